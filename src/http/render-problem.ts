@@ -1,0 +1,31 @@
+// The only place that turns an error into what a caller sees. Anything unforeseen becomes `internal` with a fixed sentence.
+import { STATUS_CODES } from 'node:http'
+import type { FastifyRequest } from 'fastify'
+import { Problem } from '#src/problems.ts'
+
+/** Reads what Fastify itself throws (bad JSON, a body too large, an unknown content type) as one of our problems. */
+export const asProblem = (error: unknown): Problem => {
+  if (error instanceof Problem) return error
+  const { code, statusCode } = (error ?? {}) as { code?: string; statusCode?: number }
+  if (code === 'FST_ERR_CTP_INVALID_JSON_BODY' || code === 'FST_ERR_CTP_EMPTY_JSON_BODY') {
+    return new Problem('invalid_body', undefined, { cause: error })
+  }
+  if (statusCode === 413) return new Problem('too_large', undefined, { cause: error })
+  if (statusCode === 415) return new Problem('media_type', undefined, { cause: error })
+  if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
+    return new Problem('bad_request', undefined, { cause: error })
+  }
+  return new Problem('internal', undefined, { cause: error })
+}
+
+/** Contract/control-plane.md §1.1; `source` and the toolbox's own fields let the public SDK pick its error class. */
+export const renderProblem = (problem: Problem, request: Pick<FastifyRequest, 'url' | 'method'>, source: string) => ({
+  path: request.url.split('?')[0],
+  timestamp: new Date().toISOString(),
+  statusCode: problem.status,
+  error: STATUS_CODES[problem.status] ?? 'Error',
+  message: problem.message,
+  code: problem.wireCode,
+  source,
+  method: request.method,
+})

@@ -1,0 +1,120 @@
+// One HTTP server made of route rows. Guards run before a body is read; validation runs before a route does.
+import { randomUUID } from 'node:crypto'
+import fastifyWebsocket from '@fastify/websocket'
+import fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import type { Logger } from 'pino'
+import type { TSchema } from 'typebox'
+import { Problem } from '#src/problems.ts'
+import { asProblem, renderProblem } from './render-problem.ts'
+import type { Route } from './route.ts'
+import { readPart } from './validate.ts'
+
+export type ServerParts<Context extends object, Needs extends string> = {
+  routes: readonly Route<Context, Needs>[]
+  /** Every path is served below each of these, such as `['/api', '']`. */
+  prefixes: readonly string[]
+  /** Names the emitter in error bodies, such as `DAYTONA_API` (contract). */
+  source: string
+  /** Finds out who calls and whether they may; throws a Problem if not. Runs before the body is read. */
+  guard: (request: FastifyRequest, route: Route<Context, Needs>) => Promise<Context> | Context
+  log: Logger
+  /** Bytes; 1 MiB unless told. */
+  bodyLimit?: number
+}
+
+const contexts = new WeakMap<FastifyRequest, object>()
+
+const firstStatus = (route: Pick<Route, 'replies'>) => Number(Object.keys(route.replies)[0])
+
+/** Builds the server; the caller adds plugins of its own (CORS, sockets) and listens. */
+export const createServer = async <Context extends object, Needs extends string>({
+  routes,
+  prefixes,
+  source,
+  guard,
+  log,
+  bodyLimit = 1024 * 1024,
+}: ServerParts<Context, Needs>): Promise<FastifyInstance> => {
+  const server = fastify({
+    loggerInstance: log as FastifyBaseLogger,
+    disableRequestLogging: true,
+    bodyLimit,
+    // Longer than any client's, so that no client reuses a connection in the moment we close it.
+    keepAliveTimeout: 90_000,
+    genReqId: () => randomUUID(),
+    routerOptions: { maxParamLength: 1024, ignoreTrailingSlash: true },
+  })
+  await server.register(fastifyWebsocket, { options: { maxPayload: 4 * 1024 * 1024 } })
+
+  // An empty JSON body is "no body": clients send the content type on a POST without one.
+  server.removeContentTypeParser('application/json')
+  server.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, text, done) => {
+    if (text === '') return done(null, undefined)
+    try {
+      done(null, JSON.parse(text as string))
+    } catch (error) {
+      done(new Problem('invalid_body', undefined, { cause: error }), undefined)
+    }
+  })
+
+  server.addHook('onSend', async (request, reply) => {
+    reply.header('x-request-id', request.id)
+  })
+  server.setErrorHandler((error, request, reply) => {
+    const problem = asProblem(error)
+    if (problem.status >= 500) request.log.error({ err: error, cause: problem.cause }, 'request failed')
+    reply.status(problem.status).send(renderProblem(problem, request, source))
+  })
+  server.setNotFoundHandler((request, reply) => {
+    const problem = new Problem('not_found', `There is no ${request.method} ${request.url.split('?')[0]}.`)
+    reply.status(404).send(renderProblem(problem, request, source))
+  })
+
+  const readCall = (route: Route<Context, Needs>, request: FastifyRequest) => {
+    const read = (schema: TSchema | undefined, part: 'params' | 'query' | 'body', given: unknown) =>
+      schema === undefined ? given : readPart(schema, part, given)
+    const hasBody = route.body !== undefined && !(route.bodyOptional && request.body === undefined)
+    if (hasBody && (request.body === undefined || request.body === null)) {
+      throw new Problem('invalid_body', 'This needs a JSON body.')
+    }
+    return {
+      ...(contexts.get(request) as Context),
+      params: read(route.params, 'params', request.params),
+      query: read(route.query, 'query', request.query),
+      body: hasBody ? read(route.body, 'body', request.body) : undefined,
+      request,
+    }
+  }
+
+  for (const route of routes) {
+    for (const prefix of prefixes) {
+      const handler = async (request: FastifyRequest, reply: FastifyReply) => {
+        const answer = await route.run({ ...readCall(route, request), reply })
+        if (reply.sent || reply.raw.headersSent) return reply
+        if (reply.statusCode === 200) reply.status(firstStatus(route))
+        return reply.send(answer === undefined ? null : answer)
+      }
+      const { socket } = route
+      server.route({
+        method: route.method,
+        url: `${prefix}${route.path}`,
+        ...(route.bodyLimit === undefined ? {} : { bodyLimit: route.bodyLimit }),
+        onRequest: async (request) => {
+          contexts.set(request, await guard(request, route))
+        },
+        ...(socket === undefined
+          ? {}
+          : {
+              // Refused before the upgrade, as plain HTTP.
+              preValidation: async (request: FastifyRequest) => {
+                if (request.ws) readCall(route, request)
+              },
+              wsHandler: (ws: Parameters<typeof socket>[0], request: FastifyRequest) =>
+                socket(ws, readCall(route, request) as Parameters<typeof socket>[1]),
+            }),
+        handler,
+      })
+    }
+  }
+  return server
+}

@@ -1,0 +1,74 @@
+// Turns what came over the wire into the shape a route asks for, or says in one sentence why it is not.
+import type { TSchema } from 'typebox'
+import { Compile } from 'typebox/compile'
+import Value from 'typebox/value'
+import { Problem } from '#src/problems.ts'
+
+type Part = 'params' | 'query' | 'body'
+
+const compiled = new WeakMap<TSchema, ReturnType<typeof Compile>>()
+
+const validatorOf = (schema: TSchema) => {
+  const known = compiled.get(schema)
+  if (known) return known
+  const made = Compile(schema)
+  compiled.set(schema, made)
+  return made
+}
+
+/** The first string with a NUL in it: PostgreSQL's text cannot hold one, nor can a path. */
+const findNul = (value: unknown, path: string): string | undefined => {
+  if (typeof value === 'string') return value.includes('\0') ? path : undefined
+  if (typeof value !== 'object' || value === null) return undefined
+  for (const [key, item] of Object.entries(value)) {
+    const at = key.includes('\0') ? path : findNul(item, `${path}.${key}`)
+    if (at !== undefined) return at
+  }
+  return undefined
+}
+
+type Properties = Record<string, TSchema & { type?: string }>
+
+/** Query arrays come as repeated keys, as one comma list or as a single value (contract/control-plane.md §1). */
+const spreadLists = (schema: TSchema, value: Record<string, unknown>) => {
+  const properties = (schema as { properties?: Properties }).properties ?? {}
+  for (const [name, property] of Object.entries(properties)) {
+    const given = value[name]
+    if (property.type !== 'array' || given === undefined) continue
+    value[name] = (Array.isArray(given) ? given : String(given).split(',')).filter((item) => item !== '')
+  }
+  return value
+}
+
+const numeric = /^-?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i
+
+/** Reads `"5"` as 5 and `"true"` as true where the schema wants it, and nothing else. */
+const convertTexts = (schema: TSchema, value: Record<string, unknown>) => {
+  const properties = (schema as { properties?: Properties }).properties ?? {}
+  for (const [name, property] of Object.entries(properties)) {
+    const given = value[name]
+    if (typeof given !== 'string') continue
+    if ((property.type === 'number' || property.type === 'integer') && numeric.test(given)) value[name] = Number(given)
+    if (property.type === 'boolean' && (given === 'true' || given === 'false')) value[name] = given === 'true'
+  }
+  return value
+}
+
+/**
+ * Checks one part of a request and answers a copy of it without unknown fields and with defaults filled in.
+ * Throws `bad_request` whose sentence joins every complaint (the public SDK shows `message` as one string).
+ */
+export const readPart = (schema: TSchema, part: Part, given: unknown): unknown => {
+  const nul = findNul(given, part)
+  if (nul !== undefined) throw new Problem('bad_request', `${nul} must not contain a NUL character`)
+  const copy = structuredClone(given ?? {})
+  const texts =
+    part === 'body' ? copy : convertTexts(schema, spreadLists(schema, { ...(copy as Record<string, unknown>) }))
+  const value = Value.Clean(schema, Value.Default(schema, texts))
+  const validator = validatorOf(schema)
+  if (validator.Check(value)) return value
+  const complaints = [...validator.Errors(value)]
+    .slice(0, 5)
+    .map(({ instancePath, message }) => `${[part, ...instancePath.split('/').filter(Boolean)].join('.')} ${message}`)
+  throw new Problem('bad_request', complaints.join(', ') || `${part} is not valid`)
+}

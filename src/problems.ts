@@ -1,0 +1,58 @@
+// Every error that Alcove tells a caller: its code, its status and its sentence.
+// A code never changes its meaning; clients decide by it (contract/control-plane.md §1.1, contract/toolbox.md §1).
+
+export const problems = {
+  bad_request: [400, 'BAD_REQUEST', 'The request is not valid.'],
+  invalid_body: [400, 'INVALID_REQUEST_BODY', 'The body is not valid JSON.'],
+  unauthorized: [401, 'UNAUTHORIZED', 'This needs a valid credential.'],
+  forbidden: [403, 'FORBIDDEN', 'This credential may not do that.'],
+  not_found: [404, 'NOT_FOUND', 'There is no such thing here.'],
+  timeout: [408, 'REQUEST_TIMEOUT', 'This took longer than its timeout.'],
+  conflict: [409, 'CONFLICT', 'This conflicts with what is there.'],
+  gone: [410, 'GONE', 'This is no longer there.'],
+  too_large: [413, 'PAYLOAD_TOO_LARGE', 'The body is larger than this accepts.'],
+  media_type: [415, 'UNSUPPORTED_MEDIA_TYPE', 'This content type is not accepted here.'],
+  unprocessable: [422, 'UNPROCESSABLE_ENTITY', 'This sandbox cannot do that.'],
+  rate_limited: [429, 'TOO_MANY_REQUESTS', 'Too many requests.'],
+  internal: [500, 'INTERNAL_SERVER_ERROR', 'Something went wrong on our side.'],
+  bad_gateway: [502, 'BAD_GATEWAY', 'The runner of this sandbox cannot be reached.'],
+  unavailable: [503, 'SERVICE_UNAVAILABLE', 'This cannot be served now.'],
+  execution_timeout: [408, 'PROCESS_EXECUTION_TIMEOUT', 'The command ran into its timeout.'],
+  process_not_found: [404, 'PROCESS_NOT_FOUND', 'There is no such command.'],
+  session_ended: [410, 'SESSION_ENDED', 'The shell of this session has ended.'],
+  command_completed: [410, 'COMMAND_ALREADY_COMPLETED', 'This command has already finished.'],
+  file_not_found: [404, 'FILE_NOT_FOUND', 'There is no such file.'],
+  file_access_denied: [403, 'FILE_ACCESS_DENIED', 'The sandbox user may not do that with this file.'],
+  invalid_file_path: [400, 'INVALID_FILE_PATH', 'This path cannot be used.'],
+  file_read_failed: [400, 'FILE_READ_FAILED', 'The file could not be read.'],
+  git_auth_failed: [401, 'GIT_AUTH_FAILED', 'The remote refused the credentials.'],
+  git_repo_not_found: [404, 'GIT_REPO_NOT_FOUND', 'There is no git repository here.'],
+  git_branch_not_found: [404, 'GIT_BRANCH_NOT_FOUND', 'There is no such branch.'],
+  git_branch_exists: [409, 'GIT_BRANCH_EXISTS', 'This branch exists already.'],
+  git_push_rejected: [409, 'GIT_PUSH_REJECTED', 'The remote rejected the push.'],
+  git_dirty_worktree: [409, 'GIT_DIRTY_WORKTREE', 'Local changes stand in the way.'],
+  git_merge_conflict: [409, 'GIT_MERGE_CONFLICT', 'The merge has conflicts.'],
+  git_transport_failed: [502, 'GIT_TRANSPORT_FAILED', 'The remote could not be reached.'],
+  git_remote_rejected: [409, 'GIT_REMOTE_REJECTED', 'The remote rejected the request.'],
+} as const satisfies Record<string, readonly [status: number, code: string, sentence: string]>
+
+export type ProblemCode = keyof typeof problems
+
+/**
+ * An error meant for the caller. `sentence` replaces the table's sentence and is public; `cause` is for the log only.
+ */
+export class Problem extends Error {
+  readonly code: ProblemCode
+  readonly status: number
+  /** The code as it stands on the wire, such as `NOT_FOUND`. */
+  readonly wireCode: string
+
+  constructor(code: ProblemCode, sentence?: string, options: { cause?: unknown } = {}) {
+    const [status, wireCode, standard] = problems[code]
+    super(sentence ?? standard, options)
+    this.name = 'Problem'
+    this.code = code
+    this.status = status
+    this.wireCode = wireCode
+  }
+}

@@ -1,0 +1,33 @@
+// The states of a sandbox as they stand on the wire (contract/control-plane.md §3). What may follow what is said in
+// control/sandboxes/lifecycle.ts, and nowhere else.
+
+export const sandboxStates = [
+  'creating',
+  'restoring',
+  'destroyed',
+  'destroying',
+  'started',
+  'stopped',
+  'starting',
+  'stopping',
+  'error',
+  'build_failed',
+  'pending_build',
+  'building_snapshot',
+  'unknown',
+  'pulling_snapshot',
+  'archived',
+  'archiving',
+  'resizing',
+  'snapshotting',
+  'forking',
+  'pausing',
+  'paused',
+  'resuming',
+] as const
+
+export type SandboxState = (typeof sandboxStates)[number]
+
+export const desiredStates = ['destroyed', 'started', 'stopped', 'resized', 'archived', 'paused'] as const
+
+export type DesiredState = (typeof desiredStates)[number]
