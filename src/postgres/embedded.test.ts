@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, mkdir, mkdtemp, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, suite, test } from 'node:test'
+import postgres from 'postgres'
+import { silentLog } from '#src/kit/log.ts'
+import { type Postgres, startPostgres } from './embedded.ts'
+import { endPrevious, listServerProcesses } from './previous.ts'
+import { connectionFrom } from './url.ts'
+
+const isRoot = process.getuid?.() === 0
+const uid = 64_201
+const base = await mkdtemp(join(tmpdir(), 'alcove-postgres-'))
+await chmod(base, 0o711)
+const directory = join(base, 'data')
+const cluster = join(directory, 'cluster')
+const socketDirectory = join(base, 'socket')
+const start = () => startPostgres({ directory, socketDirectory, uid, gid: uid, log: silentLog() })
+
+const ask = async <Row>(url: string, question: string): Promise<Row[]> => {
+  const { url: address, connection } = connectionFrom(url)
+  const sql = postgres(address, { ...connection, max: 1, onnotice: () => {} })
+  return (await sql.unsafe(question).finally(() => sql.end({ timeout: 1 }))) as unknown as Row[]
+}
+
+suite('embedded PostgreSQL', { concurrency: false }, () => {
+  let running: Postgres | undefined
+  after(async () => {
+    await running?.stop()
+    await endPrevious(cluster, silentLog())
+    await rm(base, { recursive: true, force: true })
+  })
+
+  test('the first start makes a cluster, syncs to disk and listens on no network', async () => {
+    running = await start()
+    const [row] = await ask<Record<string, string>>(
+      running.url,
+      `select current_setting('fsync') as fsync, current_setting('listen_addresses') as listen,
+              current_setting('server_encoding') as encoding, current_setting('data_checksums') as checksums`,
+    )
+    assert.deepEqual({ ...row }, { fsync: 'on', listen: '', encoding: 'UTF8', checksums: 'on' })
+  })
+
+  test('it runs as the given uid and its files belong to that uid alone', {
+    skip: !isRoot && 'needs root',
+  }, async () => {
+    assert.ok(running)
+    for (const path of [`/proc/${running.pid}`, cluster, join(cluster, 'PG_VERSION')]) {
+      assert.equal((await stat(path)).uid, uid, path)
+    }
+    const { mode, uid: owner } = await stat(join(directory, 'password'))
+    assert.deepEqual([mode & 0o777, owner], [0o600, 0])
+  })
+
+  test('a wrong password is refused even on the socket', async () => {
+    assert.ok(running)
+    const wrong = new URL(running.url)
+    wrong.password = 'wrong'
+    await assert.rejects(ask(wrong.href, 'select 1'), { code: '28P01' })
+  })
+
+  test('stop ends it, twice if asked, and what was committed is there after the next start', async () => {
+    assert.ok(running)
+    await ask(running.url, 'create table kept (word text); insert into kept values ($$here$$)')
+    await Promise.all([running.stop(), running.stop()])
+    await running.stop()
+    assert.deepEqual(await running.exited, { code: 0, signal: null })
+    running = await start()
+    assert.deepEqual(await ask(running.url, 'select word from kept').then((rows) => rows.map((row) => ({ ...row! }))), [
+      { word: 'here' },
+    ])
+  })
+
+  test('after kill -9 it starts over the stale pid file, and nothing committed is lost', async () => {
+    assert.ok(running)
+    await ask(running.url, 'insert into kept values ($$again$$)')
+    process.kill(running.pid, 'SIGKILL')
+    assert.equal((await running.exited).signal, 'SIGKILL')
+    running = await start()
+    const [row] = await ask<{ count: string }>(running.url, 'select count(*) from kept')
+    assert.equal(row?.count, '2')
+  })
+
+  test('a server whose supervisor was killed is ended before the new one starts', async () => {
+    assert.ok(running)
+    await running.stop()
+    const program = `import { startPostgres } from '#src/postgres/embedded.ts'
+      import { silentLog } from '#src/kit/log.ts'
+      const { pid } = await startPostgres({ ...${JSON.stringify({ directory, socketDirectory, uid, gid: uid })}, log: silentLog() })
+      console.log(pid)
+      setInterval(() => {}, 1000)`
+    const supervisor = spawn(process.execPath, ['--input-type=module-typescript', '-e', program], {
+      cwd: import.meta.dirname,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    const [line] = (await once(supervisor.stdout, 'data')) as [Buffer]
+    const orphan = Number(line.toString())
+    supervisor.kill('SIGKILL')
+    await once(supervisor, 'exit')
+    assert.ok((await listServerProcesses(cluster)).includes(orphan))
+    running = await start()
+    assert.ok(!(await listServerProcesses(cluster)).includes(orphan))
+    const [row] = await ask<{ count: string }>(running.url, 'select count(*) from kept')
+    assert.equal(row?.count, '2')
+  })
+
+  test('a directory that its uid may not pass through is named', { skip: !isRoot && 'needs root' }, async () => {
+    const closed = join(base, 'closed')
+    await mkdir(closed, { mode: 0o700 })
+    await assert.rejects(
+      startPostgres({ directory: join(closed, 'data'), socketDirectory, uid, gid: uid, log: silentLog() }),
+      new RegExp(`uid ${uid}, which may not pass through ${closed}`),
+    )
+  })
+})

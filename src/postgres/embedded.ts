@@ -1,0 +1,274 @@
+// The real PostgreSQL, as a child of ours: never root, reachable by a unix socket and a password only.
+import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { chmod, chown, lchown, mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { Readable } from 'node:stream'
+import { setTimeout as pause } from 'node:timers/promises'
+import postgres from 'postgres'
+import type { Logger } from '#src/kit/log.ts'
+import { endPrevious } from './previous.ts'
+import { installPrograms } from './programs.ts'
+import { connectionFrom } from './url.ts'
+
+export type PostgresParts = {
+  /** Ours alone. Holds the programs, the cluster and the password. Its parents must let `uid` pass through. */
+  directory: string
+  /** Made if it is missing, and given to `uid`. */
+  socketDirectory: string
+  /** Needed when we are root, because PostgreSQL refuses to be; ignored otherwise. */
+  uid: number
+  gid: number
+  log: Logger
+}
+
+export type Postgres = {
+  /** With its password: not for logs. */
+  url: string
+  pid: number
+  /** Settles when the server has ended, however it did. */
+  exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>
+  /** Ends sessions, writes everything down, and is done within 10 s. May be called twice. */
+  stop: () => Promise<void>
+}
+
+const role = 'alcove'
+const readySeconds = 60
+
+// Small on purpose: the database of one machine is a few megabytes, and it shares the machine with sandboxes.
+const settings = {
+  listen_addresses: '',
+  unix_socket_permissions: '0777',
+  max_connections: '60',
+  shared_buffers: '32MB',
+  work_mem: '2MB',
+  maintenance_work_mem: '32MB',
+  max_wal_size: '128MB',
+  min_wal_size: '32MB',
+  wal_level: 'minimal',
+  max_wal_senders: '0',
+  max_parallel_workers_per_gather: '0',
+  autovacuum_max_workers: '1',
+  io_method: 'sync',
+  jit: 'off',
+  huge_pages: 'off',
+  fsync: 'on',
+  full_page_writes: 'on',
+  synchronous_commit: 'on',
+  log_line_prefix: '%e ', // the SQLSTATE
+  log_checkpoints: 'off',
+  timezone: 'UTC',
+  log_timezone: 'UTC',
+}
+
+type Identity = { uid?: number; gid?: number }
+
+/** Starts the server of `directory`, made new the first time, and answers when it accepts connections. */
+export const startPostgres = async (parts: PostgresParts): Promise<Postgres> => {
+  const { directory, socketDirectory, log } = parts
+  const identity: Identity = process.getuid?.() === 0 ? { uid: parts.uid, gid: parts.gid } : {}
+  if (`${socketDirectory}/.s.PGSQL.5432.lock`.length > 107) {
+    throw new Error(`The path ${socketDirectory} is too long for a unix socket.`)
+  }
+  await mkdir(directory, { recursive: true })
+  await mkdir(socketDirectory, { recursive: true })
+  if (identity.uid !== undefined) {
+    await chmod(directory, 0o711)
+    await chown(socketDirectory, parts.uid, parts.gid)
+    await checkReachable(directory, parts.uid, parts.gid)
+    await checkReachable(socketDirectory, parts.uid, parts.gid)
+  }
+  const { root, version } = await installPrograms(directory)
+  const cluster = join(directory, 'cluster')
+  if (!existsSync(cluster)) await makeCluster({ root, directory, cluster, identity, log })
+  await checkVersion(cluster, version)
+  await endPrevious(cluster, log)
+  const password = (await readFile(join(directory, 'password'), 'utf8')).trim()
+  const url = `postgresql://${role}:${password}@localhost/${role}?host=${encodeURIComponent(socketDirectory)}`
+  return await launch({ root, cluster, socketDirectory, identity, url, log })
+}
+
+/** Says which directory stands in the way, because "permission denied" from a child says nothing. */
+const checkReachable = async (path: string, uid: number, gid: number) => {
+  for (let at = path; ; at = dirname(at)) {
+    const { mode, uid: owner, gid: group } = await stat(at)
+    const bit = owner === uid ? 0o100 : group === gid ? 0o010 : 0o001
+    if ((mode & bit) === 0) throw new Error(`PostgreSQL runs as uid ${uid}, which may not pass through ${at}.`)
+    if (at === dirname(at)) return
+  }
+}
+
+const checkVersion = async (cluster: string, version: string) => {
+  const found = (await readFile(join(cluster, 'PG_VERSION'), 'utf8')).trim()
+  const wanted = version.split('.')[0]
+  if (found !== wanted) throw new Error(`${cluster} was made by PostgreSQL ${found}; this Alcove brings ${wanted}.`)
+}
+
+/** `initdb` looks its own uid up by name and gives up without one, so it runs as somebody whom the system knows. */
+const namedIdentity = async ({ uid, gid }: Identity): Promise<Identity> => {
+  if (uid === undefined || gid === undefined) return {}
+  const accounts = (await readFile('/etc/passwd', 'utf8')).split('\n').map((line) => line.split(':'))
+  const known = (wanted: (account: string[]) => boolean) => accounts.find(wanted)
+  const account = known(([, , id]) => Number(id) === uid) ?? known(([name]) => name === 'nobody')
+  if (!account?.[2]) throw new Error('PostgreSQL needs an account such as "nobody" in /etc/passwd to make its cluster.')
+  return Number(account[2]) === uid ? { uid, gid } : { uid: Number(account[2]), gid: Number(account[3]) }
+}
+
+const give = async (path: string, { uid, gid }: Identity) => {
+  if (uid !== undefined && gid !== undefined) await lchown(path, uid, gid)
+}
+
+const giveAll = async (path: string, identity: Identity): Promise<void> => {
+  await give(path, identity)
+  for (const entry of await readdir(path, { withFileTypes: true })) {
+    const inside = join(path, entry.name)
+    await (entry.isDirectory() ? giveAll(inside, identity) : give(inside, identity))
+  }
+}
+
+type Making = { root: string; directory: string; cluster: string; identity: Identity; log: Logger }
+
+const makeCluster = async ({ root, directory, cluster, identity, log }: Making) => {
+  log.info({ cluster }, 'making a new PostgreSQL cluster')
+  const unfinished = `${cluster}.unfinished`
+  const passwordFile = join(directory, 'password')
+  await rm(unfinished, { recursive: true, force: true })
+  await mkdir(unfinished, { mode: 0o700 })
+  await writeFile(passwordFile, `${randomBytes(24).toString('hex')}\n`, { mode: 0o600 })
+  const maker = await namedIdentity(identity)
+  for (const path of [unfinished, passwordFile]) await give(path, maker)
+  await run(join(root, 'bin/initdb'), initdbArguments(unfinished, passwordFile), maker, log)
+  if (identity.uid !== undefined) {
+    await giveAll(unfinished, identity)
+    await chown(passwordFile, 0, 0)
+  }
+  await syncFile(passwordFile)
+  // From here on the cluster counts as made; before, the next start makes it anew.
+  await rename(unfinished, cluster)
+  await syncFile(directory)
+}
+
+const initdbArguments = (cluster: string, passwordFile: string) => [
+  `--pgdata=${cluster}`,
+  `--username=${role}`,
+  `--pwfile=${passwordFile}`,
+  '--auth=scram-sha-256',
+  '--encoding=UTF8',
+  '--locale=C',
+  '--locale-provider=builtin',
+  '--builtin-locale=C.UTF-8',
+  '--data-checksums',
+  '--no-instructions',
+]
+
+const syncFile = async (path: string) => {
+  const file = await open(path, 'r')
+  await file.sync().finally(() => file.close())
+}
+
+// Nothing of our own environment is theirs to know; PG* variables would also change what they do.
+const environment = { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' }
+
+/** Passes what a child says on to the log, and keeps its last lines for the error that we may have to throw. */
+const tellLines = (stream: Readable, log: Logger) => {
+  const said: string[] = []
+  createInterface({ input: stream }).on('line', (line) => {
+    if (said.push(line) > 20) said.shift()
+    // 57P…: sessions turned away while it starts or stops, which is as it should be.
+    if (/^(?!57P)\w{5} (FATAL|PANIC)/.test(line)) log.warn(line)
+    else log.debug(line)
+  })
+  return said
+}
+
+const run = async (program: string, args: string[], identity: Identity, log: Logger) => {
+  const child = spawn(program, args, { cwd: '/', env: environment, stdio: ['ignore', 'pipe', 'pipe'], ...identity })
+  const said = [tellLines(child.stdout, log), tellLines(child.stderr, log)]
+  const code = await new Promise((resolve, reject) => child.once('error', reject).once('close', resolve))
+  if (code !== 0) throw new Error(`${program} failed: ${said.flat().join('\n')}`)
+}
+
+type Launching = {
+  root: string
+  cluster: string
+  socketDirectory: string
+  identity: Identity
+  url: string
+  log: Logger
+}
+
+const launch = async ({ root, cluster, socketDirectory, identity, url, log }: Launching): Promise<Postgres> => {
+  const given = { ...settings, unix_socket_directories: socketDirectory }
+  const args = ['-D', cluster, ...Object.entries(given).flatMap(([name, value]) => ['-c', `${name}=${value}`])]
+  const child = spawn(join(root, 'bin/postgres'), args, {
+    cwd: '/',
+    env: environment,
+    stdio: ['ignore', 'ignore', 'pipe'],
+    // A session of its own: Ctrl-C in a terminal goes to `up`, which then decides the order of stopping.
+    detached: true,
+    ...identity,
+  })
+  const said = tellLines(child.stderr, log)
+  const exited = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve, reject) => {
+    child.once('error', reject)
+    child.once('exit', (code, signal) => resolve({ code, signal }))
+  })
+  let isRunning = true
+  exited.then(
+    () => (isRunning = false),
+    () => (isRunning = false),
+  )
+  const stop = async () => {
+    // INT: end every session, checkpoint, exit. QUIT: exit at once; the log is replayed on the next start.
+    for (const [name, seconds] of [['SIGINT', 6] as const, ['SIGQUIT', 2] as const, ['SIGKILL', 2] as const]) {
+      if (!isRunning) return
+      child.kill(name)
+      const waiting = new AbortController()
+      await Promise.race([exited, pause(seconds * 1000, undefined, { signal: waiting.signal })]).finally(() =>
+        waiting.abort(),
+      )
+    }
+  }
+  try {
+    await waitUntilReady(url, () => isRunning, exited)
+  } catch (cause) {
+    await stop().catch(() => {})
+    throw new Error(`PostgreSQL did not start: ${said.join('\n') || cause}`, { cause })
+  }
+  return { url, pid: child.pid!, exited, stop }
+}
+
+/** Ready is when it answers a question in its own database, which the first start has to make. */
+const waitUntilReady = async (url: string, isRunning: () => boolean, exited: Promise<unknown>) => {
+  const { url: address, connection } = connectionFrom(url)
+  const ask = async () => {
+    const sql = postgres(address, {
+      ...connection,
+      database: 'postgres',
+      max: 1,
+      connect_timeout: 5,
+      onnotice: () => {},
+      fetch_types: false,
+    })
+    try {
+      const [found] = await sql`select 1 from pg_database where datname = ${role}`
+      if (!found) await sql.unsafe(`create database ${role}`)
+    } finally {
+      await sql.end({ timeout: 1 })
+    }
+  }
+  let last: unknown
+  for (const end = Date.now() + readySeconds * 1000; Date.now() < end && isRunning(); ) {
+    try {
+      return await ask()
+    } catch (error) {
+      last = error
+      if ((error as { code?: string }).code === '28P01') break // a wrong password stays wrong
+    }
+    const waiting = new AbortController()
+    await Promise.race([exited, pause(20, undefined, { signal: waiting.signal })]).finally(() => waiting.abort())
+  }
+  throw last ?? new Error(`it was not ready after ${readySeconds} s`)
+}

@@ -1,0 +1,65 @@
+// What an earlier postmaster left behind. Its supervisor may have been killed, and then it still runs; or it was killed
+// itself, and then its children may live a moment longer. Two servers on one cluster destroy it, so we first make sure
+// that nobody is there. A process is recognised by what it is (its name and its working directory), never by a pid
+// alone: pids are used again.
+import { readdir, readFile, readlink, realpath, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Logger } from '#src/kit/log.ts'
+
+const readPid = async (cluster: string) => {
+  const text = await readFile(join(cluster, 'postmaster.pid'), 'utf8').catch(() => '')
+  const pid = Number(text.split('\n')[0])
+  return Number.isInteger(pid) && pid > 1 ? pid : undefined
+}
+
+const belongsTo = async (pid: number, cluster: string) => {
+  try {
+    const [name, directory] = await Promise.all([readFile(`/proc/${pid}/comm`, 'utf8'), readlink(`/proc/${pid}/cwd`)])
+    return name.trim() === 'postgres' && directory === cluster
+  } catch {
+    return false
+  }
+}
+
+/** Every PostgreSQL process that works in this cluster, the postmaster and its children alike. */
+export const listServerProcesses = async (directory: string): Promise<number[]> => {
+  const cluster = await realpath(directory).catch(() => directory)
+  const pids = (await readdir('/proc')).filter((entry) => /^\d+$/.test(entry)).map(Number)
+  const ours = await Promise.all(pids.map((pid) => belongsTo(pid, cluster)))
+  return pids.filter((_, index) => ours[index])
+}
+
+const signal = (pid: number, name: NodeJS.Signals) => {
+  try {
+    process.kill(pid, name)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
+}
+
+const isCleared = async (cluster: string, seconds: number) => {
+  for (const end = Date.now() + seconds * 1000; Date.now() < end; await pause(50)) {
+    if ((await listServerProcesses(cluster)).length === 0) return true
+  }
+  return false
+}
+
+/** Ends whatever still runs in the cluster: politely, then at once, then by force. PostgreSQL recovers from each. */
+export const endPrevious = async (cluster: string, log: Logger): Promise<void> => {
+  const running = await listServerProcesses(cluster)
+  if (running.length > 0) {
+    const postmaster = await readPid(cluster)
+    log.warn({ postmaster, processes: running.length }, 'an earlier PostgreSQL still runs here; ending it')
+    if (postmaster !== undefined && running.includes(postmaster)) {
+      signal(postmaster, 'SIGINT')
+      if (!(await isCleared(cluster, 10))) signal(postmaster, 'SIGQUIT')
+    }
+    if (!(await isCleared(cluster, 5))) {
+      for (const pid of await listServerProcesses(cluster)) signal(pid, 'SIGKILL')
+      if (!(await isCleared(cluster, 5))) throw new Error(`PostgreSQL processes in ${cluster} do not end.`)
+    }
+  }
+  // Its pid may belong to somebody else by now, and PostgreSQL would take that for a running server.
+  await rm(join(cluster, 'postmaster.pid'), { force: true })
+}
