@@ -1,0 +1,239 @@
+// Carries out, in order, the steps of one sandbox start that need the kernel and not a shell, then becomes the OCI
+// runtime. One process does all of it because every process that Node has to spawn costs more than all the steps.
+//
+//   launch STEP ARGUMENTS… STEP ARGUMENTS… [exec PROGRAM ARGUMENTS…]
+//
+// Every step is safe to repeat. The first that fails ends the program with 125 and one line on standard error that
+// names it. `runner/launch.ts` is the only caller; nothing in the arguments comes from inside a sandbox.
+//
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/btrfs.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { inherited_socket = 3, backlog = 128, failed = 125 };
+
+static const char *current_step = "arguments";
+static int complaints = STDERR_FILENO;
+
+static _Noreturn void fail(const char *about) {
+  dprintf(complaints, "%s: %s (%s)\n", current_step, strerror(errno), about);
+  _exit(failed);
+}
+
+static _Noreturn void refuse(const char *why) {
+  dprintf(complaints, "%s: %s\n", current_step, why);
+  _exit(failed);
+}
+
+static unsigned long long number(const char *text, int base) {
+  char *end;
+  errno = 0;
+  unsigned long long value = strtoull(text, &end, base);
+  if (errno || end == text || *end) refuse("not a number");
+  return value;
+}
+
+// Opens the directory that holds `path` and points `name` at the last part of it.
+static int open_parent(const char *path, const char **name) {
+  const char *slash = strrchr(path, '/');
+  if (!slash || slash == path || !slash[1]) refuse("the path must be absolute and have a parent");
+  *name = slash + 1;
+  char *parent = strndup(path, (size_t)(slash - path));
+  if (!parent) fail(path);
+  int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) fail(parent);
+  free(parent);
+  return fd;
+}
+
+static void name_subvolume(struct btrfs_ioctl_vol_args *args, const char *name) {
+  memset(args, 0, sizeof *args);
+  if (strlen(name) >= sizeof args->name) refuse("the name is too long");
+  strcpy(args->name, name);
+}
+
+// subvolume PATH
+static void make_subvolume(char **arg) {
+  const char *name;
+  struct btrfs_ioctl_vol_args args;
+  int parent = open_parent(arg[0], &name);
+  name_subvolume(&args, name);
+  if (ioctl(parent, BTRFS_IOC_SUBVOL_CREATE, &args) < 0 && errno != EEXIST) fail(arg[0]);
+  close(parent);
+}
+
+// limit PATH BYTES: what the subvolume may hold, its snapshots' shared part included.
+static void limit_subvolume(char **arg) {
+  int fd = open(arg[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) fail(arg[0]);
+  struct btrfs_ioctl_qgroup_limit_args args;
+  memset(&args, 0, sizeof args);  // qgroup 0: the one of the subvolume itself
+  args.lim.flags = BTRFS_QGROUP_LIMIT_MAX_RFER;
+  args.lim.max_rfer = number(arg[1], 10);
+  if (ioctl(fd, BTRFS_IOC_QGROUP_LIMIT, &args) < 0) fail(arg[0]);
+  close(fd);
+}
+
+// delete-subvolume PATH: gone at once for everybody; the kernel frees the space in the background.
+static void delete_subvolume(char **arg) {
+  const char *name;
+  struct btrfs_ioctl_vol_args args;
+  struct btrfs_ioctl_get_subvol_info_args info;
+  int parent = open_parent(arg[0], &name);
+  int subvolume = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+  if (subvolume < 0) {
+    if (errno != ENOENT) fail(arg[0]);
+    close(parent);
+    return;
+  }
+  int known = ioctl(subvolume, BTRFS_IOC_GET_SUBVOL_INFO, &info) == 0;
+  close(subvolume);
+  name_subvolume(&args, name);
+  if (ioctl(parent, BTRFS_IOC_SNAP_DESTROY, &args) < 0 && errno != ENOENT) fail(arg[0]);
+  if (known) {
+    // Newer kernels drop the quota group by themselves; older ones keep it for ever. A refusal costs nothing.
+    struct btrfs_ioctl_qgroup_create_args group = {.create = 0, .qgroupid = info.treeid};
+    (void)ioctl(parent, BTRFS_IOC_QGROUP_CREATE, &group);
+  }
+  close(parent);
+}
+
+// directory PATH OWNER MODE
+static void make_directory(char **arg) {
+  uid_t owner = (uid_t)number(arg[1], 10);
+  mode_t mode = (mode_t)number(arg[2], 8);
+  if (mkdir(arg[0], 0700) < 0) {
+    if (errno == EEXIST) return;  // what a sandbox has made of its own root since is its own affair
+    fail(arg[0]);
+  }
+  if (chown(arg[0], owner, owner) < 0 || chmod(arg[0], mode) < 0) fail(arg[0]);
+}
+
+// file PATH OWNER TEXT: always written anew. The directory of such files is never reachable from inside.
+static void write_file(char **arg) {
+  uid_t owner = (uid_t)number(arg[1], 10);
+  size_t length = strlen(arg[2]);
+  int fd = open(arg[0], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+  if (fd < 0) fail(arg[0]);
+  if (write(fd, arg[2], length) != (ssize_t)length) fail(arg[0]);
+  if (fchown(fd, owner, owner) < 0 || fchmod(fd, 0644) < 0) fail(arg[0]);
+  close(fd);
+}
+
+// new-file PATH OWNER TEXT: written only if it is not there yet.
+static void write_new_file(char **arg) {
+  if (access(arg[0], F_OK) < 0) write_file(arg);
+}
+
+// listen PATH: the runtime hands it on as descriptor 3. It accepts from now on, so nobody has to wait for PID 1.
+static void listen_at(char **arg) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  if (strlen(arg[0]) >= sizeof address.sun_path) refuse("the path of the socket is too long");
+  strcpy(address.sun_path, arg[0]);
+  if (unlink(arg[0]) < 0 && errno != ENOENT) fail(arg[0]);
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) fail(arg[0]);
+  mode_t before = umask(0177);
+  if (bind(fd, (struct sockaddr *)&address, sizeof address) < 0 || listen(fd, backlog) < 0) fail(arg[0]);
+  umask(before);
+  if (fd == inherited_socket) {
+    if (fcntl(fd, F_SETFD, 0) < 0) fail(arg[0]);
+  } else {
+    if (dup2(fd, inherited_socket) < 0) fail(arg[0]);
+    close(fd);
+  }
+}
+
+// child-of PID: dies with the runner that started it, and so does the runtime it becomes. A start that nobody waits for
+// any more must not go on behind the back of the next runner's clean-up.
+static void die_with(char **arg) {
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) fail("parent");
+  if ((unsigned long long)getppid() != number(arg[0], 10)) refuse("the runner is gone");
+}
+
+// private: mounts made from here on vanish with the sandbox and are never seen by the host.
+static void enter_private_mounts(char **arg) {
+  (void)arg;
+  if (unshare(CLONE_NEWNS) < 0) fail("mount namespace");
+  if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) fail("/");
+}
+
+// hide PATH: takes one mount out of this program's sight (crun refuses a host with both cgroup versions).
+static void hide(char **arg) {
+  if (umount2(arg[0], MNT_DETACH) < 0 && errno != EINVAL && errno != ENOENT) fail(arg[0]);
+}
+
+// overlay OPTIONS PATH
+static void mount_overlay(char **arg) {
+  if (mount("overlay", arg[1], "overlay", MS_NODEV, arg[0]) < 0) fail(arg[1]);
+}
+
+// bind FROM TO
+static void mount_bind(char **arg) {
+  if (mount(arg[0], arg[1], NULL, MS_BIND, NULL) < 0) fail(arg[0]);
+}
+
+// exec PROGRAM ARGUMENTS…: the last step. What it starts inherits the socket and nothing else of ours.
+static _Noreturn void become(char **arg) {
+  int quiet = open("/dev/null", O_RDWR | O_CLOEXEC);
+  int spare = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10);
+  if (quiet < 0 || spare < 0) fail("/dev/null");
+  complaints = spare;
+  for (int fd = 0; fd <= STDERR_FILENO; fd++)
+    if (dup2(quiet, fd) < 0) fail("/dev/null");
+  execv(arg[0], arg);
+  fail(arg[0]);
+}
+
+static const struct step {
+  const char *name;
+  int arguments;
+  void (*run)(char **arg);
+} steps[] = {
+    {"child-of", 1, die_with},
+    {"subvolume", 1, make_subvolume},
+    {"limit", 2, limit_subvolume},
+    {"delete-subvolume", 1, delete_subvolume},
+    {"directory", 3, make_directory},
+    {"file", 3, write_file},
+    {"new-file", 3, write_new_file},
+    {"listen", 1, listen_at},
+    {"private", 0, enter_private_mounts},
+    {"hide", 1, hide},
+    {"overlay", 2, mount_overlay},
+    {"bind", 2, mount_bind},
+};
+
+static const struct step *find_step(const char *name) {
+  for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+    if (!strcmp(steps[i].name, name)) return &steps[i];
+  refuse("no such step");
+}
+
+int main(int count, char **arg) {
+  umask(022);
+  for (int at = 1; at < count;) {
+    current_step = arg[at++];
+    if (!strcmp(current_step, "exec")) {
+      if (at == count) refuse("nothing to become");
+      become(arg + at);
+    }
+    const struct step *step = find_step(current_step);
+    if (at + step->arguments > count) refuse("too few arguments");
+    step->run(arg + at);
+    at += step->arguments;
+  }
+  return 0;
+}
