@@ -1,0 +1,27 @@
+// What the rooms of control are built from, made once in app.ts and handed to each room.
+import type { Clock } from '#src/kit/clock.ts'
+import type { Logger } from '#src/kit/log.ts'
+import type { Database } from './storage/database.ts'
+
+/** What the operator decides; config.ts reads it from the environment. */
+export type Settings = {
+  /** Where clients reach us, without `/api` and without a slash at the end. */
+  publicUrl: string
+  /** Where clients reach the proxy; toolboxes are below `/toolbox`. */
+  proxyUrl: string
+  /** sha256 of service keys, as lower hex; the keys themselves are not kept. */
+  proxyKeyHash: string
+  runnerKeyHash: string
+  /** Of Alcove itself, from package.json. */
+  version: string
+  /** The snapshot of a sandbox that names none. */
+  defaultSnapshot: string
+  environment: string
+}
+
+export type Parts = {
+  database: Database
+  clock: Clock
+  log: Logger
+  settings: Settings
+}

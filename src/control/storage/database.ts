@@ -1,0 +1,90 @@
+// The one connection pool of control. Rows come as they are stored, in snake_case; each store reads them into our words.
+import postgres from 'postgres'
+import { connectionFrom } from '#src/postgres/url.ts'
+import { createListener, type Listener } from './listener.ts'
+
+type Types = { bigint: number }
+
+/** What a store asks its questions with: the pool, or one transaction of it. */
+export type Sql = postgres.ISql<Types>
+export type Transaction = postgres.TransactionSql<Types>
+
+export type Database = {
+  sql: postgres.Sql<Types>
+  /** All or nothing. `work` must ask through the transaction that it is given. */
+  transaction: <T>(work: (transaction: Transaction) => Promise<T>) => Promise<T>
+  listen: Listener['listen']
+  close: () => Promise<void>
+}
+
+const pool = {
+  max: 12,
+  /** Seconds. */
+  connect_timeout: 10,
+  idle_timeout: 60,
+  // Seconds until the next attempt after a lost connection; the driver's own grows to 20 s.
+  backoff: (attempt: number) => Math.min(0.05 * 2 ** attempt, 0.5),
+}
+
+/** No question of ours takes long; one that does is a mistake or an attack, and its caller has gone. Milliseconds. */
+const limits = {
+  statement_timeout: 15_000,
+  lock_timeout: 5_000,
+  idle_in_transaction_session_timeout: 15_000,
+}
+
+/** `max` bounds the connections of this process. */
+export const openDatabase = (databaseUrl: string, { max = pool.max }: { max?: number } = {}): Database => {
+  const { url, connection } = connectionFrom(databaseUrl)
+  const sql = postgres(url, {
+    ...connection,
+    ...pool,
+    max,
+    connection: { application_name: 'alcove-control', TimeZone: 'UTC', ...limits },
+    transform: { undefined: null },
+    // Counts and generations stay far below 2^53.
+    types: {
+      bigint: {
+        to: 20,
+        from: [20],
+        serialize: (value: number) => String(value),
+        parse: (text: string) => Number(text),
+      },
+    },
+    onnotice: () => {},
+  })
+  const listener = createListener(url, connection)
+  return {
+    sql,
+    transaction: (work) => sql.begin(work) as Promise<Awaited<ReturnType<typeof work>>>,
+    listen: listener.listen,
+    close: async () => {
+      await Promise.all([listener.close(), sql.end({ timeout: 3 })])
+    },
+  }
+}
+
+const sqlState = (error: unknown) => (error as { code?: unknown } | null)?.code
+
+/** Somebody else has this name. */
+export const isDuplicate = (error: unknown): boolean => sqlState(error) === '23505'
+
+/** What it refers to is not there, or is gone by now. */
+export const isDangling = (error: unknown): boolean => sqlState(error) === '23503'
+
+const unreachable: readonly unknown[] = [
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ENOENT',
+  'CONNECT_TIMEOUT',
+  'CONNECTION_CLOSED',
+  'CONNECTION_ENDED',
+  'CONNECTION_DESTROYED',
+  '57P01', // admin_shutdown
+  '57P02', // crash_shutdown
+  '57P03', // cannot_connect_now
+  '53300', // too_many_connections
+]
+
+/** The database is not there now; the same question may succeed in a moment. */
+export const isUnreachable = (error: unknown): boolean => unreachable.includes(sqlState(error))

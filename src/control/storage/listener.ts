@@ -1,0 +1,74 @@
+// Hears NOTIFY on a connection of its own, and takes it up again for as long as it takes when the database was away:
+// the driver's own `listen` gives up at the first attempt that fails.
+import { setTimeout as pause } from 'node:timers/promises'
+import postgres, { type Options } from 'postgres'
+
+type Listening = { onMessage: (payload: string) => void; onGap: () => void }
+
+export type Listener = {
+  /**
+   * Hears what any process says on a channel by `select pg_notify(channel, payload)`. After a lost connection `onGap`
+   * runs, because something may have been missed. Notifications only wake; the tables are the truth.
+   */
+  listen: (channel: string, onMessage: (payload: string) => void, onGap?: () => void) => Promise<void>
+  close: () => Promise<void>
+}
+
+const retryMilliseconds = 250
+
+export const createListener = (url: string, connection: Options<never>): Listener => {
+  const channels = new Map<string, Listening[]>()
+  let isClosed = false
+  let isCatchingUp = false
+  let closes = 0
+
+  const sql = postgres(url, {
+    ...(connection as object),
+    max: 1,
+    idle_timeout: 0,
+    max_lifetime: null,
+    connect_timeout: 5,
+    backoff: () => retryMilliseconds / 1000,
+    fetch_types: false,
+    connection: { application_name: 'alcove-control-listener' },
+    onnotice: () => {},
+    onnotify: (channel: string, payload: string) => {
+      for (const { onMessage } of channels.get(channel) ?? []) onMessage(payload)
+    },
+    onclose: () => {
+      closes += 1
+      void catchUp()
+    },
+  } as Options<never>)
+
+  const ask = (channel: string) => sql.unsafe(`listen "${channel.replaceAll('"', '""')}"`)
+
+  const catchUp = async () => {
+    if (isCatchingUp || channels.size === 0) return
+    isCatchingUp = true
+    while (!isClosed) {
+      try {
+        // A connection lost between two channels comes back by itself, but without the first one.
+        const before = closes
+        for (const channel of channels.keys()) await ask(channel)
+        if (closes === before) break
+      } catch {
+        await pause(retryMilliseconds, undefined, { ref: false })
+      }
+    }
+    isCatchingUp = false
+    if (isClosed) return
+    for (const listening of channels.values()) for (const { onGap } of listening) onGap()
+  }
+
+  return {
+    listen: async (channel, onMessage, onGap = () => {}) => {
+      await ask(channel)
+      channels.set(channel, [...(channels.get(channel) ?? []), { onMessage, onGap }])
+    },
+    close: async () => {
+      isClosed = true
+      await sql.end({ timeout: 1 })
+    },
+  }
+}
