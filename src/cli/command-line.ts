@@ -1,0 +1,85 @@
+// Every subcommand of `alcove` on one page. What a command does lies in the file of its name, loaded when it is asked for.
+import { Command, InvalidArgumentError, Option } from 'commander'
+import { Complaint } from '#src/up/complaint.ts'
+import { defaultDataDirectory } from '#src/up/data-directory.ts'
+
+const portNumber = (text: string): number => {
+  const port = Number(text)
+  // The proxy takes the port above.
+  if (!/^\d+$/.test(text) || port < 1 || port > 65534) throw new InvalidArgumentError('a port from 1 to 65534')
+  return port
+}
+
+const dataOption = () => new Option('--data <dir>', 'the data directory of the server').default(defaultDataDirectory)
+
+export const createCommandLine = (): Command => {
+  const program = new Command('alcove')
+    .description('Isolated Linux sandboxes over HTTP, on your own machine.')
+    .showHelpAfterError('(alcove --help lists everything)')
+
+  program
+    .command('up')
+    .description('start the server and keep it running; sandboxes outlive it')
+    .addOption(dataOption())
+    .addOption(
+      new Option('--port <n>', 'port of the API; toolboxes take the next one').argParser(portNumber).default(4600),
+    )
+    .option('--host <address>', 'address to listen on; 0.0.0.0 for every one', '127.0.0.1')
+    .option('--public-host <name>', 'the name or address under which clients reach this machine')
+    .action(async (options) => {
+      const [{ runUp }, { readUpConfig }] = await Promise.all([import('#src/up/up.ts'), import('#src/up/config.ts')])
+      await runUp(options, readUpConfig(process.env))
+    })
+
+  program
+    .command('down')
+    .description('stop the server; sandboxes keep running')
+    .addOption(dataOption())
+    .action(async ({ data }) => (await import('./down.ts')).down(data))
+
+  program
+    .command('status')
+    .description('show what runs')
+    .addOption(dataOption())
+    .option('--json', 'as JSON')
+    .action(async ({ data, json }) => (await import('./status.ts')).status(data, { json: json === true }))
+
+  program
+    .command('key')
+    .description('print the API key of the first admin, and nothing else')
+    .addOption(dataOption())
+    .action(async ({ data }) => (await import('./key.ts')).key(data))
+
+  program
+    .command('doctor')
+    .description('show what this host offers, and what each missing thing costs')
+    .addOption(dataOption())
+    .action(async ({ data }) => (await import('./doctor.ts')).doctor(data))
+
+  program
+    .command('purge')
+    .description('remove a server from this host: its sandboxes, networks, mounts and all its data')
+    .addOption(dataOption())
+    .option('--yes', 'do not ask')
+    .action(async ({ data, yes }) => (await import('./purge.ts')).purgeCommand(data, { yes: yes === true }))
+
+  program
+    .command('test')
+    .description('run the tests of this checkout')
+    .argument('[files...]', 'parts of the paths of the test files to run; everything without any')
+    .option('--check', 'only format, lint and types')
+    .action(async (files, { check }) => (await import('./test.ts')).test(files, { check: check === true }))
+
+  return program
+}
+
+/** Ends the process. A complaint is told in one sentence; anything else is our mistake and keeps its stack. */
+export const runCommandLine = async (argv: readonly string[]): Promise<never> => {
+  try {
+    await createCommandLine().parseAsync(argv)
+  } catch (error) {
+    console.error(error instanceof Complaint ? `alcove: ${error.message}` : error)
+    process.exit(1)
+  }
+  process.exit()
+}

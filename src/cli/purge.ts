@@ -1,0 +1,41 @@
+// `alcove purge`: takes a server off its host, with everything its sandboxes ever were.
+import { createInterface } from 'node:readline/promises'
+import { removeNetwork } from '#src/runner/network/remove.ts'
+import { Complaint } from '#src/up/complaint.ts'
+import { type DataDirectory, findDataDirectory } from '#src/up/data-directory.ts'
+import { takeLock } from '#src/up/lock.ts'
+import { endOrphans } from '#src/up/orphans.ts'
+import { removeData, removeTraces } from '#src/up/traces.ts'
+
+const confirm = async (data: DataDirectory): Promise<boolean> => {
+  if (!process.stdin.isTTY) throw new Complaint('nobody is there to ask; say --yes to remove everything')
+  const asker = createInterface({ input: process.stdin, output: process.stderr })
+  const answer = await asker.question(`Remove every sandbox and all data in ${data.path}? Type its path to confirm: `)
+  asker.close()
+  return answer.trim() === data.path
+}
+
+/** Removes everything of an instance from the host; answers what would not go. The data goes only when nothing is left. */
+export const purge = async (data: DataDirectory): Promise<string[]> => {
+  await endOrphans(data)
+  const left = await removeTraces(data)
+  // What the network shares with other instances (its range, chains of other firewalls) only the runner knows.
+  await removeNetwork(data.instance)
+  if (left.length === 0) removeData(data)
+  return left
+}
+
+export const purgeCommand = async (directory: string, { yes }: { yes: boolean }): Promise<void> => {
+  if (process.getuid?.() !== 0) throw new Complaint('this needs root')
+  const data = findDataDirectory(directory)
+  if (!data) {
+    console.log(`There is nothing of Alcove in ${directory}.`)
+    return
+  }
+  if (!takeLock(data.lockFile))
+    throw new Complaint(`${data.path} is being served; stop it first: alcove down --data ${data.path}`)
+  if (!yes && !(await confirm(data))) throw new Complaint('nothing was removed')
+  const left = await purge(data)
+  if (left.length > 0) throw new Complaint(`could not be removed:\n${left.map((line) => `  ${line}`).join('\n')}`)
+  console.log(`Removed ${data.path} and everything it had on this host.`)
+}

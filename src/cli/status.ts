@@ -1,0 +1,88 @@
+// `alcove status`: each program as `up` sees it, and sandboxes as the API counts them.
+import { type DataDirectory, findAdminKey, findDataDirectory } from '#src/up/data-directory.ts'
+import { isAlive } from '#src/up/process-identity.ts'
+import { findRunningUp, type ProgramState, type UpState } from '#src/up/state-file.ts'
+
+type Status = {
+  running: boolean
+  url?: string
+  pid?: number
+  programs: (ProgramState & { alive: boolean })[]
+  /** How many sandboxes are in each state; absent when the API does not answer. */
+  sandboxes?: Record<string, number>
+}
+
+/** At most this many pages of sandboxes are counted. */
+const maxPages = 100
+
+type Page = { items: { state: string }[]; nextCursor?: string | null }
+
+const countSandboxes = async ({ host, port }: UpState, key: string): Promise<Record<string, number>> => {
+  const counts: Record<string, number> = {}
+  const api = `http://${host === '0.0.0.0' ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host}:${port}/api`
+  let cursor: string | null | undefined
+  for (let page = 0; page < maxPages; page += 1) {
+    const query = new URLSearchParams({ limit: '100', ...(cursor ? { cursor } : {}) })
+    const reply = await fetch(`${api}/sandbox?${query}`, {
+      headers: { authorization: `Bearer ${key}` },
+      signal: AbortSignal.timeout(5000),
+    })
+    if (!reply.ok) throw new Error(`the API answered ${reply.status}`)
+    const { items, nextCursor } = (await reply.json()) as Page
+    for (const { state } of items) counts[state] = (counts[state] ?? 0) + 1
+    cursor = nextCursor
+    if (!cursor) break
+  }
+  return counts
+}
+
+const readKey = (data: DataDirectory) => {
+  try {
+    return findAdminKey(data)
+  } catch {
+    return undefined // only root may read it; the rest of the status is for everyone
+  }
+}
+
+export const readStatus = async (directory: string): Promise<Status> => {
+  const data = findDataDirectory(directory)
+  const up = data && findRunningUp(data.stateFile)
+  if (!up) return { running: false, programs: [] }
+  const key = readKey(data)
+  const sandboxes = key === undefined ? undefined : await countSandboxes(up, key).catch(() => undefined)
+  return {
+    running: true,
+    url: up.url,
+    pid: up.pid,
+    programs: up.programs.map((program) => ({ ...program, alive: isAlive(program) })),
+    ...(sandboxes === undefined ? {} : { sandboxes }),
+  }
+}
+
+const age = (since: string) => {
+  const seconds = Math.max(0, Math.floor((Date.now() - Date.parse(since)) / 1000))
+  if (seconds < 120) return `${seconds} s`
+  return seconds < 7200 ? `${Math.floor(seconds / 60)} min` : `${Math.floor(seconds / 3600)} h`
+}
+
+const describe = ({ name, pid, state, since, restarts, lastEnd }: ProgramState) => {
+  const line = [
+    `  ${name.padEnd(9)}`,
+    state.padEnd(9),
+    (pid === 0 ? '-' : String(pid)).padStart(8),
+    age(since).padStart(8),
+  ]
+  return `${line.join(' ')}${restarts > 0 ? `   restarts ${restarts}, last: ${lastEnd}` : ''}`
+}
+
+/** The exit code is 3 when nothing runs, as service managers have it. */
+export const status = async (directory: string, { json }: { json: boolean }): Promise<void> => {
+  const found = await readStatus(directory)
+  if (!found.running) process.exitCode = 3
+  if (json) return console.log(JSON.stringify(found, null, 2))
+  if (!found.running) return console.log(`Nothing serves ${directory}.`)
+  console.log(`Alcove at ${found.url}/api, process ${found.pid}\n`)
+  for (const program of found.programs) console.log(describe(program))
+  const states = Object.entries(found.sandboxes ?? {}).map(([state, count]) => `${count} ${state}`)
+  console.log(`\n  sandboxes ${found.sandboxes ? states.join(', ') || 'none' : 'unknown: the API does not answer'}`)
+}

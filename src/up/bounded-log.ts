@@ -1,0 +1,43 @@
+// A program's log: one file of bounded size and the one before it.
+import { closeSync, existsSync, fstatSync, openSync, renameSync, writeSync } from 'node:fs'
+
+export const maxLogBytes = 8 * 1024 * 1024
+
+export class BoundedLog {
+  readonly path: string
+  #file: number
+  #bytes: number
+  readonly #maxBytes: number
+
+  /** Begins a new file; what was there becomes `<path>.1`. */
+  constructor(path: string, maxBytes = maxLogBytes) {
+    this.path = path
+    this.#maxBytes = maxBytes
+    this.#file = this.#open()
+    this.#bytes = fstatSync(this.#file).size
+  }
+
+  #open(): number {
+    if (existsSync(this.path)) renameSync(this.path, `${this.path}.1`)
+    return openSync(this.path, 'a', 0o600)
+  }
+
+  write(chunk: string | Uint8Array): void {
+    const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
+    if (this.#bytes > 0 && this.#bytes + bytes.length > this.#maxBytes) {
+      closeSync(this.#file)
+      this.#file = this.#open()
+      this.#bytes = 0
+    }
+    try {
+      writeSync(this.#file, bytes)
+      this.#bytes += bytes.length
+    } catch {
+      // A full disk must not end the supervisor; the line is lost.
+    }
+  }
+
+  close(): void {
+    closeSync(this.#file)
+  }
+}

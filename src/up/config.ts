@@ -1,0 +1,30 @@
+// The settings of `up` that come from its environment. Everything else is a flag.
+export type UpConfig = {
+  /** A PostgreSQL that somebody else runs; absent: ours. */
+  databaseUrl: string | undefined
+  /** Where downloaded and built images are kept between data directories. */
+  cacheDirectory: string | undefined
+  logLevel: string
+  path: string
+}
+
+const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
+
+/** Throws one error with every complaint. */
+export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
+  const complaints: string[] = []
+  const databaseUrl = env['DATABASE_URL'] || undefined
+  if (databaseUrl !== undefined && !/^postgres(ql)?:\/\//.test(databaseUrl)) {
+    complaints.push('DATABASE_URL must begin with postgres:// or postgresql://')
+  }
+  const logLevel = env['ALCOVE_LOG_LEVEL'] || 'info'
+  if (!levels.includes(logLevel)) complaints.push(`ALCOVE_LOG_LEVEL must be one of ${levels.join(', ')}`)
+  const cacheDirectory = env['ALCOVE_CACHE_DIR'] || undefined
+  if (cacheDirectory !== undefined && !cacheDirectory.startsWith('/')) {
+    complaints.push('ALCOVE_CACHE_DIR must be an absolute path')
+  }
+  if (complaints.length > 0) throw new Error(complaints.join('\n'))
+  // Root's PATH on some systems leaves the sbin directories out; nft, ip and mkfs live there.
+  const path = [...new Set([...(env['PATH'] ?? '').split(':'), '/usr/sbin', '/usr/bin', '/sbin', '/bin'])]
+  return { databaseUrl, cacheDirectory, logLevel, path: path.filter(Boolean).join(':') }
+}

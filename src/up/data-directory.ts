@@ -1,0 +1,113 @@
+// The layout of a data directory, and the secrets in it.
+//
+//   <data>/secrets/   0700   one file per secret, 0600
+//   <data>/postgres/         the database, owned by its own uid
+//   <data>/runner/           sandboxes, images and the storage pool
+//   <data>/log/              one file per program, bounded
+//   <data>/run/       0755   who serves this directory now (up.json, up.lock)
+//   /run/alcove-<instance>/  sockets; here and not below <data>, since a socket's path may have 107 bytes at most
+import { randomBytes } from 'node:crypto'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { join, resolve } from 'node:path'
+import { instanceOf, runDirectoryOf } from '#src/kit/instance.ts'
+
+export const defaultDataDirectory = '/var/lib/alcove'
+
+/** Numeric users without a name: nothing on the host runs as them but the one program of Alcove. */
+export const uids = { postgres: 61001, control: 61002, proxy: 61003 } as const
+
+export type DataDirectory = ReturnType<typeof dataDirectoryAt>
+
+/** The places of an existing data directory. */
+export const dataDirectoryAt = (directory: string) => {
+  const path = realpathSync(directory)
+  const instance = instanceOf(path)
+  const runtime = runDirectoryOf(instance)
+  return {
+    path,
+    instance,
+    secrets: join(path, 'secrets'),
+    postgres: join(path, 'postgres'),
+    runner: join(path, 'runner'),
+    log: join(path, 'log'),
+    lockFile: join(path, 'run', 'up.lock'),
+    stateFile: join(path, 'run', 'up.json'),
+    runtime,
+    postgresSocket: join(runtime, 'postgres'),
+    runnerSocket: join(runtime, 'runner.sock'),
+    /** A mount point that is filled only inside the private mount namespace of an unprivileged program. */
+    codeView: join(runtime, 'code'),
+    /** Where PostgreSQL finds its directory if it may not pass through a parent of the real one. */
+    postgresView: join(runtime, 'database'),
+  }
+}
+
+/** Answers undefined when nothing was ever set up there. */
+export const findDataDirectory = (directory: string): DataDirectory | undefined =>
+  existsSync(join(directory, 'run')) ? dataDirectoryAt(directory) : undefined
+
+const makeDirectory = (path: string, mode: number, owner?: { uid: number; gid: number }) => {
+  mkdirSync(path, { recursive: true })
+  // mkdir's mode is cut by the umask, and the directory may be there from before.
+  chmodSync(path, mode)
+  if (owner) chownSync(path, owner.uid, owner.gid)
+}
+
+/** Makes everything that is missing. Safe to run again. */
+export const prepareDataDirectory = (directory: string): DataDirectory => {
+  makeDirectory(resolve(directory), 0o711)
+  const data = dataDirectoryAt(directory)
+  makeDirectory(data.secrets, 0o700)
+  makeDirectory(data.log, 0o700)
+  makeDirectory(join(data.path, 'run'), 0o755)
+  makeDirectory(data.runner, 0o711)
+  makeDirectory(data.postgres, 0o711)
+  makeDirectory(data.runtime, 0o711)
+  // Who may connect is decided by the password, which only control is told.
+  makeDirectory(data.postgresSocket, 0o711, { uid: uids.postgres, gid: uids.postgres })
+  makeDirectory(data.codeView, 0o755)
+  return data
+}
+
+/** Reads a secret, or makes it. Two that ask at once get the same one: a secret appears whole or not at all. */
+export const readSecret = (
+  data: DataDirectory,
+  name: string,
+  make: () => string,
+): { value: string; isNew: boolean } => {
+  const path = join(data.secrets, name)
+  const draft = `${path}.${process.pid}`
+  let isNew = false
+  if (!existsSync(path)) {
+    writeFileSync(draft, `${make()}\n`, { mode: 0o600, flush: true })
+    try {
+      linkSync(draft, path)
+      isNew = true
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    } finally {
+      unlinkSync(draft)
+    }
+  }
+  return { value: readFileSync(path, 'utf8').trim(), isNew }
+}
+
+export const newServiceKey = () => randomBytes(32).toString('hex')
+/** The form of an API key (contract/control-plane.md §2). */
+export const newApiKey = () => `dtn_${randomBytes(32).toString('hex')}`
+
+/** The admin's key, kept for the CLI; absent before the first `up`. */
+export const findAdminKey = (data: DataDirectory): string | undefined => {
+  const path = join(data.secrets, 'admin.key')
+  return existsSync(path) ? readFileSync(path, 'utf8').trim() : undefined
+}

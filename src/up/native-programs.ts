@@ -1,0 +1,18 @@
+// The C programs (agent, launcher) are built on this machine; make(1) does nothing when their sources did not change.
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { Complaint } from './complaint.ts'
+
+const code = resolve(import.meta.dirname, '../..')
+
+export const buildNativePrograms = (say: (line: string) => void): void => {
+  for (const name of ['agent', 'native']) {
+    const directory = join(code, name)
+    if (!existsSync(join(directory, 'Makefile'))) continue
+    if (spawnSync('make', ['-C', directory, '--question'], { stdio: 'ignore' }).status === 0) continue
+    say(`Building ${name}/ …`)
+    const { status, stdout, stderr } = spawnSync('make', ['-C', directory], { encoding: 'utf8' })
+    if (status !== 0) throw new Complaint(`make -C ${directory} failed:\n${stdout}${stderr}`)
+  }
+}

@@ -1,0 +1,41 @@
+// Starts one of our own programs as a child that speaks to us over Node's IPC channel.
+import { spawn } from 'node:child_process'
+import type { BoundedLog } from './bounded-log.ts'
+import type { Running } from './supervised.ts'
+
+export type Progress = { step: string; percent: number }
+
+type Parts = {
+  command: readonly string[]
+  env: Record<string, string>
+  log: BoundedLog
+  onProgress?: (progress: Progress) => void
+}
+
+type Message = { type?: unknown; step?: unknown; percent?: unknown } | null
+
+export const startNodeProgram = async ({ command, env, log, onProgress }: Parts): Promise<Running> => {
+  const [file = '', ...args] = command
+  const child = spawn(file, args, {
+    cwd: '/',
+    env,
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    // A session of its own: Ctrl-C in a terminal goes to `up` alone, which then stops all in order.
+    detached: true,
+  })
+  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk: Buffer) => log.write(chunk))
+  const ended = new Promise<string>((resolve) => {
+    child.once('error', (error) => resolve(error.message))
+    child.once('exit', (code, signal) => resolve(signal ? `killed by ${signal}` : `exit code ${code}`))
+  })
+  const ready = new Promise<void>((resolve) => {
+    child.on('message', (message: Message) => {
+      if (message?.type === 'ready') resolve()
+      if (message?.type === 'progress') {
+        onProgress?.({ step: String(message.step), percent: Number(message.percent) })
+      }
+    })
+  })
+  if (child.pid === undefined) throw new Error(`${file} could not be started: ${await ended}`)
+  return { pid: child.pid, ready, ended, stop: () => void child.kill('SIGTERM') }
+}

@@ -1,0 +1,22 @@
+// Asks whether a port is free before anything is started, so that the answer names the port.
+import { createServer } from 'node:net'
+import { Complaint } from './complaint.ts'
+
+const tryPort = (host: string, port: number) =>
+  new Promise<string | undefined>((resolve) => {
+    const server = createServer()
+    server.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message))
+    server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(undefined)))
+  })
+
+/** Throws a Complaint that names the first port that cannot be had. */
+export const checkPortsAreFree = async (host: string, ports: readonly number[]): Promise<void> => {
+  for (const port of ports) {
+    const refusal = await tryPort(host, port)
+    if (refusal === undefined) continue
+    if (refusal === 'EADDRINUSE') {
+      throw new Complaint(`port ${port} on ${host} is in use; give another with --port N (Alcove takes N and N+1)`)
+    }
+    throw new Complaint(`cannot listen on ${host}:${port}: ${refusal}`)
+  }
+}

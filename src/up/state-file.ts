@@ -1,0 +1,35 @@
+// `<data>/run/up.json`: who serves this data directory, and how each of its programs is. Written by `up` alone, by
+// atomic rename; read by the other subcommands. What it says counts only while its process lives.
+import { readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { isAlive, type ProcessIdentity } from './process-identity.ts'
+
+export type ProgramState = ProcessIdentity & {
+  name: string
+  state: 'starting' | 'ready' | 'waiting'
+  /** When it came into this state. */
+  since: string
+  restarts: number
+  /** Why it ended last time. */
+  lastEnd?: string
+}
+
+export type UpState = ProcessIdentity & { host: string; port: number; url: string; programs: ProgramState[] }
+
+export const writeUpState = (path: string, state: UpState): void => {
+  writeFileSync(`${path}.new`, `${JSON.stringify(state, null, 2)}\n`, { mode: 0o644 })
+  renameSync(`${path}.new`, path)
+}
+
+/** What was written last, whether or not its process lives. */
+export const findUpState = (path: string): UpState | undefined => {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8')) as UpState
+  } catch {
+    return undefined
+  }
+}
+
+export const findRunningUp = (path: string): UpState | undefined => {
+  const state = findUpState(path)
+  return state && isAlive(state) ? state : undefined
+}

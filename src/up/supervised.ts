@@ -1,0 +1,122 @@
+// One program that is started again whenever it ends, until it is told to stop.
+import { setTimeout as pause } from 'node:timers/promises'
+import { identityOf, type ProcessIdentity } from './process-identity.ts'
+import type { ProgramState } from './state-file.ts'
+
+/** A program that has been started. */
+export type Running = {
+  pid: number
+  /** Settles when it serves; never rejects. */
+  ready: Promise<void>
+  /** Settles when it has ended, with how; never rejects. */
+  ended: Promise<string>
+  /** Asks it to end. */
+  stop: () => void
+}
+
+export type Backoff = { firstMs: number; maxMs: number; healthyMs: number }
+
+export const patience: Backoff = { firstMs: 100, maxMs: 5000, healthyMs: 10_000 }
+
+export type Program = { name: string; start: () => Promise<Running> }
+
+export class Supervised {
+  readonly name: string
+  readonly #start: Program['start']
+  readonly #onChange: (program: Supervised) => void
+  readonly #backoff: Backoff
+  readonly #stopping = new AbortController()
+  #running: Running | undefined
+  #identity: ProcessIdentity = { pid: 0, startTime: '' }
+  #state: ProgramState['state'] = 'starting'
+  #since = new Date()
+  #restarts = 0
+  #lastEnd: string | undefined
+  #loop: Promise<void> | undefined
+  /** Settles when it has served for the first time. */
+  readonly firstReady: Promise<void>
+  #wasReady: () => void = () => {}
+
+  constructor(program: Program, onChange: (program: Supervised) => void, backoff: Backoff = patience) {
+    this.name = program.name
+    this.#start = program.start
+    this.#onChange = onChange
+    this.#backoff = backoff
+    this.firstReady = new Promise((resolve) => {
+      this.#wasReady = resolve
+    })
+  }
+
+  get state(): ProgramState {
+    const lastEnd = this.#lastEnd === undefined ? {} : { lastEnd: this.#lastEnd }
+    const { pid, startTime } = this.#identity
+    const since = this.#since.toISOString()
+    return { name: this.name, pid, startTime, state: this.#state, since, restarts: this.#restarts, ...lastEnd }
+  }
+
+  begin(): void {
+    this.#loop ??= this.#keepRunning()
+  }
+
+  /** Asks it to end, kills it after `graceMs`, and waits until it is gone. */
+  async stop(graceMs: number): Promise<void> {
+    this.#stopping.abort()
+    this.#running?.stop()
+    const kill = setTimeout(() => this.#kill(), graceMs)
+    // A start that still waits for something is not waited for: nothing runs yet.
+    await Promise.race([this.#loop, pause(graceMs + 500, undefined, { ref: false })])
+    clearTimeout(kill)
+  }
+
+  #kill() {
+    try {
+      if (this.#running) process.kill(this.#running.pid, 'SIGKILL')
+    } catch {
+      // It ended in this moment.
+    }
+  }
+
+  #become(state: ProgramState['state']) {
+    this.#state = state
+    this.#since = new Date()
+    this.#onChange(this)
+  }
+
+  async #keepRunning() {
+    const { signal } = this.#stopping
+    let delayMs = this.#backoff.firstMs
+    while (!signal.aborted) {
+      const readyForMs = await this.#runOnce()
+      if (signal.aborted) return
+      if (readyForMs >= this.#backoff.healthyMs) delayMs = this.#backoff.firstMs
+      this.#become('waiting')
+      await pause(delayMs, undefined, { signal }).catch(() => {})
+      delayMs = Math.min(delayMs * 2, this.#backoff.maxMs)
+      this.#restarts += 1
+    }
+  }
+
+  /** Answers for how long it served. */
+  async #runOnce(): Promise<number> {
+    let readyAt: number | undefined
+    try {
+      const running = await this.#start()
+      this.#running = running
+      this.#identity = identityOf(running.pid)
+      if (this.#stopping.signal.aborted) running.stop()
+      this.#become('starting')
+      running.ready.then(() => {
+        if (this.#running !== running) return
+        readyAt = Date.now()
+        this.#become('ready')
+        this.#wasReady()
+      })
+      this.#lastEnd = await running.ended
+    } catch (error) {
+      this.#lastEnd = (error as Error).message
+    }
+    this.#running = undefined
+    this.#identity = { pid: 0, startTime: '' }
+    return readyAt === undefined ? 0 : Date.now() - readyAt
+  }
+}

@@ -1,0 +1,171 @@
+// Everything that one server may leave on its host outside its data directory, found by its instance name, and how each
+// is taken away. Used when the programs that made them are gone, so it asks the kernel and trusts no record.
+import { spawnSync } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { DataDirectory } from './data-directory.ts'
+import { isAlive, type ProcessIdentity, signalProcess } from './process-identity.ts'
+import { findUpState } from './state-file.ts'
+
+type Kind = {
+  what: string
+  list: (data: DataDirectory) => string[]
+  remove: (data: DataDirectory, name: string) => void
+}
+
+const cgroupRoot = '/sys/fs/cgroup'
+
+const run = (command: string, ...args: string[]) => {
+  const { status, stdout } = spawnSync(command, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
+  return { succeeded: status === 0, lines: (stdout ?? '').split('\n').filter(Boolean) }
+}
+
+const directoriesIn = (path: string): string[] => {
+  try {
+    return readdirSync(path, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map((entry) => join(path, entry.name))
+  } catch {
+    return []
+  }
+}
+
+/** Children before parents, since only an empty one can be removed. */
+const cgroupTree = (path: string): string[] => [...directoriesIn(path).flatMap(cgroupTree), path]
+
+/** With v1 there is a hierarchy per controller, with v2 one; on hybrid hosts both. */
+const instanceCgroups = ({ instance }: DataDirectory): string[] =>
+  [cgroupRoot, ...directoriesIn(cgroupRoot)]
+    .map((hierarchy) => join(hierarchy, `alcove-${instance}`))
+    .filter((path) => existsSync(path))
+
+const pidsIn = (cgroup: string): string[] => {
+  try {
+    return readFileSync(join(cgroup, 'cgroup.procs'), 'utf8').split('\n').filter(Boolean)
+  } catch {
+    return []
+  }
+}
+
+const sandboxPids = (data: DataDirectory): string[] => [
+  ...new Set(instanceCgroups(data).flatMap(cgroupTree).flatMap(pidsIn)),
+]
+
+const programs = (data: DataDirectory): ProcessIdentity[] =>
+  (findUpState(data.stateFile)?.programs ?? []).filter((program) => isAlive(program))
+
+const kill = (pid: string) => {
+  try {
+    process.kill(Number(pid), 'SIGKILL')
+  } catch {
+    // Gone by itself.
+  }
+}
+
+// mountinfo writes spaces and the like as octal.
+const unescaped = (text: string) =>
+  text.replace(/\\([0-7]{3})/g, (_, octal) => String.fromCharCode(Number.parseInt(octal, 8)))
+
+const isBelow = (path: string, parent: string) => path === parent || path.startsWith(`${parent}/`)
+
+const mounts = ({ path, runtime }: DataDirectory): string[] =>
+  readFileSync('/proc/self/mountinfo', 'utf8')
+    .split('\n')
+    .map((line) => unescaped(line.split(' ')[4] ?? ''))
+    .filter((target) => target !== path && (isBelow(target, path) || isBelow(target, runtime)))
+    .reverse()
+
+const loopDevices = ({ path }: DataDirectory): string[] =>
+  readdirSync('/sys/block')
+    .filter((name) => {
+      const file = `/sys/block/${name}/loop/backing_file`
+      return (
+        existsSync(file) &&
+        isBelow(
+          readFileSync(file, 'utf8')
+            .trim()
+            .replace(/ \(deleted\)$/, ''),
+          path,
+        )
+      )
+    })
+    .map((name) => `/dev/${name}`)
+
+const links = ({ instance }: DataDirectory): string[] =>
+  readdirSync('/sys/class/net').filter((name) => name === `alc${instance}` || name.startsWith(`al${instance}`))
+
+const networkNamespaces = ({ instance }: DataDirectory): string[] =>
+  existsSync('/run/netns') ? readdirSync('/run/netns').filter((name) => name.startsWith(`alcove-${instance}-`)) : []
+
+const firewallTables = ({ instance }: DataDirectory): string[] =>
+  run('nft', 'list', 'tables')
+    .lines.filter((line) => line.endsWith(` alcove_${instance}`))
+    .map((line) => line.replace(/^table /, ''))
+
+const removeCgroup = (path: string) => {
+  for (const below of cgroupTree(path)) {
+    try {
+      rmdirSync(below)
+    } catch {
+      // Still busy for some milliseconds after its last process; the caller comes again.
+    }
+  }
+}
+
+/** In the order in which they can be removed. */
+const kinds: readonly Kind[] = [
+  {
+    what: 'program',
+    list: (data) => programs(data).map(({ pid }) => String(pid)),
+    remove: (data, pid) => {
+      for (const program of programs(data)) if (String(program.pid) === pid) signalProcess(program, 'SIGKILL')
+    },
+  },
+  { what: 'process in a sandbox', list: sandboxPids, remove: (_, pid) => kill(pid) },
+  { what: 'cgroup', list: instanceCgroups, remove: (_, path) => removeCgroup(path) },
+  { what: 'network namespace', list: networkNamespaces, remove: (_, name) => void run('ip', 'netns', 'delete', name) },
+  { what: 'network link', list: links, remove: (_, name) => void run('ip', 'link', 'delete', name) },
+  {
+    what: 'nft table',
+    list: firewallTables,
+    remove: (_, name) => void run('nft', 'delete', 'table', ...name.split(' ')),
+  },
+  {
+    what: 'mount',
+    list: mounts,
+    remove: (_, path) => void (run('umount', path).succeeded || run('umount', '-l', path)),
+  },
+  { what: 'loop device', list: loopDevices, remove: (_, device) => void run('losetup', '-d', device) },
+  {
+    what: 'runtime directory',
+    list: ({ runtime }) => (existsSync(runtime) ? [runtime] : []),
+    // Never through a mount: what is mounted there is somebody's data.
+    remove: (data, path) => {
+      if (mounts(data).length === 0) rmSync(path, { recursive: true, force: true })
+    },
+  },
+]
+
+/** One line for each thing that is there now. */
+export const listTraces = (data: DataDirectory): string[] =>
+  kinds.flatMap(({ what, list }) => list(data).map((name) => `${what} ${name}`))
+
+/** Removes all of it; answers what would not go within `timeoutMs`. Not for a server that runs. */
+export const removeTraces = async (data: DataDirectory, timeoutMs = 10_000): Promise<string[]> => {
+  for (const end = Date.now() + timeoutMs; ; ) {
+    for (const { list, remove } of kinds) for (const name of list(data)) remove(data, name)
+    const left = listTraces(data)
+    if (left.length === 0 || Date.now() > end) return left
+    await pause(50)
+  }
+}
+
+/** Removes the data itself. It must hold no mounts any more: see `removeTraces`. */
+export const removeData = (data: DataDirectory): void => {
+  if (mounts(data).length > 0) throw new Error(`something is still mounted below ${data.path}`)
+  const isMountPoint = statSync(data.path).dev !== statSync(join(data.path, '..')).dev
+  // The directory of a mount cannot be removed, only emptied.
+  const gone = isMountPoint ? readdirSync(data.path).map((name) => join(data.path, name)) : [data.path]
+  for (const path of gone) rmSync(path, { recursive: true, force: true })
+}

@@ -1,0 +1,163 @@
+// `alcove up`: makes everything that is missing, starts the programs, keeps them running, stops them in order.
+import { rmSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { missingCommands, requiredPackages } from '#src/doctor/packages.ts'
+import { addressesOf } from './address.ts'
+import { Complaint } from './complaint.ts'
+import type { UpConfig } from './config.ts'
+import { type DataDirectory, newApiKey, newServiceKey, prepareDataDirectory, readSecret } from './data-directory.ts'
+import { createDisplay, type Display, welcome } from './display.ts'
+import { takeLock } from './lock.ts'
+import { buildNativePrograms } from './native-programs.ts'
+import { endOrphans } from './orphans.ts'
+import { checkPortsAreFree } from './ports.ts'
+import { identityOf } from './process-identity.ts'
+import { controlProgram, postgresProgram, proxyProgram, runnerProgram } from './programs.ts'
+import { endReachable, reachable } from './reachable.ts'
+import { findRunningUp, writeUpState } from './state-file.ts'
+import { Supervised } from './supervised.ts'
+import { ensurePackages } from './system-packages.ts'
+
+export type UpOptions = { data: string; host: string; port: number; publicHost?: string | undefined }
+
+/** Programs have this long to end by themselves; with what follows everything is gone within 5 s. */
+const graceMs = 4000
+
+/** Resolves when everything has been stopped again; throws a Complaint if it cannot start. */
+export const runUp = async (options: UpOptions, config: UpConfig): Promise<void> => {
+  const startedAt = performance.now()
+  const display = createDisplay()
+  if (process.getuid?.() !== 0) {
+    throw new Complaint('sandboxes need root (cgroups, mounts, networks). Start again with: sudo ./alcove up')
+  }
+  ensurePackages(requiredPackages, { say: display.say, commandsMissing: missingCommands })
+  const data = prepareDataDirectory(options.data)
+  takeDataDirectory(data)
+  buildNativePrograms(display.say)
+  await endOrphans(data)
+  await checkPortsAreFree(options.host, [options.port, options.port + 1])
+
+  const stopAsked = onceAskedToStop()
+  const addresses = addressesOf(options.host, options.port, options.publicHost)
+  const firstKey = readSecret(data, 'admin.key', newApiKey)
+  const house = startPrograms({ data, config, options, display, addresses, firstKey: firstKey.value })
+  try {
+    const outcome = await Promise.race([house.ready, house.gaveUp, stopAsked])
+    display.endProgress()
+    if (outcome === 'ready') {
+      process.stdout.write(
+        welcome({
+          url: addresses.publicUrl,
+          proxyUrl: addresses.publicProxyUrl,
+          key: firstKey.value,
+          keyIsNew: firstKey.isNew,
+          keyCommand: keyCommandFor(options.data),
+          seconds: (performance.now() - startedAt) / 1000,
+        }),
+      )
+      display.say(`Stopping (${await stopAsked}) …`)
+    }
+  } finally {
+    await house.stop()
+  }
+}
+
+const takeDataDirectory = (data: DataDirectory) => {
+  if (takeLock(data.lockFile)) return
+  const holder = findRunningUp(data.stateFile)
+  const who = holder ? `by process ${holder.pid}, at ${holder.url}` : 'by another process that is just starting'
+  throw new Complaint(`${data.path} is already served ${who}. Stop it with: alcove down --data ${data.path}`)
+}
+
+/** Settles with the signal's name. Signals after the first change nothing. */
+const onceAskedToStop = () =>
+  new Promise<NodeJS.Signals>((resolve) => {
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, resolve)
+  })
+
+const keyCommandFor = (directory: string) => {
+  const launcher = resolve(import.meta.dirname, '../../alcove')
+  const quoted = (text: string) => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`)
+  return `${quoted(launcher)} key --data ${quoted(resolve(directory))}`
+}
+
+type House = {
+  ready: Promise<'ready'>
+  /** Rejects when a program cannot be brought to serve at all. */
+  gaveUp: Promise<never>
+  stop: () => Promise<void>
+}
+
+type HouseParts = {
+  data: DataDirectory
+  config: UpConfig
+  options: UpOptions
+  display: Display
+  addresses: ReturnType<typeof addressesOf>
+  firstKey: string
+}
+
+/** So often a program may end before it has served once; then its log says more than another try would. */
+const triesBeforeFirstReady = 5
+
+const startPrograms = ({ data, config, options, display, addresses, firstKey }: HouseParts): House => {
+  const database = Promise.withResolvers<string>()
+  if (config.databaseUrl) database.resolve(config.databaseUrl)
+  const gaveUp = Promise.withResolvers<never>()
+  const parts = {
+    data,
+    config,
+    addresses,
+    port: options.port,
+    databaseUrl: database.promise,
+    onProgress: display.progress,
+    secrets: {
+      firstKey,
+      proxyKey: readSecret(data, 'proxy.key', newServiceKey).value,
+      runnerKey: readSecret(data, 'runner.key', newServiceKey).value,
+    },
+  }
+  const onChange = (changed: Supervised) => {
+    save()
+    const { name, state, lastEnd, restarts } = changed.state
+    if (state === 'waiting') display.say(`${name} ended (${lastEnd}); starting it again. Log: ${data.log}/${name}.log`)
+    if (state === 'waiting' && restarts + 1 >= triesBeforeFirstReady && !served.has(name)) {
+      gaveUp.reject(new Complaint(`${name} does not start: ${lastEnd}. Its log is ${join(data.log, `${name}.log`)}`))
+    }
+    if (state === 'ready') served.add(name)
+  }
+  const served = new Set<string>()
+  const supervised = (program: ConstructorParameters<typeof Supervised>[0]) => new Supervised(program, onChange)
+  const postgres = config.databaseUrl
+    ? undefined
+    : supervised(postgresProgram(parts, reachable(data.postgres, data.postgresView), database.resolve))
+  const workers = [controlProgram, proxyProgram, runnerProgram].map((make) => supervised(make(parts)))
+  const all = [...(postgres ? [postgres] : []), ...workers]
+  const self = identityOf(process.pid)
+  const save = () =>
+    writeUpState(data.stateFile, {
+      ...self,
+      host: options.host,
+      port: options.port,
+      url: addresses.publicUrl,
+      programs: all.map((program) => program.state),
+    })
+  for (const program of all) program.begin()
+  save()
+
+  const stop = async () => {
+    const ends = workers.map((program) => program.stop(graceMs))
+    // The database goes last, so that control can finish what it is writing, but not too late to end in order.
+    await Promise.race([Promise.all(ends), pause(graceMs - 1000, undefined, { ref: false })])
+    await Promise.all([...ends, postgres?.stop(1500)])
+    endReachable(data.postgresView)
+    if (all.every((program) => program.state.pid === 0)) rmSync(data.stateFile, { force: true })
+  }
+  gaveUp.promise.catch(() => {}) // it may come when nobody waits for it any more
+  return {
+    ready: Promise.all(all.map((program) => program.firstReady)).then(() => 'ready'),
+    gaveUp: gaveUp.promise,
+    stop,
+  }
+}
