@@ -193,7 +193,7 @@ static _Noreturn void become(char **arg) {
   complaints = spare;
   for (int fd = 0; fd <= STDERR_FILENO; fd++)
     if (dup2(quiet, fd) < 0) fail("/dev/null");
-  execv(arg[0], arg);
+  execvp(arg[0], arg);
   fail(arg[0]);
 }
 

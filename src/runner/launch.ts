@@ -1,0 +1,39 @@
+// The steps that `native/launch.c` can carry out, typed, and running them: one process for a whole start.
+import { CommandFailed, runCommand } from '#src/kit/run-command.ts'
+
+export type Step = readonly [name: string, ...args: string[]]
+
+export const step = {
+  /** Dies with this process, so that nothing half done goes on after it. */
+  childOfMe: (): Step => ['child-of', String(process.pid)],
+  subvolume: (path: string): Step => ['subvolume', path],
+  limit: (path: string, bytes: number): Step => ['limit', path, String(bytes)],
+  deleteSubvolume: (path: string): Step => ['delete-subvolume', path],
+  /** Made if absent; what is there already keeps its owner and mode. */
+  directory: (path: string, owner: number, mode: number): Step => ['directory', path, String(owner), mode.toString(8)],
+  file: (path: string, owner: number, text: string): Step => ['file', path, String(owner), text],
+  newFile: (path: string, owner: number, text: string): Step => ['new-file', path, String(owner), text],
+  listen: (path: string): Step => ['listen', path],
+  privateMounts: (): Step => ['private'],
+  hide: (path: string): Step => ['hide', path],
+  overlay: (options: string, path: string): Step => ['overlay', options, path],
+  bind: (from: string, to: string): Step => ['bind', from, to],
+  /** The last one. */
+  exec: (argv: readonly string[]): Step => ['exec', ...argv],
+}
+
+/** A step failed; the message is its one line, such as `overlay: No such file or directory (…)`. */
+export class LaunchFailed extends Error {
+  override readonly name = 'LaunchFailed'
+}
+
+const timeoutMs = 60_000
+
+export const runSteps = async (launcher: string, steps: readonly Step[]): Promise<void> => {
+  try {
+    await runCommand([launcher, ...[step.childOfMe(), ...steps].flat()], { timeoutMs })
+  } catch (error) {
+    if (!(error instanceof CommandFailed)) throw error
+    throw new LaunchFailed(error.stderr.trim().slice(0, 500) || `exit code ${error.exitCode}`, { cause: error })
+  }
+}

@@ -1,0 +1,137 @@
+// What the OCI runtime is told about one sandbox (runtime-spec: config.json). A pure function: what it says of a sandbox
+// can be read and tested without starting one.
+import { cpuLimit, memoryLimitBytes, pidsLimit, type ResourceLimit, uidBase, uidCount } from './sandbox-limits.ts'
+import type { SeccompProfile } from './seccomp/profile.ts'
+
+/** The filter, as the runtime at hand takes it: compiled for crun, which then starts 13 ms sooner, else the profile. */
+export type Filter = { kind: 'compiled'; base64: string } | { kind: 'profile'; profile: SeccompProfile }
+
+export type SandboxConfig = {
+  hostname: string
+  /** Where `launch` mounts the root filesystem, in its private mount namespace. */
+  rootfs: string
+  /** The agent's program, on the host. */
+  agent: string
+  /** The directory with the sandbox's own hostname, hosts, resolv.conf and machine-id. */
+  etc: string
+  netnsPath: string
+  cgroupsPath: string
+  cpu: number
+  memoryGiB: number
+  /** Whether the kernel counts swap at all; naming a limit where it does not fails the start. */
+  limitsSwap: boolean
+  resourceLimits: readonly ResourceLimit[]
+  filter: Filter
+}
+
+/** Files of `/etc` that belong to the one sandbox and not to its image. */
+export const ownEtcFiles = ['hostname', 'hosts', 'resolv.conf', 'machine-id'] as const
+
+/** On the sandbox's own /dev, so that it leaves nothing on its disk and nothing on its disk can stand in its way. */
+export const agentPathInside = '/dev/.alcove/agent'
+
+const capabilities = [
+  'CAP_CHOWN',
+  'CAP_DAC_OVERRIDE',
+  'CAP_FOWNER',
+  'CAP_FSETID',
+  'CAP_KILL',
+  'CAP_SETGID',
+  'CAP_SETUID',
+  'CAP_SETPCAP',
+  'CAP_NET_BIND_SERVICE',
+  'CAP_SYS_CHROOT',
+  'CAP_SETFCAP',
+]
+
+const maskedPaths = [
+  '/proc/acpi',
+  '/proc/asound',
+  '/proc/cmdline',
+  '/proc/interrupts',
+  '/proc/kcore',
+  '/proc/keys',
+  '/proc/latency_stats',
+  '/proc/sched_debug',
+  '/proc/scsi',
+  '/proc/timer_list',
+  '/proc/timer_stats',
+  '/sys/class/dmi',
+  '/sys/devices/virtual/dmi',
+  '/sys/devices/virtual/powercap',
+  '/sys/firmware',
+]
+
+const readonlyPaths = ['/proc/bus', '/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger']
+
+const mount = (destination: string, type: string, source: string, ...options: string[]) => ({
+  destination,
+  type,
+  source,
+  options,
+})
+
+const mounts = ({ agent, etc, memoryGiB }: SandboxConfig) => [
+  mount('/proc', 'proc', 'proc', 'nosuid', 'noexec', 'nodev'),
+  mount('/dev', 'tmpfs', 'tmpfs', 'nosuid', 'strictatime', 'mode=755', 'size=1m'),
+  // No `gid=5`: the group may not be mapped into the user namespace, and the kernel then refuses the mount.
+  mount('/dev/pts', 'devpts', 'devpts', 'nosuid', 'noexec', 'newinstance', 'ptmxmode=0666', 'mode=0620'),
+  mount('/dev/shm', 'tmpfs', 'shm', 'nosuid', 'noexec', 'nodev', 'mode=1777', `size=${shmMiB(memoryGiB)}m`),
+  mount('/dev/mqueue', 'mqueue', 'mqueue', 'nosuid', 'noexec', 'nodev'),
+  mount('/sys', 'sysfs', 'sysfs', 'nosuid', 'noexec', 'nodev', 'ro'),
+  mount('/sys/fs/cgroup', 'cgroup', 'cgroup', 'nosuid', 'noexec', 'nodev', 'relatime', 'ro'),
+  mount(agentPathInside, 'bind', agent, 'bind', 'ro', 'nosuid', 'nodev'),
+  ...ownEtcFiles.map((name) => mount(`/etc/${name}`, 'bind', `${etc}/${name}`, 'bind', 'nosuid', 'noexec', 'nodev')),
+]
+
+/** Half of the memory, as on an ordinary machine: browsers need much of it, and it counts against the memory limit. */
+const shmMiB = (memoryGiB: number) => Math.max(1, Math.floor(memoryGiB * 512))
+
+/** The first part of the id, as a host name may be written. */
+export const hostnameOf = (sandboxId: string) => sandboxId.slice(0, 12).replace(/[^A-Za-z0-9]+$/, '') || 'sandbox'
+
+export const makeConfig = (sandbox: SandboxConfig) => {
+  const identity = [{ containerID: 0, hostID: uidBase, size: uidCount }]
+  const memory = memoryLimitBytes(sandbox)
+  const { filter } = sandbox
+  return {
+    ociVersion: '1.0.2',
+    hostname: sandbox.hostname,
+    root: { path: sandbox.rootfs, readonly: false },
+    process: {
+      terminal: false,
+      user: { uid: 0, gid: 0 },
+      args: [agentPathInside],
+      env: ['PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'],
+      cwd: '/',
+      capabilities: { bounding: capabilities, effective: capabilities, permitted: capabilities },
+      noNewPrivileges: true,
+      rlimits: sandbox.resourceLimits,
+    },
+    mounts: mounts(sandbox),
+    annotations: filter.kind === 'compiled' ? { 'run.oci.seccomp_bpf_data': filter.base64 } : {},
+    linux: {
+      namespaces: [
+        { type: 'user' },
+        { type: 'pid' },
+        { type: 'mount' },
+        { type: 'ipc' },
+        { type: 'uts' },
+        { type: 'cgroup' },
+        { type: 'network', path: sandbox.netnsPath },
+      ],
+      uidMappings: identity,
+      gidMappings: identity,
+      cgroupsPath: sandbox.cgroupsPath,
+      resources: {
+        devices: [{ allow: false, access: 'rwm' }],
+        cpu: cpuLimit(sandbox),
+        memory: { limit: memory, ...(sandbox.limitsSwap ? { swap: memory } : {}) },
+        pids: { limit: pidsLimit },
+      },
+      maskedPaths,
+      readonlyPaths,
+      ...(filter.kind === 'profile' ? { seccomp: filter.profile } : {}),
+    },
+  }
+}

@@ -1,0 +1,50 @@
+// The numbers that bound a sandbox, made from what its assignment allows.
+import { readFileSync } from 'node:fs'
+
+export const GiB = 1024 ** 3
+
+/** uid 0 inside is this uid outside; the range is the same for all, so that image files are shifted once. */
+export const uidBase = 165536
+export const uidCount = 65536
+
+/** Processes and threads together. A fork bomb meets this before the host notices. */
+export const pidsLimit = 1024
+
+const cpuPeriodMicroseconds = 100_000
+
+export type Compute = { cpu: number; memoryGiB: number }
+
+export const cpuLimit = ({ cpu }: Compute) => ({
+  shares: Math.max(2, Math.round(cpu * 1024)),
+  quota: Math.max(1000, Math.round(cpu * cpuPeriodMicroseconds)),
+  period: cpuPeriodMicroseconds,
+})
+
+export const memoryLimitBytes = ({ memoryGiB }: Compute) => Math.round(memoryGiB * GiB)
+
+/** Files a process of a sandbox may have open. */
+const openFilesWanted = 65_536
+
+/** The hard limits of a process, from its `/proc/{pid}/limits`. `Infinity` stands for none. */
+export const parseHardLimits = (text: string): { openFiles: number; coreBytes: number } => {
+  const hard = (name: string) => {
+    const words = text.split('\n').find((line) => line.startsWith(name))
+    const value = words?.slice(name.length).trim().split(/\s+/)[1]
+    return value === undefined || value === 'unlimited' ? Number.POSITIVE_INFINITY : Number(value)
+  }
+  return { openFiles: hard('Max open files'), coreBytes: hard('Max core file size') }
+}
+
+export type ResourceLimit = { type: string; soft: number; hard: number }
+
+/**
+ * Never above our own hard limits: raising those takes a right that a runner inside a virtual machine may lack. A core
+ * limit of one byte is the only one that also keeps the host's own crash handler from being run for a sandbox (core(5)).
+ */
+export const resourceLimits = (own = parseHardLimits(readFileSync('/proc/self/limits', 'utf8'))): ResourceLimit[] => {
+  const both = (type: string, value: number) => ({ type, soft: value, hard: value })
+  return [
+    both('RLIMIT_NOFILE', Math.min(openFilesWanted, own.openFiles)),
+    both('RLIMIT_CORE', Math.min(1, own.coreBytes)),
+  ]
+}

@@ -1,0 +1,78 @@
+// The profile as the program the kernel runs, made once and kept: compiling it is 13 of the 20 ms of an ordinary start.
+//
+// crun compiles a profile whenever it creates a container and leaves the result beside the container's state. So one
+// container is created for that, never started, and deleted again.
+import { createHash } from 'node:crypto'
+import { copyFile, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { runSteps, step } from '../../launch.ts'
+import { hideMounts } from '../runtime.ts'
+import type { SeccompProfile } from './profile.ts'
+
+export type CompileParts = {
+  launcher: string
+  hiddenMounts: readonly string[]
+  crunVersion: string
+  /** Where compiled filters are kept. */
+  directory: string
+}
+
+/** One instruction of a filter program (`struct sock_filter`). */
+const instructionBytes = 8
+
+const isFilter = (bytes: Buffer) => bytes.length > 0 && bytes.length % instructionBytes === 0
+
+export const compiledFilter = async (parts: CompileParts, profile: SeccompProfile): Promise<string> => {
+  const hash = createHash('sha256').update(JSON.stringify([parts.crunVersion, profile])).digest('hex').slice(0, 16)
+  const kept = join(parts.directory, `${hash}.bpf`)
+  const found = await readFile(kept).catch(() => Buffer.alloc(0))
+  if (isFilter(found)) return found.toString('base64')
+
+  const made = await compile(parts, profile)
+  if (!isFilter(made)) throw new Error('crun made no system call filter of the profile.')
+  await writeFile(`${kept}.new`, made)
+  await rename(`${kept}.new`, kept)
+  return made.toString('base64')
+}
+
+const compile = async ({ launcher, hiddenMounts, directory }: CompileParts, profile: SeccompProfile) => {
+  const bundle = join(directory, 'compiling')
+  const state = join(bundle, 'state')
+  const id = 'filter'
+  const crun = (...args: string[]) =>
+    runSteps(launcher, [
+      ...hideMounts(hiddenMounts),
+      step.exec(['crun', '--root', state, '--log', join(bundle, 'log'), '--cgroup-manager', 'disabled', ...args]),
+    ])
+  const clear = async () => {
+    await crun('delete', '--force', id).catch(() => {})
+    await rm(bundle, { recursive: true, force: true })
+  }
+
+  // One that was under way when an earlier runner was killed.
+  await clear()
+  await mkdir(join(bundle, 'rootfs'), { recursive: true })
+  try {
+    // Any program will do: crun looks for it before it compiles, and nobody ever starts it.
+    await copyFile(launcher, join(bundle, 'rootfs/program'))
+    await writeFile(join(bundle, 'config.json'), JSON.stringify(idleConfig(profile)))
+    await crun('create', '--bundle', bundle, id)
+    return await readFile(join(state, id, 'seccomp.bpf'))
+  } catch (error) {
+    const said = await readFile(join(bundle, 'log'), 'utf8').catch(() => '')
+    throw new Error(`The system call filter could not be compiled: ${said.trim().slice(0, 500)}`, { cause: error })
+  } finally {
+    await clear()
+  }
+}
+
+const idleConfig = (seccomp: SeccompProfile) => ({
+  ociVersion: '1.0.2',
+  root: { path: 'rootfs', readonly: false },
+  process: { user: { uid: 0, gid: 0 }, args: ['/program'], cwd: '/', noNewPrivileges: true },
+  mounts: [
+    { destination: '/proc', type: 'proc', source: 'proc' },
+    { destination: '/dev', type: 'tmpfs', source: 'tmpfs' },
+  ],
+  linux: { namespaces: [{ type: 'pid' }, { type: 'mount' }], seccomp },
+})

@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { makeSeccompProfile } from './profile.ts'
+import { conditional, refusals } from './refused.ts'
+import { systemCalls } from './syscalls.ts'
+
+const profile = makeSeccompProfile('x64')
+const allowed = new Set(
+  profile.syscalls.filter((rule) => rule.action === 'SCMP_ACT_ALLOW' && !rule.args).flatMap((rule) => rule.names),
+)
+
+suite('the seccomp profile', () => {
+  test('every refused or conditional name is a call of the kernel, told once', () => {
+    const decided = [...refusals.flatMap((refusal) => refusal.calls), ...conditional]
+    assert.deepEqual(
+      decided.filter((name) => !systemCalls.includes(name)),
+      [],
+    )
+    assert.equal(new Set(decided).size, decided.length)
+    assert.equal(new Set(systemCalls).size, systemCalls.length)
+  })
+
+  test('what is refused or conditional is never allowed without a condition', () => {
+    for (const name of ['mount', 'bpf', 'clone3', 'io_uring_setup', 'setns', 'keyctl', 'unshare', 'clone', 'socket'])
+      assert.equal(allowed.has(name), false, name)
+  })
+
+  test('what ordinary programs need is allowed', () => {
+    for (const name of ['read', 'execve', 'futex', 'ptrace', 'chroot', 'fork', 'statx', 'rseq', 'memfd_create'])
+      assert.equal(allowed.has(name), true, name)
+  })
+
+  test('no rule repeats the default, which libseccomp refuses', () => {
+    assert.deepEqual(
+      profile.syscalls.filter((rule) => rule.errnoRet === profile.defaultErrnoRet),
+      [],
+    )
+  })
+
+  test('one namespace flag is enough to refuse clone and unshare', () => {
+    const masks = profile.syscalls
+      .filter((rule) => rule.names[0] === 'unshare' && rule.action === 'SCMP_ACT_ALLOW')
+      .flatMap((rule) => rule.args ?? [])
+    assert.deepEqual(masks, [{ index: 0, value: 0x7e020080, valueTwo: 0, op: 'SCMP_CMP_MASKED_EQ' }])
+  })
+
+  test('an architecture without a table is refused aloud', () => {
+    assert.throws(() => makeSeccompProfile('mips'), /no system call filter for mips/)
+  })
+})

@@ -1,0 +1,93 @@
+// The seccomp profile of every sandbox, in the words of the OCI runtime specification (`linux.seccomp`).
+//
+// An unknown call answers ENOSYS rather than EPERM: a C library that tries a newer call and is told "not implemented"
+// falls back to the older one; told "not permitted" it gives up.
+import { conditional, refusals } from './refused.ts'
+import { systemCalls } from './syscalls.ts'
+
+type Argument = {
+  index: number
+  value: number
+  valueTwo?: number
+  op: 'SCMP_CMP_EQ' | 'SCMP_CMP_GT' | 'SCMP_CMP_MASKED_EQ'
+}
+type Rule = {
+  names: readonly string[]
+  action: 'SCMP_ACT_ALLOW' | 'SCMP_ACT_ERRNO'
+  errnoRet?: number
+  args?: Argument[]
+}
+export type SeccompProfile = {
+  defaultAction: 'SCMP_ACT_ERRNO'
+  defaultErrnoRet: number
+  architectures: readonly string[]
+  syscalls: readonly Rule[]
+}
+
+const errnos = { EPERM: 1, ENOSYS: 38, EAFNOSUPPORT: 97 } as const
+
+/** `CLONE_NEW…` of `linux/sched.h`: time, mount, cgroup, uts, ipc, user, pid and network namespaces. */
+const namespaceFlags = [0x80, 0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000]
+
+/** In `clone`, the bit of the time namespace belongs to the exit signal. */
+const cloneFlags = namespaceFlags.filter((flag) => flag > 0xff)
+
+const sum = (flags: readonly number[]) => flags.reduce((all, flag) => all + flag, 0)
+
+const withoutFlags = (name: string, flags: readonly number[]): Rule[] => [
+  {
+    names: [name],
+    action: 'SCMP_ACT_ALLOW',
+    args: [{ index: 0, value: sum(flags), valueTwo: 0, op: 'SCMP_CMP_MASKED_EQ' }],
+  },
+  ...flags.map(
+    (flag): Rule => ({
+      names: [name],
+      action: 'SCMP_ACT_ERRNO',
+      errnoRet: errnos.EPERM,
+      args: [{ index: 0, value: flag, valueTwo: flag, op: 'SCMP_CMP_MASKED_EQ' }],
+    }),
+  ),
+]
+
+/** Unix, IPv4, IPv6 and netlink: no virtual-machine sockets to the host, no kernel crypto, no raw packets. */
+const addressFamilies = [1, 2, 10, 16]
+
+/** Linux, 32-bit, the old version number, both, without address randomization (debuggers), and the question "which?". */
+const personalities = [0x0, 0x8, 0x20000, 0x20008, 0x40000, 0xffffffff]
+
+const whenFirstIs = (name: string, values: readonly number[]): Rule[] =>
+  values.map((value) => ({ names: [name], action: 'SCMP_ACT_ALLOW', args: [{ index: 0, value, op: 'SCMP_CMP_EQ' }] }))
+
+export const seccompArchitecture = (arch: string): string => {
+  if (arch === 'x64') return 'SCMP_ARCH_X86_64'
+  if (arch === 'arm64') return 'SCMP_ARCH_AARCH64'
+  throw new Error(`There is no system call filter for ${arch}.`)
+}
+
+/** One architecture only: a 32-bit program would bring a second, older table of calls with it. */
+export const makeSeccompProfile = (arch: string = process.arch): SeccompProfile => {
+  const decided = new Set([...refusals.flatMap((refusal) => refusal.calls), ...conditional])
+  return {
+    defaultAction: 'SCMP_ACT_ERRNO',
+    defaultErrnoRet: errnos.ENOSYS,
+    architectures: [seccompArchitecture(arch)],
+    syscalls: [
+      { names: systemCalls.filter((name) => !decided.has(name)), action: 'SCMP_ACT_ALLOW' },
+      // A refusal with ENOSYS needs no rule: it is the default, and libseccomp takes no rule that says the default again.
+      ...refusals
+        .filter(({ answer }) => answer !== 'ENOSYS')
+        .map(({ calls, answer }): Rule => ({ names: calls, action: 'SCMP_ACT_ERRNO', errnoRet: errnos[answer] })),
+      ...withoutFlags('clone', cloneFlags),
+      ...withoutFlags('unshare', namespaceFlags),
+      ...whenFirstIs('personality', personalities),
+      ...whenFirstIs('socket', addressFamilies),
+      {
+        names: ['socket'],
+        action: 'SCMP_ACT_ERRNO',
+        errnoRet: errnos.EAFNOSUPPORT,
+        args: [{ index: 0, value: Math.max(...addressFamilies), op: 'SCMP_CMP_GT' }],
+      },
+    ],
+  }
+}
