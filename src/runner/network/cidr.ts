@@ -1,0 +1,28 @@
+// IPv4 addresses and CIDR blocks as numbers.
+
+export type Cidr = { base: number; bits: number }
+
+/** Understands `a.b.c.d` and `a.b.c.d/n`; bits after the prefix are dropped. Undefined for anything else. */
+export const parseCidr = (text: string): Cidr | undefined => {
+  const match = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})(?:\/(\d{1,2}))?$/.exec(text.trim())
+  if (match === null) return undefined
+  const [a, b, c, d] = match.slice(1, 5).map(Number) as [number, number, number, number]
+  const bits = match[5] === undefined ? 32 : Number(match[5])
+  if (Math.max(a, b, c, d) > 255 || bits > 32) return undefined
+  const address = a * 2 ** 24 + b * 2 ** 16 + c * 2 ** 8 + d
+  const size = 2 ** (32 - bits)
+  return { base: address - (address % size), bits }
+}
+
+const lastOf = ({ base, bits }: Cidr) => base + 2 ** (32 - bits) - 1
+
+export const overlap = (a: Cidr, b: Cidr) => a.base <= lastOf(b) && b.base <= lastOf(a)
+
+const contains = (outer: Cidr, inner: Cidr) => outer.bits <= inner.bits && overlap(outer, inner)
+
+/** Without blocks that lie inside another one: CIDR blocks either nest or do not touch, so none overlap afterwards. */
+export const withoutNested = (blocks: readonly Cidr[]) =>
+  blocks.filter(
+    (block, index) =>
+      !blocks.some((other, at) => at !== index && contains(other, block) && (other.bits < block.bits || at < index)),
+  )

@@ -1,0 +1,74 @@
+// Lets the host pass packets between sandboxes and the outside, and puts it back as it was.
+// Docker, ufw and others close the host's forwarding with a chain of their own whose policy is drop; no rule of our table
+// can open that, so two rules that carry our name are added to such a chain.
+import { readFile, writeFile } from 'node:fs/promises'
+import type { Logger } from '#src/kit/log.ts'
+import { runCommand } from '#src/kit/run-command.ts'
+import { linksOf, tableOf } from './names.ts'
+import { notesOfOthers, readNotes, writeNotes } from './notes.ts'
+
+const setting = '/proc/sys/net/ipv4/ip_forward'
+
+/** Turns forwarding on and notes whether it was off; a server that found it on because of another one notes that too. */
+export const openForwarding = async (instance: string) => {
+  const isOff = (await readFile(setting, 'utf8')).trim() === '0'
+  const notes = await readNotes(instance)
+  const forwardingWasOff =
+    notes.forwardingWasOff ??
+    (isOff || (await notesOfOthers(instance)).some((other) => other.forwardingWasOff === true))
+  await writeNotes(instance, { ...notes, forwardingWasOff })
+  if (isOff) await writeFile(setting, '1')
+}
+
+/** Turns forwarding off again if we turned it on and no other server of ours needs it. */
+export const closeForwarding = async (instance: string) => {
+  const { forwardingWasOff } = await readNotes(instance)
+  const others = await notesOfOthers(instance)
+  if (forwardingWasOff === true && !others.some((other) => other.range !== undefined)) await writeFile(setting, '0')
+}
+
+type ForeignChain = { family: string; table: string; name: string }
+type Listed = { chain?: ForeignChain & { hook?: string; policy?: string } }
+type ListedRule = { rule?: { handle: number; comment?: string } }
+
+const ofJson = async <T>(argv: string[]): Promise<T[]> =>
+  (JSON.parse(await runCommand(['nft', '-j', ...argv])) as { nftables: T[] }).nftables
+
+const closedForwardChains = async (): Promise<ForeignChain[]> =>
+  (await ofJson<Listed>(['list', 'chains']))
+    .map((item) => item.chain)
+    .filter((chain) => chain !== undefined && chain.hook === 'forward' && ['ip', 'inet'].includes(chain.family))
+    .filter((chain) => chain?.policy === 'drop') as ForeignChain[]
+
+const ourRules = async (instance: string, { family, table, name }: ForeignChain) =>
+  (await ofJson<ListedRule>(['-a', 'list', 'chain', family, table, name]))
+    .map((item) => item.rule)
+    .filter((rule) => rule?.comment === tableOf(instance))
+    .map((rule) => rule?.handle as number)
+
+/** Adds our two rules to every closed forward chain that lacks them. */
+export const passForeignChains = async (instance: string, log: Logger) => {
+  for (const chain of await closedForwardChains()) {
+    const { family, table, name } = chain
+    if ((await ourRules(instance, chain)).length > 0) continue
+    const links = linksOf(instance)
+    await runCommand(['nft', '-f', '-'], {
+      input:
+        `insert rule ${family} ${table} ${name} oifname ${links} ct state established,related accept comment "${tableOf(instance)}"\n` +
+        `insert rule ${family} ${table} ${name} iifname ${links} accept comment "${tableOf(instance)}"\n`,
+    })
+    log.info(
+      { chain: `${family} ${table} ${name}` },
+      'this chain forwards nothing by itself; sandboxes were let through',
+    )
+  }
+}
+
+export const leaveForeignChains = async (instance: string) => {
+  for (const chain of await closedForwardChains()) {
+    const { family, table, name } = chain
+    for (const handle of await ourRules(instance, chain)) {
+      await runCommand(['nft', 'delete', 'rule', family, table, name, 'handle', String(handle)])
+    }
+  }
+}

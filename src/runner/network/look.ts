@@ -1,0 +1,31 @@
+// What of an instance is on the host now.
+import { readdir } from 'node:fs/promises'
+import { runCommand } from '#src/kit/run-command.ts'
+import { netnsDir, slotOfLink, slotOfNetns } from './names.ts'
+
+type Link = { ifname: string; mtu: number }
+
+export type Found = {
+  /** Slots of which the namespace and the link are both there. */
+  whole: Set<number>
+  /** Slots of which at least something is there. */
+  any: Set<number>
+}
+
+const linksNow = async () => JSON.parse(await runCommand(['ip', '-j', 'link', 'show'])) as Link[]
+
+export const lookForSlots = async (instance: string): Promise<Found> => {
+  const names = await readdir(netnsDir).catch(() => [])
+  const namespaces = new Set(names.map((name) => slotOfNetns(instance, name)).filter((n) => n !== undefined))
+  const links = new Set(
+    (await linksNow()).map(({ ifname }) => slotOfLink(instance, ifname)).filter((n) => n !== undefined),
+  )
+  return { whole: namespaces.intersection(links), any: namespaces.union(links) }
+}
+
+/** The packet size of the host's way out, so that nothing a sandbox sends has to be cut in two. */
+export const mtuOfWayOut = async (): Promise<number> => {
+  const routes = JSON.parse(await runCommand(['ip', '-j', '-4', 'route', 'show', 'default'])) as { dev?: string }[]
+  const mtu = (await linksNow()).find(({ ifname }) => ifname === routes[0]?.dev)?.mtu ?? 1500
+  return Math.min(mtu, 1500)
+}

@@ -1,0 +1,72 @@
+// Makes and deletes slots: a network namespace, a link between it and the host, and their settings; many at once, by few
+// processes. The link is point to point: its two ends have fixed hardware addresses and know each other's, so there is no
+// broadcast domain that sandboxes share and nothing that one could claim to be.
+import { runCommand } from '#src/kit/run-command.ts'
+import { addressOf, gatewayOf, hardwareAddress, linkName, netnsDir, netnsName, type Range } from './names.ts'
+
+type Where = { instance: string; range: Range; mtu: number }
+
+const outside = ({ instance, range, mtu }: Where, n: number) => {
+  const [name, link, address] = [netnsName(instance, n), linkName(instance, n), addressOf(range, n)]
+  const [host, sandbox] = [hardwareAddress(instance, n, 'host'), hardwareAddress(instance, n, 'sandbox')]
+  return [
+    `netns add ${name}`,
+    `link add ${link} address ${host} mtu ${mtu} type veth peer name eth0 address ${sandbox} mtu ${mtu} netns ${name}`,
+    `link set ${link} addrgenmode none up`,
+    `neigh replace ${address} lladdr ${sandbox} dev ${link} nud permanent`,
+    `route replace ${address}/32 dev ${link}`,
+  ]
+}
+
+// Root inside the sandbox is not root over this namespace, so low ports and ping are opened to every user of it.
+const settings = [
+  '[ ! -e /proc/sys/net/ipv6/conf/all/disable_ipv6 ] || echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6',
+  'echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start',
+  'echo "0 2147483647" > /proc/sys/net/ipv4/ping_group_range',
+].join('; ')
+
+const inside = ({ instance, range }: Where, n: number) => {
+  const gateway = gatewayOf(range)
+  const batch = [
+    'link set lo up',
+    `addr add ${addressOf(range, n)}/32 dev eth0`,
+    'link set eth0 up',
+    `neigh replace ${gateway} lladdr ${hardwareAddress(instance, n, 'host')} dev eth0 nud permanent`,
+    `route add ${gateway} dev eth0 scope link`,
+    `route add default via ${gateway}`,
+  ]
+  return [
+    `nsenter --net=${netnsDir}/${netnsName(instance, n)} sh -ec '${settings}; exec ip -batch -' <<'BATCH'`,
+    ...batch,
+    'BATCH',
+  ]
+}
+
+/** All or none: what a failed batch has made is deleted before this throws. */
+export const makeSlots = async (where: Where, numbers: readonly number[], background: boolean) => {
+  const script = [
+    'set -e',
+    "ip -batch - <<'BATCH'",
+    ...numbers.flatMap((n) => outside(where, n)),
+    'BATCH',
+    ...numbers.flatMap((n) => inside(where, n)),
+    '',
+  ]
+  try {
+    await runCommand(['sh', '-s'], { input: script.join('\n'), background })
+  } catch (error) {
+    await deleteSlots(where.instance, numbers)
+    throw error
+  }
+}
+
+/** Cuts the links first: whoever still runs inside is off the network from then on. Fine with what is gone already. */
+export const deleteSlots = async (instance: string, numbers: readonly number[]) => {
+  if (numbers.length === 0) return
+  const input = [
+    ...numbers.map((n) => `link del ${linkName(instance, n)}`),
+    ...numbers.map((n) => `netns del ${netnsName(instance, n)}`),
+  ].join('\n')
+  // It exits with an error for each thing that was not there; whether anything is left is asked afterwards.
+  await runCommand(['ip', '-force', '-batch', '-'], { input: `${input}\n` }).catch(() => {})
+}

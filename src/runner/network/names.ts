@@ -1,0 +1,43 @@
+// What every host-wide network thing of an instance is called, and which address belongs to which slot. All of it follows
+// from the instance, the range and the slot's number, so that a restarted runner recognises its own.
+
+/** A private range of 4096 addresses, `10.x.y.0/20`; `base` is its first address as a number. */
+export type Range = { base: number }
+
+export const slotLimit = 4000
+
+export const rangeBits = 20
+
+export const netnsDir = '/run/netns'
+
+export const tableOf = (instance: string) => `alcove_${instance}`
+
+/** Matches every host-side link of the instance, in nft's notation. */
+export const linksOf = (instance: string) => `"al${instance}*"`
+
+export const netnsName = (instance: string, n: number) => `alcove-${instance}-${n}`
+
+export const linkName = (instance: string, n: number) => `al${instance}${n}`
+
+const numberAfter = (prefix: string, name: string) => {
+  const digits = name.startsWith(prefix) ? name.slice(prefix.length) : ''
+  return /^[1-9][0-9]{0,4}$/.test(digits) ? Number(digits) : undefined
+}
+
+export const slotOfNetns = (instance: string, name: string) => numberAfter(`alcove-${instance}-`, name)
+
+export const slotOfLink = (instance: string, name: string) => numberAfter(`al${instance}`, name)
+
+export const toDotted = (address: number) => [24, 16, 8, 0].map((shift) => (address >>> shift) & 255).join('.')
+
+export const gatewayOf = (range: Range) => toDotted(range.base + 1)
+
+export const addressOf = (range: Range, n: number) => toDotted(range.base + 1 + n)
+
+export const rangeText = (range: Range) => `${toDotted(range.base)}/${rangeBits}`
+
+/** Both ends of a link know each other's hardware address from the start, so no ARP is ever needed. */
+export const hardwareAddress = (instance: string, n: number, end: 'host' | 'sandbox') =>
+  [end === 'host' ? '06' : '02', ...pairs(instance), ...pairs(n.toString(16).padStart(4, '0'))].join(':')
+
+const pairs = (hex: string) => hex.match(/../g) ?? []

@@ -1,0 +1,36 @@
+// What an instance has to remember about the host's network until the next boot: the range it took and whether the host
+// forwarded packets before it came. Lives in /run, because a reboot takes away everything that it describes.
+import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import type { Range } from './names.ts'
+
+export type Notes = { range?: Range; forwardingWasOff?: boolean }
+
+const dirOf = (instance: string) => `/run/alcove-${instance}`
+const fileOf = (instance: string) => `${dirOf(instance)}/network.json`
+
+/** Empty when there are none, or when they are torn: then the host is looked at anew. */
+export const readNotes = async (instance: string): Promise<Notes> => {
+  try {
+    return JSON.parse(await readFile(fileOf(instance), 'utf8')) as Notes
+  } catch {
+    return {}
+  }
+}
+
+export const writeNotes = async (instance: string, notes: Notes) => {
+  await mkdir(dirOf(instance), { recursive: true, mode: 0o755 })
+  const temporary = `${fileOf(instance)}.${process.pid}`
+  await writeFile(temporary, JSON.stringify(notes))
+  await rename(temporary, fileOf(instance))
+}
+
+export const removeNotes = (instance: string) => rm(fileOf(instance), { force: true })
+
+/** The notes of every other instance on this host. */
+export const notesOfOthers = async (instance: string): Promise<Notes[]> => {
+  const names = await readdir('/run')
+  const others = names
+    .map((name) => /^alcove-([0-9a-f]{6})$/.exec(name)?.[1])
+    .filter((other) => other !== undefined && other !== instance)
+  return Promise.all(others.map((other) => readNotes(other as string)))
+}

@@ -1,0 +1,229 @@
+// A pool of network namespaces, made ahead, so that a sandbox starts without waiting for one (STYLE: every queue is bounded).
+//
+// Promises: a slot that a sandbox has used is deleted and never handed to another; slots survive this process, and opening
+// again finds them; no slot reaches the host, another sandbox, link-local or private addresses (see README.md).
+import type { Logger } from '#src/kit/log.ts'
+import type { NetworkPolicy } from '#src/wire/runner-link.ts'
+import { type Firewall, openFirewall } from './firewall.ts'
+import { openForwarding, passForeignChains } from './forwarding.ts'
+import { lookForSlots, mtuOfWayOut } from './look.ts'
+import { deleteSlots, makeSlots } from './make-slots.ts'
+import { addressOf, gatewayOf, netnsDir, netnsName, type Range, slotLimit, slotOfNetns } from './names.ts'
+import { claimRange } from './range.ts'
+import { resolversForSandboxes } from './resolvers.ts'
+
+export type Slot = { name: string; netnsPath: string; address: string; gateway: string }
+
+export type NetworkPool = {
+  /** A fresh slot. It may reach everything that is not closed to all until `apply` says otherwise. */
+  acquire(): Promise<Slot>
+  /** Takes back a slot from before a restart; undefined if it is not (wholly) there any more. */
+  adopt(name: string): Slot | undefined
+  /** In force when this resolves, for open connections too. Throws RangeError for a list that is no list of CIDR blocks. */
+  apply(slot: Slot, policy: NetworkPolicy): Promise<void>
+  /** Deletes it. Doing so twice is fine. */
+  release(slot: Slot): Promise<void>
+  /** Deletes what is there from before this process and neither adopted nor named in `keep`; answers the names. */
+  sweep(keep: ReadonlySet<string>): Promise<string[]>
+  /** Deletes the spare slots and stops making new ones; slots in use stay as they are. */
+  close(): Promise<void>
+}
+
+export type NetworkPoolOptions = {
+  instance: string
+  log: Logger
+  /** How many unused slots are kept ready. */
+  spare: number
+  /** Private CIDR blocks that the operator lets all sandboxes reach, such as a package mirror. */
+  opened?: readonly string[]
+}
+
+const batchLimit = 16
+const watchEveryMs = 10_000
+
+export const openNetworkPool = async (options: NetworkPoolOptions): Promise<NetworkPool> => {
+  const { instance, log, opened = [] } = options
+  const range = await claimRange(instance, log)
+  await openForwarding(instance)
+  const resolvers = resolversForSandboxes()
+  const firewall = await openFirewall({ instance, range, resolvers, opened }, log)
+  await passForeignChains(instance, log)
+
+  const found = await lookForSlots(instance)
+  // An element without a slot would be in force for whoever gets the number next.
+  await firewall.forget(firewall.slots().filter((n) => !found.any.has(n)))
+  const pool = new Pool(options, { range, mtu: await mtuOfWayOut(), firewall, found: found.any, whole: found.whole })
+  pool.refill()
+  return pool
+}
+
+type Parts = { range: Range; mtu: number; firewall: Firewall; found: Set<number>; whole: Set<number> }
+type Waiter = { resolve: (slot: Slot) => void; reject: (error: unknown) => void }
+
+class Pool implements NetworkPool {
+  readonly #options: NetworkPoolOptions
+  readonly #parts: Parts
+  /** From before this process, not adopted. */
+  readonly #found: Set<number>
+  readonly #spare: number[] = []
+  readonly #used = new Set<number>()
+  readonly #leaving = new Map<number, Promise<void>>()
+  readonly #waiters: Waiter[] = []
+  readonly #watch: NodeJS.Timeout
+  #making: Promise<void> | undefined
+  #beingMade: readonly number[] = []
+  #next: number
+  #closed = false
+
+  constructor(options: NetworkPoolOptions, parts: Parts) {
+    this.#options = options
+    this.#parts = parts
+    this.#found = new Set(parts.found)
+    this.#next = Math.max(0, ...parts.found)
+    this.#watch = setInterval(() => {
+      parts.firewall
+        .restoreIfGone()
+        .catch((error) => options.log.error({ err: error }, 'the nft table could not be loaded'))
+    }, watchEveryMs).unref()
+  }
+
+  async acquire(): Promise<Slot> {
+    if (this.#closed) throw new Error('the network pool is closed')
+    const ready = this.#spare.shift()
+    if (ready !== undefined) {
+      this.#used.add(ready)
+      this.refill()
+      return this.#slot(ready)
+    }
+    if (this.#waiters.length >= slotLimit) throw new Error('too many sandboxes wait for a network')
+    const promised = Promise.withResolvers<Slot>()
+    this.#waiters.push(promised)
+    this.refill()
+    return promised.promise
+  }
+
+  adopt(name: string): Slot | undefined {
+    const n = slotOfNetns(this.#options.instance, name)
+    if (n === undefined || !this.#found.has(n) || !this.#parts.whole.has(n)) return undefined
+    this.#found.delete(n)
+    this.#used.add(n)
+    return this.#slot(n)
+  }
+
+  async apply(slot: Slot, policy: NetworkPolicy): Promise<void> {
+    const n = this.#numberOf(slot)
+    if (!this.#used.has(n)) throw new Error(`${slot.name} is not in use`)
+    await this.#parts.firewall.apply(n, policy)
+  }
+
+  async release(slot: Slot): Promise<void> {
+    const n = this.#numberOf(slot)
+    if (!this.#used.has(n)) return
+    const leaving = this.#leaving.get(n) ?? this.#leave(n)
+    this.#leaving.set(n, leaving)
+    await leaving.finally(() => this.#leaving.delete(n))
+  }
+
+  async sweep(keep: ReadonlySet<string>): Promise<string[]> {
+    const { instance } = this.#options
+    const swept = [...this.#found].filter((n) => !keep.has(netnsName(instance, n)))
+    for (let from = 0; from < swept.length; from += batchLimit) {
+      const batch = swept.slice(from, from + batchLimit)
+      await this.#delete(batch)
+      for (const n of batch) this.#found.delete(n)
+    }
+    return swept.map((n) => netnsName(instance, n))
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    clearInterval(this.#watch)
+    await this.#making
+    for (const waiter of this.#waiters.splice(0)) waiter.reject(new Error('the network pool is closed'))
+    await this.#delete(this.#spare.splice(0))
+  }
+
+  /** Starts making slots unless that is under way or enough are ready. */
+  refill() {
+    if (this.#making !== undefined || this.#closed || this.#wanted() <= 0) return
+    this.#making = this.#make().finally(() => {
+      this.#making = undefined
+      if (this.#waiters.length > 0) this.refill()
+    })
+  }
+
+  async #make(): Promise<void> {
+    const { instance, log } = this.#options
+    const { range, mtu, firewall } = this.#parts
+    while (!this.#closed && this.#wanted() > 0) {
+      // Whoever waits is served by a small batch; the spares follow after it.
+      const isAwaited = this.#waiters.length > 0
+      const count = Math.min(isAwaited ? this.#waiters.length : this.#wanted(), batchLimit)
+      try {
+        const numbers = this.#freeNumbers(count)
+        this.#beingMade = numbers
+        await makeSlots({ instance, range, mtu }, numbers, !isAwaited)
+        await firewall.open(numbers)
+        for (const n of numbers) this.#hand(n)
+      } catch (error) {
+        log.error({ err: error }, 'no network for a sandbox could be made')
+        for (const waiter of this.#waiters.splice(0)) waiter.reject(error)
+        return
+      } finally {
+        this.#beingMade = []
+      }
+    }
+  }
+
+  #wanted() {
+    return this.#waiters.length + this.#options.spare - this.#spare.length
+  }
+
+  #hand(n: number) {
+    const waiter = this.#waiters.shift()
+    if (waiter === undefined) return void this.#spare.push(n)
+    this.#used.add(n)
+    waiter.resolve(this.#slot(n))
+  }
+
+  async #leave(n: number) {
+    await this.#delete([n])
+    this.#used.delete(n)
+  }
+
+  /** Goes round, so that a number rests for as long as possible before it comes back. */
+  #freeNumbers(count: number): number[] {
+    const taken = new Set([...this.#found, ...this.#used, ...this.#spare, ...this.#beingMade])
+    const free: number[] = []
+    for (let step = 1; step <= slotLimit && free.length < count; step++) {
+      const n = ((this.#next + step - 1) % slotLimit) + 1
+      if (!taken.has(n)) free.push(n)
+    }
+    const last = free.at(-1)
+    if (last === undefined) throw new Error(`all ${slotLimit} networks of this host are in use`)
+    this.#next = last
+    return free
+  }
+
+  /** Off the network first, then out of the rules, so that at no time an unruled link exists. */
+  async #delete(numbers: readonly number[]) {
+    const { instance } = this.#options
+    await deleteSlots(instance, numbers)
+    const left = (await lookForSlots(instance)).any.intersection(new Set(numbers))
+    if (left.size > 0) throw new Error(`could not delete ${[...left].map((n) => netnsName(instance, n)).join(', ')}`)
+    await this.#parts.firewall.forget(numbers)
+  }
+
+  #numberOf(slot: Slot) {
+    const n = slotOfNetns(this.#options.instance, slot.name)
+    if (n === undefined) throw new Error(`${slot.name} is not a slot of this server`)
+    return n
+  }
+
+  #slot(n: number): Slot {
+    const { instance } = this.#options
+    const { range } = this.#parts
+    const name = netnsName(instance, n)
+    return { name, netnsPath: `${netnsDir}/${name}`, address: addressOf(range, n), gateway: gatewayOf(range) }
+  }
+}

@@ -1,0 +1,54 @@
+// For tests: runs a test file again in network and mount namespaces of its own, so that what it does to "the host" happens
+// to a host that nobody else uses and that is gone when the process ends, however it ends.
+import { execFile } from 'node:child_process'
+import { mkdir } from 'node:fs/promises'
+import { runCommand } from '#src/kit/run-command.ts'
+
+const marker = '--private-host'
+
+export const isPrivateHost = process.argv.includes(marker)
+
+/** What keeps such a test from running here, to be said aloud; false where it can run. */
+export const cannotRun = process.getuid?.() === 0 ? false : 'needs root'
+
+/** Runs `file` there; throws with what it printed if one of its tests fails. */
+export const runOnPrivateHost = (file: string, timeoutMs = 300_000) =>
+  new Promise<void>((resolve, reject) => {
+    const argv = ['--net', '--mount', '--propagation', 'private', process.execPath, file, marker]
+    // A test runner inside a test runner would report to its parent; this one prints for people.
+    const { NODE_TEST_CONTEXT: _, ...env } = process.env
+    execFile('unshare', argv, { env, timeout: timeoutMs, killSignal: 'SIGKILL' }, (error, stdout, stderr) =>
+      error === null ? resolve() : reject(new Error(`${error.message}\n${stdout}\n${stderr}`)),
+    )
+  })
+
+/** The world around the private host: the far end of its only link, where listeners can stand for the Internet. */
+export type Outside = { netns: string }
+
+export const wayOut = '198.51.100.1'
+
+/** Makes `addresses` reachable from this private host through a router, and nothing else. */
+export const preparePrivateHost = async (addresses: readonly string[]): Promise<Outside> => {
+  await runCommand(['mount', '-t', 'tmpfs', 'tmpfs', '/run'])
+  await mkdir('/run/netns')
+  const netns = 'outside'
+  await runCommand(['ip', '-batch', '-'], {
+    input: [
+      'link set lo up',
+      `netns add ${netns}`,
+      `link add up0 type veth peer name eth0 netns ${netns}`,
+      `addr add ${wayOut}/24 dev up0`,
+      'link set up0 up',
+    ].join('\n'),
+  })
+  await runCommand(['ip', '-n', netns, '-batch', '-'], {
+    input: [
+      'link set lo up',
+      'addr add 198.51.100.2/24 dev eth0',
+      'link set eth0 up',
+      ...addresses.map((address) => `addr add ${address}/32 dev lo`),
+    ].join('\n'),
+  })
+  await runCommand(['ip', 'route', 'add', 'default', 'via', '198.51.100.2'])
+  return { netns }
+}

@@ -1,0 +1,66 @@
+// Takes a /20 of 10.0.0.0/8 that nothing on this host uses. The claim is a blackhole route: the kernel refuses a second one,
+// so two servers that start at once cannot take the same range, and packets to addresses without a sandbox end there.
+import type { Logger } from '#src/kit/log.ts'
+import { CommandFailed, runCommand } from '#src/kit/run-command.ts'
+import { type Cidr, overlap, parseCidr } from './cidr.ts'
+import { type Range, rangeBits, rangeText } from './names.ts'
+import { readNotes, writeNotes } from './notes.ts'
+import { resolversForSandboxes } from './resolvers.ts'
+
+const candidates = 2 ** (rangeBits - 8)
+const triesLimit = 16
+
+type Route = { dst: string; type?: string }
+
+/** Everything that the host routes somewhere in particular, its own addresses and its resolvers included. */
+const takenOnHost = async (): Promise<Cidr[]> => {
+  const routes = JSON.parse(await runCommand(['ip', '-j', '-4', 'route', 'show', 'table', 'all'])) as Route[]
+  return [...routes.map((route) => route.dst), ...resolversForSandboxes()]
+    .filter((dst) => dst !== 'default')
+    .map(parseCidr)
+    .filter((block) => block !== undefined && block.bits > 8) as Cidr[]
+}
+
+const candidate = (instance: string, attempt: number): Range => {
+  const index = (Number.parseInt(instance, 16) + attempt) % candidates
+  return { base: 10 * 2 ** 24 + index * 2 ** (32 - rangeBits) }
+}
+
+const firstFree = (instance: string, taken: readonly Cidr[]) => {
+  for (let attempt = 0; attempt < candidates; attempt++) {
+    const range = candidate(instance, attempt)
+    if (!taken.some((block) => overlap(block, { base: range.base, bits: rangeBits }))) return range
+  }
+  throw new Error('every part of 10.0.0.0/8 is in use on this host: sandboxes have no addresses left')
+}
+
+const route = (verb: 'add' | 'replace' | 'del', range: Range) =>
+  runCommand(['ip', 'route', verb, 'blackhole', rangeText(range)])
+
+/** The range of this instance: the one it has already, or a free one. */
+export const claimRange = async (instance: string, log: Logger): Promise<Range> => {
+  const notes = await readNotes(instance)
+  if (notes.range !== undefined) {
+    await route('replace', notes.range)
+    return notes.range
+  }
+  for (let attempt = 1; attempt <= triesLimit; attempt++) {
+    const range = firstFree(instance, await takenOnHost())
+    try {
+      // Noted first: a claim that nobody remembers would stay for ever.
+      await writeNotes(instance, { ...notes, range })
+      await route('add', range)
+      log.info({ range: rangeText(range) }, 'took a range of addresses for sandboxes')
+      return range
+    } catch (error) {
+      if (!(error instanceof CommandFailed)) throw error
+      await writeNotes(instance, notes)
+      log.info({ range: rangeText(range), err: error }, 'another server took this range first')
+    }
+  }
+  throw new Error('no range of addresses for sandboxes could be taken')
+}
+
+export const giveUpRange = async (range: Range) => {
+  await route('del', range).catch(() => {})
+}

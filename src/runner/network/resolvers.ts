@@ -1,0 +1,43 @@
+// Which DNS resolvers sandboxes ask. They cannot reach one that listens on the host's loopback (systemd-resolved,
+// dnsmasq), so its own upstreams are taken instead. Link-local resolvers are left out too: 169.254.169.254 is where clouds
+// keep credentials, and that address stays closed without exception.
+import { readFileSync } from 'node:fs'
+import { type Cidr, overlap, parseCidr } from './cidr.ts'
+
+const files = [
+  '/etc/resolv.conf',
+  '/run/systemd/resolve/resolv.conf',
+  '/run/NetworkManager/no-stub-resolv.conf',
+] as const
+
+const publicResolvers = ['1.1.1.1', '8.8.8.8'] as const
+
+const outOfReach = ['0.0.0.0/8', '127.0.0.0/8', '169.254.0.0/16', '224.0.0.0/3'].map((text) => parseCidr(text) as Cidr)
+
+const textOf = (path: string) => {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+/** The usable IPv4 name servers of one resolv.conf, three at most as in the C library. */
+export const nameServersIn = (text: string) =>
+  text
+    .split('\n')
+    .map((line) => /^\s*nameserver\s+(\S+)/.exec(line)?.[1] ?? '')
+    .filter((address) => {
+      const block = address.includes('/') ? undefined : parseCidr(address)
+      return block !== undefined && !outOfReach.some((range) => overlap(range, block))
+    })
+    .slice(0, 3)
+
+/** IPv4 addresses, most preferred first, never empty. */
+export const resolversForSandboxes = (read: (path: string) => string = textOf): string[] => {
+  for (const file of files) {
+    const found = nameServersIn(read(file))
+    if (found.length > 0) return found
+  }
+  return [...publicResolvers]
+}
