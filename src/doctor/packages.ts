@@ -1,0 +1,41 @@
+// What Alcove needs from the operating system, by Debian name: the command that shows it is there, and why it is needed.
+import { accessSync, constants } from 'node:fs'
+import { join } from 'node:path'
+
+export type RequiredPackage = { name: string; command: string; why: string }
+
+export const requiredPackages: readonly RequiredPackage[] = [
+  { name: 'crun', command: 'crun', why: 'starts sandboxes' },
+  { name: 'iproute2', command: 'ip', why: 'makes the network of each sandbox' },
+  { name: 'nftables', command: 'nft', why: 'keeps sandboxes away from the host, each other and private networks' },
+  { name: 'util-linux', command: 'nsenter', why: 'enters namespaces and takes locks' },
+  { name: 'mount', command: 'losetup', why: 'mounts the storage pool' },
+  { name: 'btrfs-progs', command: 'mkfs.btrfs', why: 'gives each sandbox a hard disk limit' },
+  { name: 'mmdebstrap', command: 'mmdebstrap', why: 'builds the default image' },
+  { name: 'zstd', command: 'zstd', why: 'keeps images small' },
+  { name: 'gcc', command: 'gcc', why: 'builds the small program inside each sandbox' },
+  { name: 'libc6-dev', command: '/usr/include/stdio.h', why: 'builds the small program inside each sandbox' },
+  { name: 'musl-tools', command: 'musl-gcc', why: 'keeps that program at a few kilobytes' },
+  { name: 'make', command: 'make', why: 'builds the small program inside each sandbox' },
+]
+
+const searched = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin']
+
+const isThere = (path: string, mode: number) => {
+  try {
+    accessSync(path, mode)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** The full path of a command of the system, looked for in the system's own directories only. */
+export const findCommand = (command: string): string | undefined =>
+  searched.map((directory) => join(directory, command)).find((path) => isThere(path, constants.X_OK))
+
+/** Those whose command (or file, where `command` is a path) is not there. */
+export const missingCommands = (packages: readonly RequiredPackage[] = requiredPackages): RequiredPackage[] =>
+  packages.filter(({ command }) =>
+    command.startsWith('/') ? !isThere(command, constants.R_OK) : findCommand(command) === undefined,
+  )
