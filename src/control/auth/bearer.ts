@@ -1,0 +1,21 @@
+// Reads who the request says it is from, before anything is believed.
+import type { IncomingHttpHeaders } from 'node:http'
+import { Problem } from '#src/problems.ts'
+
+/** RFC 6750 §2.1. A token longer than any of ours is not hashed, looked up or logged. */
+export const readBearer = (headers: IncomingHttpHeaders): string | undefined => {
+  const [, token] = /^Bearer +([A-Za-z0-9\-._~+/]{1,4096}=*)$/i.exec(headers.authorization ?? '') ?? []
+  return token
+}
+
+/** Three base64url parts, the first beginning like `{"`: such a token is never tried as a key. */
+export const isJwt = (token: string): boolean => /^eyJ[\w-]*\.[\w-]+\.[\w-]*$/.test(token)
+
+const organizationHeaders = ['x-daytona-organization-id', 'x-service-organization-id'] as const
+
+/** The organization that the caller names, by either header; two that disagree say nothing (contract/gaps.md A1). */
+export const readOrganizationHeader = (headers: IncomingHttpHeaders): string | undefined => {
+  const named = new Set(organizationHeaders.flatMap((header) => headers[header] ?? []).filter((value) => value !== ''))
+  if (named.size > 1) throw new Problem('bad_request', 'The two organization headers name different organizations.')
+  return [...named][0]
+}

@@ -1,0 +1,65 @@
+// Stands before every route: bearer → caller → organization → permission. What is not allowed never reaches a room.
+import type { FastifyRequest } from 'fastify'
+import { Problem } from '#src/problems.ts'
+import { readBearer, readOrganizationHeader } from './bearer.ts'
+import type { Callers } from './callers.ts'
+import { type ControlRoute, type Needs, type OrganizationContext, roleNeeds, type UserContext } from './route.ts'
+import { hashKey, isSameHash } from './secret.ts'
+
+export type GuardParts = {
+  callers: Callers
+  proxyKeyHash: string
+  findRunner: (keyHash: string) => Promise<{ id: string; regionId: string } | undefined>
+}
+
+export const createGuard = ({ callers, proxyKeyHash, findRunner }: GuardParts) => {
+  const getCaller = async (token: string) => {
+    const caller = await callers.find(token)
+    if (caller === undefined) throw new Problem('unauthorized')
+    return caller
+  }
+
+  /** A user who calls a service's route is known but has no business there. */
+  const refuseUser = async (token: string): Promise<never> => {
+    await getCaller(token)
+    throw new Problem('forbidden')
+  }
+
+  return async (request: FastifyRequest, { needs }: Pick<ControlRoute, 'needs'>): Promise<object> => {
+    if (needs === 'public') return {}
+    const token = readBearer(request.headers)
+    if (token === undefined) throw new Problem('unauthorized')
+    if (needs === 'proxy') return isSameHash(hashKey(token), proxyKeyHash) ? {} : await refuseUser(token)
+    if (needs === 'runner') {
+      const runner = await findRunner(hashKey(token))
+      return runner === undefined ? await refuseUser(token) : { runner }
+    }
+    const caller = await getCaller(token)
+    const named = readOrganizationHeader(request.headers)
+    const inPath = (request.params as { organizationId?: string } | undefined)?.organizationId
+    const context = { user: caller.user, caller } satisfies UserContext
+    if (needs === 'admin') {
+      if (caller.user.systemRole !== 'admin') throw new Problem('forbidden')
+      return context
+    }
+    // The path says which organization is meant, and a header cannot move it. Whether a foreign one exists is not told.
+    if (inPath !== undefined && inPath !== caller.organization.id) throw new Problem('not_found')
+    if (inPath === undefined && named !== undefined && named !== caller.organization.id) {
+      throw new Problem('forbidden', 'This key belongs to another organization.')
+    }
+    if (needs === 'user') return context
+    checkHolds(caller, needs)
+    return { ...context, organization: caller.organization } satisfies OrganizationContext
+  }
+}
+
+const checkHolds = ({ memberRole, permissions }: UserContext['caller'], needs: Needs) => {
+  if (needs === 'member') return
+  if (needs === 'owner') {
+    if (memberRole !== 'owner') throw new Problem('forbidden', 'Only an owner of the organization may do that.')
+    return
+  }
+  if (Object.hasOwn(roleNeeds, needs) || !permissions.has(needs as never)) {
+    throw new Problem('forbidden', `This needs the permission ${needs}.`)
+  }
+}

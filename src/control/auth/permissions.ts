@@ -1,0 +1,30 @@
+// What a key or a role can allow. The words are the interface's and never change; the sentences are for the reference.
+export const permissions = {
+  'write:registries': 'Add and change registries.',
+  'delete:registries': 'Remove registries.',
+  'write:snapshots': 'Make and change snapshots.',
+  'delete:snapshots': 'Delete snapshots.',
+  'write:sandboxes': 'Create, start, stop, change and use sandboxes.',
+  'delete:sandboxes': 'Delete sandboxes.',
+  'read:volumes': 'See volumes.',
+  'write:volumes': 'Make and change volumes.',
+  'delete:volumes': 'Delete volumes.',
+  'write:regions': 'Make and change regions.',
+  'delete:regions': 'Delete regions.',
+  'read:runners': 'See runners.',
+  'write:runners': 'Add and change runners.',
+  'delete:runners': 'Remove runners.',
+  'read:audit_logs': 'Read the audit log.',
+  'manage:api_keys': 'Make keys with another key, and delete those of others.',
+  'manage:secrets': 'Make, change and delete secrets.',
+  'read:limits': 'See quotas and usage.',
+  'manage:sso': 'Manage identity providers.',
+  'read:billing': 'See billing.',
+  'manage:billing': 'Change billing.',
+} as const satisfies Record<string, string>
+
+export type Permission = keyof typeof permissions
+
+export const allPermissions = Object.keys(permissions) as Permission[]
+
+export const isPermission = (word: string): word is Permission => Object.hasOwn(permissions, word)

@@ -1,0 +1,55 @@
+// Who may call a route, in one word, and what the route then knows about its caller.
+import type { TObject, TSchema } from 'typebox'
+import type { Route, RouteRow } from '#src/http/route.ts'
+import type { Organization } from '../organizations/organization.ts'
+import type { User } from '../users/user.ts'
+import type { Permission } from './permissions.ts'
+
+export const roleNeeds = {
+  public: 'Anybody, without a credential.',
+  user: 'Any user.',
+  member: 'A member of the organization.',
+  owner: 'An owner of the organization.',
+  admin: 'An operator of this server.',
+  proxy: 'The proxy, by its service key.',
+  runner: 'A runner, by its service key.',
+} as const satisfies Record<string, string>
+
+export type Needs = keyof typeof roleNeeds | Permission
+
+/** Who calls, by which credential, and where it counts. An API key belongs to one user in one organization. */
+export type Caller = {
+  user: User
+  organization: Organization
+  memberRole: 'owner' | 'member'
+  /** What this credential allows here: the key's own list, and of that only what its user still holds. */
+  permissions: ReadonlySet<Permission>
+  /** The name of the API key; with its hash it is the credential itself. */
+  keyName: string
+  keyHash: string
+}
+
+export type UserContext = { user: User; caller: Caller }
+export type OrganizationContext = UserContext & { organization: Organization }
+export type RunnerContext = { runner: { id: string; regionId: string } }
+
+export type ContextOf<N extends Needs> = N extends 'public' | 'proxy'
+  ? object
+  : N extends 'user' | 'admin'
+    ? UserContext
+    : N extends 'runner'
+      ? RunnerContext
+      : OrganizationContext
+
+/** A row of control, whatever it needs. */
+export type ControlRoute = Route<object, Needs>
+
+/** One endpoint. What `run` is given follows from `needs`; the guard keeps that promise. */
+export const route = <
+  N extends Needs,
+  P extends TObject | undefined = undefined,
+  Q extends TObject | undefined = undefined,
+  B extends TSchema | undefined = undefined,
+>(
+  row: RouteRow<ContextOf<N>, N, P, Q, B>,
+): ControlRoute => row as unknown as ControlRoute

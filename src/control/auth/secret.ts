@@ -1,0 +1,16 @@
+// API keys and service keys as text: 32 random bytes, so a plain sha256 cannot be guessed back.
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+
+export const newKey = (): string => `dtn_${randomBytes(32).toString('hex')}`
+
+/** Lower hex; the only form in which a key is stored. */
+export const hashKey = (key: string): string => createHash('sha256').update(key).digest('hex')
+
+/** Compares two hashes without telling by its duration how much of them agrees. */
+export const isSameHash = (one: string, other: string): boolean => {
+  const [a, b] = [Buffer.from(one, 'hex'), Buffer.from(other, 'hex')]
+  return a.length === 32 && b.length === 32 && timingSafeEqual(a, b)
+}
+
+/** The form in which a key is shown after its creation (contract/control-plane.md §2). */
+export const maskKey = (key: string): string => `${key.slice(0, 3)}${'*'.repeat(20)}${key.slice(-3)}`

@@ -1,0 +1,73 @@
+// The questions that authentication asks.
+import { type Organization, type OrganizationRow, readOrganization } from '../organizations/organization.ts'
+import type { Sql } from '../storage/database.ts'
+import { readUser, type User, type UserRow } from '../users/user.ts'
+import { isPermission, type Permission } from './permissions.ts'
+
+export type KnownKey = {
+  name: string
+  hash: string
+  /** As given when it was made. */
+  permissions: Permission[]
+  expiresAt: Date | null
+  lastUsedAt: Date | null
+  user: User
+  organization: Organization
+  memberRole: 'owner' | 'member'
+  /** Of the roles assigned to its user; an owner holds everything without. */
+  rolePermissions: Permission[]
+}
+
+type KeyRow = {
+  name: string
+  hash: string
+  permissions: string[]
+  expires_at: Date | null
+  last_used_at: Date | null
+  member_role: 'owner' | 'member'
+  role_permissions: string[]
+  user: UserRow
+  organization: OrganizationRow
+}
+
+const dates = <Row extends object>(row: Row): Row =>
+  // Rows inside a row come as JSON, where a date is text.
+  Object.fromEntries(
+    Object.entries(row).map(([name, value]) => [
+      name,
+      /_(?:at|until)$/.test(name) && typeof value === 'string' ? new Date(value) : value,
+    ]),
+  ) as Row
+
+/** The key with everything that decides what it may do, in one question. */
+export const findKey = async (sql: Sql, hash: string): Promise<KnownKey | undefined> => {
+  const [row] = await sql<KeyRow[]>`
+    select k.name, k.hash, k.permissions, k.expires_at, k.last_used_at, m.role as member_role,
+           to_jsonb(u) as "user", to_jsonb(o) as organization,
+           array(select distinct p from member_roles mr join roles r on r.id = mr.role_id, unnest(r.permissions) p
+                 where mr.organization_id = m.organization_id and mr.user_id = m.user_id) as role_permissions
+    from api_keys k
+    join members m using (organization_id, user_id)
+    join users u on u.id = k.user_id
+    join organizations o on o.id = k.organization_id
+    where k.hash = ${hash}`
+  if (!row) return undefined
+  return {
+    name: row.name,
+    hash: row.hash,
+    permissions: row.permissions.filter(isPermission),
+    expiresAt: row.expires_at,
+    lastUsedAt: row.last_used_at,
+    user: readUser(dates(row.user)),
+    organization: readOrganization(dates(row.organization)),
+    memberRole: row.member_role,
+    rolePermissions: row.role_permissions.filter(isPermission),
+  }
+}
+
+/** Remembers a use, unless one of the last `seconds` is remembered already. */
+export const touchKey = async (sql: Sql, hash: string, now: Date, seconds: number): Promise<void> => {
+  await sql`
+    update api_keys set last_used_at = ${now}
+    where hash = ${hash} and (last_used_at is null or last_used_at <= ${new Date(now.getTime() - seconds * 1000)})`
+}

@@ -1,0 +1,123 @@
+// An organization as control knows it, and as it is shown (contract/control-plane.md §6.1).
+export type OrganizationRow = {
+  id: string
+  name: string
+  created_by: string
+  personal: boolean
+  default_region_id: string | null
+  suspended: boolean
+  suspended_at: Date | null
+  suspended_until: Date | null
+  suspension_reason: string | null
+  suspension_cleanup_grace_period_hours: number
+  max_cpu_per_sandbox: number
+  max_memory_per_sandbox: number
+  max_disk_per_sandbox: number
+  secret_quota: number
+  max_secrets_per_sandbox: number
+  snapshot_deactivation_timeout_minutes: number
+  sandbox_limited_network_egress: boolean
+  preview_warning_enabled: boolean
+  sso_enabled: boolean
+  authenticated_rate_limit: number | null
+  authenticated_rate_limit_ttl_seconds: number | null
+  sandbox_create_rate_limit: number | null
+  sandbox_create_rate_limit_ttl_seconds: number | null
+  sandbox_lifecycle_rate_limit: number | null
+  sandbox_lifecycle_rate_limit_ttl_seconds: number | null
+  experimental_config: Record<string, unknown> | null
+  otel_config: { endpoint: string; headers: Record<string, string> | null } | null
+  created_at: Date
+  updated_at: Date
+}
+
+export type Organization = {
+  id: string
+  name: string
+  createdBy: string
+  personal: boolean
+  defaultRegionId: string | null
+  /** Said so; whether it still holds, `isSuspended` knows. */
+  suspended: boolean
+  suspendedAt: Date | null
+  suspendedUntil: Date | null
+  suspensionReason: string | null
+  suspensionCleanupGracePeriodHours: number
+  maxCpuPerSandbox: number
+  /** GiB, as the disk. */
+  maxMemoryPerSandbox: number
+  maxDiskPerSandbox: number
+  secretQuota: number
+  maxSecretsPerSandbox: number
+  snapshotDeactivationTimeoutMinutes: number
+  sandboxLimitedNetworkEgress: boolean
+  previewWarningEnabled: boolean
+  ssoEnabled: boolean
+  authenticatedRateLimit: number | null
+  authenticatedRateLimitTtlSeconds: number | null
+  sandboxCreateRateLimit: number | null
+  sandboxCreateRateLimitTtlSeconds: number | null
+  sandboxLifecycleRateLimit: number | null
+  sandboxLifecycleRateLimitTtlSeconds: number | null
+  experimentalConfig: Record<string, unknown> | null
+  otelConfig: { endpoint: string; headers: Record<string, string> | null } | null
+  createdAt: Date
+  updatedAt: Date
+}
+
+export const readOrganization = (row: OrganizationRow): Organization => ({
+  id: row.id,
+  name: row.name,
+  createdBy: row.created_by,
+  personal: row.personal,
+  defaultRegionId: row.default_region_id,
+  suspended: row.suspended,
+  suspendedAt: row.suspended_at,
+  suspendedUntil: row.suspended_until,
+  suspensionReason: row.suspension_reason,
+  suspensionCleanupGracePeriodHours: row.suspension_cleanup_grace_period_hours,
+  maxCpuPerSandbox: row.max_cpu_per_sandbox,
+  maxMemoryPerSandbox: row.max_memory_per_sandbox,
+  maxDiskPerSandbox: row.max_disk_per_sandbox,
+  secretQuota: row.secret_quota,
+  maxSecretsPerSandbox: row.max_secrets_per_sandbox,
+  snapshotDeactivationTimeoutMinutes: row.snapshot_deactivation_timeout_minutes,
+  sandboxLimitedNetworkEgress: row.sandbox_limited_network_egress,
+  previewWarningEnabled: row.preview_warning_enabled,
+  ssoEnabled: row.sso_enabled,
+  authenticatedRateLimit: row.authenticated_rate_limit,
+  authenticatedRateLimitTtlSeconds: row.authenticated_rate_limit_ttl_seconds,
+  sandboxCreateRateLimit: row.sandbox_create_rate_limit,
+  sandboxCreateRateLimitTtlSeconds: row.sandbox_create_rate_limit_ttl_seconds,
+  sandboxLifecycleRateLimit: row.sandbox_lifecycle_rate_limit,
+  sandboxLifecycleRateLimitTtlSeconds: row.sandbox_lifecycle_rate_limit_ttl_seconds,
+  experimentalConfig: row.experimental_config,
+  otelConfig: row.otel_config,
+  createdAt: row.created_at,
+  updatedAt: row.updated_at,
+})
+
+/** A suspension with an end lifts itself. */
+export const isSuspended = (
+  { suspended, suspendedUntil }: Pick<Organization, 'suspended' | 'suspendedUntil'>,
+  now: Date,
+): boolean => suspended && (suspendedUntil === null || suspendedUntil > now)
+
+const maskHeaders = (headers: Record<string, string> | null) =>
+  headers === null ? null : Object.fromEntries(Object.keys(headers).map((name) => [name, '******']))
+
+export const asOrganizationView = (organization: Organization, now: Date) => {
+  const { defaultRegionId, suspendedAt, suspendedUntil, otelConfig, createdAt, updatedAt, ...plain } = organization
+  const suspended = isSuspended(organization, now)
+  return {
+    ...plain,
+    ...(defaultRegionId === null ? {} : { defaultRegionId }),
+    suspended,
+    suspendedAt: suspended ? (suspendedAt?.toISOString() ?? null) : null,
+    suspendedUntil: suspended ? (suspendedUntil?.toISOString() ?? null) : null,
+    suspensionReason: suspended ? organization.suspensionReason : null,
+    otelConfig: otelConfig && { ...otelConfig, headers: maskHeaders(otelConfig.headers) },
+    createdAt: createdAt.toISOString(),
+    updatedAt: updatedAt.toISOString(),
+  }
+}
