@@ -1,0 +1,91 @@
+// What API keys mean: who may make, see and end which. A key never gives what its maker does not hold, and the key
+// itself is seen once, in the answer that makes it.
+import { Problem } from '#src/problems.ts'
+import { announceCredentialChange, type Callers } from '../auth/callers.ts'
+import type { Caller } from '../auth/route.ts'
+import { hashKey, maskKey, newKey } from '../auth/secret.ts'
+import { readDisplayText } from '../display-text.ts'
+import type { Parts } from '../parts.ts'
+import { isDangling, isDuplicate } from '../storage/database.ts'
+import type { CreateApiKey } from './schemas.ts'
+import { type ApiKey, countKeys, deleteKey, findKeyByName, insertKey, listKeys } from './store.ts'
+
+export type ApiKeysParts = Pick<Parts, 'database' | 'clock'> & { callers: Callers }
+
+const keysPerUser = 500
+
+const asView = (key: ApiKey) => ({
+  name: key.name,
+  value: key.maskedValue,
+  createdAt: key.createdAt.toISOString(),
+  permissions: key.permissions,
+  lastUsedAt: key.lastUsedAt?.toISOString() ?? null,
+  expiresAt: key.expiresAt?.toISOString() ?? null,
+  userId: key.userId,
+})
+
+/** A key is a credential for its own purpose; ruling over keys is a purpose of its own. */
+const checkManages = ({ permissions }: Caller) => {
+  if (!permissions.has('manage:api_keys')) throw new Problem('forbidden', 'This needs the permission manage:api_keys.')
+}
+
+const readExpiry = (given: string | null | undefined, now: Date): Date | null => {
+  if (given === null || given === undefined) return null
+  const expiresAt = new Date(given)
+  if (Number.isNaN(expiresAt.getTime())) throw new Problem('bad_request', 'expiresAt is not a date')
+  if (expiresAt <= now) throw new Problem('bad_request', 'expiresAt must be in the future')
+  return expiresAt
+}
+
+export const createApiKey = async ({ database, clock }: ApiKeysParts, caller: Caller, input: CreateApiKey) => {
+  checkManages(caller)
+  const name = readDisplayText('name', input.name)
+  if (name === 'current') throw new Problem('bad_request', 'name must not be "current": GET /api-keys/current has it')
+  const permissions = [...new Set(input.permissions)]
+  const missing = permissions.find((permission) => !caller.permissions.has(permission))
+  if (missing !== undefined) throw new Problem('forbidden', `You do not hold the permission ${missing} yourself.`)
+  const createdAt = clock.now()
+  const expiresAt = readExpiry(input.expiresAt, createdAt)
+  const organizationId = caller.organization.id
+  const userId = caller.user.id
+  if ((await countKeys(database.sql, organizationId, userId)) >= keysPerUser) {
+    throw new Problem('forbidden', `A user may have ${keysPerUser} keys in an organization.`)
+  }
+  const value = newKey()
+  const key = { organizationId, userId, name, permissions, createdAt, expiresAt }
+  try {
+    await insertKey(database.sql, { ...key, hash: hashKey(value), maskedValue: maskKey(value) })
+  } catch (error) {
+    if (isDuplicate(error)) throw new Problem('conflict', `You have a key named ${name} already.`, { cause: error })
+    if (isDangling(error)) throw new Problem('unauthorized', undefined, { cause: error }) // no longer a member
+    throw error
+  }
+  return { name, value, createdAt: createdAt.toISOString(), permissions, expiresAt: expiresAt?.toISOString() ?? null }
+}
+
+/** An owner sees the keys of everybody, a member their own. */
+export const listApiKeys = async ({ database }: ApiKeysParts, { organization, memberRole, user }: Caller) => {
+  const keys = await listKeys(database.sql, organization.id, memberRole === 'owner' ? undefined : user.id)
+  return keys.map(asView)
+}
+
+export const getApiKey = async ({ database }: ApiKeysParts, { organization, user }: Caller, name: string) => {
+  const key = await findKeyByName(database.sql, organization.id, user.id, name)
+  if (key === undefined) throw new Problem('not_found', 'You have no key of this name.')
+  return asView(key)
+}
+
+export const deleteApiKey = async (
+  { database, callers }: ApiKeysParts,
+  caller: Caller,
+  { userId, name }: { userId: string; name: string },
+): Promise<void> => {
+  // A key may always end itself.
+  if (userId !== caller.user.id || name !== caller.keyName) checkManages(caller)
+  const wasThere = await database.transaction(async (transaction) => {
+    await announceCredentialChange(transaction)
+    return await deleteKey(transaction, caller.organization.id, userId, name)
+  })
+  callers.forget()
+  if (!wasThere) throw new Problem('not_found', 'There is no key of this name.')
+}

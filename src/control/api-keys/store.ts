@@ -1,0 +1,89 @@
+// The SQL of `/api-keys`.
+import { isPermission, type Permission } from '../auth/permissions.ts'
+import type { Sql } from '../storage/database.ts'
+
+export type ApiKey = {
+  organizationId: string
+  userId: string
+  name: string
+  maskedValue: string
+  permissions: Permission[]
+  createdAt: Date
+  lastUsedAt: Date | null
+  expiresAt: Date | null
+}
+
+type Row = {
+  organization_id: string
+  user_id: string
+  name: string
+  masked_value: string
+  permissions: string[]
+  created_at: Date
+  last_used_at: Date | null
+  expires_at: Date | null
+}
+
+const columns = (sql: Sql) =>
+  sql`organization_id, user_id, name, masked_value, permissions, created_at, last_used_at, expires_at`
+
+const readKey = (row: Row): ApiKey => ({
+  organizationId: row.organization_id,
+  userId: row.user_id,
+  name: row.name,
+  maskedValue: row.masked_value,
+  permissions: row.permissions.filter(isPermission),
+  createdAt: row.created_at,
+  lastUsedAt: row.last_used_at,
+  expiresAt: row.expires_at,
+})
+
+export type NewKey = Pick<
+  ApiKey,
+  'organizationId' | 'userId' | 'name' | 'maskedValue' | 'permissions' | 'expiresAt'
+> & {
+  hash: string
+  createdAt: Date
+}
+
+export const insertKey = async (sql: Sql, key: NewKey): Promise<void> => {
+  await sql`
+    insert into api_keys (organization_id, user_id, name, hash, masked_value, permissions, created_at, expires_at)
+    values (${key.organizationId}, ${key.userId}, ${key.name}, ${key.hash}, ${key.maskedValue}, ${key.permissions},
+            ${key.createdAt}, ${key.expiresAt})`
+}
+
+export const countKeys = async (sql: Sql, organizationId: string, userId: string): Promise<number> => {
+  const [row] = await sql<{ count: number }[]>`
+    select count(*) from api_keys where organization_id = ${organizationId} and user_id = ${userId}`
+  return row?.count ?? 0
+}
+
+/** Newest first. `userId` undefined: of everybody in the organization. */
+export const listKeys = async (sql: Sql, organizationId: string, userId: string | undefined): Promise<ApiKey[]> => {
+  const rows = await sql<Row[]>`
+    select ${columns(sql)} from api_keys
+    where organization_id = ${organizationId} ${userId === undefined ? sql`` : sql`and user_id = ${userId}`}
+    order by created_at desc, user_id, name
+    limit 10000`
+  return rows.map(readKey)
+}
+
+export const findKeyByName = async (
+  sql: Sql,
+  organizationId: string,
+  userId: string,
+  name: string,
+): Promise<ApiKey | undefined> => {
+  const [row] = await sql<Row[]>`
+    select ${columns(sql)} from api_keys
+    where organization_id = ${organizationId} and user_id = ${userId} and name = ${name}`
+  return row && readKey(row)
+}
+
+/** Whether there was one. */
+export const deleteKey = async (sql: Sql, organizationId: string, userId: string, name: string): Promise<boolean> => {
+  const { count } = await sql`
+    delete from api_keys where organization_id = ${organizationId} and user_id = ${userId} and name = ${name}`
+  return count === 1
+}

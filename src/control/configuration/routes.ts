@@ -1,0 +1,56 @@
+// `/config`: what a client must know before it can sign in (contract/control-plane.md §4).
+import Type from 'typebox'
+import { type ControlRoute, route } from '../auth/route.ts'
+import type { Parts, Settings } from '../parts.ts'
+
+const Configuration = Type.Object({
+  version: Type.String(),
+  oidc: Type.Object({ issuer: Type.String(), clientId: Type.String(), audience: Type.String() }),
+  linkedAccountsEnabled: Type.Boolean(),
+  announcements: Type.Record(
+    Type.String(),
+    Type.Object({ text: Type.String(), learnMoreUrl: Type.Optional(Type.String()) }),
+  ),
+  proxyTemplateUrl: Type.String(),
+  proxyToolboxUrl: Type.String(),
+  defaultSnapshot: Type.String(),
+  dashboardUrl: Type.String(),
+  maxAutoArchiveInterval: Type.Number(),
+  maintananceMode: Type.Boolean(),
+  environment: Type.String(),
+})
+
+/** Minutes: the longest that a stopped sandbox may wait before it is archived. */
+const maxAutoArchiveInterval = 43_200
+
+/** One host name for each port of each sandbox, below the proxy's own. */
+const previewTemplate = (proxyUrl: string) => {
+  const { protocol, host } = new URL(proxyUrl)
+  return `${protocol}//{{PORT}}-{{sandboxId}}.${host}`
+}
+
+const configurationOf = (settings: Settings) => ({
+  version: settings.version,
+  // Names what will sign in people one day; keys are the only credential that is accepted now.
+  oidc: { issuer: settings.publicUrl, clientId: 'alcove', audience: 'alcove' },
+  linkedAccountsEnabled: false,
+  announcements: {},
+  proxyTemplateUrl: previewTemplate(settings.proxyUrl),
+  proxyToolboxUrl: `${settings.proxyUrl}/toolbox`,
+  defaultSnapshot: settings.defaultSnapshot,
+  dashboardUrl: settings.publicUrl,
+  maxAutoArchiveInterval,
+  maintananceMode: false, // the wire spells it so
+  environment: settings.environment,
+})
+
+export const configurationRoutes = ({ settings }: Pick<Parts, 'settings'>): ControlRoute[] => [
+  route({
+    method: 'GET',
+    path: '/config',
+    needs: 'public',
+    summary: 'What a client must know about this server.',
+    replies: { 200: Configuration },
+    run: () => configurationOf(settings),
+  }),
+]

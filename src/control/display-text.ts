@@ -1,0 +1,16 @@
+// Names and descriptions that people give to things and others then read in a page or a mail (contract/control-plane.md §15).
+import { Problem } from '#src/problems.ts'
+
+const longest = 255
+
+/** Answers the text without spaces around it, or says why it may not stand in a page. */
+export const readDisplayText = (field: string, given: string): string => {
+  const text = given.trim()
+  if (text === '') throw new Problem('bad_request', `${field} must not be empty`)
+  if (text.length > longest) throw new Problem('bad_request', `${field} must not be longer than ${longest} characters`)
+  if (/\p{Cc}|\p{Cs}/u.test(text)) throw new Problem('bad_request', `${field} must not contain control characters`)
+  if (/<\/?[a-z!][^>]*>/i.test(text)) throw new Problem('bad_request', `${field} must not contain HTML`)
+  if (/\b[a-z][a-z\d+.-]*:\/\/|\bwww\./i.test(text))
+    throw new Problem('bad_request', `${field} must not contain a link`)
+  return text
+}

@@ -1,0 +1,33 @@
+// Where sandboxes can be. This room promises that a region of another organization looks as if it did not exist.
+import { Problem } from '#src/problems.ts'
+import type { Parts } from '../parts.ts'
+import { findRegionById, listRegions, listSharedRegions, type Region } from './store.ts'
+
+export type { Region } from './store.ts'
+
+type RegionsParts = Pick<Parts, 'database'>
+
+const asView = ({ enforcesQuota: _, createdAt, updatedAt, ...region }: Region) => ({
+  ...region,
+  createdAt: createdAt.toISOString(),
+  updatedAt: updatedAt.toISOString(),
+})
+
+/** A region that the organization may use. */
+export const findRegion = (
+  { database }: RegionsParts,
+  organizationId: string,
+  id: string,
+): Promise<Region | undefined> => findRegionById(database.sql, organizationId, id)
+
+export const viewRegion = async (parts: RegionsParts, organizationId: string, id: string) => {
+  const region = await findRegion(parts, organizationId, id)
+  if (region === undefined) throw new Problem('not_found', 'There is no such region.')
+  return asView(region)
+}
+
+export const viewRegions = async ({ database }: RegionsParts, organizationId: string) =>
+  (await listRegions(database.sql, organizationId)).map(asView)
+
+export const viewSharedRegions = async ({ database }: RegionsParts) =>
+  (await listSharedRegions(database.sql)).map(asView)

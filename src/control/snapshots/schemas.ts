@@ -1,0 +1,58 @@
+// The shapes of `/snapshots` (contract/sdk-extra.md §8). The record says `mem` where everything else says `memory`.
+import Type, { type Static } from 'typebox'
+
+export const snapshotStates = [
+  'building',
+  'pending',
+  'pulling',
+  'snapshotting',
+  'active',
+  'inactive',
+  'error',
+  'build_failed',
+  'removing',
+] as const
+
+export const snapshotSorts = ['name', 'state', 'lastUsedAt', 'createdAt'] as const
+
+const DateTime = Type.String({ format: 'date-time' })
+const orNull = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()])
+
+export const Snapshot = Type.Object({
+  id: Type.String(),
+  organizationId: Type.Optional(Type.String()),
+  general: Type.Boolean(),
+  name: Type.String(),
+  imageName: Type.Optional(Type.String()),
+  state: Type.Enum([...snapshotStates]),
+  size: orNull(Type.Number()),
+  entrypoint: orNull(Type.Array(Type.String())),
+  cpu: Type.Number(),
+  gpu: Type.Number(),
+  mem: Type.Number(),
+  disk: Type.Number(),
+  errorReason: orNull(Type.String()),
+  createdAt: DateTime,
+  updatedAt: DateTime,
+  lastUsedAt: orNull(DateTime),
+  sourceSandboxId: orNull(Type.String()),
+  sandboxClass: Type.String(),
+})
+
+export const SnapshotPage = Type.Object({
+  items: Type.Array(Snapshot),
+  total: Type.Number(),
+  page: Type.Number(),
+  totalPages: Type.Number(),
+})
+
+export const SnapshotsQuery = Type.Object({
+  page: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000, default: 1 })),
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 200, default: 100 })),
+  name: Type.Optional(Type.String({ maxLength: 255 })),
+  sort: Type.Optional(Type.Enum([...snapshotSorts])),
+  order: Type.Optional(Type.Enum(['asc', 'desc'])),
+})
+export type SnapshotsQuery = Static<typeof SnapshotsQuery>
+
+export const SnapshotIdOrName = Type.Object({ idOrName: Type.String() })

@@ -1,0 +1,49 @@
+// Named images that sandboxes are made from. This room promises that another organization's look as if they were not.
+import { Problem } from '#src/problems.ts'
+import type { Parts } from '../parts.ts'
+import type { SnapshotsQuery } from './schemas.ts'
+import { findSnapshotByIdOrName, listSnapshots, type Snapshot } from './store.ts'
+
+export type { Snapshot } from './store.ts'
+
+type SnapshotsParts = Pick<Parts, 'database'>
+
+const asView = (snapshot: Snapshot) => ({
+  id: snapshot.id,
+  ...(snapshot.organizationId === null ? {} : { organizationId: snapshot.organizationId }),
+  general: snapshot.general,
+  name: snapshot.name,
+  ...(snapshot.imageName === null ? {} : { imageName: snapshot.imageName }),
+  state: snapshot.state,
+  size: snapshot.sizeGiB,
+  entrypoint: snapshot.entrypoint,
+  cpu: snapshot.cpu,
+  gpu: snapshot.gpu,
+  mem: snapshot.memoryGiB,
+  disk: snapshot.diskGiB,
+  errorReason: snapshot.errorReason,
+  createdAt: snapshot.createdAt.toISOString(),
+  updatedAt: snapshot.updatedAt.toISOString(),
+  lastUsedAt: snapshot.lastUsedAt?.toISOString() ?? null,
+  sourceSandboxId: null,
+  sandboxClass: snapshot.sandboxClass,
+})
+
+/** A snapshot that the organization may use, in whatever state it is. */
+export const findSnapshot = (
+  { database }: SnapshotsParts,
+  organizationId: string,
+  idOrName: string,
+): Promise<Snapshot | undefined> => findSnapshotByIdOrName(database.sql, organizationId, idOrName)
+
+export const viewSnapshot = async (parts: SnapshotsParts, organizationId: string, idOrName: string) => {
+  const snapshot = await findSnapshot(parts, organizationId, idOrName)
+  if (snapshot === undefined) throw new Problem('not_found', 'There is no such snapshot.')
+  return asView(snapshot)
+}
+
+export const viewSnapshots = async ({ database }: SnapshotsParts, organizationId: string, query: SnapshotsQuery) => {
+  const { page = 1, limit = 100, name, sort = 'lastUsedAt', order = 'desc' } = query
+  const { snapshots, total } = await listSnapshots(database.sql, organizationId, { page, limit, name, sort, order })
+  return { items: snapshots.map(asView), total, page, totalPages: Math.ceil(total / limit) }
+}
