@@ -1,76 +1,52 @@
-// Debian packages that Alcove needs: installed where that is possible, named with the reason where it is not.
+// System packages that Alcove needs: installed where that is possible, named with the reason where it is not.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
+import { missingCommands } from '#src/doctor/packages.ts'
 import { Complaint } from './complaint.ts'
 
-export type SystemPackage = { name: string; why: string }
+type SystemPackage = { name: string; why: string }
 
-type Say = (line: string) => void
-
-/** Runs a system command; tests hand in one that only notes what it was asked. */
-export type Run = (command: string, args: readonly string[]) => { status: number | null; output: string }
-
-const runShown: Run = (command, args) => {
-  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
-  const isQuery = command === 'dpkg-query'
-  const done = spawnSync(command, args, {
-    env,
-    encoding: 'utf8',
-    // What apt says is for the person who waits.
-    stdio: isQuery ? ['ignore', 'pipe', 'ignore'] : ['ignore', 2, 2],
-  })
-  return { status: done.status, output: done.stdout ?? '' }
+/** What this asks of a host; tests hand in one of their own. */
+export type PackageHost = {
+  isDebian: boolean
+  missing: () => readonly SystemPackage[]
+  hasPackageLists: () => boolean
+  /** Runs apt-get; answers whether it succeeded. */
+  apt: (...args: string[]) => boolean
 }
 
-/** Those of the list that dpkg does not know as installed. */
-export const missingPackages = (wanted: readonly SystemPackage[], run: Run = runShown): SystemPackage[] => {
-  const { output } = run('dpkg-query', ['-W', '-f', '${Package} ${db:Status-Status}\n', ...wanted.map((p) => p.name)])
-  const installed = new Set(
-    output
-      .split('\n')
-      .filter((line) => line.endsWith(' installed'))
-      .map((line) => line.split(' ')[0]),
-  )
-  return wanted.filter(({ name }) => !installed.has(name))
-}
+const lists = '/var/lib/apt/lists'
 
-const hasPackageLists = () => {
-  const lists = '/var/lib/apt/lists'
-  return existsSync(lists) && readdirSync(lists).some((name) => name.includes('_Packages'))
-}
+const thisHost = (): PackageHost => ({
+  isDebian: existsSync('/etc/debian_version') && existsSync('/usr/bin/apt-get'),
+  missing: () => missingCommands(),
+  hasPackageLists: () => existsSync(lists) && readdirSync(lists).some((name) => name.includes('_Packages')),
+  apt: (...args) => {
+    const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
+    // What apt says is for the person who waits; standard output stays ours.
+    return spawnSync('apt-get', args, { env, stdio: ['ignore', 2, 2] }).status === 0
+  },
+})
 
 const table = (packages: readonly SystemPackage[]) => {
   const width = Math.max(...packages.map(({ name }) => name.length))
   return packages.map(({ name, why }) => `  ${name.padEnd(width)}  ${why}`).join('\n')
 }
 
-type Host = { isDebian: boolean; hasLists: () => boolean; run: Run }
-
-const thisHost = (): Host => ({
-  isDebian: existsSync('/etc/debian_version') && existsSync('/usr/bin/apt-get'),
-  hasLists: hasPackageLists,
-  run: runShown,
-})
-
-/** Installs what is missing, or throws a Complaint that lists it. `commandExists` decides where there is no dpkg. */
-export const ensurePackages = (
-  wanted: readonly SystemPackage[],
-  { say, commandsMissing }: { say: Say; commandsMissing: () => readonly SystemPackage[] },
-  { isDebian, hasLists, run }: Host = thisHost(),
-): void => {
-  if (!isDebian) {
-    const missing = commandsMissing()
-    if (missing.length === 0) return
-    throw new Complaint(`this system lacks what sandboxes are made of. Install (Debian names):\n${table(missing)}`)
-  }
-  const missing = missingPackages(wanted, run)
+/** Installs what is missing and says so, or throws a Complaint that lists it. */
+export const ensurePackages = (say: (line: string) => void, host: PackageHost = thisHost()): void => {
+  const missing = host.missing()
   if (missing.length === 0) return
+  if (!host.isDebian) {
+    throw new Complaint(`this system lacks what sandboxes are made of. Install these (Debian names):\n${table(missing)}`)
+  }
   say(`Installing ${missing.length} Debian package${missing.length === 1 ? '' : 's'}:\n${table(missing)}`)
-  const install = () =>
-    run('apt-get', ['install', '-yq', '--no-install-recommends', ...missing.map(({ name }) => name)]).status === 0
-  const update = () => run('apt-get', ['update', '-q']).status === 0
-  // Lists may be missing, or so old that the files they name are gone from the mirror.
-  if ((hasLists() || update()) && install()) return
-  if (update() && install()) return
-  throw new Complaint(`apt-get could not install these packages; its message stands above:\n${table(missing)}`)
+  const names = missing.map(({ name }) => name)
+  const install = () => host.apt('install', '-yq', '--no-install-recommends', ...names)
+  const update = () => host.apt('update', '-q')
+  // Lists may be missing, or so old that the mirror no longer has the files they name.
+  const succeeded = ((host.hasPackageLists() || update()) && install()) || (update() && install())
+  const still = host.missing()
+  if (succeeded && still.length === 0) return
+  throw new Complaint(`these packages could not be installed; what apt-get said stands above:\n${table(still)}`)
 }

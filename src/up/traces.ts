@@ -32,15 +32,15 @@ const directoriesIn = (path: string): string[] => {
 }
 
 /** Children before parents, since only an empty one can be removed. */
-const cgroupTree = (path: string): string[] => [...directoriesIn(path).flatMap(cgroupTree), path]
+export const cgroupTree = (path: string): string[] => [...directoriesIn(path).flatMap(cgroupTree), path]
 
 /** With v1 there is a hierarchy per controller, with v2 one; on hybrid hosts both. */
-const instanceCgroups = ({ instance }: DataDirectory): string[] =>
+export const instanceCgroups = ({ instance }: DataDirectory): string[] =>
   [cgroupRoot, ...directoriesIn(cgroupRoot)]
     .map((hierarchy) => join(hierarchy, `alcove-${instance}`))
     .filter((path) => existsSync(path))
 
-const pidsIn = (cgroup: string): string[] => {
+export const pidsIn = (cgroup: string): string[] => {
   try {
     return readFileSync(join(cgroup, 'cgroup.procs'), 'utf8').split('\n').filter(Boolean)
   } catch {
@@ -69,7 +69,7 @@ const unescaped = (text: string) =>
 
 const isBelow = (path: string, parent: string) => path === parent || path.startsWith(`${parent}/`)
 
-const mounts = ({ path, runtime }: DataDirectory): string[] =>
+export const mounts = ({ path, runtime }: DataDirectory): string[] =>
   readFileSync('/proc/self/mountinfo', 'utf8')
     .split('\n')
     .map((line) => unescaped(line.split(' ')[4] ?? ''))

@@ -2,7 +2,6 @@
 import { rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { missingCommands, requiredPackages } from '#src/doctor/packages.ts'
 import { addressesOf } from './address.ts'
 import { Complaint } from './complaint.ts'
 import type { UpConfig } from './config.ts'
@@ -31,7 +30,7 @@ export const runUp = async (options: UpOptions, config: UpConfig): Promise<void>
   if (process.getuid?.() !== 0) {
     throw new Complaint('sandboxes need root (cgroups, mounts, networks). Start again with: sudo ./alcove up')
   }
-  ensurePackages(requiredPackages, { say: display.say, commandsMissing: missingCommands })
+  ensurePackages(display.say)
   const data = prepareDataDirectory(options.data)
   takeDataDirectory(data)
   buildNativePrograms(display.say)

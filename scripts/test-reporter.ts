@@ -1,0 +1,50 @@
+// Runs inside each test file's process and writes one line of JSON per finished test, for scripts/test.ts to count.
+import type { TestEvent } from 'node:test/reporters'
+
+export type TestResult = {
+  /** Suites and test, joined. */
+  name: string
+  outcome: 'passed' | 'failed' | 'skipped'
+  /** Why it was skipped, or how it failed. */
+  detail?: string
+}
+
+type Finished = {
+  name: string
+  nesting: number
+  skip?: string | boolean
+  todo?: string | boolean
+  details: { type?: string; error?: Error & { failureType?: string; cause?: unknown } }
+}
+
+const failureText = (error: (Error & { cause?: unknown }) | undefined): string => {
+  const cause = error?.cause ?? error
+  return cause instanceof Error ? (cause.stack ?? cause.message) : String(cause)
+}
+
+const resultOf = (type: string, data: Finished, name: string): TestResult | undefined => {
+  const { details, skip, todo } = data
+  const isOnlyGroup = details.type === 'suite' || details.error?.failureType === 'subtestsFailed'
+  if (type === 'test:fail' && todo === undefined) {
+    // A group fails with its members, which are counted; but its own hooks may fail too.
+    return details.error?.failureType === 'subtestsFailed'
+      ? undefined
+      : { name, outcome: 'failed', detail: failureText(details.error) }
+  }
+  if (skip !== undefined && skip !== false) {
+    return { name, outcome: 'skipped', detail: skip === true || skip === '' ? 'no reason given' : skip }
+  }
+  if (todo !== undefined && todo !== false) return { name, outcome: 'skipped', detail: 'to do' }
+  return isOnlyGroup ? undefined : { name, outcome: 'passed' }
+}
+
+export default async function* reportLines(source: AsyncIterable<TestEvent>): AsyncGenerator<string> {
+  const path: string[] = []
+  for await (const event of source as AsyncIterable<{ type: string; data: Finished }>) {
+    const { type, data } = event
+    if (type === 'test:start') path[data.nesting] = data.name
+    if (type !== 'test:pass' && type !== 'test:fail') continue
+    const result = resultOf(type, data, [...path.slice(0, data.nesting), data.name].join(' › '))
+    if (result) yield `${JSON.stringify(result)}\n`
+  }
+}
