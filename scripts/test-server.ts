@@ -16,14 +16,21 @@ export const startTestPostgres = async (scratch: string): Promise<{ url: string;
   chmodSync(scratch, 0o711)
   const directory = join(scratch, 'database')
   const identity = { uid: uids.postgres, gid: uids.postgres }
-  const server = await startPostgres({ directory, socketDirectory: join(scratch, 'sql'), ...identity, log: silentLog() })
+  const server = await startPostgres({
+    directory,
+    socketDirectory: join(scratch, 'sql'),
+    ...identity,
+    log: silentLog(),
+  })
   return { url: server.url, stop: server.stop }
 }
 
 /** Starts `./alcove up` and answers when it is ready; what it prints goes to our standard error. */
 export const startSharedPlatform = async (data: string): Promise<ChildProcess> => {
   const port = await freePorts(2)
-  const child = spawn(launcher, ['up', '--data', data, '--port', String(port)], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(launcher, ['up', '--data', data, '--port', String(port)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   const printed = new Promise<void>((resolve) => {
     let text = ''
     child.stdout?.on('data', (chunk: Buffer) => {

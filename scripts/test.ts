@@ -35,7 +35,9 @@ const tell = (outcome: FileOutcome) => {
     .map((kind) => [countOf(outcome.results, kind), kind] as const)
     .filter(([count]) => count > 0)
     .map(([count, kind]) => `${count} ${kind}`)
-  console.log(`${failed > 0 ? 'FAIL' : 'ok  '} ${outcome.file}  ${counts.join(', ')}  (${outcome.seconds.toFixed(1)} s)`)
+  console.log(
+    `${failed > 0 ? 'FAIL' : 'ok  '} ${outcome.file}  ${counts.join(', ')}  (${outcome.seconds.toFixed(1)} s)`,
+  )
 }
 
 /** A command counts as one test. */

@@ -38,7 +38,9 @@ export const ensurePackages = (say: (line: string) => void, host: PackageHost = 
   const missing = host.missing()
   if (missing.length === 0) return
   if (!host.isDebian) {
-    throw new Complaint(`this system lacks what sandboxes are made of. Install these (Debian names):\n${table(missing)}`)
+    throw new Complaint(
+      `this system lacks what sandboxes are made of. Install these (Debian names):\n${table(missing)}`,
+    )
   }
   say(`Installing ${missing.length} Debian package${missing.length === 1 ? '' : 's'}:\n${table(missing)}`)
   const names = missing.map(({ name }) => name)

@@ -129,7 +129,14 @@ const viewOf = (directory: string) => {
 
 const sharedPlatform = (directory: string): Platform => {
   const refuse = async () => assert.fail('the shared server is not to be stopped; ask for platform({ own: true })')
-  return { ...viewOf(directory), kill: refuse, killAll: refuse, start: refuse, stop: refuse, [Symbol.asyncDispose]: async () => {} }
+  return {
+    ...viewOf(directory),
+    kill: refuse,
+    killAll: refuse,
+    start: refuse,
+    stop: refuse,
+    [Symbol.asyncDispose]: async () => {},
+  }
 }
 
 /** A server of the test's own. Whatever the test does to it, disposing removes it from the host, and fails if it cannot. */

@@ -47,7 +47,9 @@ const usedNetworks = ({ instance }: DataDirectory): string[] => {
     }
   }
   if (inUse.size === 0) return []
-  return processNamespaces(instance).filter(({ id }) => inUse.has(id)).map(({ name }) => name)
+  return processNamespaces(instance)
+    .filter(({ id }) => inUse.has(id))
+    .map(({ name }) => name)
 }
 
 const processNamespaces = (instance: string) => {
@@ -73,6 +75,8 @@ export const listSandboxTraces = (data: DataDirectory): string[] => [
   ...mounts(data)
     .filter((target) => sandboxId.test(target))
     .map((target) => `mount ${target}`),
-  ...[data.runner, data.runtime].flatMap((directory) => namedAfterSandboxes(directory, 4)).map((path) => `path ${path}`),
+  ...[data.runner, data.runtime]
+    .flatMap((directory) => namedAfterSandboxes(directory, 4))
+    .map((path) => `path ${path}`),
   ...usedNetworks(data).map((name) => `network namespace ${name} in use`),
 ]
