@@ -2,6 +2,7 @@
 import Type from 'typebox'
 import { type ControlRoute, route } from '../auth/route.ts'
 import type { Parts, Settings } from '../parts.ts'
+import { previewTemplate } from './preview-template.ts'
 
 const Configuration = Type.Object({
   version: Type.String(),
@@ -22,12 +23,6 @@ const Configuration = Type.Object({
 
 /** Minutes: the longest that a stopped sandbox may wait before it is archived. */
 const maxAutoArchiveInterval = 43_200
-
-/** One host name for each port of each sandbox, below the proxy's own. */
-const previewTemplate = (proxyUrl: string) => {
-  const { protocol, host } = new URL(proxyUrl)
-  return `${protocol}//{{PORT}}-{{sandboxId}}.${host}`
-}
 
 const configurationOf = (settings: Settings) => ({
   version: settings.version,

@@ -1,0 +1,67 @@
+// Control, put together once and by hand. Nothing here decides anything.
+import fastifyCors from '@fastify/cors'
+import type { FastifyInstance } from 'fastify'
+import { createServer } from '#src/http/server.ts'
+import { Problem } from '#src/problems.ts'
+import { createCallers } from './auth/callers.ts'
+import { createGuard } from './auth/guard.ts'
+import type { ControlRoute, Needs } from './auth/route.ts'
+import { endpoints } from './endpoints.ts'
+import type { Parts } from './parts.ts'
+import { isUnreachable } from './storage/database.ts'
+
+export type App = {
+  server: FastifyInstance
+  routes: readonly ControlRoute[]
+  /** Stops taking requests, waits for those that run, and lets go of everything but the database. */
+  close: () => Promise<void>
+}
+
+/** A database that is away is not our mistake, and the caller may well come again. */
+const sayUnavailable = <T extends (...args: never[]) => unknown>(work: T): T =>
+  (async (...args: Parameters<T>) => {
+    try {
+      return await work(...args)
+    } catch (error) {
+      if (isUnreachable(error)) throw new Problem('unavailable', undefined, { cause: error })
+      throw error
+    }
+  }) as unknown as T
+
+const exposedHeaders = ['anonymous', 'failed-auth', 'authenticated', 'sandbox-create', 'sandbox-lifecycle'].flatMap(
+  (bucket) => [
+    `X-RateLimit-Limit-${bucket}`,
+    `X-RateLimit-Remaining-${bucket}`,
+    `X-RateLimit-Reset-${bucket}`,
+    `Retry-After-${bucket}`,
+  ],
+)
+
+/** The database must have been migrated. */
+export const createApp = async (parts: Parts): Promise<App> => {
+  const { log, settings } = parts
+  const callers = await createCallers(parts)
+  const sandboxes = { routes: [], findRunner: async () => undefined }
+  const routes = endpoints({ ...parts, callers, sandboxes })
+  const guard = createGuard({ callers, proxyKeyHash: settings.proxyKeyHash, findRunner: sandboxes.findRunner })
+
+  const server = await createServer<object, Needs>({
+    routes: routes.map((route) => ({ ...route, run: sayUnavailable(route.run) })),
+    // Clients are told `/api`; the bare form serves those that were given the origin alone.
+    prefixes: ['/api', ''],
+    source: 'DAYTONA_API',
+    guard: sayUnavailable(guard),
+    log,
+  })
+  await server.register(fastifyCors, {
+    // Any page may call: credentials are bearer tokens, which no browser sends by itself.
+    origin: (origin, answer) => answer(null, origin ?? '*'),
+    methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'],
+    exposedHeaders: ['X-Request-Id', 'X-Daytona-Api-Version', 'Retry-After', ...exposedHeaders],
+    maxAge: 86_400,
+  })
+  server.addHook('onSend', async (_request, reply) => {
+    reply.header('X-Daytona-Api-Version', settings.version)
+  })
+  return { server, routes, close: () => server.close() }
+}

@@ -1,0 +1,24 @@
+// Every endpoint of control, gathered from the rooms. The server, the reference page and the coverage test read this.
+import { apiKeyRoutes } from './api-keys/routes.ts'
+import type { ApiKeysParts } from './api-keys/service.ts'
+import type { ControlRoute } from './auth/route.ts'
+import { configurationRoutes } from './configuration/routes.ts'
+import { healthRoutes } from './health/routes.ts'
+import { organizationRoutes } from './organizations/routes.ts'
+import type { Parts } from './parts.ts'
+import { regionRoutes } from './regions/routes.ts'
+import { snapshotRoutes } from './snapshots/routes.ts'
+import { userRoutes } from './users/routes.ts'
+
+export type EndpointParts = Parts & ApiKeysParts & { sandboxes: { routes: readonly ControlRoute[] } }
+
+export const endpoints = (parts: EndpointParts): ControlRoute[] => [
+  ...healthRoutes(parts),
+  ...configurationRoutes(parts),
+  ...regionRoutes(parts),
+  ...userRoutes(),
+  ...organizationRoutes(parts),
+  ...apiKeyRoutes(parts),
+  ...snapshotRoutes(parts),
+  ...parts.sandboxes.routes,
+]

@@ -1,0 +1,37 @@
+// The program: opens the database, brings it forward, serves, and stops within three seconds of SIGTERM.
+import { systemClock } from '#src/kit/clock.ts'
+import { createLog } from '#src/kit/log.ts'
+import { createApp } from './app.ts'
+import { bootstrap } from './bootstrap.ts'
+import type { Config } from './config.ts'
+import { openDatabase } from './storage/database.ts'
+import { migrate } from './storage/migrate.ts'
+
+export type Running = { address: string; stop: () => Promise<void> }
+
+export const startProgram = async ({
+  databaseUrl,
+  host,
+  port,
+  firstKey,
+  logLevel,
+  settings,
+}: Config): Promise<Running> => {
+  const log = createLog('control', logLevel)
+  const database = openDatabase(databaseUrl)
+  const applied = await migrate(database)
+  if (applied.length > 0) log.info({ applied }, 'migrated the database')
+  const parts = { database, clock: systemClock, log, settings }
+  await bootstrap(parts, firstKey)
+  const app = await createApp(parts)
+  const address = await app.server.listen({ host, port })
+  log.info({ address }, 'control serves')
+  return {
+    address,
+    stop: async () => {
+      await app.close()
+      await database.close()
+      log.info('control stopped')
+    },
+  }
+}
