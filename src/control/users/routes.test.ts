@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { startControl } from '#test/control/harness.ts'
+
+suite('GET /users/me', () => {
+  test('200 answers the user of the key, and not their role on this server', async () => {
+    await using app = await startControl()
+    const reply = await app.as('admin').get('/users/me')
+    assert.equal(reply.status, 200)
+    assert.deepEqual(Object.keys(reply.body).sort(), [
+      'createdAt',
+      'email',
+      'emailVerified',
+      'id',
+      'name',
+      'publicKeys',
+    ])
+    assert.deepEqual([reply.body.email, reply.body.emailVerified], ['admin@localhost', true])
+  })
+
+  test('401 without a credential', async () => {
+    await using app = await startControl()
+    assert.equal((await app.as('nobody').get('/users/me')).status, 401)
+  })
+})

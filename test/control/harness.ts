@@ -1,0 +1,110 @@
+// Control as tests meet it: the real program and a real database, called as somebody.
+//
+//   await using app = await startControl()
+//   const reply = await app.as('member').get('/sandbox/box')
+//   assert.deepEqual([reply.status, reply.body.name], [200, 'box'])
+import { type App, createApp } from '#src/control/app.ts'
+import type { Parts, Settings } from '#src/control/parts.ts'
+import type { Database } from '#src/control/storage/database.ts'
+import { type Logger, silentLog } from '#src/kit/log.ts'
+import { keys, type Who } from './people.ts'
+import { TestClock } from './test-clock.ts'
+import { openTestDatabase } from './test-database.ts'
+import { testSettings } from './test-settings.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: a test asserts on what it expects to be there
+type Body = any
+
+export type Reply = { status: number; body: Body; headers: Record<string, string | string[] | undefined>; text: string }
+
+type Extra = { headers?: Record<string, string> }
+
+export type Client = {
+  get: (path: string, extra?: Extra) => Promise<Reply>
+  post: (path: string, body?: unknown, extra?: Extra) => Promise<Reply>
+  put: (path: string, body?: unknown, extra?: Extra) => Promise<Reply>
+  patch: (path: string, body?: unknown, extra?: Extra) => Promise<Reply>
+  delete: (path: string, extra?: Extra) => Promise<Reply>
+  /** Any method, and a payload sent exactly as it is. */
+  send: (method: string, path: string, payload?: string, extra?: Extra) => Promise<Reply>
+}
+
+export type TestControl = AsyncDisposable & {
+  app: App
+  parts: Parts
+  database: Database
+  clock: TestClock
+  /** Calls as somebody of people.ts, below `/api`. */
+  as: (who: Who) => Client
+  /** Calls with any bearer token. */
+  with: (token: string) => Client
+  /** Serves on a loopback port as well, for sockets and real clients; answers `http://127.0.0.1:port`. */
+  listen: () => Promise<string>
+}
+
+export type ControlOptions = { clock?: TestClock; settings?: Partial<Settings>; log?: Logger }
+
+const readBody = (text: string): Body => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text === '' ? undefined : text
+  }
+}
+
+const clientOf = ({ server }: App, token: string | undefined): Client => {
+  const send: Client['send'] = async (method, path, payload, { headers = {} } = {}) => {
+    const reply = await server.inject({
+      method: method as 'GET',
+      url: `/api${path}`,
+      headers: {
+        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+        ...(payload === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(payload === undefined ? {} : { payload }),
+    })
+    return {
+      status: reply.statusCode,
+      body: readBody(reply.body),
+      headers: reply.headers as Reply['headers'],
+      text: reply.body,
+    }
+  }
+  const withBody = (method: string) => (path: string, body?: unknown, extra?: Extra) =>
+    send(method, path, body === undefined ? undefined : JSON.stringify(body), extra)
+  return {
+    send,
+    get: (path, extra) => send('GET', path, undefined, extra),
+    delete: (path, extra) => send('DELETE', path, undefined, extra),
+    post: withBody('POST'),
+    put: withBody('PUT'),
+    patch: withBody('PATCH'),
+  }
+}
+
+/** Starts control on a database of its own; disposing of it stops it and drops the database. */
+export const startControl = async (options: ControlOptions = {}): Promise<TestControl> => {
+  const clock = options.clock ?? new TestClock()
+  const opened = await openTestDatabase()
+  const { database } = opened
+  const settings = { ...testSettings, ...options.settings }
+  const parts: Parts = { database, clock, log: options.log ?? silentLog(), settings }
+  const app = await createApp(parts).catch(async (error) => {
+    await opened[Symbol.asyncDispose]()
+    throw error
+  })
+  return {
+    app,
+    parts,
+    database,
+    clock,
+    as: (who) => clientOf(app, who === 'nobody' ? undefined : keys[who]),
+    with: (token) => clientOf(app, token),
+    listen: () => app.server.listen({ host: '127.0.0.1', port: 0 }),
+    [Symbol.asyncDispose]: async () => {
+      await app.close()
+      await opened[Symbol.asyncDispose]()
+    },
+  }
+}

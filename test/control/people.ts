@@ -1,0 +1,74 @@
+// Who lives in every test database: one organization with an owner, a member and a viewer, another with a stranger,
+// and the administrator of the server. Ids and keys are readable, so that a failing test can be read too.
+import { createHash } from 'node:crypto'
+import { allPermissions, type Permission } from '#src/control/auth/permissions.ts'
+import { hashKey, maskKey } from '#src/control/auth/secret.ts'
+import { localRegionId } from '#src/control/bootstrap.ts'
+import type { Sql } from '#src/control/storage/database.ts'
+
+const keyOf = (name: string) => `dtn_${createHash('sha256').update(`test key of ${name}`).digest('hex')}`
+
+export const keys = {
+  /** System administrator, in an organization of their own. */
+  admin: keyOf('admin'),
+  /** Owner of `ours`, with every permission. */
+  owner: keyOf('owner'),
+  /** In `ours` as Developer: may write sandboxes, may not delete them. */
+  member: keyOf('member'),
+  /** In `ours` without any role or permission. */
+  viewer: keyOf('viewer'),
+  /** Owner of `theirs`, with every permission. */
+  stranger: keyOf('stranger'),
+  proxy: keyOf('proxy'),
+  runner: keyOf('runner'),
+} as const
+
+export type Who = keyof typeof keys | 'nobody'
+
+export const organizations = { ours: 'organization-ours', theirs: 'organization-theirs' } as const
+
+const developer = '00000000-0000-0000-0000-000000000001'
+
+type Person = {
+  name: 'owner' | 'member' | 'viewer' | 'stranger'
+  organizationId: string
+  role: 'owner' | 'member'
+  roleIds: string[]
+  permissions: Permission[]
+}
+
+const people: Person[] = [
+  { name: 'owner', organizationId: organizations.ours, role: 'owner', roleIds: [], permissions: allPermissions },
+  {
+    name: 'member',
+    organizationId: organizations.ours,
+    role: 'member',
+    roleIds: [developer],
+    permissions: ['write:sandboxes'],
+  },
+  { name: 'viewer', organizationId: organizations.ours, role: 'member', roleIds: [], permissions: [] },
+  { name: 'stranger', organizationId: organizations.theirs, role: 'owner', roleIds: [], permissions: allPermissions },
+]
+
+export const userId = (name: Person['name']) => `user-${name}`
+
+export const settle = async (sql: Sql): Promise<void> => {
+  for (const { name } of people) {
+    await sql`insert into users (id, name, email, email_verified, email_verified_by)
+              values (${userId(name)}, ${name}, ${`${name}@example.com`}, true, 'admin')`
+  }
+  for (const [name, id] of Object.entries(organizations)) {
+    const creator = userId(name === 'ours' ? 'owner' : 'stranger')
+    await sql`insert into organizations (id, name, created_by, default_region_id)
+              values (${id}, ${name}, ${creator}, ${localRegionId})`
+  }
+  for (const { name, organizationId, role, roleIds, permissions } of people) {
+    await sql`insert into members (organization_id, user_id, role) values (${organizationId}, ${userId(name)}, ${role})`
+    for (const roleId of roleIds) {
+      await sql`insert into member_roles values (${organizationId}, ${userId(name)}, ${roleId})`
+    }
+    const key = keys[name]
+    await sql`insert into api_keys (organization_id, user_id, name, hash, masked_value, permissions)
+              values (${organizationId}, ${userId(name)}, ${name}, ${hashKey(key)}, ${maskKey(key)}, ${permissions})`
+  }
+}

@@ -1,0 +1,16 @@
+// The time in tests: it moves only when a test says so.
+import type { Clock } from '#src/kit/clock.ts'
+
+export class TestClock implements Clock {
+  #now: number
+
+  constructor(start: Date = new Date()) {
+    this.#now = start.getTime()
+  }
+
+  now = (): Date => new Date(this.#now)
+
+  advance({ hours = 0, minutes = 0, seconds = 0, milliseconds = 0 }): void {
+    this.#now += ((hours * 60 + minutes) * 60 + seconds) * 1000 + milliseconds
+  }
+}

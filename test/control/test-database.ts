@@ -1,0 +1,117 @@
+// Databases for tests, on a real PostgreSQL: the one that ALCOVE_TEST_DATABASE_URL names, or one of this process.
+// Each is copied from a template that is migrated and settled once for each state of the code that makes it.
+import { createHash, randomBytes } from 'node:crypto'
+import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after } from 'node:test'
+import { bootstrap } from '#src/control/bootstrap.ts'
+import { type Database, openDatabase } from '#src/control/storage/database.ts'
+import { migrate, readMigrations } from '#src/control/storage/migrate.ts'
+import { silentLog } from '#src/kit/log.ts'
+import { type Postgres, startPostgres } from '#src/postgres/embedded.ts'
+import { withDatabase } from '#src/postgres/url.ts'
+import { keys, settle } from './people.ts'
+import { testSettings } from './test-settings.ts'
+
+/** Any unprivileged uid that nobody else uses. */
+const uid = 64_202
+const templateLock = 7_305_530
+
+let own: Promise<{ server: Postgres; directory: string }> | undefined
+
+const startOwn = async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'alcove-test-postgres-'))
+  await chmod(directory, 0o711)
+  const server = await startPostgres({
+    directory: join(directory, 'data'),
+    socketDirectory: join(directory, 'socket'),
+    uid,
+    gid: uid,
+    log: silentLog(),
+  })
+  return { server, directory }
+}
+
+const serverUrl = async (): Promise<string> => {
+  const given = process.env['ALCOVE_TEST_DATABASE_URL']
+  if (given) return given
+  own ??= startOwn()
+  return (await own).server.url
+}
+
+after(async () => {
+  const started = await own
+  await started?.server.stop()
+  if (started) await rm(started.directory, { recursive: true, force: true })
+})
+
+/** Asks one question of the server itself, outside of every test's database. */
+const administer = async <T>(work: (database: Database) => Promise<T>): Promise<T> => {
+  const database = openDatabase(await serverUrl(), { max: 1 })
+  return await work(database).finally(() => database.close())
+}
+
+const templateName = async () => {
+  const made = createHash('sha256')
+  for (const { text } of await readMigrations()) made.update(text)
+  for (const path of [import.meta.filename, join(import.meta.dirname, 'people.ts')]) made.update(await readFile(path))
+  made.update(await readFile(join(import.meta.dirname, '../../src/control/bootstrap.ts')))
+  return `template_${made.digest('hex').slice(0, 16)}`
+}
+
+const makeTemplate = async (name: string): Promise<void> => {
+  const database = openDatabase(withDatabase(await serverUrl(), name), { max: 2 })
+  try {
+    await migrate(database)
+    await bootstrap({ database, settings: testSettings, log: silentLog() }, keys.admin)
+    await settle(database.sql)
+  } finally {
+    await database.close()
+  }
+}
+
+let template: Promise<string> | undefined
+
+const ensureTemplate = async (): Promise<string> => {
+  const name = await templateName()
+  await administer(async ({ sql }) => {
+    await sql`select set_config('statement_timeout', '0', false), set_config('lock_timeout', '0', false)`
+    // A session lock: `create database` does not run inside a transaction.
+    await sql`select pg_advisory_lock(${templateLock})`
+    const [found] = await sql`select 1 from pg_database where datname = ${name} and datistemplate`
+    if (found) return
+    await sql.unsafe(`drop database if exists ${name} with (force)`)
+    await sql.unsafe(`create database ${name}`)
+    await makeTemplate(name)
+    // Only a finished one is marked.
+    await sql.unsafe(`alter database ${name} is_template true`)
+  })
+  return name
+}
+
+export type TestDatabase = AsyncDisposable & { url: string; database: Database }
+
+/** A database of its own: `settled` has the people of people.ts in it, `empty` has nothing. */
+export const openTestDatabase = async (from: 'settled' | 'empty' = 'settled'): Promise<TestDatabase> => {
+  const name = `test_${randomBytes(8).toString('hex')}`
+  if (from === 'settled') template ??= ensureTemplate()
+  const source = from === 'empty' ? 'template0' : await template
+  await administer(async ({ sql }) => {
+    await sql.unsafe(`create database ${name} template ${source}`)
+    // What tests write need not survive the machine.
+    await sql.unsafe(`alter database ${name} set synchronous_commit = off`)
+  })
+  const url = withDatabase(await serverUrl(), name)
+  const database = openDatabase(url, { max: 6 })
+  return {
+    url,
+    database,
+    [Symbol.asyncDispose]: async () => {
+      await database.close()
+      await administer(async ({ sql }) => {
+        await sql.unsafe(`drop database if exists ${name} with (force)`)
+      })
+    },
+  }
+}
