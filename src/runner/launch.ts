@@ -9,7 +9,7 @@ export const step = {
   subvolume: (path: string): Step => ['subvolume', path],
   limit: (path: string, bytes: number): Step => ['limit', path, String(bytes)],
   deleteSubvolume: (path: string): Step => ['delete-subvolume', path],
-  /** Made if absent; what is there already keeps its owner and mode. */
+  /** Made if absent, and given its owner and mode either way. */
   directory: (path: string, owner: number, mode: number): Step => ['directory', path, String(owner), mode.toString(8)],
   file: (path: string, owner: number, text: string): Step => ['file', path, String(owner), text],
   newFile: (path: string, owner: number, text: string): Step => ['new-file', path, String(owner), text],

@@ -1,4 +1,5 @@
 // The OCI runtime through its standard command line. Nothing outside this file knows which one it is.
+import { existsSync } from 'node:fs'
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { runCommand } from '#src/kit/run-command.ts'
@@ -59,13 +60,15 @@ export const openCrun = async ({ launcher, root, hiddenMounts }: RuntimeParts): 
     },
 
     forget: async (sandboxId) => {
+      const state = join(root, sandboxId)
+      if (!existsSync(state)) return
       try {
         await runSteps(launcher, [...hideMounts(hiddenMounts), step.exec([...base, 'delete', '--force', sandboxId])])
       } catch (error) {
         // Its state may be half written; the processes have ended, so what is left is this directory.
         if (!(error instanceof LaunchFailed)) throw error
       }
-      await rm(join(root, sandboxId), { recursive: true, force: true })
+      await rm(state, { recursive: true, force: true })
     },
   }
 }

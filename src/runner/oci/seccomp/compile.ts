@@ -23,7 +23,10 @@ const instructionBytes = 8
 const isFilter = (bytes: Buffer) => bytes.length > 0 && bytes.length % instructionBytes === 0
 
 export const compiledFilter = async (parts: CompileParts, profile: SeccompProfile): Promise<string> => {
-  const hash = createHash('sha256').update(JSON.stringify([parts.crunVersion, profile])).digest('hex').slice(0, 16)
+  const hash = createHash('sha256')
+    .update(JSON.stringify([parts.crunVersion, profile]))
+    .digest('hex')
+    .slice(0, 16)
   const kept = join(parts.directory, `${hash}.bpf`)
   const found = await readFile(kept).catch(() => Buffer.alloc(0))
   if (isFilter(found)) return found.toString('base64')

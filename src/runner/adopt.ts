@@ -1,0 +1,105 @@
+// What a new runner does first: looks at what is really on the host and brings it in line with the journal. What is known
+// and alive is adopted, what is known and dead is stopped with a reason, what nobody knows is removed, and all of it is said
+// in the log.
+import { readdir } from 'node:fs/promises'
+import { inParallel } from '#src/kit/in-parallel.ts'
+import type { Cause } from '#src/wire/runner-link.ts'
+import { listCgroups } from './cgroup/cgroup.ts'
+import { clearSandbox } from './clear.ts'
+import { destroySandbox } from './destroy.ts'
+import { causeOfEnd } from './ended.ts'
+import type { Entry, Spec } from './journal.ts'
+import { cgroupOf, type Machine, reasonOf } from './machine.ts'
+import { socketOf } from './places.ts'
+import { findInit } from './processes.ts'
+import { settlesWithin } from './settles-within.ts'
+import type { Running } from './start.ts'
+
+export type Adopted = { spec: Spec; running?: Running }
+
+const atOnce = 8
+const agentAnswersWithinMs = 5_000
+
+export const adoptSandboxes = async (machine: Machine): Promise<Map<string, Adopted>> => {
+  const { journal, log } = machine
+  const adopted = new Map<string, Adopted>()
+  await inParallel(atOnce, await journal.list(), async (sandboxId) => {
+    const entry = await journal.read(sandboxId)
+    if (entry !== undefined) adopted.set(sandboxId, await adoptOne(machine, sandboxId, entry))
+  })
+  const removed = await sweep(machine, new Set(adopted.keys()))
+  const alive = [...adopted.values()].flatMap(({ running }) => running ?? [])
+  const slots = await machine.network.sweep(new Set(alive.map(({ slot }) => slot.name)))
+  log.info({ alive: alive.length, known: adopted.size, removed, slots }, 'looked at what is on this host')
+  return adopted
+}
+
+const adoptOne = async (machine: Machine, sandboxId: string, entry: Entry): Promise<Adopted> => {
+  const { spec, run } = entry
+  try {
+    const found = await findAlive(machine, sandboxId, entry)
+    if (found.isAlive) return found.adopted
+
+    const cause = found.cause ?? (await causeOfEnd(machine, sandboxId, run))
+    // Its network goes in the sweep, together with the others.
+    await clearSandbox(machine, sandboxId, undefined)
+    if (spec.status !== 'started') return { spec }
+    machine.log.warn({ sandboxId, cause }, 'ended while no runner looked')
+    const stopped: Spec = { assignment: spec.assignment, status: 'stopped', cause }
+    await machine.journal.writeSpec(sandboxId, stopped)
+    return { spec: stopped }
+  } catch (error) {
+    // One sandbox that cannot be understood must not keep the others from their runner.
+    machine.log.error({ err: error, sandboxId }, 'could not be adopted')
+    return { spec: { assignment: spec.assignment, status: 'error', errorReason: reasonOf(error) } }
+  }
+}
+
+type Found = { isAlive: true; adopted: Adopted } | { isAlive: false; cause?: Cause }
+
+/** Alive means: PID 1 is the process that was started, and its network is whole. It may be paused, and then answers nobody. */
+const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Entry): Promise<Found> => {
+  if (run === undefined || run.bootId !== machine.bootId) return { isAlive: false }
+  const init = await findInit(await cgroupOf(machine, sandboxId).pids())
+  if (init === undefined) return { isAlive: false }
+  const isComplete = run.pid !== undefined
+  if (isComplete && (run.pid !== init.pid || run.startTime !== init.startTime)) return { isAlive: false }
+  if (!isComplete && !(await agentAnswers(machine, sandboxId))) return { isAlive: false }
+  const slot = machine.network.adopt(run.slot)
+  if (slot === undefined) return { isAlive: false, cause: { detail: 'The network of the sandbox was gone.' } }
+
+  const started: Spec = { assignment: spec.assignment, status: 'started' }
+  if (!isComplete) {
+    // What may be missing of the start is the policy and its own last note.
+    await machine.network.apply(slot, spec.assignment.network)
+    await machine.journal.writeRun(sandboxId, { ...run, ...init })
+  }
+  if (spec.status !== 'started') await machine.journal.writeSpec(sandboxId, started)
+  return { isAlive: true, adopted: { spec: started, running: { init, slot } } }
+}
+
+const agentAnswers = ({ agentAt, places }: Machine, sandboxId: string) =>
+  settlesWithin(agentAt(socketOf(places, sandboxId)).info(), agentAnswersWithinMs)
+
+/** Removes whatever carries the name of a sandbox that no journal knows; answers those names. */
+const sweep = async (machine: Machine, known: ReadonlySet<string>): Promise<string[]> => {
+  const { journal, pool, places, cgroups } = machine
+  const withoutSpec = (await journal.list()).filter((id) => !known.has(id))
+  const lists = await Promise.all([
+    journal.listGone(),
+    pool.list(),
+    listCgroups(cgroups, places.cgroup),
+    readdir(places.runtimeState),
+    readdir(places.sockets).then((names) => names.map((name) => name.replace(/\.sock$/, ''))),
+  ])
+  const unknown = new Set([...withoutSpec, ...lists.flat()].filter((id) => !known.has(id)))
+  await inParallel(atOnce, [...unknown], async (id) => {
+    try {
+      await destroySandbox(machine, id, undefined)
+    } catch (error) {
+      // It stays for the next runner to try again.
+      machine.log.error({ err: error, id }, 'what no journal knows could not be removed')
+    }
+  })
+  return [...unknown]
+}

@@ -1,0 +1,248 @@
+// One sandbox's cgroup, the same on every kind of host. The runtime makes it and sets its first limits; everything after
+// that is a write to one of its files, because a write costs microseconds and a process costs milliseconds.
+import { readdir, rmdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Compute, cpuLimit, memoryLimitBytes } from '../oci/sandbox-limits.ts'
+import { hasCode, parseCounters, parsePids, readIfThere, write } from './files.ts'
+import type { CgroupLayout } from './layout.ts'
+
+export type Usage = { cpuSeconds: number; memoryBytes: number; processes: number }
+
+export interface Cgroup {
+  pids(): Promise<number[]>
+  /** Ends everything in it, at once and for certain; resolves when nothing is left. */
+  kill(): Promise<void>
+  freeze(): Promise<void>
+  thaw(): Promise<void>
+  /** Live. Throws EBUSY if the memory in use does not fit. */
+  limit(compute: Compute): Promise<void>
+  /** How often the kernel has killed a process of it for want of memory. */
+  outOfMemoryKills(): Promise<number>
+  /** Undefined when it is gone. */
+  usage(): Promise<Usage | undefined>
+  /** Fine when it is gone already. */
+  remove(): Promise<void>
+}
+
+/** Killing and unpinning take the kernel some milliseconds; a process in the middle of a disk write takes longer. */
+const settleAttempts = 400
+const settleIntervalMs = 25
+
+const until = async (isSo: () => Promise<boolean>, otherwise: string) => {
+  for (let attempt = 0; attempt < settleAttempts; attempt++) {
+    if (await isSo()) return
+    await delay(attempt < 10 ? 1 : settleIntervalMs)
+  }
+  throw new Error(otherwise)
+}
+
+const kill = (pid: number) => {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch (error) {
+    if (!hasCode(error, 'ESRCH')) throw error
+  }
+}
+
+/** Directories below it first: a sandbox cannot make any, but what the runtime made goes too. */
+const removeTree = async (directory: string) => {
+  let children: string[]
+  try {
+    const entries = await readdir(directory, { withFileTypes: true })
+    children = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name)
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return
+    throw error
+  }
+  for (const child of children) await removeTree(join(directory, child))
+  const isGone = async () => {
+    try {
+      await rmdir(directory)
+      return true
+    } catch (error) {
+      if (hasCode(error, 'ENOENT')) return true
+      if (hasCode(error, 'EBUSY')) return false
+      throw error
+    }
+  }
+  await until(isGone, `The cgroup ${directory} stays busy.`)
+}
+
+class CgroupV2 implements Cgroup {
+  readonly #directory: string
+
+  constructor(root: string, path: string) {
+    this.#directory = join(root, path)
+  }
+
+  #file(name: string) {
+    return join(this.#directory, name)
+  }
+
+  async pids() {
+    return parsePids((await readIfThere(this.#file('cgroup.procs'))) ?? '')
+  }
+
+  async kill() {
+    const isEmpty = async () => {
+      const events = await readIfThere(this.#file('cgroup.events'))
+      if (events === undefined || parseCounters(events).get('populated') === 0) return true
+      try {
+        await write(this.#file('cgroup.kill'), 1)
+      } catch (error) {
+        // Before Linux 5.14 there is no such file.
+        if (!hasCode(error, 'ENOENT')) throw error
+        for (const pid of await this.pids()) kill(pid)
+      }
+      return false
+    }
+    await until(isEmpty, `Processes of ${this.#directory} cannot be killed.`)
+  }
+
+  async freeze() {
+    await write(this.#file('cgroup.freeze'), 1)
+    const isFrozen = async () =>
+      parseCounters((await readIfThere(this.#file('cgroup.events'))) ?? '').get('frozen') === 1
+    await until(isFrozen, `${this.#directory} does not freeze.`)
+  }
+
+  thaw() {
+    return write(this.#file('cgroup.freeze'), 0)
+  }
+
+  async limit(compute: Compute) {
+    const { quota, period, shares } = cpuLimit(compute)
+    await write(this.#file('memory.max'), memoryLimitBytes(compute))
+    await write(this.#file('cpu.max'), `${quota} ${period}`)
+    await write(this.#file('cpu.weight'), weightOf(shares))
+  }
+
+  async outOfMemoryKills() {
+    return parseCounters((await readIfThere(this.#file('memory.events'))) ?? '').get('oom_kill') ?? 0
+  }
+
+  async usage() {
+    const cpu = await readIfThere(this.#file('cpu.stat'))
+    if (cpu === undefined) return undefined
+    return {
+      cpuSeconds: (parseCounters(cpu).get('usage_usec') ?? 0) / 1e6,
+      memoryBytes: Number((await readIfThere(this.#file('memory.current'))) ?? 0),
+      processes: Number((await readIfThere(this.#file('pids.current'))) ?? 0),
+    }
+  }
+
+  remove() {
+    return removeTree(this.#directory)
+  }
+}
+
+/** The v1 scale 2…262144 on the v2 scale 1…10000, as the runtimes convert it. */
+export const weightOf = (shares: number) => Math.round(1 + ((shares - 2) * 9999) / 262142)
+
+class CgroupV1 implements Cgroup {
+  readonly #layout: CgroupLayout & { version: 1 }
+  readonly #path: string
+
+  constructor(layout: CgroupLayout & { version: 1 }, path: string) {
+    this.#layout = layout
+    this.#path = path
+  }
+
+  #file(controller: keyof (CgroupLayout & { version: 1 })['roots'], name: string) {
+    return join(this.#layout.roots[controller], this.#path, name)
+  }
+
+  async pids() {
+    return parsePids((await readIfThere(this.#file('pids', 'cgroup.procs'))) ?? '')
+  }
+
+  async kill() {
+    // Frozen processes take no signal. PID 1 goes first: with it the kernel ends its whole pid namespace, so nothing can
+    // be forked faster than it is found here.
+    const isEmpty = async () => {
+      const pids = await this.pids()
+      for (const pid of pids) kill(pid)
+      if (pids.length > 0) await this.thaw()
+      return pids.length === 0
+    }
+    await until(isEmpty, `Processes of ${this.#path} cannot be killed.`)
+  }
+
+  async freeze() {
+    await write(this.#file('freezer', 'freezer.state'), 'FROZEN')
+    const isFrozen = async () => (await readIfThere(this.#file('freezer', 'freezer.state')))?.trim() === 'FROZEN'
+    await until(isFrozen, `${this.#path} does not freeze.`)
+  }
+
+  async thaw() {
+    try {
+      await write(this.#file('freezer', 'freezer.state'), 'THAWED')
+    } catch (error) {
+      if (!hasCode(error, 'ENOENT', 'ENODEV')) throw error
+    }
+  }
+
+  async limit(compute: Compute) {
+    const bytes = memoryLimitBytes(compute)
+    const memory = this.#file('memory', 'memory.limit_in_bytes')
+    const withSwap = this.#file('memory', 'memory.memsw.limit_in_bytes')
+    const current = Number(await readIfThere(memory))
+    const countsSwap = (await readIfThere(withSwap)) !== undefined
+    // The two limits may never cross, so the order depends on the direction.
+    if (countsSwap && bytes > current) await write(withSwap, bytes)
+    await write(memory, bytes)
+    if (countsSwap && bytes <= current) await write(withSwap, bytes)
+    const { quota, period, shares } = cpuLimit(compute)
+    await write(this.#file('cpu', 'cpu.cfs_period_us'), period)
+    await write(this.#file('cpu', 'cpu.cfs_quota_us'), quota)
+    await write(this.#file('cpu', 'cpu.shares'), shares)
+  }
+
+  async outOfMemoryKills() {
+    return parseCounters((await readIfThere(this.#file('memory', 'memory.oom_control'))) ?? '').get('oom_kill') ?? 0
+  }
+
+  async usage() {
+    const cpu = await readIfThere(this.#file('cpuacct', 'cpuacct.usage'))
+    if (cpu === undefined) return undefined
+    return {
+      cpuSeconds: Number(cpu) / 1e9,
+      memoryBytes: Number((await readIfThere(this.#file('memory', 'memory.usage_in_bytes'))) ?? 0),
+      processes: Number((await readIfThere(this.#file('pids', 'pids.current'))) ?? 0),
+    }
+  }
+
+  async remove() {
+    await Promise.all(this.#layout.allRoots.map((root) => removeTree(join(root, this.#path))))
+  }
+}
+
+/** `path` begins with a slash, as in the runtime's `cgroupsPath`. */
+export const cgroupAt = (layout: CgroupLayout, path: string): Cgroup =>
+  layout.version === 2 ? new CgroupV2(layout.root, path) : new CgroupV1(layout, path)
+
+/** The names right below `path`, in every hierarchy together. */
+export const listCgroups = async (layout: CgroupLayout, path: string): Promise<string[]> => {
+  const roots = layout.version === 2 ? [layout.root] : layout.allRoots
+  const lists = await Promise.all(
+    roots.map(async (root) => {
+      try {
+        return (await readdir(join(root, path), { withFileTypes: true })).filter((entry) => entry.isDirectory())
+      } catch (error) {
+        if (hasCode(error, 'ENOENT')) return []
+        throw error
+      }
+    }),
+  )
+  return [...new Set(lists.flat().map((entry) => entry.name))]
+}
+
+/** Whether the kernel counts swap, so that a limit may name it. */
+export const limitsSwap = async (layout: CgroupLayout): Promise<boolean> => {
+  if (layout.version === 1)
+    return (await readIfThere(join(layout.roots.memory, 'memory.memsw.limit_in_bytes'))) !== undefined
+  // The root has no such file; any cgroup below it tells.
+  const [any] = await listCgroups(layout, '/')
+  return any !== undefined && (await readIfThere(join(layout.root, any, 'memory.swap.max'))) !== undefined
+}

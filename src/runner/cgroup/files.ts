@@ -1,0 +1,29 @@
+// Reading and writing the small files of cgroups, and what their contents mean.
+import { readFile, writeFile } from 'node:fs/promises'
+
+export const hasCode = (error: unknown, ...codes: string[]) =>
+  error instanceof Error && 'code' in error && codes.includes(String(error.code))
+
+/** Undefined when the cgroup, or this file of it, is not there (any more). */
+export const readIfThere = async (path: string): Promise<string | undefined> => {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    if (hasCode(error, 'ENOENT', 'ENODEV')) return undefined
+    throw error
+  }
+}
+
+/** Opened without O_CREAT: a cgroup that is gone is an error, never a new file. */
+export const write = (path: string, value: string | number) => writeFile(path, String(value), { flag: 'r+' })
+
+/** `key value` lines, such as `memory.events` and `cpu.stat`. */
+export const parseCounters = (text: string): ReadonlyMap<string, number> =>
+  new Map(
+    text
+      .split('\n')
+      .map((line) => line.trim().split(/\s+/))
+      .flatMap(([key, value]) => (key && value ? [[key, Number(value)] as const] : [])),
+  )
+
+export const parsePids = (text: string): number[] => text.split('\n').filter(Boolean).map(Number)

@@ -1,0 +1,63 @@
+// Which cgroup versions the host mounts where: v2 alone, v1 alone, or both ("hybrid"). Found out once, by reading.
+import { readFileSync } from 'node:fs'
+
+/** The v1 controllers that bound, count or freeze a sandbox. */
+const neededV1 = ['cpu', 'cpuacct', 'memory', 'pids', 'freezer'] as const
+type V1Controller = (typeof neededV1)[number]
+
+export type CgroupLayout =
+  | { version: 2; root: string }
+  | {
+      version: 1
+      /** Where each controller's hierarchy is mounted. */
+      roots: Readonly<Record<V1Controller, string>>
+      /** Every v1 hierarchy, named ones too: the runtime makes a directory in each. */
+      allRoots: readonly string[]
+      /** A v2 hierarchy mounted next to v1, if there is one. */
+      unified: string | undefined
+    }
+
+type Mount = { path: string; type: string; options: readonly string[] }
+
+/** `/proc/self/mountinfo`: after the dash come type, source and the options of the file system (proc(5)). */
+const parseMounts = (mountinfo: string): Mount[] =>
+  mountinfo.split('\n').flatMap((line) => {
+    const [before = '', after] = line.split(' - ')
+    if (after === undefined) return []
+    const [type = '', , options = ''] = after.split(' ')
+    const path = (before.split(' ')[4] ?? '').replace(/\\([0-7]{3})/g, (_, octal) =>
+      String.fromCharCode(Number.parseInt(octal, 8)),
+    )
+    return [{ path, type, options: options.split(',') }]
+  })
+
+export const parseLayout = (mountinfo: string): CgroupLayout => {
+  const mounts = parseMounts(mountinfo)
+  const v1 = mounts.filter((mount) => mount.type === 'cgroup')
+  const v2 = mounts.find((mount) => mount.type === 'cgroup2')
+  if (v1.length === 0) {
+    if (v2 === undefined) throw new Error('No cgroups are mounted on this host.')
+    return { version: 2, root: v2.path }
+  }
+  const missing: string[] = []
+  const rootOf = (controller: V1Controller) => {
+    const mount = v1.find(({ options }) => options.includes(controller))
+    if (mount === undefined) missing.push(controller)
+    return mount?.path ?? ''
+  }
+  const roots = {
+    cpu: rootOf('cpu'),
+    cpuacct: rootOf('cpuacct'),
+    memory: rootOf('memory'),
+    pids: rootOf('pids'),
+    freezer: rootOf('freezer'),
+  }
+  if (missing.length > 0) throw new Error(`The host lacks the cgroup controllers ${missing.join(', ')}.`)
+  return { version: 1, roots, allRoots: [...new Set(v1.map(({ path }) => path))], unified: v2?.path }
+}
+
+export const readLayout = (): CgroupLayout => parseLayout(readFileSync('/proc/self/mountinfo', 'utf8'))
+
+/** crun refuses a host that mounts both versions, so it is started where the v2 mount cannot be seen. */
+export const mountsToHide = (layout: CgroupLayout): string[] =>
+  layout.version === 1 && layout.unified !== undefined ? [layout.unified] : []

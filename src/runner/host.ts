@@ -1,0 +1,181 @@
+// The sandboxes of this host: what the rest of the runner sees of them. Verbs for one sandbox run one at a time and may be
+// asked twice; closing leaves every sandbox running for the next runner to adopt.
+import type { Assignment, Cause, RunnerCapabilities } from '#src/wire/runner-link.ts'
+import { type Adopted, adoptSandboxes } from './adopt.ts'
+import { changeSandbox } from './change.ts'
+import { clearSandbox } from './clear.ts'
+import { destroySandbox } from './destroy.ts'
+import { causeOfEnd } from './ended.ts'
+import type { Spec } from './journal.ts'
+import { type Machine, reasonOf } from './machine.ts'
+import { OneAtATime } from './one-at-a-time.ts'
+import { capabilitiesOf, type HostParts, openMachine } from './open-machine.ts'
+import { checkSandboxId, socketOf } from './places.ts'
+import { isAlive } from './processes.ts'
+import { startSandbox } from './start.ts'
+import { stopSandbox } from './stop.ts'
+import { Watch } from './watch.ts'
+
+export type { HostParts } from './open-machine.ts'
+
+export type HeldSandbox = {
+  id: string
+  assignment: Assignment
+  status: 'started' | 'stopped' | 'error'
+  socketPath: string
+  errorReason?: string
+  /** Why it does not run, if it ended without being asked to. */
+  cause?: Cause
+}
+
+export interface Host {
+  readonly instance: string
+  readonly capabilities: RunnerCapabilities
+  list(): readonly HeldSandbox[]
+  get(sandboxId: string): HeldSandbox | undefined
+  /** Makes it run as assigned: creates, starts or changes it, whatever is missing. Throws with a sentence for a person. */
+  start(assignment: Assignment): Promise<void>
+  /** Makes it rest, with its disk kept. Throws for a sandbox that is not here. */
+  stop(assignment: Assignment): Promise<void>
+  /** Makes it gone. Fine for a sandbox that never was here. */
+  destroy(sandboxId: string): Promise<void>
+  /** Told within about a second when a sandbox has ended without being asked to; it is cleared and `stopped` by then. */
+  onExit(listener: (sandboxId: string, cause: Cause) => void): void
+  close(): Promise<void>
+}
+
+export const openHost = async (parts: HostParts): Promise<Host> => {
+  const machine = await openMachine(parts)
+  return new MachineHost(parts.instance, machine, await adoptSandboxes(machine))
+}
+
+class MachineHost implements Host {
+  readonly instance: string
+  readonly capabilities: RunnerCapabilities
+  readonly #machine: Machine
+  readonly #held: Map<string, Adopted>
+  readonly #inLine = new OneAtATime()
+  /** Cuts short a polite stop that is under way. */
+  readonly #hurry = new Map<string, AbortController>()
+  readonly #listeners: ((sandboxId: string, cause: Cause) => void)[] = []
+  readonly #watch = new Watch((sandboxId) => void this.#inLine.run(sandboxId, () => this.#ended(sandboxId)))
+
+  constructor(instance: string, machine: Machine, held: Map<string, Adopted>) {
+    this.instance = instance
+    this.capabilities = capabilitiesOf(machine)
+    this.#machine = machine
+    this.#held = held
+    for (const [sandboxId, { running }] of held) if (running) this.#watch.add(sandboxId, running.init)
+  }
+
+  list() {
+    return [...this.#held.keys()].flatMap((sandboxId) => this.get(sandboxId) ?? [])
+  }
+
+  get(sandboxId: string): HeldSandbox | undefined {
+    const spec = this.#held.get(sandboxId)?.spec
+    return spec && { ...spec, id: sandboxId, socketPath: socketOf(this.#machine.places, sandboxId) }
+  }
+
+  start(assignment: Assignment) {
+    const { sandboxId } = assignment
+    checkSandboxId(sandboxId)
+    return this.#inLine.run(sandboxId, async () => {
+      const { spec, running } = this.#held.get(sandboxId) ?? {}
+      if (spec && running && isAlive(running.init)) {
+        this.#hold(sandboxId, { spec: await changeSandbox(this.#machine, spec, assignment, running.slot), running })
+        return
+      }
+      try {
+        // What ended by itself a moment ago, or could not be cleared away when it failed.
+        if (running || spec?.status === 'error') await clearSandbox(this.#machine, sandboxId, running?.slot)
+        this.#hold(sandboxId, {
+          spec: { assignment, status: 'started' },
+          running: await startSandbox(this.#machine, assignment),
+        })
+      } catch (error) {
+        await this.#failed(sandboxId, assignment, error)
+        throw error
+      }
+    })
+  }
+
+  stop(assignment: Assignment) {
+    const { sandboxId } = assignment
+    if (assignment.signal === 'SIGKILL') this.#hurry.get(sandboxId)?.abort()
+    return this.#inLine.run(sandboxId, async () => {
+      const held = this.#held.get(sandboxId)
+      if (held === undefined) throw new Error('The sandbox is not on this runner.')
+      const { spec, running } = held
+      if (running === undefined) {
+        if (spec.status === 'error') await clearSandbox(this.#machine, sandboxId, undefined)
+        const stopped: Spec = { assignment, status: 'stopped', ...(spec.cause ? { cause: spec.cause } : {}) }
+        await this.#machine.journal.writeSpec(sandboxId, stopped)
+        this.#hold(sandboxId, { spec: stopped })
+        return
+      }
+      const hurry = new AbortController()
+      this.#hurry.set(sandboxId, hurry)
+      try {
+        const stopped = await stopSandbox(this.#machine, assignment, running, hurry.signal)
+        this.#hold(sandboxId, { spec: stopped })
+      } finally {
+        this.#hurry.delete(sandboxId)
+      }
+    })
+  }
+
+  destroy(sandboxId: string) {
+    checkSandboxId(sandboxId)
+    this.#hurry.get(sandboxId)?.abort()
+    return this.#inLine.run(sandboxId, async () => {
+      this.#watch.remove(sandboxId)
+      await destroySandbox(this.#machine, sandboxId, this.#held.get(sandboxId)?.running?.slot)
+      this.#held.delete(sandboxId)
+    })
+  }
+
+  onExit(listener: (sandboxId: string, cause: Cause) => void) {
+    this.#listeners.push(listener)
+  }
+
+  async close() {
+    this.#watch.close()
+  }
+
+  #hold(sandboxId: string, held: Adopted) {
+    this.#held.set(sandboxId, held)
+    if (held.running) this.#watch.add(sandboxId, held.running.init)
+    else this.#watch.remove(sandboxId)
+  }
+
+  async #failed(sandboxId: string, assignment: Assignment, error: unknown) {
+    const { journal, log } = this.#machine
+    const spec: Spec = { assignment, status: 'error', errorReason: reasonOf(error) }
+    log.error({ err: error, sandboxId }, 'could not be started')
+    this.#hold(sandboxId, { spec })
+    await journal
+      .writeSpec(sandboxId, spec)
+      .catch((err: unknown) => log.error({ err, sandboxId }, 'the journal could not be written'))
+  }
+
+  /** Its first process has ended; whether it was asked to meanwhile is known only in line. */
+  async #ended(sandboxId: string) {
+    const { spec, running } = this.#held.get(sandboxId) ?? {}
+    if (!spec || !running || isAlive(running.init)) return
+    const { assignment } = spec
+    try {
+      const cause = await causeOfEnd(this.#machine, sandboxId, undefined)
+      await clearSandbox(this.#machine, sandboxId, running.slot)
+      const stopped: Spec = { assignment, status: 'stopped', cause }
+      await this.#machine.journal.writeSpec(sandboxId, stopped)
+      this.#hold(sandboxId, { spec: stopped })
+      this.#machine.log.warn({ sandboxId, cause }, 'ended by itself')
+      for (const listener of this.#listeners) listener(sandboxId, cause)
+    } catch (error) {
+      // Tried again at the next look.
+      this.#machine.log.error({ err: error, sandboxId }, 'has ended and could not be cleared away')
+      this.#watch.add(sandboxId, running.init)
+    }
+  }
+}

@@ -1,0 +1,129 @@
+// What should exist for each sandbox, on disk, so that the next runner can finish or undo what this one began.
+//
+// `spec.json` is the durable half: it is on the disk before anybody hears that the sandbox is there. `run.json` is true for
+// one boot of the machine only, so it is replaced atomically but never waited for: after a power cut it means nothing.
+// A directory without a readable spec belongs to a sandbox that nobody was ever told of.
+import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Assignment, Cause } from '#src/wire/runner-link.ts'
+import { hasCode } from './cgroup/files.ts'
+
+export type Spec = {
+  assignment: Assignment
+  /** `started` stays here when a sandbox ends by itself while no runner looks; `run.json` and the host tell the rest. */
+  status: 'started' | 'stopped' | 'error'
+  errorReason?: string
+  cause?: Cause
+}
+
+export type Run = {
+  bootId: string
+  /** The network namespace. */
+  slot: string
+  /** PID 1 of the sandbox as the host sees it. Absent until the start is complete, network policy included. */
+  pid?: number
+  /** Clock ticks since boot: with the pid, it names one process for ever. */
+  startTime?: string
+}
+
+export type Entry = { spec: Spec; run: Run | undefined }
+
+const specName = 'spec.json'
+const runName = 'run.json'
+const gone = '.gone-'
+
+export class Journal {
+  readonly #directory: string
+
+  constructor(directory: string) {
+    this.#directory = directory
+  }
+
+  directoryOf(sandboxId: string) {
+    return join(this.#directory, sandboxId)
+  }
+
+  /** Every sandbox that has a directory, with a readable journal or not. */
+  async list(): Promise<string[]> {
+    return (await readdir(this.#directory)).filter((name) => !name.startsWith(gone))
+  }
+
+  /** Sandboxes whose removal was begun. */
+  async listGone(): Promise<string[]> {
+    return (await readdir(this.#directory))
+      .filter((name) => name.startsWith(gone))
+      .map((name) => name.slice(gone.length))
+  }
+
+  /** Undefined if there is none, or none that was completed. */
+  async read(sandboxId: string): Promise<Entry | undefined> {
+    const directory = this.directoryOf(sandboxId)
+    const spec = await readJson<Spec>(join(directory, specName))
+    return spec === undefined ? undefined : { spec, run: await readJson<Run>(join(directory, runName)) }
+  }
+
+  async makeDirectory(sandboxId: string): Promise<string> {
+    const directory = this.directoryOf(sandboxId)
+    await mkdir(directory, { recursive: true, mode: 0o700 })
+    return directory
+  }
+
+  /** On the disk when this resolves. */
+  async writeSpec(sandboxId: string, spec: Spec): Promise<void> {
+    const directory = await this.makeDirectory(sandboxId)
+    await replace(join(directory, specName), spec, true)
+    await Promise.all([sync(directory), sync(this.#directory)])
+  }
+
+  async writeRun(sandboxId: string, run: Run): Promise<void> {
+    await replace(join(await this.makeDirectory(sandboxId), runName), run, false)
+  }
+
+  /** From here on the sandbox is nobody's: what is left of it may go, and nothing can start it again. */
+  async disown(sandboxId: string): Promise<void> {
+    const to = this.directoryOf(`${gone}${sandboxId}`)
+    await rm(to, { recursive: true, force: true })
+    try {
+      await rename(this.directoryOf(sandboxId), to)
+    } catch (error) {
+      if (!hasCode(error, 'ENOENT')) throw error
+    }
+    await sync(this.#directory)
+  }
+
+  async forget(sandboxId: string): Promise<void> {
+    await rm(this.directoryOf(`${gone}${sandboxId}`), { recursive: true, force: true })
+  }
+}
+
+const readJson = async <T>(path: string): Promise<T | undefined> => {
+  try {
+    return JSON.parse(await readFile(path, 'utf8')) as T
+  } catch (error) {
+    if (error instanceof SyntaxError || hasCode(error, 'ENOENT', 'ENOTDIR')) return undefined
+    throw error
+  }
+}
+
+let written = 0
+
+const replace = async (path: string, value: unknown, isDurable: boolean) => {
+  const unfinished = `${path}.${++written}`
+  const file = await open(unfinished, 'w', 0o600)
+  try {
+    await file.writeFile(JSON.stringify(value))
+    if (isDurable) await file.sync()
+  } finally {
+    await file.close()
+  }
+  await rename(unfinished, path)
+}
+
+const sync = async (directory: string) => {
+  const handle = await open(directory, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}

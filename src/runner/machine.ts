@@ -1,0 +1,51 @@
+// The parts that every verb works with: this host, opened once.
+import type { Logger } from '#src/kit/log.ts'
+import { type Cgroup, cgroupAt } from './cgroup/cgroup.ts'
+import type { CgroupLayout } from './cgroup/layout.ts'
+import type { Journal } from './journal.ts'
+import type { NetworkPool } from './network/pool.ts'
+import type { Filter } from './oci/config.ts'
+import type { Runtime } from './oci/runtime.ts'
+import type { ResourceLimit } from './oci/sandbox-limits.ts'
+import type { StoragePool } from './overlay/pool.ts'
+import { cgroupPathOf, type Places } from './places.ts'
+
+/** As much of the toolbox's agent as the verbs need. */
+export type AgentLink = {
+  info(): Promise<unknown>
+  /** SIGTERM to all, the grace, SIGKILL, and PID 1 ends. */
+  shutdown(graceMs: number): Promise<void>
+}
+
+export type Images = {
+  /** The directory of an image's files, shifted to the uids of sandboxes; undefined if it is not on this host. */
+  rootfsOf(image: string): string | undefined
+}
+
+export type Machine = {
+  places: Places
+  launcher: string
+  /** The agent's program, in a place of our own, so that an upgrade does not disturb running sandboxes. */
+  agentProgram: string
+  agentAt: (socketPath: string) => AgentLink
+  cgroups: CgroupLayout
+  limitsSwap: boolean
+  hiddenMounts: readonly string[]
+  resourceLimits: readonly ResourceLimit[]
+  runtime: Runtime
+  filter: Filter
+  pool: StoragePool
+  network: NetworkPool
+  images: Images
+  /** IPv4 addresses for `/etc/resolv.conf`. */
+  resolvers: readonly string[]
+  journal: Journal
+  bootId: string
+  log: Logger
+}
+
+export const cgroupOf = (machine: Machine, sandboxId: string): Cgroup =>
+  cgroupAt(machine.cgroups, cgroupPathOf(machine.places, sandboxId))
+
+/** What a person may read about a failure; the error itself, with its cause, goes to the log. */
+export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -1,0 +1,106 @@
+// Looks at the host once and makes the parts that every verb works with.
+import { createHash } from 'node:crypto'
+import { chmod, copyFile, readFile, rename, stat } from 'node:fs/promises'
+import { availableParallelism, totalmem } from 'node:os'
+import { join } from 'node:path'
+import type { Logger } from '#src/kit/log.ts'
+import type { RunnerCapabilities } from '#src/wire/runner-link.ts'
+import { limitsSwap } from './cgroup/cgroup.ts'
+import { mountsToHide, readLayout } from './cgroup/layout.ts'
+import { Journal } from './journal.ts'
+import type { AgentLink, Images, Machine } from './machine.ts'
+import type { NetworkPool } from './network/pool.ts'
+import { resolversForSandboxes } from './network/resolvers.ts'
+import { openCrun } from './oci/runtime.ts'
+import { GiB, resourceLimits } from './oci/sandbox-limits.ts'
+import { compiledFilter } from './oci/seccomp/compile.ts'
+import { makeSeccompProfile } from './oci/seccomp/profile.ts'
+import { openStoragePool } from './overlay/pool.ts'
+import { makePlaces, placesOf } from './places.ts'
+import { bootId } from './processes.ts'
+
+export type HostParts = {
+  instance: string
+  /** `<data>/runner`. */
+  directory: string
+  /** The program made of `native/launch.c`. */
+  launcher: string
+  /** The agent's program as it was built. */
+  agentProgram: string
+  agentAt: (socketPath: string) => AgentLink
+  network: NetworkPool
+  images: Images
+  log: Logger
+  /** Absent: those of the host that a sandbox can reach. */
+  resolvers?: readonly string[]
+  /** False: plain directories, without a hard disk limit. */
+  useBtrfs?: boolean
+  /** Of the storage pool's image file, when one has to be made. */
+  poolBytes?: number
+}
+
+export const openMachine = async (parts: HostParts): Promise<Machine> => {
+  const { launcher, log } = parts
+  const places = placesOf(parts.instance, parts.directory)
+  await makePlaces(places)
+  const cgroups = readLayout()
+  const hiddenMounts = mountsToHide(cgroups)
+  const runtime = await openCrun({ launcher, root: places.runtimeState, hiddenMounts })
+  const [base64, pool, agentProgram, swap] = await Promise.all([
+    compiledFilter(
+      { launcher, hiddenMounts, crunVersion: runtime.version, directory: places.filters },
+      makeSeccompProfile(),
+    ),
+    openStoragePool({
+      directory: parts.directory,
+      launcher,
+      log,
+      ...(parts.useBtrfs === undefined ? {} : { useBtrfs: parts.useBtrfs }),
+      ...(parts.poolBytes === undefined ? {} : { imageBytes: parts.poolBytes }),
+    }),
+    keepAgent(parts.agentProgram, places.agents),
+    limitsSwap(cgroups),
+  ])
+  return {
+    places,
+    launcher,
+    agentProgram,
+    agentAt: parts.agentAt,
+    cgroups,
+    limitsSwap: swap,
+    hiddenMounts,
+    resourceLimits: resourceLimits(),
+    runtime,
+    filter: { kind: 'compiled', base64 },
+    pool,
+    network: parts.network,
+    images: parts.images,
+    resolvers: parts.resolvers ?? resolversForSandboxes(),
+    journal: new Journal(places.sandboxes),
+    bootId: bootId(),
+    log,
+  }
+}
+
+export const capabilitiesOf = ({ pool, runtime }: Machine): RunnerCapabilities => ({
+  cpu: availableParallelism(),
+  memoryGiB: Math.floor(totalmem() / GiB),
+  diskGiB: pool.sizeGiB,
+  runtime: runtime.name,
+  runtimeVersion: runtime.version,
+  hardDiskLimit: pool.hardDiskLimit,
+})
+
+/** A copy by content, so that a sandbox started earlier keeps the agent it was started with. */
+const keepAgent = async (program: string, directory: string): Promise<string> => {
+  const hash = createHash('sha256')
+    .update(await readFile(program))
+    .digest('hex')
+    .slice(0, 16)
+  const kept = join(directory, hash)
+  if (await stat(kept).catch(() => undefined)) return kept
+  await copyFile(program, `${kept}.new`)
+  await chmod(`${kept}.new`, 0o555)
+  await rename(`${kept}.new`, kept)
+  return kept
+}

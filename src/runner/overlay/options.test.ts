@@ -1,0 +1,13 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { overlayOptions } from './options.ts'
+
+suite('overlay options', () => {
+  test('layers stand from the uppermost to the lowest', () => {
+    assert.equal(overlayOptions(['/b', '/a'], '/u', '/w'), 'lowerdir=/b:/a,upperdir=/u,workdir=/w')
+  })
+
+  test('a path cannot smuggle in another layer or option', () => {
+    assert.equal(overlayOptions(['/a:b,c\\d'], '/u', '/w'), 'lowerdir=/a\\:b\\,c\\\\d,upperdir=/u,workdir=/w')
+  })
+})

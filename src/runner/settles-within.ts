@@ -1,0 +1,14 @@
+/** Whether it resolves in time. A rejection and an impatient `hurry` count as no. */
+export const settlesWithin = (promise: Promise<unknown>, ms: number, hurry?: AbortSignal): Promise<boolean> =>
+  new Promise((resolve) => {
+    const giveUp = () => settle(false)
+    const timer = setTimeout(giveUp, ms)
+    const settle = (value: boolean) => {
+      clearTimeout(timer)
+      hurry?.removeEventListener('abort', giveUp)
+      resolve(value)
+    }
+    if (hurry?.aborted) return settle(false)
+    hurry?.addEventListener('abort', giveUp)
+    promise.then(() => settle(true), giveUp)
+  })

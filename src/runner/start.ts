@@ -1,0 +1,123 @@
+// Turns an assignment into a running sandbox: makes its disk if it is new, else takes the one it has.
+//
+// Order: what names the sandbox's network is written down before anything can use it; the durable journal is on the disk
+// before this resolves; nothing of a user runs before the network policy is in force. What does not depend on each other
+// runs side by side, because a person waits.
+import { randomUUID } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Assignment } from '#src/wire/runner-link.ts'
+import { clearSandbox } from './clear.ts'
+import type { Run } from './journal.ts'
+import { LaunchFailed, runSteps, type Step, step } from './launch.ts'
+import { cgroupOf, type Machine } from './machine.ts'
+import type { Slot } from './network/pool.ts'
+import { hostnameOf, makeConfig } from './oci/config.ts'
+import { hideMounts } from './oci/runtime.ts'
+import { uidBase } from './oci/sandbox-limits.ts'
+import { overlayOptions } from './overlay/options.ts'
+import { cgroupPathOf, socketOf } from './places.ts'
+import { findInit, type Init } from './processes.ts'
+import { settlesWithin } from './settles-within.ts'
+
+/** What a sandbox has only while it runs. */
+export type Running = { init: Init; slot: Slot }
+
+const agentAnswersWithinMs = 10_000
+
+export const startSandbox = async (machine: Machine, assignment: Assignment): Promise<Running> => {
+  const { journal, network, pool } = machine
+  const { sandboxId } = assignment
+  const rootfs = machine.images.rootfsOf(assignment.image)
+  if (rootfs === undefined) throw new Error(`The image ${assignment.image} is not on this runner.`)
+  const hasDisk = await pool.exists(sandboxId)
+  const before = await journal.read(sandboxId)
+  if (!hasDisk && before?.run?.pid !== undefined) throw new Error('The disk of the sandbox is gone.')
+
+  const bundle = await journal.makeDirectory(sandboxId)
+  const slot = await network.acquire()
+  const run: Run = { bootId: machine.bootId, slot: slot.name }
+  try {
+    await Promise.all([journal.writeRun(sandboxId, run), writeConfig(machine, assignment, slot, bundle)])
+    await allSettledOrThrow([
+      launch(machine, assignment, rootfs, bundle, !hasDisk),
+      journal.writeSpec(sandboxId, { assignment, status: 'started' }),
+      network.apply(slot, assignment.network),
+    ])
+    const init = await findInit(await cgroupOf(machine, sandboxId).pids())
+    if (init === undefined) throw new Error('The sandbox ended as soon as it had started.')
+    await checkAgentAnswers(machine, sandboxId)
+    await journal.writeRun(sandboxId, { ...run, ...init })
+    return { init, slot }
+  } catch (error) {
+    await clearSandbox(machine, sandboxId, slot)
+    throw error
+  }
+}
+
+/** Waits for all, also when one fails: an undo must not run beside what it undoes. */
+const allSettledOrThrow = async (promises: Promise<unknown>[]) => {
+  const results = await Promise.allSettled(promises)
+  for (const result of results) if (result.status === 'rejected') throw result.reason
+}
+
+const writeConfig = (machine: Machine, assignment: Assignment, slot: Slot, bundle: string) => {
+  const { places, limitsSwap, resourceLimits, filter } = machine
+  const { sandboxId, cpu, memoryGiB } = assignment
+  const config = makeConfig({
+    ...places.mountPoints,
+    hostname: hostnameOf(sandboxId),
+    netnsPath: slot.netnsPath,
+    cgroupsPath: cgroupPathOf(places, sandboxId),
+    cpu,
+    memoryGiB,
+    limitsSwap,
+    resourceLimits,
+    filter,
+  })
+  return writeFile(join(bundle, 'config.json'), JSON.stringify(config), { mode: 0o600 })
+}
+
+const launch = async (machine: Machine, assignment: Assignment, rootfs: string, bundle: string, isNew: boolean) => {
+  const { pool, places, runtime, launcher, hiddenMounts, agentProgram } = machine
+  const { sandboxId, diskGiB } = assignment
+  const { upper, work, etc } = pool.diskOf(sandboxId)
+  const { mountPoints } = places
+  const steps: Step[] = [
+    ...(isNew ? pool.stepsToMake(sandboxId) : []),
+    ...pool.stepsToLimit(sandboxId, diskGiB),
+    ...ownEtc(etc, hostnameOf(sandboxId), machine.resolvers),
+    step.listen(socketOf(places, sandboxId)),
+    ...hideMounts(hiddenMounts),
+    step.overlay(overlayOptions([rootfs], upper, work), mountPoints.rootfs),
+    step.bind(etc, mountPoints.etc),
+    step.bind(agentProgram, mountPoints.agent),
+    step.exec(runtime.runArguments(sandboxId, bundle)),
+  ]
+  try {
+    await runSteps(launcher, steps)
+  } catch (error) {
+    if (!(error instanceof LaunchFailed)) throw error
+    throw new Error(`The sandbox could not be started: ${(await runtime.complaint(bundle)) ?? error.message}`, {
+      cause: error,
+    })
+  }
+}
+
+/** Written into files that the sandbox may change but whose directory it never sees. */
+const ownEtc = (etc: string, hostname: string, resolvers: readonly string[]): Step[] => {
+  const hosts = `127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\t${hostname}\n`
+  return [
+    step.newFile(join(etc, 'hostname'), uidBase, `${hostname}\n`),
+    step.newFile(join(etc, 'hosts'), uidBase, hosts),
+    step.newFile(join(etc, 'machine-id'), uidBase, `${randomUUID().replaceAll('-', '')}\n`),
+    // Anew at every start, as the host may have moved to another network since.
+    step.file(join(etc, 'resolv.conf'), uidBase, resolvers.map((address) => `nameserver ${address}\n`).join('')),
+  ]
+}
+
+/** The socket listens since before PID 1 ran, so asking works at once and the answer says that PID 1 is there. */
+const checkAgentAnswers = async ({ agentAt, places }: Machine, sandboxId: string) => {
+  const answer = agentAt(socketOf(places, sandboxId)).info()
+  if (!(await settlesWithin(answer, agentAnswersWithinMs))) throw new Error('The agent of the sandbox does not answer.')
+}
