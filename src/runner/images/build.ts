@@ -1,0 +1,100 @@
+// Builds the tar stream of an image into a compressed file. Nothing of it stays behind when it is killed: mmdebstrap runs
+// as the first process of a process namespace, and in a mount namespace, that end with us.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdir, rm } from 'node:fs/promises'
+import { createInterface } from 'node:readline'
+import type { Readable, Writable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { runCommand } from '#src/kit/run-command.ts'
+import { createProgressReader, type Progress } from './progress.ts'
+import { mmdebstrapCommand, ownerShift, type Recipe } from './recipe.ts'
+import { shiftOwners } from './shift-owners.ts'
+
+export type BuildParts = {
+  recipe: Recipe
+  /** The compressed file to write. */
+  target: string
+  /** For temporary files; emptied first and removed afterwards. */
+  workDir: string
+  onProgress: (progress: Progress) => void
+  timeoutMs: number
+}
+
+const lastLinesLimit = 15
+
+/** Dies with this process, and takes everything it started along. */
+const tethered = (argv: readonly string[]) => [
+  ...['setpriv', '--pdeathsig', 'KILL'],
+  ...['unshare', '--mount', '--pid', '--fork', '--kill-child=KILL', '--mount-proc'],
+  ...argv,
+]
+
+/** The proxy that apt uses on this host, as the environment that apt understands; it leaves no file in the image. */
+const proxyEnvironment = async (): Promise<Record<string, string>> => {
+  const ask = (scheme: string) =>
+    runCommand(['apt-config', 'dump', '--format', '%v', `Acquire::${scheme}::Proxy`]).catch(() => '')
+  const [http, https] = await Promise.all([ask('http'), ask('https')])
+  const entries = [
+    ['http_proxy', http.trim()],
+    ['https_proxy', https.trim()],
+  ] as const
+  return Object.fromEntries(entries.filter(([, value]) => /^https?:\/\/\S+$/.test(value)))
+}
+
+const endOf = (child: ChildProcess) =>
+  new Promise<string | undefined>((resolve) => {
+    child.once('error', (error) => resolve(error.message))
+    child.once('close', (code, signal) => resolve(code === 0 ? undefined : `${signal ?? `exit code ${code}`}`))
+  })
+
+export const buildImage = async ({ recipe, target, workDir, onProgress, timeoutMs }: BuildParts): Promise<void> => {
+  await rm(workDir, { recursive: true, force: true })
+  await mkdir(workDir, { recursive: true, mode: 0o755 })
+  const [program, ...args] = tethered(mmdebstrapCommand(recipe))
+  const builder = spawn(program as string, args, {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: {
+      PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+      LC_ALL: 'C.UTF-8',
+      TMPDIR: workDir,
+      ...(await proxyEnvironment()),
+    },
+  })
+  const packer = spawn('zstd', ['--quiet', '--force', '-3', '-T0', '-o', target], { stdio: ['pipe', 'ignore', 'pipe'] })
+
+  const lastLines: string[] = []
+  const progressIn = createProgressReader()
+  const listen = (from: Readable) =>
+    createInterface(from).on('line', (line) => {
+      lastLines.push(line)
+      if (lastLines.length > lastLinesLimit) lastLines.shift()
+      const progress = progressIn(line)
+      if (progress !== undefined) onProgress(progress)
+    })
+  listen(builder.stderr)
+  listen(packer.stderr)
+
+  let tookTooLong = false
+  const timer = setTimeout(() => {
+    tookTooLong = true
+    builder.kill('SIGKILL')
+  }, timeoutMs)
+  const [builderEnd, packerEnd] = [endOf(builder), endOf(packer)]
+  try {
+    const piped = await pipeline(builder.stdout, shiftOwners(ownerShift), packer.stdin as Writable).then(
+      () => undefined,
+      (error: Error) => {
+        builder.kill('SIGKILL')
+        packer.kill('SIGKILL')
+        return error.message
+      },
+    )
+    const problem = (await builderEnd) ?? piped ?? (await packerEnd)
+    if (tookTooLong) throw new Error(`the image was not built within ${timeoutMs / 1000} s:\n${lastLines.join('\n')}`)
+    if (problem !== undefined) throw new Error(`the image could not be built (${problem}):\n${lastLines.join('\n')}`)
+    await packerEnd
+  } finally {
+    clearTimeout(timer)
+    await rm(workDir, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,156 @@
+// The images of one runner: directories under `<poolDir>/images`, each complete or not there at all.
+//
+// An image is immutable: sandboxes have its rootfs as their lowest layer for as long as they live. It is made under a name
+// that does not count and renamed once it is whole and on disk, so neither a kill nor a power cut leaves half of one.
+import { randomBytes } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Logger } from '#src/kit/log.ts'
+import { runCommand } from '#src/kit/run-command.ts'
+import { buildImage } from './build.ts'
+import { takeLock } from './lock.ts'
+import type { Progress } from './progress.ts'
+import { defaultRecipe, type ImageDescription, type Recipe, recipeHash } from './recipe.ts'
+
+export type { ImageDescription, Progress }
+
+export type ImageStore = {
+  /** The names of the images that are whole. */
+  list(): string[]
+  /** Its root directory, ids shifted; undefined if there is no such image. */
+  rootfsOf(image: string): string | undefined
+  describe(image: string): ImageDescription | undefined
+  /** Makes the built-in image unless it is there: from the machine's cache, or by building it. */
+  ensureDefault(): Promise<void>
+}
+
+export type ImageStoreOptions = {
+  poolDir: string
+  cacheDir: string
+  log: Logger
+  onProgress: (progress: Progress) => void
+  /** Tests hand in smaller ones. */
+  recipe?: Recipe
+  build?: typeof buildImage
+}
+
+export const defaultImage = 'default'
+
+const nameShape = /^[a-z0-9][a-z0-9._-]{0,127}$/i
+const buildTimeoutMs = 20 * 60_000
+
+export const openImageStore = (options: ImageStoreOptions): ImageStore => {
+  const { poolDir, log, onProgress, recipe = defaultRecipe() } = options
+  const images = join(poolDir, 'images')
+
+  const describe = (image: string): ImageDescription | undefined => {
+    if (!nameShape.test(image)) return undefined
+    try {
+      return (JSON.parse(readFileSync(join(images, image, 'image.json'), 'utf8')) as StoredImage).description
+    } catch {
+      return undefined
+    }
+  }
+
+  const ensureDefault = async () => {
+    if (describe(defaultImage) !== undefined) return
+    const started = performance.now()
+    await mkdir(images, { recursive: true, mode: 0o711 })
+    await removeTorn(images)
+    const unpacked = join(images, `.${defaultImage}.${randomBytes(4).toString('hex')}`)
+    try {
+      await unpackDefault(options, recipe, join(unpacked, 'rootfs'))
+      const stored: StoredImage = { recipe: recipeHash(recipe), description: recipe.description }
+      await writeFile(join(unpacked, 'image.json'), JSON.stringify(stored, null, 2))
+      await runCommand(['sync', '--file-system', unpacked], { timeoutMs: 300_000 })
+      await rename(unpacked, join(images, defaultImage))
+    } finally {
+      await rm(unpacked, { recursive: true, force: true })
+    }
+    onProgress({ step: 'the default image is ready', percent: 100 })
+    log.info({ seconds: Math.round((performance.now() - started) / 1000) }, 'the default image is ready')
+  }
+
+  let ensuring: Promise<void> | undefined
+  return {
+    list: () => namesIn(images).filter((name) => describe(name) !== undefined),
+    rootfsOf: (image) => (describe(image) === undefined ? undefined : join(images, image, 'rootfs')),
+    describe,
+    ensureDefault: () => {
+      ensuring ??= ensureDefault().finally(() => {
+        ensuring = undefined
+      })
+      return ensuring
+    },
+  }
+}
+
+type StoredImage = { recipe: string; description: ImageDescription }
+
+const namesIn = (directory: string) => {
+  try {
+    return readdirSync(directory)
+      .filter((name) => nameShape.test(name))
+      .sort()
+  } catch {
+    return []
+  }
+}
+
+/** What a killed process left; one runner owns the pool, so nobody else is at work there. */
+const removeTorn = async (images: string) => {
+  const torn = (await readdir(images)).filter((name) => name.startsWith('.'))
+  await Promise.all(torn.map((name) => rm(join(images, name), { recursive: true, force: true })))
+}
+
+const unpackDefault = async (options: ImageStoreOptions, recipe: Recipe, rootfs: string) => {
+  const { cacheDir, log, onProgress } = options
+  await mkdir(cacheDir, { recursive: true, mode: 0o755 })
+  const cached = join(cacheDir, `${defaultImage}-${recipeHash(recipe)}.tar.zst`)
+  // Until it is unpacked, so that nobody takes the file away meanwhile.
+  await using _lock = await takeLock(`${cached}.lock`, {
+    timeoutMs: buildTimeoutMs,
+    onWait: () => onProgress({ step: 'waiting for another server that builds the same image', percent: 0 }),
+  })
+
+  if (await exists(cached)) {
+    try {
+      onProgress({ step: 'unpacking the default image', percent: 96 })
+      return await unpack(cached, rootfs)
+    } catch (error) {
+      log.warn({ err: error, cached }, 'the cached image is damaged: building it anew')
+      await rm(cached, { force: true })
+    }
+  }
+  await buildInto(cached, options, recipe)
+  onProgress({ step: 'unpacking the default image', percent: 96 })
+  await unpack(cached, rootfs)
+}
+
+const buildInto = async (cached: string, { onProgress, build = buildImage }: ImageStoreOptions, recipe: Recipe) => {
+  const target = `${cached}.partial`
+  try {
+    await build({ recipe, target, workDir: `${cached}.work`, onProgress, timeoutMs: buildTimeoutMs })
+    await runCommand(['sync', target], { timeoutMs: 300_000 })
+    await rename(target, cached)
+  } finally {
+    await rm(target, { force: true })
+  }
+}
+
+/** zstd's own checksum and tar's end mark tell whether the file is whole. */
+const unpack = async (archive: string, rootfs: string) => {
+  await rm(rootfs, { recursive: true, force: true })
+  await mkdir(rootfs, { recursive: true, mode: 0o755 })
+  const options = ['--extract', '--numeric-owner', '--preserve-permissions', '--xattrs', '--xattrs-include=*']
+  await runCommand(['tar', ...options, '--use-compress-program=zstd', '--file', archive, '--directory', rootfs], {
+    timeoutMs: 600_000,
+  })
+}
+
+const exists = (path: string) =>
+  stat(path).then(
+    () => true,
+    () => false,
+  )
