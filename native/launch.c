@@ -22,7 +22,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { inherited_socket = 3, backlog = 128, failed = 125 };
+enum { inherited_socket = 3, backlog = 1024, failed = 125 };
 
 static const char *current_step = "arguments";
 static int complaints = STDERR_FILENO;

@@ -1,0 +1,45 @@
+// For tests: an image made of a few programs of this machine and the libraries they need, so that a test of the host
+// neither downloads nor builds anything.
+import { execFileSync } from 'node:child_process'
+import { copyFileSync, cpSync, existsSync, lchownSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { uidBase } from '../oci/sandbox-limits.ts'
+
+const programs = ['bash', 'cat', 'dd', 'df', 'hostname', 'id', 'kill', 'ls', 'mkdir', 'sleep', 'stat', 'tail', 'true']
+
+const pathOf = (program: string) =>
+  ['/usr/bin', '/bin', '/usr/sbin'].map((directory) => join(directory, program)).find((path) => existsSync(path))
+
+const librariesOf = (path: string) =>
+  [...execFileSync('ldd', [path], { encoding: 'utf8' }).matchAll(/(\/\S+) \(0x/g)].map((match) => match[1] as string)
+
+export const makeSmallImage = (rootfs: string): void => {
+  for (const directory of ['bin', 'dev', 'etc', 'home/daytona', 'proc', 'root', 'run', 'sys', 'tmp', 'usr', 'var'])
+    mkdirSync(join(rootfs, directory), { recursive: true })
+  for (const program of programs) {
+    const path = pathOf(program)
+    if (path === undefined) throw new Error(`This machine has no ${program}.`)
+    copyFileSync(path, join(rootfs, 'bin', program))
+    for (const library of librariesOf(path)) {
+      const inside = join(rootfs, library)
+      mkdirSync(dirname(inside), { recursive: true })
+      if (!existsSync(inside)) copyFileSync(library, inside)
+    }
+  }
+  cpSync(join(rootfs, 'bin/bash'), join(rootfs, 'bin/sh'))
+  writeFileSync(join(rootfs, 'etc/passwd'), passwd)
+  writeFileSync(join(rootfs, 'etc/group'), 'root:x:0:\ndaytona:x:1000:\n')
+  execFileSync('cc', ['-static', '-O1', '-o', join(rootfs, 'bin/probe'), join(import.meta.dirname, 'probe.c')])
+  giveToSandboxes(rootfs)
+}
+
+const passwd = 'root:x:0:0:root:/root:/bin/sh\ndaytona:x:1000:1000::/home/daytona:/bin/sh\n'
+
+const giveToSandboxes = (path: string) => {
+  lchownSync(path, uidBase, uidBase)
+  for (const entry of readdirSync(path, { withFileTypes: true })) {
+    const below = join(path, entry.name)
+    if (entry.isDirectory()) giveToSandboxes(below)
+    else lchownSync(below, uidBase, uidBase)
+  }
+}

@@ -1,0 +1,167 @@
+// For tests: a real host with its own instance name, directory, storage pool and networks, and nothing of it left behind.
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { runDirectoryOf } from '#src/kit/instance.ts'
+import { silentLog } from '#src/kit/log.ts'
+import { agentAt } from '#src/toolbox/agent/agent.ts'
+import type { Assignment } from '#src/wire/runner-link.ts'
+import { cgroupAt, listCgroups } from '../cgroup/cgroup.ts'
+import { readLayout } from '../cgroup/layout.ts'
+import { type Host, openHost } from '../host.ts'
+import { type NetworkPool, openNetworkPool } from '../network/pool.ts'
+import { removeNetwork } from '../network/remove.ts'
+import { GiB } from '../oci/sandbox-limits.ts'
+import { unmountPool } from '../overlay/pool.ts'
+import { makeSmallImage } from './small-image.ts'
+
+const code = resolve(import.meta.dirname, '../../..')
+
+/** Why such tests cannot run here; false if they can. */
+export const cannotRun = process.getuid?.() === 0 ? false : 'needs root'
+
+/** Test files run at the same time, so only one of them builds. */
+const build = (directory: string, program: string) => {
+  execFileSync('mkdir', ['-p', join(code, directory, 'build')])
+  const lock = join(code, directory, 'build/.lock')
+  execFileSync('flock', [lock, 'make', '-s', '-C', join(code, directory), `build/${program}`], { stdio: 'pipe' })
+  return join(code, directory, 'build', program)
+}
+
+export type Said = { exitCode: number; output: string }
+
+export type OpenedHost = { host: Host; network: NetworkPool }
+
+/** Opens the host of a directory; what the tests do and what their separate process does is the same. */
+export const openTestHostIn = async (instance: string, directory: string, poolBytes?: number): Promise<OpenedHost> => {
+  const log = silentLog()
+  const network = await openNetworkPool({ instance, log, spare: 1 })
+  const host = await openHost({
+    instance,
+    directory: join(directory, 'runner'),
+    launcher: build('native', 'launch'),
+    agentProgram: build('agent', 'alcove-agent'),
+    agentAt,
+    network,
+    images: { rootfsOf: (image) => (image === 'small' ? join(directory, 'image') : undefined) },
+    log,
+    resolvers: ['192.0.2.53'],
+    poolBytes: poolBytes ?? 4 * GiB,
+  })
+  return { host, network }
+}
+
+export class TestHost {
+  readonly instance = randomBytes(3).toString('hex')
+  readonly directory = mkdtempSync(join(tmpdir(), 'alcove-host-'))
+  #opened: OpenedHost | undefined
+
+  static async start(): Promise<TestHost> {
+    const test = new TestHost()
+    makeSmallImage(join(test.directory, 'image'))
+    await test.open()
+    return test
+  }
+
+  get host(): Host {
+    assert.ok(this.#opened, 'the host is open')
+    return this.#opened.host
+  }
+
+  async open() {
+    this.#opened = await openTestHostIn(this.instance, this.directory)
+  }
+
+  /** As a runner that ends in order: sandboxes stay. */
+  async close() {
+    await this.#opened?.host.close()
+    await this.#opened?.network.close()
+    this.#opened = undefined
+  }
+
+  assignment(changes: Partial<Assignment> = {}): Assignment {
+    return {
+      sandboxId: randomUUID(),
+      organizationId: 'o',
+      regionId: 'r',
+      name: 'box',
+      generation: 1,
+      target: 'started',
+      signal: 'SIGTERM',
+      image: 'small',
+      snapshot: 'small',
+      user: 'daytona',
+      env: {},
+      language: 'python',
+      cpu: 1,
+      memoryGiB: 0.25,
+      diskGiB: 1,
+      network: { blockAll: true, allowList: null },
+      ...changes,
+    }
+  }
+
+  async started(changes: Partial<Assignment> = {}): Promise<Assignment> {
+    const assignment = this.assignment(changes)
+    await this.host.start(assignment)
+    return assignment
+  }
+
+  /** Runs a shell line inside. */
+  async run(sandboxId: string, line: string, user = 'root'): Promise<Said> {
+    const socketPath = this.host.get(sandboxId)?.socketPath
+    assert.ok(socketPath, 'the sandbox is held')
+    const command = await agentAt(socketPath).exec({
+      argv: ['/bin/sh', '-c', line],
+      env: { PATH: '/bin' },
+      cwd: '/',
+      user,
+      mergeOutput: true,
+    })
+    let output = ''
+    for await (const { data } of command) output += data
+    return { exitCode: (await command.exit).exitCode, output: output.trim() }
+  }
+
+  /** PID 1 of a sandbox, as the host sees it. */
+  pidOf(sandboxId: string): number {
+    const run = JSON.parse(readFileSync(join(this.directory, 'runner/sandboxes', sandboxId, 'run.json'), 'utf8'))
+    return run.pid
+  }
+
+  cgroupOf(sandboxId: string) {
+    return cgroupAt(readLayout(), `/alcove-${this.instance}/${sandboxId}`)
+  }
+
+  /** Everything on the host that carries the name of a sandbox. */
+  async tracesOf(sandboxId: string): Promise<string[]> {
+    const below = (path: string) => (existsSync(path) ? readdirSync(path).map((name) => join(path, name)) : [])
+    const run = runDirectoryOf(this.instance)
+    const paths = [
+      join(this.directory, 'runner/sandboxes'),
+      join(this.directory, 'runner/pool/disks'),
+      join(run, 's'),
+      join(run, 'crun'),
+    ].flatMap(below)
+    const cgroups = await listCgroups(readLayout(), `/alcove-${this.instance}`)
+    const mounts = readFileSync('/proc/self/mountinfo', 'utf8').split('\n')
+    return [...paths, ...cgroups, ...mounts].filter((trace) => trace.includes(sandboxId))
+  }
+
+  async [Symbol.asyncDispose]() {
+    const ids = this.#opened?.host.list().map(({ id }) => id) ?? []
+    for (const id of ids) await this.host.destroy(id)
+    await this.close()
+    const layout = readLayout()
+    for (const id of await listCgroups(layout, `/alcove-${this.instance}`))
+      await cgroupAt(layout, `/alcove-${this.instance}/${id}`).kill()
+    await cgroupAt(layout, `/alcove-${this.instance}`).remove()
+    await removeNetwork(this.instance)
+    await unmountPool(join(this.directory, 'runner'))
+    rmSync(runDirectoryOf(this.instance), { recursive: true, force: true })
+    rmSync(this.directory, { recursive: true, force: true })
+  }
+}
