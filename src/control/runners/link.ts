@@ -1,0 +1,112 @@
+// One runner's link: says hello, hears reports, is told what to do. Everything it says is checked before it counts.
+import Type from 'typebox'
+import { Compile } from 'typebox/compile'
+import type { RawData, WebSocket } from 'ws'
+import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
+import { applyReport } from '#src/control/sandboxes/reports.ts'
+import { asAssignment } from '#src/control/sandboxes/sandbox.ts'
+import { Cause } from '#src/control/sandboxes/schemas.ts'
+import { findSandboxById } from '#src/control/sandboxes/store.ts'
+import { Problem } from '#src/problems.ts'
+import type { FromRunner, Report } from '#src/wire/runner-link.ts'
+import { reconcileSnapshots, writeHeartbeat, writeHello } from './store.ts'
+
+const amount = Type.Number({ minimum: 0, maximum: 1e9 })
+const text = Type.String({ maxLength: 4096 })
+
+const FromRunnerShape = Type.Union([
+  Type.Object({
+    type: Type.Literal('hello'),
+    address: text,
+    images: Type.Array(text, { maxItems: 10_000 }),
+    capabilities: Type.Object({
+      cpu: amount,
+      memoryGiB: amount,
+      diskGiB: amount,
+      runtime: text,
+      runtimeVersion: text,
+      hardDiskLimit: Type.Boolean(),
+    }),
+    version: text,
+  }),
+  Type.Object({
+    type: Type.Literal('report'),
+    report: Type.Object({
+      sandboxId: text,
+      generation: Type.Integer({ minimum: 0 }),
+      state: Type.Enum(['started', 'stopped', 'destroyed', 'error']),
+      errorReason: Type.Optional(Type.String()),
+      recoverable: Type.Optional(Type.Boolean()),
+      cause: Type.Optional(Cause),
+    }),
+  }),
+  Type.Object({ type: Type.Literal('alive') }),
+])
+
+const shape = Compile(FromRunnerShape)
+
+/** As many messages as may wait for the database before the runner is asked to begin anew. */
+const mostWaiting = 10_000
+
+const readMessage = (data: RawData): FromRunner | undefined => {
+  try {
+    const message: unknown = JSON.parse(String(data))
+    return shape.Check(message) ? (message as FromRunner) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+export const serveRunnerLink = (parts: SandboxParts, runnerId: string, socket: WebSocket): void => {
+  const { database, clock, log, links, options } = parts
+  links.add(runnerId, socket)
+  let waiting = 0
+  // One after the other: what a runner says about a sandbox counts in the order in which it says it.
+  let last: Promise<void> = Promise.resolve()
+
+  const takeReport = async (report: Report) => {
+    try {
+      await applyReport(parts, runnerId, report)
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error
+      log.info({ sandboxId: report.sandboxId, runnerId, why: error.message }, 'a report was refused')
+      // Whoever speaks of an older generation has missed the newer one.
+      const row = await findSandboxById(database.sql, report.sandboxId)
+      if (row?.runner_id === runnerId) links.push(runnerId, asAssignment(row))
+    }
+  }
+
+  const take = async (message: FromRunner) => {
+    switch (message.type) {
+      case 'hello':
+        await writeHello(database.sql, runnerId, message, clock.now())
+        await reconcileSnapshots(database, clock.now())
+        links.say(runnerId, { type: 'list' })
+        return
+      case 'alive':
+        await writeHeartbeat(database.sql, runnerId, clock.now())
+        return
+      case 'report':
+        await takeReport(message.report)
+    }
+  }
+
+  socket.on('message', (data) => {
+    const message = readMessage(data)
+    if (message === undefined || waiting >= mostWaiting) {
+      log.warn({ runnerId }, 'a runner said what nobody understands; its link is closed')
+      socket.close(1008, message ? 'too much at once' : 'not a message of this protocol')
+      return
+    }
+    waiting += 1
+    last = last
+      .then(() => take(message))
+      .catch((error) => log.error({ err: error, runnerId }, 'what a runner said could not be kept'))
+      .finally(() => {
+        waiting -= 1
+      })
+  })
+  socket.on('close', () => links.remove(runnerId, socket))
+  socket.on('error', (error) => log.info({ err: error, runnerId }, 'the link of a runner failed'))
+  socket.send(JSON.stringify({ type: 'welcome', runnerId, heartbeatSeconds: options.heartbeatSeconds }))
+}

@@ -1,0 +1,46 @@
+// The open links of runners to this process. A push that finds no link, or a slow one, is not an error: the runner's
+// own look at its list, or the next sweep, says the same.
+import type { WebSocket } from 'ws'
+import type { Assignment, ToRunner } from '#src/wire/runner-link.ts'
+
+/** A runner that takes nothing for this long a backlog is better off taking its list anew. */
+const mostBufferedBytes = 8 * 1024 * 1024
+
+export class RunnerLinks {
+  readonly #sockets = new Map<string, WebSocket>()
+
+  /** The newest link of a runner counts; an older one is closed. */
+  add(runnerId: string, socket: WebSocket): void {
+    const older = this.#sockets.get(runnerId)
+    this.#sockets.set(runnerId, socket)
+    older?.close(4000, 'this runner has opened another link')
+  }
+
+  remove(runnerId: string, socket: WebSocket): void {
+    if (this.#sockets.get(runnerId) === socket) this.#sockets.delete(runnerId)
+  }
+
+  has(runnerId: string): boolean {
+    return this.#sockets.has(runnerId)
+  }
+
+  ids(): string[] {
+    return [...this.#sockets.keys()]
+  }
+
+  push(runnerId: string, assignment: Assignment): void {
+    this.say(runnerId, { type: 'assign', assignment })
+  }
+
+  say(runnerId: string, message: ToRunner): void {
+    const socket = this.#sockets.get(runnerId)
+    if (socket === undefined || socket.readyState !== socket.OPEN) return
+    if (socket.bufferedAmount > mostBufferedBytes) socket.terminate()
+    else socket.send(JSON.stringify(message))
+  }
+
+  closeAll(): void {
+    for (const socket of this.#sockets.values()) socket.close(1001, 'control is stopping')
+    this.#sockets.clear()
+  }
+}

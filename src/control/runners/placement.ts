@@ -1,0 +1,68 @@
+// Where a sandbox goes, and whether there is room. The runner's row is locked while it is decided, so that two creates
+// cannot both take the last place; what is taken is the sum over its sandboxes, which cannot drift.
+import { statesHoldingCompute, statesHoldingDisk } from '#src/control/sandboxes/lifecycle.ts'
+import type { Transaction } from '#src/control/storage/database.ts'
+import { Problem } from '#src/problems.ts'
+
+export type Overcommit = { cpu: number; memory: number; disk: number }
+
+type Load = { cpu: number; memory_gib: number; disk_gib: number }
+
+const loadOf = async (transaction: Transaction, runnerId: string, exceptSandboxId: string | null): Promise<Load> => {
+  const [load] = await transaction<[Load]>`
+    select
+      coalesce(sum(cpu) filter (where state in ${transaction(statesHoldingCompute)}), 0)::float8 as cpu,
+      coalesce(sum(memory_gib) filter (where state in ${transaction(statesHoldingCompute)}), 0)::float8 as memory_gib,
+      coalesce(sum(disk_gib), 0)::float8 as disk_gib
+    from sandboxes
+    where runner_id = ${runnerId} and state in ${transaction(statesHoldingDisk)}
+      and id is distinct from ${exceptSandboxId}`
+  return load
+}
+
+type RunnerRow = { id: string; cpu: number; memory_gib: number; disk_gib: number }
+
+/** Finds the ready runner of a region that has the image and the most room, and holds it until the transaction ends. */
+export const reserveRunner = async (
+  transaction: Transaction,
+  wanted: { regionId: string; image: string; cpu: number; memoryGiB: number; diskGiB: number },
+  overcommit: Overcommit,
+): Promise<string> => {
+  // In the order of their ids, so that two placements never wait for each other in a circle.
+  const runners = await transaction<RunnerRow[]>`
+    select id, cpu, memory_gib, disk_gib from runners
+    where region_id = ${wanted.regionId} and state = 'ready' and ${wanted.image} = any(images)
+    order by id for no key update`
+  let best: { id: string; share: number } | undefined
+  for (const runner of runners) {
+    const load = await loadOf(transaction, runner.id, null)
+    const shares = [
+      (load.cpu + wanted.cpu) / (runner.cpu * overcommit.cpu),
+      (load.memory_gib + wanted.memoryGiB) / (runner.memory_gib * overcommit.memory),
+      (load.disk_gib + wanted.diskGiB) / (runner.disk_gib * overcommit.disk),
+    ]
+    const share = Math.max(...shares)
+    if (share <= 1 && (best === undefined || share < best.share)) best = { id: runner.id, share }
+  }
+  if (best) return best.id
+  if (runners.length === 0) throw new Problem('unavailable', 'No runner with this snapshot is ready now.')
+  throw new Problem('unavailable', 'No runner has room for a sandbox of this size now.')
+}
+
+/** Before a start: the sandbox stays where its files are, so it is there that room is needed. */
+export const checkRoom = async (
+  transaction: Transaction,
+  runnerId: string | null,
+  wanted: { exceptSandboxId: string; cpu: number; memoryGiB: number },
+  overcommit: Overcommit,
+): Promise<void> => {
+  if (runnerId === null) throw new Problem('conflict', 'This sandbox is on no runner.')
+  const [runner] = await transaction<RunnerRow[]>`
+    select id, cpu, memory_gib, disk_gib from runners where id = ${runnerId} for no key update`
+  if (!runner) throw new Problem('conflict', 'The runner of this sandbox is gone.')
+  const load = await loadOf(transaction, runnerId, wanted.exceptSandboxId)
+  const fits =
+    load.cpu + wanted.cpu <= runner.cpu * overcommit.cpu &&
+    load.memory_gib + wanted.memoryGiB <= runner.memory_gib * overcommit.memory
+  if (!fits) throw new Problem('unavailable', 'The runner of this sandbox has no room to start it now.')
+}

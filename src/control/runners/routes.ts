@@ -1,0 +1,58 @@
+// What runners call. The public interface's two ways, and the link that says the same sooner.
+import Type from 'typebox'
+import { type ControlRoute, route } from '#src/control/auth/route.ts'
+import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
+import { applyReport } from '#src/control/sandboxes/reports.ts'
+import { asAssignment, asRecord } from '#src/control/sandboxes/sandbox.ts'
+import { ForRunnerQuery, SandboxRecord, UpdateSandboxState } from '#src/control/sandboxes/schemas.ts'
+import { listForRunner } from '#src/control/sandboxes/store.ts'
+import { Problem } from '#src/problems.ts'
+import { serveRunnerLink } from './link.ts'
+
+const reportable = ['started', 'stopped', 'destroyed', 'error'] as const
+
+const isReportable = (state: string): state is (typeof reportable)[number] =>
+  (reportable as readonly string[]).includes(state)
+
+export const runnerRoutes = (parts: SandboxParts): ControlRoute[] => [
+  route({
+    method: 'GET',
+    path: '/sandbox/for-runner',
+    needs: 'runner',
+    summary: 'The sandboxes of the calling runner, each with what it should be.',
+    query: ForRunnerQuery,
+    replies: { 200: Type.Array(SandboxRecord) },
+    run: async ({ runner, query }) => {
+      const rows = await listForRunner(parts.database.sql, runner.id)
+      return rows
+        .filter(({ state }) => !query.states?.length || query.states.includes(state))
+        .filter(({ state, desired_state }) => !query.skipReconcilingSandboxes || state === desired_state)
+        .map((row) => ({ ...asRecord(row, parts.settings.proxyUrl), assignment: asAssignment(row) }))
+    },
+  }),
+  route({
+    method: 'PUT',
+    path: '/sandbox/:sandboxId/state',
+    needs: 'runner',
+    summary: 'A runner reports what became of a sandbox.',
+    params: Type.Object({ sandboxId: Type.String() }),
+    body: UpdateSandboxState,
+    replies: { 200: null },
+    run: async ({ runner, params, body }) => {
+      const { state, ...rest } = body
+      if (!isReportable(state)) throw new Problem('bad_request', `A runner cannot report that a sandbox is ${state}.`)
+      await applyReport(parts, runner.id, { sandboxId: params.sandboxId, state, ...rest })
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/runners/link',
+    needs: 'runner',
+    summary: 'The link of a runner: a WebSocket that carries assignments and reports.',
+    replies: { 101: null },
+    run: () => {
+      throw new Problem('bad_request', 'This is a WebSocket: it needs an upgrade.')
+    },
+    socket: (socket, { runner }) => serveRunnerLink(parts, runner.id, socket),
+  }),
+]

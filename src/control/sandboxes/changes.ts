@@ -1,0 +1,83 @@
+// Who hears that a sandbox has changed: the reconciler, callers that wait, and sockets that watch.
+//
+// A change made here is told here at once, and to other control processes by NOTIFY, sent with the very statement that
+// wrote it. Being told is never the only way to find out: whoever waits looks again, whoever reconciles sweeps.
+import { randomUUID } from 'node:crypto'
+import { EventEmitter } from 'node:events'
+import type { Database } from '#src/control/storage/database.ts'
+import type { Logger } from '#src/kit/log.ts'
+import type { SandboxState } from '#src/wire/sandbox-state.ts'
+import type { SandboxRow } from './sandbox.ts'
+
+export type Change = {
+  sandboxId: string
+  organizationId: string
+  runnerId: string | null
+  from: SandboxState | null
+  to: SandboxState
+  /** The row just written, where the change was made in this process. */
+  row?: SandboxRow
+}
+
+export const changesChannel = 'sandbox_changes'
+
+export class ChangeFeed {
+  /** Goes with each NOTIFY, so that we do not hear ourselves twice. */
+  readonly origin = randomUUID()
+  readonly #emitter = new EventEmitter().setMaxListeners(0)
+  readonly #log: Logger
+
+  constructor(log: Logger) {
+    this.#log = log
+  }
+
+  /** Starts to hear the other control processes. */
+  async listen(listen: Database['listen']): Promise<void> {
+    await listen(changesChannel, (text) => {
+      const { origin, ...change } = JSON.parse(text) as Change & { origin: string }
+      if (origin !== this.origin) this.#tell(change)
+    })
+  }
+
+  /** Nobody hears anything from here on; who waits is woken and looks. */
+  close(): void {
+    this.#emitter.removeAllListeners('change')
+    for (const name of this.#emitter.eventNames()) this.#emitter.emit(name)
+  }
+
+  announce(from: SandboxState | null, row: SandboxRow): void {
+    const { id: sandboxId, organization_id: organizationId, runner_id: runnerId, state: to } = row
+    this.#tell({ sandboxId, organizationId, runnerId, from, to, row })
+  }
+
+  /** Calls `listener` for every change until the answer is called. */
+  hear(listener: (change: Change) => void): () => void {
+    this.#emitter.on('change', listener)
+    return () => this.#emitter.off('change', listener)
+  }
+
+  /** Resolves at the next change of one sandbox, or after `timeoutMs`. */
+  next(sandboxId: string, timeoutMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const done = () => {
+        clearTimeout(timer)
+        this.#emitter.off(sandboxId, done)
+        resolve()
+      }
+      const timer = setTimeout(done, timeoutMs)
+      this.#emitter.on(sandboxId, done)
+    })
+  }
+
+  #tell(change: Change): void {
+    // One listener's failure must not keep the others from hearing.
+    for (const listener of this.#emitter.listeners('change')) {
+      try {
+        listener(change)
+      } catch (error) {
+        this.#log.error({ err: error, sandboxId: change.sandboxId }, 'a listener of sandbox changes failed')
+      }
+    }
+    this.#emitter.emit(change.sandboxId)
+  }
+}

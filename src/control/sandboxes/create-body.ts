@@ -1,0 +1,91 @@
+// What a caller asks a sandbox to be: checked, with every default filled in. What is not built is refused by its name.
+import { readDisplayText } from '#src/control/display-text.ts'
+import { Problem } from '#src/problems.ts'
+import { destroyedPrefix } from './destroy.ts'
+import { checkAllowList } from './network-policy.ts'
+import type { CreateSandbox } from './schemas.ts'
+
+export type Wish = {
+  name: string | undefined
+  snapshot: string | undefined
+  target: string | undefined
+  user: string | undefined
+  env: Record<string, string>
+  labels: Record<string, string>
+  isPublic: boolean
+  networkBlockAll: boolean
+  networkAllowList: string[] | null
+  cpu: number | undefined
+  memory: number | undefined
+  disk: number | undefined
+  autoStopInterval: number
+  autoArchiveInterval: number
+  autoDeleteInterval: number
+  ttlMinutes: number
+}
+
+/** Minutes; also the interval that 0 stands for, and what `GET /config` says. */
+export const maxAutoArchiveInterval = 43_200
+
+const isAsked = (value: unknown): boolean => {
+  if (value === undefined || value === null || value === false || value === 0 || value === '') return false
+  return !(Array.isArray(value) && value.length === 0)
+}
+
+const notBuilt = [
+  'gpu',
+  'gpuType',
+  'spot',
+  'volumes',
+  'buildInfo',
+  'linkedSandbox',
+  'secrets',
+  'domainAllowList',
+  'outboundProxyUrl',
+  'otelEndpointOverride',
+  'autoPauseInterval',
+] as const satisfies readonly (keyof CreateSandbox)[]
+
+export const checkName = (given: string): string => {
+  const name = readDisplayText('name', given)
+  const refuse = (why: string) => new Problem('bad_request', `name ${why}`)
+  if (/[/\\?#%]/.test(name)) throw refuse('must not contain / \\ ? # or %, because it is used in paths')
+  if (name === '.' || name === '..') throw refuse('must not be . or ..')
+  if (name.startsWith(destroyedPrefix)) throw refuse(`must not begin with ${destroyedPrefix}, which is reserved`)
+  return name
+}
+
+const checkEnv = (env: Record<string, string>): Record<string, string> => {
+  const wrong = Object.keys(env).find((name) => !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name))
+  if (wrong === undefined) return env
+  throw new Problem('bad_request', `env has "${wrong.slice(0, 60)}", which is not the name of a variable`)
+}
+
+export const checkBody = (body: CreateSandbox): Wish => {
+  const unbuilt = notBuilt.filter((field) => isAsked(body[field]))
+  if (unbuilt.length > 0) throw new Problem('unprocessable', `${unbuilt.join(', ')}: not supported yet`)
+  if (body.snapshot !== undefined) {
+    const size = (['cpu', 'memory', 'disk'] as const).filter((field) => body[field] !== undefined)
+    if (size.length > 0)
+      throw new Problem('bad_request', `${size.join(', ')} cannot be given with snapshot, which has its own`)
+  }
+  const archive = body.autoArchiveInterval ?? 10_080
+  return {
+    name: body.name === undefined ? undefined : checkName(body.name),
+    snapshot: body.snapshot,
+    target: body.target,
+    user: body.user,
+    env: checkEnv(body.env ?? {}),
+    labels: body.labels ?? {},
+    isPublic: body.public ?? false,
+    networkBlockAll: body.networkBlockAll ?? false,
+    networkAllowList: checkAllowList(body.networkAllowList),
+    cpu: body.cpu,
+    memory: body.memory,
+    disk: body.disk,
+    autoStopInterval: body.autoStopInterval ?? 15,
+    autoArchiveInterval: archive === 0 ? maxAutoArchiveInterval : Math.min(archive, maxAutoArchiveInterval),
+    autoDeleteInterval: Math.max(body.autoDeleteInterval ?? -1, -1),
+    ttlMinutes: body.ttlMinutes ?? 0,
+  }
+}

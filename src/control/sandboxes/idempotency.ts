@@ -1,0 +1,55 @@
+// A create that is sent again, because its answer was lost, must not make a second sandbox.
+import { createHash } from 'node:crypto'
+import type { Sql, Transaction } from '#src/control/storage/database.ts'
+import { Problem } from '#src/problems.ts'
+import type { SandboxRow } from './sandbox.ts'
+import { findSandboxById } from './store.ts'
+
+const hoursKept = 24
+
+/** One request that may come more than once. */
+export type Once = { organizationId: string; key: string; requestHash: string }
+
+export const onceFor = (organizationId: string, key: string, body: unknown): Once => ({
+  organizationId,
+  key,
+  requestHash: createHash('sha256').update(JSON.stringify(body)).digest('hex'),
+})
+
+/** Two requests with one key at the same moment become one after the other, until the transaction ends. */
+export const holdKey = async (transaction: Transaction, { organizationId, key }: Once): Promise<void> => {
+  await transaction`select pg_advisory_xact_lock(hashtextextended(${`${organizationId} ${key}`}, 0))`
+}
+
+/** The sandbox that this request made before, if it did. */
+export const findMade = async (
+  sql: Sql,
+  { organizationId, key, requestHash }: Once,
+): Promise<SandboxRow | undefined> => {
+  const [known] = await sql<{ request_hash: string; sandbox_id: string }[]>`
+    select request_hash, sandbox_id from idempotency_keys where organization_id = ${organizationId} and key = ${key}`
+  if (known === undefined) return undefined
+  if (known.request_hash !== requestHash) {
+    throw new Problem('unprocessable', 'This Idempotency-Key was used with another body.')
+  }
+  const row = await findSandboxById(sql, known.sandbox_id)
+  if (!row) throw new Problem('gone', 'The sandbox that this Idempotency-Key made is gone.')
+  return row
+}
+
+export const rememberMade = async (transaction: Transaction, once: Once, made: SandboxRow): Promise<void> => {
+  await transaction`
+    insert into idempotency_keys (organization_id, key, request_hash, sandbox_id, created_at)
+    values (${once.organizationId}, ${once.key}, ${once.requestHash}, ${made.id}, ${made.created_at})`
+}
+
+export const forgetOldKeys = async (sql: Sql, now: Date): Promise<void> => {
+  await sql`delete from idempotency_keys where created_at < ${new Date(now.getTime() - hoursKept * 3_600_000)}`
+}
+
+/** `undefined` where there is no such header. */
+export const readIdempotencyKey = (header: string | string[] | undefined): string | undefined => {
+  if (header === undefined) return undefined
+  if (typeof header === 'string' && /^[\x21-\x7e]{1,255}$/.test(header)) return header
+  throw new Problem('bad_request', 'Idempotency-Key must be 1 to 255 visible characters')
+}

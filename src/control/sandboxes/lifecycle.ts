@@ -1,0 +1,187 @@
+// The whole life of a sandbox. What is not in these tables cannot happen.
+//
+// `moves` says what a verb may do, `stateRows` what each state means, `settlements` what a runner's word changes.
+// Everything that needs to know about states (the API, quota, timers, placement, the reference page) reads them here.
+import { Problem } from '#src/problems.ts'
+import type { Report, Target } from '#src/wire/runner-link.ts'
+import type { DesiredState, SandboxState } from '#src/wire/sandbox-state.ts'
+
+export const verbs = ['create', 'start', 'stop', 'delete', 'recover', 'recover-stopped'] as const
+
+export type Verb = (typeof verbs)[number]
+
+type MoveRow = readonly [
+  on: Verb,
+  from: SandboxState | null,
+  through: SandboxState,
+  to: Target & SandboxState & DesiredState,
+  failing: SandboxState,
+]
+
+/** Verbs as rows. The runner is asked for the state in `to`; `from: null` is "not there yet". */
+export const moves = [
+  // on                from                 through       to           failing
+  ['create', null, 'creating', 'started', 'error'],
+  ['start', 'stopped', 'starting', 'started', 'error'],
+  ['stop', 'started', 'stopping', 'stopped', 'error'],
+  ['recover', 'error', 'starting', 'started', 'error'],
+  ['recover-stopped', 'error', 'stopping', 'stopped', 'error'],
+  ['delete', 'creating', 'destroying', 'destroyed', 'error'],
+  ['delete', 'restoring', 'destroying', 'destroyed', 'error'],
+  ['delete', 'started', 'destroying', 'destroyed', 'error'],
+  ['delete', 'stopped', 'destroying', 'destroyed', 'error'],
+  ['delete', 'starting', 'destroying', 'destroyed', 'error'],
+  ['delete', 'stopping', 'destroying', 'destroyed', 'error'],
+  ['delete', 'error', 'destroying', 'destroyed', 'error'],
+  ['delete', 'build_failed', 'destroying', 'destroyed', 'error'],
+  ['delete', 'pending_build', 'destroying', 'destroyed', 'error'],
+  ['delete', 'building_snapshot', 'destroying', 'destroyed', 'error'],
+  ['delete', 'unknown', 'destroying', 'destroyed', 'error'],
+  ['delete', 'pulling_snapshot', 'destroying', 'destroyed', 'error'],
+  ['delete', 'archived', 'destroying', 'destroyed', 'error'],
+  ['delete', 'archiving', 'destroying', 'destroyed', 'error'],
+  ['delete', 'resizing', 'destroying', 'destroyed', 'error'],
+  ['delete', 'snapshotting', 'destroying', 'destroyed', 'error'],
+  ['delete', 'forking', 'destroying', 'destroyed', 'error'],
+  ['delete', 'pausing', 'destroying', 'destroyed', 'error'],
+  ['delete', 'paused', 'destroying', 'destroyed', 'error'],
+  ['delete', 'resuming', 'destroying', 'destroyed', 'error'],
+] as const satisfies readonly MoveRow[]
+
+export type Move = {
+  on: Verb
+  from: SandboxState | null
+  through: SandboxState
+  to: Target & SandboxState & DesiredState
+  failing: SandboxState
+}
+
+/** Verbs that find their work already done: they answer the record and change nothing. */
+export const alreadyDone = [
+  ['start', 'started'],
+  ['stop', 'stopped'],
+] as const satisfies readonly (readonly [Verb, SandboxState])[]
+
+type StateRow = {
+  /** Nothing is under way. */
+  settled: boolean
+  /** Counts against the cpu and memory of its runner. */
+  holdsCompute: boolean
+  /** Counts against the disk of its runner. */
+  holdsDisk: boolean
+  /** How long it may stay before somebody must look; `null`: as long as it likes. */
+  stuckAfterSeconds: number | null
+  /** What happens then. `error`: it becomes `error`, recoverable; `retry`: the runner is asked again, without end. */
+  whenStuck: 'error' | 'retry' | null
+}
+
+const settled = (holdsCompute: boolean, holdsDisk: boolean): StateRow => ({
+  settled: true,
+  holdsCompute,
+  holdsDisk,
+  stuckAfterSeconds: null,
+  whenStuck: null,
+})
+
+const passing = (stuckAfterSeconds: number, whenStuck: 'error' | 'retry' = 'error'): StateRow => ({
+  settled: false,
+  holdsCompute: true,
+  holdsDisk: true,
+  stuckAfterSeconds,
+  whenStuck,
+})
+
+export const stateRows: Record<SandboxState, StateRow> = {
+  creating: passing(300),
+  restoring: passing(1800),
+  destroyed: settled(false, false),
+  destroying: passing(60, 'retry'),
+  started: settled(true, true),
+  stopped: settled(false, true),
+  starting: passing(120),
+  stopping: passing(90),
+  // May still have processes on its host: nobody knows until it is recovered or deleted.
+  error: settled(true, true),
+  build_failed: settled(false, false),
+  pending_build: { ...passing(3600), holdsCompute: false, holdsDisk: false },
+  building_snapshot: { ...passing(3600), holdsCompute: false, holdsDisk: false },
+  unknown: passing(300),
+  pulling_snapshot: passing(1800),
+  archived: settled(false, false),
+  archiving: { ...passing(3600), holdsCompute: false },
+  resizing: passing(120),
+  snapshotting: passing(1800),
+  forking: passing(600),
+  pausing: passing(60),
+  paused: settled(true, true),
+  resuming: passing(120),
+}
+
+const statesWhere = (is: (row: StateRow) => boolean): SandboxState[] =>
+  (Object.entries(stateRows) as [SandboxState, StateRow][]).filter(([, row]) => is(row)).map(([state]) => state)
+
+export const statesHoldingCompute = statesWhere((row) => row.holdsCompute)
+export const statesHoldingDisk = statesWhere((row) => row.holdsDisk)
+export const statesUnderWay = statesWhere((row) => !row.settled)
+
+const asMove = ([on, from, through, to, failing]: (typeof moves)[number]): Move => ({ on, from, through, to, failing })
+
+export const findMove = (on: Verb, from: SandboxState | null): Move | undefined => {
+  const row = moves.find((each) => each[0] === on && each[1] === from)
+  return row && asMove(row)
+}
+
+export const isAlreadyDone = (on: Verb, state: SandboxState): boolean =>
+  alreadyDone.some(([verb, done]) => verb === on && done === state)
+
+/** A move that must be in the table. */
+export const moveFrom = (on: Verb, from: SandboxState | null): Move => {
+  const move = findMove(on, from)
+  if (!move) throw new Error(`there is no ${on} from ${from}`)
+  return move
+}
+
+/** The one move that a verb makes from a state; throws the sentence that a caller reads when there is none. */
+export const moveFor = (on: Verb, from: SandboxState): Move => {
+  const move = findMove(on, from)
+  if (move) return move
+  if (from === 'destroyed' || from === 'destroying') throw new Problem('not_found', 'There is no such sandbox.')
+  if (!stateRows[from].settled) {
+    throw new Problem('conflict', `The sandbox is ${from}; wait until that has ended, or delete it.`)
+  }
+  const instead = on === 'start' && from === 'error' ? '; recover it instead' : ''
+  throw new Problem('bad_request', `A sandbox that is ${from} cannot ${said[on]}${instead}.`)
+}
+
+const said: Record<Verb, string> = {
+  create: 'be created again',
+  start: 'be started',
+  stop: 'be stopped',
+  delete: 'be deleted',
+  recover: 'be recovered: only one in the state error can',
+  'recover-stopped': 'be recovered: only one in the state error can',
+}
+
+/** What a runner's word about the current generation changes. Absent: it tells what we know, or what is not final yet. */
+const settlements: Partial<Record<SandboxState, Partial<Record<Report['state'], SandboxState>>>> = {
+  creating: { started: 'started', error: 'error', destroyed: 'error' },
+  starting: { started: 'started', error: 'error', destroyed: 'error' },
+  stopping: { stopped: 'stopped', error: 'error', destroyed: 'error' },
+  destroying: { destroyed: 'destroyed', error: 'error' },
+  // It ended by itself: its first process died, or its host was restarted.
+  started: { stopped: 'stopped', error: 'error', destroyed: 'error' },
+  stopped: { error: 'error', destroyed: 'error' },
+}
+
+/**
+ * The state after a report, or `undefined` where it changes nothing. Out of `error` a report leads only to what was
+ * wanted: a runner that comes back late may still have done what it was asked.
+ */
+export const afterReport = (
+  state: SandboxState,
+  desired: DesiredState,
+  reported: Report['state'],
+): SandboxState | undefined => {
+  if (state === 'error') return reported === desired ? reported : undefined
+  return settlements[state]?.[reported]
+}

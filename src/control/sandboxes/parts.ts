@@ -1,0 +1,36 @@
+// What the sandboxes room is built from.
+import type { Callers } from '#src/control/auth/callers.ts'
+import type { Organization } from '#src/control/organizations/organization.ts'
+import type { Parts } from '#src/control/parts.ts'
+import type { RunnerLinks } from '#src/control/runners/links.ts'
+import type { User } from '#src/control/users/user.ts'
+import type { ChangeFeed } from './changes.ts'
+
+export type SandboxOptions = {
+  /** How long a create waits for `started` before it answers what is there. */
+  createWaitSeconds: number
+  /** How many times a runner's cpu, memory and disk may be promised. Idle sandboxes use next to nothing of each. */
+  overcommit: { cpu: number; memory: number; disk: number }
+  /** How often a runner says that it is alive, and how long it may be silent before nothing new is given to it. */
+  heartbeatSeconds: number
+  leaseSeconds: number
+  sweepSeconds: number
+}
+
+export const standardOptions: SandboxOptions = {
+  createWaitSeconds: 30,
+  overcommit: { cpu: 64, memory: 8, disk: 8 },
+  heartbeatSeconds: 5,
+  leaseSeconds: 20,
+  sweepSeconds: 2,
+}
+
+export type SandboxParts = Parts & {
+  callers: Callers
+  changes: ChangeFeed
+  links: RunnerLinks
+  options: SandboxOptions
+}
+
+/** Who asks, and in which organization. */
+export type Actor = { organization: Organization; user: User }

@@ -1,0 +1,27 @@
+import { Problem } from '#src/problems.ts'
+import { moveSandbox } from './move.ts'
+import type { Actor, SandboxParts } from './parts.ts'
+import type { SandboxRow } from './sandbox.ts'
+import { getSandbox } from './store.ts'
+import { checkNotSuspended } from './suspension.ts'
+
+/** Takes a sandbox out of `error`, to `started` or, with `skipStart`, to `stopped`. */
+export const recoverSandbox = async (
+  parts: SandboxParts,
+  actor: Actor,
+  idOrName: string,
+  { skipStart }: { skipStart: boolean },
+): Promise<SandboxRow> => {
+  checkNotSuspended(parts, actor)
+  const sandbox = await getSandbox(parts.database.sql, actor.organization.id, idOrName)
+  if (sandbox.state === 'error' && (!sandbox.recoverable || sandbox.desired_state === 'destroyed')) {
+    throw new Problem(
+      'bad_request',
+      `This sandbox cannot be recovered: ${sandbox.error_reason ?? 'it can only be deleted'}`,
+    )
+  }
+  return await moveSandbox(parts, sandbox, skipStart ? 'recover-stopped' : 'recover', {
+    by: { kind: 'user', id: actor.user.id },
+    set: () => ({ stop_signal: 'SIGTERM' }),
+  })
+}

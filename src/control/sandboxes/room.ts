@@ -1,0 +1,69 @@
+// Sets the sandboxes room going: what it hears, what it sweeps, and in which order it stops.
+import type { Callers } from '#src/control/auth/callers.ts'
+import type { Parts } from '#src/control/parts.ts'
+import { sweepLeases } from '#src/control/runners/leases.ts'
+import { RunnerLinks } from '#src/control/runners/links.ts'
+import { reconcileSnapshots } from '#src/control/runners/store.ts'
+import { ChangeFeed } from './changes.ts'
+import { type SandboxOptions, type SandboxParts, standardOptions } from './parts.ts'
+import { startPushing, sweepPushes } from './reconciler.ts'
+import { sweepTimers } from './timers.ts'
+
+export type SandboxRoom = SandboxParts & {
+  /** Does once what is done every few seconds: timers, leases, pushes that were lost. */
+  sweep: () => Promise<void>
+  close: () => Promise<void>
+}
+
+export type RoomParts = Parts & { callers: Callers }
+
+/** `sweepSeconds: 0` leaves the sweeping to whoever calls `sweep`. */
+export const openSandboxRoom = async (
+  given: RoomParts,
+  options: Partial<SandboxOptions> = {},
+): Promise<SandboxRoom> => {
+  const changes = new ChangeFeed(given.log)
+  const links = new RunnerLinks()
+  const parts: SandboxParts = { ...given, changes, links, options: { ...standardOptions, ...options } }
+  const { database, clock } = parts
+  await reconcileSnapshots(database, clock.now())
+  await changes.listen(given.database.listen)
+  const stopPushing = startPushing(parts, links)
+
+  let sweeping: Promise<void> = Promise.resolve()
+  const sweep = () => {
+    sweeping = sweeping.then(async () => {
+      await sweepLeases(parts)
+      await sweepTimers(parts)
+      await sweepPushes(parts, links)
+    })
+    return sweeping
+  }
+
+  let isClosed = false
+  let timer: NodeJS.Timeout | undefined
+  const sweepLater = () => {
+    if (isClosed || parts.options.sweepSeconds === 0) return
+    timer = setTimeout(async () => {
+      await sweep().catch((error) => {
+        sweeping = Promise.resolve()
+        given.log.error({ err: error }, 'a sweep failed; the next one is in a moment')
+      })
+      sweepLater()
+    }, parts.options.sweepSeconds * 1000)
+  }
+  sweepLater()
+
+  return {
+    ...parts,
+    sweep,
+    close: async () => {
+      isClosed = true
+      clearTimeout(timer)
+      stopPushing()
+      changes.close()
+      links.closeAll()
+      await sweeping.catch(() => {})
+    },
+  }
+}

@@ -1,0 +1,261 @@
+// The sandbox endpoints (contract/control-plane.md §12). `/sandbox/for-runner` and `/state` are in runners/.
+import Type from 'typebox'
+import { type ControlRoute, route } from '#src/control/auth/route.ts'
+import { createSandbox } from './create.ts'
+import { deleteSandbox } from './destroy.ts'
+import { readIdempotencyKey } from './idempotency.ts'
+import { listSandboxes, pageSandboxes } from './listing.ts'
+import type { SandboxParts } from './parts.ts'
+import { previewOf } from './preview.ts'
+import { recoverSandbox } from './recover.ts'
+import { asListItem, asRecord, type SandboxRow } from './sandbox.ts'
+import * as shapes from './schemas.ts'
+import * as settings from './settings.ts'
+import { startSandbox } from './start.ts'
+import { stopSandbox } from './stop.ts'
+import { getSandbox } from './store.ts'
+
+const { ByIdOrName, SandboxRecord } = shapes
+
+const byIdOrNameAnd = <const K extends string>(name: K) =>
+  Type.Object({ ...ByIdOrName.properties, [name]: Type.String() } as typeof ByIdOrName.properties &
+    Record<K, Type.TString>)
+
+export const sandboxRoutes = (parts: SandboxParts): ControlRoute[] => {
+  const { database, settings: server } = parts
+  const record = (row: SandboxRow) => asRecord(row, server.proxyUrl)
+  return [
+    route({
+      method: 'POST',
+      path: '/sandbox',
+      needs: 'write:sandboxes',
+      summary: 'Creates a sandbox, and waits up to 30 s for it to be started.',
+      body: shapes.CreateSandbox,
+      bodyOptional: true,
+      replies: { 200: SandboxRecord },
+      run: async ({ body, request, ...actor }) =>
+        record(await createSandbox(parts, actor, body ?? {}, readIdempotencyKey(request.headers['idempotency-key']))),
+    }),
+    route({
+      method: 'GET',
+      path: '/sandbox',
+      needs: 'member',
+      summary: 'Lists sandboxes, going on from a cursor.',
+      query: shapes.ListQuery,
+      replies: { 200: shapes.ListSandboxesResponse },
+      run: async ({ organization, query }) => {
+        const { rows, nextCursor } = await listSandboxes(database, organization.id, query)
+        return { items: rows.map((row) => asListItem(row, server.proxyUrl)), nextCursor }
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/sandbox/paginated',
+      needs: 'member',
+      summary: 'Lists sandboxes by pages (deprecated).',
+      query: shapes.PageQuery,
+      replies: { 200: shapes.PaginatedSandboxes },
+      run: async ({ organization, query }) => {
+        const { rows, ...counts } = await pageSandboxes(database, organization.id, query)
+        return { items: rows.map(record), ...counts }
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/sandbox/:sandboxIdOrName',
+      needs: 'member',
+      summary: 'One sandbox.',
+      params: ByIdOrName,
+      query: shapes.GetQuery,
+      replies: { 200: SandboxRecord },
+      run: async ({ organization, params }) =>
+        record(await getSandbox(database.sql, organization.id, params.sandboxIdOrName)),
+    }),
+    route({
+      method: 'DELETE',
+      path: '/sandbox/:sandboxIdOrName',
+      needs: 'delete:sandboxes',
+      summary: 'Deletes a sandbox, whatever it is doing. Its name is free at once.',
+      params: ByIdOrName,
+      replies: { 200: SandboxRecord },
+      run: async ({ params, ...actor }) => record(await deleteSandbox(parts, actor, params.sandboxIdOrName)),
+    }),
+    route({
+      method: 'POST',
+      path: '/sandbox/:sandboxIdOrName/start',
+      needs: 'write:sandboxes',
+      summary: 'Starts a stopped sandbox.',
+      params: ByIdOrName,
+      replies: { 200: SandboxRecord },
+      run: async ({ params, ...actor }) => record(await startSandbox(parts, actor, params.sandboxIdOrName)),
+    }),
+    route({
+      method: 'POST',
+      path: '/sandbox/:sandboxIdOrName/stop',
+      needs: 'write:sandboxes',
+      summary: 'Stops a started sandbox; with force, at once.',
+      params: ByIdOrName,
+      query: shapes.StopQuery,
+      replies: { 200: SandboxRecord },
+      run: async ({ params, query, ...actor }) =>
+        record(await stopSandbox(parts, actor, params.sandboxIdOrName, query)),
+    }),
+    route({
+      method: 'POST',
+      path: '/sandbox/:sandboxIdOrName/recover',
+      needs: 'write:sandboxes',
+      summary: 'Takes a sandbox out of its error, to started or, with skipStart, to stopped.',
+      params: ByIdOrName,
+      query: shapes.RecoverQuery,
+      replies: { 200: SandboxRecord },
+      run: async ({ params, query, ...actor }) =>
+        record(await recoverSandbox(parts, actor, params.sandboxIdOrName, query)),
+    }),
+    route({
+      method: 'POST',
+      path: '/sandbox/:sandboxIdOrName/backup',
+      needs: 'write:sandboxes',
+      summary: 'Does nothing (deprecated).',
+      params: ByIdOrName,
+      replies: { 200: SandboxRecord },
+      run: async ({ organization, params }) =>
+        record(await getSandbox(database.sql, organization.id, params.sandboxIdOrName)),
+    }),
+    route({
+      method: 'PUT',
+      path: '/sandbox/:sandboxIdOrName/labels',
+      needs: 'write:sandboxes',
+      summary: 'Replaces all labels.',
+      params: ByIdOrName,
+      body: shapes.SandboxLabels,
+      replies: { 200: shapes.SandboxLabels },
+      run: async ({ params, body, ...actor }) => {
+        const { labels } = await settings.setLabels(parts, actor, params.sandboxIdOrName, body.labels)
+        return { labels }
+      },
+    }),
+    route({
+      method: 'POST',
+      path: '/sandbox/:sandboxIdOrName/public/:isPublic',
+      needs: 'write:sandboxes',
+      summary: 'Opens the previews of a sandbox to everybody, or closes them.',
+      params: byIdOrNameAnd('isPublic'),
+      replies: { 200: SandboxRecord },
+      run: async ({ params, ...actor }) =>
+        record(await settings.setPublic(parts, actor, params.sandboxIdOrName, params.isPublic)),
+    }),
+    route({
+      method: 'POST',
+      path: '/sandbox/:sandboxIdOrName/autostop/:interval',
+      needs: 'write:sandboxes',
+      summary: 'Sets after how many minutes without activity a sandbox is stopped; 0: never.',
+      params: byIdOrNameAnd('interval'),
+      replies: { 200: SandboxRecord },
+      run: async ({ params, ...actor }) =>
+        record(await settings.setAutoStop(parts, actor, params.sandboxIdOrName, params.interval)),
+    }),
+    route({
+      method: 'POST',
+      path: '/sandbox/:sandboxIdOrName/autopause/:interval',
+      needs: 'write:sandboxes',
+      summary:
+        'Sets after how many minutes without activity a sandbox is paused; only 0, never, until it can be paused.',
+      params: byIdOrNameAnd('interval'),
+      replies: { 200: SandboxRecord },
+      run: async ({ params, ...actor }) =>
+        record(await settings.setAutoPause(parts, actor, params.sandboxIdOrName, params.interval)),
+    }),
+    route({
+      method: 'POST',
+      path: '/sandbox/:sandboxIdOrName/autoarchive/:interval',
+      needs: 'write:sandboxes',
+      summary: 'Sets after how many minutes a stopped sandbox is archived; 0: as late as the server allows.',
+      params: byIdOrNameAnd('interval'),
+      replies: { 200: SandboxRecord },
+      run: async ({ params, ...actor }) =>
+        record(await settings.setAutoArchive(parts, actor, params.sandboxIdOrName, params.interval)),
+    }),
+    route({
+      method: 'POST',
+      path: '/sandbox/:sandboxIdOrName/autodelete/:interval',
+      needs: 'write:sandboxes',
+      summary: 'Sets after how many minutes a stopped sandbox is deleted; 0: at once, negative: never.',
+      params: byIdOrNameAnd('interval'),
+      replies: { 200: SandboxRecord },
+      run: async ({ params, ...actor }) =>
+        record(await settings.setAutoDelete(parts, actor, params.sandboxIdOrName, params.interval)),
+    }),
+    route({
+      method: 'POST',
+      path: '/sandbox/:sandboxIdOrName/ttl/:ttlMinutes',
+      needs: 'write:sandboxes',
+      summary: 'Sets in how many minutes from now a sandbox is destroyed; 0: never.',
+      params: byIdOrNameAnd('ttlMinutes'),
+      replies: { 200: SandboxRecord },
+      run: async ({ params, ...actor }) =>
+        record(await settings.setTtl(parts, actor, params.sandboxIdOrName, params.ttlMinutes)),
+    }),
+    route({
+      method: 'POST',
+      path: '/sandbox/:sandboxIdOrName/last-activity',
+      needs: 'member',
+      summary: 'Counts as activity of a sandbox.',
+      params: ByIdOrName,
+      body: Type.Object({ activityType: Type.Optional(Type.String()) }),
+      bodyOptional: true,
+      replies: { 201: null },
+      run: async ({ params, ...actor }) => {
+        await settings.refreshActivity(parts, actor, params.sandboxIdOrName)
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/sandbox/:sandboxIdOrName/signing-key',
+      needs: 'write:sandboxes',
+      summary: 'The key that signs URLs of a sandbox.',
+      params: ByIdOrName,
+      replies: { 200: Type.String() },
+      run: async ({ params, reply, ...actor }) =>
+        sendText(reply, await settings.getSigningKey(parts, actor, params.sandboxIdOrName)),
+    }),
+    route({
+      method: 'POST',
+      path: '/sandbox/:sandboxIdOrName/signing-key/rotate',
+      needs: 'write:sandboxes',
+      summary: 'Makes a new signing key; URLs signed before are no longer valid.',
+      params: ByIdOrName,
+      replies: { 200: Type.String() },
+      run: async ({ params, reply, ...actor }) =>
+        sendText(reply, await settings.rotateSigningKey(parts, actor, params.sandboxIdOrName)),
+    }),
+    route({
+      method: 'GET',
+      path: '/sandbox/:sandboxIdOrName/toolbox-proxy-url',
+      needs: 'member',
+      summary: 'Where the toolbox of a sandbox is reached.',
+      params: ByIdOrName,
+      replies: { 200: Type.Object({ url: Type.String() }) },
+      run: async ({ organization, params }) => ({
+        url: record(await getSandbox(database.sql, organization.id, params.sandboxIdOrName)).toolboxProxyUrl,
+      }),
+    }),
+    route({
+      method: 'GET',
+      path: '/sandbox/:sandboxIdOrName/ports/:port/preview-url',
+      needs: 'member',
+      summary: 'Where a port of a sandbox is seen, and the token that opens it.',
+      params: byIdOrNameAnd('port'),
+      replies: { 200: Type.Object({ sandboxId: Type.String(), url: Type.String(), token: Type.String() }) },
+      run: async ({ organization, params }) =>
+        previewOf(
+          await getSandbox(database.sql, organization.id, params.sandboxIdOrName),
+          params.port,
+          server.proxyUrl,
+        ),
+    }),
+  ]
+}
+
+/** A JSON string: the server would send bare text. */
+const sendText = (reply: { type: (type: string) => { send: (text: string) => unknown } }, text: string) =>
+  reply.type('application/json; charset=utf-8').send(JSON.stringify(text))

@@ -1,0 +1,131 @@
+// A sandbox as control knows it, read from its row, and the three ways in which others see it.
+import type { Assignment, Target } from '#src/wire/runner-link.ts'
+import type { DesiredState, SandboxState } from '#src/wire/sandbox-state.ts'
+import type { SandboxListItem, SandboxRecord } from './schemas.ts'
+
+export type SandboxRow = {
+  id: string
+  organization_id: string
+  name: string
+  region_id: string
+  sandbox_class: SandboxRecord['sandboxClass']
+  snapshot: string
+  image: string
+  os_user: string
+  env: Record<string, string>
+  labels: Record<string, string>
+  public: boolean
+  network_block_all: boolean
+  network_allow_list: string[] | null
+  cpu: number
+  memory_gib: number
+  disk_gib: number
+  state: SandboxState
+  desired_state: DesiredState
+  version: number
+  generation: number
+  stop_signal: 'SIGTERM' | 'SIGKILL'
+  error_reason: string | null
+  recoverable: boolean | null
+  runner_id: string | null
+  warm_pool_id: string | null
+  auto_stop_interval: number
+  auto_pause_interval: number
+  auto_archive_interval: number
+  auto_delete_interval: number
+  auto_destroy_at: Date | null
+  last_activity_at: Date
+  state_changed_at: Date
+  stopped_at: Date | null
+  stuck_at: Date | null
+  destroyed_at: Date | null
+  gone_at: Date | null
+  preview_token: string
+  signing_key: string
+  created_by: string
+  created_at: Date
+  updated_at: Date
+  /** Of its runner, where the question joined it. */
+  runner_state?: string | null
+  runner_heartbeat_at?: Date | null
+}
+
+/** A runner that is silent leaves the last known state standing; the reason says that it is only that. */
+const reasonOf = (row: SandboxRow): string | null => {
+  if (row.runner_state !== 'unresponsive' || row.state === 'destroyed') return row.error_reason
+  const since = row.runner_heartbeat_at?.toISOString() ?? 'it was registered'
+  return `Its runner has not been heard since ${since}; this is the last state known.`
+}
+
+const defined = <T extends object>(fields: { [K in keyof T]: T[K] | null | undefined }): Partial<T> =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null && value !== undefined)) as Partial<T>
+
+/** One item of a listing (contract/control-plane.md §11.2): without what only a single read may show. */
+export const asListItem = (row: SandboxRow, proxyUrl: string): SandboxListItem => ({
+  id: row.id,
+  organizationId: row.organization_id,
+  name: row.name,
+  snapshot: row.snapshot,
+  user: row.os_user,
+  labels: row.labels,
+  public: row.public,
+  networkBlockAll: row.network_block_all,
+  target: row.region_id,
+  cpu: row.cpu,
+  gpu: 0,
+  memory: row.memory_gib,
+  disk: row.disk_gib,
+  spot: false,
+  state: row.state,
+  desiredState: row.desired_state,
+  backupState: 'None',
+  autoStopInterval: row.auto_stop_interval,
+  autoPauseInterval: row.auto_pause_interval,
+  autoArchiveInterval: row.auto_archive_interval,
+  autoDeleteInterval: row.auto_delete_interval,
+  createdAt: row.created_at.toISOString(),
+  updatedAt: row.updated_at.toISOString(),
+  lastActivityAt: row.last_activity_at.toISOString(),
+  sandboxClass: row.sandbox_class,
+  toolboxProxyUrl: `${proxyUrl}/toolbox`,
+  ...defined({
+    networkAllowList: row.network_allow_list?.join(','),
+    errorReason: reasonOf(row),
+    recoverable: row.recoverable,
+    warmPoolId: row.warm_pool_id,
+    autoDestroyAt: row.auto_destroy_at?.toISOString(),
+    runnerId: row.runner_id,
+  }),
+})
+
+/** The full record (§11.1). */
+export const asRecord = (row: SandboxRow, proxyUrl: string): SandboxRecord => ({
+  ...asListItem(row, proxyUrl),
+  env: row.env,
+  volumes: [],
+})
+
+const targetOf = (desired: DesiredState): Target => {
+  if (desired === 'started' || desired === 'stopped' || desired === 'destroyed') return desired
+  throw new Error(`no runner can be asked for ${desired}`)
+}
+
+/** What its runner is told. */
+export const asAssignment = (row: SandboxRow): Assignment => ({
+  sandboxId: row.id,
+  organizationId: row.organization_id,
+  regionId: row.region_id,
+  name: row.name,
+  generation: row.generation,
+  target: targetOf(row.desired_state),
+  signal: row.stop_signal,
+  image: row.image,
+  snapshot: row.snapshot,
+  user: row.os_user,
+  env: row.env,
+  language: row.labels['code-toolbox-language'] ?? 'python',
+  cpu: row.cpu,
+  memoryGiB: row.memory_gib,
+  diskGiB: row.disk_gib,
+  network: { blockAll: row.network_block_all, allowList: row.network_allow_list },
+})

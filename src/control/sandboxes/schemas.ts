@@ -1,0 +1,210 @@
+// The shapes of the sandbox endpoints (contract/control-plane.md §3, §11).
+import Type, { type Static } from 'typebox'
+import { desiredStates, sandboxStates } from '#src/wire/sandbox-state.ts'
+
+const oneOf = <const T extends string>(values: readonly T[]) => Type.Enum([...values] as T[])
+
+export const sandboxClasses = ['linux-vm', 'container', 'android', 'windows'] as const
+
+const SandboxState = oneOf(sandboxStates)
+const SandboxClass = oneOf(sandboxClasses)
+const DateTime = Type.String({ format: 'date-time' })
+const TextMap = Type.Record(Type.String(), Type.String({ maxLength: 65_536 }))
+
+export const largestInterval = 525_600_000
+
+const Minutes = Type.Integer({ minimum: 0, maximum: largestInterval })
+
+/** What lists show of a sandbox (§11.2). */
+const listed = {
+  id: Type.String(),
+  organizationId: Type.String(),
+  name: Type.String(),
+  snapshot: Type.Optional(Type.String()),
+  user: Type.String(),
+  labels: TextMap,
+  public: Type.Boolean(),
+  networkBlockAll: Type.Boolean(),
+  networkAllowList: Type.Optional(Type.String()),
+  target: Type.String(),
+  cpu: Type.Number(),
+  gpu: Type.Number(),
+  memory: Type.Number(),
+  disk: Type.Number(),
+  spot: Type.Boolean(),
+  state: SandboxState,
+  desiredState: oneOf(desiredStates),
+  errorReason: Type.Optional(Type.String()),
+  recoverable: Type.Optional(Type.Boolean()),
+  warmPoolId: Type.Optional(Type.String()),
+  backupState: Type.String(),
+  autoStopInterval: Type.Number(),
+  autoPauseInterval: Type.Number(),
+  autoArchiveInterval: Type.Number(),
+  autoDeleteInterval: Type.Number(),
+  autoDestroyAt: Type.Optional(DateTime),
+  createdAt: DateTime,
+  updatedAt: DateTime,
+  lastActivityAt: DateTime,
+  sandboxClass: SandboxClass,
+  daemonVersion: Type.Optional(Type.String()),
+  runnerId: Type.Optional(Type.String()),
+  toolboxProxyUrl: Type.String(),
+}
+
+export const SandboxListItem = Type.Object(listed)
+export const SandboxRecord = Type.Object({
+  ...listed,
+  env: TextMap,
+  volumes: Type.Array(Type.Unknown()),
+})
+
+export type SandboxListItem = Static<typeof SandboxListItem>
+export type SandboxRecord = Static<typeof SandboxRecord>
+
+/**
+ * Every field of the contract is named, also those that are not built yet: `create.ts` refuses these with a sentence,
+ * where a field left out here would be dropped in silence.
+ */
+export const CreateSandbox = Type.Object({
+  name: Type.Optional(Type.String({ maxLength: 255 })),
+  snapshot: Type.Optional(Type.String({ maxLength: 255 })),
+  user: Type.Optional(Type.String({ pattern: '^[a-z_][a-z0-9_-]{0,31}$' })),
+  env: Type.Optional(TextMap),
+  labels: Type.Optional(TextMap),
+  public: Type.Optional(Type.Boolean()),
+  networkBlockAll: Type.Optional(Type.Boolean()),
+  networkAllowList: Type.Optional(Type.String({ maxLength: 1024 })),
+  domainAllowList: Type.Optional(Type.Unknown()),
+  outboundProxyUrl: Type.Optional(Type.Unknown()),
+  otelEndpointOverride: Type.Optional(Type.Unknown()),
+  target: Type.Optional(Type.String({ maxLength: 255 })),
+  cpu: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
+  memory: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
+  disk: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
+  gpu: Type.Optional(Type.Unknown()),
+  gpuType: Type.Optional(Type.Unknown()),
+  spot: Type.Optional(Type.Unknown()),
+  autoStopInterval: Type.Optional(Minutes),
+  autoPauseInterval: Type.Optional(Minutes),
+  autoArchiveInterval: Type.Optional(Minutes),
+  autoDeleteInterval: Type.Optional(Type.Integer({ minimum: -largestInterval, maximum: largestInterval })),
+  ttlMinutes: Type.Optional(Minutes),
+  volumes: Type.Optional(Type.Unknown()),
+  buildInfo: Type.Optional(Type.Unknown()),
+  linkedSandbox: Type.Optional(Type.Unknown()),
+  secrets: Type.Optional(Type.Unknown()),
+})
+
+export type CreateSandbox = Static<typeof CreateSandbox>
+
+export const SandboxLabels = Type.Object({ labels: TextMap })
+
+export const ByIdOrName = Type.Object({ sandboxIdOrName: Type.String({ minLength: 1, maxLength: 255 }) })
+
+export const GetQuery = Type.Object({ verbose: Type.Optional(Type.Boolean()) })
+export const StopQuery = Type.Object({ force: Type.Boolean({ default: false }) })
+export const RecoverQuery = Type.Object({ skipStart: Type.Boolean({ default: false }) })
+
+const sizeFilter = Type.Optional(Type.Number({ minimum: 1 }))
+const timeFilter = Type.Optional(Type.String({ format: 'date-time' }))
+const textFilter = Type.Optional(Type.String({ maxLength: 255 }))
+const manyTexts = Type.Optional(Type.Array(Type.String({ maxLength: 255 }), { maxItems: 200 }))
+const limit = Type.Integer({ minimum: 1, maximum: 200, default: 100 })
+
+/** The filters that both listings share. */
+const filters = {
+  id: textFilter,
+  name: textFilter,
+  /** A JSON object of texts. */
+  labels: Type.Optional(Type.String({ maxLength: 16_384 })),
+  includeErroredDeleted: Type.Boolean({ default: false }),
+  states: Type.Optional(Type.Array(SandboxState, { maxItems: 100 })),
+  snapshots: manyTexts,
+  minCpu: sizeFilter,
+  maxCpu: sizeFilter,
+  minMemoryGiB: sizeFilter,
+  maxMemoryGiB: sizeFilter,
+  minDiskGiB: sizeFilter,
+  maxDiskGiB: sizeFilter,
+  lastEventAfter: timeFilter,
+  lastEventBefore: timeFilter,
+}
+
+export const listSorts = ['name', 'cpu', 'memoryGib', 'diskGib', 'lastActivityAt', 'createdAt'] as const
+
+export const ListQuery = Type.Object({
+  ...filters,
+  cursor: Type.Optional(Type.String({ maxLength: 2048 })),
+  limit,
+  includeWarm: Type.Boolean({ default: false }),
+  regionIds: manyTexts,
+  sandboxClasses: Type.Optional(Type.Array(SandboxClass, { maxItems: 20 })),
+  isPublic: Type.Optional(Type.Boolean()),
+  isRecoverable: Type.Optional(Type.Boolean()),
+  createdAtAfter: timeFilter,
+  createdAtBefore: timeFilter,
+  autoDestroyAtAfter: timeFilter,
+  autoDestroyAtBefore: timeFilter,
+  sort: Type.Enum([...listSorts], { default: 'lastActivityAt' }),
+  order: Type.Enum(['asc', 'desc'], { default: 'desc' }),
+})
+
+export type ListQuery = Static<typeof ListQuery>
+
+export const pageSorts = [
+  'id',
+  'name',
+  'state',
+  'snapshot',
+  'region',
+  'updatedAt',
+  'createdAt',
+  'lastActivityAt',
+] as const
+
+export const PageQuery = Type.Object({
+  ...filters,
+  page: Type.Integer({ minimum: 1, maximum: 10_000_000, default: 1 }),
+  limit,
+  regions: manyTexts,
+  sort: Type.Enum([...pageSorts], { default: 'createdAt' }),
+  order: Type.Enum(['asc', 'desc'], { default: 'desc' }),
+})
+
+export type PageQuery = Static<typeof PageQuery>
+
+export const ListSandboxesResponse = Type.Object({
+  items: Type.Array(SandboxListItem),
+  nextCursor: Type.Union([Type.String(), Type.Null()]),
+})
+
+export const PaginatedSandboxes = Type.Object({
+  items: Type.Array(SandboxRecord),
+  total: Type.Number(),
+  page: Type.Number(),
+  totalPages: Type.Number(),
+})
+
+export const ForRunnerQuery = Type.Object({
+  states: Type.Optional(Type.Array(SandboxState, { maxItems: 100 })),
+  skipReconcilingSandboxes: Type.Boolean({ default: false }),
+})
+
+export const Cause = Type.Object({
+  exitCode: Type.Optional(Type.Integer()),
+  signal: Type.Optional(Type.String()),
+  oomKilled: Type.Optional(Type.Boolean()),
+  detail: Type.Optional(Type.String()),
+})
+
+/** The contract's fields, and what our own runner adds: which assignment it speaks of, and why (wire/runner-link.ts). */
+export const UpdateSandboxState = Type.Object({
+  state: SandboxState,
+  errorReason: Type.Optional(Type.String()),
+  recoverable: Type.Optional(Type.Boolean()),
+  generation: Type.Optional(Type.Integer({ minimum: 0 })),
+  cause: Type.Optional(Cause),
+})
+
+export type UpdateSandboxState = Static<typeof UpdateSandboxState>

@@ -1,0 +1,176 @@
+// The SQL of sandboxes. A caller's reads always take the organization; `writeState` is the only writer of `state`.
+import { isDuplicate, type Sql } from '#src/control/storage/database.ts'
+import { Problem } from '#src/problems.ts'
+import type { Cause } from '#src/wire/runner-link.ts'
+import type { SandboxState } from '#src/wire/sandbox-state.ts'
+import { changesChannel } from './changes.ts'
+import { stateRows, statesUnderWay } from './lifecycle.ts'
+import type { SandboxRow } from './sandbox.ts'
+
+/** Who made a change: a person's id, a runner's id or the name of a timer. */
+export type By = { kind: 'user' | 'runner' | 'timer'; id: string }
+
+export type StateChange = {
+  to: SandboxState
+  by: By
+  /** A sentence for the timeline. */
+  reason?: string | null
+  cause?: Cause | null
+  /** Further columns that change in the same statement. */
+  set?: Partial<SandboxRow>
+}
+
+export const findSandbox = async (
+  sql: Sql,
+  organizationId: string,
+  idOrName: string,
+): Promise<SandboxRow | undefined> => {
+  const [row] = await sql<SandboxRow[]>`
+    select sandboxes.*, runners.state as runner_state, runners.last_heartbeat_at as runner_heartbeat_at
+    from sandboxes left join runners on runners.id = sandboxes.runner_id
+    where sandboxes.id in (
+        select id from sandboxes where organization_id = ${organizationId} and id = ${idOrName}
+        union all
+        select id from sandboxes
+        where organization_id = ${organizationId} and name = ${idOrName} and desired_state <> 'destroyed')
+      and sandboxes.state <> 'destroyed'
+    order by sandboxes.id = ${idOrName} desc limit 1`
+  return row
+}
+
+/** Id first, then name; whatever is not the caller's does not exist. */
+export const getSandbox = async (sql: Sql, organizationId: string, idOrName: string): Promise<SandboxRow> => {
+  const row = await findSandbox(sql, organizationId, idOrName)
+  if (!row) throw new Problem('not_found', 'There is no such sandbox.')
+  return row
+}
+
+/** For the reconciler, timers and runners, which act for no caller. */
+export const findSandboxById = async (sql: Sql, id: string): Promise<SandboxRow | undefined> => {
+  const [row] = await sql<SandboxRow[]>`
+    select sandboxes.*, runners.state as runner_state, runners.last_heartbeat_at as runner_heartbeat_at
+    from sandboxes left join runners on runners.id = sandboxes.runner_id where sandboxes.id = ${id}`
+  return row
+}
+
+export const findByPreviewToken = async (sql: Sql, token: string): Promise<SandboxRow | undefined> => {
+  const [row] = await sql<SandboxRow[]>`
+    select * from sandboxes where preview_token = ${token} and state <> 'destroyed'`
+  return row
+}
+
+const stuckAt = (state: SandboxState, now: Date): Date | null => {
+  const { stuckAfterSeconds } = stateRows[state]
+  return stuckAfterSeconds === null ? null : new Date(now.getTime() + stuckAfterSeconds * 1000)
+}
+
+const event = (sql: Sql, from: SandboxState | null, change: StateChange, now: Date, origin: string) => sql`
+  told as (
+    insert into sandbox_events
+      (sandbox_id, organization_id, from_state, to_state, at, by_kind, by_id, reason, cause)
+    select id, organization_id, ${from}, ${change.to}, ${now}, ${change.by.kind}, ${change.by.id},
+      ${change.reason ?? null}, ${change.cause ? sql.json(change.cause) : null}
+    from written
+  )
+  select written.*, pg_notify(${changesChannel}, json_build_object(
+    'origin', ${origin}::text, 'sandboxId', id, 'organizationId', organization_id, 'runnerId', runner_id,
+    'from', ${from}::text, 'to', state)::text)
+  from written`
+
+/**
+ * Writes the state by compare-and-set on (id, state, version), with its event and its NOTIFY, in one statement.
+ * Answers `undefined`, having written nothing, when somebody else was first.
+ */
+export const writeState = async (
+  sql: Sql,
+  sandbox: SandboxRow,
+  change: StateChange,
+  now: Date,
+  origin: string,
+): Promise<SandboxRow | undefined> => {
+  const columns = {
+    stuck_at: stuckAt(change.to, now),
+    ...change.set,
+    state: change.to,
+    state_changed_at: now,
+    updated_at: now,
+    version: sandbox.version + 1,
+  }
+  const [row] = await sql<SandboxRow[]>`
+    with written as (
+      update sandboxes set ${sql(columns)}
+      where id = ${sandbox.id} and state = ${sandbox.state} and version = ${sandbox.version}
+      returning *
+    ), ${event(sql, sandbox.state, change, now, origin)}`
+  return row
+}
+
+export type NewSandbox = Omit<
+  SandboxRow,
+  | 'state_changed_at'
+  | 'stopped_at'
+  | 'stuck_at'
+  | 'destroyed_at'
+  | 'gone_at'
+  | 'updated_at'
+  | 'last_activity_at'
+  | 'runner_state'
+  | 'runner_heartbeat_at'
+> & { snapshot_id: string }
+
+/** Writes a new sandbox with its first event; a name that is taken is a 409, decided by the unique index. */
+export const insertSandbox = async (sql: Sql, sandbox: NewSandbox, by: By, origin: string): Promise<SandboxRow> => {
+  const now = sandbox.created_at
+  const columns = {
+    ...sandbox,
+    env: sql.json(sandbox.env),
+    labels: sql.json(sandbox.labels),
+    state_changed_at: now,
+    updated_at: now,
+    last_activity_at: now,
+    stuck_at: stuckAt(sandbox.state, now),
+  }
+  try {
+    const [row] = await sql<SandboxRow[]>`
+      with written as (insert into sandboxes ${sql(columns)} returning *),
+      ${event(sql, null, { to: sandbox.state, by }, now, origin)}`
+    return row as SandboxRow
+  } catch (error) {
+    if (!isDuplicate(error)) throw error
+    throw new Problem('conflict', `There is a sandbox named "${sandbox.name}" already.`, { cause: error })
+  }
+}
+
+/** Every sandbox that a runner should have, or has not yet said to be gone. */
+export const listForRunner = (sql: Sql, runnerId: string): Promise<SandboxRow[]> =>
+  sql<SandboxRow[]>`
+    select * from sandboxes
+    where runner_id = ${runnerId} and (state <> 'destroyed' or gone_at is null) order by created_at`
+
+/** What these runners were asked for some time ago and have not done yet. */
+export const listUnderWay = (sql: Sql, runnerIds: readonly string[], before: Date): Promise<SandboxRow[]> =>
+  sql<SandboxRow[]>`
+    select * from sandboxes
+    where runner_id in ${sql(runnerIds as string[])} and state_changed_at < ${before}
+      and (state in ${sql(statesUnderWay)} or (state = 'destroyed' and gone_at is null)
+        or (state = 'error' and desired_state = 'destroyed'))
+    order by state_changed_at limit 500`
+
+/** Plain columns that no state depends on. */
+export const updateSandbox = async (
+  sql: Sql,
+  id: string,
+  set: Partial<Omit<SandboxRow, 'state' | 'version' | 'desired_state'>>,
+): Promise<SandboxRow> => {
+  const [row] = await sql<SandboxRow[]>`
+    update sandboxes set ${sql(set)} where id = ${id} and state <> 'destroyed' returning *`
+  if (!row) throw new Problem('not_found', 'There is no such sandbox.')
+  return row
+}
+
+/** Counts as activity, written at most every few seconds per sandbox. */
+export const touch = async (sql: Sql, sandbox: SandboxRow, now: Date, atMostEverySeconds: number): Promise<void> => {
+  const before = new Date(now.getTime() - atMostEverySeconds * 1000)
+  if (sandbox.last_activity_at > before) return
+  await sql`update sandboxes set last_activity_at = ${now} where id = ${sandbox.id} and last_activity_at <= ${before}`
+}

@@ -1,0 +1,131 @@
+// Everything that happens to a sandbox because time has passed. `due_at` of its row says when to look, `dueTimer` what
+// is due then. No timer in memory is ever the truth: a sweep that is missed is made up for by the next.
+import type { Database } from '#src/control/storage/database.ts'
+import { destroy } from './destroy.ts'
+import { forgetOldKeys } from './idempotency.ts'
+import { stateRows } from './lifecycle.ts'
+import { moveSandbox } from './move.ts'
+import type { SandboxParts } from './parts.ts'
+import type { SandboxRow } from './sandbox.ts'
+import { type StateChange, writeState } from './store.ts'
+
+export type Timer = 'ttl' | 'stuck' | 'auto-stop' | 'auto-delete' | 'purge'
+
+const rowsPerSweep = 500
+const hoursKeptWhenDestroyed = 24
+const daysKeptOfEvents = 30
+
+const after = (from: Date | null, minutes: number): number =>
+  from === null ? Number.POSITIVE_INFINITY : from.getTime() + minutes * 60_000
+
+/** What is due now, the most final first. Says the same as the column `due_at`, and which of its reasons it is. */
+export const dueTimer = (row: SandboxRow, now: Date): Timer | undefined => {
+  const at = now.getTime()
+  if (row.state === 'destroyed') return at >= after(row.gone_at, hoursKeptWhenDestroyed * 60) ? 'purge' : undefined
+  if (row.desired_state !== 'destroyed' && at >= after(row.auto_destroy_at, 0)) return 'ttl'
+  if (at >= after(row.stuck_at, 0)) return 'stuck'
+  if (
+    row.state === 'stopped' &&
+    row.auto_delete_interval >= 0 &&
+    at >= after(row.stopped_at, row.auto_delete_interval)
+  ) {
+    return 'auto-delete'
+  }
+  if (
+    row.state === 'started' &&
+    row.auto_stop_interval > 0 &&
+    at >= after(row.last_activity_at, row.auto_stop_interval)
+  ) {
+    return 'auto-stop'
+  }
+  return undefined
+}
+
+const minutes = (count: number) => (count === 1 ? '1 minute' : `${count} minutes`)
+
+/** Does what is due. Every way through it moves `due_at` on, or the row would be looked at for ever. */
+const act = async (parts: SandboxParts, row: SandboxRow, timer: Timer): Promise<void> => {
+  const by = { kind: 'timer', id: timer } as const
+  switch (timer) {
+    case 'ttl':
+      await destroy(parts, row, by, 'Its time to live has passed.')
+      return
+    case 'auto-delete':
+      await destroy(parts, row, by, `Deleted ${minutes(row.auto_delete_interval)} after it stopped.`)
+      return
+    case 'auto-stop': {
+      const reason = `Stopped after ${minutes(row.auto_stop_interval)} without activity.`
+      await moveSandbox(parts, row, 'stop', { by, reason, set: () => ({ stop_signal: 'SIGTERM' }) })
+      return
+    }
+    case 'purge':
+      await parts.database.sql`delete from sandboxes where id = ${row.id} and state = 'destroyed'`
+      return
+    case 'stuck':
+      await unstick(parts, row)
+  }
+}
+
+const unstick = async ({ database, clock, changes, log }: SandboxParts, row: SandboxRow): Promise<void> => {
+  const now = clock.now()
+  const by = { kind: 'timer', id: 'stuck' } as const
+  const rule = stateRows[row.state]
+  const seconds = rule.stuckAfterSeconds ?? 60
+  const change = ((): StateChange | undefined => {
+    if (rule.whenStuck === 'error') {
+      const reason = `It was still ${row.state} after ${seconds} s; its runner did not say that it had finished.`
+      return { to: 'error', by, reason, set: { error_reason: reason, recoverable: true } }
+    }
+    // Its files go when the runner is back: the row stays in that runner's list until it says that they are gone.
+    if (row.runner_state === 'unresponsive') {
+      return {
+        to: 'destroyed',
+        by,
+        reason: 'Its runner is silent and removes it when it is back.',
+        set: { destroyed_at: now },
+      }
+    }
+    return undefined
+  })()
+  if (change) {
+    const written = await writeState(database.sql, row, change, now, changes.origin)
+    if (written) changes.announce(row.state, written)
+    return
+  }
+  log.warn({ sandboxId: row.id, state: row.state, seconds }, 'a sandbox is stuck; its runner is asked again')
+  await database.sql`
+    update sandboxes set stuck_at = ${new Date(now.getTime() + seconds * 1000)}
+    where id = ${row.id} and version = ${row.version}`
+}
+
+const dueRow = async (database: Database, id: string, now: Date): Promise<SandboxRow | undefined> => {
+  const [row] = await database.sql<SandboxRow[]>`
+    select sandboxes.*, runners.state as runner_state, runners.last_heartbeat_at as runner_heartbeat_at
+    from sandboxes left join runners on runners.id = sandboxes.runner_id
+    where sandboxes.id = ${id} and sandboxes.due_at <= ${now}`
+  return row
+}
+
+/**
+ * Does everything that is due, once. Several control processes may sweep at the same time: each leaves alone the rows
+ * that another is writing, and what two take all the same is decided by compare-and-set. One sandbox that fails does
+ * not keep others from theirs.
+ */
+export const sweepTimers = async (parts: SandboxParts): Promise<void> => {
+  const { database, clock, log } = parts
+  const now = clock.now()
+  const due = await database.sql<{ id: string }[]>`
+    select id from sandboxes where due_at <= ${now} order by due_at limit ${rowsPerSweep} for update skip locked`
+  for (const { id } of due) {
+    try {
+      const row = await dueRow(database, id, now)
+      const timer = row && dueTimer(row, now)
+      if (row && timer) await act(parts, row, timer)
+    } catch (error) {
+      log.error({ err: error, sandboxId: id }, 'a timer of this sandbox failed; it is tried again')
+    }
+  }
+  await forgetOldKeys(database.sql, now)
+  await database.sql`
+    delete from sandbox_events where at < ${new Date(now.getTime() - daysKeptOfEvents * 86_400_000)}`
+}

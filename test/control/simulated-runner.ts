@@ -1,0 +1,181 @@
+// A runner as control meets it, without a host: over the same link, by the same rules, and as unruly as a test asks.
+//
+//   await using runner = await connectRunner(app)
+//   runner.behave(() => ({ type: 'fail', reason: 'the disk is full' }))
+import { once } from 'node:events'
+import { WebSocket } from 'ws'
+import type { Assignment, FromRunner, Report, ToRunner } from '#src/wire/runner-link.ts'
+import type { TestControl } from './harness.ts'
+import { keys } from './people.ts'
+
+/** What it does with an assignment. */
+export type Behaviour =
+  | { type: 'do' }
+  | { type: 'fail'; reason: string; recoverable?: boolean }
+  /** Takes it and says nothing. */
+  | { type: 'silent' }
+  /** Says everything twice. */
+  | { type: 'twice' }
+  /** Speaks of the generation before. */
+  | { type: 'stale' }
+
+export type SimulatedRunner = AsyncDisposable & {
+  /** Every assignment that reached it, in order, repeated ones included. */
+  asked: Assignment[]
+  /** What it has on its host. */
+  has: Map<string, 'started' | 'stopped'>
+  behave: (choose: (assignment: Assignment) => Behaviour) => void
+  say: (message: FromRunner) => void
+  report: (report: Report) => void
+  /** Does what a silent one had left undone. */
+  perform: (assignment: Assignment) => void
+  /** Looks at the list as at every hello, and does what it finds. */
+  takeList: () => Promise<void>
+  /** Resolves when something was asked that `is` likes; looks at what was asked before as well. */
+  untilAsked: (is: (assignment: Assignment) => boolean) => Promise<Assignment>
+  /** Breaks the link without a word. */
+  cut: () => Promise<void>
+  link: (images?: readonly string[]) => Promise<void>
+}
+
+const capabilities = {
+  cpu: 4,
+  memoryGiB: 16,
+  diskGiB: 100,
+  runtime: 'simulated',
+  runtimeVersion: '1',
+  hardDiskLimit: true,
+}
+
+export type RunnerOptions = { images?: readonly string[]; capabilities?: Partial<typeof capabilities> }
+
+const untilMilliseconds = 20_000
+
+export const connectRunner = async (
+  control: Pick<TestControl, 'with' | 'listen'>,
+  options: RunnerOptions = {},
+): Promise<SimulatedRunner> => {
+  const { images = ['default'] } = options
+  const url = (await control.listen()).replace('http', 'ws')
+  const asked: Assignment[] = []
+  const has: SimulatedRunner['has'] = new Map()
+  const waiters = new Set<() => void>()
+  let choose: (assignment: Assignment) => Behaviour = () => ({ type: 'do' })
+  let socket: WebSocket | undefined
+
+  const say = (message: FromRunner) => {
+    if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify(message))
+  }
+  const report = (given: Report) => say({ type: 'report', report: given })
+
+  const perform = ({ sandboxId, generation, target }: Assignment) => {
+    if (target === 'destroyed') has.delete(sandboxId)
+    else has.set(sandboxId, target)
+    report({ sandboxId, generation, state: target })
+  }
+
+  const take = (assignment: Assignment) => {
+    asked.push(assignment)
+    const { sandboxId, generation, target } = assignment
+    const behaviour = choose(assignment)
+    switch (behaviour.type) {
+      case 'do':
+        perform(assignment)
+        break
+      case 'twice':
+        perform(assignment)
+        perform(assignment)
+        break
+      case 'stale':
+        report({ sandboxId, generation: generation - 1, state: target })
+        break
+      case 'fail': {
+        const { reason, recoverable = true } = behaviour
+        report({ sandboxId, generation, state: 'error', errorReason: reason, recoverable })
+        break
+      }
+      case 'silent':
+    }
+    for (const wake of waiters) wake()
+  }
+
+  const takeList = async () => {
+    const { status, body } = await control.with(keys.runner).get('/sandbox/for-runner')
+    if (status !== 200) throw new Error(`for-runner answered ${status}`)
+    for (const { assignment, state } of body as { assignment: Assignment; state: string }[]) {
+      if (assignment.target !== state || has.get(assignment.sandboxId) !== assignment.target) take(assignment)
+    }
+  }
+
+  const hear = (message: ToRunner) => {
+    if (message.type === 'assign') take(message.assignment)
+    if (message.type === 'list') void takeList().catch(() => {})
+  }
+
+  const link = async (present: readonly string[] = images) => {
+    const opened = new WebSocket(`${url}/api/runners/link`, { headers: { authorization: `Bearer ${keys.runner}` } })
+    socket = opened
+    // Control answers a hello with `list`; by then the hello has been written.
+    const listed = new Promise<void>((resolve, reject) => {
+      opened.on('message', (data) => {
+        const message = JSON.parse(String(data)) as ToRunner
+        hear(message)
+        if (message.type === 'list') resolve()
+      })
+      opened.on('error', reject)
+      opened.on('close', () => reject(new Error('control closed the link')))
+    })
+    listed.catch(() => {})
+    await once(opened, 'open')
+    say({
+      type: 'hello',
+      address: 'unix:/simulated/runner.sock',
+      images: present,
+      capabilities: { ...capabilities, ...options.capabilities },
+      version: '0.0.0-simulated',
+    })
+    await listed
+  }
+
+  const cut = async () => {
+    const closing = socket
+    socket = undefined
+    if (closing === undefined || closing.readyState === WebSocket.CLOSED) return
+    closing.terminate()
+    await once(closing, 'close')
+  }
+
+  await link()
+  return {
+    asked,
+    has,
+    say,
+    report,
+    perform,
+    takeList,
+    link,
+    cut,
+    behave: (chosen) => {
+      choose = chosen
+    },
+    untilAsked: (is) =>
+      new Promise((resolve, reject) => {
+        const look = () => {
+          const found = asked.findLast(is)
+          if (found === undefined) return
+          clearTimeout(timer)
+          waiters.delete(look)
+          resolve(found)
+        }
+        const timer = setTimeout(() => {
+          waiters.delete(look)
+          reject(
+            new Error(`the runner was never asked that; it was asked ${JSON.stringify(asked.map((a) => a.target))}`),
+          )
+        }, untilMilliseconds)
+        waiters.add(look)
+        look()
+      }),
+    [Symbol.asyncDispose]: cut,
+  }
+}
