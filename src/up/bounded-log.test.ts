@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, suite, test } from 'node:test'
+import { BoundedLog } from './bounded-log.ts'
+
+suite('a bounded log', () => {
+  const directory = mkdtempSync(join(tmpdir(), 'alcove-log-'))
+  after(() => rmSync(directory, { recursive: true, force: true }))
+
+  test('keeps the newest lines in one file of at most its size, and the ones before in a second', () => {
+    const path = join(directory, 'a.log')
+    const log = new BoundedLog(path, 100)
+    for (let n = 0; n < 50; n += 1) log.write(`line ${String(n).padStart(3, '0')}\n`)
+    log.close()
+    assert.match(readFileSync(path, 'utf8'), /line 049\n$/)
+    assert.ok(statSync(path).size <= 100)
+    assert.ok(statSync(`${path}.1`).size <= 100)
+  })
+
+  test('begins anew with each start, and keeps what the start before wrote', () => {
+    const path = join(directory, 'b.log')
+    for (const run of ['first', 'second']) {
+      const log = new BoundedLog(path)
+      log.write(`${run}\n`)
+      log.close()
+    }
+    assert.equal(readFileSync(path, 'utf8'), 'second\n')
+    assert.equal(readFileSync(`${path}.1`, 'utf8'), 'first\n')
+  })
+
+  test('is readable for its owner only', () => {
+    const path = join(directory, 'c.log')
+    new BoundedLog(path).close()
+    assert.equal(statSync(path).mode & 0o777, 0o600)
+  })
+})

@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { Complaint } from './complaint.ts'
+import { ensurePackages, type PackageHost } from './system-packages.ts'
+
+const crun = { name: 'crun', why: 'starts sandboxes' }
+const nft = { name: 'nftables', why: 'keeps sandboxes apart' }
+
+type Wish = { isDebian?: boolean; lists?: boolean; installWorks?: (tries: number) => boolean }
+
+const hostWith = ({ isDebian = true, lists = true, installWorks = () => true }: Wish) => {
+  const asked: string[][] = []
+  let missing = [crun, nft]
+  let tries = 0
+  const host: PackageHost = {
+    isDebian,
+    missing: () => missing,
+    hasPackageLists: () => lists,
+    apt: (...args) => {
+      asked.push(args)
+      if (args[0] !== 'install') return true
+      const works = installWorks(++tries)
+      if (works) missing = []
+      return works
+    },
+  }
+  return { host, asked }
+}
+
+suite('system packages', () => {
+  test('missing ones are installed on Debian, and each is said with its reason', () => {
+    const { host, asked } = hostWith({})
+    const said: string[] = []
+    ensurePackages((line) => said.push(line), host)
+    assert.deepEqual(asked, [['install', '-yq', '--no-install-recommends', 'crun', 'nftables']])
+    assert.match(said.join('\n'), /crun {6}starts sandboxes\n {2}nftables {2}keeps sandboxes apart/)
+  })
+
+  test('package lists are fetched first where there are none', () => {
+    const { host, asked } = hostWith({ lists: false })
+    ensurePackages(() => {}, host)
+    assert.deepEqual(
+      asked.map(([verb]) => verb),
+      ['update', 'install'],
+    )
+  })
+
+  test('old lists are fetched again when the install fails', () => {
+    const { host, asked } = hostWith({ installWorks: (tries) => tries === 2 })
+    ensurePackages(() => {}, host)
+    assert.deepEqual(
+      asked.map(([verb]) => verb),
+      ['install', 'update', 'install'],
+    )
+  })
+
+  test('elsewhere nothing is run, and the exact list is told', () => {
+    const { host, asked } = hostWith({ isDebian: false })
+    assert.throws(
+      () => ensurePackages(() => {}, host),
+      (error) => error instanceof Complaint && /crun .*starts sandboxes[\s\S]*nftables/.test(error.message),
+    )
+    assert.deepEqual(asked, [])
+  })
+
+  test('what could not be installed is told', () => {
+    const { host } = hostWith({ installWorks: () => false })
+    assert.throws(() => ensurePackages(() => {}, host), /could not be installed[\s\S]*crun/)
+  })
+})
