@@ -8,11 +8,16 @@ import { createGuard } from './auth/guard.ts'
 import type { ControlRoute, Needs } from './auth/route.ts'
 import { endpoints } from './endpoints.ts'
 import type { Parts } from './parts.ts'
+import { attachEvents } from './events/socket-io.ts'
+import { findRunnerByKey } from './runners/store.ts'
+import type { SandboxOptions } from './sandboxes/parts.ts'
+import { openSandboxRoom, type SandboxRoom } from './sandboxes/room.ts'
 import { isUnreachable } from './storage/database.ts'
 
 export type App = {
   server: FastifyInstance
   routes: readonly ControlRoute[]
+  sandboxes: SandboxRoom
   /** Stops taking requests, waits for those that run, and lets go of everything but the database. */
   close: () => Promise<void>
 }
@@ -38,12 +43,16 @@ const exposedHeaders = ['anonymous', 'failed-auth', 'authenticated', 'sandbox-cr
 )
 
 /** The database must have been migrated. */
-export const createApp = async (parts: Parts): Promise<App> => {
-  const { log, settings } = parts
+export const createApp = async (parts: Parts, sandboxOptions: Partial<SandboxOptions> = {}): Promise<App> => {
+  const { database, log, settings } = parts
   const callers = await createCallers(parts)
-  const sandboxes = { routes: [], findRunner: async () => undefined }
-  const routes = endpoints({ ...parts, callers, sandboxes })
-  const guard = createGuard({ callers, proxyKeyHash: settings.proxyKeyHash, findRunner: sandboxes.findRunner })
+  const sandboxes = await openSandboxRoom({ ...parts, callers }, sandboxOptions)
+  const routes = endpoints(sandboxes)
+  const guard = createGuard({
+    callers,
+    proxyKeyHash: settings.proxyKeyHash,
+    findRunner: (keyHash) => findRunnerByKey(database.sql, keyHash),
+  })
 
   const server = await createServer<object, Needs>({
     routes: routes.map((route) => ({ ...route, run: sayUnavailable(route.run) })),
@@ -60,8 +69,18 @@ export const createApp = async (parts: Parts): Promise<App> => {
     exposedHeaders: ['X-Request-Id', 'X-Daytona-Api-Version', 'Retry-After', ...exposedHeaders],
     maxAge: 86_400,
   })
+  attachEvents(server, sandboxes)
   server.addHook('onSend', async (_request, reply) => {
     reply.header('X-Daytona-Api-Version', settings.version)
   })
-  return { server, routes, close: () => server.close() }
+  return {
+    server,
+    routes,
+    sandboxes,
+    close: async () => {
+      // First nobody may ask any more, then nothing goes on by itself.
+      await server.close()
+      await sandboxes.close()
+    },
+  }
 }

@@ -1,17 +1,19 @@
-// What must be there before anybody can call: a region, the default snapshot and, on a server without any user, the
+// What must be there before anybody can call: a region with its runner, the default snapshot and, on a server without any user, the
 // first administrator with an organization and a key. Runs at every start and changes only what is missing.
 import { allPermissions } from './auth/permissions.ts'
 import { hashKey, maskKey } from './auth/secret.ts'
 import type { Parts } from './parts.ts'
+import { ensureRunner } from './runners/store.ts'
 import type { Transaction } from './storage/database.ts'
 
 export const localRegionId = 'local'
+export const localRunnerId = 'local'
 
 const lock = 7_305_521
 
 /** Answers whether the first administrator was made now. */
 export const bootstrap = async (
-  { database, settings, log }: Pick<Parts, 'database' | 'settings' | 'log'>,
+  { database, clock, settings, log }: Parts,
   firstKey: string | undefined,
 ): Promise<boolean> =>
   await database.transaction(async (transaction) => {
@@ -21,6 +23,8 @@ export const bootstrap = async (
     await transaction`
       insert into snapshots (general, name, state, image, cpu, memory_gib, disk_gib)
       values (true, ${settings.defaultSnapshot}, 'active', 'default', 1, 1, 3) on conflict do nothing`
+    const runner = { id: localRunnerId, regionId: localRegionId, keyHash: settings.runnerKeyHash }
+    await ensureRunner(transaction, runner, clock.now())
     const [someone] = await transaction`select 1 from users limit 1`
     if (someone || firstKey === undefined) return false
     await makeFirstAdministrator(transaction, firstKey)

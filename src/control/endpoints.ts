@@ -1,18 +1,18 @@
 // Every endpoint of control, gathered from the rooms. The server, the reference page and the coverage test read this.
 import { apiKeyRoutes } from './api-keys/routes.ts'
-import type { ApiKeysParts } from './api-keys/service.ts'
 import type { ControlRoute } from './auth/route.ts'
 import { configurationRoutes } from './configuration/routes.ts'
 import { healthRoutes } from './health/routes.ts'
 import { organizationRoutes } from './organizations/routes.ts'
-import type { Parts } from './parts.ts'
 import { regionRoutes } from './regions/routes.ts'
+import { runnerRoutes } from './runners/routes.ts'
+import { accessRoutes } from './sandboxes/access.ts'
+import type { SandboxParts } from './sandboxes/parts.ts'
+import { sandboxRoutes } from './sandboxes/routes.ts'
 import { snapshotRoutes } from './snapshots/routes.ts'
 import { userRoutes } from './users/routes.ts'
 
-export type EndpointParts = Parts & ApiKeysParts & { sandboxes: { routes: readonly ControlRoute[] } }
-
-export const endpoints = (parts: EndpointParts): ControlRoute[] => [
+export const endpoints = (parts: SandboxParts): ControlRoute[] => [
   ...healthRoutes(parts),
   ...configurationRoutes(parts),
   ...regionRoutes(parts),
@@ -20,5 +20,7 @@ export const endpoints = (parts: EndpointParts): ControlRoute[] => [
   ...organizationRoutes(parts),
   ...apiKeyRoutes(parts),
   ...snapshotRoutes(parts),
-  ...parts.sandboxes.routes,
+  ...sandboxRoutes(parts),
+  ...accessRoutes(parts),
+  ...runnerRoutes(parts),
 ]

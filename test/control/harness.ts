@@ -5,6 +5,7 @@
 //   assert.deepEqual([reply.status, reply.body.name], [200, 'box'])
 import { type App, createApp } from '#src/control/app.ts'
 import type { Parts, Settings } from '#src/control/parts.ts'
+import type { SandboxOptions } from '#src/control/sandboxes/parts.ts'
 import type { Database } from '#src/control/storage/database.ts'
 import { type Logger, silentLog } from '#src/kit/log.ts'
 import { keys, type Who } from './people.ts'
@@ -33,16 +34,25 @@ export type TestControl = AsyncDisposable & {
   app: App
   parts: Parts
   database: Database
+  /** Of its database, for what needs a connection of its own. */
+  url: string
   clock: TestClock
   /** Calls as somebody of people.ts, below `/api`. */
   as: (who: Who) => Client
   /** Calls with any bearer token. */
   with: (token: string) => Client
+  /** Does once what is otherwise done every few seconds; nothing does it by itself in a test. */
+  sweep: () => Promise<void>
   /** Serves on a loopback port as well, for sockets and real clients; answers `http://127.0.0.1:port`. */
   listen: () => Promise<string>
 }
 
-export type ControlOptions = { clock?: TestClock; settings?: Partial<Settings>; log?: Logger }
+export type ControlOptions = {
+  clock?: TestClock
+  settings?: Partial<Settings>
+  sandboxes?: Partial<SandboxOptions>
+  log?: Logger
+}
 
 const readBody = (text: string): Body => {
   try {
@@ -90,17 +100,21 @@ export const startControl = async (options: ControlOptions = {}): Promise<TestCo
   const { database } = opened
   const settings = { ...testSettings, ...options.settings }
   const parts: Parts = { database, clock, log: options.log ?? silentLog(), settings }
-  const app = await createApp(parts).catch(async (error) => {
-    await opened[Symbol.asyncDispose]()
-    throw error
-  })
+  const app = await createApp(parts, { sweepSeconds: 0, createWaitSeconds: 0, ...options.sandboxes }).catch(
+    async (error) => {
+      await opened[Symbol.asyncDispose]()
+      throw error
+    },
+  )
   return {
     app,
     parts,
     database,
+    url: opened.url,
     clock,
     as: (who) => clientOf(app, who === 'nobody' ? undefined : keys[who]),
     with: (token) => clientOf(app, token),
+    sweep: () => app.sandboxes.sweep(),
     listen: () => app.server.listen({ host: '127.0.0.1', port: 0 }),
     [Symbol.asyncDispose]: async () => {
       await app.close()

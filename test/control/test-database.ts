@@ -8,6 +8,7 @@ import { after } from 'node:test'
 import { bootstrap } from '#src/control/bootstrap.ts'
 import { type Database, openDatabase } from '#src/control/storage/database.ts'
 import { migrate, readMigrations } from '#src/control/storage/migrate.ts'
+import { systemClock } from '#src/kit/clock.ts'
 import { silentLog } from '#src/kit/log.ts'
 import { type Postgres, startPostgres } from '#src/postgres/embedded.ts'
 import { withDatabase } from '#src/postgres/url.ts'
@@ -64,7 +65,7 @@ const makeTemplate = async (name: string): Promise<void> => {
   const database = openDatabase(withDatabase(await serverUrl(), name), { max: 2 })
   try {
     await migrate(database)
-    await bootstrap({ database, settings: testSettings, log: silentLog() }, keys.admin)
+    await bootstrap({ database, clock: systemClock, settings: testSettings, log: silentLog() }, keys.admin)
     await settle(database.sql)
   } finally {
     await database.close()

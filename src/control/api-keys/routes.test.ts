@@ -1,0 +1,206 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { startControl, type TestControl } from '#test/control/harness.ts'
+import { keys, userId } from '#test/control/people.ts'
+import { allPermissions } from '../auth/permissions.ts'
+
+const listed = ['createdAt', 'expiresAt', 'lastUsedAt', 'name', 'permissions', 'userId', 'value']
+
+/** A key of `owner` that may do only what is listed. */
+const makeKey = async (app: TestControl, name: string, permissions: string[]) => {
+  const reply = await app.as('owner').post('/api-keys', { name, permissions })
+  assert.equal(reply.status, 201)
+  return reply.body.value as string
+}
+
+suite('POST /api-keys', () => {
+  test('201 answers the whole key once; the database holds only its hash', async () => {
+    await using app = await startControl()
+    const reply = await app.as('owner').post('/api-keys', {
+      name: ' build robot ',
+      permissions: ['write:sandboxes', 'write:registries', 'write:sandboxes'],
+      expiresAt: '2999-01-01T00:00:00Z',
+      unknown: true,
+    })
+    assert.equal(reply.status, 201)
+    const { value, createdAt, ...rest } = reply.body
+    assert.match(value, /^dtn_[0-9a-f]{64}$/)
+    assert.equal(createdAt, app.clock.now().toISOString())
+    assert.deepEqual(rest, {
+      name: 'build robot',
+      permissions: ['write:sandboxes', 'write:registries'],
+      expiresAt: '2999-01-01T00:00:00.000Z',
+    })
+    const rows = await app.database.sql`select to_jsonb(api_keys)::text as row from api_keys where name = 'build robot'`
+    assert.equal(rows.length, 1)
+    assert.ok(!rows[0]?.['row'].includes(value.slice(4, 60)))
+    const me = await app.with(value).get('/users/me')
+    assert.deepEqual([me.status, me.body.id], [200, userId('owner')])
+  })
+
+  test('201 without an expiry answers null for it', async () => {
+    await using app = await startControl()
+    const reply = await app.as('owner').post('/api-keys', { name: 'forever', permissions: [], expiresAt: null })
+    assert.deepEqual([reply.status, reply.body.expiresAt], [201, null])
+  })
+
+  test('409 for a name that the caller has in this organization, and only there', async () => {
+    await using app = await startControl()
+    const make = async (who: 'owner' | 'stranger') =>
+      (await app.as(who).post('/api-keys', { name: 'twice', permissions: [] })).status
+    assert.deepEqual([await make('owner'), await make('owner'), await make('stranger')], [201, 409, 201])
+  })
+
+  test('403 for a key that may not manage keys, and for a permission that the caller lacks', async () => {
+    await using app = await startControl()
+    const plain = await makeKey(app, 'plain', ['write:sandboxes'])
+    assert.equal((await app.with(plain).post('/api-keys', { name: 'child', permissions: [] })).status, 403)
+    const managing = await makeKey(app, 'managing', ['manage:api_keys'])
+    const reply = await app.with(managing).post('/api-keys', { name: 'child', permissions: ['write:sandboxes'] })
+    assert.deepEqual(
+      [reply.status, reply.body.message],
+      [403, 'You do not hold the permission write:sandboxes yourself.'],
+    )
+    assert.equal((await app.with(managing).post('/api-keys', { name: 'child', permissions: [] })).status, 201)
+  })
+
+  test('400 for what is no name, no permission or no future', async () => {
+    await using app = await startControl()
+    const bodies: unknown[] = [
+      {},
+      { name: 'x' },
+      { name: 7, permissions: [] },
+      { name: '', permissions: [] },
+      { name: '   ', permissions: [] },
+      { name: 'a<b>c', permissions: [] },
+      { name: 'see https://example.com', permissions: [] },
+      { name: 'see www.example.com', permissions: [] },
+      { name: 'line\nbreak', permissions: [] },
+      { name: 'nul\u0000', permissions: [] },
+      { name: 'x'.repeat(300), permissions: [] },
+      { name: 'current', permissions: [] },
+      { name: 'x', permissions: ['write:everything'] },
+      { name: 'x', permissions: 'write:sandboxes' },
+      { name: 'x', permissions: [], expiresAt: '2001-01-01T00:00:00Z' },
+      { name: 'x', permissions: [], expiresAt: 'tomorrow' },
+      { name: 'x', permissions: [], expiresAt: 5 },
+      [],
+      null,
+      'x',
+    ]
+    for (const body of bodies) {
+      assert.equal((await app.as('owner').post('/api-keys', body)).status, 400, JSON.stringify(body))
+    }
+    assert.equal((await app.as('owner').send('POST', '/api-keys', '{"name":')).body.code, 'INVALID_REQUEST_BODY')
+  })
+})
+
+suite('GET /api-keys', () => {
+  test('200 shows an owner everybody’s keys, masked, and a member their own', async () => {
+    await using app = await startControl()
+    const all = await app.as('owner').get('/api-keys')
+    assert.equal(all.status, 200)
+    assert.deepEqual(all.body.map(({ name }: { name: string }) => name).sort(), ['member', 'owner', 'viewer'])
+    for (const key of all.body) assert.match(key.value, /^dtn\*{20}[0-9a-f]{3}$/)
+    const own = await app.as('member').get('/api-keys')
+    assert.deepEqual(
+      own.body.map(({ name, userId: id }: { name: string; userId: string }) => [name, id]),
+      [['member', userId('member')]],
+    )
+    assert.deepEqual(Object.keys(own.body[0]).sort(), listed)
+  })
+})
+
+suite('GET /api-keys/current', () => {
+  test('200 answers the key of this very request', async () => {
+    await using app = await startControl()
+    const reply = await app.as('owner').get('/api-keys/current')
+    assert.deepEqual([reply.status, reply.body.name, reply.body.permissions], [200, 'owner', allPermissions])
+    assert.deepEqual(Object.keys(reply.body).sort(), listed)
+  })
+
+  test('its last use is noted, at most every ten seconds', async () => {
+    await using app = await startControl()
+    const lastUse = async () => (await app.as('owner').get('/api-keys/current')).body.lastUsedAt as string | null
+    const noted = async (expected: string) => {
+      // The use is written beside the answer, and what is known of a key is kept for up to a second.
+      for (const end = Date.now() + 20_000; Date.now() < end; ) if ((await lastUse()) === expected) return
+      assert.fail(`the last use never became ${expected}`)
+    }
+    const first = app.clock.now().toISOString()
+    await noted(first)
+    app.clock.advance({ seconds: 9 })
+    await app.database.sql`select pg_notify('alcove_credentials', '')`
+    assert.equal(await lastUse(), first)
+    app.clock.advance({ seconds: 1 })
+    await noted(app.clock.now().toISOString())
+  })
+})
+
+suite('GET /api-keys/{name}', () => {
+  test('200 answers a key of the caller', async () => {
+    await using app = await startControl()
+    const reply = await app.as('member').get('/api-keys/member')
+    assert.deepEqual([reply.status, reply.body.name], [200, 'member'])
+  })
+
+  test('404 for any other name, also one that somebody else has', async () => {
+    await using app = await startControl()
+    for (const name of ['owner', 'stranger', 'no-such']) {
+      assert.equal((await app.as('member').get(`/api-keys/${name}`)).status, 404)
+    }
+  })
+
+  test('a name is found however it must be written in a path', async () => {
+    await using app = await startControl()
+    const name = 'a/b c?ü%'
+    await makeKey(app, name, [])
+    assert.equal((await app.as('owner').get(`/api-keys/${encodeURIComponent(name)}`)).body.name, name)
+  })
+})
+
+suite('DELETE /api-keys/{name}', () => {
+  test('204 ends the key with the next request, and only that one', async () => {
+    await using app = await startControl()
+    const value = await makeKey(app, 'doomed', [])
+    const reply = await app.as('owner').delete('/api-keys/doomed')
+    assert.deepEqual([reply.status, reply.text], [204, ''])
+    assert.equal((await app.with(value).get('/users/me')).status, 401)
+    assert.equal((await app.as('owner').get('/users/me')).status, 200)
+    assert.equal((await app.as('owner').delete('/api-keys/doomed')).status, 404)
+  })
+
+  test('204 for a key that ends itself, whatever it may do otherwise', async () => {
+    await using app = await startControl()
+    assert.equal((await app.as('viewer').delete('/api-keys/viewer')).status, 204)
+    assert.equal((await app.as('viewer').get('/users/me')).status, 401)
+  })
+
+  test('403 for another key of the same user without manage:api_keys', async () => {
+    await using app = await startControl()
+    const plain = await makeKey(app, 'plain', ['write:sandboxes'])
+    assert.equal((await app.with(plain).delete('/api-keys/owner')).status, 403)
+    assert.equal((await app.as('owner').get('/users/me')).status, 200)
+  })
+})
+
+suite('DELETE /api-keys/{userId}/{name}', () => {
+  test('204 for whoever manages keys, and it ends at once', async () => {
+    await using app = await startControl()
+    assert.equal((await app.as('member').get('/users/me')).status, 200)
+    assert.equal((await app.as('owner').delete(`/api-keys/${userId('member')}/member`)).status, 204)
+    assert.equal((await app.as('member').get('/users/me')).status, 401)
+  })
+
+  test('403 for a member, and the key lives on', async () => {
+    await using app = await startControl()
+    assert.equal((await app.as('member').delete(`/api-keys/${userId('viewer')}/viewer`)).status, 403)
+    assert.equal((await app.as('viewer').get('/users/me')).status, 200)
+  })
+
+  test('404 for a key of another organization, and it lives on', async () => {
+    await using app = await startControl()
+    assert.equal((await app.as('owner').delete(`/api-keys/${userId('stranger')}/stranger`)).status, 404)
+    assert.equal((await app.with(keys.stranger).get('/users/me')).status, 200)
+  })
+})

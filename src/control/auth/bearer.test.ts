@@ -1,0 +1,29 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { isJwt, readBearer, readOrganizationHeader } from './bearer.ts'
+
+suite('what a request says about its caller', () => {
+  test('a bearer token is read whatever the case of its scheme, and anything else is no token', () => {
+    assert.equal(readBearer({ authorization: 'bearer dtn_ab' }), 'dtn_ab')
+    for (const authorization of ['', 'Bearer', 'Bearer ', 'Basic dtn_ab', 'Bearer a b', `Bearer ${'a'.repeat(5000)}`]) {
+      assert.equal(readBearer({ authorization }), undefined, authorization)
+    }
+    assert.equal(readBearer({}), undefined)
+  })
+
+  test('a token shaped like a JWT is one', () => {
+    assert.ok(isJwt('eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2ln'))
+    assert.ok(!isJwt(`dtn_${'0'.repeat(64)}`))
+  })
+
+  test('either header names the organization; two that agree are one, two that differ are refused', () => {
+    assert.equal(readOrganizationHeader({}), undefined)
+    assert.equal(readOrganizationHeader({ 'x-service-organization-id': 'a' }), 'a')
+    assert.equal(readOrganizationHeader({ 'x-daytona-organization-id': 'b' }), 'b')
+    assert.equal(readOrganizationHeader({ 'x-service-organization-id': 'a', 'x-daytona-organization-id': 'a' }), 'a')
+    assert.throws(
+      () => readOrganizationHeader({ 'x-service-organization-id': 'a', 'x-daytona-organization-id': 'b' }),
+      { code: 'bad_request' },
+    )
+  })
+})

@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict'
+import { EventEmitter, once } from 'node:events'
+import { suite, test } from 'node:test'
+import { openTestDatabase } from '#test/control/test-database.ts'
+import { isDangling, isDuplicate, isUnreachable, openDatabase } from './database.ts'
+
+suite('database', () => {
+  test('a transaction is all or nothing', async () => {
+    await using opened = await openTestDatabase('empty')
+    const { database } = opened
+    await database.sql`create table things (name text primary key)`
+    await assert.rejects(
+      database.transaction(async (transaction) => {
+        await transaction`insert into things values ('kept?')`
+        throw new Error('no')
+      }),
+      /no/,
+    )
+    assert.deepEqual([...(await database.sql`select name from things`)], [])
+  })
+
+  test('what a store must tell apart is told by SQLSTATE', async () => {
+    await using opened = await openTestDatabase('empty')
+    const { sql } = opened.database
+    await sql`create table owners (id integer primary key)`
+    await sql`create table things (id integer primary key references owners)`
+    await sql`insert into owners values (1)`
+    await assert.rejects(sql`insert into owners values (1)`, (error) => isDuplicate(error) && !isDangling(error))
+    await assert.rejects(sql`insert into things values (2)`, (error) => isDangling(error) && !isDuplicate(error))
+    const away = openDatabase('postgresql://nobody@127.0.0.1:1/nothing')
+    await assert.rejects(away.sql`select 1`, (error) => isUnreachable(error))
+    await away.close()
+  })
+
+  test('counts are numbers, keys inside JSON are left as they are, and no question runs for ever', async () => {
+    await using opened = await openTestDatabase('empty')
+    const { sql } = opened.database
+    const [row] = await sql`select count(*) as how_many, '{"some_key":{"other_key":1}}'::jsonb as some_json`
+    assert.deepEqual({ ...row }, { how_many: 1, some_json: { some_key: { other_key: 1 } } })
+    const [limit] = await sql`select current_setting('statement_timeout') as timeout`
+    assert.equal(limit?.['timeout'], '15s')
+  })
+
+  test('a listener hears other processes, and goes on hearing after the connection was cut', async () => {
+    await using opened = await openTestDatabase('empty')
+    const { database } = opened
+    const heard = new EventEmitter()
+    await database.listen(
+      'news',
+      (payload) => heard.emit('message', payload),
+      () => heard.emit('gap'),
+    )
+    const first = once(heard, 'message')
+    await database.sql`select pg_notify('news', 'one')`
+    assert.deepEqual(await first, ['one'])
+
+    const gap = once(heard, 'gap')
+    await database.sql`
+      select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'alcove-control-listener'
+      and datname = current_database()`
+    await gap
+    const second = once(heard, 'message')
+    await database.sql`select pg_notify('news', 'two')`
+    assert.deepEqual(await second, ['two'])
+  })
+})

@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, suite, test } from 'node:test'
+import { openTestDatabase } from '#test/control/test-database.ts'
+import { openDatabase } from './database.ts'
+import { migrate, readMigrations } from './migrate.ts'
+
+const base = await mkdtemp(join(tmpdir(), 'alcove-migrate-'))
+after(() => rm(base, { recursive: true, force: true }))
+
+const directoryOf = async (files: Record<string, string>) => {
+  const directory = await mkdtemp(join(base, 'set-'))
+  for (const [name, text] of Object.entries(files)) await writeFile(join(directory, name), text)
+  return directory
+}
+
+suite('migrate', () => {
+  test('an empty database gets everything, once', async () => {
+    await using opened = await openTestDatabase('empty')
+    const names = (await readMigrations()).map(({ name }) => name)
+    assert.deepEqual(await migrate(opened.database), names)
+    assert.deepEqual(await migrate(opened.database), [])
+    const rows = await opened.database.sql<{ name: string }[]>`select name from migrations order by number`
+    assert.deepEqual(
+      rows.map(({ name }) => name),
+      names,
+    )
+  })
+
+  test('two processes at once: one applies, the other waits and finds nothing to do', async () => {
+    await using opened = await openTestDatabase('empty')
+    const other = openDatabase(opened.url, { max: 1 })
+    try {
+      const applied = await Promise.all([migrate(opened.database), migrate(other)])
+      assert.deepEqual(applied.map((names) => names.length > 0).sort(), [false, true])
+    } finally {
+      await other.close()
+    }
+  })
+
+  test('a migration that fails leaves the database as it was', async () => {
+    await using opened = await openTestDatabase('empty')
+    const directory = await directoryOf({
+      '0001_first.sql': 'create table first ()',
+      '0002_second.sql': 'create table second (); select 1 / 0',
+    })
+    await assert.rejects(migrate(opened.database, directory), { code: '22012' })
+    const tables = await opened.database.sql`select tablename from pg_tables where schemaname = 'public'`
+    assert.equal(tables.length, 0)
+  })
+
+  test('a gap or a double number is refused before anything is applied', async () => {
+    await assert.rejects(
+      directoryOf({ '0001_a.sql': '', '0003_c.sql': '' }).then(readMigrations),
+      /Migration 2 is missing: found 0003_c\.sql/,
+    )
+    await assert.rejects(directoryOf({ '0001_a.sql': '', '0001_b.sql': '' }).then(readMigrations), /Migration 2/)
+    await assert.rejects(directoryOf({ 'first.sql': '' }).then(readMigrations), /Migration 1/)
+  })
+
+  test('a database of a newer version, or of another history, is left alone', async () => {
+    await using opened = await openTestDatabase('empty')
+    const first = { '0001_a.sql': 'create table a ()' }
+    await migrate(opened.database, await directoryOf({ ...first, '0002_b.sql': 'create table b ()' }))
+    await assert.rejects(migrate(opened.database, await directoryOf(first)), /newer than this Alcove: it has 0002_b/)
+    await assert.rejects(
+      migrate(opened.database, await directoryOf({ ...first, '0002_c.sql': 'create table c ()' })),
+      /has 0002_b\.sql where this Alcove has 0002_c\.sql/,
+    )
+  })
+})
