@@ -38,7 +38,7 @@ export const defaultRecipe = (sources: AptSources = sourcesOfThisHost()): Recipe
     'printf "[global]\\nbreak-system-packages = true\\n" > "$1/etc/pip.conf"',
     // What belongs to the machine that builds.
     ': > "$1/etc/machine-id"; : > "$1/etc/resolv.conf"; echo sandbox > "$1/etc/hostname"',
-    'printf "127.0.0.1 localhost\\n" > "$1/etc/hosts"',
+    'printf "127.0.0.1 localhost\\n" > "$1/etc/hosts"; chmod 644 "$1/etc/hosts" "$1/etc/hostname" "$1/etc/resolv.conf"',
     'rm -rf "$1"/var/cache/ldconfig/* "$1"/var/log/apt/* "$1"/var/log/*.log',
   ],
   description: {

@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, suite, test } from 'node:test'
+import { findCommand } from '#src/doctor/packages.ts'
+import { runCommand } from '#src/kit/run-command.ts'
+import { buildImage } from './build.ts'
+import type { Recipe } from './recipe.ts'
+
+const needs =
+  process.getuid?.() !== 0 ? 'needs root' : findCommand('mmdebstrap') === undefined ? 'needs mmdebstrap' : false
+
+const recipeFrom = (mirror: string): Recipe => ({
+  sources: { suite: 'bookworm', lines: [`deb [trusted=yes] ${mirror} bookworm main`] },
+  packages: ['python3'],
+  steps: [],
+  description: { user: 'daytona', env: {} },
+})
+
+suite('building an image', { skip: needs }, () => {
+  let directory: string
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'alcove-build-'))
+  })
+  afterEach(() => rm(directory, { recursive: true, force: true }))
+
+  const parts = (mirror: string, timeoutMs: number) => ({
+    recipe: recipeFrom(mirror),
+    target: join(directory, 'image.tar.zst'),
+    workDir: join(directory, 'work'),
+    timeoutMs,
+  })
+
+  /** A mirror that takes connections and never answers. */
+  const silentMirror = async () => {
+    const server = createServer((socket) => socket.on('error', () => {})).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as { port: number }
+    return { server, url: `http://127.0.0.1:${port}/debian` }
+  }
+
+  test('a mirror that refuses is told with the last lines of the tool', async () => {
+    const { server, url } = await silentMirror()
+    server.close()
+    const steps: string[] = []
+    await assert.rejects(
+      buildImage({ ...parts(url, 300_000), onProgress: ({ step }) => steps.push(step) }),
+      /could not be built[\s\S]*(refused|apt-get update)/i,
+    )
+    assert.deepEqual(steps, ['reading package lists'])
+    assert.ok(!(await readdir(directory)).includes('work'))
+  })
+
+  test('a mirror that never answers does not hold it up for ever', async () => {
+    const { server, url } = await silentMirror()
+    await assert.rejects(buildImage({ ...parts(url, 5000), onProgress: () => {} }), /not built within 5 s/)
+    server.close()
+    assert.ok(!(await readdir(directory)).includes('work'))
+  })
+
+  test('when its process is killed, everything that it started ends too', async () => {
+    const { server, url } = await silentMirror()
+    const program =
+      `import { buildImage } from ${JSON.stringify(import.meta.resolve('./build.ts'))}\n` +
+      `await buildImage({ ...${JSON.stringify(parts(url, 300_000))}, onProgress() {} })`
+    const connected = once(server, 'connection')
+    const child = spawn(process.execPath, ['--input-type=module', '-e', program], { stdio: 'inherit' })
+    const [socket] = await connected
+    socket.resume()
+    const closed = once(socket, 'close')
+    child.kill('SIGKILL')
+    // The download program deep inside loses its connection because it is gone.
+    await closed
+    server.close()
+    assert.ok(!(await runCommand(['cat', '/proc/self/mountinfo'])).includes(directory))
+  })
+})

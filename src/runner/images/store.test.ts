@@ -1,0 +1,204 @@
+import assert from 'node:assert/strict'
+import { execFileSync, spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, suite, test } from 'node:test'
+import { findCommand } from '#src/doctor/packages.ts'
+import { silentLog } from '#src/kit/log.ts'
+import type { buildImage } from './build.ts'
+import { defaultRecipe, type Recipe, recipeHash } from './recipe.ts'
+import { type ImageStoreOptions, openImageStore } from './store.ts'
+
+const recipe: Recipe = {
+  sources: { suite: 'test', lines: [] },
+  packages: [],
+  steps: [],
+  description: { user: 'daytona', workDir: '/home/daytona', env: { LANG: 'C.UTF-8' } },
+}
+const hash = recipeHash(recipe)
+
+const needsRoot = process.getuid?.() === 0 ? false : 'needs root'
+
+suite('the image store', { skip: needsRoot }, () => {
+  let directory: string
+  let built: number
+
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'alcove-images-'))
+    built = 0
+    await mkdir(join(directory, 'tree/etc'), { recursive: true })
+    await writeFile(join(directory, 'tree/etc/motd'), 'hello '.repeat(20_000))
+    await writeFile(
+      join(directory, 'tree/noise'),
+      Buffer.from(Array.from({ length: 300_000 }, (_, i) => (i * i) % 251)),
+    )
+  })
+  afterEach(() => rm(directory, { recursive: true, force: true }))
+
+  const build: typeof buildImage = async ({ target }) => {
+    built++
+    execFileSync('sh', ['-ec', `tar -C "$0/tree" -c . | zstd -q -f -o "$1"`, directory, target])
+  }
+  const open = (more: Partial<ImageStoreOptions> = {}) =>
+    openImageStore({
+      poolDir: join(directory, 'pool'),
+      cacheDir: join(directory, 'cache'),
+      log: silentLog(),
+      onProgress: () => {},
+      recipe,
+      build,
+      ...more,
+    })
+  const cached = () => join(directory, `cache/default-${hash}.tar.zst`)
+  const namesInPool = (pool = 'pool') => readdir(join(directory, pool, 'images'))
+
+  test('makes the default image once; then it is listed, described and stays', async () => {
+    const store = open()
+    assert.deepEqual([store.list(), store.rootfsOf('default'), store.describe('default')], [[], undefined, undefined])
+    await Promise.all([store.ensureDefault(), store.ensureDefault()])
+    await store.ensureDefault()
+    assert.equal(built, 1)
+    assert.deepEqual(store.list(), ['default'])
+    assert.deepEqual(store.describe('default'), recipe.description)
+    assert.equal((await readFile(`${store.rootfsOf('default')}/etc/motd`)).length, 120_000)
+    assert.deepEqual(await namesInPool(), ['default'])
+  })
+
+  test('a second data directory takes it from the cache', async () => {
+    await open().ensureDefault()
+    const second = open({ poolDir: join(directory, 'second') })
+    await second.ensureDefault()
+    assert.equal(built, 1)
+    assert.ok(existsSync(`${second.rootfsOf('default')}/etc/motd`))
+  })
+
+  test('two servers at the same time build it once, and the later one says that it waits', async () => {
+    const steps: string[] = []
+    const isBuilding = Promise.withResolvers<void>()
+    const mayGoOn = Promise.withResolvers<void>()
+    const first = open({
+      build: async (parts) => {
+        isBuilding.resolve()
+        await mayGoOn.promise
+        await build(parts)
+      },
+    }).ensureDefault()
+    await isBuilding.promise
+    const onProgress = ({ step }: { step: string }) => {
+      steps.push(step)
+      if (step.startsWith('waiting')) mayGoOn.resolve()
+    }
+    await open({ poolDir: join(directory, 'second'), onProgress }).ensureDefault()
+    await first
+    assert.equal(built, 1)
+    assert.match(steps[0] as string, /^waiting for another server/)
+  })
+
+  test('a torn or damaged cache file is noticed and built anew', async () => {
+    await open().ensureDefault()
+    const size = (await stat(cached())).size
+    const damage = [
+      () => truncate(cached(), size - 1),
+      () => truncate(cached(), Math.floor(size / 2)),
+      () => truncate(cached(), 0),
+      async () => {
+        const bytes = await readFile(cached())
+        bytes[Math.floor(size / 2)] = (bytes[Math.floor(size / 2)] as number) ^ 0xff
+        await writeFile(cached(), bytes)
+      },
+    ]
+    for (const [index, harm] of damage.entries()) {
+      await harm()
+      const store = open({ poolDir: join(directory, `after-${index}`) })
+      await store.ensureDefault()
+      assert.equal(built, index + 2)
+      assert.equal((await readFile(`${store.rootfsOf('default')}/noise`)).length, 300_000)
+      assert.equal((await stat(cached())).size, size)
+    }
+  })
+
+  test('a build that fails says why and leaves nothing that counts', async () => {
+    const failing = open({
+      build: async ({ target }) => {
+        await writeFile(target, 'half')
+        throw new Error('no network')
+      },
+    })
+    await assert.rejects(failing.ensureDefault(), /no network/)
+    assert.deepEqual([failing.list(), await namesInPool()], [[], []])
+    assert.deepEqual(await readdir(join(directory, 'cache')), [`default-${hash}.tar.zst.lock`])
+    await open().ensureDefault()
+    assert.equal(built, 1)
+  })
+
+  test('killed while it unpacks, the next one starts over', async () => {
+    await open().ensureDefault()
+    await rm(join(directory, 'pool'), { recursive: true })
+    // A tar that never ends in place of the real one: the process hangs while it unpacks.
+    const program =
+      `import { openImageStore } from ${JSON.stringify(import.meta.resolve('./store.ts'))}\n` +
+      `import { silentLog } from ${JSON.stringify(import.meta.resolve('#src/kit/log.ts'))}\n` +
+      `const onProgress = ({ step }) => { if (step.startsWith('unpacking')) setImmediate(() => process.kill(process.pid, 'SIGKILL')) }\n` +
+      `const options = ${JSON.stringify({ poolDir: join(directory, 'pool'), cacheDir: join(directory, 'cache'), recipe })}\n` +
+      `await openImageStore({ ...options, log: silentLog(), onProgress }).ensureDefault()`
+    const child = spawn(process.execPath, ['--input-type=module', '-e', program], { stdio: 'inherit' })
+    const signal = await new Promise((resolve) => child.once('close', (_code, by) => resolve(by)))
+    assert.equal(signal, 'SIGKILL')
+    const store = open()
+    assert.deepEqual(store.list(), [])
+    await store.ensureDefault()
+    assert.deepEqual([store.list(), await namesInPool()], [['default'], ['default']])
+    assert.equal(built, 1)
+  })
+
+  test('a name is never a way out of the pool', async () => {
+    const store = open()
+    await store.ensureDefault()
+    await writeFile(join(directory, 'pool/image.json'), JSON.stringify({ recipe: '', description: recipe.description }))
+    for (const name of ['..', '.', '', 'default/..', '../images/default', '/etc', 'default\0', 'none']) {
+      assert.deepEqual([store.rootfsOf(name), store.describe(name)], [undefined, undefined], JSON.stringify(name))
+    }
+  })
+})
+
+const cannotBuild = needsRoot || (findCommand('mmdebstrap') === undefined ? 'needs mmdebstrap' : false)
+
+test('the real default image has what a sandbox needs', { skip: cannotBuild, timeout: 1_500_000 }, async () => {
+  const pool = await mkdtemp(join(tmpdir(), 'alcove-default-'))
+  try {
+    // The machine's own cache: the same file that `up` uses.
+    const store = openImageStore({
+      poolDir: pool,
+      cacheDir: '/var/cache/alcove',
+      log: silentLog(),
+      onProgress: () => {},
+    })
+    await store.ensureDefault()
+    const rootfs = store.rootfsOf('default') as string
+    assert.deepEqual(store.describe('default'), defaultRecipe().description)
+
+    const inside = (script: string) =>
+      execFileSync('chroot', [rootfs, '/bin/bash', '-c', script], { encoding: 'utf8' }).trim()
+    assert.equal(
+      inside('id -u daytona; id -g daytona; getent passwd daytona | cut -d: -f6,7'),
+      '1000\n1000\n/home/daytona:/bin/bash',
+    )
+    assert.equal(inside('python3 -c "print(6*7)"; node -p 6*7'), '42\n42')
+    assert.match(inside('for tool in git curl pip3 apt-get ps less; do command -v $tool; done'), /^(\/\S+\n){5}\/\S+$/)
+    assert.equal(inside('stat -c "%u %a" /usr/bin/su'), '165536 4755')
+    assert.equal(inside('stat -c %u:%g /home/daytona'), '166536:166536')
+    assert.equal(
+      execFileSync(
+        'find',
+        [rootfs, '-uid', '-165536', '-o', '-gid', '-165536', '-o', '-type', 'c', '-o', '-type', 'b'],
+        { encoding: 'utf8' },
+      ),
+      '',
+    )
+    assert.equal(await readFile(join(rootfs, 'etc/resolv.conf'), 'utf8'), '')
+  } finally {
+    await rm(pool, { recursive: true, force: true })
+  }
+})
