@@ -1,6 +1,10 @@
 // Real sandboxes on this machine. Needs root; elsewhere it is skipped and says so.
 import assert from 'node:assert/strict'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
+import type { Cause } from '#src/wire/runner-link.ts'
+import { isAlive } from './processes.ts'
 import { cannotRun, TestHost } from './testing/test-host.ts'
 
 suite('a host', { skip: cannotRun }, () => {
@@ -18,5 +22,141 @@ suite('a host', { skip: cannotRun }, () => {
     const said = await box.run(sandboxId, 'hostname; cat /etc/hostname /etc/resolv.conf; stat -c %a /etc/machine-id')
     const hostname = sandboxId.slice(0, 12)
     assert.deepEqual(said, { exitCode: 0, output: `${hostname}\n${hostname}\nnameserver 192.0.2.53\n644` })
+  })
+
+  test('files survive stop and start, and so does what makes the sandbox itself', async () => {
+    const assignment = await box.started()
+    const { sandboxId } = assignment
+    await box.run(sandboxId, 'echo kept > /home/daytona/file; echo 192.0.2.1 friend >> /etc/hosts')
+    const before = await box.run(sandboxId, 'cat /etc/machine-id')
+    await box.host.stop({ ...assignment, generation: 2, target: 'stopped' })
+    assert.equal(box.host.get(sandboxId)?.status, 'stopped')
+    assert.deepEqual(await box.cgroupOf(sandboxId).pids(), [])
+    await box.host.start({ ...assignment, generation: 3 })
+    const after = await box.run(sandboxId, 'cat /home/daytona/file; tail -n 1 /etc/hosts; cat /etc/machine-id')
+    assert.equal(after.output, `kept\n192.0.2.1 friend\n${before.output}`)
+  })
+
+  test('every verb may be asked twice, also at the same time', async () => {
+    const assignment = box.assignment()
+    const { sandboxId } = assignment
+    await Promise.all([box.host.start(assignment), box.host.start(assignment)])
+    const pid = box.pidOf(sandboxId)
+    await box.host.start(assignment)
+    assert.equal(box.pidOf(sandboxId), pid)
+    await Promise.all([box.host.stop(assignment), box.host.stop(assignment)])
+    await box.host.stop(assignment)
+    await Promise.all([box.host.destroy(sandboxId), box.host.destroy(sandboxId)])
+    await box.host.destroy(sandboxId)
+    assert.equal(box.host.get(sandboxId), undefined)
+  })
+
+  test('destroy leaves nothing on the host: no process, mount, cgroup, disk, socket or directory', async () => {
+    const { sandboxId } = await box.started()
+    await box.run(sandboxId, 'echo x > /home/daytona/file; sleep 1000 > /dev/null 2>&1 &')
+    const pids = await box.cgroupOf(sandboxId).pids()
+    assert.equal(pids.length, 2)
+    assert.notDeepEqual(await box.tracesOf(sandboxId), [])
+    await box.host.destroy(sandboxId)
+    assert.deepEqual(await box.tracesOf(sandboxId), [])
+    assert.deepEqual(await box.cgroupOf(sandboxId).pids(), [])
+  })
+
+  test('the host’s mount table does not grow with sandboxes', async () => {
+    const { sandboxId } = await box.started()
+    const traces = await box.tracesOf(sandboxId)
+    assert.deepEqual(
+      traces.filter((trace) => trace.includes(' - overlay ')),
+      [],
+    )
+  })
+
+  test('a polite stop lets a process finish; a forced one, asked meanwhile, does not wait for it', async () => {
+    const assignment = await box.started()
+    const { sandboxId } = assignment
+    await box.run(
+      sandboxId,
+      `(trap 'echo tidy > /home/daytona/end; exit' TERM; while :; do sleep 0.1; done) >/dev/null 2>&1 &`,
+    )
+    await box.run(sandboxId, 'while [ ! -e /proc/3 ] && [ ! -e /proc/4 ]; do :; done', 'root')
+    await box.host.stop(assignment)
+    await box.host.start(assignment)
+    assert.equal((await box.run(sandboxId, 'cat /home/daytona/end')).output, 'tidy')
+
+    await box.run(sandboxId, `(trap '' TERM; exec sleep 1000) >/dev/null 2>&1 &`)
+    const polite = box.host.stop(assignment)
+    const began = performance.now()
+    await box.host.stop({ ...assignment, signal: 'SIGKILL' })
+    await polite
+    // The grace is ten seconds; nothing but the kill can be this quick.
+    assert.ok(performance.now() - began < 9_000)
+    assert.equal(box.host.get(sandboxId)?.status, 'stopped')
+  })
+
+  test('an image that is not there is an error with a reason, and a later start works', async () => {
+    const assignment = box.assignment({ image: 'absent' })
+    const { sandboxId } = assignment
+    await assert.rejects(box.host.start(assignment), /The image absent is not on this runner/)
+    const held = box.host.get(sandboxId)
+    assert.deepEqual([held?.status, held?.errorReason], ['error', 'The image absent is not on this runner.'])
+    await box.host.start({ ...assignment, image: 'small' })
+    assert.deepEqual([box.host.get(sandboxId)?.status, box.host.get(sandboxId)?.errorReason], ['started', undefined])
+  })
+
+  test('a start that the runtime refuses says why and leaves nothing running', async () => {
+    // There is no /etc to put the sandbox's own files into.
+    mkdirSync(join(box.directory, 'broken'))
+    writeFileSync(join(box.directory, 'broken/etc'), '')
+    const assignment = box.assignment({ image: 'broken' })
+    const { sandboxId } = assignment
+    await assert.rejects(box.host.start(assignment), /The sandbox could not be started: .*etc/)
+    assert.deepEqual(await box.cgroupOf(sandboxId).pids(), [])
+    assert.equal(box.host.get(sandboxId)?.status, 'error')
+    await box.host.destroy(sandboxId)
+    assert.deepEqual(await box.tracesOf(sandboxId), [])
+  })
+
+  test('a sandbox whose disk has gone is not started with an empty one', async () => {
+    const assignment = await box.started()
+    const { sandboxId } = assignment
+    await box.host.stop(assignment)
+    rmSync(join(box.directory, 'runner/pool/disks', sandboxId), { recursive: true })
+    await assert.rejects(box.host.start(assignment), /The disk of the sandbox is gone/)
+  })
+
+  test('an id that could be a path is refused', async () => {
+    assert.throws(() => void box.host.destroy('../x'), /characters that no id has/)
+    assert.throws(() => void box.host.start(box.assignment({ sandboxId: 'a/b' })), /characters that no id has/)
+  })
+
+  test('a sandbox that ends by itself is noticed, cleared and stopped with a reason', async () => {
+    const { sandboxId } = await box.started()
+    const exited = new Promise<Cause>((resolve) => {
+      box.host.onExit((id, cause) => {
+        if (id === sandboxId) resolve(cause)
+      })
+    })
+    process.kill(box.pidOf(sandboxId), 'SIGKILL')
+    assert.deepEqual(await exited, { detail: 'The first process of the sandbox has ended.' })
+    assert.equal(box.host.get(sandboxId)?.status, 'stopped')
+    assert.deepEqual(await box.cgroupOf(sandboxId).pids(), [])
+  })
+
+  test('a newer assignment changes limits and disk of a running sandbox, in place', async () => {
+    const assignment = await box.started()
+    const { sandboxId } = assignment
+    const pid = box.pidOf(sandboxId)
+    await box.host.start({ ...assignment, generation: 2, cpu: 2, memoryGiB: 0.5, diskGiB: 2 })
+    assert.equal(box.pidOf(sandboxId), pid)
+    const { output } = await box.run(
+      sandboxId,
+      'cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null',
+    )
+    assert.equal(output, String(512 * 1024 ** 2))
+    assert.equal(box.host.get(sandboxId)?.assignment.generation, 2)
+  })
+
+  test('a process is named by pid and start time together', () => {
+    assert.equal(isAlive({ pid: process.pid, startTime: '1' }), false)
   })
 })

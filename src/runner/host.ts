@@ -55,8 +55,8 @@ class MachineHost implements Host {
   readonly #machine: Machine
   readonly #held: Map<string, Adopted>
   readonly #inLine = new OneAtATime()
-  /** Cuts short a polite stop that is under way. */
-  readonly #hurry = new Map<string, AbortController>()
+  /** Cut short the polite stops that are under way or in line. */
+  readonly #polite = new Map<string, Set<AbortController>>()
   readonly #listeners: ((sandboxId: string, cause: Cause) => void)[] = []
   readonly #watch = new Watch((sandboxId) => void this.#inLine.run(sandboxId, () => this.#ended(sandboxId)))
 
@@ -100,34 +100,23 @@ class MachineHost implements Host {
     })
   }
 
-  stop(assignment: Assignment) {
-    const { sandboxId } = assignment
-    if (assignment.signal === 'SIGKILL') this.#hurry.get(sandboxId)?.abort()
-    return this.#inLine.run(sandboxId, async () => {
-      const held = this.#held.get(sandboxId)
-      if (held === undefined) throw new Error('The sandbox is not on this runner.')
-      const { spec, running } = held
-      if (running === undefined) {
-        if (spec.status === 'error') await clearSandbox(this.#machine, sandboxId, undefined)
-        const stopped: Spec = { assignment, status: 'stopped', ...(spec.cause ? { cause: spec.cause } : {}) }
-        await this.#machine.journal.writeSpec(sandboxId, stopped)
-        this.#hold(sandboxId, { spec: stopped })
-        return
-      }
-      const hurry = new AbortController()
-      this.#hurry.set(sandboxId, hurry)
-      try {
-        const stopped = await stopSandbox(this.#machine, assignment, running, hurry.signal)
-        this.#hold(sandboxId, { spec: stopped })
-      } finally {
-        this.#hurry.delete(sandboxId)
-      }
-    })
+  async stop(assignment: Assignment) {
+    const { sandboxId, signal } = assignment
+    if (signal === 'SIGKILL') this.#hurry(sandboxId)
+    const hurry = new AbortController()
+    const polite = this.#polite.get(sandboxId) ?? new Set()
+    this.#polite.set(sandboxId, polite.add(hurry))
+    try {
+      await this.#inLine.run(sandboxId, () => this.#stopInLine(assignment, hurry.signal))
+    } finally {
+      polite.delete(hurry)
+      if (polite.size === 0) this.#polite.delete(sandboxId)
+    }
   }
 
   destroy(sandboxId: string) {
     checkSandboxId(sandboxId)
-    this.#hurry.get(sandboxId)?.abort()
+    this.#hurry(sandboxId)
     return this.#inLine.run(sandboxId, async () => {
       this.#watch.remove(sandboxId)
       await destroySandbox(this.#machine, sandboxId, this.#held.get(sandboxId)?.running?.slot)
@@ -141,6 +130,26 @@ class MachineHost implements Host {
 
   async close() {
     this.#watch.close()
+  }
+
+  #hurry(sandboxId: string) {
+    for (const controller of this.#polite.get(sandboxId) ?? []) controller.abort()
+  }
+
+  async #stopInLine(assignment: Assignment, hurry: AbortSignal) {
+    const { sandboxId } = assignment
+    const held = this.#held.get(sandboxId)
+    if (held === undefined) throw new Error('The sandbox is not on this runner.')
+    const { spec, running } = held
+    if (running !== undefined) {
+      this.#hold(sandboxId, { spec: await stopSandbox(this.#machine, assignment, running, hurry) })
+      return
+    }
+    // Nothing runs; what a failed start could not clear away goes now.
+    if (spec.status === 'error') await clearSandbox(this.#machine, sandboxId, undefined)
+    const stopped: Spec = { assignment, status: 'stopped', ...(spec.cause ? { cause: spec.cause } : {}) }
+    await this.#machine.journal.writeSpec(sandboxId, stopped)
+    this.#hold(sandboxId, { spec: stopped })
   }
 
   #hold(sandboxId: string, held: Adopted) {

@@ -8,7 +8,7 @@ export const settlesWithin = (promise: Promise<unknown>, ms: number, hurry?: Abo
       hurry?.removeEventListener('abort', giveUp)
       resolve(value)
     }
-    if (hurry?.aborted) return settle(false)
-    hurry?.addEventListener('abort', giveUp)
     promise.then(() => settle(true), giveUp)
+    if (hurry?.aborted) giveUp()
+    else hurry?.addEventListener('abort', giveUp)
   })

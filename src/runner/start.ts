@@ -85,13 +85,14 @@ const launch = async (machine: Machine, assignment: Assignment, rootfs: string, 
   const { mountPoints } = places
   const steps: Step[] = [
     ...(isNew ? pool.stepsToMake(sandboxId) : []),
-    ...pool.stepsToLimit(sandboxId, diskGiB),
+    ...pool.stepsToLimit(sandboxId, diskGiB, 'with room'),
     ...ownEtc(etc, hostnameOf(sandboxId), machine.resolvers),
     step.listen(socketOf(places, sandboxId)),
     ...hideMounts(hiddenMounts),
     step.overlay(overlayOptions([rootfs], upper, work), mountPoints.rootfs),
     step.bind(etc, mountPoints.etc),
     step.bind(agentProgram, mountPoints.agent),
+    ...pool.stepsToLimit(sandboxId, diskGiB),
     step.exec(runtime.runArguments(sandboxId, bundle)),
   ]
   try {

@@ -25,8 +25,8 @@ export interface StoragePool {
   exists(sandboxId: string): Promise<boolean>
   /** Steps that make a disk, or do nothing if it is there. */
   stepsToMake(sandboxId: string): Step[]
-  /** Steps that bound it. */
-  stepsToLimit(sandboxId: string, diskGiB: number): Step[]
+  /** Steps that bound it; the ones with room to spare are for what a start itself writes on a disk that is full. */
+  stepsToLimit(sandboxId: string, diskGiB: number, room?: 'with room'): Step[]
   limit(sandboxId: string, diskGiB: number): Promise<void>
   /** All or nothing, also when killed half-way. Fine when it is gone already. */
   remove(sandboxId: string): Promise<void>
@@ -46,6 +46,7 @@ export type PoolParts = {
 const btrfsMagic = 0x9123683e
 const shareOfFree = 0.8
 const smallestImage = 1 * GiB
+const roomForStart = 8 * 1024 * 1024
 const imageName = 'pool.img'
 const mountName = 'pool'
 /** Disks lie below this name in the pool. */
@@ -152,8 +153,9 @@ class Pool implements StoragePool {
     ]
   }
 
-  stepsToLimit(sandboxId: string, diskGiB: number): Step[] {
-    return this.hardDiskLimit ? [step.limit(this.#path(sandboxId), Math.round(diskGiB * GiB))] : []
+  stepsToLimit(sandboxId: string, diskGiB: number, room?: 'with room'): Step[] {
+    const bytes = Math.round(diskGiB * GiB) + (room ? roomForStart : 0)
+    return this.hardDiskLimit ? [step.limit(this.#path(sandboxId), bytes)] : []
   }
 
   async limit(sandboxId: string, diskGiB: number) {

@@ -5,7 +5,23 @@ import { copyFileSync, cpSync, existsSync, lchownSync, mkdirSync, readdirSync, w
 import { dirname, join } from 'node:path'
 import { uidBase } from '../oci/sandbox-limits.ts'
 
-const programs = ['bash', 'cat', 'dd', 'df', 'hostname', 'id', 'kill', 'ls', 'mkdir', 'sleep', 'stat', 'tail', 'true']
+const programs = [
+  'bash',
+  'cat',
+  'dd',
+  'df',
+  'hostname',
+  'id',
+  'kill',
+  'ls',
+  'mkdir',
+  'mv',
+  'rm',
+  'sleep',
+  'stat',
+  'tail',
+  'true',
+]
 
 const pathOf = (program: string) =>
   ['/usr/bin', '/bin', '/usr/sbin'].map((directory) => join(directory, program)).find((path) => existsSync(path))

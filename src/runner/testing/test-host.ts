@@ -46,7 +46,7 @@ export const openTestHostIn = async (instance: string, directory: string, poolBy
     agentProgram: build('agent', 'alcove-agent'),
     agentAt,
     network,
-    images: { rootfsOf: (image) => (image === 'small' ? join(directory, 'image') : undefined) },
+    images: { rootfsOf: (image) => (image === 'absent' ? undefined : join(directory, image)) },
     log,
     resolvers: ['192.0.2.53'],
     poolBytes: poolBytes ?? 4 * GiB,
@@ -61,7 +61,7 @@ export class TestHost {
 
   static async start(): Promise<TestHost> {
     const test = new TestHost()
-    makeSmallImage(join(test.directory, 'image'))
+    makeSmallImage(join(test.directory, 'small'))
     await test.open()
     return test
   }

@@ -1,0 +1,145 @@
+// What a sandbox cannot do, tried from inside real ones. Needs root; elsewhere it is skipped and says so.
+import assert from 'node:assert/strict'
+import { readFileSync, statSync } from 'node:fs'
+import { constants } from 'node:os'
+import { join } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import { parseCounters } from './cgroup/files.ts'
+import { pidsLimit, uidBase } from './oci/sandbox-limits.ts'
+import { cannotRun, TestHost } from './testing/test-host.ts'
+
+const { EPERM, ENOSYS, EAFNOSUPPORT, EINVAL } = constants.errno
+
+suite('inside a sandbox', { skip: cannotRun }, () => {
+  let box: TestHost
+  let id: string
+  before(async () => {
+    box = await TestHost.start()
+    id = (await box.started()).sandboxId
+  })
+  after(async () => {
+    await box[Symbol.asyncDispose]()
+  })
+
+  const statusOf = (line: string) =>
+    box.run(id, `cat /proc/self/status`).then(({ output }) => {
+      const value = output.split('\n').find((entry) => entry.startsWith(`${line}:`))
+      return value?.slice(line.length + 1).trim()
+    })
+
+  test('uid 0 is an unprivileged uid outside, on files and on processes', async () => {
+    await box.run(id, 'echo x > /root/file; sleep 1000 > /dev/null 2>&1 &')
+    assert.equal((await box.run(id, 'id -u')).output, '0')
+    const upper = join(box.directory, 'runner/pool/disks', id, 'upper')
+    assert.equal(statSync(join(upper, 'root/file')).uid, uidBase)
+    const owners = (await box.cgroupOf(id).pids()).map((pid) => statSync(`/proc/${pid}`).uid)
+    assert.ok(owners.length >= 2)
+    for (const owner of owners) assert.ok(owner >= uidBase, `${owner}`)
+  })
+
+  test('the system call filter is on, and no privilege can be gained', async () => {
+    assert.equal(await statusOf('Seccomp'), '2')
+    assert.equal(await statusOf('NoNewPrivs'), '1')
+    assert.equal(await statusOf('CapBnd'), '00000000800405fb')
+  })
+
+  test('PID 1 is filtered too', () => {
+    assert.match(readFileSync(`/proc/${box.pidOf(id)}/status`, 'utf8'), /^Seccomp:\s+2$/m)
+  })
+
+  test('system calls that reach past the sandbox are refused, ordinary ones are not', async () => {
+    const { output } = await box.run(id, 'probe')
+    assert.deepEqual(
+      Object.fromEntries(parseCounters(output)),
+      {
+        mount: EPERM,
+        fsopen: EPERM,
+        setns: EPERM,
+        'unshare-user': EPERM,
+        'unshare-net': EPERM,
+        'unshare-files': 0,
+        'clone-user': EPERM,
+        'clone-plain': 0,
+        clone3: ENOSYS,
+        bpf: EPERM,
+        keyctl: EPERM,
+        io_uring_setup: ENOSYS,
+        userfaultfd: EPERM,
+        perf_event_open: EPERM,
+        'socket-unix': 0,
+        'socket-inet': 0,
+        'socket-vsock': EAFNOSUPPORT,
+        'socket-alg': EAFNOSUPPORT,
+        'personality-query': 0,
+        'personality-odd': ENOSYS,
+        'unknown-call': ENOSYS,
+      },
+      `EINVAL would mean that the kernel was reached: ${EINVAL}`,
+    )
+  })
+
+  test('the machine below cannot be seen', async () => {
+    // Where the machine has none of these directories there is nothing to hide.
+    const hidden = 'ls -d /sys/class/dmi/* /sys/devices/virtual/dmi/* /sys/firmware/* 2>/dev/null'
+    assert.equal((await box.run(id, hidden)).output, '')
+    assert.equal((await box.run(id, 'cat /proc/cmdline /proc/keys /proc/interrupts')).output, '')
+    const usual = 'console core fd full mqueue null ptmx pts random shm stderr stdin stdout tty urandom zero'.split(' ')
+    const devices = (await box.run(id, 'ls /dev')).output.split('\n')
+    assert.deepEqual(
+      devices.filter((device) => !usual.includes(device)),
+      [],
+    )
+  })
+
+  test('kernel settings cannot be written', async () => {
+    for (const path of ['/proc/sys/kernel/hostname', '/proc/sysrq-trigger', '/sys/kernel/uevent_helper'])
+      assert.notEqual((await box.run(id, `echo x > ${path}`)).exitCode, 0, path)
+  })
+
+  test('a command has no descriptors but its own three', async () => {
+    // The fourth is the directory that ls itself reads.
+    assert.equal((await box.run(id, 'ls /proc/self/fd')).output, '0\n1\n2\n3')
+  })
+
+  test('the agent cannot be changed, nor found on the disk of the sandbox', async () => {
+    const agent = '/dev/.alcove/agent'
+    assert.notEqual((await box.run(id, `echo x > ${agent}`)).exitCode, 0)
+    assert.equal((await box.run(id, 'ls -A /.alcove')).exitCode, 2)
+  })
+
+  test('a memory bomb ends inside; the sandbox and its host go on', async () => {
+    const bomb = await box.run(id, 'tail /dev/zero')
+    assert.equal(bomb.exitCode, 137)
+    assert.equal((await box.run(id, 'echo alive')).output, 'alive')
+    assert.ok((await box.cgroupOf(id).outOfMemoryKills()) > 0)
+  })
+
+  test('a fork bomb meets its bound, and stop still ends everything', async () => {
+    const assignment = await box.started({ signal: 'SIGKILL', memoryGiB: 1 })
+    const { sandboxId } = assignment
+    const bomb = box.run(sandboxId, 'f() { f | f & f; }; f').catch(() => {})
+    const cgroup = box.cgroupOf(sandboxId)
+    let most = 0
+    while (most < pidsLimit / 2) most = Math.max(most, (await cgroup.usage())?.processes ?? 0)
+    assert.ok(most <= pidsLimit, `${most}`)
+    await box.host.stop(assignment)
+    await bomb
+    assert.deepEqual(await cgroup.pids(), [])
+  })
+
+  test('a full disk is an error inside; the pool has room and other sandboxes write on', async () => {
+    const assignment = await box.started()
+    const full = assignment.sandboxId
+    const wrote = await box.run(full, 'dd if=/dev/zero of=/home/daytona/big bs=1M count=1500')
+    assert.notEqual(wrote.exitCode, 0)
+    assert.match(wrote.output, /quota exceeded|No space left/)
+    const beside = await box.run(id, 'dd if=/dev/zero of=/home/daytona/big bs=1M count=100')
+    assert.equal(beside.exitCode, 0, beside.output)
+    // It can be started again all the same, and deleting makes room.
+    await box.host.stop(assignment)
+    await box.host.start(assignment)
+    const room = await box.run(full, 'rm /home/daytona/big && echo x > /home/daytona/small')
+    assert.equal(room.exitCode, 0, room.output)
+    await box.host.destroy(full)
+  })
+})
