@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { startControl } from '#test/control/harness.ts'
+
+suite('control as a server', () => {
+  test('every answer carries the version and a request id, refusals and unknown paths too', async () => {
+    await using app = await startControl()
+    for (const path of ['/health', '/users/me', '/no-such-thing']) {
+      const { headers } = await app.as('nobody').get(path)
+      assert.equal(headers['x-daytona-api-version'], '0.0.0-test', path)
+      assert.match(String(headers['x-request-id']), /^[0-9a-f-]{36}$/, path)
+    }
+  })
+
+  test('the API is below /api and, for clients given the origin alone, at the root', async () => {
+    await using app = await startControl()
+    for (const url of ['/api/health', '/health']) {
+      assert.equal((await app.app.server.inject({ method: 'GET', url })).statusCode, 200, url)
+    }
+  })
+
+  test('an error says where, when, what and why in the fields that clients read', async () => {
+    await using app = await startControl()
+    const { status, body } = await app.as('owner').get('/regions/no-such?x=1')
+    const { timestamp, ...rest } = body
+    assert.equal(status, 404)
+    assert.equal(new Date(timestamp).toISOString(), timestamp)
+    assert.deepEqual(rest, {
+      path: '/api/regions/no-such',
+      statusCode: 404,
+      error: 'Not Found',
+      message: 'There is no such region.',
+      code: 'NOT_FOUND',
+      source: 'DAYTONA_API',
+      method: 'GET',
+    })
+  })
+
+  test('a browser page of any origin may call with any header', async () => {
+    await using app = await startControl()
+    const preflight = await app.app.server.inject({
+      method: 'OPTIONS',
+      url: '/api/sandbox/some-box',
+      headers: {
+        origin: 'https://app.example.com',
+        'access-control-request-method': 'DELETE',
+        'access-control-request-headers': 'authorization,x-daytona-organization-id,traceparent',
+      },
+    })
+    assert.equal(preflight.statusCode, 204)
+    assert.equal(preflight.headers['access-control-allow-origin'], 'https://app.example.com')
+    assert.match(String(preflight.headers['access-control-allow-methods']), /DELETE/)
+    assert.equal(
+      preflight.headers['access-control-allow-headers'],
+      'authorization,x-daytona-organization-id,traceparent',
+    )
+    const reply = await app.as('nobody').get('/users/me', { headers: { origin: 'https://app.example.com' } })
+    assert.deepEqual([reply.status, reply.headers['access-control-allow-origin']], [401, 'https://app.example.com'])
+    assert.match(String(reply.headers['access-control-expose-headers']), /X-RateLimit-Remaining-sandbox-create/)
+  })
+})

@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { systemClock } from '#src/kit/clock.ts'
+import { silentLog } from '#src/kit/log.ts'
+import { openTestDatabase } from '#test/control/test-database.ts'
+import { testSettings } from '#test/control/test-settings.ts'
+import { hashKey, newKey } from './auth/secret.ts'
+import { bootstrap } from './bootstrap.ts'
+import { migrate } from './storage/migrate.ts'
+
+const partsOf = (opened: Awaited<ReturnType<typeof openTestDatabase>>) => ({
+  database: opened.database,
+  clock: systemClock,
+  settings: testSettings,
+  log: silentLog(),
+})
+
+suite('the first start', () => {
+  test('makes one administrator, organization, region, runner, snapshot and key, however often it runs', async () => {
+    await using opened = await openTestDatabase('empty')
+    await migrate(opened.database)
+    const key = newKey()
+    const parts = partsOf(opened)
+    assert.deepEqual((await Promise.all([bootstrap(parts, key), bootstrap(parts, key)])).sort(), [false, true])
+    assert.equal(await bootstrap(parts, newKey()), false)
+    const [counts] = await opened.database.sql`
+      select (select count(*) from users where system_role = 'admin') as admins,
+             (select count(*) from organizations where personal and default_region_id = 'local') as organizations,
+             (select count(*) from members where role = 'owner') as owners,
+             (select count(*) from regions where region_type = 'shared') as regions,
+             (select count(*) from runners where region_id = 'local') as runners,
+             (select count(*) from snapshots where general and name = 'default') as snapshots,
+             (select string_agg(hash, ' ') from api_keys) as hashes`
+    assert.deepEqual(
+      { ...counts },
+      { admins: 1, organizations: 1, owners: 1, regions: 1, runners: 1, snapshots: 1, hashes: hashKey(key) },
+    )
+  })
+
+  test('without a first key makes nobody; a later start with one does', async () => {
+    await using opened = await openTestDatabase('empty')
+    await migrate(opened.database)
+    assert.equal(await bootstrap(partsOf(opened), undefined), false)
+    assert.equal(await bootstrap(partsOf(opened), newKey()), true)
+  })
+
+  test('a new runner key replaces the old one', async () => {
+    await using opened = await openTestDatabase('empty')
+    await migrate(opened.database)
+    const parts = partsOf(opened)
+    await bootstrap(parts, undefined)
+    await bootstrap({ ...parts, settings: { ...testSettings, runnerKeyHash: hashKey('another') } }, undefined)
+    const rows = await opened.database.sql<{ key_hash: string }[]>`select key_hash from runners`
+    assert.deepEqual(
+      rows.map(({ key_hash }) => key_hash),
+      [hashKey('another')],
+    )
+  })
+})

@@ -1,0 +1,29 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { startControl } from '#test/control/harness.ts'
+
+suite('GET /config', () => {
+  test('200 tells anybody where things are', async () => {
+    await using app = await startControl()
+    const reply = await app.as('nobody').get('/config')
+    assert.equal(reply.status, 200)
+    assert.deepEqual(reply.body, {
+      version: '0.0.0-test',
+      oidc: { issuer: 'http://control.test:3000', clientId: 'alcove', audience: 'alcove' },
+      linkedAccountsEnabled: false,
+      announcements: {},
+      proxyTemplateUrl: 'http://{{PORT}}-{{sandboxId}}.proxy.test:3001',
+      proxyToolboxUrl: 'http://proxy.test:3001/toolbox',
+      defaultSnapshot: 'default',
+      dashboardUrl: 'http://control.test:3000',
+      maxAutoArchiveInterval: 43_200,
+      maintananceMode: false,
+      environment: 'test',
+    })
+  })
+
+  test('200 even with a credential that is not valid', async () => {
+    await using app = await startControl()
+    assert.equal((await app.with('nonsense').get('/config')).status, 200)
+  })
+})

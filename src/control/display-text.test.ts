@@ -1,0 +1,29 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { readDisplayText } from './display-text.ts'
+
+suite('names that people give', () => {
+  test('are trimmed and otherwise left as they are', () => {
+    for (const name of ['a', 'My build (2 < 3), 50 %', 'Ünïcödé 日本 🐢', "it's"]) {
+      assert.equal(readDisplayText('name', ` ${name} `), name)
+    }
+  })
+
+  test('are refused when a page or a mail would show something else than a name', () => {
+    for (const name of [
+      '',
+      ' \t',
+      '<script>',
+      'a</b>',
+      '<!-- x -->',
+      'ftp://x',
+      'WWW.x',
+      'a\u0007',
+      'a\u0085',
+      '\ud800',
+      'x'.repeat(256),
+    ]) {
+      assert.throws(() => readDisplayText('name', name), { code: 'bad_request' }, JSON.stringify(name))
+    }
+  })
+})

@@ -1,0 +1,26 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { startControl } from '#test/control/harness.ts'
+
+suite('GET /health', () => {
+  test('200 to anybody', async () => {
+    await using app = await startControl()
+    const reply = await app.as('nobody').get('/health')
+    assert.deepEqual([reply.status, reply.body], [200, { status: 'ok' }])
+  })
+})
+
+suite('GET /health/ready', () => {
+  test('200 while the database answers', async () => {
+    await using app = await startControl()
+    assert.equal((await app.as('nobody').get('/health/ready')).status, 200)
+  })
+
+  test('503 without a database, while GET /health still answers 200 and other calls 503', async () => {
+    await using app = await startControl()
+    await app.database.close()
+    assert.equal((await app.as('nobody').get('/health/ready')).status, 503)
+    assert.equal((await app.as('nobody').get('/health')).status, 200)
+    assert.equal((await app.as('owner').get('/users/me')).status, 503)
+  })
+})

@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { startControl } from '#test/control/harness.ts'
+import { organizations, userId } from '#test/control/people.ts'
+
+const { ours, theirs } = organizations
+
+suite('GET /organizations', () => {
+  test('200 answers the organization of the key, and no other', async () => {
+    await using app = await startControl()
+    const reply = await app.as('member').get('/organizations')
+    assert.deepEqual([reply.status, reply.body.map(({ id }: { id: string }) => id)], [200, [ours]])
+  })
+
+  test('401 without a credential', async () => {
+    await using app = await startControl()
+    assert.equal((await app.as('nobody').get('/organizations')).status, 401)
+  })
+})
+
+suite('GET /organizations/{organizationId}', () => {
+  test('200 answers every field that clients know', async () => {
+    await using app = await startControl()
+    const reply = await app.as('member').get(`/organizations/${ours}`)
+    assert.equal(reply.status, 200)
+    const { createdAt, updatedAt, maxCpuPerSandbox, maxMemoryPerSandbox, maxDiskPerSandbox, ...rest } = reply.body
+    for (const date of [createdAt, updatedAt]) assert.equal(new Date(date).toISOString(), date)
+    for (const limit of [maxCpuPerSandbox, maxMemoryPerSandbox, maxDiskPerSandbox]) assert.ok(limit > 0)
+    assert.deepEqual(rest, {
+      id: ours,
+      name: 'ours',
+      createdBy: userId('owner'),
+      personal: false,
+      defaultRegionId: 'local',
+      suspended: false,
+      suspendedAt: null,
+      suspendedUntil: null,
+      suspensionReason: null,
+      suspensionCleanupGracePeriodHours: 24,
+      secretQuota: 1000,
+      maxSecretsPerSandbox: 100,
+      snapshotDeactivationTimeoutMinutes: 20160,
+      sandboxLimitedNetworkEgress: false,
+      previewWarningEnabled: false,
+      ssoEnabled: false,
+      authenticatedRateLimit: null,
+      authenticatedRateLimitTtlSeconds: null,
+      sandboxCreateRateLimit: null,
+      sandboxCreateRateLimitTtlSeconds: null,
+      sandboxLifecycleRateLimit: null,
+      sandboxLifecycleRateLimitTtlSeconds: null,
+      experimentalConfig: null,
+      otelConfig: null,
+    })
+  })
+
+  test('200 shows a suspension until it lifts itself', async () => {
+    await using app = await startControl()
+    const until = new Date(app.clock.now().getTime() + 60_000)
+    await app.database.sql`
+      update organizations set suspended = true, suspended_at = ${app.clock.now()}, suspended_until = ${until},
+             suspension_reason = 'unpaid' where id = ${ours}`
+    const during = (await app.as('owner').get(`/organizations/${ours}`)).body
+    assert.deepEqual(
+      [during.suspended, during.suspendedUntil, during.suspensionReason],
+      [true, until.toISOString(), 'unpaid'],
+    )
+    app.clock.advance({ seconds: 60 })
+    const afterwards = (await app.as('owner').get(`/organizations/${ours}`)).body
+    assert.deepEqual(
+      [afterwards.suspended, afterwards.suspendedAt, afterwards.suspendedUntil, afterwards.suspensionReason],
+      [false, null, null, null],
+    )
+  })
+
+  test('200 never shows the values of telemetry headers', async () => {
+    await using app = await startControl()
+    const { sql } = app.database
+    const config = { endpoint: 'https://otel.example.com', headers: { 'x-api-key': 'secret' } }
+    await sql`update organizations set otel_config = ${sql.json(config)} where id = ${ours}`
+    const reply = await app.as('owner').get(`/organizations/${ours}`)
+    assert.deepEqual(reply.body.otelConfig, { ...config, headers: { 'x-api-key': '******' } })
+  })
+
+  test('404 for another organization and for none look alike', async () => {
+    await using app = await startControl()
+    const [foreign, missing] = await Promise.all([
+      app.as('owner').get(`/organizations/${theirs}`),
+      app.as('owner').get('/organizations/no-such'),
+    ])
+    assert.deepEqual([foreign.status, missing.status], [404, 404])
+    assert.equal(foreign.body.message, missing.body.message)
+  })
+
+  test('200 the path says which one: a header that names another moves nothing', async () => {
+    await using app = await startControl()
+    const reply = await app.as('owner').get(`/organizations/${ours}`, {
+      headers: { 'X-Daytona-Organization-ID': theirs },
+    })
+    assert.deepEqual([reply.status, reply.body.id], [200, ours])
+  })
+})

@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { startControl, type TestControl } from '#test/control/harness.ts'
+import { organizations } from '#test/control/people.ts'
+
+const idsOf = (regions: { id: string }[]) => regions.map(({ id }) => id)
+
+const addRegions = async ({ database: { sql } }: TestControl) => {
+  await sql`
+    insert into regions (id, name, organization_id, region_type, proxy_url) values
+      ('ours_1', 'cellar', ${organizations.ours}, 'custom', 'https://proxy.example.com'),
+      ('theirs_1', 'cellar', ${organizations.theirs}, 'custom', null),
+      ('gold', 'gold', null, 'dedicated', null)`
+}
+
+suite('GET /shared-regions', () => {
+  test('200 answers everybody the shared regions, and only those', async () => {
+    await using app = await startControl()
+    await addRegions(app)
+    const reply = await app.as('nobody').get('/shared-regions')
+    assert.equal(reply.status, 200)
+    assert.deepEqual(idsOf(reply.body), ['local'])
+    const { createdAt, updatedAt, ...rest } = reply.body[0]
+    for (const date of [createdAt, updatedAt]) assert.equal(new Date(date).toISOString(), date)
+    assert.deepEqual(rest, {
+      id: 'local',
+      name: 'local',
+      organizationId: null,
+      regionType: 'shared',
+      proxyUrl: null,
+      sshGatewayUrl: null,
+      snapshotManagerUrl: null,
+      otelEndpoint: null,
+    })
+  })
+})
+
+suite('GET /regions', () => {
+  test('200 answers own regions before shared ones, and none of another organization', async () => {
+    await using app = await startControl()
+    await addRegions(app)
+    assert.deepEqual(idsOf((await app.as('viewer').get('/regions')).body), ['ours_1', 'local'])
+    assert.deepEqual(idsOf((await app.as('stranger').get('/regions')).body), ['theirs_1', 'local'])
+  })
+})
+
+suite('GET /regions/{id}', () => {
+  test('200 answers an own or a shared region', async () => {
+    await using app = await startControl()
+    await addRegions(app)
+    const own = await app.as('viewer').get('/regions/ours_1')
+    assert.deepEqual([own.status, own.body.proxyUrl], [200, 'https://proxy.example.com'])
+    assert.equal((await app.as('viewer').get('/regions/local')).status, 200)
+  })
+
+  test('404 for a region of another organization, one that is promised to others, and none', async () => {
+    await using app = await startControl()
+    await addRegions(app)
+    for (const id of ['theirs_1', 'gold', 'no-such']) {
+      assert.equal((await app.as('owner').get(`/regions/${id}`)).status, 404, id)
+    }
+  })
+})

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { startControl, type TestControl } from '#test/control/harness.ts'
+import { organizations } from '#test/control/people.ts'
+
+const addSnapshot = async ({ database: { sql } }: TestControl, name: string, organizationId: string, usedAt?: Date) => {
+  const [row] = await sql<{ id: string }[]>`
+    insert into snapshots (organization_id, name, state, image, cpu, memory_gib, disk_gib, last_used_at)
+    values (${organizationId}, ${name}, 'active', ${name}, 2, 4, 8, ${usedAt ?? null}) returning id`
+  return row!.id
+}
+
+const namesOf = (page: { items: { name: string }[] }) => page.items.map(({ name }) => name)
+
+suite('GET /snapshots', () => {
+  test('200 answers own and general snapshots, and none of another organization', async () => {
+    await using app = await startControl()
+    await addSnapshot(app, 'ours', organizations.ours)
+    await addSnapshot(app, 'theirs', organizations.theirs)
+    const reply = await app.as('viewer').get('/snapshots?sort=name&order=asc')
+    assert.equal(reply.status, 200)
+    assert.deepEqual(namesOf(reply.body), ['default', 'ours'])
+    assert.deepEqual([reply.body.total, reply.body.page, reply.body.totalPages], [2, 1, 1])
+  })
+
+  test('200 page by page, in the order asked for, the last used first unless told', async () => {
+    await using app = await startControl()
+    await addSnapshot(app, 'old', organizations.ours, new Date('2020-01-01'))
+    await addSnapshot(app, 'new', organizations.ours, new Date('2024-01-01'))
+    const ask = async (query: string) => namesOf((await app.as('viewer').get(`/snapshots?${query}`)).body)
+    assert.deepEqual(await ask(''), ['new', 'old', 'default'])
+    assert.deepEqual(await ask('order=asc'), ['default', 'old', 'new'])
+    assert.deepEqual(await ask('limit=2&page=2'), ['default'])
+    assert.deepEqual(await ask('page=9'), [])
+    assert.deepEqual(await ask('name=EF'), ['default'])
+    assert.deepEqual(await ask('name=%25'), [])
+  })
+
+  test('400 for a page, a limit, an order or a sort that there is not', async () => {
+    await using app = await startControl()
+    for (const query of [
+      'page=0',
+      'page=x',
+      'limit=0',
+      'limit=201',
+      'order=up',
+      'sort=id',
+      'page=99999999999999999999',
+    ]) {
+      assert.equal((await app.as('viewer').get(`/snapshots?${query}`)).status, 400, query)
+    }
+  })
+})
+
+suite('GET /snapshots/{idOrName}', () => {
+  test('200 by name and by id, with the size of its sandboxes', async () => {
+    await using app = await startControl()
+    const id = await addSnapshot(app, 'ours', organizations.ours)
+    const byName = await app.as('viewer').get('/snapshots/ours')
+    const byId = await app.as('viewer').get(`/snapshots/${id}`)
+    assert.equal(byName.status, 200)
+    assert.deepEqual(byName.body, byId.body)
+    const { createdAt: _, updatedAt: __, ...rest } = byName.body
+    assert.deepEqual(rest, {
+      id,
+      organizationId: organizations.ours,
+      general: false,
+      name: 'ours',
+      state: 'active',
+      size: null,
+      entrypoint: null,
+      cpu: 2,
+      gpu: 0,
+      mem: 4,
+      disk: 8,
+      errorReason: null,
+      lastUsedAt: null,
+      sourceSandboxId: null,
+      sandboxClass: 'container',
+    })
+  })
+
+  test('200 the organization’s own hides a general one of the same name', async () => {
+    await using app = await startControl()
+    const id = await addSnapshot(app, 'default', organizations.ours)
+    assert.equal((await app.as('viewer').get('/snapshots/default')).body.id, id)
+    assert.notEqual((await app.as('stranger').get('/snapshots/default')).body.id, id)
+  })
+
+  test('404 for one of another organization, by id and by name, and for none', async () => {
+    await using app = await startControl()
+    const id = await addSnapshot(app, 'theirs', organizations.theirs)
+    for (const idOrName of [id, 'theirs', 'no-such']) {
+      assert.equal((await app.as('owner').get(`/snapshots/${idOrName}`)).status, 404)
+    }
+  })
+})
