@@ -19,7 +19,7 @@ export const ensureRunner = async (
   await sql`
     insert into runners (id, region_id, key_hash, created_at, updated_at)
     values (${runner.id}, ${runner.regionId}, ${runner.keyHash}, ${now}, ${now})
-    on conflict (key_hash) do nothing`
+    on conflict (id) do update set key_hash = excluded.key_hash`
 }
 
 export type Hello = {
