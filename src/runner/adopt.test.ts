@@ -1,0 +1,159 @@
+// A runner that is killed, and the next one. Needs root; elsewhere it is skipped and says so.
+import assert from 'node:assert/strict'
+import { type ChildProcess, execFileSync, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Order } from './testing/doomed-runner.ts'
+import { cannotRun, TestHost } from './testing/test-host.ts'
+
+class DoomedRunner {
+  readonly #process: ChildProcess
+
+  private constructor(child: ChildProcess) {
+    this.#process = child
+  }
+
+  static async open({ instance, directory }: TestHost) {
+    const child = fork(join(import.meta.dirname, 'testing/doomed-runner.ts'), [instance, directory], {
+      stdio: 'inherit',
+    })
+    const runner = new DoomedRunner(child)
+    await runner.says('open')
+    return runner
+  }
+
+  async says(what: string) {
+    for await (const [message] of messagesOf(this.#process)) if (message === what) return
+  }
+
+  async asked(order: Order) {
+    this.#process.send(order)
+    await this.says('begun')
+  }
+
+  async kill() {
+    const exited = once(this.#process, 'exit')
+    this.#process.kill('SIGKILL')
+    await exited
+  }
+}
+
+async function* messagesOf(child: ChildProcess): AsyncGenerator<unknown[]> {
+  for (;;) {
+    const answer = await Promise.race([once(child, 'message'), once(child, 'exit').then(() => undefined)])
+    if (answer === undefined) throw new Error('the runner ended before it was killed')
+    yield answer
+  }
+}
+
+suite('the next runner', { skip: cannotRun }, () => {
+  let box: TestHost
+  before(async () => {
+    box = await TestHost.start()
+  })
+  after(async () => {
+    await box[Symbol.asyncDispose]()
+  })
+
+  const specOf = (sandboxId: string) => join(box.directory, 'runner/sandboxes', sandboxId, 'spec.json')
+
+  test('adopts a sandbox that lives on, and what runs in it never stopped', async () => {
+    await box.close()
+    const doomed = await DoomedRunner.open(box)
+    const assignment = box.assignment()
+    const { sandboxId } = assignment
+    await doomed.asked({ verb: 'start', assignment })
+    await doomed.says('done')
+    const pid = box.pidOf(sandboxId)
+    await doomed.kill()
+
+    await box.open()
+    assert.deepEqual(box.host.get(sandboxId)?.assignment, assignment)
+    assert.equal(box.host.get(sandboxId)?.status, 'started')
+    assert.equal(box.pidOf(sandboxId), pid)
+    assert.equal((await box.run(sandboxId, 'echo still here')).output, 'still here')
+    await box.host.destroy(sandboxId)
+    assert.deepEqual(await box.tracesOf(sandboxId), [])
+  })
+
+  test('takes one that ended meanwhile for stopped, with a reason, and can start it again', async () => {
+    const assignment = await box.started()
+    const { sandboxId } = assignment
+    await box.run(sandboxId, 'echo kept > /root/file')
+    const pid = box.pidOf(sandboxId)
+    await box.close()
+    process.kill(pid, 'SIGKILL')
+
+    await box.open()
+    const held = box.host.get(sandboxId)
+    assert.deepEqual(
+      [held?.status, held?.cause],
+      ['stopped', { detail: 'The first process of the sandbox has ended.' }],
+    )
+    await box.host.start(assignment)
+    assert.equal((await box.run(sandboxId, 'cat /root/file')).output, 'kept')
+    await box.host.destroy(sandboxId)
+  })
+
+  test('says so when the machine was restarted', async () => {
+    const assignment = await box.started()
+    const { sandboxId } = assignment
+    await box.close()
+    const path = join(box.directory, 'runner/sandboxes', sandboxId, 'run.json')
+    writeFileSync(path, JSON.stringify({ ...JSON.parse(readFileSync(path, 'utf8')), bootId: 'an earlier one' }))
+    await box.open()
+    const held = box.host.get(sandboxId)
+    assert.deepEqual([held?.status, held?.cause], ['stopped', { detail: 'The machine was restarted.' }])
+    await box.host.destroy(sandboxId)
+  })
+
+  test('keeps a stopped sandbox stopped', async () => {
+    const assignment = await box.started()
+    await box.host.stop(assignment)
+    await box.close()
+    await box.open()
+    assert.equal(box.host.get(assignment.sandboxId)?.status, 'stopped')
+    await box.host.destroy(assignment.sandboxId)
+  })
+
+  test('removes what no journal knows: a sandbox whose spec is torn, and a disk without one', async () => {
+    const { sandboxId } = await box.started()
+    await box.close()
+    writeFileSync(specOf(sandboxId), '{"assignm')
+    execFileSync('btrfs', ['subvolume', 'create', join(box.directory, 'runner/pool/disks/stray')], { stdio: 'ignore' })
+    await box.open()
+    assert.equal(box.host.get(sandboxId), undefined)
+    assert.deepEqual(await box.tracesOf(sandboxId), [])
+    assert.deepEqual(await box.tracesOf('stray'), [])
+  })
+
+  for (const verb of ['start', 'stop', 'destroy'] as const)
+    test(`finishes or undoes a ${verb} that was killed at any moment`, async () => {
+      for (const afterMs of [0, 4, 8, 12, 16, 20, 25, 30, 40, 60]) {
+        const signal = 'SIGKILL'
+        const assignment = verb === 'start' ? box.assignment({ signal }) : await box.started({ signal })
+        const { sandboxId } = assignment
+        await box.close()
+        const doomed = await DoomedRunner.open(box)
+        await doomed.asked({ verb, assignment })
+        await delay(afterMs)
+        await doomed.kill()
+
+        await box.open()
+        const status = box.host.get(sandboxId)?.status
+        const pids = await box.cgroupOf(sandboxId).pids()
+        if (status === 'started') assert.equal((await box.run(sandboxId, 'echo here')).output, 'here')
+        else assert.deepEqual(pids, [], `${afterMs} ms: ${status}`)
+        if (status === undefined) assert.deepEqual(await box.tracesOf(sandboxId), [], `${afterMs} ms`)
+        // Asked again, as control would, it comes to its end.
+        if (verb === 'destroy') await box.host.destroy(sandboxId)
+        else await box.host[verb](assignment)
+        assert.equal(box.host.get(sandboxId)?.status, { start: 'started', stop: 'stopped', destroy: undefined }[verb])
+        await box.host.destroy(sandboxId)
+        assert.deepEqual(await box.tracesOf(sandboxId), [], `${afterMs} ms, destroyed`)
+      }
+    })
+})

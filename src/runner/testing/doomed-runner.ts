@@ -1,0 +1,18 @@
+// A process that opens a test's host and carries out verbs until the test kills it: `node doomed-runner.ts INSTANCE DIRECTORY`.
+// Each message asks for one verb; `begun` and `done` are said back.
+import type { Assignment } from '#src/wire/runner-link.ts'
+import { openTestHostIn } from './test-host.ts'
+
+export type Order = { verb: 'start' | 'stop' | 'destroy'; assignment: Assignment }
+
+const [instance, directory] = process.argv.slice(2)
+if (instance === undefined || directory === undefined) throw new Error('usage: doomed-runner INSTANCE DIRECTORY')
+const { host } = await openTestHostIn(instance, directory)
+
+process.on('message', async ({ verb, assignment }: Order) => {
+  process.send?.('begun')
+  if (verb === 'destroy') await host.destroy(assignment.sandboxId)
+  else await host[verb](assignment)
+  process.send?.('done')
+})
+process.send?.('open')
