@@ -2,11 +2,13 @@
 export type UpConfig = {
   /** A PostgreSQL that somebody else runs; absent: ours. */
   databaseUrl: string | undefined
-  /** Where downloaded and built images are kept between data directories. */
-  cacheDirectory: string | undefined
+  /** What all servers of a host share: built images, compiled code. */
+  cacheDirectory: string
   logLevel: string
   path: string
 }
+
+export const defaultCacheDirectory = '/var/cache/alcove'
 
 const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
 
@@ -19,10 +21,8 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
   }
   const logLevel = env['ALCOVE_LOG_LEVEL'] || 'info'
   if (!levels.includes(logLevel)) complaints.push(`ALCOVE_LOG_LEVEL must be one of ${levels.join(', ')}`)
-  const cacheDirectory = env['ALCOVE_CACHE_DIR'] || undefined
-  if (cacheDirectory !== undefined && !cacheDirectory.startsWith('/')) {
-    complaints.push('ALCOVE_CACHE_DIR must be an absolute path')
-  }
+  const cacheDirectory = env['ALCOVE_CACHE_DIR'] || defaultCacheDirectory
+  if (!cacheDirectory.startsWith('/')) complaints.push('ALCOVE_CACHE_DIR must be an absolute path')
   if (complaints.length > 0) throw new Error(complaints.join('\n'))
   // Root's PATH on some systems leaves the sbin directories out; nft, ip and mkfs live there.
   const path = [...new Set([...(env['PATH'] ?? '').split(':'), '/usr/sbin', '/usr/bin', '/sbin', '/bin'])]

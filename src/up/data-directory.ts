@@ -23,6 +23,12 @@ import { instanceOf, runDirectoryOf } from '#src/kit/instance.ts'
 
 export const defaultDataDirectory = '/var/lib/alcove'
 
+/**
+ * Where unprivileged programs see the code. It is filled only inside the private mount namespace of each, so all servers
+ * of a host share the mount point, and the cache of compiled code that knows files by their path.
+ */
+export const codeView = '/run/alcove/code'
+
 /** Numeric users without a name: nothing on the host runs as them but the one program of Alcove. */
 export const uids = { postgres: 61001, control: 61002, proxy: 61003 } as const
 
@@ -45,8 +51,6 @@ export const dataDirectoryAt = (directory: string) => {
     runtime,
     postgresSocket: join(runtime, 'postgres'),
     runnerSocket: join(runtime, 'runner.sock'),
-    /** A mount point that is filled only inside the private mount namespace of an unprivileged program. */
-    codeView: join(runtime, 'code'),
     /** Where PostgreSQL finds its directory if it may not pass through a parent of the real one. */
     postgresView: join(runtime, 'database'),
   }
@@ -75,7 +79,7 @@ export const prepareDataDirectory = (directory: string): DataDirectory => {
   makeDirectory(data.runtime, 0o711)
   // Who may connect is decided by the password, which only control is told.
   makeDirectory(data.postgresSocket, 0o711, { uid: uids.postgres, gid: uids.postgres })
-  makeDirectory(data.codeView, 0o755)
+  makeDirectory(codeView, 0o755)
   return data
 }
 

@@ -1,4 +1,5 @@
 // The programs of one machine: how each is started, as whom, and what it is told. The table of trust zones.
+import { chownSync, mkdirSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 import { createLog } from '#src/kit/log.ts'
 import { startPostgres } from '#src/postgres/embedded.ts'
@@ -6,7 +7,7 @@ import type { Addresses } from './address.ts'
 import { BoundedLog } from './bounded-log.ts'
 import type { UpConfig } from './config.ts'
 import { confined, unconfined } from './confine.ts'
-import { type DataDirectory, uids } from './data-directory.ts'
+import { codeView, type DataDirectory, uids } from './data-directory.ts'
 import { type Progress, startNodeProgram } from './node-program.ts'
 import type { Program } from './supervised.ts'
 
@@ -28,20 +29,34 @@ const code = resolve(import.meta.dirname, '../..')
 /** A program without privileges sees the code at another place, since it may not pass through the code's parents. */
 const seenAt = (place: string, path: string) => join(place, relative(code, path))
 
-const unprivileged = (name: 'control' | 'proxy', { data, port }: ProgramParts): string[] =>
+const unprivileged = (name: 'control' | 'proxy', { port }: ProgramParts): string[] =>
   confined({
-    command: [seenAt(data.codeView, process.execPath), join(data.codeView, 'bin', `${name}.ts`)],
+    command: [seenAt(codeView, process.execPath), join(codeView, 'bin', `${name}.ts`)],
     uid: uids[name],
-    views: [{ source: code, at: data.codeView }],
+    views: [{ source: code, at: codeView }],
     mayBindLowPorts: port < 1024,
   })
 
 const logOf = ({ data }: ProgramParts, name: string) => new BoundedLog(join(data.log, `${name}.log`))
 
-const environment = ({ config }: ProgramParts, own: Record<string, string>) => ({
-  PATH: config.path,
+/**
+ * Where Node keeps the compiled form of a program's code, which halves the time until it serves. Each user has a place of its
+ * own: what one could write there, no other will run.
+ */
+const codeCacheOf = ({ config }: ProgramParts, name: string, uid: number): string => {
+  const shared = join(config.cacheDirectory, 'code')
+  const own = join(shared, name)
+  mkdirSync(shared, { recursive: true, mode: 0o755 })
+  mkdirSync(own, { recursive: true, mode: 0o700 })
+  chownSync(own, uid, uid)
+  return own
+}
+
+const environment = (parts: ProgramParts, name: 'control' | 'proxy' | 'runner', own: Record<string, string>) => ({
+  PATH: parts.config.path,
   LANG: 'C.UTF-8',
-  ALCOVE_LOG_LEVEL: config.logLevel,
+  NODE_COMPILE_CACHE: codeCacheOf(parts, name, name === 'runner' ? 0 : uids[name]),
+  ALCOVE_LOG_LEVEL: parts.config.logLevel,
   ...own,
 })
 
@@ -54,7 +69,7 @@ export const controlProgram = (parts: ProgramParts): Program => {
       startNodeProgram({
         command: unprivileged('control', parts),
         log,
-        env: environment(parts, {
+        env: environment(parts, 'control', {
           ALCOVE_DATABASE_URL: await parts.databaseUrl,
           ALCOVE_LISTEN: addresses.control,
           ALCOVE_PUBLIC_URL: addresses.publicUrl,
@@ -76,7 +91,7 @@ export const proxyProgram = (parts: ProgramParts): Program => {
       startNodeProgram({
         command: unprivileged('proxy', parts),
         log,
-        env: environment(parts, {
+        env: environment(parts, 'proxy', {
           ALCOVE_LISTEN: addresses.proxy,
           ALCOVE_CONTROL_URL: addresses.controlUrl,
           ALCOVE_PROXY_KEY: secrets.proxyKey,
@@ -95,13 +110,13 @@ export const runnerProgram = (parts: ProgramParts): Program => {
         command: unconfined([process.execPath, join(code, 'bin', 'runner.ts')]),
         log,
         onProgress: parts.onProgress,
-        env: environment(parts, {
+        env: environment(parts, 'runner', {
           ALCOVE_CONTROL_URL: addresses.controlUrl,
           ALCOVE_RUNNER_KEY: secrets.runnerKey,
           ALCOVE_RUNNER_DIR: data.runner,
           ALCOVE_RUNNER_SOCKET: data.runnerSocket,
           ALCOVE_RUNNER_SOCKET_GID: String(uids.proxy),
-          ...(config.cacheDirectory === undefined ? {} : { ALCOVE_CACHE_DIR: config.cacheDirectory }),
+          ALCOVE_CACHE_DIR: config.cacheDirectory,
         }),
       }),
   }
