@@ -1,0 +1,97 @@
+/*
+ * One pass over /proc gives who is whose parent; the rest is marking until nothing new is marked. A process that forks
+ * while we look is missed by this pass, which is why killers look again until nobody is found.
+ */
+#include "descendants.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PROCESSES_MAX 65536u
+#define KILL_ROUNDS 8
+
+struct process {
+  pid_t pid, parent, session;
+  bool marked;
+};
+
+/* "pid (anything, also parentheses) S ppid pgrp session …" */
+static bool read_process(const char *pid, struct process *process) {
+  char path[32], text[512];
+  snprintf(path, sizeof path, "/proc/%.10s/stat", pid);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  ssize_t size = read(fd, text, sizeof text - 1);
+  close(fd);
+  if (size <= 0) return false;
+  text[size] = 0;
+  const char *behind = strrchr(text, ')');
+  char state;
+  int parent, group, session;
+  if (!behind || sscanf(behind + 1, " %c %d %d %d", &state, &parent, &group, &session) != 4) return false;
+  *process = (struct process){.pid = atoi(pid), .parent = parent, .session = session};
+  return state != 'Z' && state != 'X';
+}
+
+static struct process *list(size_t *count) {
+  *count = 0;
+  DIR *directory = opendir("/proc");
+  if (!directory) return NULL;
+  struct process *processes = NULL;
+  size_t room = 0;
+  for (struct dirent *entry; *count < PROCESSES_MAX && (entry = readdir(directory));) {
+    if (entry->d_name[0] < '1' || entry->d_name[0] > '9') continue;
+    if (*count == room) {
+      struct process *more = realloc(processes, (room + 256) * sizeof *more);
+      if (!more) break;
+      processes = more;
+      room += 256;
+    }
+    if (read_process(entry->d_name, &processes[*count])) (*count)++;
+  }
+  closedir(directory);
+  return processes;
+}
+
+/* /proc lists by rising pid, so the parent is found by halving. */
+static bool is_marked(const struct process *processes, size_t count, pid_t pid) {
+  size_t low = 0, high = count;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (processes[middle].pid == pid) return processes[middle].marked;
+    if (processes[middle].pid < pid) low = middle + 1;
+    else high = middle;
+  }
+  return false;
+}
+
+static void mark(struct process *processes, size_t count, pid_t root) {
+  for (bool more = true; more;) {
+    more = false;
+    for (size_t i = 0; i < count; i++) {
+      struct process *process = &processes[i];
+      if (process->marked || process->pid == root || process->pid == getpid()) continue;
+      process->marked = process->parent == root || (process->session == root && root != getpid()) ||
+                        is_marked(processes, count, process->parent);
+      more |= process->marked;
+    }
+  }
+}
+
+void descendants_signal(pid_t root, int signal_number) {
+  for (int round = 0; round < KILL_ROUNDS; round++) {
+    size_t count, found = 0;
+    struct process *processes = list(&count);
+    mark(processes, count, root);
+    for (size_t i = 0; i < count; i++)
+      if (processes[i].marked && kill(processes[i].pid, signal_number) == 0) found++;
+    free(processes);
+    if (!found || signal_number != SIGKILL) return;
+  }
+}

@@ -1,0 +1,288 @@
+/*
+ * EXEC: one command that lives with its connection. Its output is read only as fast as the peer takes it, its input is
+ * taken only as far as the peer was given credit. When the first process has ended, what lies in the pipes is sent,
+ * then EXIT; children in the background keep running. If the connection goes first, the group is killed.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "launch.h"
+#include "operations.h"
+#include "reaper.h"
+#include "sink.h"
+
+#define CREDIT_STEP 65536u
+#define SIGNAL_MAX 64
+
+struct command {
+  struct connection *connection;
+  struct child child;
+  pid_t group;
+  struct source report, input, output[2]; /* output: standard output, standard error */
+  uint8_t *pending;                       /* input that the command has not taken yet, at most INPUT_WINDOW */
+  uint32_t pending_start, pending_end;
+  uint32_t window_used, credit_owed; /* what the peer sent without credit for it yet; what of that was taken */
+  bool started, input_ended, exited, told;
+  int status;
+  uint32_t left[2]; /* after the exit: how much of what was in the pipe then is still there */
+};
+
+static bool is_alive(const struct command *command) { return command->connection->socket.fd >= 0; }
+
+/* ---- output ---- */
+
+static void finish(struct command *command) {
+  uint8_t payload[5];
+  exit_payload(payload, command->status);
+  command->told = true;
+  for (int i = 0; i < 2; i++) sink_take(source_release(&command->output[i]));
+  connection_send(command->connection, KIND_EXIT, payload, sizeof payload);
+  connection_end(command->connection);
+}
+
+/* Reads one chunk straight into its frame. */
+static void forward(struct command *command, int which, uint32_t at_most) {
+  struct source *pipe = &command->output[which];
+  ssize_t got = read(pipe->fd, connection_chunk(command->connection), at_most < CHUNK ? at_most : CHUNK);
+  if (got < 0 && errno == EINTR) return;
+  if (got < 0 && errno == EAGAIN) {
+    command->left[which] = 0;
+    return;
+  }
+  if (got <= 0) {
+    source_close(pipe);
+    command->left[which] = 0;
+    return;
+  }
+  if (command->exited) command->left[which] -= (uint32_t)got;
+  connection_send_chunk(command->connection, which == 0 ? KIND_STDOUT : KIND_STDERR, (uint32_t)got);
+}
+
+/* Goes on with whatever the peer has room for. */
+static void pump(struct command *command) {
+  if (!command->started || command->told) return;
+  while (command->exited && connection_is_drained(command->connection)) {
+    int which = command->left[0] ? 0 : 1;
+    if (!command->left[which]) {
+      finish(command);
+      return;
+    }
+    forward(command, which, command->left[which]);
+  }
+  if (!is_alive(command)) return;
+  uint32_t wanted = !command->exited && connection_is_drained(command->connection) ? EPOLLIN : 0;
+  for (int i = 0; i < 2; i++) source_watch(&command->output[i], wanted);
+}
+
+static void on_output(struct command *command, int which) {
+  if (connection_is_drained(command->connection)) forward(command, which, CHUNK);
+  if (is_alive(command)) pump(command);
+}
+
+static void on_stdout(struct source *source, uint32_t events) {
+  (void)events;
+  on_output(owner_of(source, struct command, output[0]), 0);
+}
+
+static void on_stderr(struct source *source, uint32_t events) {
+  (void)events;
+  on_output(owner_of(source, struct command, output[1]), 1);
+}
+
+/* ---- input ---- */
+
+static void give_credit(struct command *command, uint32_t taken) {
+  command->credit_owed += taken;
+  if (command->credit_owed < CREDIT_STEP) return;
+  uint8_t payload[4];
+  put_u32(payload, command->credit_owed);
+  command->window_used -= command->credit_owed;
+  command->credit_owed = 0;
+  connection_send(command->connection, KIND_CREDIT, payload, sizeof payload);
+}
+
+static void drop_pending(struct command *command) {
+  free(command->pending);
+  command->pending = NULL;
+  command->pending_start = command->pending_end = 0;
+}
+
+/* How much the command took; a command that closed its input "takes" everything. */
+static uint32_t write_input(struct command *command, const uint8_t *bytes, uint32_t size) {
+  if (command->input.fd < 0) return size;
+  ssize_t written = write(command->input.fd, bytes, size);
+  if (written >= 0) return (uint32_t)written;
+  if (errno == EAGAIN || errno == EINTR) return 0;
+  source_close(&command->input);
+  return size;
+}
+
+static void close_input_if_done(struct command *command) {
+  if (command->pending_start < command->pending_end) {
+    source_watch(&command->input, EPOLLOUT);
+    return;
+  }
+  drop_pending(command);
+  source_watch(&command->input, 0);
+  if (command->input_ended) source_close(&command->input);
+}
+
+static void on_input_room(struct source *source, uint32_t events) {
+  (void)events;
+  struct command *command = owner_of(source, struct command, input);
+  uint32_t taken = write_input(command, command->pending + command->pending_start,
+                               command->pending_end - command->pending_start);
+  command->pending_start += taken;
+  close_input_if_done(command);
+  give_credit(command, taken);
+}
+
+static bool take_input(struct command *command, const uint8_t *bytes, uint32_t size) {
+  if (command->input_ended || size > INPUT_WINDOW - command->window_used) return false;
+  command->window_used += size;
+  uint32_t taken = command->pending ? 0 : write_input(command, bytes, size);
+  if (taken < size) {
+    if (!command->pending) command->pending = malloc(INPUT_WINDOW);
+    if (!command->pending) return false;
+    uint32_t waiting = command->pending_end - command->pending_start;
+    memmove(command->pending, command->pending + command->pending_start, waiting);
+    memcpy(command->pending + waiting, bytes + taken, size - taken);
+    command->pending_start = 0;
+    command->pending_end = waiting + size - taken;
+  }
+  close_input_if_done(command);
+  give_credit(command, taken);
+  return true;
+}
+
+/* ---- beginning and end ---- */
+
+static void on_report(struct source *source, uint32_t events) {
+  (void)events;
+  struct command *command = owner_of(source, struct command, report);
+  uint8_t payload[5];
+  ssize_t got = read(source->fd, payload, sizeof payload);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  source_close(source);
+  if (got == (ssize_t)sizeof payload) {
+    command->told = true;
+    connection_fail(command->connection, payload[0], (int)get_u32(payload + 1));
+    return;
+  }
+  command->started = true;
+  put_u32(payload, (uint32_t)command->group);
+  connection_send(command->connection, KIND_OK, payload, 4);
+  if (is_alive(command)) pump(command);
+}
+
+static void on_ended(struct child *child, int status) {
+  struct command *command = owner_of(child, struct command, child);
+  if (!command->started) on_report(&command->report, EPOLLIN);
+  if (!is_alive(command) || command->told) return;
+  command->exited = true;
+  command->status = status;
+  source_close(&command->input);
+  drop_pending(command);
+  for (int i = 0; i < 2; i++) {
+    int waiting = 0;
+    if (command->output[i].fd >= 0 && ioctl(command->output[i].fd, FIONREAD, &waiting) == 0 && waiting > 0)
+      command->left[i] = (uint32_t)waiting;
+  }
+  pump(command);
+}
+
+static bool on_frame(struct connection *connection, uint8_t kind, uint8_t *payload, uint32_t size) {
+  struct command *command = connection->state;
+  if (kind == KIND_STDIN) return take_input(command, payload, size);
+  if (kind == KIND_STDIN_END && size == 0 && !command->input_ended) {
+    command->input_ended = true;
+    close_input_if_done(command);
+    return true;
+  }
+  if (kind == KIND_KILL && size == 1 && payload[0] >= 1 && payload[0] <= SIGNAL_MAX) {
+    child_signal_group(&command->child, command->group, payload[0]);
+    return true;
+  }
+  return false;
+}
+
+static void on_drained(struct connection *connection) { pump(connection->state); }
+
+static void on_closed(struct connection *connection) {
+  struct command *command = connection->state;
+  if (!command->told) child_signal_group(&command->child, command->group, SIGKILL);
+  reaper_forget(&command->child);
+  source_close(&command->report);
+  source_close(&command->input);
+  for (int i = 0; i < 2; i++) source_close(&command->output[i]);
+  drop_pending(command);
+  bury(command);
+}
+
+static const struct operation exec_operation = {.frame = on_frame, .drained = on_drained, .closed = on_closed};
+
+/* ---- starting ---- */
+
+/* ours: what the agent keeps of stdin, stdout, stderr; theirs: what becomes 0, 1, 2. All -1 before. */
+static bool open_streams(uint8_t flags, int ours[3], int theirs[3]) {
+  int ends[2];
+  for (int i = 0; i < 3; i++) {
+    if (i == 2 && (flags & EXEC_MERGE_OUTPUT)) {
+      theirs[2] = fcntl(theirs[1], F_DUPFD_CLOEXEC, 4);
+      return theirs[2] >= 0;
+    }
+    if (pipe2(ends, O_CLOEXEC) < 0) return false;
+    ours[i] = ends[i == 0 ? 1 : 0];
+    theirs[i] = ends[i == 0 ? 0 : 1];
+    if (fcntl(ours[i], F_SETFL, O_NONBLOCK) < 0) return false;
+  }
+  return true;
+}
+
+static void close_all(int fds[3]) {
+  for (int i = 0; i < 3; i++)
+    if (fds[i] >= 0) close(fds[i]);
+}
+
+static void run(struct connection *connection, const struct program *program, uint8_t flags) {
+  int ours[3] = {-1, -1, -1}, theirs[3] = {-1, -1, -1}, report = -1;
+  struct command *command = calloc(1, sizeof *command);
+  pid_t pid = command && open_streams(flags, ours, theirs) ? launch(program, theirs, false, &report) : -1;
+  int reason = errno;
+  close_all(theirs);
+  if (pid < 0) {
+    close_all(ours);
+    free(command);
+    connection_fail(connection, STAGE_SYSTEM, reason);
+    return;
+  }
+  command->connection = connection;
+  command->group = pid;
+  command->input_ended = !(flags & EXEC_HAS_STDIN);
+  reaper_expect(&command->child, pid, on_ended);
+  source_open(&command->input, ours[0], on_input_room);
+  source_open(&command->output[0], ours[1], on_stdout);
+  source_open(&command->output[1], ours[2], on_stderr);
+  source_open(&command->report, report, on_report);
+  source_watch(&command->report, EPOLLIN);
+  connection->operation = &exec_operation;
+  connection->state = command;
+  close_input_if_done(command);
+}
+
+void exec_start(struct connection *connection, struct fields *request) {
+  uint8_t flags = take_u8(request);
+  struct program program;
+  if (!program_take(&program, request) || !fields_complete(request) || flags > 3) {
+    program_free(&program);
+    connection_fail(connection, STAGE_PROTOCOL, EPROTO);
+    return;
+  }
+  run(connection, &program, flags);
+  program_free(&program);
+}

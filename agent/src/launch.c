@@ -1,0 +1,108 @@
+/*
+ * The order in the new process matters: session and descriptors first, then the user, and only with that user's rights
+ * the working directory and the program.
+ */
+#include "launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "setup.h"
+#include "user.h"
+#include "wire.h"
+
+#define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+#define REPORT_FD 3
+#define BASE_VARIABLES 5
+
+extern char **environ;
+
+bool program_take(struct program *program, struct fields *request) {
+  *program = (struct program){0};
+  program->user = take_string(request);
+  program->cwd = take_string(request);
+  program->argv = take_strings(request, &program->argc);
+  program->env = take_strings(request, &program->envc);
+  if (!request->bad && program->argc > 0) return true;
+  program_free(program);
+  return false;
+}
+
+void program_free(struct program *program) {
+  free(program->argv);
+  free(program->env);
+  program->argv = program->env = NULL;
+}
+
+_Noreturn static void report_failure(enum stage stage, int error_number) {
+  uint8_t payload[5] = {(uint8_t)stage};
+  put_u32(payload + 1, (uint32_t)error_number);
+  ssize_t written = write(REPORT_FD, payload, sizeof payload);
+  _exit(written == (ssize_t)sizeof payload ? 127 : 126);
+}
+
+static char *variable(const char *name, const char *value) {
+  char *text = NULL;
+  if (asprintf(&text, "%s=%s", name, value) < 0) report_failure(STAGE_SYSTEM, ENOMEM);
+  return text;
+}
+
+static bool is_given(const struct program *program, const char *base) {
+  size_t size = strcspn(base, "=") + 1;
+  for (uint32_t i = 0; i < program->envc; i++)
+    if (strncmp(program->env[i], base, size) == 0) return true;
+  return false;
+}
+
+static char **environment(const struct program *program, const struct user *user) {
+  char *base[BASE_VARIABLES] = {variable("HOME", user->home), variable("USER", user->name),
+                                variable("LOGNAME", user->name), variable("SHELL", user->shell),
+                                variable("PATH", DEFAULT_PATH)};
+  char **all = calloc((size_t)program->envc + BASE_VARIABLES + 1, sizeof *all);
+  if (!all) report_failure(STAGE_SYSTEM, ENOMEM);
+  size_t count = 0;
+  for (int i = 0; i < BASE_VARIABLES; i++)
+    if (!is_given(program, base[i])) all[count++] = base[i];
+  for (uint32_t i = 0; i < program->envc; i++) all[count++] = program->env[i];
+  return all;
+}
+
+static void enter(const char *cwd, const char *home) {
+  bool at_home = chdir(home) == 0;
+  if (*cwd == 0 && !at_home) at_home = chdir("/") == 0; /* nobody asked for a home that is not there */
+  if (*cwd != '/' && !at_home) report_failure(STAGE_CWD, errno);
+  if (*cwd != 0 && chdir(cwd) < 0) report_failure(STAGE_CWD, errno);
+}
+
+_Noreturn static void become_program(const struct program *program, const int streams[3], bool is_terminal, int report) {
+  for (int i = 0; i < 3; i++)
+    if (dup2(streams[i], i) < 0) _exit(126);
+  if (dup3(report, REPORT_FD, O_CLOEXEC) < 0) _exit(126);
+  close_from(REPORT_FD + 1);
+  setup_child();
+  if (is_terminal && ioctl(0, TIOCSCTTY, 0) < 0) report_failure(STAGE_SYSTEM, errno);
+  struct user user;
+  if (!user_find(&user, program->user) || !user_become(&user)) report_failure(STAGE_USER, errno);
+  environ = environment(program, &user);
+  enter(program->cwd, user.home);
+  execvp(program->argv[0], program->argv);
+  report_failure(STAGE_EXEC, errno);
+}
+
+pid_t launch(const struct program *program, const int streams[3], bool is_terminal, int *report) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0) return -1;
+  pid_t pid = fork();
+  if (pid == 0) become_program(program, streams, is_terminal, ends[1]);
+  int reason = errno;
+  close(ends[1]);
+  if (pid < 0) close(ends[0]);
+  else *report = ends[0];
+  errno = reason;
+  return pid;
+}

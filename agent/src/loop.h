@@ -1,0 +1,48 @@
+/*
+ * The event loop: descriptors that become ready, timers, and memory that is freed only when nobody can still be
+ * looking at it. One thread; a callback never waits.
+ */
+#ifndef ALCOVE_LOOP_H
+#define ALCOVE_LOOP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+
+/* A descriptor that the loop watches. Embedded in its owner; `owner_of` finds the way back. */
+struct source {
+  int fd; /* -1 when closed */
+  uint32_t watched;
+  void (*ready)(struct source *, uint32_t events);
+  bool polled; /* the kernel refused to watch it, so the loop looks by itself */
+  struct source *next_polled;
+};
+
+struct timer {
+  uint64_t at; /* milliseconds of the monotonic clock; 0 when not set */
+  void (*fire)(struct timer *);
+  struct timer *next;
+};
+
+#define owner_of(pointer, type, member) ((type *)(void *)((char *)(pointer) - offsetof(type, member)))
+
+void loop_start(void);
+_Noreturn void loop_run(void);
+
+/* Takes the descriptor; nothing is watched yet. */
+void source_open(struct source *, int fd, void (*ready)(struct source *, uint32_t));
+/* 0 stops watching entirely: not even a hang-up is told, so that a full peer does not make the loop spin. */
+void source_watch(struct source *, uint32_t events);
+/* Stops watching and gives the descriptor back. */
+int source_release(struct source *);
+void source_close(struct source *);
+
+uint64_t now_milliseconds(void);
+void timer_set(struct timer *, uint64_t after_milliseconds, void (*fire)(struct timer *));
+void timer_clear(struct timer *);
+
+/* Frees after the current round of events, in which the kernel may still name this memory. */
+void bury(void *memory);
+
+#endif

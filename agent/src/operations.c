@@ -1,0 +1,31 @@
+/*
+ * From the kind of a request to the function that does it.
+ */
+#include "operations.h"
+
+#include <errno.h>
+
+#include "shutdown.h"
+
+static const struct {
+  uint8_t kind;
+  void (*start)(struct connection *, struct fields *);
+} table[] = {
+    {KIND_EXEC, exec_start},
+    {KIND_DIAL, dial_start},
+    {KIND_INFO, info_start},
+    {KIND_SHUTDOWN, shutdown_start},
+};
+
+void operation_start(struct connection *connection, uint8_t kind, struct fields *request) {
+  if (shutdown_has_begun() && kind != KIND_SHUTDOWN) {
+    connection_fail(connection, STAGE_ENDING, ESHUTDOWN);
+    return;
+  }
+  for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+    if (table[i].kind == kind) {
+      table[i].start(connection, request);
+      return;
+    }
+  connection_fail(connection, STAGE_PROTOCOL, ENOSYS);
+}

@@ -1,0 +1,17 @@
+/*
+ * Every operation that a request can name. Each start function decodes the whole request before it acts, and either
+ * answers at once or leaves an operation behind on the connection.
+ */
+#ifndef ALCOVE_OPERATIONS_H
+#define ALCOVE_OPERATIONS_H
+
+#include "connection.h"
+
+void operation_start(struct connection *, uint8_t kind, struct fields *request);
+
+void exec_start(struct connection *, struct fields *);
+void dial_start(struct connection *, struct fields *);
+void info_start(struct connection *, struct fields *);
+void shutdown_start(struct connection *, struct fields *);
+
+#endif

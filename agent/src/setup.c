@@ -1,0 +1,106 @@
+/*
+ * Dumpable off means that neither tracing nor /proc/<agent>/{mem,fd,environ,…} is open to the sandbox's root.
+ */
+#include "setup.h"
+
+#include <fcntl.h>
+#include <net/if.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+
+#define CHILD_ABOVE_AGENT 300
+
+static struct rlimit files_at_start;
+static int agent_score, child_score;
+
+void close_from(int first) {
+  if (syscall(SYS_close_range, (unsigned)first, ~0u, 0u) == 0) return;
+  struct rlimit limit;
+  int end = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < 65536 ? (int)limit.rlim_cur : 65536;
+  for (int fd = first; fd < end; fd++) close(fd);
+}
+
+static int write_score(int score) {
+  char text[16];
+  int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return -1;
+  int size = snprintf(text, sizeof text, "%d", score);
+  ssize_t written = write(fd, text, (size_t)size);
+  close(fd);
+  return written == size ? 0 : -1;
+}
+
+static int read_score(void) {
+  char text[16] = {0};
+  int fd = open("/proc/self/oom_score_adj", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  ssize_t size = read(fd, text, sizeof text - 1);
+  close(fd);
+  return size > 0 ? atoi(text) : 0;
+}
+
+/* Lowering takes a right that the agent mostly lacks; then the commands stand higher instead. Raising is always free. */
+static void choose_scores(void) {
+  write_score(-1000);
+  agent_score = read_score();
+  child_score = agent_score < 0 ? 0 : agent_score + CHILD_ABOVE_AGENT;
+  if (child_score > 1000) child_score = 1000;
+}
+
+static void bring_loopback_up(void) {
+  struct ifreq request = {0};
+  memcpy(request.ifr_name, "lo", 3);
+  int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return;
+  if (ioctl(fd, SIOCGIFFLAGS, &request) == 0 && !(request.ifr_flags & IFF_UP)) {
+    request.ifr_flags |= IFF_UP;
+    ioctl(fd, SIOCSIFFLAGS, &request);
+  }
+  close(fd);
+}
+
+/* A descriptor of ours must never land on 0, 1 or 2, where children look for their streams. */
+static void fill_standard_streams(void) {
+  for (int fd = 0; fd <= 2; fd++)
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) abort();
+}
+
+void setup_agent(void) {
+  fill_standard_streams();
+  close_from(4);
+#ifndef __SANITIZE_ADDRESS__
+  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* the leak checker of a sanitized build traces itself */
+#endif
+  if (getpid() != 1) prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  choose_scores();
+  bring_loopback_up();
+  if (getrlimit(RLIMIT_NOFILE, &files_at_start) == 0) {
+    struct rlimit all = {.rlim_cur = files_at_start.rlim_max, .rlim_max = files_at_start.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &all);
+  }
+  if (chdir("/") < 0) abort();
+  umask(022);
+}
+
+void setup_child(void) {
+  setsid();
+  for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+  if (child_score != agent_score) write_score(child_score);
+  if (files_at_start.rlim_max) setrlimit(RLIMIT_NOFILE, &files_at_start);
+}

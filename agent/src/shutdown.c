@@ -1,0 +1,73 @@
+/*
+ * Two timers: one until KILL, one until the agent stops waiting for what even KILL cannot end (uninterruptible sleep;
+ * as PID 1 the kernel then ends the rest with us).
+ */
+#include "shutdown.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "descendants.h"
+#include "operations.h"
+#include "reaper.h"
+
+#define GRACE_MAX_MILLISECONDS 600000u
+#define AFTER_KILL_MILLISECONDS 2000u
+#define LAST_WORDS_MILLISECONDS 20u
+
+static bool begun;
+static struct timer next_step;
+
+static void leave(struct timer *timer) {
+  (void)timer;
+  exit(0);
+}
+
+/* PID 1 may name everybody; a test's agent may only name its own. */
+static void signal_all(int signal_number) {
+  if (getpid() == 1) kill(-1, signal_number);
+  else descendants_signal(getpid(), signal_number);
+}
+
+static void kill_all(struct timer *timer) {
+  (void)timer;
+  signal_all(SIGKILL);
+  timer_set(&next_step, AFTER_KILL_MILLISECONDS, leave);
+}
+
+void shutdown_begin(uint32_t grace_milliseconds) {
+  if (grace_milliseconds > GRACE_MAX_MILLISECONDS) grace_milliseconds = GRACE_MAX_MILLISECONDS;
+  if (begun) {
+    /* Asking again may only shorten the wait. */
+    if (next_step.fire == kill_all && next_step.at > now_milliseconds() + grace_milliseconds)
+      timer_set(&next_step, grace_milliseconds, kill_all);
+    return;
+  }
+  begun = true;
+  signal_all(SIGTERM);
+  signal_all(SIGCONT);
+  timer_set(&next_step, grace_milliseconds, kill_all);
+  if (reaper_reap()) shutdown_nobody_left();
+}
+
+bool shutdown_has_begun(void) { return begun; }
+
+/* What the last commands said is still on its way out. */
+void shutdown_nobody_left(void) {
+  bool is_leaving = next_step.fire == leave && next_step.at <= now_milliseconds() + LAST_WORDS_MILLISECONDS;
+  if (begun && !is_leaving) timer_set(&next_step, LAST_WORDS_MILLISECONDS, leave);
+}
+
+void shutdown_start(struct connection *connection, struct fields *request) {
+  uint32_t grace = take_u32(request);
+  if (!fields_complete(request)) {
+    connection_fail(connection, STAGE_PROTOCOL, EPROTO);
+    return;
+  }
+  static const struct operation until_the_end = {0};
+  connection->operation = &until_the_end;
+  connection_send(connection, KIND_OK, NULL, 0);
+  shutdown_begin(grace);
+}

@@ -1,0 +1,46 @@
+// What the runner can ask of the agent in one sandbox. Every call is a connection of its own to the agent's socket, so
+// a client holds nothing that a restart of the runner could lose.
+import type { Duplex } from 'node:stream'
+import { type CommandSpec, type RunningCommand, startCommand } from './command.ts'
+import { AgentGone, Connection, requestRaw } from './connection.ts'
+import { FieldWriter, kinds } from './frames.ts'
+
+export { type CommandSpec, type Exit, type Output, type RunningCommand, StartFailed } from './command.ts'
+export { AgentGone, AgentRefused } from './connection.ts'
+
+export interface Agent {
+  exec(spec: CommandSpec): Promise<RunningCommand>
+  /** 127.0.0.1:port inside, or ::1. Each direction ends on its own: the caller ends its own side. */
+  dial(port: number): Promise<Duplex>
+  info(): Promise<{ version: string; bootId: string }>
+  /** TERM to all, grace, KILL; settles when PID 1 has ended. */
+  shutdown(graceMs: number): Promise<void>
+}
+
+const info = async (socketPath: string): Promise<{ version: string; bootId: string }> => {
+  const [connection, answer] = await Connection.request(socketPath, kinds.info, Buffer.alloc(0))
+  connection.close()
+  const version = answer.string()
+  const bootId = answer.string()
+  answer.end()
+  return { version, bootId }
+}
+
+const shutdown = async (socketPath: string, graceMs: number): Promise<void> => {
+  const [connection] = await Connection.request(socketPath, kinds.shutdown, new FieldWriter().u32(graceMs).done())
+  try {
+    while ((await connection.nextOrEnd()) !== undefined);
+  } catch (error) {
+    // Broken off or ended in order: it is gone, as was asked.
+    if (!(error instanceof AgentGone)) throw error
+  } finally {
+    connection.close()
+  }
+}
+
+export const agentAt = (socketPath: string): Agent => ({
+  exec: (spec) => startCommand(socketPath, spec),
+  dial: (port) => requestRaw(socketPath, kinds.dial, new FieldWriter().u16(port).done()),
+  info: () => info(socketPath),
+  shutdown: (graceMs) => shutdown(socketPath, graceMs),
+})

@@ -1,0 +1,170 @@
+// A command that lives with its connection to the agent.
+import { AgentGone, AgentRefused, Connection } from './connection.ts'
+import { BadFrame, FieldReader, FieldWriter, type Frame, inputWindowBytes, kinds } from './frames.ts'
+import { Handoff } from './handoff.ts'
+
+export type CommandSpec = {
+  /** argv[0] is looked up in PATH of the environment. */
+  argv: readonly string[]
+  /** Over the base that the agent makes from the user: HOME USER LOGNAME SHELL PATH. */
+  env: Record<string, string>
+  /** Absolute, or relative to the user's home; absent: home. */
+  cwd?: string
+  /** Name or numeric uid, looked up inside the sandbox. */
+  user: string
+  /** Fed, then closed; absent: end of file at once. */
+  stdin?: Uint8Array
+  /** One pipe for both streams, so that arrival order is kept; everything is then `stdout`. */
+  mergeOutput: boolean
+}
+export type Output = { stream: 'stdout' | 'stderr'; data: Buffer }
+/** A death by signal N has exit code 128 + N. */
+export type Exit = { exitCode: number; signal: number | null }
+
+/** The command could not be started; `stage` says what failed. */
+export class StartFailed extends Error {
+  override name = 'StartFailed'
+  readonly stage: 'user' | 'cwd' | 'exec'
+  readonly errno: string
+
+  constructor(stage: 'user' | 'cwd' | 'exec', errno: string) {
+    super(`the command could not be started (${stage}: ${errno})`)
+    this.stage = stage
+    this.errno = errno
+  }
+}
+
+/**
+ * Its output, to be read by one reader; unread output stays in the sandbox and stops the command. Leaving the loop
+ * early, like `close`, kills the command.
+ */
+export interface RunningCommand extends AsyncIterable<Output> {
+  readonly pid: number
+  /** Told once the output has been read. Rejects with `AgentGone` if the sandbox ends first, or after `close`. */
+  readonly exit: Promise<Exit>
+  /** A signal to the whole process group. */
+  kill(signal: number): void
+  /** Ends the connection, which kills the group if the command has not ended. */
+  close(): void
+}
+
+const outputsAhead = 4
+const inputChunkBytes = 64 * 1024
+
+export const writeProgram = (
+  fields: FieldWriter,
+  spec: Pick<CommandSpec, 'argv' | 'env' | 'cwd' | 'user'>,
+): FieldWriter =>
+  fields
+    .string(spec.user)
+    .string(spec.cwd ?? '')
+    .strings(spec.argv)
+    .strings(Object.entries(spec.env).map(([name, value]) => `${name}=${value}`))
+
+/** A refusal that concerns the program becomes `StartFailed`; any other stays what it is. */
+export const asStartFailed = (error: unknown): unknown =>
+  error instanceof AgentRefused && (error.stage === 'user' || error.stage === 'cwd' || error.stage === 'exec')
+    ? new StartFailed(error.stage, error.errno)
+    : error
+
+export const readExit = (payload: Buffer): Exit => {
+  const fields = new FieldReader(payload)
+  const how = fields.u8()
+  const value = fields.u32()
+  fields.end()
+  if (how > 1 || value > 255) throw new BadFrame('an exit that does not exist')
+  return how === 1 ? { exitCode: 128 + value, signal: value } : { exitCode: value, signal: null }
+}
+
+export const startCommand = async (socketPath: string, spec: CommandSpec): Promise<RunningCommand> => {
+  const fields = new FieldWriter().u8((spec.mergeOutput ? 1 : 0) | (spec.stdin ? 2 : 0))
+  const body = writeProgram(fields, spec).done()
+  try {
+    const [connection, answer] = await Connection.request(socketPath, kinds.exec, body)
+    const pid = answer.u32()
+    answer.end()
+    return new Command(connection, pid, spec.stdin)
+  } catch (error) {
+    throw asStartFailed(error)
+  }
+}
+
+class Command implements RunningCommand {
+  readonly pid: number
+  readonly exit: Promise<Exit>
+  readonly #connection: Connection
+  readonly #outputs = new Handoff<Output>(outputsAhead, () => this.close())
+  readonly #told = Promise.withResolvers<Exit>()
+  #unsent: Uint8Array | undefined
+  #credit = inputWindowBytes
+
+  constructor(connection: Connection, pid: number, stdin: Uint8Array | undefined) {
+    this.#connection = connection
+    this.pid = pid
+    this.#unsent = stdin
+    this.exit = this.#told.promise
+    // Somebody who only reads the output need not look at the exit.
+    this.exit.catch(() => {})
+    this.#feed()
+    this.#follow().catch((error: unknown) => this.#fail(error))
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<Output> {
+    return this.#outputs
+  }
+
+  kill(signal: number): void {
+    this.#connection.send(kinds.kill, Buffer.of(signal))
+  }
+
+  close(): void {
+    this.#connection.close()
+    this.#outputs.end()
+    this.#told.reject(new AgentGone('the command was given up'))
+  }
+
+  #fail(error: unknown): void {
+    this.#connection.close()
+    this.#told.reject(error)
+    this.#outputs.end(error)
+  }
+
+  /** Sends as much input as there is credit for; never more, so nothing piles up in the socket. */
+  #feed(): void {
+    while (this.#unsent !== undefined && this.#unsent.length > 0 && this.#credit > 0) {
+      const chunk = this.#unsent.subarray(0, Math.min(inputChunkBytes, this.#credit))
+      this.#connection.send(kinds.stdin, chunk)
+      this.#credit -= chunk.length
+      this.#unsent = this.#unsent.subarray(chunk.length)
+    }
+    if (this.#unsent?.length === 0) {
+      this.#connection.send(kinds.stdinEnd)
+      this.#unsent = undefined
+    }
+  }
+
+  async #follow(): Promise<void> {
+    for (;;) {
+      const frame = await this.#connection.next()
+      if (frame.kind === kinds.exit) {
+        this.#told.resolve(readExit(frame.payload))
+        this.#outputs.end()
+        this.#connection.close()
+        return
+      }
+      await this.#take(frame)
+    }
+  }
+
+  async #take({ kind, payload }: Frame): Promise<void> {
+    if (kind === kinds.stdout) await this.#outputs.give({ stream: 'stdout', data: payload })
+    else if (kind === kinds.stderr) await this.#outputs.give({ stream: 'stderr', data: payload })
+    else if (kind === kinds.credit) {
+      const credit = new FieldReader(payload)
+      this.#credit += credit.u32()
+      credit.end()
+      if (this.#credit > inputWindowBytes) throw new BadFrame('more credit than was used')
+      this.#feed()
+    } else throw new BadFrame(`kind ${kind} from a running command`)
+  }
+}

@@ -1,0 +1,161 @@
+// One connection to an agent: frames in and out, in order, and no faster than whoever takes them.
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { constants } from 'node:os'
+import { BadFrame, encodeFrame, encodeRequest, FieldReader, type Frame, FrameDecoder, kinds } from './frames.ts'
+
+/** The agent cannot be reached, or went away before it had answered. */
+export class AgentGone extends Error {
+  override name = 'AgentGone'
+}
+
+const stages = ['protocol', 'user', 'cwd', 'exec', 'connect', 'busy', 'ending', 'system'] as const
+export type Stage = (typeof stages)[number]
+
+/** The agent would not do it; `stage` says what stood in the way and `errno` what the kernel said, if it did. */
+export class AgentRefused extends Error {
+  override name = 'AgentRefused'
+  readonly stage: Stage
+  readonly errno: string
+
+  constructor(stage: Stage, errno: string) {
+    super(`the agent refused (${stage}: ${errno})`)
+    this.stage = stage
+    this.errno = errno
+  }
+}
+
+const errnoNames = new Map(Object.entries(constants.errno).map(([name, number]) => [number, name]))
+
+const readRefusal = (payload: Buffer): AgentRefused => {
+  const fields = new FieldReader(payload)
+  const stage = stages[fields.u8()]
+  const errno = fields.u32()
+  fields.end()
+  if (stage === undefined) throw new BadFrame('a stage that does not exist')
+  return new AgentRefused(stage, errnoNames.get(errno) ?? `errno ${errno}`)
+}
+
+/** The first answer is bounded: a frozen or broken sandbox accepts connections and says nothing. */
+const answerTimeoutMs = 60_000
+
+export const openSocket = async (socketPath: string): Promise<Socket> => {
+  const socket = connect({ path: socketPath, allowHalfOpen: true })
+  try {
+    await once(socket, 'connect', { signal: AbortSignal.timeout(answerTimeoutMs) })
+  } catch (cause) {
+    socket.destroy()
+    throw new AgentGone('the agent cannot be reached', { cause })
+  }
+  // Whoever reads learns of an error by the end of what there is to read.
+  socket.on('error', () => {})
+  return socket
+}
+
+export class Connection {
+  readonly #socket: Socket
+  readonly #decoder = new FrameDecoder()
+  readonly #chunks: AsyncIterator<Buffer>
+  #frames: Frame[] = []
+
+  private constructor(socket: Socket) {
+    this.#socket = socket
+    this.#chunks = socket[Symbol.asyncIterator]() as AsyncIterator<Buffer>
+  }
+
+  /** Connects, sends the request and waits for the OK; answers what the OK carried. */
+  static async request(socketPath: string, kind: number, body: Uint8Array): Promise<[Connection, FieldReader]> {
+    const frames = encodeRequest(kind, body)
+    const connection = new Connection(await openSocket(socketPath))
+    for (const frame of frames) connection.#socket.write(frame)
+    return [connection, await connection.#answer()]
+  }
+
+  async #answer(): Promise<FieldReader> {
+    const timer = setTimeout(() => this.close(), answerTimeoutMs)
+    try {
+      const frame = await this.next()
+      if (frame.kind === kinds.failed) throw readRefusal(frame.payload)
+      if (frame.kind !== kinds.ok) throw new BadFrame(`kind ${frame.kind} as an answer`)
+      return new FieldReader(frame.payload)
+    } catch (error) {
+      this.close()
+      throw error
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  /** The next frame; throws `AgentGone` when the connection ends instead. */
+  async next(): Promise<Frame> {
+    const frame = await this.nextOrEnd()
+    if (frame === undefined) throw new AgentGone('the agent closed the connection')
+    return frame
+  }
+
+  async nextOrEnd(): Promise<Frame | undefined> {
+    while (this.#frames.length === 0) {
+      const chunk = await this.#chunks.next().catch((cause: unknown) => {
+        throw new AgentGone('the connection to the agent broke', { cause })
+      })
+      if (chunk.done) return undefined
+      try {
+        this.#frames = this.#decoder.push(chunk.value)
+      } catch (error) {
+        this.close()
+        throw error
+      }
+    }
+    return this.#frames.shift()
+  }
+
+  send(kind: number, payload?: Uint8Array): void {
+    if (this.#socket.writable) this.#socket.write(encodeFrame(kind, payload))
+  }
+
+  close(): void {
+    this.#socket.destroy()
+  }
+}
+
+/**
+ * Sends a request whose OK is followed by raw bytes both ways, and hands over the socket just behind the OK. Each
+ * direction ends on its own.
+ */
+export const requestRaw = async (socketPath: string, kind: number, body: Uint8Array): Promise<Socket> => {
+  const socket = await openSocket(socketPath)
+  const timer = setTimeout(() => socket.destroy(), answerTimeoutMs)
+  try {
+    for (const frame of encodeRequest(kind, body)) socket.write(frame)
+    const header = await readExactly(socket, 5)
+    const size = header.readUInt32LE(0)
+    if (size > 64) throw new BadFrame('an answer that is too long')
+    const payload = size === 0 ? Buffer.alloc(0) : await readExactly(socket, size)
+    if (header[4] === kinds.failed) throw readRefusal(payload)
+    if (header[4] !== kinds.ok) throw new BadFrame(`kind ${header[4]} as an answer`)
+    return socket
+  } catch (error) {
+    socket.destroy()
+    throw error
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+const readExactly = async (socket: Socket, size: number): Promise<Buffer> => {
+  for (;;) {
+    const bytes = socket.read(size) as Buffer | null
+    if (bytes !== null && bytes.length === size) return bytes
+    if (bytes !== null || socket.destroyed || socket.readableEnded)
+      throw new AgentGone('the agent closed the connection')
+    const ended = new AbortController()
+    const { signal } = ended
+    try {
+      await Promise.race([once(socket, 'readable', { signal }), once(socket, 'close', { signal })])
+    } catch (cause) {
+      throw new AgentGone('the connection to the agent broke', { cause })
+    } finally {
+      ended.abort()
+    }
+  }
+}

@@ -1,0 +1,206 @@
+// The frames that runner and agent exchange (agent/PROTOCOL.md). What comes from the agent is as untrusted as the
+// sandbox it sits in: every size is checked before memory is spent on it, every field before it is believed.
+
+export const maxPayloadBytes = 1024 * 1024
+export const maxRequestBytes = 8 * 1024 * 1024
+/** Standard input that may be sent before the agent gives credit for more. */
+export const inputWindowBytes = 256 * 1024
+const headerBytes = 5
+
+export const kinds = {
+  part: 0x00,
+  exec: 0x01,
+  dial: 0x02,
+  info: 0x03,
+  shutdown: 0x04,
+  stdin: 0x40,
+  stdinEnd: 0x41,
+  kill: 0x42,
+  ok: 0x80,
+  failed: 0x81,
+  stdout: 0x82,
+  stderr: 0x83,
+  exit: 0x84,
+  credit: 0x85,
+} as const
+
+export type Frame = { kind: number; payload: Buffer }
+
+/** The agent said something that is no frame, or not the frame it may say now. */
+export class BadFrame extends Error {
+  override name = 'BadFrame'
+}
+
+export const encodeFrame = (kind: number, payload: Uint8Array = Buffer.alloc(0)): Buffer => {
+  if (payload.length > maxPayloadBytes) throw new RangeError(`a frame holds at most ${maxPayloadBytes} bytes`)
+  const frame = Buffer.allocUnsafe(headerBytes + payload.length)
+  frame.writeUInt32LE(payload.length, 0)
+  frame[4] = kind
+  frame.set(payload, headerBytes)
+  return frame
+}
+
+/** A request, in as many frames as its size needs. */
+export const encodeRequest = (kind: number, body: Uint8Array): Buffer[] => {
+  if (body.length > maxRequestBytes) throw new RangeError(`a request holds at most ${maxRequestBytes} bytes`)
+  const frames: Buffer[] = []
+  let at = 0
+  for (; body.length - at > maxPayloadBytes; at += maxPayloadBytes) {
+    frames.push(encodeFrame(kinds.part, body.subarray(at, at + maxPayloadBytes)))
+  }
+  frames.push(encodeFrame(kind, body.subarray(at)))
+  return frames
+}
+
+/** Cuts a byte stream into frames, however the stream was cut before. Holds at most one unfinished frame. */
+export class FrameDecoder {
+  #chunks: Buffer[] = []
+  #size = 0
+
+  push(chunk: Buffer): Frame[] {
+    this.#chunks.push(chunk)
+    this.#size += chunk.length
+    const frames: Frame[] = []
+    for (;;) {
+      if (this.#size < headerBytes) return frames
+      const payloadBytes = this.#peek(headerBytes).readUInt32LE(0)
+      if (payloadBytes > maxPayloadBytes) throw new BadFrame(`a frame of ${payloadBytes} bytes`)
+      if (this.#size < headerBytes + payloadBytes) return frames
+      const whole = this.#peek(headerBytes + payloadBytes)
+      frames.push({ kind: whole[4]!, payload: whole.subarray(headerBytes, headerBytes + payloadBytes) })
+      this.#drop(headerBytes + payloadBytes)
+    }
+  }
+
+  /** True when the stream may end here. */
+  get isBetweenFrames(): boolean {
+    return this.#size === 0
+  }
+
+  /** At least `size` bytes from the front in one piece; joins chunks only where a frame spans them. */
+  #peek(size: number): Buffer {
+    const first = this.#chunks[0]!
+    if (first.length >= size) return first
+    let joined = 0
+    let count = 0
+    while (joined < size) joined += this.#chunks[count++]!.length
+    const whole = Buffer.concat(this.#chunks.slice(0, count), joined)
+    this.#chunks.splice(0, count, whole)
+    return whole
+  }
+
+  #drop(size: number): void {
+    const first = this.#chunks[0]!
+    if (first.length === size) this.#chunks.shift()
+    else this.#chunks[0] = first.subarray(size)
+    this.#size -= size
+  }
+}
+
+/** Writes the fields of a request. */
+export class FieldWriter {
+  #pieces: Buffer[] = []
+
+  u8(value: number): this {
+    this.#pieces.push(Buffer.of(value))
+    return this
+  }
+
+  u16(value: number): this {
+    const piece = Buffer.allocUnsafe(2)
+    piece.writeUInt16LE(value)
+    return this.#add(piece)
+  }
+
+  u32(value: number): this {
+    const piece = Buffer.allocUnsafe(4)
+    piece.writeUInt32LE(value)
+    return this.#add(piece)
+  }
+
+  u64(value: number): this {
+    const piece = Buffer.allocUnsafe(8)
+    piece.writeBigUInt64LE(BigInt(value))
+    return this.#add(piece)
+  }
+
+  /** A NUL cannot stand in a name, an argument or a variable, so it is refused here and not cut off there. */
+  string(value: string | Uint8Array): this {
+    const bytes = typeof value === 'string' ? Buffer.from(value) : Buffer.from(value)
+    if (bytes.includes(0)) throw new TypeError('a string with a NUL inside')
+    return this.bytes(bytes).u8(0)
+  }
+
+  strings(values: readonly (string | Uint8Array)[]): this {
+    this.u32(values.length)
+    for (const value of values) this.string(value)
+    return this
+  }
+
+  bytes(value: Uint8Array): this {
+    this.u32(value.length)
+    return this.#add(Buffer.from(value))
+  }
+
+  #add(piece: Buffer): this {
+    this.#pieces.push(piece)
+    return this
+  }
+
+  done(): Buffer {
+    return Buffer.concat(this.#pieces)
+  }
+}
+
+/** Reads the fields of an answer; throws `BadFrame` where they are not there. */
+export class FieldReader {
+  #at = 0
+  readonly #payload: Buffer
+
+  constructor(payload: Buffer) {
+    this.#payload = payload
+  }
+
+  #take(size: number): Buffer {
+    if (size > this.#payload.length - this.#at) throw new BadFrame('a payload that is too short')
+    this.#at += size
+    return this.#payload.subarray(this.#at - size, this.#at)
+  }
+
+  u8(): number {
+    return this.#take(1).readUInt8()
+  }
+
+  u16(): number {
+    return this.#take(2).readUInt16LE()
+  }
+
+  u32(): number {
+    return this.#take(4).readUInt32LE()
+  }
+
+  u64(): number {
+    const value = this.#take(8).readBigUInt64LE()
+    if (value > BigInt(Number.MAX_SAFE_INTEGER)) throw new BadFrame('a number that is too large')
+    return Number(value)
+  }
+
+  bytes(): Buffer {
+    return this.#take(this.u32())
+  }
+
+  rawString(): Buffer {
+    const bytes = this.bytes()
+    if (this.u8() !== 0 || bytes.includes(0)) throw new BadFrame('a string without its end')
+    return bytes
+  }
+
+  string(): string {
+    return this.rawString().toString()
+  }
+
+  /** To be called when every field was taken. */
+  end(): void {
+    if (this.#at !== this.#payload.length) throw new BadFrame('a payload that is too long')
+  }
+}

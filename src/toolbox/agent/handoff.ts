@@ -1,0 +1,63 @@
+/**
+ * A short queue between one giver and one taker. Giving waits while it is full, so a taker that is slow slows down
+ * where the items come from.
+ */
+export class Handoff<T> implements AsyncIterableIterator<T> {
+  readonly #capacity: number
+  readonly #abandoned: () => void
+  #items: T[] = []
+  #ended = false
+  #error: unknown
+  #wakeTaker: (() => void) | undefined
+  #wakeGiver: (() => void) | undefined
+
+  /** `abandoned` is called when the taker leaves its loop. */
+  constructor(capacity: number, abandoned: () => void) {
+    this.#capacity = capacity
+    this.#abandoned = abandoned
+  }
+
+  async give(item: T): Promise<void> {
+    while (this.#items.length >= this.#capacity && !this.#ended) {
+      await new Promise<void>((resolve) => {
+        this.#wakeGiver = resolve
+      })
+    }
+    if (this.#ended) return
+    this.#items.push(item)
+    this.#wakeTaker?.()
+  }
+
+  /** No more items; with an error, the taker is told it after the items that are still there. */
+  end(error?: unknown): void {
+    if (this.#ended) return
+    this.#ended = true
+    this.#error = error
+    this.#wakeTaker?.()
+    this.#wakeGiver?.()
+  }
+
+  async next(): Promise<IteratorResult<T>> {
+    while (this.#items.length === 0 && !this.#ended) {
+      await new Promise<void>((resolve) => {
+        this.#wakeTaker = resolve
+      })
+    }
+    const item = this.#items.shift()
+    this.#wakeGiver?.()
+    if (item !== undefined) return { done: false, value: item }
+    if (this.#error !== undefined) throw this.#error
+    return { done: true, value: undefined }
+  }
+
+  async return(): Promise<IteratorResult<T>> {
+    this.#items = []
+    this.end()
+    this.#abandoned()
+    return { done: true, value: undefined }
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+}

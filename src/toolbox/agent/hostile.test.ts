@@ -1,0 +1,120 @@
+// What a broken or hostile peer can send. The agent runs under the sanitizers, and `NativeAgent` fails the test if they
+// complain, if the agent leaks, or if it ends in any other way than by being asked to.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { userInfo } from 'node:os'
+import { suite, test } from 'node:test'
+import fc from 'fast-check'
+import { encodeFrame, FieldWriter, FrameDecoder, kinds, maxPayloadBytes, maxRequestBytes } from './frames.ts'
+import { NativeAgent } from './native-agent.ts'
+
+/** Sends bytes in pieces, ends, and answers what came back. */
+const provoke = async (socketPath: string, pieces: Uint8Array[], thenClose: boolean): Promise<Buffer> => {
+  const socket = connect({ path: socketPath, allowHalfOpen: true })
+  const answers: Buffer[] = []
+  socket.on('error', () => {})
+  socket.on('data', (chunk) => answers.push(chunk))
+  for (const piece of pieces) socket.write(piece)
+  if (thenClose) socket.end()
+  await once(socket, thenClose ? 'close' : 'end', { signal: AbortSignal.timeout(30_000) })
+  socket.destroy()
+  return Buffer.concat(answers)
+}
+
+const kindsSeen = (answers: Buffer): number[] => new FrameDecoder().push(answers).map(({ kind }) => kind)
+
+const exec = (...argv: string[]): Buffer => {
+  const body = new FieldWriter().u8(2).string(userInfo().username).string('/').strings(argv).strings(['A=b']).done()
+  return encodeFrame(kinds.exec, body)
+}
+
+// Not SHUTDOWN, which would do what it says, and no DIAL that is complete: its port would be anybody's.
+const anyFrame = fc
+  .tuple(fc.nat(255), fc.uint8Array({ maxLength: 60 }))
+  .filter(([kind, payload]) => kind !== kinds.shutdown && !(kind === kinds.dial && payload.length === 2))
+  .map(([kind, payload]) => encodeFrame(kind, payload))
+const truncatedExec = fc.nat(200).map((size) => exec('/bin/true').subarray(0, size))
+const changedExec = fc.tuple(fc.nat(40), fc.nat(255)).map(([at, value]) => {
+  const frame = exec('/bin/true', 'argument')
+  if (at > 4) frame[at] = value
+  return frame
+})
+const noise = fc.uint8Array({ maxLength: 200 }).map((bytes) => {
+  // A length that is announced and never comes would only wait for its time to run out.
+  if (bytes.length > 3) bytes[3] = 0xff
+  return bytes
+})
+
+suite('a hostile peer', () => {
+  test('frames that are random, cut, changed or out of order never end the agent or cost it a descriptor', async () => {
+    await using native = await NativeAgent.start()
+    const before = native.openDescriptors
+    const pieces = fc.array(fc.oneof(anyFrame, truncatedExec, changedExec, noise), { minLength: 1, maxLength: 5 })
+    await fc.assert(
+      fc.asyncProperty(pieces, async (sent) => {
+        await provoke(native.socketPath, sent, true)
+      }),
+      { numRuns: 400 },
+    )
+    assert.match((await native.agent.info()).bootId, /^[0-9a-f]{32}$/)
+    await native.downTo(before)
+  })
+
+  test('each malformed frame is answered with one FAILED and the end', async () => {
+    await using native = await NativeAgent.start()
+    const tooLarge = Buffer.alloc(5)
+    tooLarge.writeUInt32LE(maxPayloadBytes + 1)
+    const lyingCount = new FieldWriter().u8(0).string('root').string('/').u32(0xffffffff).done()
+    for (const [name, pieces] of Object.entries({
+      'a frame that is too large': [tooLarge],
+      'a kind that does not exist': [encodeFrame(0x3f)],
+      'an exec without fields': [encodeFrame(kinds.exec)],
+      'an exec without argv': [
+        encodeFrame(kinds.exec, new FieldWriter().u8(0).string('a').string('').u32(0).u32(0).done()),
+      ],
+      'an exec with a count that lies': [encodeFrame(kinds.exec, lyingCount)],
+      'an exec with something behind it': [
+        encodeFrame(kinds.exec, Buffer.concat([exec('true').subarray(5), Buffer.of(1)])),
+      ],
+      'a port that is none': [encodeFrame(kinds.dial, Buffer.of(0, 0))],
+      'an info with fields': [encodeFrame(kinds.info, Buffer.of(1))],
+      'a request that is too large': Array.from({ length: 9 }, () =>
+        encodeFrame(kinds.part, Buffer.alloc(maxRequestBytes / 8)),
+      ),
+    })) {
+      assert.deepEqual(kindsSeen(await provoke(native.socketPath, pieces, false)), [kinds.failed], name)
+    }
+  })
+
+  test('more input than was given credit for ends the command', async () => {
+    await using native = await NativeAgent.start()
+    const input = Array.from({ length: 9 }, () => encodeFrame(kinds.stdin, Buffer.alloc(65536)))
+    const seen = kindsSeen(await provoke(native.socketPath, [exec('/bin/sleep', '1000'), ...input], false))
+    assert.equal(seen.at(-1), kinds.failed)
+  })
+
+  test('a signal that does not exist ends the command', async () => {
+    await using native = await NativeAgent.start()
+    const wrong = encodeFrame(kinds.kill, Buffer.of(200))
+    const seen = kindsSeen(await provoke(native.socketPath, [exec('/bin/sleep', '1000'), wrong], false))
+    assert.equal(seen.at(-1), kinds.failed)
+  })
+
+  test('more connections than the bound are refused, and room comes back when they go', async () => {
+    await using native = await NativeAgent.start()
+    const before = native.openDescriptors
+    const idle = await Promise.all(
+      Array.from({ length: 1024 }, async () => {
+        const socket = connect(native.socketPath)
+        socket.on('error', () => {})
+        await once(socket, 'connect')
+        return socket
+      }),
+    )
+    await assert.rejects(native.agent.info(), { name: 'AgentRefused', stage: 'busy' })
+    for (const socket of idle) socket.destroy()
+    await native.downTo(before)
+    await native.agent.info()
+  })
+})

@@ -1,0 +1,88 @@
+// For tests: an agent as an ordinary process of this machine, under the sanitizers unless said otherwise.
+import assert from 'node:assert/strict'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { type Agent, agentAt } from './agent.ts'
+
+const source = resolve(import.meta.dirname, '../../../agent')
+const binaries = { sanitized: 'alcove-agent-sanitized', release: 'alcove-agent' }
+
+/** Test files run at the same time, so only one of them builds. */
+const build = (kind: keyof typeof binaries): string => {
+  execFileSync('mkdir', ['-p', `${source}/build`])
+  const target = `build/${binaries[kind]}`
+  execFileSync('flock', [`${source}/build/.lock`, 'make', '-s', '-C', source, target], { stdio: 'pipe' })
+  return join(source, target)
+}
+
+export class NativeAgent {
+  readonly agent: Agent
+  readonly socketPath: string
+  readonly pid: number
+  /** A fresh directory that goes away with the agent. */
+  readonly directory: string
+  readonly #process: ChildProcess
+  readonly #exited: Promise<unknown[]>
+  #complaints = ''
+
+  private constructor(directory: string, child: ChildProcess) {
+    this.directory = directory
+    this.socketPath = join(directory, 'agent.sock')
+    this.agent = agentAt(this.socketPath)
+    this.#process = child
+    this.pid = child.pid!
+    this.#exited = once(child, 'exit')
+    child.stderr!.setEncoding('utf8').on('data', (text: string) => {
+      this.#complaints += text
+    })
+  }
+
+  static async start(kind: keyof typeof binaries = 'sanitized'): Promise<NativeAgent> {
+    const binary = build(kind)
+    const directory = mkdtempSync(join(tmpdir(), 'alcove-agent-'))
+    // Closing a server unlinks the path that it bound, so it binds another one.
+    const server = createServer()
+    server.listen({ path: join(directory, 'bound.sock'), backlog: 1024 })
+    await once(server, 'listening')
+    renameSync(join(directory, 'bound.sock'), join(directory, 'agent.sock'))
+    const { fd } = (server as unknown as { _handle: { fd: number } })._handle
+    const child = spawn(binary, [], { stdio: ['ignore', 'ignore', 'pipe', fd] })
+    server.close()
+    const native = new NativeAgent(directory, child)
+    await native.agent.info()
+    return native
+  }
+
+  get openDescriptors(): number {
+    return readdirSync(`/proc/${this.pid}/fd`).length
+  }
+
+  get residentKiB(): number {
+    return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${this.pid}/status`, 'utf8'))![1])
+  }
+
+  /** Settles when this agent holds no more descriptors than `count`. */
+  async downTo(count: number): Promise<void> {
+    await until(() => this.openDescriptors <= count, `at most ${count} descriptors`)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#process.kill('SIGTERM')
+    const [code, signal] = await this.#exited
+    rmSync(this.directory, { recursive: true, force: true })
+    assert.deepEqual([code, signal, this.#complaints], [0, null, ''])
+  }
+}
+
+/** Polls for what cannot be awaited; the bound is generous because it only matters when the test fails anyway. */
+export const until = async (isTrue: () => boolean | Promise<boolean>, what: string): Promise<void> => {
+  const deadline = Date.now() + 30_000
+  while (!(await isTrue())) {
+    if (Date.now() > deadline) assert.fail(`never saw ${what}`)
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+}

@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type Server, type Socket } from 'node:net'
+import { userInfo } from 'node:os'
+import type { Duplex } from 'node:stream'
+import { suite, test } from 'node:test'
+import { AgentGone, AgentRefused, agentAt } from './agent.ts'
+import { NativeAgent } from './native-agent.ts'
+
+const listen = async (
+  onConnection: (socket: Socket) => void,
+  host = '127.0.0.1',
+): Promise<Server & AsyncDisposable> => {
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    socket.on('error', () => {})
+    onConnection(socket)
+  })
+  server.listen(0, host)
+  await once(server, 'listening')
+  return server
+}
+const portOf = (server: Server): number => (server.address() as { port: number }).port
+
+const readAll = async (stream: Duplex): Promise<Buffer> => Buffer.concat(await stream.toArray())
+
+suite('dial', () => {
+  test('bytes come back from an echo server, whole, and each direction ends on its own', async () => {
+    await using native = await NativeAgent.start()
+    await using server = await listen((socket) => socket.pipe(socket))
+    const before = native.openDescriptors
+    const stream = await native.agent.dial(portOf(server))
+    const sent = Buffer.alloc(5 * 1024 * 1024, 'tunnel ')
+    stream.end(sent)
+    assert.ok((await readAll(stream)).equals(sent))
+    await native.downTo(before)
+  })
+
+  test('the far end may finish first and still listen', async () => {
+    await using native = await NativeAgent.start()
+    const heard = Promise.withResolvers<string>()
+    await using server = await listen((socket) => {
+      socket.end('bye')
+      socket.setEncoding('utf8').once('data', heard.resolve)
+    })
+    const stream = await native.agent.dial(portOf(server))
+    const received: string[] = []
+    stream.setEncoding('utf8').on('data', (text: string) => received.push(text))
+    await once(stream, 'end')
+    assert.deepEqual(received, ['bye'])
+    stream.end('late')
+    assert.equal(await heard.promise, 'late')
+  })
+
+  test('a server that only listens on ::1 is found', async (t) => {
+    await using native = await NativeAgent.start()
+    const server = await listen((socket) => socket.end('six'), '::1').catch(() => undefined)
+    if (!server) return t.skip('no IPv6 here')
+    await using _ = server
+    const stream = await native.agent.dial(portOf(server))
+    assert.equal((await readAll(stream)).toString(), 'six')
+    stream.end()
+  })
+
+  test('a port where nobody listens is refused with the errno', async () => {
+    await using native = await NativeAgent.start()
+    const server = await listen(() => {})
+    const port = portOf(server)
+    await server[Symbol.asyncDispose]()
+    await assert.rejects(native.agent.dial(port), { name: 'AgentRefused', stage: 'connect', errno: 'ECONNREFUSED' })
+  })
+
+  test('a client that goes away closes the connection inside', async () => {
+    await using native = await NativeAgent.start()
+    const closed = Promise.withResolvers<void>()
+    await using server = await listen((socket) => {
+      socket.resume().on('end', () => socket.end())
+      socket.on('close', () => closed.resolve())
+    })
+    const before = native.openDescriptors
+    const stream = await native.agent.dial(portOf(server))
+    stream.write('hello')
+    stream.destroy()
+    await closed.promise
+    await native.downTo(before)
+  })
+
+  test('a client that goes away while the server floods it is let go', async () => {
+    await using native = await NativeAgent.start()
+    const closed = Promise.withResolvers<void>()
+    await using server = await listen((socket) => {
+      socket.on('close', () => closed.resolve())
+      const flood = (): void => void (socket.writable && socket.write(Buffer.alloc(65536), flood))
+      flood()
+    })
+    const before = native.openDescriptors
+    const stream = await native.agent.dial(portOf(server))
+    await once(stream, 'readable')
+    stream.destroy()
+    await closed.promise
+    await native.downTo(before)
+  })
+})
+
+suite('info and shutdown', () => {
+  test('info names the version and one identity per start', async () => {
+    await using first = await NativeAgent.start()
+    await using second = await NativeAgent.start()
+    const { version, bootId } = await first.agent.info()
+    assert.equal(version, '1')
+    assert.match(bootId, /^[0-9a-f]{32}$/)
+    assert.equal((await first.agent.info()).bootId, bootId)
+    assert.notEqual((await second.agent.info()).bootId, bootId)
+  })
+
+  test('shutdown lets those end that listen to TERM and kills the rest; a running command is told', async () => {
+    await using native = await NativeAgent.start()
+    const spec = { env: {}, user: userInfo().username, mergeOutput: false }
+    const polite = await native.agent.exec({ ...spec, argv: ['sleep', '1000'] })
+    const deaf = await native.agent.exec({
+      ...spec,
+      argv: ['/bin/sh', '-c', 'trap "" TERM; echo ready; while :; do sleep 0.1; done'],
+    })
+    const outputs = deaf[Symbol.asyncIterator]()
+    assert.equal((await outputs.next()).value?.data.toString(), 'ready\n')
+    await native.agent.shutdown(200)
+    assert.equal((await polite.exit).signal, 15)
+    // Its last words may or may not make it out before the agent is gone.
+    const [end] = await Promise.allSettled([deaf.exit])
+    if (end.status === 'fulfilled') assert.equal(end.value.signal, 9)
+    else assert.ok(end.reason instanceof AgentGone)
+  })
+
+  test('an agent that is not there is AgentGone, one that is ending refuses', async () => {
+    await assert.rejects(agentAt('/tmp/no-such-agent.sock').info(), AgentGone)
+    await using native = await NativeAgent.start()
+    const deaf = await native.agent.exec({
+      argv: ['/bin/sh', '-c', 'trap "" TERM; echo ready; sleep 1000 & wait; wait'],
+      env: {},
+      user: userInfo().username,
+      mergeOutput: false,
+    })
+    const outputs = deaf[Symbol.asyncIterator]()
+    await outputs.next()
+    const gone = native.agent.shutdown(2000)
+    await assert.rejects(native.agent.dial(9), (error: unknown) => {
+      if (error instanceof AgentGone) return true
+      return error instanceof AgentRefused && error.stage === 'ending'
+    })
+    deaf.kill(9)
+    await gone
+  })
+})
