@@ -1,0 +1,42 @@
+// Reads a program's settings from its environment and says everything that is wrong with them at once.
+
+export type Settings = {
+  /** The value, or a complaint that it is missing. */
+  text: (name: string, meaning: string) => string
+  optional: (name: string) => string | undefined
+  url: (name: string, meaning: string) => URL
+  /** `host:port`. */
+  address: (name: string, meaning: string) => { host: string; port: number }
+  /** A whole number that is not negative. */
+  whole: (name: string, meaning: string) => number
+}
+
+const unset = { url: new URL('http://unset.invalid'), address: { host: '', port: 0 } }
+
+/** Throws one Error with a line per complaint. An empty value counts as absent. */
+export const readSettings = <T>(environment: NodeJS.ProcessEnv, read: (settings: Settings) => T): T => {
+  const complaints: string[] = []
+  const optional = (name: string) => environment[name] || undefined
+  const parsed = <V>(name: string, meaning: string, fallback: V, parse: (value: string) => V | undefined): V => {
+    const value = optional(name)
+    const result = value === undefined ? undefined : parse(value)
+    if (result !== undefined) return result
+    complaints.push(value === undefined ? `${name} is missing: ${meaning}` : `${name} is not usable: ${meaning}`)
+    return fallback
+  }
+  const result = read({
+    optional,
+    text: (name, meaning) => parsed(name, meaning, '', (value) => value),
+    url: (name, meaning) =>
+      parsed(name, meaning, unset.url, (value) => (URL.canParse(value) ? new URL(value) : undefined)),
+    address: (name, meaning) =>
+      parsed(name, meaning, unset.address, (value) => {
+        const [, host, port] = /^\[?([^[\]]+)\]?:(\d{1,5})$/.exec(value) ?? []
+        return host !== undefined && Number(port) < 65536 ? { host, port: Number(port) } : undefined
+      }),
+    whole: (name, meaning) =>
+      parsed(name, meaning, 0, (value) => (/^\d{1,15}$/.test(value) ? Number(value) : undefined)),
+  })
+  if (complaints.length > 0) throw new Error(complaints.join('\n'))
+  return result
+}

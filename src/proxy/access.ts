@@ -1,0 +1,116 @@
+// Asks control whether a caller may reach a sandbox and where it is. Answers that say yes are kept for at most a second,
+// so that a burst of calls costs one question; a refusal is never kept, and no credential is kept in readable form.
+import { createHash } from 'node:crypto'
+import { Pool } from 'undici'
+import { Problem, type ProblemCode } from '#src/problems.ts'
+import type { Access, AccessQuestion } from '#src/wire/access.ts'
+
+const keptMs = 1000
+const keptAnswers = 4096
+const openQuestions = 1024
+const answerBytes = 64 * 1024
+
+const refusals: Record<number, ProblemCode> = {
+  400: 'bad_request',
+  401: 'unauthorized',
+  403: 'forbidden',
+  404: 'not_found',
+  409: 'conflict',
+  429: 'rate_limited',
+}
+
+const unavailable = (cause: unknown) =>
+  new Problem('unavailable', 'The control service does not answer; try again.', { cause })
+
+/** Hashed, so that a dump of this process's memory gives no list of keys. */
+const keyOf = (question: AccessQuestion) => createHash('sha256').update(JSON.stringify(question)).digest('base64')
+
+const isAccess = (body: Partial<Access> | null): body is Access =>
+  typeof body?.sandboxId === 'string' && typeof body.runnerAddress === 'string' && typeof body.isStarted === 'boolean'
+
+export class AccessDesk implements AsyncDisposable {
+  readonly #control: Pool
+  readonly #authorization: string
+  readonly #kept = new Map<string, { access: Access; until: number }>()
+  readonly #open = new Map<string, Promise<Access>>()
+
+  constructor({ controlUrl, proxyKey }: { controlUrl: URL; proxyKey: string }) {
+    this.#control = new Pool(controlUrl.origin, {
+      connections: 32,
+      pipelining: 1,
+      connect: { timeout: 2000 },
+      headersTimeout: 5000,
+      bodyTimeout: 5000,
+      keepAliveTimeout: 60_000,
+    })
+    this.#authorization = `Bearer ${proxyKey}`
+  }
+
+  /** Throws the refusal as a Problem. */
+  ask(question: AccessQuestion): Promise<Access> {
+    const key = keyOf(question)
+    const kept = this.#kept.get(key)
+    if (kept && kept.until > performance.now()) return Promise.resolve(kept.access)
+    const open = this.#open.get(key)
+    if (open) return open
+    if (this.#open.size >= openQuestions) return Promise.reject(unavailable('too many open questions'))
+    const asking = this.askAnew(question)
+      .then((access) => this.#keep(key, access))
+      .finally(() => this.#open.delete(key))
+    this.#open.set(key, asking)
+    return asking
+  }
+
+  /** Past everything that is kept: for a connection that has been open for a while. */
+  async askAnew(question: AccessQuestion): Promise<Access> {
+    if (question.credential.kind === 'none') throw new Problem('unauthorized')
+    const answer = await this.#control
+      .request({
+        method: 'POST',
+        path: '/api/proxy/access',
+        headers: { authorization: this.#authorization, 'content-type': 'application/json' },
+        body: JSON.stringify(question),
+      })
+      .then(async ({ statusCode, body }) => ({ statusCode, text: await readBounded(body) }))
+      .catch((error) => {
+        throw unavailable(error)
+      })
+    const body = parsed(answer.text)
+    if (answer.statusCode === 200 && isAccess(body)) return body
+    const code = refusals[answer.statusCode]
+    if (code === undefined) throw unavailable(`control answered ${answer.statusCode}`)
+    throw new Problem(code, typeof body?.message === 'string' ? body.message : undefined)
+  }
+
+  /** A sandbox that is not started may be so the next moment: that answer is not kept. */
+  #keep(key: string, access: Access): Access {
+    if (!access.isStarted) return access
+    this.#kept.delete(key)
+    this.#kept.set(key, { access, until: performance.now() + keptMs })
+    if (this.#kept.size > keptAnswers) this.#kept.delete(this.#kept.keys().next().value!)
+    return access
+  }
+
+  async [Symbol.asyncDispose]() {
+    await this.#control.destroy()
+  }
+}
+
+const readBounded = async (body: AsyncIterable<Buffer>): Promise<string> => {
+  const parts: Buffer[] = []
+  let bytes = 0
+  for await (const part of body) {
+    bytes += part.length
+    if (bytes > answerBytes) throw new Error('control answered more than an access can be')
+    parts.push(part)
+  }
+  return Buffer.concat(parts).toString('utf8')
+}
+
+const parsed = (text: string): (Partial<Access> & { message?: unknown }) | null => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,14 @@
+import { readSettings } from '#src/kit/settings.ts'
+
+export type ProxyConfig = {
+  listen: { host: string; port: number }
+  controlUrl: URL
+  proxyKey: string
+}
+
+export const loadConfig = (environment = process.env): ProxyConfig =>
+  readSettings(environment, ({ address, url, text }) => ({
+    listen: address('ALCOVE_LISTEN', 'host:port that the proxy serves on'),
+    controlUrl: url('ALCOVE_CONTROL_URL', 'where control serves, such as http://127.0.0.1:3000'),
+    proxyKey: text('ALCOVE_PROXY_KEY', "the proxy's own key for control"),
+  }))

@@ -1,0 +1,419 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { request as httpRequest } from 'node:http'
+import { connect } from 'node:net'
+import { suite, test } from 'node:test'
+import { bodyOf, startSides } from './simulated.ts'
+
+const bearer = { authorization: 'Bearer key-1' }
+
+suite('proxy: who may pass', () => {
+  test('200 forwards the call of a bearer key to the sandbox’s runner, under the sandbox’s id', async () => {
+    await using sides = await startSides()
+    const reply = await fetch(`${sides.url}/toolbox/my-box/process/execute?a=1`, {
+      method: 'POST',
+      headers: { ...bearer, 'content-type': 'application/json' },
+      body: '{"command":"ls"}',
+    })
+    assert.deepEqual([reply.status, await reply.text()], [200, 'hello'])
+    const [call] = sides.seen
+    assert.deepEqual(
+      [call?.method, call?.url, call?.body, call?.headers['content-type']],
+      ['POST', '/toolbox/box-id/process/execute?a=1', '{"command":"ls"}', 'application/json'],
+    )
+    assert.deepEqual(sides.asked, [
+      { sandboxIdOrName: 'my-box', credential: { kind: 'bearer', token: 'key-1' }, countsAsActivity: true },
+    ])
+    assert.deepEqual(sides.askedWith, ['POST /api/proxy/access Bearer the-proxy-key'])
+  })
+
+  test('a bearer comes before a preview token, a preview token before the query', async () => {
+    await using sides = await startSides()
+    const query = '?DAYTONA_SANDBOX_AUTH_KEY=q'
+    const preview = { 'X-Daytona-Preview-Token': 'p' }
+    await fetch(`${sides.url}/toolbox/box/a${query}`, { headers: { ...bearer, ...preview } })
+    await fetch(`${sides.url}/toolbox/box/b${query}`, { headers: preview })
+    await fetch(`${sides.url}/toolbox/box/c${query}`)
+    assert.deepEqual(
+      sides.asked.map(({ credential }) => credential),
+      [
+        { kind: 'bearer', token: 'key-1' },
+        { kind: 'preview-token', token: 'p' },
+        { kind: 'preview-token', token: 'q' },
+      ],
+    )
+  })
+
+  test('the organization that a JWT is for goes with the question', async () => {
+    await using sides = await startSides()
+    await fetch(`${sides.url}/toolbox/box/a`, { headers: { ...bearer, 'X-Daytona-Organization-ID': 'org-9' } })
+    assert.deepEqual(sides.asked[0]?.credential, { kind: 'bearer', token: 'key-1', organizationId: 'org-9' })
+  })
+
+  test('401 without a credential, in the toolbox’s error body, and neither control nor runner hear of it', async () => {
+    await using sides = await startSides()
+    const reply = await fetch(`${sides.url}/toolbox/box/process/execute?secret=1`, { method: 'POST', body: '{}' })
+    const { timestamp, ...body } = (await reply.json()) as Record<string, unknown>
+    assert.equal(reply.status, 401)
+    assert.ok(!Number.isNaN(Date.parse(String(timestamp))))
+    assert.deepEqual(
+      [body['statusCode'], body['code'], body['source'], body['path'], body['method']],
+      [401, 'UNAUTHORIZED', 'DAYTONA_DAEMON', '/toolbox/box/process/execute', 'POST'],
+    )
+    assert.deepEqual([sides.asked.length, sides.seen.length], [0, 0])
+  })
+
+  test('control’s refusal is passed on with its status and sentence, and no runner hears of the call', async () => {
+    await using sides = await startSides()
+    for (const [status, code] of [
+      [401, 'UNAUTHORIZED'],
+      [403, 'FORBIDDEN'],
+      [404, 'NOT_FOUND'],
+    ] as const) {
+      sides.control.answer = () => ({ status, body: { message: `because ${status}` } })
+      const reply = await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })
+      const body = (await reply.json()) as { code: string; message: string }
+      assert.deepEqual([reply.status, body.code, body.message], [status, code, `because ${status}`])
+    }
+    assert.equal(sides.seen.length, 0)
+  })
+
+  test('409 says in which state a sandbox is that is not started, and asks anew for the next call', async () => {
+    await using sides = await startSides()
+    sides.control.answer = () => sides.access({ isStarted: false, state: 'stopped' })
+    const reply = await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })
+    assert.equal(reply.status, 409)
+    assert.match(((await reply.json()) as { message: string }).message, /stopped/)
+    sides.control.answer = () => sides.access()
+    assert.equal((await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })).status, 200)
+  })
+
+  test('502 when the runner cannot be reached', async () => {
+    await using sides = await startSides()
+    await sides.stopRunner()
+    const reply = await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })
+    assert.deepEqual([reply.status, ((await reply.json()) as { code: string }).code], [502, 'BAD_GATEWAY'])
+  })
+
+  test('503 when control answers nonsense', async () => {
+    await using sides = await startSides()
+    sides.control.answer = () => ({ status: 200, body: { sandboxId: 7 } })
+    assert.equal((await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })).status, 503)
+    sides.control.answer = () => ({ status: 500, body: {} })
+    assert.equal((await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })).status, 503)
+  })
+
+  test('404 for every path that is not a sandbox’s, also for one that climbs out', async () => {
+    await using sides = await startSides()
+    const ask = (path: string) =>
+      new Promise<number>((resolve, reject) => {
+        httpRequest({ port: sides.port, path, headers: bearer }, (reply) => resolve(reply.resume().statusCode ?? 0))
+          .once('error', reject)
+          .end()
+      })
+    for (const path of ['/', '/api/x', '/toolbox/', '/toolbox//x', '/toolbox/%ff/x', '/toolbox/a%2fb/x']) {
+      assert.equal(await ask(path), 404, path)
+    }
+    for (const path of ['/toolbox/box/../other/x', '/toolbox/box/%2e%2e/other', '/toolbox/box/..']) {
+      assert.equal(await ask(path), 404, path)
+    }
+    assert.equal(await ask(`/toolbox/box/${'x'.repeat(20_000)}`), 400)
+    assert.equal(await ask(`/toolbox/box/${'x'.repeat(40_000)}`), 431)
+    assert.equal(sides.seen.length, 0)
+  })
+})
+
+suite('proxy: what control is asked', () => {
+  test('a burst of calls with one key asks once; another key asks for itself', async () => {
+    await using sides = await startSides()
+    const call = (key: string) => fetch(`${sides.url}/toolbox/box/x`, { headers: { authorization: `Bearer ${key}` } })
+    await Promise.all(Array.from({ length: 20 }, () => call('one')))
+    await call('two')
+    assert.deepEqual(sides.asked.map(({ credential }) => ('token' in credential ? credential.token : '')).toSorted(), [
+      'one',
+      'two',
+    ])
+    assert.equal(sides.seen.length, 21)
+  })
+
+  test('a refusal is not kept: the next call asks again', async () => {
+    await using sides = await startSides()
+    sides.control.answer = () => ({ status: 404, body: {} })
+    await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })
+    await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })
+    assert.equal(sides.asked.length, 2)
+  })
+
+  test('X-Daytona-Skip-Last-Activity-Update: true is no activity', async () => {
+    await using sides = await startSides()
+    await fetch(`${sides.url}/toolbox/box/x`, { headers: { ...bearer, 'X-Daytona-Skip-Last-Activity-Update': 'true' } })
+    assert.equal(sides.asked[0]?.countsAsActivity, false)
+  })
+
+  test('a call that stays open counts as activity again and again, and stops when it ends', async () => {
+    await using sides = await startSides({ presenceMs: 5 })
+    const asked = Promise.withResolvers<void>()
+    sides.control.answer = () => {
+      if (sides.asked.length >= 4) asked.resolve()
+      return sides.access()
+    }
+    sides.runner.call = async (_request, response) => {
+      await asked.promise
+      response.end('done')
+    }
+    assert.equal(await (await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })).text(), 'done')
+    assert.ok(sides.asked.every(({ countsAsActivity }) => countsAsActivity))
+  })
+
+  test('a call that stays open is cut off when its key is revoked', async () => {
+    await using sides = await startSides({ presenceMs: 5 })
+    sides.runner.call = (_request, response) => {
+      response.write('a part')
+      sides.control.answer = () => ({ status: 401, body: {} })
+    }
+    const reply = await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })
+    await assert.rejects(reply.text())
+  })
+})
+
+suite('proxy: what reaches the toolbox', () => {
+  test('neither credentials nor who calls nor hop-by-hop headers cross', async () => {
+    await using sides = await startSides()
+    await new Promise((resolve, reject) => {
+      httpRequest(
+        {
+          port: sides.port,
+          path: '/toolbox/box/x?a=1&DAYTONA_SANDBOX_AUTH_KEY=s3cret&b=%20',
+          headers: {
+            ...bearer,
+            'X-Daytona-Preview-Token': 'p',
+            'X-Daytona-Organization-ID': 'o',
+            'X-Daytona-Source': 'sdk',
+            Cookie: 'a=b',
+            Connection: 'X-Mine, keep-alive',
+            'X-Mine': 'hop',
+            TE: 'trailers',
+            'X-Theirs': 'kept',
+            traceparent: '00-1',
+          },
+        },
+        (reply) => reply.resume().once('end', resolve),
+      )
+        .once('error', reject)
+        .end()
+    })
+    const { headers, url } = sides.seen[0]!
+    assert.equal(url, '/toolbox/box-id/x?a=1&b=%20')
+    assert.deepEqual(Object.keys(headers).toSorted(), ['host', 'traceparent', 'x-theirs'])
+    assert.doesNotMatch(JSON.stringify(sides.seen), /s3cret|key-1/)
+  })
+
+  test('connections to the runner are kept between calls', async () => {
+    await using sides = await startSides()
+    for (let i = 0; i < 5; i++) await (await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })).text()
+    assert.equal(sides.runnerConnections(), 1)
+  })
+
+  test('a body without a known length crosses whole', async () => {
+    await using sides = await startSides()
+    const body = new Blob(['part one, ', 'part two']).stream()
+    await fetch(`${sides.url}/toolbox/box/x`, { method: 'POST', headers: bearer, body, duplex: 'half' } as RequestInit)
+    assert.equal(sides.seen[0]?.body, 'part one, part two')
+  })
+
+  test('an answer’s status, headers and pieces come as the toolbox sends them, its head before its body', async () => {
+    await using sides = await startSides()
+    const goOn = Promise.withResolvers<void>()
+    sides.runner.call = async (_request, response) => {
+      response.writeHead(207, ['X-Twice', 'a', 'X-Twice', 'b', 'Access-Control-Allow-Origin', 'evil'])
+      response.flushHeaders()
+      await goOn.promise
+      response.end('late')
+    }
+    const reply = await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })
+    assert.deepEqual(
+      [reply.status, reply.headers.get('x-twice'), reply.headers.get('access-control-allow-origin')],
+      [207, 'a, b', null],
+    )
+    goOn.resolve()
+    assert.equal(await reply.text(), 'late')
+  })
+
+  test('a slow reader holds the toolbox back: the proxy does not take in what nobody reads', async () => {
+    await using sides = await startSides()
+    const total = 256 * 1024 * 1024
+    let written = 0
+    const stuck = Promise.withResolvers<void>()
+    sides.runner.call = (_request, response) => {
+      const piece = Buffer.alloc(1024 * 1024)
+      const more = () => {
+        while (written < total) {
+          written += piece.length
+          if (!response.write(piece)) {
+            stuck.resolve()
+            return
+          }
+        }
+        response.end()
+      }
+      response.on('drain', more)
+      more()
+    }
+    const socket = connect(sides.port, '127.0.0.1')
+    socket.write('GET /toolbox/box/x HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer key-1\r\n\r\n')
+    await once(socket, 'readable')
+    await stuck.promise
+    const before = written
+    // Other calls pass meanwhile, which also gives the stuck one every chance to take in more than it should.
+    for (let i = 0; i < 20; i++) {
+      const other = await fetch(`${sides.url}/toolbox/box/y`, { method: 'OPTIONS' })
+      await other.arrayBuffer()
+    }
+    socket.destroy()
+    assert.ok(before < total / 2, `${before} bytes were taken in`)
+  })
+})
+
+suite('proxy: who hangs up', () => {
+  test('a caller who hangs up is told to the toolbox', async () => {
+    await using sides = await startSides()
+    const reached = Promise.withResolvers<void>()
+    const closed = Promise.withResolvers<void>()
+    sides.runner.call = (_request, response) => {
+      response.once('close', closed.resolve)
+      reached.resolve()
+    }
+    const caller = new AbortController()
+    const reply = fetch(`${sides.url}/toolbox/box/x`, { headers: bearer, signal: caller.signal })
+    await reached.promise
+    caller.abort()
+    await assert.rejects(reply)
+    await closed.promise
+  })
+
+  test('an answer cut short by the toolbox is cut short for the caller', async () => {
+    await using sides = await startSides()
+    sides.runner.call = (_request, response) => {
+      response.writeHead(200, { 'content-length': '100' })
+      response.write('half', () => response.destroy())
+    }
+    const reply = await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })
+    await assert.rejects(reply.text())
+  })
+})
+
+suite('proxy: browsers', () => {
+  test('OPTIONS answers a preflight without a credential and allows what was asked for', async () => {
+    await using sides = await startSides()
+    const reply = await fetch(`${sides.url}/toolbox/box/process/execute`, {
+      method: 'OPTIONS',
+      headers: {
+        origin: 'https://app.example',
+        'access-control-request-method': 'POST',
+        'access-control-request-headers': 'authorization,x-daytona-source,traceparent',
+      },
+    })
+    assert.equal(reply.status, 204)
+    assert.equal(reply.headers.get('access-control-allow-origin'), 'https://app.example')
+    assert.equal(reply.headers.get('access-control-allow-headers'), 'authorization,x-daytona-source,traceparent')
+    assert.match(reply.headers.get('access-control-allow-methods') ?? '', /POST/)
+    assert.deepEqual([sides.asked.length, sides.seen.length], [0, 0])
+  })
+
+  test('answers and refusals name the origin, without allowing cookies', async () => {
+    await using sides = await startSides()
+    for (const headers of [{ origin: 'https://a.example', ...bearer }, { origin: 'https://a.example' }]) {
+      const reply = await fetch(`${sides.url}/toolbox/box/x`, { headers })
+      assert.equal(reply.headers.get('access-control-allow-origin'), 'https://a.example')
+      assert.equal(reply.headers.get('access-control-allow-credentials'), null)
+    }
+  })
+})
+
+suite('proxy: upgrades', () => {
+  const upgrade = (port: number, path: string, headers: Record<string, string> = bearer) => {
+    const request = httpRequest({
+      port,
+      path,
+      headers: { ...headers, connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-protocol': 'X-Daytona-Pty' },
+    })
+    request.end()
+    return request
+  }
+
+  test('bytes pass both ways after the toolbox agreed, its headers with its agreement', async () => {
+    await using sides = await startSides()
+    let given: Record<string, unknown> = {}
+    sides.runner.upgrade = (request, socket) => {
+      given = { url: request.url, ...request.headers }
+      socket.write(
+        'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nX-Chosen: yes\r\n\r\n',
+      )
+      socket.pipe(socket)
+    }
+    const [answer, socket] = await once(upgrade(sides.port, '/toolbox/box/process/pty/1/connect'), 'upgrade')
+    assert.equal(answer.headers['x-chosen'], 'yes')
+    socket.write('ping')
+    assert.equal(String((await once(socket, 'data'))[0]), 'ping')
+    assert.deepEqual(
+      [given['url'], given['sec-websocket-protocol'], given['authorization']],
+      ['/toolbox/box-id/process/pty/1/connect', 'X-Daytona-Pty', undefined],
+    )
+    socket.destroy()
+  })
+
+  test('refusals come before the upgrade, as plain HTTP: the proxy’s own and the toolbox’s', async () => {
+    await using sides = await startSides()
+    sides.runner.upgrade = (_request, socket) => {
+      socket.end('HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\nConnection: close\r\n\r\nnope')
+    }
+    const [own] = await once(upgrade(sides.port, '/toolbox/box/x', {}), 'response')
+    assert.equal(own.statusCode, 401)
+    assert.equal(JSON.parse(await bodyOf(own)).code, 'UNAUTHORIZED')
+    const [theirs] = await once(upgrade(sides.port, '/toolbox/box/x'), 'response')
+    assert.deepEqual([theirs.statusCode, await bodyOf(theirs)], [404, 'nope'])
+  })
+
+  test('each side’s end ends the other', async () => {
+    await using sides = await startSides()
+    const inside = Promise.withResolvers<import('node:stream').Duplex>()
+    let next = inside
+    sides.runner.upgrade = (_request, socket) => {
+      socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n')
+      next.resolve(socket)
+    }
+    const [, first] = await once(upgrade(sides.port, '/toolbox/box/x'), 'upgrade')
+    const firstInside = await inside.promise
+    const insideEnded = once(firstInside, 'end')
+    firstInside.resume()
+    first.destroy()
+    await insideEnded
+
+    next = Promise.withResolvers()
+    const [, second] = await once(upgrade(sides.port, '/toolbox/box/x'), 'upgrade')
+    second.resume()
+    const closed = once(second, 'close')
+    ;(await next.promise).destroy()
+    await closed
+  })
+
+  test('an open connection counts as activity, and ends when its key is revoked', async () => {
+    await using sides = await startSides({ presenceMs: 5 })
+    sides.runner.upgrade = (_request, socket) => {
+      socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n')
+      socket.on('error', () => undefined)
+    }
+    const again = Promise.withResolvers<void>()
+    sides.control.answer = () => {
+      if (sides.asked.length >= 3) again.resolve()
+      return sides.access()
+    }
+    const [, socket] = await once(upgrade(sides.port, '/toolbox/box/x'), 'upgrade')
+    await again.promise
+    assert.ok(sides.asked.every(({ countsAsActivity }) => countsAsActivity))
+    socket.resume()
+    const closed = once(socket, 'close')
+    sides.control.answer = () => ({ status: 401, body: {} })
+    await closed
+  })
+})

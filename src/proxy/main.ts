@@ -1,0 +1,41 @@
+// Puts the proxy's parts together and serves.
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import type { Logger } from '#src/kit/log.ts'
+import { AccessDesk } from './access.ts'
+import type { ProxyConfig } from './config.ts'
+import { createFront } from './front.ts'
+import { Runners } from './runners.ts'
+
+/** What calls that are running get to end before they are cut off; with what follows it stays below 3 s. */
+const graceMs = 2000
+
+export type Proxy = { port: number; close: () => Promise<void> }
+
+export const startProxy = async (
+  { listen, controlUrl, proxyKey }: ProxyConfig,
+  log: Logger,
+  { presenceMs }: { presenceMs?: number } = {},
+): Promise<Proxy> => {
+  const access = new AccessDesk({ controlUrl, proxyKey })
+  const runners = new Runners()
+  const { server, hangUp } = createFront({ access, runners, log, ...(presenceMs === undefined ? {} : { presenceMs }) })
+  server.listen(listen.port, listen.host)
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  log.info({ host: listen.host, port }, 'serving')
+  return {
+    port,
+    close: async () => {
+      const closed = once(server, 'close')
+      server.close()
+      server.closeIdleConnections()
+      const timer = setTimeout(hangUp, graceMs)
+      await closed
+      clearTimeout(timer)
+      hangUp()
+      runners[Symbol.dispose]()
+      await access[Symbol.asyncDispose]()
+    },
+  }
+}
