@@ -1,0 +1,88 @@
+// Takes the chart lines out of what a program prints (contract/toolbox.md §3). A chart line is a whole line that starts
+// with the mark; all other output passes through in order, byte for byte, also where a piece ends in mid-line.
+import { BoundedOutput } from '../exec/output.ts'
+
+export const chartMark = Buffer.from('dtn_artifact_k39fd2:')
+
+const chartBytes = 8 * 1024 * 1024
+const allChartsBytes = 32 * 1024 * 1024
+const chartCount = 64
+const newline = 0x0a
+
+/** A chart is what the program says it is; only its envelope is checked. */
+const chartIn = (line: BoundedOutput): object | undefined => {
+  if (line.droppedBytes > 0) return undefined
+  try {
+    const { type, value } = JSON.parse(line.text())
+    return type === 'chart' && typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+export class ArtifactSieve implements Disposable {
+  readonly charts: object[] = []
+  readonly #rest: BoundedOutput
+  /** How much of the mark this line has shown so far; -1: the line is ordinary output. */
+  #matched = 0
+  #line: BoundedOutput | undefined
+  #chartBytesLeft = allChartsBytes
+
+  constructor(rest: BoundedOutput) {
+    this.#rest = rest
+  }
+
+  take(data: Buffer): void {
+    for (let at = 0; at < data.length; ) {
+      if (this.#line !== undefined || this.#matched < 0) at = this.#takeLine(data, at)
+      else at = this.#takeMark(data, at)
+    }
+  }
+
+  /** The output has ended, perhaps without a last newline. */
+  end(): void {
+    if (this.#matched > 0) this.#rest.add(chartMark.subarray(0, this.#matched))
+    this.#matched = 0
+    this.#finishChart()
+  }
+
+  #takeMark(data: Buffer, at: number): number {
+    if (data[at] !== chartMark[this.#matched]) {
+      this.#rest.add(chartMark.subarray(0, this.#matched))
+      this.#matched = -1
+      return at
+    }
+    this.#matched += 1
+    if (this.#matched === chartMark.length) {
+      this.#matched = 0
+      this.#line = new BoundedOutput(Math.min(chartBytes, this.#chartBytesLeft))
+    }
+    return at + 1
+  }
+
+  #takeLine(data: Buffer, at: number): number {
+    const found = data.indexOf(newline, at)
+    const next = found < 0 ? data.length : found + 1
+    const target = this.#line ?? this.#rest
+    target.add(data.subarray(at, next))
+    if (found >= 0) {
+      this.#matched = 0
+      this.#finishChart()
+    }
+    return next
+  }
+
+  #finishChart(): void {
+    if (this.#line === undefined) return
+    const chart = this.charts.length < chartCount ? chartIn(this.#line) : undefined
+    if (chart) this.charts.push(chart)
+    this.#chartBytesLeft -= this.#line.keptBytes
+    this.#line[Symbol.dispose]()
+    this.#line = undefined
+  }
+
+  [Symbol.dispose](): void {
+    this.#line?.[Symbol.dispose]()
+    this.#line = undefined
+  }
+}

@@ -1,0 +1,21 @@
+import { deadlineOf } from '../exec/deadline.ts'
+import { route } from '../sandbox.ts'
+import { CodeRunRequest, CodeRunResponse } from './schemas.ts'
+import { checkCode, runCode } from './service.ts'
+
+export const codeRunRoutes = [
+  route({
+    method: 'POST',
+    path: '/process/code-run',
+    needs: 'sandbox',
+    summary: 'Runs Python, JavaScript or TypeScript code in a fresh process.',
+    body: CodeRunRequest,
+    bodyLimit: 8 * 1024 * 1024,
+    replies: { 200: CodeRunResponse },
+    run: async ({ sandbox, body, reply }) => {
+      checkCode(body)
+      using deadline = deadlineOf(reply, body.timeout ?? 0)
+      return await runCode(sandbox, body, deadline)
+    },
+  }),
+]

@@ -1,0 +1,103 @@
+// TypeScript → CommonJS, on the runner, because images need not have a compiler. The source is hostile: it is read by
+// esbuild's own program in a fresh process that runs as nobody, may hold no files, and has bounds on memory, processor
+// time, waiting time and output. Nothing of the code is executed here.
+import { spawn } from 'node:child_process'
+import { openSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { Problem } from '#src/problems.ts'
+import type { Deadline } from '../exec/deadline.ts'
+
+const atOnce = 2
+const waitingAtMost = 64
+const outputBytes = 64 * 1024 * 1024
+const errorBytes = 64 * 1024
+const wallMs = 10_000
+const nobody = 65534
+
+const limits = 'ulimit -d 524288; ulimit -t 5; ulimit -c 0; ulimit -f 0; ulimit -n 16'
+const options =
+  '--loader=ts --format=cjs --platform=node --target=node18 --sourcemap=inline --sourcefile=code.ts --color=false --log-level=error --log-limit=10'
+
+export type Transpiled = { javascript: string } | { complaint: string }
+
+let program: number | undefined
+
+/** Held open and started through its descriptor: nobody may not be able to reach the directory it is installed in. */
+const openProgram = (): number => {
+  program ??= openSync(fileURLToPath(import.meta.resolve(`@esbuild/linux-${process.arch}/bin/esbuild`)), 'r')
+  return program
+}
+
+let running = 0
+const waiting: (() => void)[] = []
+
+const enter = async ({ signal }: Deadline) => {
+  if (running >= atOnce) {
+    if (waiting.length >= waitingAtMost) throw new Problem('rate_limited', 'Too much TypeScript waits to be compiled.')
+    await new Promise<void>((resolve) => waiting.push(resolve))
+  } else running += 1
+  if (!signal.aborted) return
+  leave()
+  throw signal.reason
+}
+
+/** Hands the place to the next, who then counts as running. */
+const leave = () => {
+  const next = waiting.shift()
+  if (next) next()
+  else running -= 1
+}
+
+type Ended = { code: number | null; javascript: string; errors: string }
+
+const compile = (source: string, { signal }: Deadline): Promise<Ended> =>
+  new Promise((resolve, reject) => {
+    const child = spawn('/bin/sh', ['-c', `${limits}; exec /proc/self/fd/3 ${options}`], {
+      stdio: ['pipe', 'pipe', 'pipe', openProgram()],
+      cwd: '/',
+      env: {},
+      ...(process.getuid?.() === 0 ? { uid: nobody, gid: nobody } : {}),
+    })
+    const kill = () => child.kill('SIGKILL')
+    const timer = setTimeout(kill, wallMs)
+    signal.addEventListener('abort', kill, { once: true })
+    const written: Buffer[] = []
+    const errors: Buffer[] = []
+    let writtenBytes = 0
+    let errorsBytes = 0
+    child.stdout!.on('data', (data: Buffer) => {
+      writtenBytes += data.length
+      if (writtenBytes > outputBytes) kill()
+      else written.push(data)
+    })
+    child.stderr!.on('data', (data: Buffer) => {
+      if (errorsBytes < errorBytes) errors.push(data)
+      errorsBytes += data.length
+    })
+    // It may end before it has read everything; its exit says why.
+    child.stdin!.on('error', () => undefined)
+    child.stdin!.end(source)
+    child.on('error', reject)
+    child.on('close', (code) => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', kill)
+      if (signal.aborted) reject(signal.reason)
+      else resolve({ code, javascript: Buffer.concat(written).toString(), errors: Buffer.concat(errors).toString() })
+    })
+  })
+
+/** What esbuild exits with when it has read the code and found it wrong. */
+const foundWrong = 1
+const tooMuch = 'The TypeScript compiler gave up: the code is too large or too deeply nested.\n'
+
+/** A complaint is about the caller's code and belongs into the result. Throws the deadline's reason. */
+export const transpile = async (source: string, deadline: Deadline): Promise<Transpiled> => {
+  await enter(deadline)
+  try {
+    const { code, javascript, errors } = await compile(source, deadline)
+    if (code === 0) return { javascript }
+    return { complaint: code === foundWrong && errors !== '' ? errors : tooMuch }
+  } finally {
+    leave()
+  }
+}

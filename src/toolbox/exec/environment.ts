@@ -1,0 +1,15 @@
+import { Problem } from '#src/problems.ts'
+
+const validName = /^[A-Za-z_][A-Za-z0-9_]*$/
+
+/** Throws a 400 that names the first variable whose name no shell could use. */
+export const checkEnvironment = (envs: Record<string, string>): void => {
+  for (const name of Object.keys(envs)) {
+    if (!validName.test(name)) {
+      throw new Problem(
+        'bad_request',
+        `envs: ${JSON.stringify(name.slice(0, 100))} is not a valid name of an environment variable`,
+      )
+    }
+  }
+}

@@ -1,0 +1,77 @@
+// What a command prints, kept up to a bound, so that no command can fill the runner's memory.
+
+const outputBytes = 16 * 1024 * 1024
+
+/** All outputs being kept at one time share this many bytes; when they are gone, further outputs are cut earlier. */
+const sharedBytes = 256 * 1024 * 1024
+let freeBytes = sharedBytes
+
+const firstBytes = 4096
+
+/** The length of `bytes` without a character that was cut in the middle. */
+const wholeCharacters = (bytes: Buffer): number => {
+  for (let back = 1; back <= Math.min(3, bytes.length); back++) {
+    const byte = bytes[bytes.length - back]!
+    if ((byte & 0b1100_0000) === 0b1000_0000) continue
+    const needs = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1
+    return needs > back ? bytes.length - back : bytes.length
+  }
+  return bytes.length
+}
+
+/** Copies what it is given into one growing block: a million small writes must not stay a million small buffers. */
+export class BoundedOutput {
+  #block = Buffer.alloc(0)
+  #length = 0
+  #dropped = 0
+  readonly #limit: number
+
+  constructor(limit = outputBytes) {
+    this.#limit = limit
+  }
+
+  get keptBytes() {
+    return this.#length
+  }
+
+  get droppedBytes() {
+    return this.#dropped
+  }
+
+  add(data: Uint8Array): void {
+    const room = this.#dropped > 0 ? 0 : this.#makeRoom(data.length)
+    this.#block.set(room < data.length ? data.subarray(0, room) : data, this.#length)
+    this.#length += Math.min(room, data.length)
+    this.#dropped += Math.max(0, data.length - room)
+  }
+
+  /** Grows the block for `more` bytes if the bounds allow, and says how many can be taken. */
+  #makeRoom(more: number): number {
+    const wanted = Math.min(this.#length + more, this.#limit)
+    if (wanted > this.#block.length) {
+      const size = Math.min(Math.max(wanted, this.#block.length * 2, firstBytes), this.#limit)
+      const growth = Math.min(size - this.#block.length, freeBytes)
+      if (growth > 0) {
+        freeBytes -= growth
+        const larger = Buffer.allocUnsafeSlow(this.#block.length + growth)
+        larger.set(this.#block.subarray(0, this.#length))
+        this.#block = larger
+      }
+    }
+    return Math.min(more, this.#block.length - this.#length)
+  }
+
+  /** The text, with U+FFFD for what is no UTF-8, and with a last line that says so when something was left out. */
+  text(): string {
+    const kept = this.#block.subarray(0, this.#length)
+    if (this.#dropped === 0) return kept.toString('utf8')
+    const whole = kept.subarray(0, wholeCharacters(kept)).toString('utf8')
+    return `${whole}\n[output truncated: ${this.#dropped} more bytes were not kept]\n`
+  }
+
+  [Symbol.dispose](): void {
+    freeBytes += this.#block.length
+    this.#block = Buffer.alloc(0)
+    this.#length = 0
+  }
+}

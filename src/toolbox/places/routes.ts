@@ -1,0 +1,62 @@
+// Where things are in the sandbox, and which toolbox answers.
+import type { FastifyReply } from 'fastify'
+import Type from 'typebox'
+import { version } from '#src/kit/version.ts'
+import { Problem } from '#src/problems.ts'
+import { StartFailed } from '../agent/agent.ts'
+import { deadlineOf } from '../exec/deadline.ts'
+import { BoundedOutput } from '../exec/output.ts'
+import { runToEnd } from '../exec/run.ts'
+import { callersFault } from '../exec/start-failure.ts'
+import { environmentOf, route, type ToolboxSandbox } from '../sandbox.ts'
+
+const Directory = Type.Object({ dir: Type.String() })
+
+/** Far more than a path can be long. */
+const pathBytes = 64 * 1024
+const timeoutSeconds = 10
+
+/** Asks a shell inside: only there are the user's home and the path to it known. */
+const askInside = async (sandbox: ToolboxSandbox, reply: FastifyReply, script: string) => {
+  using deadline = deadlineOf(reply, timeoutSeconds)
+  using output = new BoundedOutput(pathBytes)
+  const spec = {
+    argv: ['sh', '-c', script],
+    env: environmentOf(sandbox),
+    user: sandbox.assignment.user,
+    mergeOutput: true,
+  }
+  const { exitCode } = await runToEnd(sandbox.agent, spec, deadline, (data) => output.add(data)).catch((error) => {
+    if (!(error instanceof StartFailed)) throw error
+    throw callersFault(error, spec) ?? new Problem('unprocessable', 'This sandbox has no shell that could tell.')
+  })
+  if (exitCode !== 0) throw new Problem('unprocessable', 'The shell in this sandbox could not tell.')
+  return { dir: output.text() }
+}
+
+export const placesRoutes = [
+  route({
+    method: 'GET',
+    path: '/user-home-dir',
+    needs: 'sandbox',
+    summary: "The sandbox user's home directory.",
+    replies: { 200: Directory },
+    run: ({ sandbox, reply }) => askInside(sandbox, reply, 'printf %s "$HOME"'),
+  }),
+  route({
+    method: 'GET',
+    path: '/work-dir',
+    needs: 'sandbox',
+    summary: 'The directory that commands start in.',
+    replies: { 200: Directory },
+    run: ({ sandbox, reply }) => askInside(sandbox, reply, 'printf %s "$(pwd)"'),
+  }),
+  route({
+    method: 'GET',
+    path: '/version',
+    needs: 'sandbox',
+    summary: 'The version of the toolbox.',
+    replies: { 200: Type.Object({ version: Type.String() }) },
+    run: () => ({ version }),
+  }),
+]

@@ -1,0 +1,24 @@
+// What every room of the toolbox knows about the sandbox that a call is for.
+import { routesOf } from '#src/http/route.ts'
+import type { Assignment } from '#src/wire/runner-link.ts'
+import type { Agent } from './agent/agent.ts'
+
+export type ToolboxSandbox = { id: string; assignment: Assignment; agent: Agent }
+
+export type ToolboxContext = { sandbox: ToolboxSandbox }
+
+/** `sandbox`: the proxy has checked the caller, and the sandbox is started. */
+export type ToolboxNeeds = 'sandbox'
+
+export const route = routesOf<ToolboxContext, ToolboxNeeds>()
+
+/** What every process in the sandbox finds in its environment: who it is, then the sandbox's own, then the call's. */
+export const environmentOf = ({ assignment }: ToolboxSandbox, envs: Record<string, string> = {}) => ({
+  DAYTONA_SANDBOX_ID: assignment.sandboxId,
+  DAYTONA_SANDBOX_SNAPSHOT: assignment.snapshot,
+  DAYTONA_SANDBOX_USER: assignment.user,
+  DAYTONA_ORGANIZATION_ID: assignment.organizationId,
+  DAYTONA_REGION_ID: assignment.regionId,
+  ...assignment.env,
+  ...envs,
+})
