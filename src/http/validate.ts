@@ -16,13 +16,20 @@ const validatorOf = (schema: TSchema) => {
   return made
 }
 
-/** The first string with a NUL in it: PostgreSQL's text cannot hold one, nor can a path. */
-const findNul = (value: unknown, path: string): string | undefined => {
-  if (typeof value === 'string') return value.includes('\0') ? path : undefined
+/** Far more than any shape of ours has, far less than what exhausts the stack of whoever walks it. */
+const deepest = 64
+
+/**
+ * What no shape may hold: a NUL, because PostgreSQL's text cannot, nor can a path; and depth without end, because
+ * everything after us walks a value by calling itself.
+ */
+const findUnusable = (value: unknown, path: string, depth = 0): string | undefined => {
+  if (typeof value === 'string') return value.includes('\0') ? `${path} must not contain a NUL character` : undefined
   if (typeof value !== 'object' || value === null) return undefined
+  if (depth === deepest) return `${path.split('.')[0]} must not be nested deeper than ${deepest} levels`
   for (const [key, item] of Object.entries(value)) {
-    const at = key.includes('\0') ? path : findNul(item, `${path}.${key}`)
-    if (at !== undefined) return at
+    const complaint = findUnusable(key, path) ?? findUnusable(item, `${path}.${key}`, depth + 1)
+    if (complaint !== undefined) return complaint
   }
   return undefined
 }
@@ -59,8 +66,8 @@ const convertTexts = (schema: TSchema, value: Record<string, unknown>) => {
  * Throws `bad_request` whose sentence joins every complaint (the public SDK shows `message` as one string).
  */
 export const readPart = (schema: TSchema, part: Part, given: unknown): unknown => {
-  const nul = findNul(given, part)
-  if (nul !== undefined) throw new Problem('bad_request', `${nul} must not contain a NUL character`)
+  const unusable = findUnusable(given, part)
+  if (unusable !== undefined) throw new Problem('bad_request', unusable)
   const copy = structuredClone(given ?? {})
   const texts =
     part === 'body' ? copy : convertTexts(schema, spreadLists(schema, { ...(copy as Record<string, unknown>) }))
