@@ -1,0 +1,10 @@
+// `alcove doctor`: what the host offers, found out by trying.
+import { inspectHost } from '#src/doctor/inspect.ts'
+import { renderFindings } from '#src/doctor/render.ts'
+
+/** The exit code is 1 when sandboxes cannot run here. */
+export const doctor = async (dataDir: string): Promise<void> => {
+  const findings = await inspectHost({ dataDir })
+  process.stdout.write(renderFindings(findings))
+  if (findings.some(({ status }) => status === 'missing')) process.exitCode = 1
+}

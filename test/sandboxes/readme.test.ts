@@ -1,0 +1,84 @@
+// What the README shows is run here as it stands there.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import { type Platform, platform } from './harness.ts'
+
+const root = resolve(import.meta.dirname, '../..')
+const readme = readFileSync(join(root, 'README.md'), 'utf8')
+
+const blocks = (language: string) =>
+  [...readme.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, 'g'))].map(([, text]) => text ?? '')
+
+const run = async (command: string, args: string[], options: { cwd: string; env: Record<string, string> }) => {
+  const child = spawn(command, args, {
+    cwd: options.cwd,
+    env: { ...process.env, ...options.env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: 120_000,
+  })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk))
+  const [code] = (await once(child, 'close')) as [number | null]
+  return { code, output }
+}
+
+suite('the README', () => {
+  let server: Platform
+  /** Where a reader would be: a directory with the SDK installed, and nothing of ours. */
+  const desk = mkdtempSync(join(tmpdir(), 'alcove-readme-'))
+  before(async () => {
+    server = await platform()
+    mkdirSync(join(desk, 'node_modules'))
+    symlinkSync(join(root, 'node_modules/@daytona'), join(desk, 'node_modules/@daytona'))
+  })
+  after(async () => {
+    rmSync(desk, { recursive: true, force: true })
+    await server?.[Symbol.asyncDispose]()
+  })
+
+  /** The reader's server is not at the default place, so only the place is changed. */
+  const here = (text: string) =>
+    text
+      .replaceAll('http://127.0.0.1:4600', server.url)
+      .replaceAll('./alcove key', `./alcove key --data ${server.data}`)
+
+  test('its curl line creates a sandbox', async () => {
+    const line = blocks('sh').find((text) => text.startsWith('curl'))
+    assert.ok(line)
+    const { code, output } = await run('sh', ['-c', `${here(line).trim()} --silent`], { cwd: root, env: {} })
+    assert.equal(code, 0, output)
+    const sandbox = JSON.parse(output) as { id: string; state: string }
+    assert.equal(sandbox.state, 'started', output)
+    await server.api('DELETE', `/sandbox/${sandbox.id}`)
+  })
+
+  test('its SDK script runs as it stands, and ends by itself', async () => {
+    const [script] = blocks('js')
+    assert.ok(script)
+    const file = join(desk, 'readme.mjs')
+    writeFileSync(file, here(script))
+    const { code, output } = await run(process.execPath, [file], { cwd: desk, env: { ALCOVE_KEY: server.key } })
+    assert.equal(code, 0, output)
+    assert.match(output, /^Linux .*\n\n?42\n/m)
+  })
+
+  test('examples/first-sandbox.mjs runs unchanged', async () => {
+    const env = { DAYTONA_API_URL: `${server.url}/api`, DAYTONA_API_KEY: server.key }
+    const { code, output } = await run(process.execPath, ['examples/first-sandbox.mjs'], { cwd: root, env })
+    assert.equal(code, 0, output)
+    assert.match(output, /^hello from \S+\n5050\n$/)
+  })
+
+  test('every command that it names is one', async () => {
+    const { code, output } = await run(join(root, 'alcove'), ['--help'], { cwd: desk, env: {} })
+    assert.equal(code, 0, output)
+    const named = [...readme.matchAll(/^\| `\.\/alcove (\w+)`/gm)].map(([, name]) => name ?? '')
+    assert.ok(named.length >= 7)
+    for (const name of named) assert.match(output, new RegExp(`^ {2}${name}\\b`, 'm'))
+  })
+})

@@ -1,0 +1,153 @@
+// `./alcove up` as an operator meets it: twice, on a taken port, stopped, killed, and started again.
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer, type Server } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import { dataDirectoryAt } from '#src/up/data-directory.ts'
+import { isAlive } from '#src/up/process-identity.ts'
+import { findUpState } from '#src/up/state-file.ts'
+import { until } from './box.ts'
+import { freePorts } from './free-ports.ts'
+import { type Platform, platform } from './harness.ts'
+
+const launcher = resolve(import.meta.dirname, '../../alcove')
+
+const alcove = (...args: string[]) =>
+  new Promise<{ code: number; stdout: string; stderr: string }>((answer) => {
+    const child = execFile(launcher, args, { timeout: 120_000 }, (_error, stdout, stderr) =>
+      answer({ code: child.exitCode ?? -1, stdout, stderr }),
+    )
+  })
+
+suite('alcove up', () => {
+  let server: Platform
+  before(async () => {
+    server = await platform({ own: true })
+  })
+  after(async () => {
+    await server?.[Symbol.asyncDispose]()
+  })
+  const programs = () => findUpState(dataDirectoryAt(server.data).stateFile)?.programs ?? []
+
+  test('a second one on the same data is refused, and names the process of the first', async () => {
+    const { code, stderr } = await alcove('up', '--data', server.data, '--port', String(await freePorts(2)))
+    const first = findUpState(dataDirectoryAt(server.data).stateFile)
+    assert.equal(code, 1)
+    assert.match(stderr, new RegExp(`already served by process ${first?.pid}\\b`))
+    assert.equal((await server.api('GET', '/sandbox')).status, 200)
+  })
+
+  for (const [what, offset] of [
+    ['the port itself', 0],
+    ['the port above, which the proxy needs', 1],
+  ] as const) {
+    test(`a taken port is refused by its number: ${what}`, async () => {
+      const port = await freePorts(2)
+      const other: Server = createServer()
+      await new Promise<void>((listening) => other.listen(port + offset, '127.0.0.1', listening))
+      const data = mkdtempSync(join(tmpdir(), 'alcove-test-'))
+      try {
+        const { code, stderr } = await alcove('up', '--data', data, '--port', String(port))
+        assert.equal(code, 1)
+        assert.match(stderr, new RegExp(`port ${port + offset} on 127\\.0\\.0\\.1 is in use`))
+      } finally {
+        other.close()
+        await alcove('purge', '--yes', '--data', data)
+        rmSync(data, { recursive: true, force: true })
+      }
+    })
+  }
+
+  test('key prints the key alone, and it works', async () => {
+    const { code, stdout } = await alcove('key', '--data', server.data)
+    assert.deepEqual([code, stdout], [0, `${server.key}\n`])
+    const reply = await fetch(`${server.url}/api/api-keys/current`, {
+      headers: { authorization: `Bearer ${stdout.trim()}` },
+    })
+    assert.equal(reply.status, 200)
+  })
+
+  test('status shows every program as ready, and sandboxes by state', async () => {
+    const { code, stdout } = await alcove('status', '--json', '--data', server.data)
+    const status = JSON.parse(stdout) as {
+      programs: { name: string; state: string; alive: boolean }[]
+      sandboxes: object
+    }
+    assert.equal(code, 0)
+    assert.deepEqual(
+      status.programs.map(({ name, state, alive }) => [name, state, alive]),
+      ['postgres', 'control', 'proxy', 'runner'].map((name) => [name, 'ready', true]),
+    )
+    assert.deepEqual(status.sandboxes, {})
+  })
+
+  test('doctor tells what this host offers', async () => {
+    const { stdout } = await alcove('doctor', '--data', server.data)
+    for (const word of [/kernel/i, /cgroup/i, /user namespaces/i, /overlay/i, /crun/i, /kvm/i])
+      assert.match(stdout, word)
+  })
+
+  for (const name of ['control', 'proxy', 'runner', 'postgres'] as const) {
+    test(`${name} is started again after SIGKILL, and the API answers`, async () => {
+      const before = programs().find((program) => program.name === name)
+      assert.ok(before)
+      await server.kill(name)
+      await until(
+        `${name} is ready again`,
+        () =>
+          programs().some(
+            (now) => now.name === name && now.state === 'ready' && now.pid !== before.pid && isAlive(now),
+          ),
+        60,
+      )
+      await until('the API answers', async () => {
+        const reply = await server.api('GET', '/sandbox').catch(() => undefined)
+        return reply?.status === 200
+      })
+    })
+  }
+
+  test('its unprivileged programs are not root, and only the runner is', async () => {
+    const users = programs().map(({ name, pid }) => {
+      const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+      return [name, Number(/^Uid:\s+(\d+)/m.exec(status)?.[1]), /^CapEff:\s+0+$/m.test(status)]
+    })
+    assert.deepEqual(users, [
+      ['postgres', 61001, true],
+      ['control', 61002, true],
+      ['proxy', 61003, true],
+      ['runner', 0, false],
+    ])
+  })
+
+  test('down stops everything in order, and the next up serves the same data with the same key', async () => {
+    const running = programs()
+    const { code } = await alcove('down', '--data', server.data)
+    assert.equal(code, 0)
+    assert.deepEqual(
+      running.filter((program) => isAlive(program)).map(({ name }) => name),
+      [],
+    )
+    assert.equal((await alcove('status', '--data', server.data)).code, 3)
+    assert.match((await alcove('down', '--data', server.data)).stdout, /Nothing serves/)
+    await server.start()
+    assert.equal((await server.api('GET', '/sandbox')).status, 200)
+  })
+
+  test('after SIGKILL of up its programs end by themselves, and the next up serves', async () => {
+    const running = programs().filter(({ name }) => name !== 'postgres')
+    await server.kill('up')
+    await until('its programs are gone', () => !running.some((program) => isAlive(program)))
+    await server.start()
+    assert.equal((await server.api('GET', '/sandbox')).status, 200)
+  })
+
+  test('after SIGKILL of everything at once the next up serves', async () => {
+    await server.killAll()
+    await server.start()
+    assert.equal((await server.api('GET', '/sandbox')).status, 200)
+  })
+})
