@@ -5,6 +5,7 @@
 import { once } from 'node:events'
 import { WebSocket } from 'ws'
 import type { Assignment, FromRunner, Report, ToRunner } from '#src/wire/runner-link.ts'
+import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import type { TestControl } from './harness.ts'
 import { keys } from './people.ts'
 
@@ -179,3 +180,33 @@ export const connectRunner = async (
     [Symbol.asyncDispose]: cut,
   }
 }
+
+/** Waits until a sandbox is in a state, as the database has it; says what it was in instead. */
+export const untilState = async (
+  { app, database }: Pick<TestControl, 'app' | 'database'>,
+  sandboxId: string,
+  state: SandboxState,
+): Promise<void> => {
+  const deadline = performance.now() + untilMilliseconds
+  for (;;) {
+    const changed = app.sandboxes.changes.next(sandboxId, 500)
+    const [row] = await database.sql<{ state: string }[]>`select state from sandboxes where id = ${sandboxId}`
+    if (row?.state === state) return
+    if (performance.now() > deadline) throw new Error(`sandbox ${sandboxId} is ${row?.state}, not ${state}`)
+    await changed
+  }
+}
+
+export type Happened = {
+  from_state: string | null
+  to_state: string
+  by_kind: string
+  by_id: string
+  reason: string | null
+}
+
+/** Everything that happened to a sandbox, in order. */
+export const eventsOf = async ({ database }: Pick<TestControl, 'database'>, sandboxId: string): Promise<Happened[]> =>
+  database.sql<Happened[]>`
+    select from_state, to_state, by_kind, by_id, reason from sandbox_events
+    where sandbox_id = ${sandboxId} order by id`

@@ -32,11 +32,14 @@ export const openSandboxRoom = async (
 
   let sweeping: Promise<void> = Promise.resolve()
   const sweep = () => {
-    sweeping = sweeping.then(async () => {
-      await sweepLeases(parts)
-      await sweepTimers(parts)
-      await sweepPushes(parts, links)
-    })
+    // After the one before, whether or not that succeeded.
+    sweeping = sweeping
+      .catch(() => {})
+      .then(async () => {
+        await sweepLeases(parts)
+        await sweepTimers(parts)
+        await sweepPushes(parts, links)
+      })
     return sweeping
   }
 
@@ -46,7 +49,6 @@ export const openSandboxRoom = async (
     if (isClosed || parts.options.sweepSeconds === 0) return
     timer = setTimeout(async () => {
       await sweep().catch((error) => {
-        sweeping = Promise.resolve()
         given.log.error({ err: error }, 'a sweep failed; the next one is in a moment')
       })
       sweepLater()

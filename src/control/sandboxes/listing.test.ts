@@ -1,0 +1,282 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { startControl, type TestControl } from '#test/control/harness.ts'
+import { organizations } from '#test/control/people.ts'
+
+type Fields = {
+  id: string
+  name?: string
+  organization_id?: string
+  state?: string
+  desired_state?: string
+  labels?: Record<string, string>
+  snapshot?: string
+  cpu?: number
+  memory_gib?: number
+  disk_gib?: number
+  public?: boolean
+  recoverable?: boolean | null
+  warm_pool_id?: string | null
+  created_at?: Date
+  state_changed_at?: Date
+  last_activity_at?: Date
+  auto_destroy_at?: Date | null
+}
+
+const day = (n: number) => new Date(Date.UTC(2026, 0, n))
+
+/** Straight into the table: listings are questions to it, and need no runner. */
+const insert = async ({ database: { sql } }: TestControl, fields: Fields) => {
+  const { labels = {}, ...rest } = fields
+  await sql`insert into sandboxes ${sql({
+    name: fields.id,
+    organization_id: organizations.ours,
+    region_id: 'local',
+    sandbox_class: 'container',
+    snapshot_id: 's',
+    snapshot: 'default',
+    image: 'default',
+    os_user: 'daytona',
+    env: sql.json({ SECRET: '1' }),
+    labels: sql.json(labels),
+    public: false,
+    network_block_all: false,
+    cpu: 1,
+    memory_gib: 1,
+    disk_gib: 3,
+    state: 'started',
+    desired_state: 'started',
+    version: 1,
+    generation: 1,
+    auto_stop_interval: 0,
+    auto_pause_interval: 0,
+    auto_archive_interval: 10_080,
+    auto_delete_interval: -1,
+    last_activity_at: day(1),
+    state_changed_at: day(1),
+    preview_token: fields.id,
+    signing_key: 'k',
+    created_by: 'user-owner',
+    created_at: day(1),
+    updated_at: day(1),
+    ...rest,
+  })}`
+}
+
+const idsOf = (body: { items: { id: string }[] }) => body.items.map(({ id }) => id)
+
+const query = (fields: Record<string, string | string[]>) => {
+  const search = new URLSearchParams()
+  for (const [name, value] of Object.entries(fields)) for (const each of [value].flat()) search.append(name, each)
+  return search.toString()
+}
+
+const fill = async (app: TestControl) => {
+  await insert(app, {
+    id: 'a1',
+    name: 'Alpha',
+    labels: { team: 'red', tier: '1' },
+    cpu: 4,
+    created_at: day(2),
+    last_activity_at: day(5),
+  })
+  await insert(app, {
+    id: 'a2',
+    name: 'alpine',
+    labels: { team: 'red' },
+    memory_gib: 8,
+    public: true,
+    created_at: day(3),
+    last_activity_at: day(4),
+  })
+  await insert(app, {
+    id: 'b1',
+    name: 'be_ta',
+    state: 'stopped',
+    desired_state: 'stopped',
+    disk_gib: 30,
+    state_changed_at: day(9),
+    last_activity_at: day(3),
+  })
+  await insert(app, {
+    id: 'b2',
+    name: 'be%ta',
+    state: 'error',
+    recoverable: true,
+    snapshot: 'tools',
+    auto_destroy_at: day(20),
+    last_activity_at: day(2),
+  })
+  await insert(app, { id: 'w1', name: 'warm', warm_pool_id: 'pool' })
+  await insert(app, { id: 'e1', name: 'errored', state: 'error', desired_state: 'destroyed' })
+  await insert(app, { id: 'd1', name: 'gone', state: 'destroyed', desired_state: 'destroyed' })
+  await insert(app, { id: 't1', name: 'theirs', organization_id: organizations.theirs })
+}
+
+suite('GET /sandbox', () => {
+  const filters: [Record<string, string | string[]>, string[]][] = [
+    [{}, ['a1', 'a2', 'b1', 'b2']],
+    [{ id: 'A' }, ['a1', 'a2']],
+    [{ id: '1' }, []],
+    [{ name: 'AL' }, ['a1', 'a2']],
+    [{ name: 'pha' }, []],
+    [{ name: 'be_' }, ['b1']],
+    [{ name: 'be%' }, ['b2']],
+    [{ labels: '{"team":"red"}' }, ['a1', 'a2']],
+    [{ labels: '{"team":"red","tier":"1"}' }, ['a1']],
+    [{ labels: '{}' }, ['a1', 'a2', 'b1', 'b2']],
+    [{ includeErroredDeleted: 'true' }, ['a1', 'a2', 'b1', 'b2', 'e1']],
+    [{ includeWarm: 'true' }, ['a1', 'a2', 'b1', 'b2', 'w1']],
+    [{ states: ['stopped', 'error'] }, ['b1', 'b2']],
+    [{ states: 'stopped,error' }, ['b1', 'b2']],
+    [{ states: 'destroyed' }, []],
+    [{ snapshots: 'tools' }, ['b2']],
+    [{ regionIds: 'local' }, ['a1', 'a2', 'b1', 'b2']],
+    [{ regionIds: 'moon' }, []],
+    [{ sandboxClasses: 'container' }, ['a1', 'a2', 'b1', 'b2']],
+    [{ sandboxClasses: ['android', 'windows'] }, []],
+    [{ minCpu: '2' }, ['a1']],
+    [{ maxCpu: '1' }, ['a2', 'b1', 'b2']],
+    [{ minMemoryGiB: '8', maxMemoryGiB: '8' }, ['a2']],
+    [{ minDiskGiB: '30' }, ['b1']],
+    [{ maxDiskGiB: '29.5' }, ['a1', 'a2', 'b2']],
+    [{ isPublic: 'true' }, ['a2']],
+    [{ isPublic: 'false' }, ['a1', 'b1', 'b2']],
+    [{ isRecoverable: 'true' }, ['b2']],
+    [{ isRecoverable: 'false' }, ['a1', 'a2', 'b1']],
+    [{ createdAtAfter: '2026-01-03T00:00:00Z' }, ['a2']],
+    [{ createdAtBefore: '2026-01-02T00:00:00+00:00' }, ['a1', 'b1', 'b2']],
+    [{ lastEventAfter: '2026-01-09T00:00:00Z' }, ['b1']],
+    [{ lastEventBefore: '2026-01-08T00:00:00Z' }, ['a1', 'a2', 'b2']],
+    [{ autoDestroyAtAfter: '2026-01-20T00:00:00Z' }, ['b2']],
+    [{ autoDestroyAtBefore: '2026-01-19T00:00:00Z' }, []],
+    [{ name: 'a', minCpu: '2', labels: '{"team":"red"}' }, ['a1']],
+  ]
+
+  test('200 by every filter, joined by "and", and nobody else’s', async () => {
+    await using app = await startControl()
+    await fill(app)
+    for (const [fields, ids] of filters) {
+      const reply = await app.as('viewer').get(`/sandbox?${query({ ...fields, sort: 'name', order: 'asc' })}`)
+      assert.equal(reply.status, 200, reply.text)
+      assert.deepEqual(idsOf(reply.body).sort(), ids, JSON.stringify(fields))
+      assert.equal(reply.body.nextCursor, null)
+    }
+    assert.deepEqual(idsOf((await app.as('stranger').get('/sandbox')).body), ['t1'])
+    assert.equal((await app.as('nobody').get('/sandbox')).status, 401)
+  })
+
+  test('200 shows nothing that only a single read may show', async () => {
+    await using app = await startControl()
+    await fill(app)
+    const { items } = (await app.as('viewer').get('/sandbox')).body
+    for (const item of items) for (const field of ['env', 'volumes', 'buildInfo']) assert.equal(field in item, false)
+  })
+
+  test('200 newest activity first unless told, and a page at a time by every sort, ties included', async () => {
+    await using app = await startControl()
+    for (let n = 0; n < 23; n++) {
+      await insert(app, {
+        id: `s${n}`,
+        cpu: (n % 3) + 1,
+        memory_gib: (n % 2) + 1,
+        created_at: day((n % 5) + 1),
+        last_activity_at: day((n % 7) + 1),
+      })
+    }
+    assert.deepEqual(
+      (await app.as('viewer').get('/sandbox')).body.items.map(
+        (each: { lastActivityAt: string }) => each.lastActivityAt,
+      ),
+      Array.from({ length: 23 }, (_, n) => day((n % 7) + 1).toISOString())
+        .sort()
+        .reverse(),
+    )
+    for (const sort of ['name', 'cpu', 'memoryGib', 'diskGib', 'lastActivityAt', 'createdAt']) {
+      for (const order of ['asc', 'desc']) {
+        const whole = idsOf((await app.as('viewer').get(`/sandbox?sort=${sort}&order=${order}`)).body)
+        const pages: string[] = []
+        let cursor: string | null = ''
+        while (cursor !== null) {
+          const at: string = cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`
+          const { body } = await app.as('viewer').get(`/sandbox?limit=4&sort=${sort}&order=${order}${at}`)
+          pages.push(...idsOf(body))
+          cursor = body.nextCursor
+          if (cursor !== null) {
+            const mixed = `/sandbox?sort=${sort === 'cpu' ? 'name' : 'cpu'}&order=${order}&cursor=${encodeURIComponent(cursor)}`
+            assert.equal((await app.as('viewer').get(mixed)).status, 400)
+          }
+        }
+        assert.deepEqual(pages, whole, `${sort} ${order}`)
+        assert.equal(new Set(pages).size, 23)
+      }
+    }
+  })
+
+  const bad = [
+    'limit=0',
+    'limit=201',
+    'limit=x',
+    'limit=1.5',
+    'cursor=x',
+    'cursor=W10',
+    'labels=x',
+    'labels=[]',
+    'labels=null',
+    'labels={"a":1}',
+    'labels={"a":"%00"}',
+    'states=flying',
+    'sandboxClasses=x',
+    'minCpu=0',
+    'maxDiskGiB=-1',
+    'isPublic=maybe',
+    'createdAtAfter=yesterday',
+    'lastEventBefore=2026-13-01T00:00:00Z',
+    'sort=id',
+    'order=up',
+    'name=%00',
+    'includeWarm=2',
+  ]
+
+  test('400 for what cannot be read', async () => {
+    await using app = await startControl()
+    for (const each of bad)
+      assert.equal(
+        (await app.as('viewer').get(`/sandbox?${encodeURI(decodeURI(each)).replaceAll('%2500', '%00')}`)).status,
+        400,
+        each,
+      )
+  })
+})
+
+suite('GET /sandbox/paginated', () => {
+  test('200 full records by pages, with parts of names in any case', async () => {
+    await using app = await startControl()
+    await fill(app)
+    const first = (await app.as('viewer').get('/sandbox/paginated?limit=3&sort=name&order=asc')).body
+    assert.deepEqual([first.total, first.page, first.totalPages, first.items.length], [4, 1, 2, 3])
+    assert.deepEqual(first.items[0].env, { SECRET: '1' })
+    const second = (await app.as('viewer').get('/sandbox/paginated?limit=3&page=2&sort=name&order=asc')).body
+    assert.equal(second.items.length, 1)
+    assert.deepEqual(idsOf((await app.as('viewer').get('/sandbox/paginated?name=PHA')).body), ['a1'])
+    assert.deepEqual(idsOf((await app.as('viewer').get('/sandbox/paginated?id=2&sort=id&order=asc')).body), [
+      'a2',
+      'b2',
+    ])
+    assert.deepEqual(idsOf((await app.as('viewer').get('/sandbox/paginated?regions=moon')).body), [])
+    const past = (await app.as('viewer').get('/sandbox/paginated?page=99')).body
+    assert.deepEqual([past.items, past.total], [[], 4])
+  })
+
+  test('200 by every sort, 400 for what cannot be read, 401 without a credential', async () => {
+    await using app = await startControl()
+    await fill(app)
+    for (const sort of ['id', 'name', 'state', 'snapshot', 'region', 'updatedAt', 'createdAt', 'lastActivityAt']) {
+      assert.equal((await app.as('viewer').get(`/sandbox/paginated?sort=${sort}`)).body.items.length, 4, sort)
+    }
+    for (const bad of ['page=0', 'page=x', 'limit=201', 'sort=cpu', 'labels=x']) {
+      assert.equal((await app.as('viewer').get(`/sandbox/paginated?${bad}`)).status, 400, bad)
+    }
+    assert.equal((await app.as('nobody').get('/sandbox/paginated')).status, 401)
+  })
+})

@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { startControl, type TestControl } from '#test/control/harness.ts'
+import { connectRunner } from '#test/control/simulated-runner.ts'
+
+const withBox = async (check: (app: TestControl, id: string) => Promise<void>) => {
+  await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
+  await using _runner = await connectRunner(app)
+  const { body } = await app.as('member').post('/sandbox', { name: 'box' })
+  await check(app, body.id)
+}
+
+suite('what may be changed of a sandbox', () => {
+  const good: [method: 'post' | 'put', path: string, field: string, value: unknown][] = [
+    ['post', 'public/true', 'public', true],
+    ['post', 'public/false', 'public', false],
+    ['post', 'autostop/0', 'autoStopInterval', 0],
+    ['post', 'autostop/30', 'autoStopInterval', 30],
+    ['post', 'autopause/0', 'autoPauseInterval', 0],
+    ['post', 'autoarchive/60', 'autoArchiveInterval', 60],
+    ['post', 'autoarchive/0', 'autoArchiveInterval', 43_200],
+    ['post', 'autoarchive/999999', 'autoArchiveInterval', 43_200],
+    ['post', 'autodelete/10', 'autoDeleteInterval', 10],
+    ['post', 'autodelete/-5', 'autoDeleteInterval', -1],
+    ['post', 'autodelete/0', 'autoDeleteInterval', 0],
+    ['post', 'backup', 'state', 'started'],
+  ]
+
+  test('POST /sandbox/:sandboxIdOrName/{public,autostop,autopause,autoarchive,autodelete,backup}: 200 and kept', () =>
+    withBox(async (app, id) => {
+      for (const [method, path, field, value] of good) {
+        const reply = await app.as('member')[method](`/sandbox/box/${path}`)
+        assert.deepEqual([reply.status, reply.body[field]], [200, value], path)
+        assert.equal((await app.as('member').get(`/sandbox/${id}`)).body[field], value, path)
+      }
+    }))
+
+  const bad = [
+    'public/yes',
+    'autostop/-1',
+    'autostop/abc',
+    'autostop/1.5',
+    'autostop/1e3',
+    'autostop/99999999999',
+    'autopause/5',
+    'autopause/x',
+    'autoarchive/-1',
+    'autodelete/x',
+    'ttl/-1',
+    'ttl/x',
+    'ttl/1.5',
+  ]
+
+  test('400 for anything that is not a whole number of minutes in range, and nothing changes', () =>
+    withBox(async (app) => {
+      const before = (await app.as('member').get('/sandbox/box')).body
+      for (const path of bad) assert.equal((await app.as('member').post(`/sandbox/box/${path}`)).status, 400, path)
+      assert.deepEqual((await app.as('member').get('/sandbox/box')).body, before)
+    }))
+
+  test('404 for strangers and 403 for a viewer, everywhere', () =>
+    withBox(async (app) => {
+      const paths = [...good.map(([, path]) => path), 'ttl/5', 'signing-key/rotate']
+      for (const path of paths) {
+        assert.equal((await app.as('stranger').post(`/sandbox/box/${path}`)).status, 404, path)
+        assert.equal((await app.as('viewer').post(`/sandbox/box/${path}`)).status, 403, path)
+        assert.equal((await app.as('nobody').post(`/sandbox/box/${path}`)).status, 401, path)
+      }
+      for (const path of ['signing-key', 'toolbox-proxy-url', 'ports/80/preview-url']) {
+        assert.equal((await app.as('stranger').get(`/sandbox/box/${path}`)).status, 404, path)
+        assert.equal((await app.as('nobody').get(`/sandbox/box/${path}`)).status, 401, path)
+      }
+      assert.equal((await app.as('stranger').put('/sandbox/box/labels', { labels: {} })).status, 404)
+      assert.equal((await app.as('stranger').post('/sandbox/box/last-activity')).status, 404)
+    }))
+
+  test('PUT /sandbox/:sandboxIdOrName/labels: 200 replaces all of them', () =>
+    withBox(async (app) => {
+      await app.as('member').put('/sandbox/box/labels', { labels: { a: '1', b: '2' } })
+      const reply = await app.as('member').put('/sandbox/box/labels', { labels: { c: '3' } })
+      assert.deepEqual([reply.status, reply.body], [200, { labels: { c: '3' } }])
+      assert.deepEqual((await app.as('viewer').get('/sandbox/box')).body.labels, { c: '3' })
+      for (const labels of [undefined, null, [], { a: 1 }, 'x']) {
+        assert.equal((await app.as('member').put('/sandbox/box/labels', { labels })).status, 400)
+      }
+      assert.equal((await app.as('viewer').put('/sandbox/box/labels', { labels: {} })).status, 403)
+    }))
+
+  test('POST /sandbox/:sandboxIdOrName/ttl/:ttlMinutes: 200 counts from now, and 0 takes it away', () =>
+    withBox(async (app) => {
+      app.clock.advance({ minutes: 7 })
+      const reply = await app.as('member').post('/sandbox/box/ttl/10')
+      assert.equal(Date.parse(reply.body.autoDestroyAt), app.clock.now().getTime() + 600_000)
+      assert.equal((await app.as('member').post('/sandbox/box/ttl/0')).body.autoDestroyAt, undefined)
+    }))
+
+  test('POST /sandbox/:sandboxIdOrName/last-activity: 201 without a body, for a viewer too', () =>
+    withBox(async (app) => {
+      app.clock.advance({ minutes: 7 })
+      for (const body of [undefined, {}, { activityType: 'x' }]) {
+        const reply = await app.as('viewer').post('/sandbox/box/last-activity', body)
+        assert.deepEqual([reply.status, reply.text], [201, ''])
+      }
+      const { lastActivityAt } = (await app.as('viewer').get('/sandbox/box')).body
+      assert.equal(Date.parse(lastActivityAt), app.clock.now().getTime())
+    }))
+
+  test('GET /sandbox/:sandboxIdOrName/signing-key: 200 stays the same until POST …/signing-key/rotate', () =>
+    withBox(async (app) => {
+      const first = await app.as('member').get('/sandbox/box/signing-key')
+      assert.equal(typeof first.body, 'string')
+      assert.equal(first.text, JSON.stringify(first.body))
+      assert.equal((await app.as('member').get('/sandbox/box/signing-key')).body, first.body)
+      const rotated = await app.as('member').post('/sandbox/box/signing-key/rotate')
+      assert.equal(rotated.status, 200)
+      assert.notEqual(rotated.body, first.body)
+      assert.equal((await app.as('member').get('/sandbox/box/signing-key')).body, rotated.body)
+      assert.equal((await app.as('viewer').get('/sandbox/box/signing-key')).status, 403)
+    }))
+
+  test('GET /sandbox/:sandboxIdOrName/toolbox-proxy-url: 200', () =>
+    withBox(async (app) => {
+      const reply = await app.as('viewer').get('/sandbox/box/toolbox-proxy-url')
+      assert.deepEqual([reply.status, reply.body], [200, { url: 'http://proxy.test:3001/toolbox' }])
+    }))
+
+  test('GET /sandbox/:sandboxIdOrName/ports/:port/preview-url: 200 for a port, 400 for anything else', () =>
+    withBox(async (app, id) => {
+      const { status, body } = await app.as('viewer').get('/sandbox/box/ports/3000/preview-url')
+      assert.equal(status, 200)
+      assert.deepEqual([body.sandboxId, body.url], [id, `http://3000-${id}.proxy.test:3001`])
+      assert.ok(body.token.length >= 32)
+      for (const port of ['0', '65536', 'x', '-1', '1.5']) {
+        assert.equal((await app.as('viewer').get(`/sandbox/box/ports/${port}/preview-url`)).status, 400, port)
+      }
+    }))
+})

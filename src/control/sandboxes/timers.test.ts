@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { startControl, type TestControl } from '#test/control/harness.ts'
+import { connectRunner, eventsOf, untilState } from '#test/control/simulated-runner.ts'
+
+const waiting = { sandboxes: { createWaitSeconds: 20 } }
+
+const create = async (app: TestControl, body: object = {}): Promise<string> =>
+  (await app.as('member').post('/sandbox', { name: 'box', ...body })).body.id
+
+const stateOf = async ({ database }: TestControl, id: string): Promise<string | undefined> => {
+  const [row] = await database.sql<{ state: string }[]>`select state from sandboxes where id = ${id}`
+  return row?.state
+}
+
+suite('time', () => {
+  test('stops a sandbox after its minutes without activity, not before, and says why', async () => {
+    await using app = await startControl(waiting)
+    await using _runner = await connectRunner(app)
+    const id = await create(app, { autoStopInterval: 5 })
+    app.clock.advance({ minutes: 4 })
+    await app.as('member').post('/sandbox/box/last-activity')
+    app.clock.advance({ minutes: 4, seconds: 59 })
+    await app.sweep()
+    assert.equal(await stateOf(app, id), 'started')
+    app.clock.advance({ seconds: 1 })
+    await app.sweep()
+    await untilState(app, id, 'stopped')
+    const stop = (await eventsOf(app, id)).find(({ to_state }) => to_state === 'stopping')
+    assert.deepEqual(
+      [stop?.by_kind, stop?.by_id, stop?.reason],
+      ['timer', 'auto-stop', 'Stopped after 5 minutes without activity.'],
+    )
+  })
+
+  test('never stops one whose interval is 0', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app, { autoStopInterval: 0 })
+    app.clock.advance({ hours: 10_000 })
+    runner.say({ type: 'alive' })
+    await app.sweep()
+    assert.equal(await stateOf(app, id), 'started')
+  })
+
+  test('deletes a stopped sandbox after its minutes, counted from the stop', async () => {
+    await using app = await startControl(waiting)
+    await using _runner = await connectRunner(app)
+    const id = await create(app, { autoDeleteInterval: 10, autoStopInterval: 0 })
+    app.clock.advance({ minutes: 60 })
+    await app.sweep()
+    assert.equal(await stateOf(app, id), 'started')
+    await app.as('member').post('/sandbox/box/stop')
+    await untilState(app, id, 'stopped')
+    app.clock.advance({ minutes: 9 })
+    await app.sweep()
+    assert.equal(await stateOf(app, id), 'stopped')
+    app.clock.advance({ minutes: 1 })
+    await app.sweep()
+    await untilState(app, id, 'destroyed')
+  })
+
+  test('makes autodelete/0 on a stopped sandbox its end', async () => {
+    await using app = await startControl(waiting)
+    await using _runner = await connectRunner(app)
+    const id = await create(app)
+    await app.as('member').post('/sandbox/box/stop')
+    await untilState(app, id, 'stopped')
+    await app.as('member').post('/sandbox/box/autodelete/0')
+    await app.sweep()
+    await untilState(app, id, 'destroyed')
+  })
+
+  test('destroys at the end of the time to live from started, stopped, error and creating', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const started = await create(app, { name: 'started', ttlMinutes: 5 })
+    const stopped = await create(app, { name: 'stopped', ttlMinutes: 5 })
+    await app.as('member').post('/sandbox/stopped/stop')
+    await untilState(app, stopped, 'stopped')
+    const spared = await create(app, { name: 'spared', ttlMinutes: 5 })
+    await app.as('member').post('/sandbox/spared/ttl/0')
+    runner.behave(() => ({ type: 'fail', reason: 'no' }))
+    const errored = await create(app, { name: 'errored', ttlMinutes: 5 })
+    runner.behave(({ target }) => ({ type: target === 'destroyed' ? 'do' : 'silent' }))
+    app.app.sandboxes.options.createWaitSeconds = 0
+    const creating = await create(app, { name: 'creating', ttlMinutes: 5 })
+    app.clock.advance({ minutes: 5 })
+    await app.sweep()
+    for (const id of [started, stopped, errored, creating]) await untilState(app, id, 'destroyed')
+    assert.equal(await stateOf(app, spared), 'started')
+  })
+
+  test('makes what is stuck an error that can be recovered, with a sentence', async () => {
+    await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
+    await using runner = await connectRunner(app)
+    runner.behave(() => ({ type: 'silent' }))
+    const id = await create(app)
+    app.clock.advance({ seconds: 299 })
+    await app.sweep()
+    assert.equal(await stateOf(app, id), 'creating')
+    app.clock.advance({ seconds: 1 })
+    await app.sweep()
+    const { state, errorReason, recoverable } = (await app.as('member').get('/sandbox/box')).body
+    assert.deepEqual([state, recoverable], ['error', true])
+    assert.match(errorReason, /still creating after 300 s|has not been heard/)
+    runner.perform(await runner.untilAsked(({ target }) => target === 'started'))
+    await untilState(app, id, 'started')
+  })
+
+  test('asks for a delete again without end, and hides the sandbox when its runner is silent', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app)
+    await runner.cut()
+    await app.as('owner').delete('/sandbox/box')
+    app.clock.advance({ minutes: 2 })
+    await app.sweep()
+    assert.equal(await stateOf(app, id), 'destroyed')
+    assert.equal((await app.as('owner').get(`/sandbox/${id}`)).status, 404)
+    assert.equal(runner.has.has(id), true)
+    app.clock.advance({ hours: 48 })
+    await app.sweep()
+    assert.equal(await stateOf(app, id), 'destroyed')
+    await runner.link()
+    await runner.untilAsked(({ sandboxId, target }) => sandboxId === id && target === 'destroyed')
+    assert.equal(runner.has.has(id), false)
+    // The report has been taken once a later question of the same link is answered.
+    await runner.takeList()
+    await runner.cut()
+    await runner.link()
+    app.clock.advance({ hours: 25 })
+    await app.sweep()
+    assert.equal(await stateOf(app, id), undefined)
+  })
+
+  test('forgets a destroyed sandbox after a day', async () => {
+    await using app = await startControl(waiting)
+    await using _runner = await connectRunner(app)
+    const id = await create(app)
+    await app.as('owner').delete('/sandbox/box')
+    await untilState(app, id, 'destroyed')
+    app.clock.advance({ hours: 23 })
+    await app.sweep()
+    assert.equal(await stateOf(app, id), 'destroyed')
+    app.clock.advance({ hours: 1 })
+    await app.sweep()
+    assert.equal(await stateOf(app, id), undefined)
+  })
+
+  test('a sweep leaves nothing due behind, however often it runs', async () => {
+    await using app = await startControl(waiting)
+    await using _runner = await connectRunner(app)
+    await create(app, { autoStopInterval: 1 })
+    app.clock.advance({ minutes: 1 })
+    await Promise.all(Array.from({ length: 5 }, () => app.sweep()))
+    const due = await app.database.sql`select id from sandboxes where due_at <= ${app.clock.now()}`
+    assert.equal(due.length, 0)
+  })
+})

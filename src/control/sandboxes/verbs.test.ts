@@ -1,0 +1,287 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { startControl, type TestControl } from '#test/control/harness.ts'
+import { connectRunner, eventsOf, untilState } from '#test/control/simulated-runner.ts'
+
+const waiting = { sandboxes: { createWaitSeconds: 20 } }
+
+const create = async (app: TestControl, body: object = {}): Promise<string> => {
+  const reply = await app.as('member').post('/sandbox', { name: 'box', ...body })
+  assert.equal(reply.status, 200, reply.text)
+  return reply.body.id
+}
+
+suite('GET /sandbox/:sandboxIdOrName', () => {
+  test('200 by id and by name, and an id counts before a name', async () => {
+    await using app = await startControl(waiting)
+    await using _runner = await connectRunner(app)
+    const id = await create(app)
+    const other = await create(app, { name: id })
+    const viewer = app.as('viewer')
+    assert.equal((await viewer.get('/sandbox/box?verbose=true')).body.id, id)
+    assert.equal((await viewer.get(`/sandbox/${id}`)).body.id, id)
+    assert.equal((await viewer.get(`/sandbox/${other}`)).body.name, id)
+  })
+
+  test('404 for strangers, for the unknown and for the destroyed; 401 without a credential', async () => {
+    await using app = await startControl(waiting)
+    await using _runner = await connectRunner(app)
+    const id = await create(app)
+    for (const path of [`/sandbox/${id}`, '/sandbox/box']) {
+      assert.equal((await app.as('stranger').get(path)).status, 404)
+      assert.equal((await app.as('nobody').get(path)).status, 401)
+    }
+    assert.equal((await app.as('owner').get('/sandbox/none')).status, 404)
+    await app.as('owner').delete('/sandbox/box')
+    await untilState(app, id, 'destroyed')
+    assert.equal((await app.as('owner').get(`/sandbox/${id}`)).status, 404)
+  })
+
+  test('200 keeps the last known state of a silent runner and says so, until the runner is heard again', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app)
+    app.clock.advance({ minutes: 1 })
+    await app.sweep()
+    const silent = (await app.as('member').get(`/sandbox/${id}`)).body
+    assert.equal(silent.state, 'started')
+    assert.match(silent.errorReason, /has not been heard since/)
+    await runner.cut()
+    await runner.link()
+    const healed = (await app.as('member').get(`/sandbox/${id}`)).body
+    assert.deepEqual([healed.state, healed.errorReason], ['started', undefined])
+  })
+})
+
+suite('POST /sandbox/:sandboxIdOrName/stop', () => {
+  test('200 answers "stopping", asks the runner once, and ends in stopped', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app)
+    runner.behave(() => ({ type: 'silent' }))
+    const reply = await app.as('member').post('/sandbox/box/stop')
+    assert.deepEqual([reply.status, reply.body.state, reply.body.desiredState], [200, 'stopping', 'stopped'])
+    const asked = await runner.untilAsked(({ target }) => target === 'stopped')
+    assert.deepEqual([asked.signal, asked.generation], ['SIGTERM', 2])
+    runner.perform(asked)
+    await untilState(app, id, 'stopped')
+    assert.equal(runner.asked.length, 2)
+    const again = await app.as('member').post('/sandbox/box/stop')
+    assert.deepEqual([again.status, again.body.state], [200, 'stopped'])
+    assert.equal(runner.asked.length, 2)
+  })
+
+  test('200 with force asks for SIGKILL', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    await create(app)
+    await app.as('member').post('/sandbox/box/stop?force=true')
+    const asked = await runner.untilAsked(({ target }) => target === 'stopped')
+    assert.equal(asked.signal, 'SIGKILL')
+  })
+
+  test('200 and gone afterwards, when it is ephemeral', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app, { autoDeleteInterval: 0 })
+    await app.as('member').post('/sandbox/box/stop')
+    await untilState(app, id, 'destroyed')
+    assert.equal((await app.as('member').get(`/sandbox/${id}`)).status, 404)
+    assert.equal(runner.has.has(id), false)
+  })
+
+  test('404 for strangers and no runner hears of it; 403 for a viewer; 400 from error; 409 while it starts', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    await create(app)
+    assert.equal((await app.as('stranger').post('/sandbox/box/stop')).status, 404)
+    assert.equal((await app.as('viewer').post('/sandbox/box/stop')).status, 403)
+    assert.equal(runner.asked.length, 1)
+    runner.behave(() => ({ type: 'fail', reason: 'no' }))
+    await create(app, { name: 'broken' })
+    assert.equal((await app.as('member').post('/sandbox/broken/stop')).status, 400)
+    assert.equal((await app.as('member').post('/sandbox/box/stop?force=perhaps')).status, 400)
+    runner.behave(() => ({ type: 'silent' }))
+    await app.as('member').post('/sandbox/broken/recover')
+    assert.equal((await app.as('member').post('/sandbox/broken/stop')).status, 409)
+  })
+})
+
+suite('POST /sandbox/:sandboxIdOrName/start', () => {
+  test('200 answers "starting" and ends in started; 200 unchanged when it is started', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app)
+    await app.as('member').post('/sandbox/box/stop')
+    await untilState(app, id, 'stopped')
+    const reply = await app.as('member').post('/sandbox/box/start')
+    assert.deepEqual([reply.status, reply.body.state], [200, 'starting'])
+    await untilState(app, id, 'started')
+    const asked = runner.asked.length
+    const again = await app.as('member').post('/sandbox/box/start')
+    assert.deepEqual([again.status, again.body.state], [200, 'started'])
+    assert.equal(runner.asked.length, asked)
+  })
+
+  test('503 when others have taken its cpu while it was stopped', async () => {
+    await using app = await startControl({
+      sandboxes: { createWaitSeconds: 20, overcommit: { cpu: 1, memory: 8, disk: 8 } },
+    })
+    await using _runner = await connectRunner(app, { capabilities: { cpu: 2 } })
+    const id = await create(app, { cpu: 2 })
+    await app.as('member').post('/sandbox/box/stop')
+    await untilState(app, id, 'stopped')
+    const other = await create(app, { name: 'other', cpu: 2 })
+    assert.equal((await app.as('member').post('/sandbox/box/start')).status, 503)
+    await app.as('member').post('/sandbox/other/stop')
+    await untilState(app, other, 'stopped')
+    assert.equal((await app.as('member').post('/sandbox/box/start')).status, 200)
+  })
+
+  test('400 from error with the way out; 403 when suspended; 404 for strangers; 403 for a viewer', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    runner.behave(() => ({ type: 'fail', reason: 'no' }))
+    await create(app)
+    const reply = await app.as('member').post('/sandbox/box/start')
+    assert.equal(reply.status, 400)
+    assert.match(reply.body.message, /recover it instead/)
+    assert.equal((await app.as('stranger').post('/sandbox/box/start')).status, 404)
+    assert.equal((await app.as('viewer').post('/sandbox/box/start')).status, 403)
+    await app.database.sql`update organizations set suspended = true`
+    app.app.sandboxes.callers.forget()
+    assert.equal((await app.as('member').post('/sandbox/box/start')).status, 403)
+  })
+})
+
+suite('POST /sandbox/:sandboxIdOrName/recover', () => {
+  test('200 leads from error to started, or with skipStart to stopped, and the reason is gone', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    for (const [query, through, to] of [
+      ['', 'starting', 'started'],
+      ['?skipStart=true', 'stopping', 'stopped'],
+    ] as const) {
+      runner.behave(() => ({ type: 'fail', reason: 'no' }))
+      const id = await create(app, { name: `box-${to}` })
+      runner.behave(() => ({ type: 'do' }))
+      const reply = await app.as('member').post(`/sandbox/${id}/recover${query}`)
+      assert.deepEqual([reply.status, reply.body.state, reply.body.errorReason], [200, through, undefined])
+      await untilState(app, id, to)
+    }
+  })
+
+  test('400 when it is not in error, or the error is final; 404 for strangers', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    await create(app)
+    assert.equal((await app.as('member').post('/sandbox/box/recover')).status, 400)
+    assert.equal((await app.as('stranger').post('/sandbox/box/recover')).status, 404)
+    runner.behave(() => ({ type: 'fail', reason: 'the disk is lost', recoverable: false }))
+    await create(app, { name: 'lost' })
+    const reply = await app.as('member').post('/sandbox/lost/recover')
+    assert.equal(reply.status, 400)
+    assert.match(reply.body.message, /the disk is lost/)
+  })
+})
+
+suite('DELETE /sandbox/:sandboxIdOrName', () => {
+  test('200 answers "destroying" under another name, which is free at once; a second DELETE is 404', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app)
+    runner.behave(({ target }) => ({ type: target === 'destroyed' ? 'silent' : 'do' }))
+    const reply = await app.as('owner').delete('/sandbox/box')
+    assert.deepEqual([reply.status, reply.body.state, reply.body.desiredState], [200, 'destroying', 'destroyed'])
+    assert.match(reply.body.name, /^DESTROYED_box_\d+$/)
+    const other = await create(app)
+    assert.notEqual(other, id)
+    assert.equal((await app.as('owner').delete(`/sandbox/${id}`)).status, 404)
+    runner.perform(await runner.untilAsked(({ sandboxId, target }) => sandboxId === id && target === 'destroyed'))
+    await untilState(app, id, 'destroyed')
+    assert.equal((await app.as('owner').get('/sandbox/box')).body.id, other)
+  })
+
+  test('200 while it is being created, and a late success does not bring it back', async () => {
+    await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
+    await using runner = await connectRunner(app)
+    runner.behave(() => ({ type: 'silent' }))
+    const id = await create(app)
+    const creation = await runner.untilAsked(({ target }) => target === 'started')
+    assert.equal((await app.as('owner').delete('/sandbox/box')).status, 200)
+    const deletion = await runner.untilAsked(({ target }) => target === 'destroyed')
+    runner.perform(creation)
+    runner.perform(deletion)
+    await untilState(app, id, 'destroyed')
+    assert.deepEqual(
+      (await eventsOf(app, id)).map(({ to_state }) => to_state),
+      ['creating', 'destroying', 'destroyed'],
+    )
+  })
+
+  test('200 and asked for again and again, while the runner fails to', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app)
+    runner.behave(() => ({ type: 'fail', reason: 'device busy' }))
+    await app.as('owner').delete('/sandbox/box')
+    await untilState(app, id, 'error')
+    const listed = await app.as('owner').get('/sandbox')
+    assert.deepEqual(listed.body.items, [])
+    const all = await app.as('owner').get('/sandbox?includeErroredDeleted=true')
+    assert.deepEqual(
+      all.body.items.map((each: { errorReason: string }) => each.errorReason),
+      ['device busy'],
+    )
+    runner.behave(() => ({ type: 'do' }))
+    app.clock.advance({ seconds: 10 })
+    await app.sweep()
+    await untilState(app, id, 'destroyed')
+  })
+
+  test('403 for a member who may not delete, 404 for strangers, and no runner hears of it', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    await create(app)
+    assert.equal((await app.as('member').delete('/sandbox/box')).status, 403)
+    assert.equal((await app.as('stranger').delete('/sandbox/box')).status, 404)
+    assert.equal((await app.as('nobody').delete('/sandbox/box')).status, 401)
+    assert.equal(runner.asked.length, 1)
+  })
+})
+
+suite('verbs against each other', () => {
+  test('twenty opposite ones at once leave one order of moves, and a sandbox that settles', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app)
+    const replies = await Promise.all(
+      Array.from({ length: 20 }, (_, n) => app.as('member').post(`/sandbox/box/${n % 2 === 0 ? 'stop' : 'start'}`)),
+    )
+    for (const { status } of replies) assert.ok([200, 409].includes(status), String(status))
+    await untilState(app, id, (await app.as('member').get('/sandbox/box')).body.desiredState)
+    const events = await eventsOf(app, id)
+    events.slice(1).forEach((event, n) => {
+      assert.equal(event.from_state, events[n]?.to_state)
+    })
+    const generations = runner.asked.map(({ generation }) => generation)
+    assert.deepEqual(
+      generations,
+      [...generations].sort((a, b) => a - b),
+    )
+  })
+
+  test('a delete wins over twenty starts and stops', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app)
+    const deletion = app.as('owner').delete('/sandbox/box')
+    const others = Array.from({ length: 20 }, (_, n) =>
+      app.as('member').post(`/sandbox/${id}/${n % 2 === 0 ? 'stop' : 'start'}`),
+    )
+    assert.equal((await deletion).status, 200)
+    for (const { status } of await Promise.all(others)) assert.ok([200, 404, 409].includes(status), String(status))
+    await untilState(app, id, 'destroyed')
+    assert.equal(runner.has.has(id), false)
+  })
+})
