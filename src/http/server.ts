@@ -92,7 +92,8 @@ export const createServer = async <Context extends object, Needs extends string>
         const answer = await route.run({ ...readCall(route, request), reply })
         if (reply.sent || reply.raw.headersSent) return reply
         if (reply.statusCode === 200) reply.status(firstStatus(route))
-        return reply.send(answer === undefined ? null : answer)
+        // An empty answer is empty, and not the JSON word for nothing.
+        return answer === undefined ? reply.send() : reply.send(answer)
       }
       const { socket } = route
       server.route({
