@@ -21,6 +21,8 @@ export type Behaviour =
   | { type: 'stale' }
 
 export type SimulatedRunner = AsyncDisposable & {
+  /** `http://127.0.0.1:port` of the control that it is linked to. */
+  base: string
   /** Every assignment that reached it, in order, repeated ones included. */
   asked: Assignment[]
   /** What it has on its host. */
@@ -57,7 +59,7 @@ export const connectRunner = async (
   options: RunnerOptions = {},
 ): Promise<SimulatedRunner> => {
   const { images = ['default'] } = options
-  const url = (await control.listen()).replace('http', 'ws')
+  const base = await control.listen()
   const asked: Assignment[] = []
   const has: SimulatedRunner['has'] = new Map()
   const waiters = new Set<() => void>()
@@ -114,7 +116,9 @@ export const connectRunner = async (
   }
 
   const link = async (present: readonly string[] = images) => {
-    const opened = new WebSocket(`${url}/api/runners/link`, { headers: { authorization: `Bearer ${keys.runner}` } })
+    const opened = new WebSocket(`${base.replace('http', 'ws')}/api/runners/link`, {
+      headers: { authorization: `Bearer ${keys.runner}` },
+    })
     socket = opened
     // Control answers a hello with `list`; by then the hello has been written.
     const listed = new Promise<void>((resolve, reject) => {
@@ -148,6 +152,7 @@ export const connectRunner = async (
 
   await link()
   return {
+    base,
     asked,
     has,
     say,

@@ -12,9 +12,8 @@ import { asRecord } from '#src/control/sandboxes/sandbox.ts'
 import { findSandboxById } from '#src/control/sandboxes/store.ts'
 import { Problem } from '#src/problems.ts'
 
-export type EventTimes = { pingMilliseconds: number; pongMilliseconds: number; signInMilliseconds: number }
-
-const standardTimes: EventTimes = { pingMilliseconds: 25_000, pongMilliseconds: 20_000, signInMilliseconds: 10_000 }
+const pongMilliseconds = 20_000
+const signInMilliseconds = 10_000
 
 /** A client that has taken none of this much is not reading. */
 const mostBufferedBytes = 1024 * 1024
@@ -39,12 +38,12 @@ const readSignIn = (text: string): string | undefined => {
 type Watchers = Map<string, Set<WebSocket>>
 
 const serveSocket = (
-  { callers, log }: SandboxParts,
+  { callers, log, options }: SandboxParts,
   watchers: Watchers,
-  times: EventTimes,
   socket: WebSocket,
   namedOrganization: string | undefined,
 ): void => {
+  const pingMilliseconds = options.eventPingSeconds * 1000
   const sid = randomBytes(15).toString('base64url')
   let token: string | undefined
   let organizationId: string | undefined
@@ -82,7 +81,7 @@ const serveSocket = (
     if (token === undefined || (await findOrganization(token)) === undefined) return socket.close(1008, 'Unauthorized')
     hasAnswered = false
     socket.send(packet.ping)
-    pong = setTimeout(() => hasAnswered || socket.terminate(), times.pongMilliseconds)
+    pong = setTimeout(() => hasAnswered || socket.terminate(), pongMilliseconds)
   }
 
   const failed = (error: unknown) => {
@@ -90,8 +89,8 @@ const serveSocket = (
     socket.terminate()
   }
   let pong: NodeJS.Timeout | undefined
-  const ping = setInterval(() => void tick().catch(failed), times.pingMilliseconds)
-  const deadline = setTimeout(() => organizationId === undefined && socket.close(1008), times.signInMilliseconds)
+  const ping = setInterval(() => void tick().catch(failed), pingMilliseconds)
+  const deadline = setTimeout(() => organizationId === undefined && socket.close(1008), signInMilliseconds)
 
   socket.on('message', (data: RawData) => {
     const text = String(data)
@@ -116,8 +115,8 @@ const serveSocket = (
   const open = {
     sid,
     upgrades: [],
-    pingInterval: times.pingMilliseconds,
-    pingTimeout: times.pongMilliseconds,
+    pingInterval: pingMilliseconds,
+    pingTimeout: pongMilliseconds,
     maxPayload: 1_000_000,
   }
   socket.send(`${packet.open}${JSON.stringify(open)}`)
@@ -165,7 +164,6 @@ export const attachEvents = (
   server: FastifyInstance,
   parts: SandboxParts,
   prefixes: readonly string[] = ['/api', ''],
-  times: EventTimes = standardTimes,
 ): void => {
   const watchers: Watchers = new Map()
   const stop = parts.changes.hear(createTeller(parts, watchers))
@@ -187,7 +185,7 @@ export const attachEvents = (
       handler: refusePolling,
       wsHandler: (socket, request) => {
         const { organizationId } = request.query as Record<string, unknown>
-        serveSocket(parts, watchers, times, socket, textOf(organizationId))
+        serveSocket(parts, watchers, socket, textOf(organizationId))
       },
     })
     server.route({ method: 'POST', url: `${prefix}/socket.io/`, handler: refusePolling })

@@ -15,6 +15,8 @@ export type SandboxOptions = {
   heartbeatSeconds: number
   leaseSeconds: number
   sweepSeconds: number
+  /** How often a socket that watches must show that somebody is there. */
+  eventPingSeconds: number
 }
 
 export const standardOptions: SandboxOptions = {
@@ -23,6 +25,7 @@ export const standardOptions: SandboxOptions = {
   heartbeatSeconds: 5,
   leaseSeconds: 20,
   sweepSeconds: 2,
+  eventPingSeconds: 25,
 }
 
 export type SandboxParts = Parts & {

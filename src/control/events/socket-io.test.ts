@@ -1,0 +1,178 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { suite, test } from 'node:test'
+import { WebSocket } from 'ws'
+import { hashKey } from '#src/control/auth/secret.ts'
+import { createSandbox } from '#src/control/sandboxes/create.ts'
+import { openSandboxRoom } from '#src/control/sandboxes/room.ts'
+import { startControl } from '#test/control/harness.ts'
+import { keys, organizations } from '#test/control/people.ts'
+import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
+
+/** A client that keeps what it hears, and can wait for the next of it. */
+const connect = async (base: string, query = 'EIO=4&transport=websocket') => {
+  const socket = new WebSocket(`${base.replace('http', 'ws')}/api/socket.io/?${query}`)
+  const heard: string[] = []
+  const closed = once(socket, 'close').then(([code]) => code as number)
+  let wake = () => {}
+  socket.on('message', (data) => {
+    heard.push(String(data))
+    wake()
+  })
+  await once(socket, 'open')
+  let read = 0
+  const next = async (): Promise<string> => {
+    while (heard.length <= read) {
+      const woken = new Promise<void>((resolve) => {
+        wake = resolve
+      })
+      if (heard.length <= read)
+        await Promise.race([woken, closed.then((code) => Promise.reject(new Error(`closed ${code}`)))])
+    }
+    return heard[read++] as string
+  }
+  return { socket, heard, next, closed, [Symbol.dispose]: () => socket.terminate() }
+}
+
+const signedIn = async (base: string, key: string) => {
+  const client = await connect(base)
+  await client.next()
+  client.socket.send(`40${JSON.stringify({ token: key })}`)
+  assert.match(await client.next(), /^40\{"sid":"/)
+  return client
+}
+
+const eventOf = (text: string) => {
+  assert.ok(text.startsWith('42'), text)
+  return JSON.parse(text.slice(2)) as [string, never]
+}
+
+suite('GET {prefix}/socket.io/', () => {
+  test('opens with the handshake and signs in with a key', async () => {
+    await using app = await startControl()
+    const base = await app.listen()
+    using client = await connect(base, 'source=sdk&sdkVersion=0&EIO=4&transport=websocket')
+    const open = await client.next()
+    assert.equal(open[0], '0')
+    const { sid, ...times } = JSON.parse(open.slice(1))
+    assert.ok(sid.length > 10)
+    assert.deepEqual(times, { upgrades: [], pingInterval: 25_000, pingTimeout: 20_000, maxPayload: 1_000_000 })
+    client.socket.send(`40${JSON.stringify({ token: keys.member })}`)
+    assert.match(await client.next(), /^40\{"sid":"[\w-]+"\}$/)
+  })
+
+  test('refuses what is no key, and a key of an organization that is not named', async () => {
+    await using app = await startControl()
+    const base = await app.listen()
+    const refused = async (auth: string, query?: string) => {
+      using client = await connect(base, query)
+      await client.next()
+      client.socket.send(auth)
+      assert.equal(await client.next(), '44{"message":"Unauthorized"}')
+      await client.closed
+    }
+    await refused('40{"token":"dtn_wrong"}')
+    await refused('40')
+    await refused('40{')
+    await refused('40{"token":7}')
+    await refused(`40{"token":"${keys.stranger}"}`, `EIO=4&transport=websocket&organizationId=${organizations.ours}`)
+  })
+
+  test('400 for polling and for another version', async () => {
+    await using app = await startControl()
+    assert.equal((await app.as('nobody').get('/socket.io/?EIO=4&transport=polling')).status, 400)
+    assert.equal((await app.as('nobody').post('/socket.io/?EIO=4&transport=polling')).status, 400)
+    const base = await app.listen()
+    const old = new WebSocket(`${base.replace('http', 'ws')}/api/socket.io/?EIO=3&transport=websocket`)
+    const [, refusal] = await once(old, 'unexpected-response')
+    assert.equal(refusal.statusCode, 400)
+  })
+
+  test('tells the sandboxes of the organization, in order, and nothing to strangers', async () => {
+    await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
+    await using runner = await connectRunner(app)
+    const base = runner.base
+    using client = await signedIn(base, keys.viewer)
+    using stranger = await signedIn(base, keys.stranger)
+    const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body
+    await app.as('member').post('/sandbox/box/stop')
+    await untilState(app, id, 'stopped')
+    const created = eventOf(await client.next()) as unknown as [string, { id: string; state: string }]
+    assert.deepEqual([created[0], created[1].id, created[1].state], ['sandbox.created', id, 'creating'])
+    for (const [from, to] of [
+      ['creating', 'started'],
+      ['started', 'stopping'],
+      ['stopping', 'stopped'],
+    ]) {
+      const [name, told] = eventOf(await client.next()) as unknown as [
+        string,
+        { sandbox: { id: string; state: string }; oldState: string; newState: string },
+      ]
+      assert.deepEqual(
+        [name, told.sandbox.id, told.sandbox.state, told.oldState, told.newState],
+        ['sandbox.state.updated', id, to, from, to],
+      )
+    }
+    // Its own sandbox is the first thing that a stranger hears of.
+    await app.as('stranger').post('/sandbox', { name: 'theirs' })
+    const [, theirs] = eventOf(await stranger.next()) as unknown as [string, { name: string }]
+    assert.equal(theirs.name, 'theirs')
+  })
+
+  test('tells what another control process changed', async () => {
+    await using app = await startControl()
+    await using runner = await connectRunner(app)
+    using client = await signedIn(runner.base, keys.viewer)
+    const other = await openSandboxRoom(
+      { ...app.parts, callers: app.app.sandboxes.callers },
+      { sweepSeconds: 0, createWaitSeconds: 0 },
+    )
+    try {
+      const caller = await other.callers.find(keys.member)
+      assert.ok(caller)
+      const row = await createSandbox(other, caller, { name: 'elsewhere' })
+      const [name, sandbox] = eventOf(await client.next()) as unknown as [string, { id: string }]
+      assert.deepEqual([name, sandbox.id], ['sandbox.created', row.id])
+      // The runner is linked to the first process only, and hears of it there.
+      await untilState(app, row.id, 'started')
+    } finally {
+      await other.close()
+    }
+  })
+
+  test('answers a ping, ends at a disconnect, and is closed by what is too long', async () => {
+    await using app = await startControl()
+    const base = await app.listen()
+    using client = await signedIn(base, keys.member)
+    client.socket.send('2')
+    assert.equal(await client.next(), '3')
+    client.socket.send('41')
+    assert.equal(await client.closed, 1000)
+    using loud = await signedIn(base, keys.member)
+    loud.socket.send('x'.repeat(20_000))
+    assert.equal(await loud.closed, 1009)
+  })
+
+  test('says nothing to somebody who has not signed in', async () => {
+    await using app = await startControl()
+    await using runner = await connectRunner(app)
+    using silent = await connect(runner.base)
+    using client = await signedIn(runner.base, keys.member)
+    await app.as('member').post('/sandbox', { name: 'box' })
+    await client.next()
+    assert.equal(silent.heard.length, 1)
+  })
+})
+
+suite('the beat of a socket', () => {
+  test('pings, and drops a key that was revoked in the meantime', async () => {
+    await using app = await startControl({ sandboxes: { eventPingSeconds: 0.05 } })
+    const base = await app.listen()
+    using client = await signedIn(base, keys.member)
+    assert.equal(await client.next(), '2')
+    client.socket.send('3')
+    await app.database.sql`delete from api_keys where hash = ${hashKey(keys.member)}`
+    app.app.sandboxes.callers.forget()
+    assert.equal(await client.closed, 1008)
+  })
+})

@@ -1,0 +1,207 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { suite, test } from 'node:test'
+import { WebSocket } from 'ws'
+import { startControl, type TestControl } from '#test/control/harness.ts'
+import { keys } from '#test/control/people.ts'
+import { connectRunner, eventsOf, untilState } from '#test/control/simulated-runner.ts'
+
+const waiting = { sandboxes: { createWaitSeconds: 20 } }
+
+const create = async (app: TestControl, body: object = {}): Promise<string> =>
+  (await app.as('member').post('/sandbox', { name: 'box', ...body })).body.id
+
+const report = (app: TestControl, id: string, body: object) => app.as('runner').put(`/sandbox/${id}/state`, body)
+
+suite('GET /sandbox/for-runner', () => {
+  test('200 lists what the runner should have, each with its assignment', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app)
+    const { status, body } = await app.as('runner').get('/sandbox/for-runner')
+    assert.equal(status, 200)
+    assert.deepEqual(
+      body.map((each: { id: string; assignment: unknown }) => [each.id, each.assignment]),
+      [[id, runner.asked[0]]],
+    )
+  })
+
+  test('200 by states, and without what is under way', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app)
+    const count = async (query: string) => (await app.as('runner').get(`/sandbox/for-runner${query}`)).body.length
+    assert.equal(await count('?states=started,stopped'), 1)
+    assert.equal(await count('?states=stopped'), 0)
+    assert.equal(await count('?skipReconcilingSandboxes=true'), 1)
+    runner.behave(() => ({ type: 'silent' }))
+    await app.as('member').post(`/sandbox/${id}/stop`)
+    assert.equal(await count('?skipReconcilingSandboxes=true'), 0)
+    assert.equal(await count(''), 1)
+    assert.equal((await app.as('runner').get('/sandbox/for-runner?states=flying')).status, 400)
+  })
+
+  test('403 for users, 401 for nobody', async () => {
+    await using app = await startControl()
+    assert.equal((await app.as('owner').get('/sandbox/for-runner')).status, 403)
+    assert.equal((await app.as('nobody').get('/sandbox/for-runner')).status, 401)
+    assert.equal((await app.with('dtn_wrong').get('/sandbox/for-runner')).status, 401)
+  })
+})
+
+suite('PUT /sandbox/:sandboxId/state', () => {
+  test('200 empty takes a report, and the same one twice changes nothing', async () => {
+    await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
+    await using runner = await connectRunner(app)
+    runner.behave(() => ({ type: 'silent' }))
+    const id = await create(app)
+    for (let n = 0; n < 3; n++) {
+      const reply = await report(app, id, { state: 'started', generation: 1 })
+      assert.deepEqual([reply.status, reply.text], [200, ''])
+    }
+    assert.equal((await app.as('member').get('/sandbox/box')).body.state, 'started')
+    assert.equal((await eventsOf(app, id)).length, 2)
+  })
+
+  test('409 for an older generation, which changes nothing', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app)
+    runner.behave(() => ({ type: 'silent' }))
+    await app.as('member').post('/sandbox/box/stop')
+    assert.equal((await report(app, id, { state: 'stopped', generation: 1 })).status, 409)
+    assert.equal((await app.as('member').get('/sandbox/box')).body.state, 'stopping')
+    assert.equal((await report(app, id, { state: 'stopped', generation: 2 })).status, 200)
+    assert.equal((await app.as('member').get('/sandbox/box')).body.state, 'stopped')
+  })
+
+  test('200 without a generation speaks of what is now', async () => {
+    await using app = await startControl(waiting)
+    await using _runner = await connectRunner(app)
+    const id = await create(app)
+    assert.equal((await report(app, id, { state: 'error', errorReason: 'it broke', recoverable: true })).status, 200)
+    const { state, errorReason, recoverable } = (await app.as('member').get('/sandbox/box')).body
+    assert.deepEqual([state, errorReason, recoverable], ['error', 'it broke', true])
+  })
+
+  test('400 for a state that no runner can report, 404 for what it does not have, 403 for users', async () => {
+    await using app = await startControl(waiting)
+    await using _runner = await connectRunner(app)
+    const id = await create(app)
+    for (const state of ['creating', 'archived', 'flying', 7])
+      assert.equal((await report(app, id, { state })).status, 400)
+    assert.equal((await report(app, 'unknown', { state: 'started' })).status, 404)
+    await app.database.sql`
+      insert into runners (id, region_id, key_hash, created_at, updated_at) values ('other', 'local', 'x', now(), now())`
+    await app.database.sql`update sandboxes set runner_id = 'other' where id = ${id}`
+    assert.equal((await report(app, id, { state: 'stopped' })).status, 404)
+    assert.equal((await app.as('owner').put(`/sandbox/${id}/state`, { state: 'stopped' })).status, 403)
+    assert.equal((await app.as('nobody').put(`/sandbox/${id}/state`, { state: 'stopped' })).status, 401)
+    assert.equal((await app.as('member').get('/sandbox/box')).body.state, 'started')
+  })
+
+  test('200 says why a sandbox ended by itself, and it stays stopped', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app)
+    await report(app, id, { state: 'stopped', generation: 1, cause: { oomKilled: true, exitCode: 137 } })
+    const { state, desiredState, errorReason } = (await app.as('member').get('/sandbox/box')).body
+    assert.deepEqual([state, desiredState, errorReason], ['stopped', 'stopped', 'It ran out of memory and was killed.'])
+    const asked = await runner.untilAsked(({ target }) => target === 'stopped')
+    assert.equal(asked.generation, 2)
+    assert.equal((await app.as('member').post('/sandbox/box/start')).body.errorReason, undefined)
+  })
+
+  test('200 makes a sandbox that its runner has lost an error that cannot be recovered', async () => {
+    await using app = await startControl(waiting)
+    await using _runner = await connectRunner(app)
+    const id = await create(app)
+    await report(app, id, { state: 'destroyed', generation: 1 })
+    const { state, recoverable, errorReason } = (await app.as('member').get('/sandbox/box')).body
+    assert.deepEqual([state, recoverable], ['error', false])
+    assert.match(errorReason, /no longer has/)
+    assert.equal((await app.as('owner').delete('/sandbox/box')).status, 200)
+  })
+})
+
+suite('GET /runners/link', () => {
+  const open = async (app: TestControl, key: string | undefined) => {
+    const url = (await app.listen()).replace('http', 'ws')
+    const headers = key === undefined ? {} : { authorization: `Bearer ${key}` }
+    return new WebSocket(`${url}/api/runners/link`, { headers })
+  }
+
+  test('401 for nobody and 403 for users, before any upgrade; 400 without one', async () => {
+    await using app = await startControl()
+    const socket = await open(app, undefined)
+    const [, refusal] = await once(socket, 'unexpected-response')
+    assert.equal(refusal.statusCode, 401)
+    assert.equal((await app.as('owner').get('/runners/link')).status, 403)
+    assert.equal((await app.as('runner').get('/runners/link')).status, 400)
+  })
+
+  test('closed with 1008 for what is no message, and the runner may come again', async () => {
+    await using app = await startControl()
+    const url = (await app.listen()).replace('http', 'ws')
+    for (const wrong of ['{', '{}', '{"type":"hello"}', '{"type":"report","report":{"state":"creating"}}', '[]', '']) {
+      const socket = new WebSocket(`${url}/api/runners/link`, {
+        headers: { authorization: `Bearer ${keys.runner}` },
+      })
+      await once(socket, 'open')
+      socket.send(wrong)
+      const [code] = await once(socket, 'close')
+      assert.equal(code, 1008, wrong)
+    }
+  })
+
+  test('everything said twice counts once', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    runner.behave(() => ({ type: 'twice' }))
+    const id = await create(app)
+    await app.as('member').post('/sandbox/box/stop')
+    await untilState(app, id, 'stopped')
+    assert.equal((await eventsOf(app, id)).length, 4)
+  })
+
+  test('a stale report is refused and answered with what counts now', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app)
+    runner.behave(({ generation }) => ({
+      type: runner.asked.filter((a) => a.generation === generation).length > 1 ? 'do' : 'stale',
+    }))
+    await app.as('member').post('/sandbox/box/stop')
+    await untilState(app, id, 'stopped')
+    assert.deepEqual(
+      runner.asked.map(({ generation }) => generation),
+      [1, 2, 2],
+    )
+  })
+
+  test('a link that is cut in the middle of a verb costs nothing but time', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app)
+    runner.behave(() => ({ type: 'silent' }))
+    await app.as('member').post('/sandbox/box/stop')
+    await runner.untilAsked(({ target }) => target === 'stopped')
+    await runner.cut()
+    runner.behave(() => ({ type: 'do' }))
+    await runner.link()
+    await untilState(app, id, 'stopped')
+  })
+
+  test('a runner that was silent is ready again with its first heartbeat', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const stateOf = async () => (await app.database.sql`select state from runners`)[0]?.['state']
+    assert.equal(await stateOf(), 'ready')
+    app.clock.advance({ seconds: 21 })
+    await app.sweep()
+    assert.equal(await stateOf(), 'unresponsive')
+    runner.say({ type: 'alive' })
+    while ((await stateOf()) !== 'ready') await new Promise(setImmediate)
+    assert.equal((await app.as('member').post('/sandbox', {})).status, 200)
+  })
+})
