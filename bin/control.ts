@@ -1,8 +1,8 @@
 // control: the API of the server. Its settings are in src/control/config.ts.
-import { readConfig } from '#src/control/config.ts'
+import { loadConfig } from '#src/control/config.ts'
 import { startProgram } from '#src/control/main.ts'
 
-const { stop } = await startProgram(readConfig(process.env))
+const { stop } = await startProgram(loadConfig(process.env))
 let isStopping = false
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   process.on(signal, () => {

@@ -206,7 +206,7 @@ suite('endpoints', () => {
 
   suite('never 500', () => {
     test('whatever the path, the query, the headers and the body say', { timeout: 170_000 }, async () => {
-      const runs = 25
+      const runs = 60
       await walk(async (route) => {
         const parameters = route.path.match(/:\w+/g) ?? []
         const call = fc.record({

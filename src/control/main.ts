@@ -3,28 +3,21 @@ import { systemClock } from '#src/kit/clock.ts'
 import { createLog } from '#src/kit/log.ts'
 import { createApp } from './app.ts'
 import { bootstrap } from './bootstrap.ts'
-import type { Config } from './config.ts'
+import type { ControlConfig } from './config.ts'
 import { openDatabase } from './storage/database.ts'
 import { migrate } from './storage/migrate.ts'
 
 export type Running = { address: string; stop: () => Promise<void> }
 
-export const startProgram = async ({
-  databaseUrl,
-  host,
-  port,
-  firstKey,
-  logLevel,
-  settings,
-}: Config): Promise<Running> => {
-  const log = createLog('control', logLevel)
+export const startProgram = async ({ databaseUrl, listen, firstKey, settings }: ControlConfig): Promise<Running> => {
+  const log = createLog('control')
   const database = openDatabase(databaseUrl)
   const applied = await migrate(database)
   if (applied.length > 0) log.info({ applied }, 'migrated the database')
   const parts = { database, clock: systemClock, log, settings }
   await bootstrap(parts, firstKey)
   const app = await createApp(parts)
-  const address = await app.server.listen({ host, port })
+  const address = await app.server.listen(listen)
   log.info({ address }, 'control serves')
   return {
     address,

@@ -1,0 +1,76 @@
+// The program as `up` runs it: a process of its own, told by its environment.
+import assert from 'node:assert/strict'
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { suite, test } from 'node:test'
+import { keys } from '#test/control/people.ts'
+import { openTestDatabase } from '#test/control/test-database.ts'
+import { newKey } from './auth/secret.ts'
+
+const program = join(import.meta.dirname, '../../bin/control.ts')
+
+const freePort = async () => {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as { port: number }
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+const start = (env: Record<string, string>) =>
+  fork(program, {
+    env: { PATH: process.env['PATH'], ...env, ALCOVE_LOG_LEVEL: 'warn' },
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+  })
+
+/** Ends it whatever became of the test. */
+const ending = (child: ChildProcess): AsyncDisposable => ({
+  [Symbol.asyncDispose]: async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    const exit = once(child, 'exit')
+    child.kill('SIGKILL')
+    await exit
+  },
+})
+
+suite('the program control', () => {
+  test('migrates an empty database, says that it is ready, serves the first key, and ends with 0 at SIGTERM', async () => {
+    await using opened = await openTestDatabase('empty')
+    const port = await freePort()
+    const firstKey = newKey()
+    const child = start({
+      ALCOVE_DATABASE_URL: opened.url,
+      ALCOVE_LISTEN: `127.0.0.1:${port}`,
+      ALCOVE_PUBLIC_URL: `http://127.0.0.1:${port}`,
+      ALCOVE_PROXY_URL: 'http://127.0.0.1:1',
+      ALCOVE_PROXY_KEY: keys.proxy,
+      ALCOVE_RUNNER_KEY: keys.runner,
+      ALCOVE_FIRST_KEY: firstKey,
+    })
+    await using _ended = ending(child)
+    assert.deepEqual((await once(child, 'message'))[0], { type: 'ready' })
+    const reply = await fetch(`http://127.0.0.1:${port}/api/users/me`, {
+      headers: { authorization: `Bearer ${firstKey}` },
+    })
+    assert.deepEqual([reply.status, ((await reply.json()) as { email: string }).email], [200, 'admin@localhost'])
+    const exit = once(child, 'exit')
+    child.kill('SIGTERM')
+    assert.deepEqual(await exit, [0, null])
+  })
+
+  test('says everything that is missing and ends with 1', async () => {
+    const child = start({})
+    await using _ended = ending(child)
+    let said = ''
+    child.stderr?.on('data', (data) => {
+      said += data
+    })
+    const [code] = await once(child, 'close')
+    assert.equal(code, 1)
+    assert.match(said, /ALCOVE_DATABASE_URL is missing/)
+    assert.match(said, /ALCOVE_RUNNER_KEY is missing/)
+  })
+})
