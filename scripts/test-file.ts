@@ -40,18 +40,22 @@ export const runTestFile = async (file: string, { scratch, env, timeoutSeconds }
   }
   child.stdout.on('data', keep)
   child.stderr.on('data', keep)
-  let isLate = false
-  const timer = setTimeout(() => {
-    isLate = true
+  const killGroup = () => {
     try {
       process.kill(-(child.pid as number), 'SIGKILL')
     } catch {
-      // It ended in this moment.
+      // Nobody is left in it.
     }
+  }
+  let isLate = false
+  const timer = setTimeout(() => {
+    isLate = true
+    killGroup()
   }, timeoutSeconds * 1000)
   const [code, signal] = (await once(child, 'exit')) as [number | null, string | null]
   clearTimeout(timer)
-  // A process that a test left behind may hold the pipes for ever.
+  // What a test left behind ends with its file. Whoever left the group may still hold the pipes.
+  killGroup()
   child.stdout.destroy()
   child.stderr.destroy()
   const results = readResults(report)

@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, suite, test } from 'node:test'
+import { identityOf, waitUntilGone } from '#src/up/process-identity.ts'
+import { runTestFile } from './test-file.ts'
+
+suite('running one test file', () => {
+  const scratch = mkdtempSync(join(tmpdir(), 'alcove-test-file-'))
+  after(() => rmSync(scratch, { recursive: true, force: true }))
+
+  const run = async (code: string, timeoutSeconds = 60) => {
+    const file = join(scratch, 'sample.test.mjs')
+    writeFileSync(file, `import { after, suite, test } from 'node:test'\n${code}`)
+    // A test runner inside a test runner would report to its parent.
+    const { NODE_TEST_CONTEXT: _, ...env } = process.env
+    return runTestFile(file, { scratch, env, timeoutSeconds })
+  }
+
+  test('counts tests, not the suites around them, and gives them their whole name', async () => {
+    const { results, output } = await run(`
+      suite('outer', () => {
+        suite('inner', () => { test('passes', () => { console.log('said aloud') }) })
+        test('fails', () => { throw new Error('because') })
+        test('is skipped', { skip: 'needs root' }, () => {})
+      })`)
+    assert.deepEqual(
+      results.map(({ name, outcome }) => [name, outcome]),
+      [
+        ['outer › inner › passes', 'passed'],
+        ['outer › fails', 'failed'],
+        ['outer › is skipped', 'skipped'],
+      ],
+    )
+    assert.match(results[1]?.detail ?? '', /because/)
+    assert.equal(results[2]?.detail, 'needs root')
+    assert.match(output, /said aloud/)
+  })
+
+  test('a file that does not end is killed, and failed whatever it had passed', async () => {
+    const { results } = await run(`test('passes', () => {}); setInterval(() => {}, 1000)`, 2)
+    assert.deepEqual(
+      results.map(({ outcome }) => outcome),
+      ['passed', 'failed'],
+    )
+    assert.match(results[1]?.detail ?? '', /did not end within 2 s/)
+  })
+
+  test('a file that cannot be loaded is failed', async () => {
+    const { results, output } = await run(`throw new Error('at load')`)
+    assert.deepEqual(
+      results.map(({ outcome }) => outcome),
+      ['failed'],
+    )
+    assert.match(`${output}${results[0]?.detail}`, /at load/)
+  })
+
+  test('a file without tests is failed', async () => {
+    const { results } = await run('')
+    assert.deepEqual(results, [{ name: '(file)', outcome: 'failed', detail: 'has no tests' }])
+  })
+
+  test('a hook that fails is a failure, though every test passed', async () => {
+    const { results } = await run(
+      `suite('s', () => { test('passes', () => {}); after(() => { throw new Error('in hook') }) })`,
+    )
+    assert.ok(results.some(({ outcome, detail }) => outcome === 'failed' && /in hook/.test(detail ?? '')))
+  })
+
+  test('a process that a test leaves behind ends with its file, and does not keep it from ending', async () => {
+    const { results, output } = await run(`
+      import { spawn } from 'node:child_process'
+      test('passes', () => {
+        const child = spawn('sleep', ['3600'], { stdio: ['ignore', 'inherit', 'inherit'] })
+        child.unref()
+        console.log('left behind:', child.pid)
+      })`)
+    const pid = Number(/left behind: (\d+)/.exec(output)?.[1])
+    assert.equal(await waitUntilGone(identityOf(pid), 10_000), true)
+    assert.deepEqual(
+      results.map(({ outcome }) => outcome),
+      ['passed'],
+    )
+  })
+})
