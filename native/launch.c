@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/btrfs.h>
+#include <linux/close_range.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -190,6 +191,8 @@ static _Noreturn void become(char **arg) {
   complaints = spare;
   for (int fd = 0; fd <= STDERR_FILENO; fd++)
     if (dup2(quiet, fd) < 0) fail("/dev/null");
+  // What this program itself was handed by whoever started the runner goes no further either.
+  (void)close_range(inherited_socket + 1, ~0U, CLOSE_RANGE_CLOEXEC);
   execvp(arg[0], arg);
   fail(arg[0]);
 }

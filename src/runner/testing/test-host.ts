@@ -31,6 +31,8 @@ const build = (directory: string, program: string) => {
   return join(code, directory, 'build', program)
 }
 
+export const builtLauncher = () => build('native', 'launch')
+
 export type Said = { exitCode: number; output: string }
 
 export type OpenedHost = { host: Host; network: NetworkPool }
@@ -42,7 +44,7 @@ export const openTestHostIn = async (instance: string, directory: string, poolBy
   const host = await openHost({
     instance,
     directory: join(directory, 'runner'),
-    launcher: build('native', 'launch'),
+    launcher: builtLauncher(),
     agentProgram: build('agent', 'alcove-agent'),
     agentAt,
     network,

@@ -1,0 +1,48 @@
+// Serves the toolbox of every started sandbox on one unix socket. Only the proxy may connect to it, and the proxy has
+// checked who calls.
+import { once } from 'node:events'
+import { chmod, chown, rm } from 'node:fs/promises'
+import type { FastifyInstance } from 'fastify'
+import { createServer } from '#src/http/server.ts'
+import type { Logger } from '#src/kit/log.ts'
+import { Problem } from '#src/problems.ts'
+import { agentAt } from '#src/toolbox/agent/agent.ts'
+import { toolboxEndpoints } from '#src/toolbox/endpoints.ts'
+import type { ToolboxContext, ToolboxNeeds } from '#src/toolbox/sandbox.ts'
+import type { Host } from './host.ts'
+
+export type ToolboxParts = { host: Pick<Host, 'get'>; log: Logger }
+
+/** The server, not listening yet. */
+export const createToolboxServer = async ({ host, log }: ToolboxParts): Promise<FastifyInstance> => {
+  const server = await createServer<ToolboxContext, ToolboxNeeds>({
+    routes: toolboxEndpoints,
+    prefixes: ['/toolbox/:sandboxId'],
+    source: 'DAYTONA_DAEMON',
+    log,
+    guard: ({ params }) => {
+      const { sandboxId } = params as { sandboxId: string }
+      const held = host.get(sandboxId)
+      if (!held) throw new Problem('not_found', 'There is no such sandbox on this runner.')
+      if (held.status !== 'started') throw new Problem('conflict', 'The sandbox is not started.')
+      return { sandbox: { id: held.id, assignment: held.assignment, agent: agentAt(held.socketPath) } }
+    },
+  })
+  server.get('/healthz', () => ({ status: 'ok' }))
+  return server
+}
+
+/** Listens where a former runner may have left its socket; only root and the group can connect. */
+export const listenOn = async (server: FastifyInstance, path: string, gid: number): Promise<void> => {
+  await rm(path, { force: true })
+  await server.ready()
+  const before = process.umask(0o177)
+  try {
+    server.server.listen(path)
+    await once(server.server, 'listening')
+  } finally {
+    process.umask(before)
+  }
+  await chown(path, process.getuid?.() ?? 0, gid)
+  await chmod(path, 0o660)
+}

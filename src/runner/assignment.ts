@@ -1,0 +1,43 @@
+// Checks what control says before the runner acts on it, so that a control gone wrong can ask for no more than the wire
+// offers.
+import Type from 'typebox'
+import { Compile } from 'typebox/compile'
+import type { Assignment } from '#src/wire/runner-link.ts'
+import type { SandboxState } from '#src/wire/sandbox-state.ts'
+
+const name = Type.String({ maxLength: 1024 })
+const amount = Type.Number({ exclusiveMinimum: 0, maximum: 1_000_000 })
+
+const AssignmentShape = Compile(
+  Type.Object({
+    sandboxId: Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$' }),
+    organizationId: name,
+    regionId: name,
+    name,
+    generation: Type.Integer({ minimum: 0 }),
+    target: Type.Enum(['started', 'stopped', 'destroyed']),
+    signal: Type.Enum(['SIGTERM', 'SIGKILL']),
+    image: name,
+    snapshot: name,
+    user: name,
+    env: Type.Record(Type.String(), Type.String()),
+    language: name,
+    cpu: amount,
+    memoryGiB: amount,
+    diskGiB: amount,
+    network: Type.Object({
+      blockAll: Type.Boolean(),
+      allowList: Type.Union([Type.Null(), Type.Array(Type.String({ maxLength: 64 }), { maxItems: 1024 })]),
+    }),
+  }),
+)
+
+export const isAssignment = (value: unknown): value is Assignment => AssignmentShape.Check(value)
+
+/** What control knows about one sandbox of this runner: what it should be, and what control believes that it is. */
+export type Listed = { assignment: Assignment; state: SandboxState }
+
+export const isListed = (value: unknown): value is Listed => {
+  const { assignment, state } = (value ?? {}) as Partial<Listed>
+  return typeof state === 'string' && isAssignment(assignment)
+}

@@ -1,0 +1,132 @@
+// Real cgroups of this machine: of the version it uses and, where it mounts v2 as well, of that. Needs root.
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { suite, test } from 'node:test'
+import { cgroupAt, listCgroups, weightOf } from './cgroup.ts'
+import { parseCounters } from './files.ts'
+import { type CgroupLayout, readLayout } from './layout.ts'
+
+const skip = process.getuid?.() === 0 ? false : 'needs root'
+
+const layouts = (): CgroupLayout[] => {
+  const own = readLayout()
+  const unified = own.version === 1 ? own.unified : undefined
+  return unified === undefined ? [own] : [own, { version: 2, root: unified }]
+}
+
+/** As the runtime would: the cgroup in every hierarchy, and one process in it. */
+class Occupied {
+  readonly path = `/alcove-test-${randomBytes(3).toString('hex')}`
+  readonly process: ChildProcess
+  readonly directories: string[]
+  readonly layout: CgroupLayout
+
+  constructor(layout: CgroupLayout, ...argv: [string, ...string[]]) {
+    this.layout = layout
+    this.process = spawn(argv[0], argv.slice(1), { stdio: 'ignore' })
+    const roots = layout.version === 2 ? [layout.root] : layout.allRoots
+    this.directories = roots.map((root) => join(root, this.path))
+    for (const directory of this.directories) {
+      mkdirSync(directory)
+      const cpus = join(directory, 'cpuset.cpus')
+      for (const name of ['cpuset.cpus', 'cpuset.mems'])
+        if (layout.version === 1 && existsSync(cpus))
+          writeFileSync(join(directory, name), readFileSync(join(directory, '..', name)))
+      writeFileSync(join(directory, 'cgroup.procs'), String(this.process.pid))
+    }
+  }
+
+  get cgroup() {
+    return cgroupAt(this.layout, this.path)
+  }
+
+  async [Symbol.asyncDispose]() {
+    this.process.kill('SIGKILL')
+    await this.cgroup.kill()
+    await this.cgroup.remove()
+  }
+}
+
+for (const layout of skip ? [] : layouts())
+  suite(`a cgroup of version ${layout.version}`, () => {
+    test('kill ends everything in it, frozen or not; remove leaves nothing, and both may be asked again', async () => {
+      await using occupied = new Occupied(layout, 'sleep', '1000')
+      const { cgroup, process: child } = occupied
+      const exited = once(child, 'exit')
+      assert.deepEqual(await cgroup.pids(), [child.pid])
+      await cgroup.freeze()
+      await cgroup.kill()
+      assert.deepEqual(await exited, [null, 'SIGKILL'])
+      assert.deepEqual(await cgroup.pids(), [])
+      await cgroup.remove()
+      assert.deepEqual(
+        occupied.directories.filter((directory) => existsSync(directory)),
+        [],
+      )
+      await cgroup.kill()
+      await cgroup.remove()
+      assert.equal(await cgroup.usage(), undefined)
+      assert.equal(await cgroup.outOfMemoryKills(), 0)
+    })
+
+    test('frozen means that nothing runs, thawed that it goes on', async () => {
+      await using occupied = new Occupied(layout, 'sh', '-c', 'while :; do :; done')
+      const { cgroup, process: child } = occupied
+      const ticks = () => readFileSync(`/proc/${child.pid}/stat`, 'utf8').split(' ').slice(13, 15).join()
+      await cgroup.freeze()
+      const before = ticks()
+      for (let round = 0; round < 50; round++) await new Promise(setImmediate)
+      assert.equal(ticks(), before)
+      await cgroup.thaw()
+      while (ticks() === before) await new Promise(setImmediate)
+    })
+
+    test('the names below a path are listed once', async () => {
+      await using occupied = new Occupied(layout, 'sleep', '1000')
+      const names = await listCgroups(layout, '/')
+      assert.equal(names.filter((name) => `/${name}` === occupied.path).length, 1)
+      assert.deepEqual(await listCgroups(layout, '/alcove-absent'), [])
+    })
+  })
+
+suite('limits that are written live', {
+  skip: skip || (readLayout().version === 2 && 'the host has cgroup v2 alone'),
+}, () => {
+  test('memory and cpu, up and down; a limit below what is in use is an error', async () => {
+    const layout = readLayout()
+    assert.ok(layout.version === 1)
+    await using occupied = new Occupied(layout, 'sleep', '1000')
+    const { cgroup, path } = occupied
+    const read = (root: string, name: string) => Number(readFileSync(join(root, path, name), 'utf8'))
+    for (const compute of [
+      { cpu: 1, memoryGiB: 1 },
+      { cpu: 0.5, memoryGiB: 2 },
+      { cpu: 2, memoryGiB: 0.5 },
+    ]) {
+      await cgroup.limit(compute)
+      assert.equal(read(layout.roots.memory, 'memory.limit_in_bytes'), compute.memoryGiB * 1024 ** 3)
+      assert.equal(read(layout.roots.cpu, 'cpu.cfs_quota_us'), compute.cpu * 100_000)
+    }
+    assert.ok(((await cgroup.usage())?.processes ?? 0) >= 1)
+  })
+})
+
+suite('the contents of cgroup files', () => {
+  test('counters', () => {
+    assert.deepEqual(
+      [...parseCounters('oom 1\noom_kill 22\n\n')],
+      [
+        ['oom', 1],
+        ['oom_kill', 22],
+      ],
+    )
+  })
+
+  test('the v1 scale of shares covers the v2 scale of weights', () => {
+    assert.deepEqual([2, 1024, 262144].map(weightOf), [1, 40, 10000])
+  })
+})

@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { mountsToHide, parseLayout } from './layout.ts'
+
+const line = (path: string, type: string, options: string) =>
+  `36 25 0:31 / ${path} rw,nosuid shared:9 - ${type} ${type} rw,${options}`
+
+const v1 = ['cpu', 'cpuacct', 'cpuset', 'memory', 'pids', 'freezer'].map((name) =>
+  line(`/sys/fs/cgroup/${name}`, 'cgroup', name),
+)
+
+suite('the layout of cgroups', () => {
+  test('v2 alone', () => {
+    const layout = parseLayout(`${line('/', 'ext4', 'x')}\n${line('/sys/fs/cgroup', 'cgroup2', 'nsdelegate')}\n`)
+    assert.deepEqual(layout, { version: 2, root: '/sys/fs/cgroup' })
+    assert.deepEqual(mountsToHide(layout), [])
+  })
+
+  test('v1 alone, with two controllers in one hierarchy', () => {
+    const layout = parseLayout(
+      [
+        line('/cg/cpu,cpuacct', 'cgroup', 'cpu,cpuacct'),
+        ...v1.slice(3),
+        line('/cg/systemd', 'cgroup', 'name=systemd'),
+      ].join('\n'),
+    )
+    assert.ok(layout.version === 1)
+    assert.equal(layout.roots.cpu, '/cg/cpu,cpuacct')
+    assert.equal(layout.roots.cpuacct, '/cg/cpu,cpuacct')
+    assert.equal(layout.allRoots.length, 5)
+    assert.deepEqual(mountsToHide(layout), [])
+  })
+
+  test('both: v1 is used, and the v2 mount is kept from the runtime', () => {
+    const layout = parseLayout([...v1, line('/sys/fs/cgroup/unified', 'cgroup2', 'x')].join('\n'))
+    assert.equal(layout.version, 1)
+    assert.deepEqual(mountsToHide(layout), ['/sys/fs/cgroup/unified'])
+  })
+
+  test('a path with a space is read as it is', () => {
+    assert.deepEqual(parseLayout(line('/a\\040b', 'cgroup2', 'x')), { version: 2, root: '/a b' })
+  })
+
+  test('what is missing is named', () => {
+    assert.throws(() => parseLayout(''), /No cgroups are mounted/)
+    assert.throws(() => parseLayout(v1.slice(0, 4).join('\n')), /lacks the cgroup controllers pids, freezer/)
+  })
+})

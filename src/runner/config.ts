@@ -1,0 +1,32 @@
+import { existsSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { instanceOf } from '#src/kit/instance.ts'
+import { readSettings } from '#src/kit/settings.ts'
+
+export type RunnerConfig = {
+  instance: string
+  controlUrl: URL
+  runnerKey: string
+  /** What the runner keeps: journal, storage pool, images. `<data>/runner`. */
+  directory: string
+  /** The unix socket that toolboxes are served on, and the group that may connect to it. */
+  socket: string
+  socketGid: number
+  /** Where built images are kept for every server of this machine. */
+  cacheDirectory: string
+}
+
+export const loadConfig = (environment = process.env): RunnerConfig =>
+  readSettings(environment, ({ url, text, whole, optional }) => {
+    const directory = text('ALCOVE_RUNNER_DIR', 'the directory of the runner, <data>/runner')
+    const data = dirname(directory)
+    return {
+      instance: existsSync(data) ? instanceOf(data) : '',
+      controlUrl: url('ALCOVE_CONTROL_URL', 'where control serves, such as http://127.0.0.1:3000'),
+      runnerKey: text('ALCOVE_RUNNER_KEY', "the runner's own key for control"),
+      directory,
+      socket: optional('ALCOVE_RUNNER_SOCKET') ?? `${data}/run/runner.sock`,
+      socketGid: whole('ALCOVE_RUNNER_SOCKET_GID', 'the number of the group that the proxy runs with'),
+      cacheDirectory: optional('ALCOVE_CACHE_DIR') ?? '/var/cache/alcove',
+    }
+  })

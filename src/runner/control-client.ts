@@ -1,0 +1,79 @@
+// The runner's calls to control over plain HTTP: the list of what should be, and reports of what is.
+import { Pool } from 'undici'
+import type { Logger } from '#src/kit/log.ts'
+import type { Report } from '#src/wire/runner-link.ts'
+import { isListed, type Listed } from './assignment.ts'
+
+const listBytes = 256 * 1024 * 1024
+const answerBytes = 64 * 1024
+
+/** `refused`: control will not take it, however often it is told. */
+export type Delivery = 'taken' | 'refused'
+
+const readBounded = async (body: AsyncIterable<Buffer>, limit: number): Promise<string> => {
+  const parts: Buffer[] = []
+  let bytes = 0
+  for await (const part of body) {
+    bytes += part.length
+    if (bytes > limit) throw new Error('control answered more than the runner reads')
+    parts.push(part)
+  }
+  return Buffer.concat(parts).toString('utf8')
+}
+
+export class ControlClient implements AsyncDisposable {
+  readonly #pool: Pool
+  readonly #authorization: string
+  readonly #log: Logger
+
+  constructor({ controlUrl, runnerKey, log }: { controlUrl: URL; runnerKey: string; log: Logger }) {
+    this.#pool = new Pool(controlUrl.origin, {
+      connections: 8,
+      connect: { timeout: 3000 },
+      headersTimeout: 20_000,
+      bodyTimeout: 20_000,
+    })
+    this.#authorization = `Bearer ${runnerKey}`
+    this.#log = log
+  }
+
+  async list(): Promise<Listed[]> {
+    const { statusCode, body } = await this.#pool.request({
+      method: 'GET',
+      path: '/api/sandbox/for-runner',
+      headers: { authorization: this.#authorization },
+    })
+    const text = await readBounded(body, listBytes)
+    if (statusCode !== 200) throw new Error(`control answered ${statusCode} for the list of sandboxes`)
+    const records: unknown = JSON.parse(text)
+    // A list in part would make strangers of the rest.
+    if (!Array.isArray(records)) throw new Error('control answered a list that is none')
+    const unusable = records.filter((record) => !isListed(record))
+    if (unusable.length > 0) {
+      this.#log.error({ sandboxes: unusable.slice(0, 10).map((record) => record?.id) }, 'unusable assignments')
+      throw new Error(`control answered ${unusable.length} assignments that the runner cannot read`)
+    }
+    return records as Listed[]
+  }
+
+  /** Throws when control could not be asked or could not answer. */
+  async tell({ sandboxId, ...report }: Report): Promise<Delivery> {
+    const { statusCode, body } = await this.#pool.request({
+      method: 'PUT',
+      path: `/api/sandbox/${encodeURIComponent(sandboxId)}/state`,
+      headers: { authorization: this.#authorization, 'content-type': 'application/json' },
+      body: JSON.stringify(report),
+    })
+    const text = await readBounded(body, answerBytes)
+    if (statusCode < 300) return 'taken'
+    if ([400, 404, 409].includes(statusCode)) {
+      this.#log.info({ sandboxId, statusCode, answer: text.slice(0, 500) }, 'control refused a report')
+      return 'refused'
+    }
+    throw new Error(`control answered ${statusCode} to a report`)
+  }
+
+  async [Symbol.asyncDispose]() {
+    await this.#pool.destroy()
+  }
+}

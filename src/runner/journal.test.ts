@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import { Journal, type Spec } from './journal.ts'
+
+suite('the journal', () => {
+  let directory: string
+  let journal: Journal
+  before(() => {
+    directory = mkdtempSync(join(tmpdir(), 'alcove-journal-'))
+    journal = new Journal(directory)
+  })
+  after(() => rmSync(directory, { recursive: true, force: true }))
+
+  const spec = { assignment: { sandboxId: 'a' }, status: 'started' } as Spec
+  const run = { bootId: 'b', slot: 's' }
+
+  test('reads back what was written last, and leaves no unfinished file', async () => {
+    await journal.writeSpec('a', { ...spec, status: 'stopped' })
+    await journal.writeSpec('a', spec)
+    await journal.writeRun('a', run)
+    assert.deepEqual(await journal.read('a'), { spec, run })
+    assert.deepEqual(readdirSync(join(directory, 'a')).sort(), ['run.json', 'spec.json'])
+  })
+
+  test('writers of the same entry at the same time do not mix', async () => {
+    await Promise.all(Array.from({ length: 20 }, (_, pid) => journal.writeRun('a', { ...run, pid })))
+    const read = await journal.read('a')
+    assert.ok(read?.run?.pid !== undefined)
+  })
+
+  test('a torn run reads as none; a torn spec reads as no sandbox', async () => {
+    await journal.writeSpec('torn', spec)
+    writeFileSync(join(directory, 'torn/run.json'), '{"boo')
+    assert.deepEqual(await journal.read('torn'), { spec, run: undefined })
+    writeFileSync(join(directory, 'torn/spec.json'), '')
+    assert.equal(await journal.read('torn'), undefined)
+    assert.ok((await journal.list()).includes('torn'))
+  })
+
+  test('a disowned sandbox is listed apart until it is forgotten; both may be asked twice', async () => {
+    await journal.writeSpec('going', spec)
+    await journal.disown('going')
+    await journal.disown('going')
+    assert.equal(await journal.read('going'), undefined)
+    assert.equal((await journal.list()).includes('going'), false)
+    await journal.forget('going')
+    await journal.forget('going')
+    assert.deepEqual(await journal.listGone(), [])
+  })
+})

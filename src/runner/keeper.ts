@@ -1,0 +1,227 @@
+// Makes the sandboxes of this host what control says they should be, and tells what became of them.
+//
+// Level-triggered: it is told what should be, as often as control likes, compares that with the host and acts on the
+// difference. For each sandbox only the newest generation counts, one verb runs at a time, and what failed is tried again.
+import { Lanes } from '#src/kit/lanes.ts'
+import type { Logger } from '#src/kit/log.ts'
+import type { Assignment, Cause, Report } from '#src/wire/runner-link.ts'
+import type { SandboxState } from '#src/wire/sandbox-state.ts'
+import type { Listed } from './assignment.ts'
+import type { Host } from './host.ts'
+import { Strangers } from './strangers.ts'
+
+export type KeptHost = Pick<Host, 'list' | 'get' | 'start' | 'stop' | 'destroy' | 'onExit'>
+
+export type KeeperParts = {
+  host: KeptHost
+  report: (report: Report) => void
+  log: Logger
+  now?: () => number
+  /** Waits before the second, third … try of a verb; the last one goes on for a destroy, which is never given up. */
+  retryMs?: readonly number[]
+  /** How long a sandbox that control does not list is left alone. */
+  strangerGraceMs?: number
+  /** Starts and destroys under way at one time; stops mostly wait, so there may be more of them. */
+  atOnce?: { work: number; stops: number }
+}
+
+type Verb = 'start' | 'stop' | 'destroy'
+
+type Entry = {
+  assignment: Assignment
+  /** What became of the assignment's generation; nothing is done until there is a newer one. */
+  settled?: Report
+  settledAt: number
+  takenAt: number
+  /** Under way or in line for a lane. */
+  verb?: Verb
+  attempts: number
+  retry?: NodeJS.Timeout
+  /** A start was superseded before it began, so there may rightly be nothing on the host. */
+  mayBeUnborn: boolean
+}
+
+type Outcome = Pick<Report, 'state' | 'cause' | 'errorReason' | 'recoverable'>
+
+const sentenceOf = (error: unknown) => (error instanceof Error && error.message ? error.message : 'It failed.')
+
+export class Keeper implements Disposable {
+  readonly #host: KeptHost
+  readonly #report: (report: Report) => void
+  readonly #log: Logger
+  readonly #now: () => number
+  readonly #retryMs: readonly number[]
+  readonly #work: Lanes
+  readonly #stops: Lanes
+  readonly #strangers: Strangers
+  readonly #entries = new Map<string, Entry>()
+  #isClosed = false
+
+  constructor({ host, report, log, now = Date.now, ...parts }: KeeperParts) {
+    const { work, stops } = parts.atOnce ?? { work: 8, stops: 64 }
+    this.#host = host
+    this.#report = report
+    this.#log = log
+    this.#now = now
+    this.#retryMs = parts.retryMs ?? [500, 2000, 10_000, 30_000]
+    this.#work = new Lanes(work)
+    this.#stops = new Lanes(stops)
+    this.#strangers = new Strangers({ graceMs: parts.strangerGraceMs ?? 10 * 60_000, log })
+    host.onExit((sandboxId, cause) => this.#onExit(sandboxId, cause))
+  }
+
+  /** One sandbox should be this. Older generations than the newest known are ignored; the same one again is fine. */
+  take(assignment: Assignment): void {
+    const entry = this.#entryFor(assignment)
+    if (entry.settled) this.#report(entry.settled)
+    else this.#reconcile(entry)
+  }
+
+  /** The whole list, as control knew it when it was asked, at `askedAt`. */
+  takeAll(listed: readonly Listed[], askedAt: number): void {
+    for (const { assignment, state } of listed) this.#takeListed(assignment, state)
+    const names = new Set(listed.map(({ assignment }) => assignment.sandboxId))
+    for (const [sandboxId, entry] of this.#entries) {
+      const isOver = entry.verb === undefined && entry.retry === undefined
+      const isForgotten = !names.has(sandboxId) && Math.max(entry.takenAt, entry.settledAt) < askedAt
+      if (isOver && isForgotten) this.#entries.delete(sandboxId)
+    }
+    const unlisted = this.#host.list().filter(({ id }) => !names.has(id) && !this.#entries.has(id))
+    for (const id of this.#strangers.due(new Set(unlisted.map(({ id }) => id)), this.#now())) this.#remove(id)
+  }
+
+  #takeListed(assignment: Assignment, known: SandboxState) {
+    const entry = this.#entryFor(assignment)
+    if (entry.assignment.generation !== assignment.generation) return
+    if (!entry.settled) this.#reconcile(entry, known)
+    else if (entry.settled.state !== known) this.#report(entry.settled)
+  }
+
+  #entryFor(assignment: Assignment): Entry {
+    const known = this.#entries.get(assignment.sandboxId)
+    if (!known) {
+      const entry: Entry = { assignment, settledAt: 0, takenAt: this.#now(), attempts: 0, mayBeUnborn: false }
+      this.#entries.set(assignment.sandboxId, entry)
+      return entry
+    }
+    if (assignment.generation <= known.assignment.generation) return known
+    known.mayBeUnborn ||= known.assignment.target === 'started' && this.#host.get(assignment.sandboxId) === undefined
+    known.assignment = assignment
+    known.takenAt = this.#now()
+    known.attempts = 0
+    clearTimeout(known.retry)
+    delete known.retry
+    delete known.settled
+    return known
+  }
+
+  /** Compares and acts. `known` is what control believes already, which need not be told to it. */
+  #reconcile(entry: Entry, known?: SandboxState): void {
+    if (this.#isClosed || entry.settled || entry.retry) return
+    if (entry.verb !== undefined && !overtakes(entry)) return
+    const outcome = this.#reached(entry)
+    if (outcome !== undefined) {
+      this.#settle(entry, outcome, known)
+      return
+    }
+    const { target } = entry.assignment
+    const verb: Verb = target === 'started' ? 'start' : target === 'stopped' ? 'stop' : 'destroy'
+    entry.verb = verb
+    void (verb === 'stop' ? this.#stops : this.#work).run(() => this.#perform(entry, verb))
+  }
+
+  /** The outcome, if there is nothing to do. */
+  #reached({ assignment: { sandboxId, target, generation }, mayBeUnborn }: Entry): Outcome | undefined {
+    const held = this.#host.get(sandboxId)
+    if (target === 'destroyed') return held ? undefined : { state: 'destroyed' }
+    if (!held) {
+      if (target === 'started') return undefined
+      return mayBeUnborn ? { state: 'stopped' } : { state: 'destroyed', errorReason: 'It is not on this runner.' }
+    }
+    const isThisGeneration = held.assignment.generation === generation
+    // It ended by itself, perhaps while no runner looked: it stays so until someone wants it started again.
+    if (target === 'started' && isThisGeneration && held.status === 'stopped' && held.cause) return ended(held.cause)
+    return isThisGeneration && held.status === target ? { state: target } : undefined
+  }
+
+  async #perform(entry: Entry, verb: Verb): Promise<void> {
+    const { assignment } = entry
+    const isCurrent = () => entry.assignment.generation === assignment.generation
+    let failure: { error: unknown } | undefined
+    if (!this.#isClosed) {
+      try {
+        if (verb === 'start') await this.#host.start(assignment)
+        else if (verb === 'stop') await this.#host.stop(assignment)
+        else await this.#host.destroy(assignment.sandboxId)
+      } catch (error) {
+        failure = { error }
+      }
+    }
+    if (entry.verb === verb) delete entry.verb
+    if (!isCurrent()) this.#reconcile(entry)
+    else if (failure) this.#failed(entry, verb, failure.error)
+    else if (!entry.settled) this.#settle(entry, { state: assignment.target })
+  }
+
+  #failed(entry: Entry, verb: Verb, error: unknown) {
+    const { sandboxId, generation } = entry.assignment
+    const waitMs = this.#retryMs[entry.attempts]
+    entry.attempts += 1
+    this.#log.warn({ err: error, sandboxId, generation, verb, attempts: entry.attempts }, 'a verb failed')
+    // Two more tries for what may have been bad luck; a destroy is owed for ever.
+    const isOwed = verb === 'destroy'
+    if (!isOwed && entry.attempts > 2) {
+      this.#settle(entry, { state: 'error', errorReason: sentenceOf(error), recoverable: true })
+      return
+    }
+    if (this.#isClosed) return
+    entry.retry = setTimeout(
+      () => {
+        delete entry.retry
+        this.#reconcile(entry)
+      },
+      waitMs ?? this.#retryMs.at(-1) ?? 1000,
+    )
+  }
+
+  #settle(entry: Entry, outcome: Outcome, known?: SandboxState) {
+    const { sandboxId, generation } = entry.assignment
+    entry.settled = { sandboxId, generation, ...outcome }
+    entry.settledAt = this.#now()
+    entry.mayBeUnborn = false
+    if (known !== outcome.state) this.#report(entry.settled)
+  }
+
+  #onExit(sandboxId: string, cause: Cause) {
+    const entry = this.#entries.get(sandboxId)
+    // A verb that is under way, or a newer wish, decides what becomes of it.
+    if (!entry || entry.verb !== undefined || entry.assignment.target !== 'started') return
+    this.#settle(entry, ended(cause))
+  }
+
+  /** On this host, and control has not known it for long: it goes. */
+  #remove(sandboxId: string) {
+    this.#log.warn({ sandboxId }, 'control does not know this sandbox: it is removed')
+    void this.#work.run(async () => {
+      if (this.#isClosed || this.#entries.has(sandboxId)) return
+      await this.#host
+        .destroy(sandboxId)
+        .catch((error) => this.#log.error({ err: error, sandboxId }, 'could not be removed'))
+    })
+  }
+
+  [Symbol.dispose]() {
+    this.#isClosed = true
+    for (const { retry } of this.#entries.values()) clearTimeout(retry)
+  }
+}
+
+/** Running out of memory is a failure; any other end may well be what the processes inside wanted. */
+const ended = (cause: Cause): Outcome =>
+  cause.oomKilled || cause.signal !== undefined
+    ? { state: 'error', errorReason: cause.detail ?? 'It was killed.', recoverable: true, cause }
+    : { state: 'stopped', cause }
+
+/** A polite stop waits for processes to end; who wants them gone now need not wait for it. */
+const overtakes = ({ verb, assignment: { target, signal } }: Entry) =>
+  verb === 'stop' && (target === 'destroyed' || (target === 'stopped' && signal === 'SIGKILL'))

@@ -1,0 +1,52 @@
+// Reads control's whole list from time to time, and soon when there is a reason. Never twice at once.
+import type { Logger } from '#src/kit/log.ts'
+import type { Listed } from './assignment.ts'
+
+export type ListingParts = {
+  list: () => Promise<Listed[]>
+  /** `askedAt`: what control was told later cannot be in the list. */
+  take: (listed: Listed[], askedAt: number) => void
+  log: Logger
+  now?: () => number
+  everyMs?: number
+  retryMs?: number
+}
+
+export class Listing implements Disposable {
+  readonly #parts: Required<ListingParts>
+  #timer: NodeJS.Timeout | undefined
+  #isReading = false
+  #isWanted = false
+  #isClosed = false
+
+  constructor(parts: ListingParts) {
+    this.#parts = { now: Date.now, everyMs: 30_000, retryMs: 1000, ...parts }
+  }
+
+  readSoon(): void {
+    this.#isWanted = true
+    void this.#read()
+  }
+
+  async #read() {
+    if (this.#isReading || this.#isClosed) return
+    this.#isReading = true
+    this.#isWanted = false
+    clearTimeout(this.#timer)
+    const { list, take, log, now, everyMs, retryMs } = this.#parts
+    const askedAt = now()
+    const listed = await list().catch((error: unknown) => {
+      if (!this.#isClosed) log.warn({ err: error }, 'the list of sandboxes could not be read')
+    })
+    this.#isReading = false
+    if (this.#isClosed) return
+    if (listed) take(listed, askedAt)
+    if (this.#isWanted && listed) void this.#read()
+    else this.#timer = setTimeout(() => this.readSoon(), listed ? everyMs : retryMs)
+  }
+
+  [Symbol.dispose]() {
+    this.#isClosed = true
+    clearTimeout(this.#timer)
+  }
+}

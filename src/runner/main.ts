@@ -1,0 +1,105 @@
+// Puts the runner's parts together: first what is on this host, so that sandboxes are reachable at once, then the link to
+// control, then the default image.
+import { mkdir } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+import type { Logger } from '#src/kit/log.ts'
+import { version } from '#src/kit/version.ts'
+import { agentAt } from '#src/toolbox/agent/agent.ts'
+import { createToolboxServer, listenOn } from './api.ts'
+import type { RunnerConfig } from './config.ts'
+import { ControlClient } from './control-client.ts'
+import { openHost } from './host.ts'
+import { openImageStore, type Progress } from './images/store.ts'
+import { Keeper } from './keeper.ts'
+import { Link } from './link.ts'
+import { Listing } from './listing.ts'
+import { openNetworkPool } from './network/pool.ts'
+import { Reporter } from './reporter.ts'
+
+const code = resolve(import.meta.dirname, '../..')
+const spareNetworks = 4
+
+export type Runner = {
+  /** Settles when the default image is there and control knows of it. */
+  ready: Promise<void>
+  /** Leaves every sandbox running. */
+  close: () => Promise<void>
+}
+
+export const startRunner = async (
+  config: RunnerConfig,
+  log: Logger,
+  onProgress: (progress: Progress) => void,
+): Promise<Runner> => {
+  const { instance, controlUrl, runnerKey, directory, cacheDirectory } = config
+  await mkdir(directory, { recursive: true, mode: 0o700 })
+  await mkdir(dirname(config.socket), { recursive: true })
+  const images = openImageStore({ poolDir: directory, cacheDir: cacheDirectory, log, onProgress })
+  const network = await openNetworkPool({ instance, log, spare: spareNetworks })
+  const host = await openHost({
+    instance,
+    directory,
+    launcher: resolve(code, 'native/build/launch'),
+    agentProgram: resolve(code, 'agent/build/alcove-agent'),
+    agentAt,
+    network,
+    images,
+    log,
+  })
+  const server = await createToolboxServer({ host, log })
+  await listenOn(server, config.socket, config.socketGid)
+
+  const control = new ControlClient({ controlUrl, runnerKey, log })
+  const reporter = new Reporter({ send: (report) => link.send(report), tell: (report) => control.tell(report), log })
+  const keeper = new Keeper({ host, report: (report) => reporter.say(report), log })
+  const listing = new Listing({
+    list: () => control.list(),
+    log,
+    take: (listed, askedAt) => {
+      reporter.confirm(listed, askedAt)
+      keeper.takeAll(listed, askedAt)
+    },
+  })
+  let isBuilt = false
+  const known = Promise.withResolvers<void>()
+  const link = new Link({
+    controlUrl,
+    runnerKey,
+    log,
+    hello: () => ({
+      type: 'hello',
+      address: `unix:${config.socket}`,
+      images: images.list(),
+      capabilities: host.capabilities,
+      version,
+    }),
+    onAssign: (assignment) => keeper.take(assignment),
+    onList: () => {
+      if (isBuilt) known.resolve()
+      listing.readSoon()
+    },
+    onLost: () => reporter.linkLost(),
+  })
+  listing.readSoon()
+
+  const build = async () => {
+    await images.ensureDefault()
+    isBuilt = true
+    link.sayHello()
+    await known.promise
+  }
+  return {
+    ready: build(),
+    close: async () => {
+      keeper[Symbol.dispose]()
+      reporter[Symbol.dispose]()
+      listing[Symbol.dispose]()
+      link[Symbol.dispose]()
+      server.server.closeAllConnections()
+      await server.close()
+      await control[Symbol.asyncDispose]()
+      await host.close()
+      await network.close()
+    },
+  }
+}

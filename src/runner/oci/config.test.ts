@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { hostnameOf, makeConfig, type SandboxConfig } from './config.ts'
+import { cpuLimit, parseHardLimits, resourceLimits } from './sandbox-limits.ts'
+import { makeSeccompProfile } from './seccomp/profile.ts'
+
+const sandbox: SandboxConfig = {
+  hostname: 'box',
+  rootfs: '/run/x/rootfs',
+  agent: '/run/x/agent',
+  etc: '/run/x/etc',
+  netnsPath: '/run/netns/x-1',
+  cgroupsPath: '/x/1',
+  cpu: 1.5,
+  memoryGiB: 2,
+  limitsSwap: true,
+  resourceLimits: [],
+  filter: { kind: 'compiled', base64: 'AAAA' },
+}
+
+suite('what the runtime is told', () => {
+  test('every namespace is the sandbox’s own, and root inside is nobody outside', () => {
+    const { linux } = makeConfig(sandbox)
+    assert.deepEqual(linux.namespaces.map(({ type }) => type).sort(), [
+      'cgroup',
+      'ipc',
+      'mount',
+      'network',
+      'pid',
+      'user',
+      'uts',
+    ])
+    assert.deepEqual(linux.uidMappings, [{ containerID: 0, hostID: 165536, size: 65536 }])
+  })
+
+  test('limits follow the assignment', () => {
+    const { resources } = makeConfig(sandbox).linux
+    assert.deepEqual(resources.cpu, { shares: 1536, quota: 150_000, period: 100_000 })
+    assert.deepEqual(resources.memory, { limit: 2 ** 31, swap: 2 ** 31 })
+    assert.deepEqual(makeConfig({ ...sandbox, limitsSwap: false }).linux.resources.memory, { limit: 2 ** 31 })
+    assert.ok(resources.pids.limit > 0)
+  })
+
+  test('there is always a filter: compiled for a runtime that takes it, else the profile', () => {
+    const compiled = makeConfig(sandbox)
+    assert.deepEqual(compiled.annotations, { 'run.oci.seccomp_bpf_data': 'AAAA' })
+    assert.equal('seccomp' in compiled.linux, false)
+    const profile = makeSeccompProfile('arm64')
+    const plain = makeConfig({ ...sandbox, filter: { kind: 'profile', profile } })
+    assert.deepEqual(plain.annotations, {})
+    assert.equal('seccomp' in plain.linux && plain.linux.seccomp, profile)
+  })
+
+  test('nothing of the host is mounted but the agent and the sandbox’s own files, the agent read-only', () => {
+    const binds = makeConfig(sandbox).mounts.filter(({ type }) => type === 'bind')
+    assert.deepEqual(
+      binds.map(({ source }) => source),
+      ['/run/x/agent', '/run/x/etc/hostname', '/run/x/etc/hosts', '/run/x/etc/resolv.conf', '/run/x/etc/machine-id'],
+    )
+    assert.ok(binds[0]?.options.includes('ro'))
+  })
+
+  test('a host name is the first part of the id, and may be written as one', () => {
+    assert.equal(hostnameOf('0123456789abcdef'), '0123456789ab')
+    assert.equal(hostnameOf('0123456789a-cdef'), '0123456789a')
+    assert.equal(hostnameOf('-'), 'sandbox')
+  })
+})
+
+suite('limits', () => {
+  test('a tiny or fractional cpu stays above what the kernel takes', () => {
+    assert.deepEqual(cpuLimit({ cpu: 0.001, memoryGiB: 1 }), { shares: 2, quota: 1000, period: 100_000 })
+  })
+
+  test('open files and core size never pass the runner’s own hard limits', () => {
+    const text = `Limit                     Soft Limit           Hard Limit           Units
+Max core file size        0                    0                    bytes
+Max open files            1024                 20000                files
+`
+    assert.deepEqual(resourceLimits(parseHardLimits(text)), [
+      { type: 'RLIMIT_NOFILE', soft: 20000, hard: 20000 },
+      { type: 'RLIMIT_CORE', soft: 0, hard: 0 },
+    ])
+    const unlimited = text
+      .replaceAll('20000', 'unlimited')
+      .replace('0                    bytes', 'unlimited            bytes')
+    assert.deepEqual(
+      resourceLimits(parseHardLimits(unlimited)).map(({ hard }) => hard),
+      [65536, 1],
+    )
+  })
+})

@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { OneAtATime } from './one-at-a-time.ts'
+
+suite('one at a time', () => {
+  test('work for one key runs in order, also after a failure; other keys do not wait', async () => {
+    const line = new OneAtATime()
+    const gate = Promise.withResolvers<void>()
+    const did: string[] = []
+    const first = line.run('a', async () => {
+      await gate.promise
+      did.push('first')
+      throw new Error('no')
+    })
+    const second = line.run('a', async () => void did.push('second'))
+    await line.run('b', async () => void did.push('other'))
+    gate.resolve()
+    await assert.rejects(first, /no/)
+    await second
+    assert.deepEqual(did, ['other', 'first', 'second'])
+  })
+
+  test('what may wait is bounded', async () => {
+    const line = new OneAtATime()
+    const gate = Promise.withResolvers<void>()
+    const waiting = Array.from({ length: 32 }, () => line.run('a', () => gate.promise))
+    await assert.rejects(
+      line.run('a', () => gate.promise),
+      /Too much is waiting/,
+    )
+    gate.resolve()
+    await Promise.all(waiting)
+    await line.run('a', async () => {})
+  })
+})

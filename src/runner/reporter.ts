@@ -1,0 +1,96 @@
+// Sees to it that control hears every report: over the link at once, over plain HTTP where the link is down or control
+// shows by its list that it has not heard. Per sandbox only the last report is worth telling.
+import { Lanes } from '#src/kit/lanes.ts'
+import type { Logger } from '#src/kit/log.ts'
+import type { Report } from '#src/wire/runner-link.ts'
+import type { Listed } from './assignment.ts'
+import type { Delivery } from './control-client.ts'
+
+export type ReporterParts = {
+  /** Answers whether it could be sent; that it arrives is not known. */
+  send: (report: Report) => boolean
+  tell: (report: Report) => Promise<Delivery>
+  log: Logger
+  now?: () => number
+  retryMs?: { first: number; longest: number }
+}
+
+type Waiting = { report: Report; saidAt: number; isTelling: boolean; failures: number; retry?: NodeJS.Timeout }
+
+export class Reporter implements Disposable {
+  readonly #parts: Required<ReporterParts>
+  readonly #waiting = new Map<string, Waiting>()
+  readonly #lanes = new Lanes(8)
+  #isClosed = false
+
+  constructor(parts: ReporterParts) {
+    this.#parts = { now: Date.now, retryMs: { first: 500, longest: 30_000 }, ...parts }
+  }
+
+  say(report: Report): void {
+    const known = this.#waiting.get(report.sandboxId)
+    clearTimeout(known?.retry)
+    const waiting: Waiting = { report, saidAt: this.#parts.now(), isTelling: known?.isTelling ?? false, failures: 0 }
+    this.#waiting.set(report.sandboxId, waiting)
+    // One that is being told must not be overtaken: what comes last is what counts.
+    if (!waiting.isTelling && !this.#parts.send(report)) this.#tell(waiting)
+  }
+
+  /** Nobody knows what of the last things said over the link has arrived. */
+  linkLost(): void {
+    for (const waiting of this.#waiting.values()) this.#tell(waiting)
+  }
+
+  /** Control's list, as it was when it was asked at `askedAt`, shows what it has heard. */
+  confirm(listed: readonly Listed[], askedAt: number): void {
+    const known = new Map(listed.map((one) => [one.assignment.sandboxId, one]))
+    for (const [sandboxId, waiting] of this.#waiting) {
+      const { report, saidAt } = waiting
+      if (saidAt >= askedAt) continue
+      const one = known.get(sandboxId)
+      const isHeard = one === undefined || one.state === report.state || one.assignment.generation > report.generation
+      if (isHeard) this.#forget(waiting)
+      else this.#tell(waiting)
+    }
+  }
+
+  #tell(waiting: Waiting) {
+    if (this.#isClosed || waiting.isTelling) return
+    clearTimeout(waiting.retry)
+    waiting.isTelling = true
+    const { report } = waiting
+    const { sandboxId } = report
+    void this.#lanes.run(async () => {
+      const delivery = await this.#parts.tell(report).catch((error: unknown) => {
+        if (!this.#isClosed) this.#parts.log.warn({ err: error, sandboxId }, 'a report could not be told')
+        return 'failed' as const
+      })
+      waiting.isTelling = false
+      const latest = this.#waiting.get(sandboxId)
+      if (latest === undefined) return
+      latest.isTelling = false
+      if (latest.report !== report) this.#tell(latest)
+      else if (delivery === 'failed') this.#later(latest)
+      else this.#forget(latest)
+    })
+  }
+
+  #later(waiting: Waiting) {
+    if (this.#isClosed) return
+    const { first, longest } = this.#parts.retryMs
+    const waitMs = Math.min(first * 2 ** waiting.failures, longest)
+    waiting.failures += 1
+    waiting.retry = setTimeout(() => this.#tell(waiting), waitMs)
+  }
+
+  #forget(waiting: Waiting) {
+    clearTimeout(waiting.retry)
+    const { sandboxId } = waiting.report
+    if (this.#waiting.get(sandboxId) === waiting) this.#waiting.delete(sandboxId)
+  }
+
+  [Symbol.dispose]() {
+    this.#isClosed = true
+    for (const { retry } of this.#waiting.values()) clearTimeout(retry)
+  }
+}
