@@ -1,18 +1,17 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, suite, test } from 'node:test'
-import { findCommand } from '#src/doctor/packages.ts'
 import { runCommand } from '#src/kit/run-command.ts'
 import { buildImage } from './build.ts'
 import type { Recipe } from './recipe.ts'
 
-const needs =
-  process.getuid?.() !== 0 ? 'needs root' : findCommand('mmdebstrap') === undefined ? 'needs mmdebstrap' : false
+const needs = process.getuid?.() !== 0 ? 'needs root' : !existsSync('/usr/bin/mmdebstrap') ? 'needs mmdebstrap' : false
 
 const recipeFrom = (mirror: string): Recipe => ({
   sources: { suite: 'bookworm', lines: [`deb [trusted=yes] ${mirror} bookworm main`] },

@@ -3,6 +3,7 @@
 // broadcast domain that sandboxes share and nothing that one could claim to be.
 import { runCommand } from '#src/kit/run-command.ts'
 import { addressOf, gatewayOf, hardwareAddress, linkName, netnsDir, netnsName, type Range } from './names.ts'
+import { lockFile } from './notes.ts'
 
 type Where = { instance: string; range: Range; mtu: number }
 
@@ -53,11 +54,17 @@ export const makeSlots = async (where: Where, numbers: readonly number[], backgr
     '',
   ]
   try {
-    await runCommand(['sh', '-s'], { input: script.join('\n'), background })
+    // Under a lock, because these programs go on for a moment when the runner is killed; its successor waits for them.
+    await runCommand(['flock', lockFile(where.instance), 'sh', '-s'], { input: script.join('\n'), background })
   } catch (error) {
     await deleteSlots(where.instance, numbers)
     throw error
   }
+}
+
+/** Resolves when nobody makes slots of this instance any more. */
+export const waitForMakers = async (instance: string) => {
+  await runCommand(['flock', lockFile(instance), 'true'], { timeoutMs: 60_000 })
 }
 
 /** Cuts the links first: whoever still runs inside is off the network from then on. Fine with what is gone already. */

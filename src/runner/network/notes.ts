@@ -8,6 +8,9 @@ export type Notes = { range?: Range; forwardingWasOff?: boolean }
 const dirOf = (instance: string) => `/run/alcove-${instance}`
 const fileOf = (instance: string) => `${dirOf(instance)}/network.json`
 
+/** Held by whatever is making slots. */
+export const lockFile = (instance: string) => `${dirOf(instance)}/network.lock`
+
 /** Empty when there are none, or when they are torn: then the host is looked at anew. */
 export const readNotes = async (instance: string): Promise<Notes> => {
   try {
@@ -24,7 +27,10 @@ export const writeNotes = async (instance: string, notes: Notes) => {
   await rename(temporary, fileOf(instance))
 }
 
-export const removeNotes = (instance: string) => rm(fileOf(instance), { force: true })
+export const removeNotes = async (instance: string) => {
+  await rm(fileOf(instance), { force: true })
+  await rm(lockFile(instance), { force: true })
+}
 
 /** The notes of every other instance on this host. */
 export const notesOfOthers = async (instance: string): Promise<Notes[]> => {

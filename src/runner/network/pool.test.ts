@@ -89,8 +89,7 @@ if (!isPrivateHost) {
 
     test('nothing at all when all is blocked, not even names', async () => {
       const slot = await slotWith(nothing)
-      await isClosed(slot, web.listed)
-      await isClosed(slot, resolver, 53)
+      await Promise.all([isClosed(slot, web.listed), isClosed(slot, resolver, 53)])
     })
 
     test('its resolver, even one in a private range, and there nothing but DNS', async () => {
@@ -122,9 +121,8 @@ if (!isPrivateHost) {
         const slot = await slotWith(policy)
         const sibling = await slotWith(policy)
         await using _listening = await listenIn(sibling.name, [80])
-        const closed = [wayOut, slot.gateway, metadata, lan, sibling.address]
-        for (const address of closed) await isClosed(slot, address)
-        await isClosed(slot, wayOut, 9000)
+        const closed = [wayOut, slot.gateway, metadata, lan, sibling.address].map((address) => isClosed(slot, address))
+        await Promise.all([...closed, isClosed(slot, wayOut, 9000)])
       })
     }
 
@@ -144,9 +142,7 @@ if (!isPrivateHost) {
       assert.ok(await open(undefined, sibling.address))
       // Any change finds the table gone and loads all of it anew.
       await pool.apply(slot, only(`${web.listed}/32`))
-      await isClosed(slot, wayOut, 9000)
-      await isClosed(slot, sibling.address)
-      await isClosed(sibling, web.listed)
+      await Promise.all([isClosed(slot, wayOut, 9000), isClosed(slot, sibling.address), isClosed(sibling, web.listed)])
       await isOpen(slot, web.listed)
     })
 
@@ -189,8 +185,7 @@ if (!isPrivateHost) {
       const sibling = await slotWith(everything)
       await using _listening = await listenIn(sibling.name, [80])
       await isOpen(slot, lan)
-      await isClosed(slot, metadata)
-      await isClosed(slot, sibling.address)
+      await Promise.all([isClosed(slot, metadata), isClosed(slot, sibling.address)])
       await pool.close()
       pool = await openPool()
     })
@@ -216,6 +211,7 @@ if (!isPrivateHost) {
       assert.equal((await runCommand(['nft', 'list', 'table', 'ip', 'filter'])).match(/accept/g)?.length, 2)
       await again.close()
       await pool.release(slot)
+      await pool.close()
       await removeNetwork(instance)
       assert.equal(await runCommand(['nft', 'list', 'table', 'ip', 'filter']), before)
       await runCommand(['nft', 'delete', 'table', 'ip', 'filter'])

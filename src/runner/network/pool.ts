@@ -7,7 +7,7 @@ import type { NetworkPolicy } from '#src/wire/runner-link.ts'
 import { type Firewall, openFirewall } from './firewall.ts'
 import { openForwarding, passForeignChains } from './forwarding.ts'
 import { lookForSlots, mtuOfWayOut } from './look.ts'
-import { deleteSlots, makeSlots } from './make-slots.ts'
+import { deleteSlots, makeSlots, waitForMakers } from './make-slots.ts'
 import { addressOf, gatewayOf, netnsDir, netnsName, type Range, slotLimit, slotOfNetns } from './names.ts'
 import { claimRange } from './range.ts'
 import { resolversForSandboxes } from './resolvers.ts'
@@ -49,6 +49,7 @@ export const openNetworkPool = async (options: NetworkPoolOptions): Promise<Netw
   const firewall = await openFirewall({ instance, range, resolvers, opened }, log)
   await passForeignChains(instance, log)
 
+  await waitForMakers(instance)
   const found = await lookForSlots(instance)
   // An element without a slot would be in force for whoever gets the number next.
   await firewall.forget(firewall.slots().filter((n) => !found.any.has(n)))
@@ -126,7 +127,9 @@ class Pool implements NetworkPool {
 
   async sweep(keep: ReadonlySet<string>): Promise<string[]> {
     const { instance } = this.#options
-    const swept = [...this.#found].filter((n) => !keep.has(netnsName(instance, n)))
+    const { any } = await lookForSlots(instance)
+    const ours = new Set([...this.#used, ...this.#spare, ...this.#beingMade])
+    const swept = [...any].filter((n) => !ours.has(n) && !keep.has(netnsName(instance, n)))
     for (let from = 0; from < swept.length; from += batchLimit) {
       const batch = swept.slice(from, from + batchLimit)
       await this.#delete(batch)
@@ -155,6 +158,7 @@ class Pool implements NetworkPool {
   async #make(): Promise<void> {
     const { instance, log } = this.#options
     const { range, mtu, firewall } = this.#parts
+    let failures = 0
     while (!this.#closed && this.#wanted() > 0) {
       // Whoever waits is served by a small batch; the spares follow after it.
       const isAwaited = this.#waiters.length > 0
@@ -165,8 +169,11 @@ class Pool implements NetworkPool {
         await makeSlots({ instance, range, mtu }, numbers, !isAwaited)
         await firewall.open(numbers)
         for (const n of numbers) this.#hand(n)
+        failures = 0
       } catch (error) {
         log.error({ err: error }, 'no network for a sandbox could be made')
+        // Something may have been in the way of these very numbers; the next ones get one try.
+        if (++failures < 2) continue
         for (const waiter of this.#waiters.splice(0)) waiter.reject(error)
         return
       } finally {

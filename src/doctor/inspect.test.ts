@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import { asRoot, type Finding } from './finding.ts'
+import { inspectHost } from './inspect.ts'
+import { cgroupModeIn } from './isolation.ts'
+import { missingCommands, requiredPackages } from './packages.ts'
+import { ageOf } from './runtimes.ts'
+
+suite('inspecting the host', () => {
+  let directory: string
+  let findings: Finding[]
+
+  before(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'alcove-inspect-'))
+    findings = await inspectHost({ dataDir: join(directory, 'not/there/yet') })
+  })
+  after(() => rm(directory, { recursive: true, force: true }))
+
+  test('one finding for each thing that matters, each probed to an end', () => {
+    const expected = [
+      ...['root', 'kernel', 'architecture', 'system packages', 'memory', 'disk space', 'open files', 'KVM', 'FUSE'],
+      ...['user namespaces', 'overlay', 'system call filter', 'cgroups', 'disk limits'],
+      ...['network namespaces', 'nftables', 'packet forwarding', 'crun', 'runc', 'runsc', 'CRIU'],
+    ]
+    assert.deepEqual(
+      findings.map(({ name }) => name),
+      expected,
+    )
+    const unfinished = findings.filter(({ found }) => found.startsWith('could not be probed'))
+    assert.deepEqual(unfinished, [])
+  })
+
+  test('whatever is missing says what it costs', () => {
+    for (const { name, status, costs } of findings) assert.ok(status === 'ok' || costs !== undefined, name)
+  })
+
+  test('it leaves nothing behind', async () => {
+    assert.deepEqual(await readdir(directory), [])
+    assert.ok(!(await readFile('/proc/self/mountinfo', 'utf8')).includes(directory))
+    for (const parent of ['/sys/fs/cgroup', '/sys/fs/cgroup/pids']) {
+      const names: string[] = await readdir(parent).catch(() => [])
+      assert.ok(!names.includes(`alcove-doctor-${process.pid}`))
+    }
+  })
+
+  test('without root, a probe that needs it says so and is not run', async () => {
+    const probe = asRoot('overlay', () => assert.fail('it ran'))
+    const finding = await probe.run({ dataDir: '/', scratch: '/', isRoot: false })
+    assert.deepEqual([finding.status, finding.found], ['warn', 'not probed'])
+  })
+})
+
+suite('which cgroups a host has', () => {
+  const v2 = '30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate'
+  const cpu = '31 23 0:27 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct'
+  const pids = '32 23 0:28 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids'
+  const unified = '33 23 0:29 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw'
+
+  test('v2', () => {
+    assert.deepEqual(cgroupModeIn(v2, 'cpu memory pids\n'), { mode: 'v2', controllers: ['cpu', 'memory', 'pids'] })
+  })
+  test('hybrid: what v2 holds counts too', () => {
+    const found = cgroupModeIn([cpu, pids, unified].join('\n'), 'hugetlb\n')
+    assert.deepEqual(found, { mode: 'hybrid', controllers: ['cpu', 'pids', 'hugetlb'] })
+  })
+  test('v1', () =>
+    assert.deepEqual(cgroupModeIn(`${cpu}\n${pids}\n`, ''), { mode: 'v1', controllers: ['cpu', 'pids'] }))
+  test('none', () =>
+    assert.deepEqual(cgroupModeIn('1 1 0:1 / / rw - ext4 /dev/sda rw', ''), { mode: 'none', controllers: [] }))
+})
+
+suite('what the system needs', () => {
+  test('every package has a reason and is named once', () => {
+    assert.equal(new Set(requiredPackages.map(({ name }) => name)).size, requiredPackages.length)
+    for (const { name, why } of requiredPackages) assert.ok(why.length > 10, name)
+  })
+  test('a command or file that is not there is missing, one that is there is not', () => {
+    const shell = { name: 'dash', command: 'sh', why: 'it is everywhere' }
+    const nothing = { name: 'nothing', command: 'alcove-no-such-command', why: 'it is nowhere' }
+    const file = { name: 'file', command: '/no/such/file', why: 'it is nowhere' }
+    assert.deepEqual(missingCommands([shell, nothing, file]), [nothing, file])
+  })
+})
+
+test('an age is told in years, or in months below one year', () => {
+  const now = new Date('2026-06-01')
+  assert.equal(ageOf(new Date('2023-05-01'), now), '3 years')
+  assert.equal(ageOf(new Date('2025-05-01'), now), '1 year')
+  assert.equal(ageOf(new Date('2026-04-20'), now), '1 month')
+  assert.equal(ageOf(new Date('2027-01-01'), now), '0 months')
+})

@@ -1,0 +1,55 @@
+// What this host offers, found out by trying. Leaves nothing behind.
+import { mkdtemp, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { type Finding, type Probe, type ProbeContext, reasonOf } from './finding.ts'
+import { isolationProbes } from './isolation.ts'
+import { machineProbes } from './machine.ts'
+import { networkProbes } from './network.ts'
+import { runtimeProbes } from './runtimes.ts'
+import { storageProbes } from './storage.ts'
+
+export type { Finding }
+
+const probes: readonly Probe[] = [
+  ...machineProbes,
+  ...isolationProbes,
+  ...storageProbes,
+  ...networkProbes,
+  ...runtimeProbes,
+]
+
+const defaultDataDir = '/var/lib/alcove'
+
+/** In the order in which a person reads them. Never throws for what the host lacks. */
+export const inspectHost = async ({ dataDir = defaultDataDir }: { dataDir?: string } = {}): Promise<Finding[]> => {
+  const isRoot = process.getuid?.() === 0
+  return Promise.all(
+    probes.map(async ({ name, run }) => {
+      const scratch = await makeScratch(dataDir)
+      const context: ProbeContext = { dataDir: resolve(dataDir), scratch, isRoot }
+      try {
+        return await run(context)
+      } catch (error) {
+        return { name, status: 'warn', found: `could not be probed: ${reasonOf(error)}`, costs: 'unknown' }
+      } finally {
+        await rm(scratch, { recursive: true, force: true })
+      }
+    }),
+  )
+}
+
+/** As near to the data directory as there is a directory that can be written to. */
+const makeScratch = async (dataDir: string): Promise<string> => {
+  for (let place = resolve(dataDir); ; place = dirname(place)) {
+    const isDirectory = await stat(place).then(
+      (found) => found.isDirectory(),
+      () => false,
+    )
+    if (isDirectory && place !== '/') {
+      const made = await mkdtemp(join(place, '.alcove-doctor-')).catch(() => undefined)
+      if (made !== undefined) return made
+    }
+    if (place === '/') return mkdtemp(join(tmpdir(), 'alcove-doctor-'))
+  }
+}

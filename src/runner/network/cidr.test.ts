@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import fc from 'fast-check'
+import { type Cidr, overlap, parseCidr, withoutNested } from './cidr.ts'
+import { toDotted } from './names.ts'
+
+const parsed = (text: string) => parseCidr(text) as Cidr
+
+suite('CIDR blocks', () => {
+  test('a block, an address, and bits after the prefix', () => {
+    assert.deepEqual(parseCidr('10.0.0.0/8'), { base: 10 * 2 ** 24, bits: 8 })
+    assert.deepEqual(parseCidr(' 255.255.255.255 '), { base: 2 ** 32 - 1, bits: 32 })
+    assert.deepEqual(parseCidr('192.168.3.77/16'), parseCidr('192.168.0.0/16'))
+    assert.deepEqual(parseCidr('200.1.2.3/0'), { base: 0, bits: 0 })
+  })
+
+  test('everything else is none', () => {
+    const wrong = [
+      '',
+      '1.2.3',
+      '1.2.3.4.5',
+      '256.1.1.1',
+      '1.2.3.4/33',
+      '1.2.3.4/',
+      '1.2.3.4/-1',
+      '::1/64',
+      'a.b.c.d',
+      '1.2.3.4/8 x',
+      '0x1.2.3.4',
+    ]
+    for (const text of wrong) assert.equal(parseCidr(text), undefined, text)
+  })
+
+  test('overlap is symmetric and means a common address', () => {
+    assert.ok(overlap(parsed('10.0.0.0/8'), parsed('10.9.0.0/16')))
+    assert.ok(overlap(parsed('10.9.0.0/16'), parsed('0.0.0.0/0')))
+    assert.ok(!overlap(parsed('10.0.0.0/9'), parsed('10.128.0.0/9')))
+  })
+
+  test('without nested ones the same addresses are covered, and no two overlap', () => {
+    const block = fc
+      .tuple(fc.integer({ min: 0, max: 2 ** 32 - 1 }), fc.integer({ min: 0, max: 32 }))
+      .map(([address, bits]) => parsed(`${toDotted(address)}/${bits}`))
+    fc.assert(
+      fc.property(fc.array(block, { maxLength: 10 }), (blocks) => {
+        const kept = withoutNested([...blocks, ...blocks])
+        for (const one of blocks) assert.ok(kept.some((other) => other.bits <= one.bits && overlap(other, one)))
+        for (const [index, one] of kept.entries()) {
+          for (const other of kept.slice(index + 1)) assert.ok(!overlap(one, other))
+        }
+      }),
+    )
+  })
+})

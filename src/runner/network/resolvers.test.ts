@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { nameServersIn, resolversForSandboxes } from './resolvers.ts'
+
+const host = (files: Record<string, string>) => (path: string) => files[path] ?? ''
+
+suite('the resolvers of sandboxes', () => {
+  test('the host’s own, where sandboxes can reach them', () => {
+    assert.deepEqual(
+      resolversForSandboxes(host({ '/etc/resolv.conf': '# x\nnameserver 10.0.0.2\nnameserver 9.9.9.9\n' })),
+      ['10.0.0.2', '9.9.9.9'],
+    )
+  })
+
+  test('behind a resolver on loopback, the ones that it asks itself', () => {
+    const files = {
+      '/etc/resolv.conf': 'nameserver 127.0.0.53\n',
+      '/run/systemd/resolve/resolv.conf': 'nameserver 192.168.1.1\n',
+    }
+    assert.deepEqual(resolversForSandboxes(host(files)), ['192.168.1.1'])
+  })
+
+  test('public ones where the host has none that can be used', () => {
+    assert.deepEqual(resolversForSandboxes(host({})), ['1.1.1.1', '8.8.8.8'])
+    assert.deepEqual(resolversForSandboxes(host({ '/etc/resolv.conf': 'nameserver 169.254.169.254\n' })), [
+      '1.1.1.1',
+      '8.8.8.8',
+    ])
+  })
+
+  test('neither loopback, link-local, IPv6 nor nonsense, and three at most', () => {
+    const text = [
+      '::1',
+      'fe80::1%eth0',
+      '127.0.0.1',
+      '0.0.0.0',
+      '999.1.1.1',
+      '1.2.3.4/8',
+      '1.1.1.1',
+      '2.2.2.2',
+      '3.3.3.3',
+      '4.4.4.4',
+    ]
+      .map((address) => `nameserver ${address}`)
+      .join('\n')
+    assert.deepEqual(nameServersIn(text), ['1.1.1.1', '2.2.2.2', '3.3.3.3'])
+    assert.deepEqual(nameServersIn('#nameserver 1.1.1.1\nsearch x\nnameserver\n'), [])
+  })
+})
