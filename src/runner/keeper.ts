@@ -119,7 +119,7 @@ export class Keeper implements Disposable {
   #reconcile(entry: Entry, known?: SandboxState): void {
     if (this.#isClosed || entry.settled || entry.retry) return
     if (entry.verb !== undefined && !overtakes(entry)) return
-    const outcome = this.#reached(entry)
+    const outcome = this.#reached(entry, known)
     if (outcome !== undefined) {
       this.#settle(entry, outcome, known)
       return
@@ -131,7 +131,8 @@ export class Keeper implements Disposable {
   }
 
   /** The outcome, if there is nothing to do. */
-  #reached({ assignment: { sandboxId, target, generation }, mayBeUnborn }: Entry): Outcome | undefined {
+  #reached({ assignment, mayBeUnborn }: Entry, known?: SandboxState): Outcome | undefined {
+    const { sandboxId, target, generation } = assignment
     const held = this.#host.get(sandboxId)
     if (target === 'destroyed') return held ? undefined : { state: 'destroyed' }
     if (!held) {
@@ -141,6 +142,8 @@ export class Keeper implements Disposable {
     const isThisGeneration = held.assignment.generation === generation
     // It ended by itself, perhaps while no runner looked: it stays so until someone wants it started again.
     if (target === 'started' && isThisGeneration && held.status === 'stopped' && held.cause) return ended(held.cause)
+    // It failed and control has heard so, perhaps from a former runner: trying again is for a person to say.
+    if (isThisGeneration && held.status === 'error' && known === 'error') return { state: 'error' }
     return isThisGeneration && held.status === target ? { state: target } : undefined
   }
 

@@ -87,7 +87,10 @@ export class Link implements Disposable {
       this.#isAnswered = true
     })
     socket.on('message', (data) => this.#hear(String(data)))
-    socket.on('error', (error) => log.debug({ err: error }, 'the link to control failed'))
+    socket.on('error', (error) => {
+      // Control may start later than this runner; only what goes on is worth a warning.
+      log[this.#failures % 10 === 3 ? 'warn' : 'debug']({ err: error }, 'the link to control failed')
+    })
     socket.once('close', (code) => this.#lost(code))
   }
 

@@ -18,6 +18,8 @@ import { Reporter } from './reporter.ts'
 
 const code = resolve(import.meta.dirname, '../..')
 const spareNetworks = 4
+/** What calls that are running get to end before they are cut off. */
+const graceMs = 1500
 
 export type Runner = {
   /** Settles when the default image is there and control knows of it. */
@@ -95,8 +97,9 @@ export const startRunner = async (
       reporter[Symbol.dispose]()
       listing[Symbol.dispose]()
       link[Symbol.dispose]()
-      server.server.closeAllConnections()
+      const timer = setTimeout(() => server.server.closeAllConnections(), graceMs)
       await server.close()
+      clearTimeout(timer)
       await control[Symbol.asyncDispose]()
       await host.close()
       await network.close()

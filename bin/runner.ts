@@ -1,0 +1,19 @@
+// Keeps the sandboxes of this host. When it ends, they stay.
+import { createLog } from '#src/kit/log.ts'
+import { loadConfig } from '#src/runner/config.ts'
+import { startRunner } from '#src/runner/main.ts'
+
+const log = createLog('runner')
+const runner = await startRunner(loadConfig(), log, ({ step, percent }) =>
+  process.send?.({ type: 'progress', step, percent }),
+)
+for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  process.once(signal, async () => {
+    // Whatever hangs: the sandboxes are safe, and a runner that ends late is worse than one that is cut off.
+    setTimeout(() => process.exit(0), 2500).unref()
+    await runner.close()
+    process.exit(0)
+  })
+}
+await runner.ready
+process.send?.({ type: 'ready' })
