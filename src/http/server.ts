@@ -56,6 +56,10 @@ export const createServer = async <Context extends object, Needs extends string>
       done(new Problem('invalid_body', undefined, { cause: error }), undefined)
     }
   })
+  // Some clients name a form's content type on a POST without a body; only a body makes that wrong.
+  server.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, bytes, done) => {
+    done(bytes.length === 0 ? null : new Problem('media_type'), undefined)
+  })
 
   server.addHook('onSend', async (request, reply) => {
     reply.header('x-request-id', request.id)
