@@ -12,7 +12,9 @@ import { sandboxRoutes } from './sandboxes/routes.ts'
 import { snapshotRoutes } from './snapshots/routes.ts'
 import { userRoutes } from './users/routes.ts'
 
-export const endpoints = (parts: SandboxParts): ControlRoute[] => [
+export type EndpointParts = SandboxParts
+
+export const endpoints = (parts: EndpointParts): ControlRoute[] => [
   ...healthRoutes(parts),
   ...configurationRoutes(parts),
   ...regionRoutes(parts),

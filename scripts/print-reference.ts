@@ -1,0 +1,251 @@
+// Prints docs/reference/ from the tables of the code: `node scripts/print-reference.ts`, or with `--check` says what is
+// not true any more. Nobody edits those pages by hand.
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import type { TSchema } from 'typebox'
+import { allPermissions, permissions } from '#src/control/auth/permissions.ts'
+import { type ControlRoute, roleNeeds } from '#src/control/auth/route.ts'
+import { loadConfig as loadControl } from '#src/control/config.ts'
+import { type EndpointParts, endpoints } from '#src/control/endpoints.ts'
+import { alreadyDone, moves, stateRows } from '#src/control/sandboxes/lifecycle.ts'
+import { problems } from '#src/problems.ts'
+import { loadConfig as loadProxy } from '#src/proxy/config.ts'
+import { readUpConfig } from '#src/up/config.ts'
+
+const directory = resolve(import.meta.dirname, '../docs/reference')
+const printedBy = '<!-- Printed by scripts/print-reference.ts from the code. -->'
+
+const table = (head: readonly string[], rows: readonly (readonly string[])[]) =>
+  [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n')
+
+const page = (title: string, ...parts: string[]) => `${[`# ${title}`, printedBy, ...parts].join('\n\n')}\n`
+
+const code = (text: string) => `\`${text}\``
+
+// --- endpoints
+
+type Shape = TSchema & {
+  type?: string
+  properties?: Record<string, Shape>
+  required?: string[]
+  items?: Shape
+  anyOf?: Shape[]
+  enum?: unknown[]
+  const?: unknown
+  minimum?: number
+  maximum?: number
+  maxLength?: number
+  default?: unknown
+}
+
+const typeOf = (shape: Shape): string => {
+  if (shape.enum !== undefined) return shape.enum.length > 6 ? 'one word of a list' : shape.enum.map(String).join(', ')
+  if (shape.const !== undefined) return String(shape.const)
+  if (shape.anyOf !== undefined) return shape.anyOf.map(typeOf).join(' or ')
+  if (shape.type === 'array') return `list of ${typeOf(shape.items ?? ({} as Shape))}`
+  return shape.type ?? 'anything'
+}
+
+const boundsOf = ({ minimum, maximum, maxLength, default: standard }: Shape): string =>
+  [
+    minimum === undefined ? '' : `≥ ${minimum}`,
+    maximum === undefined ? '' : `≤ ${maximum}`,
+    maxLength === undefined ? '' : `≤ ${maxLength} characters`,
+    standard === undefined ? '' : `default ${JSON.stringify(standard)}`,
+  ]
+    .filter(Boolean)
+    .join(', ')
+
+const fieldRows = (part: string, schema: TSchema | undefined) => {
+  const { properties = {}, required = [] } = (schema ?? {}) as Shape
+  return Object.entries(properties).map(([name, shape]) => [
+    part,
+    `${code(name)}${required.includes(name) ? ' \\*' : ''}`,
+    typeOf(shape).replaceAll('|', '\\|'),
+    boundsOf(shape),
+  ])
+}
+
+const describe = (route: ControlRoute) => {
+  const fields = [...fieldRows('query', route.query), ...fieldRows('body', route.body)]
+  return [
+    `### ${route.method} ${route.path.replaceAll(/:(\w+)/g, '{$1}')}`,
+    route.summary,
+    `Needs ${code(route.needs)}. Answers ${Object.keys(route.replies).join(', ')}.`,
+    ...(fields.length === 0 ? [] : [table(['in', 'field', 'type', 'bounds'], fields)]),
+  ].join('\n\n')
+}
+
+/** Routes are built from parts that only running uses, so none are needed to describe them. */
+const listEndpoints = (): ControlRoute[] => {
+  const absent: unknown = new Proxy(() => absent, { get: () => absent, apply: () => absent })
+  return endpoints(absent as EndpointParts)
+}
+
+const endpointsPage = () => {
+  const routes = listEndpoints()
+  return page(
+    'Endpoints of control',
+    'All are below `{base_url}`, which ends in `/api`. A field with \\* must be there. What a word of `needs` means is in [permissions](permissions.md), what can go wrong in [errors](errors.md).',
+    table(
+      ['method', 'path', 'needs', 'what it does'],
+      routes.map((route) => [
+        route.method,
+        code(route.path.replaceAll(/:(\w+)/g, '{$1}')),
+        code(route.needs),
+        route.summary,
+      ]),
+    ),
+    ...routes.map(describe),
+  )
+}
+
+// --- errors, states, permissions
+
+const errorsPage = () =>
+  page(
+    'Errors',
+    'Every refusal has the same body: `path`, `timestamp`, `statusCode`, `error`, `message` (one sentence), `code`, `source`, `method`. Decide by `code` or status, never by the sentence, which may say more than the one below.',
+    table(
+      ['code', 'status', 'sentence'],
+      Object.values(problems)
+        .toSorted(([one], [other]) => one - other)
+        .map(([status, wireCode, sentence]) => [code(wireCode), String(status), sentence]),
+    ),
+  )
+
+const yes = (is: boolean) => (is ? 'yes' : '')
+
+const statesPage = () =>
+  page(
+    'States of a sandbox',
+    'What is not in these tables cannot happen.',
+    '## What each state means',
+    table(
+      ['state', 'at rest', 'holds cpu and memory', 'holds disk', 'stuck after', 'then'],
+      Object.entries(stateRows).map(([state, row]) => [
+        code(state),
+        yes(row.settled),
+        yes(row.holdsCompute),
+        yes(row.holdsDisk),
+        row.stuckAfterSeconds === null ? '' : `${row.stuckAfterSeconds} s`,
+        row.whenStuck === null ? '' : row.whenStuck === 'error' ? 'becomes `error`' : 'is asked for again',
+      ]),
+    ),
+    '## What each verb does',
+    table(
+      ['verb', 'from', 'through', 'to', 'if it fails'],
+      moves.map(([on, from, through, to, failing]) => [
+        on,
+        from === null ? '' : code(from),
+        code(through),
+        code(to),
+        code(failing),
+      ]),
+    ),
+    `A verb that finds its work done answers the sandbox as it is: ${alreadyDone.map(([verb, state]) => `${verb} on ${code(state)}`).join(', ')}.`,
+  )
+
+const permissionsPage = () =>
+  page(
+    'Permissions',
+    'An API key allows exactly what it lists, as long as its user holds it. An owner holds everything; a member holds what their roles give.',
+    table(
+      ['permission', 'allows to'],
+      allPermissions.map((permission) => [
+        code(permission),
+        permissions[permission].replace(/^./, (first) => first.toLowerCase()).replace(/\.$/, ''),
+      ]),
+    ),
+    '## Other words of `needs`',
+    table(
+      ['word', 'who'],
+      Object.entries(roleNeeds).map(([word, who]) => [code(word), who]),
+    ),
+  )
+
+// --- settings
+
+/** What the settings say of themselves only by their names. */
+const meanings: Record<string, string> = {
+  ALCOVE_LOG_LEVEL: 'trace, debug, info, warn, error, fatal or silent; info unless told',
+  ALCOVE_FIRST_KEY: 'API key of the first administrator, made while there is no user; none unless told',
+  ALCOVE_CACHE_DIR: 'what all servers of a host share, such as built images; /var/cache/alcove unless told',
+  DATABASE_URL: 'a PostgreSQL that somebody else runs, instead of the one that `up` brings',
+  PATH: 'where programs of the system are looked for',
+}
+
+/** Asks a program for its settings with nothing set: it reads every name, and says what the missing ones are for. */
+const settingsOf = (load: (environment: NodeJS.ProcessEnv) => unknown): (readonly [string, string])[] => {
+  const names = new Set<string>()
+  const nothing = new Proxy({} as NodeJS.ProcessEnv, {
+    get: (_, name) => {
+      names.add(String(name))
+      return undefined
+    },
+  })
+  const said = new Map<string, string>()
+  try {
+    load(nothing)
+  } catch (error) {
+    for (const [, name, meaning] of String((error as Error).message).matchAll(/^(\w+) is missing: (.*)$/gm)) {
+      said.set(name!, `${meaning} \\*`)
+    }
+  }
+  return [...names].map((name) => {
+    const meaning = said.get(name) ?? meanings[name]
+    if (meaning === undefined) throw new Error(`Say in scripts/print-reference.ts what ${name} is for.`)
+    return [code(name), meaning] as const
+  })
+}
+
+const settingsPage = () => {
+  const section = (title: string, load: (environment: NodeJS.ProcessEnv) => unknown) => [
+    `## ${title}`,
+    table(['variable', 'meaning'], settingsOf(load)),
+  ]
+  return page(
+    'Settings',
+    'Each program reads its environment once, when it starts, and names everything that is wrong with it at once. `up` sets these for the programs that it starts; whoever starts them otherwise sets them. \\*: must be there.',
+    ...section('up', readUpConfig),
+    ...section('control', loadControl),
+    ...section('proxy', loadProxy),
+    `Each of them also reads ${code('ALCOVE_LOG_LEVEL')}: ${meanings['ALCOVE_LOG_LEVEL']}.`,
+  )
+}
+
+/** File name and content of every page. */
+export const printPages = (): Record<string, string> => ({
+  'endpoints.md': endpointsPage(),
+  'errors.md': errorsPage(),
+  'states.md': statesPage(),
+  'permissions.md': permissionsPage(),
+  'settings.md': settingsPage(),
+})
+
+const readPage = (name: string) => {
+  try {
+    return readFileSync(join(directory, name), 'utf8')
+  } catch {
+    return undefined
+  }
+}
+
+/** The pages that do not say what the code says. */
+export const findStalePages = (): string[] =>
+  Object.entries(printPages())
+    .filter(([name, text]) => readPage(name) !== text)
+    .map(([name]) => name)
+
+if (import.meta.main) {
+  if (process.argv.includes('--check')) {
+    const stale = findStalePages()
+    if (stale.length > 0) {
+      console.error(`Not true any more: ${stale.join(', ')}. Run: node scripts/print-reference.ts`)
+      process.exit(1)
+    }
+  } else {
+    mkdirSync(directory, { recursive: true })
+    for (const [name, text] of Object.entries(printPages())) writeFileSync(join(directory, name), text)
+  }
+}
