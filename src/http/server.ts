@@ -1,7 +1,13 @@
 // One HTTP server made of route rows. Guards run before a body is read; validation runs before a route does.
 import { randomUUID } from 'node:crypto'
 import fastifyWebsocket from '@fastify/websocket'
-import fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  LogController,
+} from 'fastify'
 import type { Logger } from 'pino'
 import type { TSchema } from 'typebox'
 import { Problem } from '#src/problems.ts'
@@ -37,7 +43,7 @@ export const createServer = async <Context extends object, Needs extends string>
 }: ServerParts<Context, Needs>): Promise<FastifyInstance> => {
   const server = fastify({
     loggerInstance: log as FastifyBaseLogger,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true }),
     bodyLimit,
     // Longer than any client's, so that no client reuses a connection in the moment we close it.
     keepAliveTimeout: 90_000,
