@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl } from '#test/control/harness.ts'
+import { openDatabase } from './storage/database.ts'
 
 suite('control as a server', () => {
   test('every answer carries the version and a request id, refusals and unknown paths too', async () => {
@@ -57,5 +58,29 @@ suite('control as a server', () => {
     const reply = await app.as('nobody').get('/users/me', { headers: { origin: 'https://app.example.com' } })
     assert.deepEqual([reply.status, reply.headers['access-control-allow-origin']], [401, 'https://app.example.com'])
     assert.match(String(reply.headers['access-control-expose-headers']), /X-RateLimit-Remaining-sandbox-create/)
+  })
+
+  test('connections cut under running calls make them 503 at worst, and the next ones succeed', async () => {
+    await using app = await startControl()
+    const knife = openDatabase(app.url, { max: 1 })
+    const cut = () => knife.sql`
+      select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and pid <> pg_backend_pid()`
+    try {
+      for (let round = 0; round < 5; round += 1) {
+        const calls = Array.from({ length: 20 }, () => app.as('owner').get('/snapshots'))
+        await cut()
+        const statuses = new Set((await Promise.all(calls)).map(({ status }) => status))
+        statuses.delete(200)
+        statuses.delete(503)
+        assert.deepEqual([...statuses], [])
+      }
+      for (const end = Date.now() + 20_000; Date.now() < end; ) {
+        if ((await app.as('owner').get('/snapshots')).status === 200) return
+      }
+      assert.fail('it never answered 200 again')
+    } finally {
+      await knife.close()
+    }
   })
 })

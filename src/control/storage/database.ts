@@ -73,9 +73,15 @@ export const isDuplicate = (error: unknown): boolean => sqlState(error) === '235
 export const isDangling = (error: unknown): boolean => sqlState(error) === '23503'
 
 const unreachable: readonly unknown[] = [
+  'EAI_AGAIN',
   'ECONNREFUSED',
   'ECONNRESET',
-  'ENOENT',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOENT', // no unix socket
+  'ENOTFOUND',
+  'EPIPE',
+  'ETIMEDOUT',
   'CONNECT_TIMEOUT',
   'CONNECTION_CLOSED',
   'CONNECTION_ENDED',
