@@ -107,6 +107,11 @@ suite('inside a sandbox', { skip: cannotRun }, () => {
     assert.equal((await box.run(id, 'ls -A /.alcove')).exitCode, 2)
   })
 
+  test('what the kernel counts for all sandboxes together is more than one of them can take', () => {
+    const instances = Number(readFileSync('/proc/sys/fs/inotify/max_user_instances', 'utf8'))
+    assert.ok(instances > pidsLimit * 128, `${instances} inotify instances`)
+  })
+
   test('a memory bomb ends inside; the sandbox and its host go on', async () => {
     const bomb = await box.run(id, 'tail /dev/zero')
     assert.equal(bomb.exitCode, 137)

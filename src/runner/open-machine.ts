@@ -18,6 +18,7 @@ import { makeSeccompProfile } from './oci/seccomp/profile.ts'
 import { openStoragePool } from './overlay/pool.ts'
 import { makePlaces, placesOf } from './places.ts'
 import { bootId } from './processes.ts'
+import { raiseSharedLimits } from './shared-limits.ts'
 
 export type HostParts = {
   instance: string
@@ -42,7 +43,7 @@ export type HostParts = {
 export const openMachine = async (parts: HostParts): Promise<Machine> => {
   const { launcher, log } = parts
   const places = placesOf(parts.instance, parts.directory)
-  await makePlaces(places)
+  await Promise.all([makePlaces(places), raiseSharedLimits(log)])
   const cgroups = readLayout()
   const hiddenMounts = mountsToHide(cgroups)
   const runtime = await openCrun({ launcher, root: places.runtimeState, hiddenMounts })

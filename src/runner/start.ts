@@ -50,7 +50,10 @@ export const startSandbox = async (machine: Machine, assignment: Assignment): Pr
     await journal.writeRun(sandboxId, { ...run, ...init })
     return { init, slot }
   } catch (error) {
-    await clearSandbox(machine, sandboxId, slot)
+    // Why it failed matters more than that the undo failed too; the next start or destroy clears again.
+    await clearSandbox(machine, sandboxId, slot).catch((err: unknown) =>
+      machine.log.error({ err, sandboxId }, 'a failed start could not be cleared away'),
+    )
     throw error
   }
 }

@@ -40,12 +40,14 @@ export type OpenedHost = { host: Host; network: NetworkPool }
 /** Opens the host of a directory; what the tests do and what their separate process does is the same. */
 export const openTestHostIn = async (instance: string, directory: string, poolBytes?: number): Promise<OpenedHost> => {
   const log = silentLog()
+  const launcher = builtLauncher()
+  const agentProgram = build('agent', 'alcove-agent')
   const network = await openNetworkPool({ instance, log, spare: 1 })
   const host = await openHost({
     instance,
     directory: join(directory, 'runner'),
-    launcher: builtLauncher(),
-    agentProgram: build('agent', 'alcove-agent'),
+    launcher,
+    agentProgram,
     agentAt,
     network,
     images: { rootfsOf: (image) => (image === 'absent' ? undefined : join(directory, image)) },
@@ -63,9 +65,14 @@ export class TestHost {
 
   static async start(): Promise<TestHost> {
     const test = new TestHost()
-    makeSmallImage(join(test.directory, 'small'))
-    await test.open()
-    return test
+    try {
+      makeSmallImage(join(test.directory, 'small'))
+      await test.open()
+      return test
+    } catch (error) {
+      await test[Symbol.asyncDispose]()
+      throw error
+    }
   }
 
   get host(): Host {
