@@ -40,6 +40,7 @@ export type NetworkPoolOptions = {
 
 const batchLimit = 16
 const watchEveryMs = 10_000
+const refillDelayMs = 100
 
 export const openNetworkPool = async (options: NetworkPoolOptions): Promise<NetworkPool> => {
   const { instance, log, opened = [] } = options
@@ -72,6 +73,7 @@ class Pool implements NetworkPool {
   readonly #waiters: Waiter[] = []
   readonly #watch: NodeJS.Timeout
   #making: Promise<void> | undefined
+  #soon: NodeJS.Timeout | undefined
   #beingMade: readonly number[] = []
   #next: number
   #closed = false
@@ -93,7 +95,7 @@ class Pool implements NetworkPool {
     const ready = this.#spare.shift()
     if (ready !== undefined) {
       this.#used.add(ready)
-      this.refill()
+      this.#refillSoon()
       return this.#slot(ready)
     }
     if (this.#waiters.length >= slotLimit) throw new Error('too many sandboxes wait for a network')
@@ -141,6 +143,7 @@ class Pool implements NetworkPool {
   async close(): Promise<void> {
     this.#closed = true
     clearInterval(this.#watch)
+    clearTimeout(this.#soon)
     await this.#making
     for (const waiter of this.#waiters.splice(0)) waiter.reject(new Error('the network pool is closed'))
     await this.#delete(this.#spare.splice(0))
@@ -153,6 +156,14 @@ class Pool implements NetworkPool {
       this.#making = undefined
       if (this.#waiters.length > 0) this.refill()
     })
+  }
+
+  /** Not at once: the sandbox that just got its slot goes first, and several make one batch. */
+  #refillSoon() {
+    this.#soon ??= setTimeout(() => {
+      this.#soon = undefined
+      this.refill()
+    }, refillDelayMs).unref()
   }
 
   async #make(): Promise<void> {
