@@ -1,0 +1,36 @@
+// A well-known peer, where it is installed: the same root filesystem, no network, on the same machine in the same run.
+import { runCommand } from '#src/kit/run-command.ts'
+
+export type Podman = {
+  /** `podman run --rm … true`. */
+  runOnce: () => Promise<void>
+  /** Starts the container that `exec` uses. */
+  start: () => Promise<void>
+  exec: () => Promise<void>
+  [Symbol.asyncDispose]: () => Promise<void>
+}
+
+const name = 'alcove-bench'
+
+/** `undefined` where podman is absent or cannot run a container here. */
+export const openPodman = async (rootfs: string): Promise<Podman | undefined> => {
+  // Its default asks for more open files than some machines allow (RUNTIME.md §0).
+  const common = ['--runtime', 'crun', '--cgroup-manager', 'cgroupfs']
+  const flags = ['--network', 'none', '--ulimit', 'nofile=16384:16384', '--rootfs', `${rootfs}:O`]
+  const podman = async (...args: string[]) => {
+    await runCommand(['podman', ...common, ...args], { timeoutMs: 60_000 })
+  }
+  const runOnce = () => podman('run', '--rm', ...flags, 'true')
+  try {
+    await runOnce()
+  } catch (error) {
+    console.log(`podman is left out: ${error instanceof Error ? error.message.split('\n').at(-1) : error}`)
+    return undefined
+  }
+  return {
+    runOnce,
+    start: () => podman('run', '--detach', '--name', name, ...flags, 'sleep', '1000'),
+    exec: () => podman('exec', name, 'true'),
+    [Symbol.asyncDispose]: () => podman('rm', '--force', '--time', '0', name),
+  }
+}

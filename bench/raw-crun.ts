@@ -1,0 +1,89 @@
+// The floor: the same rootfs, namespaces, seccomp filter and limits with nothing but `crun run -d` and `crun exec`.
+import { chownSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { runCommand } from '#src/kit/run-command.ts'
+import { uidBase } from '#src/runner/oci/sandbox-limits.ts'
+
+type Config = {
+  process: { args: string[] }
+  linux: { cgroupsPath: string; namespaces: { type: string; path?: string }[] }
+  root: { path: string }
+  mounts: { source: string; destination: string }[]
+}
+
+export type RawCrun = {
+  /** Disk, mount, `crun run -d` and the first `crun exec true`. */
+  createAndExec: (id: string) => Promise<void>
+  /** One `crun exec true` in a container that runs. */
+  exec: (id: string) => Promise<void>
+  remove: (id: string) => Promise<void>
+  [Symbol.asyncDispose]: () => Promise<void>
+}
+
+/**
+ * Takes the bundle of a running sandbox as its model. The overlay is mounted in a private mount namespace by a shell, as
+ * a person would by hand; `hidden` are mounts that crun must not see on a hybrid cgroup host (RUNTIME.md §0).
+ */
+export const openRawCrun = async (
+  model: string,
+  lower: string,
+  directory: string,
+  hidden: string,
+): Promise<RawCrun> => {
+  const config = JSON.parse(readFileSync(join(model, 'config.json'), 'utf8')) as Config
+  const netns = 'alcove-bench'
+  await runCommand(['ip', 'netns', 'add', netns])
+  mkdirSync(directory, { recursive: true })
+  const crun = ['crun', '--root', join(directory, 'state'), '--cgroup-manager', 'cgroupfs']
+  const shell = async (text: string, id: string) => {
+    await runCommand([
+      'unshare',
+      '-m',
+      '--propagation',
+      'private',
+      'sh',
+      '-ec',
+      text,
+      'sh',
+      id,
+      directory,
+      lower,
+      hidden,
+    ])
+  }
+  const hide = 'if [ -n "$4" ]; then umount -l "$4"; fi'
+
+  return {
+    createAndExec: async (id) => {
+      const bundle = join(directory, id)
+      mkdirSync(bundle, { recursive: true })
+      const rootfs = join(bundle, 'rootfs')
+      const own = structuredClone(config)
+      own.process.args = ['sleep', '1000']
+      own.root.path = rootfs
+      own.linux.cgroupsPath = `/alcove-bench/${id}`
+      for (const namespace of own.linux.namespaces) {
+        if (namespace.type === 'network') namespace.path = `/run/netns/${netns}`
+      }
+      own.mounts = own.mounts.filter(({ source }) => !source.startsWith('/run/alcove'))
+      writeFileSync(join(bundle, 'config.json'), JSON.stringify(own))
+      for (const name of ['upper', 'work', 'rootfs']) mkdirSync(join(bundle, name))
+      chownSync(join(bundle, 'upper'), uidBase, uidBase)
+      await shell(
+        `${hide}; b="$2/$1"; mount -t overlay overlay -o "lowerdir=$3,upperdir=$b/upper,workdir=$b/work" "$b/rootfs"
+         exec ${crun.join(' ')} run --detach --bundle "$b" "$1" >/dev/null 2>&1`,
+        id,
+      )
+      await shell(`${hide}; exec ${crun.join(' ')} exec "$1" true`, id)
+    },
+    exec: (id) => shell(`${hide}; exec ${crun.join(' ')} exec "$1" true`, id),
+    remove: async (id) => {
+      await shell(`${hide}; exec ${crun.join(' ')} delete --force "$1"`, id)
+      rmSync(join(directory, id), { recursive: true, force: true })
+    },
+    [Symbol.asyncDispose]: async () => {
+      await runCommand(['ip', 'netns', 'delete', netns])
+      rmSync(directory, { recursive: true, force: true })
+    },
+  }
+}

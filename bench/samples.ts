@@ -1,0 +1,41 @@
+// Samples of one run, what they say, and where they are kept.
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { cpus, release, totalmem } from 'node:os'
+import { join } from 'node:path'
+
+/** Milliseconds, one per attempt, in the order they were taken. */
+export type Samples = number[]
+
+export const timed = async (work: () => Promise<unknown>): Promise<number> => {
+  const before = performance.now()
+  await work()
+  return performance.now() - before
+}
+
+export const percentile = (samples: Samples, share: number): number => {
+  const sorted = [...samples].sort((a, b) => a - b)
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]!
+}
+
+export const median = (samples: Samples): number => percentile(samples, 0.5)
+
+/** `12.3 ms (p95 15.0)`. */
+export const say = (samples: Samples): string =>
+  `${median(samples).toFixed(2)} ms (p95 ${percentile(samples, 0.95).toFixed(2)}, n=${samples.length})`
+
+/** A line of the printed table: a name, its samples, and how it stands to a peer measured in the same run. */
+export const compare = (name: string, ours: Samples, peer?: { name: string; samples: Samples }): string =>
+  `${name.padEnd(34)} ${say(ours).padEnd(36)}${
+    peer === undefined ? '' : ` ${(median(ours) / median(peer.samples)).toFixed(2)} x ${peer.name}`
+  }`
+
+/** Keeps every sample as JSON under `bench/results/`, and answers the file's path. */
+export const keep = (name: string, facts: Record<string, unknown>): string => {
+  const directory = join(import.meta.dirname, 'results')
+  mkdirSync(directory, { recursive: true })
+  const at = new Date().toISOString().slice(0, 19).replaceAll(':', '-')
+  const path = join(directory, `${name}-${at}.json`)
+  const machine = { cpus: cpus().length, memoryBytes: totalmem(), kernel: release(), node: process.version }
+  writeFileSync(path, `${JSON.stringify({ at, machine, ...facts }, null, 1)}\n`)
+  return path
+}

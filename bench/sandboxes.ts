@@ -1,0 +1,159 @@
+// How long a sandbox takes from the request to its first answer, how long one command takes, what an idle one costs, and
+// how many are made per second: each beside a peer doing the same in the same run. `node bench/sandboxes.ts [n]`, as root.
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Pool } from 'undici'
+import { runCommand } from '#src/kit/run-command.ts'
+import { createBox } from '#test/sandboxes/box.ts'
+import { type Platform, platform } from '#test/sandboxes/harness.ts'
+import { openPodman } from './podman.ts'
+import { openRawCrun } from './raw-crun.ts'
+import { compare, keep, median, type Samples, say, timed } from './samples.ts'
+
+const rounds = Number(process.argv[2] ?? 30)
+const idleBoxes = 50
+const executeBody = JSON.stringify({ command: 'true' })
+
+/** A client that keeps its connections, as the SDKs do. */
+const client = (alcove: Platform) => {
+  const api = new Pool(alcove.url, { connections: 16 })
+  const toolboxes = new Map<string, Pool>()
+  const headers = { authorization: `Bearer ${alcove.key}`, 'content-type': 'application/json' }
+  const ask = async (pool: Pool, method: 'POST' | 'DELETE', path: string, body?: string) => {
+    const reply = await pool.request({ method, path, headers, ...(body === undefined ? {} : { body }) })
+    const answer = await reply.body.text()
+    if (reply.statusCode !== 200) throw new Error(`${path}: ${reply.statusCode} ${answer}`)
+    return JSON.parse(answer) as { id: string; toolboxProxyUrl: string; exitCode: number }
+  }
+  return {
+    create: () => ask(api, 'POST', '/api/sandbox', '{}'),
+    remove: (id: string) => ask(api, 'DELETE', `/api/sandbox/${id}`),
+    execute: async ({ id, toolboxProxyUrl }: { id: string; toolboxProxyUrl: string }) => {
+      const { origin, pathname } = new URL(toolboxProxyUrl)
+      const pool = toolboxes.get(origin) ?? new Pool(origin, { connections: 16 })
+      toolboxes.set(origin, pool)
+      const { exitCode } = await ask(pool, 'POST', `${pathname}/${id}/process/execute`, executeBody)
+      if (exitCode !== 0) throw new Error(`exit code ${exitCode}`)
+    },
+    close: async () => {
+      for (const pool of [api, ...toolboxes.values()]) await pool.close()
+    },
+  }
+}
+
+const proportionalBytes = (pid: number) =>
+  Number(/^Pss:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1] ?? 0) * 1024
+
+const agentPids = () =>
+  readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => {
+      try {
+        return readFileSync(`/proc/${pid}/cmdline`, 'utf8').startsWith('/dev/.alcove/agent')
+      } catch {
+        return false
+      }
+    })
+
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+
+const alcove = await platform({ own: true })
+const http = client(alcove)
+try {
+  const first = await createBox(alcove)
+  const runner = join(alcove.data, 'runner')
+  const hybrid = '/sys/fs/cgroup/unified'
+  const pool = existsSync(join(runner, 'pool', 'images')) ? join(runner, 'pool') : runner
+  const raw = await openRawCrun(
+    join(runner, 'sandboxes', first.id),
+    join(pool, 'images', 'default', 'rootfs'),
+    join(pool, 'bench'),
+    existsSync(hybrid) ? hybrid : '',
+  )
+  const podman = await openPodman(join(pool, 'images', 'default', 'rootfs'))
+
+  const cold: Record<'alcove' | 'crun' | 'podman', Samples> = { alcove: [], crun: [], podman: [] }
+  for (let round = 0; round < rounds; round++) {
+    // A gap as between real requests: the kernel's cgroup locks are cheaper back to back than they ever are in life.
+    await pause(300)
+    let made: { id: string; toolboxProxyUrl: string } | undefined
+    cold.alcove.push(
+      await timed(async () => {
+        made = await http.create()
+        await http.execute(made)
+      }),
+    )
+    await http.remove(made!.id)
+    await pause(300)
+    cold.crun.push(await timed(() => raw.createAndExec(`raw-${round}`)))
+    await raw.remove(`raw-${round}`)
+    if (podman !== undefined && round < 10) {
+      await pause(300)
+      cold.podman.push(await timed(() => podman.runOnce()))
+    }
+  }
+  console.log(compare('create to first exec, Alcove', cold.alcove, { name: 'raw crun run + exec', samples: cold.crun }))
+  console.log(compare('create to first exec, raw crun', cold.crun))
+  if (podman) console.log(compare('podman run', cold.podman, { name: 'Alcove', samples: cold.alcove }))
+
+  const exec: Record<'alcove' | 'inside' | 'crun' | 'podman', Samples> = {
+    alcove: [],
+    inside: [],
+    crun: [],
+    podman: [],
+  }
+  await raw.createAndExec('raw-exec')
+  if (podman) await podman.start()
+  for (let round = 0; round < rounds * 3; round++) {
+    exec.alcove.push(await timed(() => http.execute(first.record as { id: string; toolboxProxyUrl: string })))
+    exec.crun.push(await timed(() => raw.exec('raw-exec')))
+    if (podman && round < 20) exec.podman.push(await timed(() => podman.exec()))
+  }
+  // The command's own time: the same shell started a hundred times by one that runs inside.
+  const inside = await first.run(
+    `python3 -c 'import subprocess, time\nfor _ in range(100):\n  t = time.perf_counter()\n  subprocess.run(["/bin/bash", "-c", "true"])\n  print((time.perf_counter() - t) * 1000)'`,
+  )
+  exec.inside = inside.split('\n').map(Number)
+  console.log(compare('exec round trip, Alcove', exec.alcove, { name: 'crun exec', samples: exec.crun }))
+  console.log(`${'the command itself, inside'.padEnd(34)} ${say(exec.inside)}`)
+  console.log(`${'above the command'.padEnd(34)} ${(median(exec.alcove) - median(exec.inside)).toFixed(2)} ms`)
+  console.log(compare('crun exec', exec.crun))
+  if (podman) console.log(compare('podman exec', exec.podman, { name: 'Alcove', samples: exec.alcove }))
+  await raw.remove('raw-exec')
+  await podman?.[Symbol.asyncDispose]()
+
+  const rates: Record<number, number> = {}
+  for (const callers of [1, 8]) {
+    const each = callers === 1 ? rounds : Math.ceil((rounds * 2) / callers)
+    const made: string[] = []
+    const began = performance.now()
+    await Promise.all(
+      Array.from({ length: callers }, async () => {
+        for (let index = 0; index < each; index++) made.push((await http.create()).id)
+      }),
+    )
+    rates[callers] = made.length / ((performance.now() - began) / 1000)
+    await Promise.all(made.map((id) => http.remove(id)))
+    console.log(`creates per second, ${callers} caller(s)`.padEnd(35) + rates[callers].toFixed(1))
+  }
+
+  await pause(2000)
+  const runnerBefore = await alcove.memoryOf('runner')
+  const boxes = []
+  for (let index = 0; index < idleBoxes; index++) boxes.push(await http.create())
+  await pause(2000)
+  const runnerShare = ((await alcove.memoryOf('runner')) - runnerBefore) / idleBoxes
+  const agents = agentPids().map(proportionalBytes)
+  const agent = agents.reduce((sum, bytes) => sum + bytes, 0) / agents.length
+  const mib = (bytes: number) => `${(bytes / 1024 / 1024).toFixed(3)} MiB`
+  console.log(`${'memory per idle sandbox'.padEnd(34)} agent ${mib(agent)}, runner ${mib(runnerShare)}`)
+  await Promise.all(boxes.map(({ id }) => http.remove(id)))
+  await raw[Symbol.asyncDispose]()
+  const runtime = await runCommand(['crun', '--version'])
+  const memory = { agentBytes: agent, runnerBytes: runnerShare, sandboxes: agents.length }
+  console.log(keep('sandboxes', { runtime: runtime.split('\n')[0], cold, exec, rates, memory }))
+} finally {
+  await http.close()
+  await alcove[Symbol.asyncDispose]()
+}

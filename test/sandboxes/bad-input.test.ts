@@ -1,0 +1,137 @@
+// What arrives broken, huge, hostile or too late gets a clear answer, and the platform stays up.
+import assert from 'node:assert/strict'
+import { after, before, suite, test } from 'node:test'
+import { type Box, createBox } from './box.ts'
+import { type Platform, platform } from './harness.ts'
+
+suite('bad input', () => {
+  let alcove: Platform
+  let box: Box
+  before(async () => {
+    alcove = await platform()
+    box = await createBox(alcove)
+  })
+  after(async () => {
+    await alcove?.[Symbol.asyncDispose]()
+  })
+
+  const raw = (url: string, body: string | Uint8Array<ArrayBuffer>, type = 'application/json') =>
+    fetch(url, { method: 'POST', body, headers: { authorization: `Bearer ${alcove.key}`, 'content-type': type } })
+
+  test('400 for malformed JSON, on both sides', async () => {
+    for (const url of [`${alcove.url}/api/sandbox`, `${box.record['toolboxProxyUrl']}/${box.id}/process/execute`]) {
+      const reply = await raw(url, '{"name":')
+      assert.equal(reply.status, 400, url)
+      assert.equal(((await reply.json()) as { code: string }).code, 'INVALID_REQUEST_BODY')
+    }
+  })
+
+  test('413 for a body of 10 MB, on both sides', async () => {
+    const body = JSON.stringify({ command: 'x'.repeat(10_000_000), name: 'y' })
+    for (const url of [`${alcove.url}/api/sandbox`, `${box.record['toolboxProxyUrl']}/${box.id}/process/execute`]) {
+      const reply = await raw(url, body).catch((error) => error as Error)
+      // A server may answer before it has read everything; the client then sees the answer or a closed connection.
+      if (!(reply instanceof Error)) assert.equal(reply.status, 413, url)
+    }
+    assert.equal(await box.run('echo up'), 'up')
+  })
+
+  test('400 for wrong types, with every complaint in one sentence', async () => {
+    const { status, body } = await alcove.api('POST', '/sandbox', { name: 5, labels: 'x', public: 'maybe' })
+    assert.equal(status, 400)
+    assert.equal(typeof body['message'], 'string')
+    assert.match(String(body['message']), /name.*labels.*public|labels|name/)
+  })
+
+  for (const [field, value] of [
+    ['cpu', 0],
+    ['memory', -1],
+    ['disk', 1.5],
+    ['cpu', 1e9],
+    ['autoStopInterval', -1],
+    ['ttlMinutes', -5],
+  ] as const) {
+    test(`4xx for ${field} of ${value}`, async () => {
+      const { status } = await alcove.api('POST', '/sandbox', { [field]: value })
+      assert.ok(status === 400 || status === 403, String(status))
+    })
+  }
+
+  test('names: odd ones are refused, taken ones conflict', async () => {
+    for (const name of ['', ' ', '<b>x</b>', 'http://x', 'a\u0000b', 'a\u0007b', 'DESTROYED_x']) {
+      assert.equal((await alcove.api('POST', '/sandbox', { name })).status, 400, JSON.stringify(name))
+    }
+    await using named = await createBox(alcove, { name: 'taken' })
+    assert.ok(named.id)
+    assert.equal((await alcove.api('POST', '/sandbox', { name: 'taken' })).status, 409)
+  })
+
+  test('404 for unknown ids, in every position', async () => {
+    for (const [method, path] of [
+      ['GET', '/sandbox/nope'],
+      ['POST', '/sandbox/nope/start'],
+      ['POST', '/sandbox/nope/stop'],
+      ['DELETE', '/sandbox/nope'],
+    ] as const) {
+      assert.equal((await alcove.api(method, path)).status, 404, path)
+    }
+    const reply = await raw(`${box.record['toolboxProxyUrl']}/nope/process/execute`, '{"command":"true"}')
+    assert.equal(reply.status, 404)
+  })
+
+  test('401 without a credential and with a wrong one, 409 when the sandbox is stopped', async () => {
+    const url = `${box.record['toolboxProxyUrl']}/${box.id}/process/execute`
+    assert.equal((await fetch(url, { method: 'POST' })).status, 401)
+    assert.equal((await fetch(url, { method: 'POST', headers: { authorization: 'Bearer dtn_wrong' } })).status, 401)
+    await using stopped = await createBox(alcove)
+    assert.equal((await alcove.api('POST', `/sandbox/${stopped.id}/stop`)).status, 200)
+    for (let tries = 0; tries < 300; tries++) {
+      if ((await alcove.api('GET', `/sandbox/${stopped.id}`)).body['state'] === 'stopped') break
+      await new Promise((resolve) => setTimeout(resolve, 100))
+    }
+    const refused = await stopped.toolbox('POST', '/process/execute', { command: 'true' })
+    assert.equal(refused.status, 409)
+    assert.match(String(refused.body['message']), /start|stopped/i)
+  })
+
+  test('400 for an environment name that no shell would take', async () => {
+    const { status } = await box.toolbox('POST', '/process/execute', { command: 'true', envs: { 'A B': 'c' } })
+    assert.equal(status, 400)
+    assert.equal((await alcove.api('POST', '/sandbox', { env: { '1x': 'y' } })).status, 400)
+  })
+
+  test('a cwd that is missing or is another way to the root is an ordinary failure, with the user’s own rights', async () => {
+    for (const cwd of ['/nope', '/proc/self/fd/0', '/proc/1/root', '/root', '/etc/passwd']) {
+      const { status, body } = await box.toolbox('POST', '/process/execute', { command: 'pwd', cwd })
+      assert.ok(
+        status === 400 || (status === 200 && body['exitCode'] !== 0),
+        `${cwd}: ${status} ${JSON.stringify(body)}`,
+      )
+    }
+  })
+
+  test('a command of 1 MiB runs', async () => {
+    const words = 'x'.repeat(1024 * 1024)
+    assert.equal(await box.run(`v=${words}; echo \${#v}`), String(words.length))
+  })
+
+  test('output of 1 GiB is bounded, marked as cut, and does not stay in memory', async () => {
+    const before = await alcove.memoryOf('runner')
+    const { result } = await box.try('head -c 1073741824 /dev/zero | tr "\\0" y', { timeout: 300 })
+    assert.ok(result.length < 64 * 1024 * 1024, String(result.length))
+    assert.match(result.slice(-400), /truncated/i)
+    assert.equal(await box.run('echo up'), 'up')
+    const growth = (await alcove.memoryOf('runner')) - before
+    assert.ok(growth < 400 * 1024 * 1024, `the runner grew by ${growth} bytes`)
+  })
+
+  test('408 for a command beyond its timeout, and its whole process group is gone', async () => {
+    const { status, body } = await box.toolbox('POST', '/process/execute', {
+      command: 'sleep 333 & sleep 334',
+      timeout: 1,
+    })
+    assert.deepEqual([status, body['code']], [408, 'PROCESS_EXECUTION_TIMEOUT'])
+    assert.match(String(body['message']), /timeout/i)
+    assert.equal((await box.try('pgrep -f "sleep 33[34]"')).exitCode, 1)
+  })
+})

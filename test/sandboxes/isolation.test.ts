@@ -1,0 +1,196 @@
+// What hostile code inside a sandbox finds: nothing of the host, nothing of a sibling, and limits that hold.
+// Each claim that something is refused stands beside a check that the same attempt would be noticed if it worked.
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { networkInterfaces } from 'node:os'
+import { after, before, suite, test } from 'node:test'
+import { type Box, createBox } from './box.ts'
+import { type Platform, platform } from './harness.ts'
+
+suite('inside a sandbox', () => {
+  let alcove: Platform
+  let box: Box
+  let root: Box
+
+  before(async () => {
+    alcove = await platform()
+    box = await createBox(alcove)
+    root = await createBox(alcove, { user: 'root' })
+  })
+  after(async () => {
+    await alcove?.[Symbol.asyncDispose]()
+  })
+
+  test('the default user is daytona, at home, and not root', async () => {
+    assert.equal(await box.run('id -un; id -u; echo $HOME; pwd'), 'daytona\n1000\n/home/daytona\n/home/daytona')
+  })
+
+  test('uid 0 inside is an unprivileged uid outside', async () => {
+    assert.equal(await root.run('id -u'), '0')
+    const [inside, outside, size] = (await root.run('cat /proc/self/uid_map')).trim().split(/\s+/).map(Number)
+    assert.deepEqual([inside, size], [0, 65536])
+    assert.ok(outside! >= 100_000, `uid 0 is ${outside} outside`)
+    // As the host sees a process of it.
+    await root.run('setsid sleep 4711 >/dev/null 2>&1 & sleep 0.1')
+    const pid = await alcove.hostPid('sleep 4711')
+    assert.match(await readFile(`/proc/${pid}/status`, 'utf8'), new RegExp(`^Uid:\\s+${outside}\\s`, 'm'))
+  })
+
+  test('no new privileges, a seccomp filter and at most the 11 usual capabilities', async () => {
+    const status = await root.run('cat /proc/self/status')
+    assert.match(status, /^NoNewPrivs:\t1$/m)
+    assert.match(status, /^Seccomp:\t2$/m)
+    const bounding = BigInt(`0x${/^CapBnd:\t(\w+)$/m.exec(status)![1]}`)
+    assert.ok(bounding.toString(2).replaceAll('0', '').length <= 11, bounding.toString(16))
+    const capSysAdmin = 1n << 21n
+    assert.equal(bounding & capSysAdmin, 0n)
+    assert.match(await box.run('cat /proc/self/status'), /^CapEff:\t0{16}$/m)
+  })
+
+  test('a command holds no descriptors but its own three', async () => {
+    const listing = await root.run('ls -l /proc/self/fd | tail -n +2')
+    const numbers = [...listing.matchAll(/ (\d+) -> /g)].map((match) => Number(match[1]))
+    // The fourth is the directory that ls itself reads.
+    assert.deepEqual(numbers.filter((number) => number > 2).length <= 1, true, listing)
+    assert.doesNotMatch(listing, /agent|alcove/)
+  })
+
+  test('PID 1 is the agent, and root inside can neither trace, read nor signal it', async () => {
+    assert.match(await root.run('cat /proc/1/comm'), /alcove|agent/)
+    for (const attempt of ['cat /proc/1/environ', 'ls /proc/1/fd/', 'cat /proc/1/maps', 'head -c1 /proc/1/mem']) {
+      assert.notEqual((await root.try(attempt)).exitCode, 0, attempt)
+    }
+    await root.try('kill -KILL 1; kill -TERM -1; true')
+    assert.equal(await root.run('echo still here'), 'still here')
+  })
+
+  test('the host’s processes are not in sight', async () => {
+    const pids = (await root.run('ls /proc | grep -E "^[0-9]+$"')).split('\n')
+    assert.ok(pids.length < 20, pids.join(' '))
+    assert.equal(
+      (await root.try(`kill -0 ${process.pid}`)).exitCode === 0 && !pids.includes(String(process.pid)),
+      false,
+    )
+  })
+
+  test('the host’s files are not in sight', async () => {
+    const mounts = await root.run('cat /proc/self/mountinfo')
+    for (const path of [alcove.data, '/work/main', '/root/.npm']) {
+      assert.notEqual((await root.try(`test -e ${path}`)).exitCode, 0, path)
+      // The root of a mount may name where it comes from; nothing below it may be reached.
+      assert.ok(!mounts.split('\n').some((line) => line.split(' ')[4] === path), path)
+    }
+    assert.notEqual((await root.try('ls /proc/1/root/')).exitCode, 0)
+  })
+
+  test('mounting, loading, tracing others and new namespaces are refused', async () => {
+    const refused = [
+      'mount -t tmpfs none /mnt',
+      'mount -o remount,rw /proc/sys',
+      'unshare -U true',
+      'unshare -m true',
+      'echo 1 > /proc/sys/kernel/sysrq',
+      'echo c > /proc/sysrq-trigger',
+      'echo x > /proc/sys/kernel/core_pattern',
+      'mknod /tmp/disk b 8 0',
+      'cat /proc/kcore',
+      'ls /sys/firmware/*',
+      'dmesg',
+      'swapon /dev/null',
+      'chroot /proc/1/root true',
+      'nsenter -t 1 -m true',
+      'date -s 2001-01-01',
+      'hostname other',
+    ]
+    for (const command of refused) {
+      const { exitCode, result } = await root.try(`${command} 2>&1`)
+      assert.notEqual(exitCode, 0, `${command} worked: ${result}`)
+    }
+  })
+
+  test('kernel settings and control groups are read-only', async () => {
+    const { exitCode } = await root.try('touch /sys/fs/cgroup/x || touch /sys/kernel/x || touch /proc/sys/x')
+    assert.notEqual(exitCode, 0)
+    assert.notEqual(
+      (
+        await root.try(
+          'find /sys/fs/cgroup -name memory.max -o -name memory.limit_in_bytes | head -1 | xargs -r sh -c \'echo 99999999999 > "$0"\' && test -n "$(find /sys/fs/cgroup -name memory.max -o -name memory.limit_in_bytes | head -1)"',
+        )
+      ).exitCode,
+      0,
+    )
+  })
+
+  test('the host, metadata addresses and siblings cannot be reached', async () => {
+    const server = createServer((socket) => socket.end('host\n'))
+    await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve))
+    try {
+      const { port } = server.address() as { port: number }
+      const hostAddresses = Object.values(networkInterfaces())
+        .flatMap((list) => list ?? [])
+        .filter(({ family, internal }) => family === 'IPv4' && !internal)
+        .map(({ address }) => address)
+      const gateway = await box.run(
+        "awk '$2==\"00000000\"{print $3}' /proc/net/route | head -1 | sed 's/../0x& /g' | awk '{printf \"%d.%d.%d.%d\", $4, $3, $2, $1}'",
+      )
+      assert.match(gateway, /^\d+\.\d+\.\d+\.\d+$/)
+      // Positive control: the listener answers from where it may be asked.
+      const reached = await fetch(`http://127.0.0.1:${port}`).then(
+        () => true,
+        (error) => `${error.cause}`.includes('HTTP'),
+      )
+      assert.ok(reached)
+      const sibling = await root.run(
+        'hostname -I 2>/dev/null || cat /proc/net/fib_trie | grep -B1 "host LOCAL" | grep -oE "10\\.[0-9.]+" | head -1',
+      )
+      await root.run(
+        '(python3 -m http.server 8123 --bind 0.0.0.0 >/dev/null 2>&1 &) ; sleep 0.5; curl -sf -o /dev/null http://127.0.0.1:8123/',
+      )
+      const targets = [
+        ...hostAddresses.map((address) => `${address}:${port}`),
+        `${gateway}:${port}`,
+        `${sibling.trim().split(' ')[0]}:8123`,
+        '169.254.169.254:80',
+        `127.0.0.1:${port}`,
+      ]
+      for (const target of targets) {
+        const { exitCode } = await box.try(`timeout 2 bash -c 'exec 3<>/dev/tcp/${target.replace(':', '/')}'`)
+        assert.notEqual(exitCode, 0, `${target} was reached`)
+      }
+    } finally {
+      server.close()
+    }
+  })
+
+  test('a memory bomb is ended inside and nothing else is', async () => {
+    await using small = await createBox(alcove)
+    const { exitCode } = await small.try('python3 -c "x=[bytearray(1<<20) for _ in range(1<<20)]"', { timeout: 120 })
+    assert.notEqual(exitCode, 0)
+    assert.equal(await small.run('echo alive'), 'alive')
+    assert.equal(await box.run('echo alive'), 'alive')
+  })
+
+  test('a fork bomb meets the limit of processes, and the sandbox can still be deleted', async () => {
+    const bombed = await createBox(alcove)
+    await bombed.toolbox('POST', '/process/execute', { command: ':(){ :|:& };:', timeout: 3 })
+    assert.equal(await box.run('echo alive'), 'alive')
+    assert.equal((await alcove.api('DELETE', `/sandbox/${bombed.id}`)).status, 200)
+    const gone = async () => (await alcove.api('GET', `/sandbox/${bombed.id}`)).status === 404
+    for (let tries = 0; tries < 300 && !(await gone()); tries++)
+      await new Promise((resolve) => setTimeout(resolve, 100))
+    assert.ok(await gone())
+  })
+
+  test('a full disk is ENOSPC inside and leaves the host’s alone', async () => {
+    await using full = await createBox(alcove)
+    const { exitCode, result } = await full.try(
+      'dd if=/dev/zero of=$HOME/big bs=1M count=8192 2>&1; df -h / | tail -1',
+      { timeout: 300 },
+    )
+    assert.match(result, /No space left|Disk quota exceeded/, `exit ${exitCode}`)
+    await full.run('rm $HOME/big; sync; echo room > $HOME/again; cat $HOME/again')
+    await using other = await createBox(alcove)
+    await other.run('dd if=/dev/zero of=$HOME/file bs=1M count=64 2>/dev/null')
+  })
+})

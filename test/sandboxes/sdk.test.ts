@@ -1,0 +1,99 @@
+// The public SDK from npm, unmodified, driven as its users drive it: our first real client.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { after, before, suite, test } from 'node:test'
+import { Daytona as CurrentSdk } from '@daytona/sdk'
+import { Daytona as LegacySdk } from '@daytonaio/sdk'
+import { type Platform, platform } from './harness.ts'
+
+for (const [name, Sdk] of [
+  ['@daytona/sdk', CurrentSdk],
+  ['@daytonaio/sdk', LegacySdk as unknown as typeof CurrentSdk],
+] as const) {
+  suite(`${name} against Alcove`, () => {
+    let alcove: Platform
+    before(async () => {
+      alcove = await platform()
+    })
+    after(async () => {
+      await alcove?.[Symbol.asyncDispose]()
+    })
+
+    test('creates, finds, labels, runs, stops, starts and deletes', async () => {
+      await using daytona = new Sdk({ apiKey: alcove.key, apiUrl: `${alcove.url}/api` })
+      const sandbox = await daytona.create({ labels: { purpose: 'test' }, envVars: { GREETING: 'hello' } })
+      assert.equal(sandbox.state, 'started')
+
+      assert.equal((await daytona.get(sandbox.id)).id, sandbox.id)
+      const listed: string[] = []
+      for await (const item of daytona.list({ labels: { purpose: 'test' } })) listed.push(item.id)
+      assert.ok(listed.includes(sandbox.id))
+      assert.deepEqual(await sandbox.setLabels({ purpose: 'other' }), { purpose: 'other' })
+
+      const echoed = await sandbox.process.executeCommand('echo "$GREETING"; echo oops >&2; exit 3')
+      assert.deepEqual([echoed.exitCode, echoed.result], [3, 'hello\noops\n'])
+      const inPlace = await sandbox.process.executeCommand('pwd', '/tmp', { A: 'b' }, 5)
+      assert.equal(inPlace.result, '/tmp\n')
+      const python = await sandbox.process.codeRun('import sys\nprint("py", sys.version_info.major)')
+      assert.deepEqual([python.exitCode, python.result], [0, 'py 3\n'])
+
+      await sandbox.process.executeCommand('echo kept > note.txt')
+      await sandbox.stop()
+      assert.equal(sandbox.state, 'stopped')
+      await sandbox.start()
+      assert.equal(sandbox.state, 'started')
+      assert.equal((await sandbox.process.executeCommand('cat note.txt')).result, 'kept\n')
+
+      await sandbox.delete()
+      await assert.rejects(daytona.get(sandbox.id), /not found|404|no such|There is no/i)
+    })
+
+    test('runs JavaScript and TypeScript in sandboxes of that language', async () => {
+      await using daytona = new Sdk({ apiKey: alcove.key, apiUrl: `${alcove.url}/api` })
+      for (const [language, code] of [
+        ['javascript', 'console.log("js", [1,2].map((n) => n * 2).join())'],
+        ['typescript', 'enum A { B = 7 }\nconst n: number = A.B\nconsole.log("ts", n)'],
+      ] as const) {
+        const sandbox = await daytona.create({ language })
+        const { exitCode, result } = await sandbox.process.codeRun(code)
+        assert.deepEqual([exitCode, result], [0, language === 'javascript' ? 'js 2,4\n' : 'ts 7\n'])
+        await sandbox.delete()
+      }
+    })
+
+    test('a command beyond its timeout is an error of the SDK', async () => {
+      await using daytona = new Sdk({ apiKey: alcove.key, apiUrl: `${alcove.url}/api` })
+      const sandbox = await daytona.create()
+      await assert.rejects(sandbox.process.executeCommand('sleep 30', undefined, undefined, 1), /timeout/i)
+      await sandbox.delete()
+    })
+  })
+}
+
+suite('a script of the SDK', () => {
+  test('ends by itself when its work is done, with sandboxes left running', async () => {
+    const alcove = await platform()
+    try {
+      const script = `
+        import { Daytona } from '@daytona/sdk'
+        const daytona = new Daytona({ apiKey: process.env.KEY, apiUrl: process.env.API })
+        const sandbox = await daytona.create()
+        console.log((await sandbox.process.executeCommand('echo done')).result)`
+      const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
+        env: { PATH: process.env['PATH'], KEY: alcove.key, API: `${alcove.url}/api` },
+        stdio: ['ignore', 'pipe', 'inherit'],
+      })
+      let printed = ''
+      child.stdout.on('data', (data) => {
+        printed += data
+      })
+      // The SDK's own reconnect timers would hold it for 180 s if the event channel were missing; far less is asked here.
+      const late = setTimeout(() => child.kill('SIGKILL'), 90_000)
+      const code = await new Promise((resolve) => child.on('exit', resolve))
+      clearTimeout(late)
+      assert.deepEqual([code, printed.trim()], [0, 'done'])
+    } finally {
+      await alcove[Symbol.asyncDispose]()
+    }
+  })
+})
