@@ -1,6 +1,6 @@
 // What an instance has to remember about the host's network until the next boot: the range it took and whether the host
 // forwarded packets before it came. Lives in /run, because a reboot takes away everything that it describes.
-import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rename, rm, rmdir, writeFile } from 'node:fs/promises'
 import type { Range } from './names.ts'
 
 export type Notes = { range?: Range; forwardingWasOff?: boolean }
@@ -30,6 +30,8 @@ export const writeNotes = async (instance: string, notes: Notes) => {
 export const removeNotes = async (instance: string) => {
   await rm(fileOf(instance), { force: true })
   await rm(lockFile(instance), { force: true })
+  // Others keep their things there too; it goes with the last of them.
+  await rmdir(dirOf(instance)).catch(() => {})
 }
 
 /** The notes of every other instance on this host. */

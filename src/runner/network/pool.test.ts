@@ -37,7 +37,7 @@ const hostNetwork = async () => ({
   routes: await runCommand(['ip', 'route', 'show', 'table', 'all']),
   rules: await runCommand(['nft', 'list', 'ruleset']),
   namespaces: await readdir('/run/netns'),
-  notes: await readdir(`/run/alcove-${instance}`).catch(() => []),
+  notes: (await readdir('/run')).filter((name) => name.startsWith('alcove-')),
   forwarding: await readFile('/proc/sys/net/ipv4/ip_forward', 'utf8'),
 })
 
