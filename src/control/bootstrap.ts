@@ -3,7 +3,7 @@
 import { allPermissions } from './auth/permissions.ts'
 import { hashKey, maskKey } from './auth/secret.ts'
 import type { Parts } from './parts.ts'
-import { ensureRunner } from './runners/store.ts'
+import { ensureRunner } from './runners/service.ts'
 import type { Transaction } from './storage/database.ts'
 
 export const localRegionId = 'local'

@@ -9,7 +9,7 @@ import type { RawData, WebSocket } from 'ws'
 import type { Change } from '#src/control/sandboxes/changes.ts'
 import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
 import { asRecord } from '#src/control/sandboxes/sandbox.ts'
-import { findSandboxById } from '#src/control/sandboxes/store.ts'
+import { findSandboxById } from '#src/control/sandboxes/service.ts'
 import { Problem } from '#src/problems.ts'
 
 const pongMilliseconds = 20_000

@@ -5,7 +5,7 @@ import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
 import { applyReport } from '#src/control/sandboxes/reports.ts'
 import { asAssignment, asRecord } from '#src/control/sandboxes/sandbox.ts'
 import { ForRunnerQuery, SandboxRecord, UpdateSandboxState } from '#src/control/sandboxes/schemas.ts'
-import { listForRunner } from '#src/control/sandboxes/store.ts'
+import { listForRunner } from '#src/control/sandboxes/service.ts'
 import { Problem } from '#src/problems.ts'
 import { serveRunnerLink } from './link.ts'
 

@@ -1,7 +1,7 @@
 // What the proxy asks before it forwards anything: may this caller reach this sandbox, and where is it?
 import Type, { type Static } from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
-import { findRunnerAddress } from '#src/control/runners/store.ts'
+import { findRunnerAddress } from '#src/control/runners/service.ts'
 import { Problem } from '#src/problems.ts'
 import type { Access, AccessQuestion } from '#src/wire/access.ts'
 import type { SandboxParts } from './parts.ts'
