@@ -10,6 +10,7 @@ import { type EndpointParts, endpoints } from '#src/control/endpoints.ts'
 import { alreadyDone, moves, stateRows } from '#src/control/sandboxes/lifecycle.ts'
 import { problems } from '#src/problems.ts'
 import { loadConfig as loadProxy } from '#src/proxy/config.ts'
+import { loadConfig as loadRunner } from '#src/runner/config.ts'
 import { readUpConfig } from '#src/up/config.ts'
 
 const directory = resolve(import.meta.dirname, '../docs/reference')
@@ -171,6 +172,7 @@ const meanings: Record<string, string> = {
   ALCOVE_LOG_LEVEL: 'trace, debug, info, warn, error, fatal or silent; info unless told',
   ALCOVE_FIRST_KEY: 'API key of the first administrator, made while there is no user; none unless told',
   ALCOVE_CACHE_DIR: 'what all servers of a host share, such as built images; /var/cache/alcove unless told',
+  ALCOVE_RUNNER_SOCKET: 'the unix socket that toolboxes are served on; <data>/run/runner.sock unless told',
   DATABASE_URL: 'a PostgreSQL that somebody else runs, instead of the one that `up` brings',
   PATH: 'where programs of the system are looked for',
 }
@@ -195,7 +197,7 @@ const settingsOf = (load: (environment: NodeJS.ProcessEnv) => unknown): (readonl
   return [...names].map((name) => {
     const meaning = said.get(name) ?? meanings[name]
     if (meaning === undefined) throw new Error(`Say in scripts/print-reference.ts what ${name} is for.`)
-    return [code(name), meaning] as const
+    return [code(name), meaning.replaceAll('<', '\\<')] as const
   })
 }
 
@@ -210,6 +212,7 @@ const settingsPage = () => {
     ...section('up', readUpConfig),
     ...section('control', loadControl),
     ...section('proxy', loadProxy),
+    ...section('runner', loadRunner),
     `Each of them also reads ${code('ALCOVE_LOG_LEVEL')}: ${meanings['ALCOVE_LOG_LEVEL']}.`,
   )
 }

@@ -26,7 +26,7 @@ suite('what may be changed of a sandbox', () => {
     ['post', 'backup', 'state', 'started'],
   ]
 
-  test('POST /sandbox/:sandboxIdOrName/{public,autostop,autopause,autoarchive,autodelete,backup}: 200 and kept', () =>
+  test('POST /sandbox/:sandboxIdOrName/public/:isPublic, POST /sandbox/:sandboxIdOrName/autostop/:interval, POST /sandbox/:sandboxIdOrName/autopause/:interval, POST /sandbox/:sandboxIdOrName/autoarchive/:interval, POST /sandbox/:sandboxIdOrName/autodelete/:interval, POST /sandbox/:sandboxIdOrName/backup: 200 and kept', () =>
     withBox(async (app, id) => {
       for (const [method, path, field, value] of good) {
         const reply = await app.as('member')[method](`/sandbox/box/${path}`)
@@ -105,7 +105,7 @@ suite('what may be changed of a sandbox', () => {
       assert.equal(Date.parse(lastActivityAt), app.clock.now().getTime())
     }))
 
-  test('GET /sandbox/:sandboxIdOrName/signing-key: 200 stays the same until POST …/signing-key/rotate', () =>
+  test('GET /sandbox/:sandboxIdOrName/signing-key: 200 stays the same until POST /sandbox/:sandboxIdOrName/signing-key/rotate', () =>
     withBox(async (app) => {
       const first = await app.as('member').get('/sandbox/box/signing-key')
       assert.equal(typeof first.body, 'string')
