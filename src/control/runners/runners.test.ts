@@ -112,6 +112,25 @@ suite('PUT /sandbox/:sandboxId/state', () => {
     assert.equal((await app.as('member').post('/sandbox/box/start')).body.errorReason, undefined)
   })
 
+  test('200 keeps a reason that holds what the database cannot, and not without end', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app)
+    const detail = `a\0b\ud800${'x'.repeat(100_000)}`
+    runner.report({
+      sandboxId: id,
+      generation: 1,
+      state: 'error',
+      recoverable: true,
+      errorReason: detail,
+      cause: { detail },
+    })
+    await untilState(app, id, 'error')
+    const { errorReason } = (await app.as('member').get('/sandbox/box')).body
+    assert.match(errorReason, /^ab\ufffdx+$/)
+    assert.equal(errorReason.length, 2000)
+  })
+
   test('200 makes a sandbox that its runner has lost an error that cannot be recovered', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)

@@ -56,15 +56,15 @@ export class ChangeFeed {
     return () => this.#emitter.off('change', listener)
   }
 
-  /** Resolves at the next change of one sandbox, or after `timeoutMs`. */
-  next(sandboxId: string, timeoutMs: number): Promise<void> {
+  /** Resolves at the next change of one sandbox, with its row where we have it, or after `timeoutMs`. */
+  next(sandboxId: string, timeoutMs: number): Promise<SandboxRow | undefined> {
     return new Promise((resolve) => {
-      const done = () => {
+      const done = (row?: SandboxRow) => {
         clearTimeout(timer)
         this.#emitter.off(sandboxId, done)
-        resolve()
+        resolve(row)
       }
-      const timer = setTimeout(done, timeoutMs)
+      const timer = setTimeout(() => done(), timeoutMs)
       this.#emitter.on(sandboxId, done)
     })
   }
@@ -78,6 +78,6 @@ export class ChangeFeed {
         this.#log.error({ err: error, sandboxId: change.sandboxId }, 'a listener of sandbox changes failed')
       }
     }
-    this.#emitter.emit(change.sandboxId)
+    this.#emitter.emit(change.sandboxId, change.row)
   }
 }

@@ -116,6 +116,7 @@ suite('POST /sandbox', () => {
     runner.behave(() => ({ type: 'fail', reason: 'the pool is full' }))
     const { status, body } = await app.as('member').post('/sandbox', {})
     assert.deepEqual([status, body.state, body.errorReason, body.recoverable], [200, 'error', 'the pool is full', true])
+    assert.equal(runner.asked.length, 1)
   })
 
   test('409 for a name that is taken, also when two ask at the same moment', async () => {
@@ -240,6 +241,8 @@ suite('POST /sandbox', () => {
     [400, { env: { A: 1 } }, /env/],
     [400, { labels: { a: {} } }, /labels/],
     [400, { labels: [] }, /labels/],
+    [400, { labels: { a: '\ud800' } }, /surrogate/],
+    [400, { env: { A: 'x\u0000' } }, /NUL/],
     [400, { name: '' }, /name/],
     [400, { name: '   ' }, /name/],
     [400, { name: 'a\u0000b' }, /NUL/],

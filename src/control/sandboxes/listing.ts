@@ -43,13 +43,15 @@ const readLabels = (text: string): Record<string, string> => {
   }
   if (typeof labels !== 'object' || labels === null || Array.isArray(labels)) throw wrong()
   const texts = Object.entries(labels).flat()
-  if (texts.some((each) => typeof each !== 'string' || each.includes('\0'))) throw wrong()
+  if (texts.some((each) => typeof each !== 'string' || each.includes('\0') || !each.isWellFormed())) throw wrong()
   return labels as Record<string, string>
 }
 
+/** PostgreSQL knows no year 0. */
 const time = (text: string): Date => {
   const date = new Date(text)
-  if (Number.isNaN(date.getTime())) throw new Problem('bad_request', `${text} is not a time`)
+  if (Number.isNaN(date.getTime()) || date.getUTCFullYear() < 1)
+    throw new Problem('bad_request', `${text} is not a time`)
   return date
 }
 

@@ -8,9 +8,12 @@ import { findSandboxById, listUnderWay } from './store.ts'
 
 const askAgainSeconds = 5
 
-/** Its runner has something to do or, where a sandbox ended by itself, must know that it shall stay so. */
+/**
+ * Its runner has something to do or, where a sandbox ended by itself, must know that it shall stay so. Not after an
+ * error: that waits for a person, or for the sweep, or a runner that cannot would be asked without a pause.
+ */
 const isForRunner = (from: SandboxState | null, row: SandboxRow): boolean =>
-  row.desired_state !== row.state || (from === 'started' && row.state === 'stopped')
+  row.state !== 'error' && (row.desired_state !== row.state || (from === 'started' && row.state === 'stopped'))
 
 /** Pushes changed sandboxes to the runners that are linked to this process, until the answer is called. */
 export const startPushing = ({ database, changes, log }: SandboxParts, links: RunnerLinks): (() => void) =>

@@ -13,6 +13,15 @@ const longestReason = 2000
 /** A report without a generation comes over the public interface and speaks of what is now. */
 export type GivenReport = Omit<Report, 'generation'> & { generation?: number }
 
+/** What a sandbox's own processes may have had a hand in: kept as text that the database can hold, and not for ever. */
+const asText = (text: string): string => text.replaceAll('\0', '').toWellFormed().slice(0, longestReason).toWellFormed()
+
+const cleanCause = ({ detail, signal, ...rest }: Cause): Cause => ({
+  ...rest,
+  ...(detail === undefined ? {} : { detail: asText(detail) }),
+  ...(signal === undefined ? {} : { signal: asText(signal) }),
+})
+
 const describe = (cause: Cause | undefined): string | undefined => {
   if (cause === undefined) return undefined
   if (cause.detail) return cause.detail
@@ -23,12 +32,13 @@ const describe = (cause: Cause | undefined): string | undefined => {
 }
 
 const changeFor = (row: SandboxRow, to: SandboxRow['state'], report: GivenReport, now: Date): StateChange => {
-  const said = (report.errorReason ?? describe(report.cause))?.slice(0, longestReason)
+  const cause = report.cause && cleanCause(report.cause)
+  const said = report.errorReason === undefined ? describe(cause) : asText(report.errorReason)
   const base = {
     to,
     by: { kind: 'runner', id: row.runner_id ?? '' },
     reason: said ?? null,
-    cause: report.cause ?? null,
+    cause: cause ?? null,
   } as const
   switch (to) {
     case 'started':

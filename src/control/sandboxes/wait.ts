@@ -6,7 +6,10 @@ import { findSandboxById } from './store.ts'
 /** How long a waiter trusts that it would have been told. */
 const lookAgainMilliseconds = 2000
 
-/** Waits until a sandbox has left `state`, at most `timeoutMs`, and answers it as it is then. */
+/**
+ * Waits until a sandbox has left `state`, at most `timeoutMs`, and answers it as it is then. Listens before it lets
+ * anything else run, so that what follows from the caller's own announcement is heard.
+ */
 export const waitWhile = async (
   { database, changes }: SandboxParts,
   sandbox: SandboxRow,
@@ -18,12 +21,8 @@ export const waitWhile = async (
   while (row.state === state) {
     const left = deadline - performance.now()
     if (left <= 0) return row
-    // Heard from the moment before we look, so that nothing falls between.
-    const changed = changes.next(sandbox.id, Math.min(left, lookAgainMilliseconds))
-    row = (await findSandboxById(database.sql, sandbox.id)) ?? row
-    if (row.state !== state) return row
-    await changed
-    row = (await findSandboxById(database.sql, sandbox.id)) ?? row
+    const heard = await changes.next(sandbox.id, Math.min(left, lookAgainMilliseconds))
+    row = heard ?? (await findSandboxById(database.sql, sandbox.id)) ?? row
   }
   return row
 }
