@@ -20,11 +20,14 @@ const validatorOf = (schema: TSchema) => {
 const deepest = 64
 
 /**
- * What no shape may hold: a NUL, because PostgreSQL's text cannot, nor can a path; and depth without end, because
- * everything after us walks a value by calling itself.
+ * What no shape may hold: a NUL, because PostgreSQL's text cannot, nor can a path; half a surrogate pair, because UTF-8
+ * cannot; and depth without end, because everything after us walks a value by calling itself.
  */
 const findUnusable = (value: unknown, path: string, depth = 0): string | undefined => {
-  if (typeof value === 'string') return value.includes('\0') ? `${path} must not contain a NUL character` : undefined
+  if (typeof value === 'string') {
+    if (value.includes('\0')) return `${path} must not contain a NUL character`
+    return value.isWellFormed() ? undefined : `${path} must not contain half of a surrogate pair`
+  }
   if (typeof value !== 'object' || value === null) return undefined
   if (depth === deepest) return `${path.split('.')[0]} must not be nested deeper than ${deepest} levels`
   for (const [key, item] of Object.entries(value)) {
