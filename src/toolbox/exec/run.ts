@@ -2,14 +2,32 @@
 // caller who hangs up both kill its whole group.
 import { constants } from 'node:os'
 import { Problem } from '#src/problems.ts'
-import { type Agent, type CommandSpec, type Exit, type RunningCommand, StartFailed } from '../agent/agent.ts'
+import {
+  type Agent,
+  AgentGone,
+  AgentRefused,
+  type CommandSpec,
+  type Exit,
+  type RunningCommand,
+  StartFailed,
+} from '../agent/agent.ts'
 import { beforeDeadline, type Deadline } from './deadline.ts'
 
-/** The agent did not answer, or went away in the middle: the sandbox stopped. */
-const asStopped = (error: unknown) =>
-  error instanceof StartFailed || error instanceof Problem
-    ? error
-    : new Problem('conflict', 'The sandbox stopped before the command had ended.', { cause: error })
+/** What went wrong between us and the agent, in words for the caller. */
+const asTold = (error: unknown): unknown => {
+  if (error instanceof Problem || error instanceof StartFailed) return error
+  if (error instanceof AgentGone) {
+    return new Problem('conflict', 'The sandbox stopped before the command had ended.', { cause: error })
+  }
+  // Larger than a request to the agent can be, which is far more than the kernel takes.
+  if (error instanceof RangeError) return new StartFailed('exec', 'E2BIG')
+  if (!(error instanceof AgentRefused))
+    return new Problem('bad_gateway', 'The sandbox does not answer.', { cause: error })
+  if (error.stage === 'busy') return new Problem('rate_limited', 'This sandbox runs as many commands as it can.')
+  if (error.stage === 'ending') return new Problem('conflict', 'The sandbox is stopping.')
+  // Such as no more processes: the same to the caller as a shell that cannot start.
+  return new StartFailed('exec', error.errno)
+}
 
 const end = (command: RunningCommand) => {
   command.kill(constants.signals.SIGKILL)
@@ -21,7 +39,7 @@ const start = (agent: Agent, spec: CommandSpec, deadline: Deadline) => {
   const starting = agent.exec(spec)
   return beforeDeadline(starting, deadline).catch((error) => {
     starting.then(end, () => undefined)
-    throw asStopped(error)
+    throw deadline.signal.aborted ? deadline.signal.reason : asTold(error)
   })
 }
 
@@ -42,6 +60,6 @@ export const runToEnd = async (
     return await beforeDeadline(drain(), deadline)
   } catch (error) {
     end(command)
-    throw asStopped(error)
+    throw deadline.signal.aborted ? deadline.signal.reason : asTold(error)
   }
 }

@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import fc from 'fast-check'
+import { BoundedOutput } from '../exec/output.ts'
+import { ArtifactSieve, chartMark } from './artifacts.ts'
+
+const chartLine = (value: unknown) => `${chartMark}${JSON.stringify({ type: 'chart', value })}\n`
+
+const sieved = (pieces: readonly (string | Buffer)[]) => {
+  using output = new BoundedOutput()
+  using sieve = new ArtifactSieve(output)
+  for (const piece of pieces) sieve.take(Buffer.from(piece))
+  sieve.end()
+  return { text: output.text(), charts: sieve.charts }
+}
+
+suite('chart lines', () => {
+  test('are taken out and collected; other lines keep their order', () => {
+    assert.deepEqual(sieved([`a\n${chartLine({ n: 1 })}b\n${chartLine({ n: 2 })}c`]), {
+      text: 'a\nb\nc',
+      charts: [{ n: 1 }, { n: 2 }],
+    })
+  })
+
+  test('however the output is cut into pieces', () => {
+    const whole = Buffer.from(`dtn_\n${chartLine({ n: 'é' })}x dtn_artifact_k39fd2:{}\n\n${chartLine({ n: 2 })}dtn_art`)
+    const expected = { text: 'dtn_\nx dtn_artifact_k39fd2:{}\n\ndtn_art', charts: [{ n: 'é' }, { n: 2 }] }
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 0, max: whole.length }), { maxLength: 20 }), (cuts) => {
+        const edges = [0, ...cuts.toSorted((a, b) => a - b), whole.length]
+        const pieces = edges.slice(1).map((edge, i) => whole.subarray(edges[i], edge))
+        assert.deepEqual(sieved(pieces), expected)
+      }),
+    )
+  })
+
+  test('that are malformed are taken out and ignored', () => {
+    const bad = [
+      '',
+      '{',
+      '[]',
+      'null',
+      '"x"',
+      '{"type":"other","value":{}}',
+      '{"type":"chart"}',
+      '{"type":"chart","value":[]}',
+    ]
+    assert.deepEqual(sieved(bad.map((text) => `${chartMark}${text}\n`)), { text: '', charts: [] })
+  })
+
+  test('the last one counts without a newline too', () => {
+    assert.deepEqual(sieved([chartLine({ n: 1 }).trimEnd()]), { text: '', charts: [{ n: 1 }] })
+  })
+
+  test('have bounds: a line that is too long is dropped, and so is what comes after the last that is kept', () => {
+    const long = chartLine({ long: 'x'.repeat(9 * 1024 * 1024) })
+    assert.deepEqual(sieved([long, 'text\n', chartLine({ n: 1 })]), { text: 'text\n', charts: [{ n: 1 }] })
+    assert.equal(sieved(Array.from({ length: 100 }, (_, n) => chartLine({ n }))).charts.length, 64)
+    const large = chartLine({ large: 'x'.repeat(7 * 1024 * 1024) })
+    assert.equal(sieved(Array.from({ length: 6 }, () => large)).charts.length, 4)
+  })
+})

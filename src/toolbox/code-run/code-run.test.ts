@@ -1,0 +1,209 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { suite, test } from 'node:test'
+import { until } from '../agent/native-agent.ts'
+import { startToolbox } from '../testing/toolbox.ts'
+
+const codeRun = '/process/code-run'
+
+const has = (program: string) => {
+  try {
+    return execFileSync('sh', ['-c', `command -v ${program}`]).length > 0
+  } catch {
+    return false
+  }
+}
+const needsPython = has('python3') ? {} : { skip: 'needs python3' }
+
+suite('POST /process/code-run', () => {
+  test('omits artifacts when there are no charts', needsPython, async () => {
+    await using box = await startToolbox()
+    const reply = await box.post(codeRun, { code: 'print(1 + 1)', language: 'python' })
+    assert.deepEqual(reply, { status: 200, body: { exitCode: 0, result: '2\n' } })
+  })
+
+  test('400 for no code, an unknown language, wrong types, bad names of variables', async () => {
+    await using box = await startToolbox()
+    for (const body of [
+      { code: '', language: 'python' },
+      { code: ' \n', language: 'python' },
+      { language: 'python' },
+      { code: 'x', language: 'ruby' },
+      { code: 'x', language: 'Python' },
+      { code: 'x', argv: 'a' },
+      { code: 'x', argv: [1] },
+      { code: 'x', timeout: -1 },
+      { code: 'x', envs: { 'A-B': '' } },
+      { code: 'x', argv: ['a\0b'] },
+    ]) {
+      assert.equal((await box.post(codeRun, body)).status, 400, JSON.stringify(body))
+    }
+  })
+
+  test('without a language it is the sandbox’s own, and python where that is none of the three', async () => {
+    await using script = await startToolbox({ language: 'javascript' })
+    assert.equal((await script.post(codeRun, { code: 'console.log(typeof require)' })).body.result, 'function\n')
+    await using other = await startToolbox({ language: 'ruby' })
+    if (has('python3')) assert.equal((await other.post(codeRun, { code: 'print(None)' })).body.result, 'None\n')
+  })
+
+  test('a program that fails is still 200', async () => {
+    await using box = await startToolbox()
+    const { status, body } = await box.post(codeRun, { code: 'process.exit(3)', language: 'javascript' })
+    assert.deepEqual([status, body], [200, { exitCode: 3, result: '' }])
+  })
+
+  test('exit code -1 with the reason when the interpreter is missing', async () => {
+    await using box = await startToolbox()
+    const { status, body } = await box.post(codeRun, { code: 'x', language: 'python', envs: { PATH: box.directory } })
+    assert.deepEqual([status, body.exitCode], [200, -1])
+    assert.match(body.result, /python3 could not be started/)
+  })
+
+  test('408 when the timeout passes; without one there is none', needsPython, async () => {
+    await using box = await startToolbox()
+    const { status, body } = await box.post(codeRun, { code: 'while True: pass', language: 'python', timeout: 1 })
+    assert.deepEqual([status, body.code], [408, 'PROCESS_EXECUTION_TIMEOUT'])
+    assert.match(body.message, /timeout/)
+  })
+
+  test('every call is a fresh process, in the home of the user', needsPython, async () => {
+    await using box = await startToolbox()
+    await box.post(codeRun, { code: 'x = 1', language: 'python' })
+    const { body } = await box.post(codeRun, { code: 'import os\nprint(os.getcwd())\nprint(x)', language: 'python' })
+    assert.equal(body.exitCode, 1)
+    assert.match(body.result, new RegExp(`^${process.env['HOME'] ?? ''}\n`))
+    assert.match(body.result, /NameError/)
+  })
+})
+
+suite('POST /process/code-run: python', needsPython, () => {
+  test('argv are real arguments after "-"', async () => {
+    await using box = await startToolbox()
+    const argv = ['a b', '"quoted"', '$HOME', '--flag', '']
+    const { body } = await box.post(codeRun, { code: 'import sys; print(sys.argv)', language: 'python', argv })
+    assert.equal(body.result, `['-', 'a b', '"quoted"', '$HOME', '--flag', '']\n`)
+  })
+
+  test('both streams are combined in order', async () => {
+    await using box = await startToolbox()
+    const code = 'import sys\nfor i in range(3):\n  print("o", i)\n  print("e", i, file=sys.stderr)'
+    const { body } = await box.post(codeRun, { code, language: 'python', envs: { LANG: 'C.UTF-8' } })
+    assert.equal(body.result, 'o 0\ne 0\no 1\ne 1\no 2\ne 2\n')
+  })
+
+  test('a program of 1 MiB runs, with its own variables', async () => {
+    await using box = await startToolbox()
+    const code = `import os\nx = "${'y'.repeat(1024 * 1024)}"\nprint(len(x), os.environ["MINE"])`
+    const { body } = await box.post(codeRun, { code, language: 'python', envs: { MINE: 'é' } })
+    assert.equal(body.result, '1048576 é\n')
+  })
+})
+
+suite('POST /process/code-run: javascript', () => {
+  test('CommonJS, with the arguments from index 1 on', async () => {
+    await using box = await startToolbox()
+    const code = 'const { sep } = require("node:path"); console.log(sep, process.argv.slice(1), typeof module)'
+    const { body } = await box.post(codeRun, { code, language: 'javascript', argv: ['a b', '--c'] })
+    assert.equal(body.result, "/ [ 'a b', '--c' ] object\n")
+  })
+
+  test('strict mode, a hash-bang line and the numbers of lines stay as written', async () => {
+    await using box = await startToolbox()
+    const run = async (code: string) => (await box.post(codeRun, { code, language: 'javascript' })).body
+    assert.equal(
+      (
+        await run(
+          '"use strict"\nconsole.log(this === undefined || (() => { try { undeclared = 1 } catch { return 1 } })())',
+        )
+      ).result,
+      '1\n',
+    )
+    assert.equal((await run('#!/usr/bin/env node\nconsole.log(1)')).result, '1\n')
+    const failed = await run('\n\nthrow new Error("here")')
+    assert.equal(failed.exitCode, 1)
+    assert.match(failed.result, /\[stdin\]:3/)
+  })
+})
+
+suite('POST /process/code-run: typescript', () => {
+  const run = async (code: string, more: object = {}) => {
+    await using box = await startToolbox()
+    return (await box.post(codeRun, { code, language: 'typescript', ...more })).body
+  }
+
+  test('types, enums, namespaces, parameter properties and imports, without a compiler in the sandbox', async () => {
+    const code = `
+import { join } from 'node:path'
+import type { Stats } from 'node:fs'
+import * as os from 'os'
+enum Color { Red = 1, Blue }
+namespace Space { export const x: number = 3 }
+class Point { constructor(private readonly a: number) {} get(): number { return this.a } }
+interface Shape { stats?: Stats }
+const shape: Shape = {}
+const generic = <T,>(value: T): T => value
+console.log(join('a', 'b'), typeof os.cpus, Color.Blue, Space.x, new Point(4).get(), shape, generic<number>(5))`
+    assert.deepEqual(await run(code), { exitCode: 0, result: 'a/b function 2 3 4 {} 5\n' })
+  })
+
+  test('arguments begin at index 1, require works, the program is the main module', async () => {
+    const code = 'console.log(process.argv.slice(1), typeof require("fs").statSync, require.main === module)'
+    const { result } = await run(code, { argv: ['x y'] })
+    assert.equal(result, "[ 'x y' ] function true\n")
+  })
+
+  test('an error names the line of the source as it was written', async () => {
+    const { exitCode, result } = await run(
+      'interface A { a: number }\n\nfunction boom(): never {\n  throw new Error("x")\n}\nboom()',
+    )
+    assert.equal(exitCode, 1)
+    assert.match(result, /code\.ts:4/)
+  })
+
+  test('the program’s own exit code is kept', async () => {
+    assert.equal((await run('const n: number = 9; process.exit(n)')).exitCode, 9)
+  })
+
+  test('a syntax error is exit code 1 with its place, and nothing runs', async () => {
+    const { exitCode, result } = await run('console.log("ran")\nconst x: = 3')
+    assert.equal(exitCode, 1)
+    assert.match(result, /Unexpected "="[\s\S]*code\.ts:2:9/)
+    assert.doesNotMatch(result, /^ran/m)
+  })
+
+  test('there is no top-level await', async () => {
+    const { exitCode, result } = await run('await Promise.resolve(1)')
+    assert.equal(exitCode, 1)
+    assert.match(result, /await/)
+  })
+
+  test('code made to exhaust the compiler is refused, and the runner serves on', async () => {
+    const { exitCode, result } = await run('('.repeat(2_000_000))
+    assert.equal(exitCode, 1)
+    assert.match(result, /gave up/)
+    assert.equal((await run('console.log(1)')).result, '1\n')
+  })
+
+  test('the compiler is not root', { skip: process.getuid?.() === 0 ? false : 'needs root' }, async () => {
+    const { transpile } = await import('./typescript.ts')
+    const deadline = { signal: new AbortController().signal, [Symbol.dispose]: () => undefined }
+    const seen = new Set<string>()
+    const look = setInterval(() => {
+      try {
+        for (const line of execFileSync('ps', ['-eo', 'uid,ppid,args'], { encoding: 'utf8' }).split('\n')) {
+          if (line.includes(` ${process.pid} `) && line.includes('loader=ts')) seen.add(line.trim().split(/\s+/)[0]!)
+        }
+      } catch {}
+    }, 1)
+    try {
+      await until(async () => {
+        await transpile(`const x = [${'1,'.repeat(300_000)}]`, deadline)
+        return seen.size > 0
+      }, 'the compiler at work')
+    } finally {
+      clearInterval(look)
+    }
+    assert.deepEqual([...seen], ['65534'])
+  })
+})

@@ -1,0 +1,278 @@
+import assert from 'node:assert/strict'
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join, relative } from 'node:path'
+import { suite, test } from 'node:test'
+import { until } from '../agent/native-agent.ts'
+import { startToolbox } from '../testing/toolbox.ts'
+
+const execute = '/process/execute'
+
+/** Alive, and not a zombie. */
+const isAlive = (pid: number) => {
+  try {
+    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
+  } catch {
+    return false
+  }
+}
+
+const pidIn = async (file: string) => {
+  await until(() => existsSync(file) && readFileSync(file, 'utf8').endsWith('\n'), file)
+  return Number(readFileSync(file, 'utf8'))
+}
+
+suite('POST /process/execute', () => {
+  test('200 answers exit code and output', async () => {
+    await using box = await startToolbox()
+    assert.deepEqual(await box.post(execute, { command: 'echo hello' }), {
+      status: 200,
+      body: { exitCode: 0, result: 'hello\n' },
+    })
+  })
+
+  test('a command that fails is still 200', async () => {
+    await using box = await startToolbox()
+    assert.deepEqual(await box.post(execute, { command: 'exit 7' }), { status: 200, body: { exitCode: 7, result: '' } })
+    assert.equal((await box.post(execute, { command: 'kill -9 $$' })).body.exitCode, 137)
+  })
+
+  test('both streams come combined, in the order of their arrival, word for word', async () => {
+    await using box = await startToolbox()
+    const { body } = await box.post(execute, { command: 'echo 1; echo 2 >&2; printf " 3\\t\\n\\n"; printf 4 >&2' })
+    assert.equal(body.result, '1\n2\n 3\t\n\n4')
+  })
+
+  test('the text is given to a shell as it is: several lines, quotes, here-documents', async () => {
+    await using box = await startToolbox()
+    const command = `x="a  'b'"\nfor i in 1 2; do\n  echo "$i $x"\ndone\ncat <<'END'\n$x\nEND`
+    assert.equal((await box.post(execute, { command })).body.result, "1 a  'b'\n2 a  'b'\n$x\n")
+  })
+
+  test('the shell is bash where there is one', async () => {
+    await using box = await startToolbox()
+    assert.match((await box.post(execute, { command: 'echo $BASH_VERSION' })).body.result, /^\d/)
+  })
+
+  test('the shell is sh where there is no bash', async () => {
+    await using box = await startToolbox()
+    symlinkSync('/bin/sh', join(box.directory, 'sh'))
+    const { body } = await box.post(execute, { command: 'echo "[$BASH_VERSION]"', envs: { PATH: box.directory } })
+    assert.deepEqual(body, { exitCode: 0, result: '[]\n' })
+  })
+
+  test('without any shell the answer is exit code -1', async () => {
+    await using box = await startToolbox()
+    const { status, body } = await box.post(execute, { command: 'echo', envs: { PATH: box.directory } })
+    assert.deepEqual([status, body.exitCode], [200, -1])
+    assert.match(body.result, /neither bash nor sh/)
+  })
+
+  test('standard input is at its end', async () => {
+    await using box = await startToolbox()
+    assert.equal((await box.post(execute, { command: 'cat; read x || echo end' })).body.result, 'end\n')
+  })
+
+  test('a command of 1 MiB runs, and its input is at its end too', async () => {
+    await using box = await startToolbox()
+    const command = `x='${'y'.repeat(1024 * 1024)}'; echo \${#x}; cat; echo done`
+    assert.equal((await box.post(execute, { command })).body.result, '1048576\ndone\n')
+  })
+
+  test('413 for a body beyond the limit', async () => {
+    await using box = await startToolbox()
+    assert.equal((await box.post(execute, { command: 'x'.repeat(9 * 1024 * 1024) })).status, 413)
+  })
+
+  test('what is no UTF-8 is replaced', async () => {
+    await using box = await startToolbox()
+    assert.equal((await box.post(execute, { command: "printf 'a\\377b\\0c'" })).body.result, 'a\ufffdb\0c')
+  })
+
+  test('output of 1 GiB is cut, says so, and is not held in memory', async () => {
+    await using box = await startToolbox()
+    const before = process.memoryUsage.rss()
+    const { status, body } = await box.post(execute, { command: 'head -c 1G /dev/zero | tr "\\0" x', timeout: 0 })
+    assert.deepEqual([status, body.exitCode], [200, 0])
+    assert.match(body.result.slice(-100), /\[output truncated: \d+ more bytes were not kept\]\n$/)
+    assert.ok(body.result.length < 17 * 1024 * 1024)
+    assert.ok(process.memoryUsage.rss() - before < 400 * 1024 * 1024, 'the memory of the runner stays bounded')
+  })
+
+  test('a child in the background does not hold the answer back', async () => {
+    await using box = await startToolbox()
+    const file = join(box.directory, 'pid')
+    const { body } = await box.post(execute, { command: `sleep 300 & echo $! > ${file}; echo started`, timeout: 0 })
+    assert.equal(body.result, 'started\n')
+    process.kill(await pidIn(file), 'SIGKILL')
+  })
+})
+
+suite('POST /process/execute: timeout', () => {
+  test('408 PROCESS_EXECUTION_TIMEOUT with the word timeout, and the whole group is killed', async () => {
+    await using box = await startToolbox()
+    const file = join(box.directory, 'pid')
+    const command = `trap '' TERM; sh -c 'trap "" TERM; echo $$ > ${file}; sleep 300; sleep 300'; sleep 300`
+    const reply = box.post(execute, { command, timeout: 1 })
+    const pid = await pidIn(file)
+    const { status, body } = await reply
+    assert.deepEqual([status, body.code, body.source], [408, 'PROCESS_EXECUTION_TIMEOUT', 'DAYTONA_DAEMON'])
+    assert.match(body.message, /timeout/)
+    await until(() => !isAlive(pid), 'the end of the group')
+  })
+
+  test('10 seconds when none is given', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    const { deadlineOf } = await import('./deadline.ts')
+    const { defaultTimeoutSeconds } = await import('./service.ts')
+    const { ServerResponse, IncomingMessage } = await import('node:http')
+    const { Socket } = await import('node:net')
+    const raw = new ServerResponse(new IncomingMessage(new Socket()))
+    using deadline = deadlineOf({ raw }, defaultTimeoutSeconds)
+    t.mock.timers.tick(9_999)
+    assert.equal(deadline.signal.aborted, false)
+    t.mock.timers.tick(1)
+    assert.equal(deadline.signal.reason.code, 'execution_timeout')
+  })
+
+  test('0 means none, and so does more than a timer can hold', async () => {
+    await using box = await startToolbox()
+    for (const timeout of [0, 1e12, null]) {
+      assert.equal((await box.post(execute, { command: 'sleep 0.1; echo ok', timeout })).body.result, 'ok\n')
+    }
+  })
+
+  test('400 when it is negative or no number', async () => {
+    await using box = await startToolbox()
+    for (const timeout of [-1, '5', {}]) assert.equal((await box.post(execute, { command: 'ls', timeout })).status, 400)
+  })
+
+  test('a caller who hangs up ends the command', async () => {
+    await using box = await startToolbox()
+    const file = join(box.directory, 'pid')
+    const call = box.call(execute, { command: `echo $$ > ${file}; sleep 300; sleep 300`, timeout: 0 })
+    call.on('error', () => undefined)
+    const pid = await pidIn(file)
+    assert.ok(isAlive(pid))
+    call.destroy()
+    await until(() => !isAlive(pid), 'the end of the command')
+  })
+})
+
+suite('POST /process/execute: where', () => {
+  test('in the user’s home when no cwd is given, or an empty one', async () => {
+    await using box = await startToolbox()
+    for (const cwd of [undefined, null, '']) {
+      assert.equal((await box.post(execute, { command: 'pwd -P', cwd })).body.result, `${homedir()}\n`)
+    }
+  })
+
+  test('a cwd that begins with a slash is absolute', async () => {
+    await using box = await startToolbox()
+    assert.equal((await box.post(execute, { command: 'pwd', cwd: box.directory })).body.result, `${box.directory}\n`)
+  })
+
+  test('a relative cwd counts from the user’s home', async () => {
+    await using box = await startToolbox()
+    mkdirSync(join(box.directory, 'deep'))
+    const cwd = relative(homedir(), join(box.directory, 'deep'))
+    assert.doesNotMatch(cwd, /^\//)
+    const { body } = await box.post(execute, { command: 'pwd -P', cwd })
+    assert.equal(body.result, `${box.directory}/deep\n`)
+  })
+
+  test('400 says why a cwd cannot be used', async () => {
+    await using box = await startToolbox()
+    writeFileSync(join(box.directory, 'file'), '')
+    const ask = (cwd: string) => box.post(execute, { command: 'ls', cwd })
+    const missing = await ask('/does/not/exist')
+    assert.deepEqual([missing.status, missing.body.code], [400, 'BAD_REQUEST'])
+    assert.match(missing.body.message, /"\/does\/not\/exist" cannot be used: it does not exist/)
+    assert.match((await ask(join(box.directory, 'file'))).body.message, /it is not a directory/)
+    assert.equal((await ask(`/${'x'.repeat(5000)}`)).status, 400)
+    assert.equal((await ask('/proc/self/fd/3')).status, 400)
+  })
+})
+
+suite('POST /process/execute: as whom and with what', () => {
+  test('400 for a user that the sandbox does not have', async () => {
+    await using box = await startToolbox({ user: 'nobody-of-that-name' })
+    const { status, body } = await box.post(execute, { command: 'ls' })
+    assert.equal(status, 400)
+    assert.match(body.message, /"nobody-of-that-name" does not exist/)
+  })
+
+  test('the sandbox’s environment, overridden by the call’s', async () => {
+    await using box = await startToolbox({ env: { PATH: '/usr/bin:/bin', A: 'sandbox', B: 'sandbox' } })
+    const { body } = await box.post(execute, { command: 'echo "$A $B $C"', envs: { B: 'call', C: 'a "b" $c\nd' } })
+    assert.equal(body.result, 'sandbox call a "b" $c\nd\n')
+  })
+
+  test('the base variables say which sandbox this is', async () => {
+    await using box = await startToolbox()
+    const { body } = await box.post(execute, { command: 'env | grep ^DAYTONA_ | sort' })
+    assert.deepEqual(body.result.trimEnd().split('\n'), [
+      'DAYTONA_ORGANIZATION_ID=org-1',
+      'DAYTONA_REGION_ID=region-1',
+      'DAYTONA_SANDBOX_ID=box-1',
+      'DAYTONA_SANDBOX_SNAPSHOT=snapshot-1',
+      `DAYTONA_SANDBOX_USER=${box.assignment.user}`,
+    ])
+  })
+
+  test('400 for a name that no variable can have', async () => {
+    await using box = await startToolbox()
+    for (const name of ['', '1A', 'A-B', 'A=B', 'A B', 'é']) {
+      const { status, body } = await box.post(execute, { command: 'ls', envs: { [name]: 'x' } })
+      assert.equal(status, 400, name)
+      assert.match(body.message, /environment variable/)
+    }
+  })
+
+  test('400 for an environment that the kernel does not take', async () => {
+    await using box = await startToolbox()
+    const one = await box.post(execute, { command: 'ls', envs: { A: 'x'.repeat(200_000) } })
+    const all = await box.post(execute, { command: 'ls', envs: { A: 'x'.repeat(7_000_000), B: 'x'.repeat(1_300_000) } })
+    assert.deepEqual([one.status, all.status], [400, 400])
+    assert.match(one.body.message, /larger than the kernel accepts/)
+  })
+})
+
+suite('POST /process/execute: bad bodies', () => {
+  test('400 for a blank command', async () => {
+    await using box = await startToolbox()
+    for (const command of ['', '  ', '\n\t']) assert.equal((await box.post(execute, { command })).status, 400)
+  })
+
+  test('400 INVALID_REQUEST_BODY for what is no JSON, or nothing', async () => {
+    await using box = await startToolbox()
+    for (const text of ['{"command":', '']) {
+      const { status, body } = await box.post(execute, text)
+      assert.deepEqual([status, body.code, body.source], [400, 'INVALID_REQUEST_BODY', 'DAYTONA_DAEMON'])
+    }
+  })
+
+  test('400 for wrong types', async () => {
+    await using box = await startToolbox()
+    for (const body of [{}, { command: 5 }, { command: 'ls', cwd: 5 }, { command: 'ls', envs: ['A'] }, [], '"ls"']) {
+      assert.equal((await box.post(execute, body)).status, 400, JSON.stringify(body))
+    }
+    assert.equal((await box.post(execute, { command: 'ls', envs: { A: 5 } })).status, 400)
+    assert.equal((await box.post(execute, { command: 'l\0s' })).status, 400)
+  })
+})
+
+suite('every toolbox call', () => {
+  test('404 for a sandbox that is not here, 409 for one that is not started', async () => {
+    await using box = await startToolbox()
+    assert.equal((await box.post('/toolbox/box-2/process/execute', { command: 'ls' })).status, 404)
+    box.held.status = 'stopped'
+    assert.equal((await box.post(execute, { command: 'ls' })).status, 409)
+  })
+
+  test('409 when the sandbox has stopped', async () => {
+    await using box = await startToolbox()
+    await box.native.agent.shutdown(100)
+    assert.equal((await box.post(execute, { command: 'ls' })).status, 409)
+  })
+})

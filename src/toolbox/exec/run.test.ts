@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { type Agent, AgentGone, AgentRefused, type RunningCommand, StartFailed } from '../agent/agent.ts'
+import { runToEnd } from './run.ts'
+
+const spec = { argv: ['x'], env: {}, user: 'u', mergeOutput: true }
+const never = { signal: new AbortController().signal, [Symbol.dispose]: () => undefined }
+
+const agentWith = (exec: Agent['exec']) => ({ exec }) as Agent
+
+const commandThat = (follow: () => AsyncGenerator<{ stream: 'stdout'; data: Buffer }>) => {
+  const heard: string[] = []
+  const command: RunningCommand = {
+    pid: 2,
+    exit: Promise.resolve({ exitCode: 0, signal: null }),
+    kill: (signal) => void heard.push(`kill ${signal}`),
+    close: () => void heard.push('close'),
+    [Symbol.asyncIterator]: follow,
+  }
+  return { command, heard }
+}
+
+const failsWith = async (exec: Agent['exec'], code: string) => {
+  await assert.rejects(
+    runToEnd(agentWith(exec), spec, never, () => undefined),
+    { code },
+  )
+}
+
+suite('a command run to its end', () => {
+  test('409 when the sandbox goes away in the middle, and the command is given up', async () => {
+    const { command, heard } = commandThat(async function* () {
+      yield { stream: 'stdout', data: Buffer.from('a') }
+      throw new AgentGone('gone')
+    })
+    await failsWith(async () => command, 'conflict')
+    assert.deepEqual(heard, ['kill 9', 'close'])
+  })
+
+  test('what the agent refuses becomes an answer, never a 500', async () => {
+    const refusing = (error: Error) => async () => {
+      throw error
+    }
+    await failsWith(refusing(new AgentGone('gone')), 'conflict')
+    await failsWith(refusing(new AgentRefused('busy', 'EAGAIN')), 'rate_limited')
+    await failsWith(refusing(new AgentRefused('ending', 'EAGAIN')), 'conflict')
+    await failsWith(refusing(new TypeError('what is this')), 'bad_gateway')
+    const noProcesses = runToEnd(
+      agentWith(refusing(new AgentRefused('system', 'EAGAIN'))),
+      spec,
+      never,
+      () => undefined,
+    )
+    await assert.rejects(noProcesses, (error) => error instanceof StartFailed && error.errno === 'EAGAIN')
+  })
+
+  test('a start that comes after the deadline is undone', async () => {
+    const { command, heard } = commandThat(async function* () {})
+    const started = Promise.withResolvers<RunningCommand>()
+    const controller = new AbortController()
+    const deadline = { signal: controller.signal, [Symbol.dispose]: () => undefined }
+    const run = runToEnd(
+      agentWith(() => started.promise),
+      spec,
+      deadline,
+      () => undefined,
+    )
+    const reason = new Error('too late')
+    controller.abort(reason)
+    await assert.rejects(run, reason)
+    started.resolve(command)
+    await started.promise
+    assert.deepEqual(heard, ['kill 9', 'close'])
+  })
+})

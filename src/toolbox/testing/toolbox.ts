@@ -1,0 +1,89 @@
+// For tests: the toolbox as the runner serves it, in front of an agent that is an ordinary process of this machine.
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { type ClientRequest, request } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir, userInfo } from 'node:os'
+import { dirname, join } from 'node:path'
+import { silentLog } from '#src/kit/log.ts'
+import { createToolboxServer } from '#src/runner/api.ts'
+import type { HeldSandbox } from '#src/runner/host.ts'
+import type { Assignment } from '#src/wire/runner-link.ts'
+import { NativeAgent } from '../agent/native-agent.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: what an answer holds is what the test asserts
+export type Reply = { status: number; body: any }
+
+export type Toolbox = AsyncDisposable & {
+  native: NativeAgent
+  assignment: Assignment
+  /** A fresh directory that goes away with the toolbox. */
+  directory: string
+  held: HeldSandbox
+  get: (path: string) => Promise<Reply>
+  post: (path: string, body: unknown) => Promise<Reply>
+  /** A call that the test may hang up. */
+  call: (path: string, body: unknown) => ClientRequest
+}
+
+export const startToolbox = async (changes: Partial<Assignment> = {}): Promise<Toolbox> => {
+  const native = await NativeAgent.start('release')
+  const directory = mkdtempSync(join(tmpdir(), 'alcove-toolbox-'))
+  const assignment: Assignment = {
+    sandboxId: 'box-1',
+    organizationId: 'org-1',
+    regionId: 'region-1',
+    name: 'box',
+    generation: 1,
+    target: 'started',
+    signal: 'SIGTERM',
+    image: 'default',
+    snapshot: 'snapshot-1',
+    user: userInfo().username,
+    env: { PATH: `${dirname(process.execPath)}:/usr/local/bin:/usr/bin:/bin` },
+    language: 'python',
+    cpu: 1,
+    memoryGiB: 1,
+    diskGiB: 1,
+    network: { blockAll: false, allowList: null },
+    ...changes,
+  }
+  const held: HeldSandbox = { id: 'box-1', assignment, status: 'started', socketPath: native.socketPath }
+  const server = await createToolboxServer({
+    host: { get: (id) => (id === held.id ? held : undefined) },
+    log: silentLog(),
+  })
+  await server.listen({ port: 0, host: '127.0.0.1' })
+  const { port } = server.server.address() as AddressInfo
+
+  const start = (method: string, path: string, body?: unknown) => {
+    const url = path.startsWith('/toolbox/') ? path : `/toolbox/box-1${path}`
+    const text = typeof body === 'string' ? body : JSON.stringify(body)
+    return request({ port, method, path: url, headers: { 'content-type': 'application/json' } }).end(
+      body === undefined ? undefined : text,
+    )
+  }
+  const settle = async (outgoing: ClientRequest): Promise<Reply> => {
+    const [answer] = await once(outgoing, 'response')
+    // The answer may come before all was sent; how the rest ends does not matter then.
+    outgoing.on('error', () => undefined)
+    let text = ''
+    for await (const piece of answer.setEncoding('utf8')) text += piece
+    return { status: answer.statusCode, body: text === '' ? undefined : JSON.parse(text) }
+  }
+  return {
+    native,
+    assignment,
+    directory,
+    held,
+    get: (path) => settle(start('GET', path)),
+    post: (path, body) => settle(start('POST', path, body)),
+    call: (path, body) => start('POST', path, body),
+    async [Symbol.asyncDispose]() {
+      server.server.closeAllConnections()
+      await server.close()
+      await native[Symbol.asyncDispose]()
+      rmSync(directory, { recursive: true, force: true })
+    },
+  }
+}
