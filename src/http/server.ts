@@ -28,6 +28,20 @@ export type ServerParts<Context extends object, Needs extends string> = {
   bodyLimit?: number
 }
 
+/** As much as is still read of a body that was refused as too large. */
+const heardOutBytes = 64 * 1024 * 1024
+
+/** Whoever is still sending when the answer comes would see a broken connection in its place; so the rest is read away. */
+const hearOut = (request: FastifyRequest, reply: FastifyReply) => {
+  reply.removeHeader('connection')
+  let left = heardOutBytes
+  request.raw.on('data', (piece: Buffer) => {
+    left -= piece.length
+    if (left < 0) request.raw.destroy()
+  })
+  request.raw.resume()
+}
+
 const contexts = new WeakMap<FastifyRequest, object>()
 
 const firstStatus = (route: Pick<Route, 'replies'>) => Number(Object.keys(route.replies)[0])
@@ -73,6 +87,7 @@ export const createServer = async <Context extends object, Needs extends string>
   server.setErrorHandler((error, request, reply) => {
     const problem = asProblem(error)
     if (problem.status >= 500) request.log.error({ err: error, cause: problem.cause }, 'request failed')
+    if (problem.code === 'too_large') hearOut(request, reply)
     reply.status(problem.status).send(renderProblem(problem, request, source))
   })
   server.setNotFoundHandler((request, reply) => {
