@@ -1,0 +1,174 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { suite, test } from 'node:test'
+import { startToolbox } from '../testing/toolbox.ts'
+import { makeFakeMatplotlib } from './testing/fake-matplotlib.ts'
+
+const can = (code: string) => {
+  try {
+    execFileSync('python3', ['-c', code], { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+}
+const needsPython = can('pass') ? {} : { skip: 'needs python3' }
+const needsMatplotlib = can('import matplotlib') ? {} : { skip: 'needs matplotlib' }
+
+const run = async (code: string) => {
+  await using box = await startToolbox()
+  const envs = { PYTHONPATH: makeFakeMatplotlib(box.directory) }
+  const { status, body } = await box.post('/process/code-run', { code, language: 'python', envs })
+  assert.equal(status, 200)
+  return body
+}
+
+const chartOf = async (code: string) => {
+  const { result, artifacts, exitCode } = await run(`import matplotlib.pyplot as plt\n${code}\nplt.show()`)
+  assert.deepEqual([exitCode, result, artifacts?.charts.length], [0, '', 1])
+  const [{ png, ...chart }] = artifacts.charts
+  assert.match(Buffer.from(png, 'base64').toString('latin1'), /PNG/)
+  return chart
+}
+
+const plane = {
+  x_label: 'x',
+  y_label: 'y',
+  x_ticks: [0, 1],
+  y_ticks: [0, 5],
+  x_tick_labels: ['0', '1'],
+  y_tick_labels: ['0', '5'],
+  x_scale: 'linear',
+  y_scale: 'log',
+}
+
+suite('charts of python code', needsPython, () => {
+  test('line: points with their label; what is no finite number is null', async () => {
+    assert.deepEqual(
+      await chartOf(
+        'ax = plt.axes(); ax.title = "T"; ax.plot([1, 2.5], [3, float("nan")], label="a"); ax.plot([1], [1])',
+      ),
+      {
+        type: 'line',
+        title: 'T',
+        ...plane,
+        elements: [
+          {
+            label: 'a',
+            points: [
+              [1, 3],
+              [2.5, null],
+            ],
+          },
+          { label: '', points: [[1, 1]] },
+        ],
+      },
+    )
+  })
+
+  test('dates on an axis make its scale datetime', async () => {
+    const chart = await chartOf(
+      'import datetime; from matplotlib.axes import DateConverter\nax = plt.axes(); ax.xaxis.converter = DateConverter(); ax.plot([datetime.date(2024, 1, 2)], [1])',
+    )
+    assert.deepEqual([chart.x_scale, chart.elements[0].points], ['datetime', [['2024-01-02', 1]]])
+  })
+
+  test('scatter: also with a fitted line', async () => {
+    assert.deepEqual(await chartOf('ax = plt.axes(); ax.scatter([(1, 2)], label="s"); ax.plot([0], [0])'), {
+      type: 'scatter',
+      ...plane,
+      elements: [{ label: 's', points: [[1, 2]] }],
+    })
+  })
+
+  test('bar: label, group and value', async () => {
+    assert.deepEqual(await chartOf('plt.axes().bar(["u", "v"], [3, 4.5], label="g")'), {
+      type: 'bar',
+      ...plane,
+      x_tick_labels: ['u', 'v'],
+      x_scale: 'categorical',
+      elements: [
+        { label: 'u', group: 'g', value: '3' },
+        { label: 'v', group: 'g', value: '4.5' },
+      ],
+    })
+  })
+
+  test('pie: label, angle and radius', async () => {
+    assert.deepEqual(await chartOf('plt.axes().pie([1, 3], ["p", "q"])'), {
+      type: 'pie',
+      elements: [
+        { label: 'p', angle: 90, radius: 1 },
+        { label: 'q', angle: 270, radius: 1 },
+      ],
+    })
+  })
+
+  test('box_and_whisker: the five numbers and the outliers', async () => {
+    const stats = '[{"label": "b", "whislo": 1, "q1": 2, "med": 3, "q3": 4, "whishi": 5, "fliers": [9]}]'
+    assert.deepEqual(await chartOf(`plt.axes().bxp(${stats})`), {
+      type: 'box_and_whisker',
+      ...plane,
+      elements: [{ label: 'b', min: 1, first_quartile: 2, median: 3, third_quartile: 4, max: 5, outliers: [9] }],
+    })
+  })
+
+  test('composite_chart: several axes, each a chart of its own', async () => {
+    const { elements, ...chart } = await chartOf(
+      'f = plt.figure(); a = plt.axes(f); a.title = "A"; a.plot([1], [2]); plt.axes(f).pie([1], ["p"])\nfrom matplotlib.axes import Text\nf._suptitle = Text("both")',
+    )
+    assert.deepEqual(chart, { type: 'composite_chart', title: 'both' })
+    assert.deepEqual(
+      elements.map(({ type, title }: { type: string; title?: string }) => [type, title]),
+      [
+        ['line', 'A'],
+        ['pie', undefined],
+      ],
+    )
+  })
+
+  test('unknown: with its picture, without elements', async () => {
+    assert.deepEqual(await chartOf('plt.axes().title = "picture"'), { type: 'unknown', title: 'picture' })
+    assert.deepEqual(await chartOf('plt.axes().lines = None'), { type: 'unknown' })
+  })
+
+  test('one artifact per open figure, then they are closed; what is printed keeps its order', async () => {
+    const { result, artifacts } = await run(
+      'import matplotlib.pyplot as plt\nprint("a")\nplt.axes(plt.figure(1)); plt.axes(plt.figure(2))\nplt.show()\nprint("b", plt.get_fignums(), plt.backend)\nplt.show()',
+    )
+    assert.equal(result, 'a\nb [] Agg\n')
+    assert.equal(artifacts.charts.length, 2)
+  })
+
+  test('a program under the wrapper sees itself as the main program, with its own lines in its errors', async () => {
+    const { exitCode, result } = await run(
+      '"""matplotlib"""\nfrom __future__ import annotations\nimport sys\nprint(__name__, __doc__, sys.argv)\ndef f():\n  raise ValueError("x")\nf()',
+    )
+    assert.equal(exitCode, 1)
+    assert.equal(
+      result.replace(/^ {4}.*\n/gm, ''),
+      "__main__ matplotlib ['-']\nTraceback (most recent call last):\n" +
+        '  File "<stdin>", line 7, in <module>\n  File "<stdin>", line 6, in f\nValueError: x\n',
+    )
+  })
+
+  test('a syntax error under the wrapper names its own line', async () => {
+    const { exitCode, result } = await run('import matplotlib\n\nx = = 1')
+    assert.equal(exitCode, 1)
+    assert.match(result, /^ {2}File "<stdin>", line 3\n/)
+    assert.match(result, /SyntaxError/)
+  })
+
+  test('sys.exit keeps its code, and a missing module is the program’s own error', async () => {
+    assert.equal((await run('import matplotlib, sys\nsys.exit(5)')).exitCode, 5)
+    const { result } = await run('import matplotlib.nothing')
+    assert.match(result, /line 1, in <module>\n(?:.*\n)*ModuleNotFoundError/)
+  })
+})
+
+test('charts of the real matplotlib', needsMatplotlib, async () => {
+  await using box = await startToolbox()
+  const code = 'import matplotlib.pyplot as plt\nplt.boxplot([1, 2, 3]); plt.title("t"); plt.show()'
+  const { body } = await box.post('/process/code-run', { code, language: 'python' })
+  assert.deepEqual([body.artifacts?.charts[0].type, body.artifacts?.charts[0].title], ['box_and_whisker', 't'])
+})

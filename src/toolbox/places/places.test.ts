@@ -1,0 +1,26 @@
+import assert from 'node:assert/strict'
+import { homedir } from 'node:os'
+import { suite, test } from 'node:test'
+import { startToolbox } from '../testing/toolbox.ts'
+
+suite('places', () => {
+  test('GET /user-home-dir and /work-dir answer {dir}', async () => {
+    await using box = await startToolbox()
+    assert.deepEqual(await box.get('/user-home-dir'), { status: 200, body: { dir: homedir() } })
+    assert.deepEqual(await box.get('/work-dir'), { status: 200, body: { dir: homedir() } })
+  })
+
+  test('GET /version answers {version}', async () => {
+    await using box = await startToolbox()
+    const { status, body } = await box.get('/version')
+    assert.equal(status, 200)
+    assert.match(body.version, /^\d+\.\d+\.\d+/)
+  })
+
+  test('422 where no shell can tell, 404 for a path that is no endpoint', async () => {
+    await using box = await startToolbox({ env: { PATH: '/nowhere' } })
+    assert.equal((await box.get('/user-home-dir')).status, 422)
+    const { status, body } = await box.get('/nothing-here')
+    assert.deepEqual([status, body.source], [404, 'DAYTONA_DAEMON'])
+  })
+})
