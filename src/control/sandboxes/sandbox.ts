@@ -110,6 +110,14 @@ const targetOf = (desired: DesiredState): Target => {
   throw new Error(`no runner can be asked for ${desired}`)
 }
 
+export const languageLabel = 'code-toolbox-language'
+
+/** A label is any text; what is no word would only be refused further on. */
+const languageOf = ({ labels }: SandboxRow): string => {
+  const language = labels[languageLabel] ?? ''
+  return /^[a-z]{1,32}$/.test(language) ? language : 'python'
+}
+
 /** What its runner is told. */
 export const asAssignment = (row: SandboxRow): Assignment => ({
   sandboxId: row.id,
@@ -123,7 +131,7 @@ export const asAssignment = (row: SandboxRow): Assignment => ({
   snapshot: row.snapshot,
   user: row.os_user,
   env: row.env,
-  language: row.labels['code-toolbox-language'] ?? 'python',
+  language: languageOf(row),
   cpu: row.cpu,
   memoryGiB: row.memory_gib,
   diskGiB: row.disk_gib,

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl, type TestControl } from '#test/control/harness.ts'
-import { connectRunner } from '#test/control/simulated-runner.ts'
+import { connectRunner, type SimulatedRunner } from '#test/control/simulated-runner.ts'
 
-const withBox = async (check: (app: TestControl, id: string) => Promise<void>) => {
+const withBox = async (check: (app: TestControl, id: string, runner: SimulatedRunner) => Promise<void>) => {
   await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
-  await using _runner = await connectRunner(app)
+  await using runner = await connectRunner(app)
   const { body } = await app.as('member').post('/sandbox', { name: 'box' })
-  await check(app, body.id)
+  await check(app, body.id, runner)
 }
 
 suite('what may be changed of a sandbox', () => {
@@ -84,6 +84,20 @@ suite('what may be changed of a sandbox', () => {
         assert.equal((await app.as('member').put('/sandbox/box/labels', { labels })).status, 400)
       }
       assert.equal((await app.as('viewer').put('/sandbox/box/labels', { labels: {} })).status, 403)
+    }))
+
+  test('PUT /sandbox/:sandboxIdOrName/labels: 200 tells the runner another language, and nothing it cannot read', () =>
+    withBox(async (app, _id, runner) => {
+      const set = (language: string) =>
+        app.as('member').put('/sandbox/box/labels', { labels: { 'code-toolbox-language': language } })
+      await set('typescript')
+      const asked = await runner.untilAsked(({ generation }) => generation === 2)
+      assert.deepEqual([asked.language, asked.target], ['typescript', 'started'])
+      await set('typescript')
+      await set('x'.repeat(60_000))
+      assert.equal((await runner.untilAsked(({ generation }) => generation === 3)).language, 'python')
+      assert.equal(runner.asked.length, 3)
+      assert.equal((await app.as('member').post('/sandbox/box/stop')).body.state, 'stopping')
     }))
 
   test('POST /sandbox/:sandboxIdOrName/ttl/:ttlMinutes: 200 counts from now, and 0 takes it away', () =>

@@ -5,7 +5,7 @@ import { maxAutoArchiveInterval } from './create-body.ts'
 import type { Actor, SandboxParts } from './parts.ts'
 import { asAssignment, type SandboxRow } from './sandbox.ts'
 import { largestInterval } from './schemas.ts'
-import { getSandbox, updateSandbox } from './store.ts'
+import { getSandbox, updateSandbox, writeLabels } from './store.ts'
 
 type Set = Partial<Omit<SandboxRow, 'state' | 'version' | 'desired_state'>>
 
@@ -31,14 +31,14 @@ const readMinutes = (name: string, text: string, least = 0): number => {
 }
 
 export const setLabels = async (
-  parts: SandboxParts,
-  actor: Actor,
+  { database, clock, links }: SandboxParts,
+  { organization }: Actor,
   idOrName: string,
   labels: Record<string, string>,
-) => {
-  const row = await change(parts, actor, idOrName, () => ({ labels }))
-  // One of them is the language that `code-run` takes when none is given, and it is the runner that reads it.
-  if (row.runner_id !== null) parts.links.push(row.runner_id, asAssignment(row))
+): Promise<SandboxRow> => {
+  const sandbox = await getSandbox(database.sql, organization.id, idOrName)
+  const row = await writeLabels(database.sql, sandbox.id, labels, clock.now())
+  if (row.generation !== sandbox.generation && row.runner_id !== null) links.push(row.runner_id, asAssignment(row))
   return row
 }
 

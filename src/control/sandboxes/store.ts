@@ -5,7 +5,7 @@ import type { Cause } from '#src/wire/runner-link.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import { changesChannel } from './changes.ts'
 import { stateRows, statesUnderWay } from './lifecycle.ts'
-import type { SandboxRow } from './sandbox.ts'
+import { languageLabel, type SandboxRow } from './sandbox.ts'
 
 /** Who made a change: a person's id, a runner's id or the name of a timer. */
 export type By = { kind: 'user' | 'runner' | 'timer'; id: string }
@@ -164,6 +164,29 @@ export const updateSandbox = async (
 ): Promise<SandboxRow> => {
   const [row] = await sql<SandboxRow[]>`
     update sandboxes set ${sql(set)} where id = ${id} and state <> 'destroyed' returning *`
+  if (!row) throw new Problem('not_found', 'There is no such sandbox.')
+  return row
+}
+
+/**
+ * Replaces all labels. One of them is the language that `code-run` takes when none is given, which is the runner's to
+ * know: where it changes there is a new generation, except for what waits to be recovered or is to be destroyed.
+ */
+export const writeLabels = async (
+  sql: Sql,
+  id: string,
+  labels: Record<string, string>,
+  now: Date,
+): Promise<SandboxRow> => {
+  const [row] = await sql<SandboxRow[]>`
+    with told as (
+      select id, case when state <> 'error' and desired_state <> 'destroyed'
+        and labels ->> ${languageLabel} is distinct from ${labels[languageLabel] ?? null}::text then 1 else 0 end as anew
+      from sandboxes where id = ${id} for update
+    )
+    update sandboxes set labels = ${sql.json(labels)}, updated_at = ${now},
+      generation = generation + anew, version = version + anew
+    from told where sandboxes.id = told.id and state <> 'destroyed' returning sandboxes.*`
   if (!row) throw new Problem('not_found', 'There is no such sandbox.')
   return row
 }
