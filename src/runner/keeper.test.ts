@@ -1,0 +1,331 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { silentLog } from '#src/kit/log.ts'
+import type { Report } from '#src/wire/runner-link.ts'
+import { Keeper, type KeeperParts } from './keeper.ts'
+import { assigned, SimulatedHost } from './simulated/host.ts'
+
+const minutes = 60_000
+
+const startKeeper = (parts: Partial<KeeperParts> = {}) => {
+  const host = new SimulatedHost()
+  const reports: Report[] = []
+  let wake = Promise.withResolvers<void>()
+  const time = { now: 1_000_000 }
+  const keeper = new Keeper({
+    host,
+    log: silentLog(),
+    now: () => time.now,
+    retryMs: [1],
+    ...parts,
+    report: (report) => {
+      reports.push(report)
+      wake.resolve()
+      wake = Promise.withResolvers()
+    },
+  })
+  return {
+    keeper,
+    host,
+    reports,
+    time,
+    /** Short forms of what was reported, such as `box 3 started`. */
+    said: () => reports.map(({ sandboxId, generation, state }) => `${sandboxId} ${generation} ${state}`),
+    reported: async (count: number) => {
+      while (reports.length < count) await wake.promise
+    },
+    settled: async () => {
+      do await new Promise(setImmediate)
+      while (host.running > 0)
+      await new Promise(setImmediate)
+    },
+    [Symbol.dispose]: () => keeper[Symbol.dispose](),
+  }
+}
+
+/** A gate that a verb waits at. */
+const gate = () => {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  return { passed: promise, open: resolve }
+}
+
+suite('keeper: what should be is made so', () => {
+  test('started, stopped, started, destroyed, each reported with its generation', async () => {
+    using kept = startKeeper()
+    const targets = ['started', 'stopped', 'started', 'destroyed'] as const
+    for (const [index, target] of targets.entries()) {
+      kept.keeper.take(assigned('box', index + 1, { target }))
+      await kept.reported(index + 1)
+    }
+    assert.deepEqual(kept.host.asked, ['start box 1', 'stop box 2', 'start box 3', 'destroy box'])
+    assert.deepEqual(kept.said(), ['box 1 started', 'box 2 stopped', 'box 3 started', 'box 4 destroyed'])
+  })
+
+  test('the same thing said again is reported again, and not done again', async () => {
+    using kept = startKeeper()
+    kept.keeper.take(assigned('box', 1))
+    await kept.reported(1)
+    kept.keeper.take(assigned('box', 1))
+    await kept.settled()
+    assert.deepEqual(kept.host.asked, ['start box 1'])
+    assert.deepEqual(kept.said(), ['box 1 started', 'box 1 started'])
+  })
+
+  test('an older generation is ignored', async () => {
+    using kept = startKeeper()
+    kept.keeper.take(assigned('box', 5))
+    await kept.reported(1)
+    kept.keeper.takeAll(
+      [{ assignment: assigned('box', 4, { target: 'destroyed' }), state: 'destroying' }],
+      kept.time.now,
+    )
+    await kept.settled()
+    assert.deepEqual(kept.host.asked, ['start box 5'])
+  })
+
+  test('a newer generation that needs nothing but to be known is given to the host', async () => {
+    using kept = startKeeper()
+    kept.host.hold(assigned('box', 1), 'started')
+    kept.keeper.take(assigned('box', 2, { network: { blockAll: true, allowList: null } }))
+    await kept.reported(1)
+    assert.deepEqual(kept.host.asked, ['start box 2'])
+    assert.equal(kept.host.get('box')?.assignment.network.blockAll, true)
+  })
+
+  test('one verb at a time, and of the wishes that wait only the last counts', async () => {
+    using kept = startKeeper()
+    const { passed, open } = gate()
+    kept.host.before = (verb) => (verb === 'start' && kept.host.asked.length === 1 ? passed : undefined)
+    kept.keeper.take(assigned('box', 1))
+    kept.keeper.take(assigned('box', 2, { target: 'stopped' }))
+    kept.keeper.take(assigned('box', 3))
+    kept.keeper.take(assigned('box', 4, { target: 'stopped' }))
+    await new Promise(setImmediate)
+    open()
+    await kept.reported(1)
+    assert.deepEqual(kept.host.asked, ['start box 1', 'stop box 4'])
+    assert.deepEqual(kept.said(), ['box 4 stopped'])
+  })
+
+  test('a delete, and a forced stop, need not wait for a polite stop', async () => {
+    for (const change of [{ target: 'destroyed' }, { target: 'stopped', signal: 'SIGKILL' }] as const) {
+      using kept = startKeeper()
+      kept.host.hold(assigned('box', 1), 'started')
+      const { passed, open } = gate()
+      kept.host.before = () => (kept.host.asked.length === 1 ? passed : undefined)
+      kept.keeper.take(assigned('box', 2, { target: 'stopped' }))
+      kept.keeper.take(assigned('box', 3, change))
+      await kept.reported(1)
+      assert.equal(kept.host.asked.length, 2)
+      assert.deepEqual(kept.said(), [`box 3 ${change.target}`])
+      open()
+      await kept.settled()
+      assert.equal(kept.said().at(-1), `box 3 ${change.target}`)
+    }
+  })
+
+  test('no more than 8 starts at one time, and all get their turn', async () => {
+    using kept = startKeeper()
+    const { passed, open } = gate()
+    kept.host.before = () => passed
+    for (let i = 0; i < 30; i++) kept.keeper.take(assigned(`box${i}`, 1))
+    await new Promise(setImmediate)
+    assert.equal(kept.host.running, 8)
+    open()
+    await kept.reported(30)
+    assert.equal(kept.host.mostRunning, 8)
+  })
+
+  test('a sandbox that is not here and shall be gone is reported gone at once', async () => {
+    using kept = startKeeper()
+    kept.keeper.take(assigned('box', 7, { target: 'destroyed' }))
+    assert.deepEqual([kept.said(), kept.host.asked], [['box 7 destroyed'], []])
+  })
+
+  test('a sandbox that shall be stopped and is not here is reported lost; one that never began to start is stopped', async () => {
+    using kept = startKeeper({ atOnce: { work: 1, stops: 1 } })
+    kept.keeper.take(assigned('lost', 2, { target: 'stopped' }))
+    assert.deepEqual(kept.said(), ['lost 2 destroyed'])
+    const { passed, open } = gate()
+    kept.host.before = () => passed
+    kept.keeper.take(assigned('first', 1))
+    kept.keeper.take(assigned('second', 1))
+    kept.keeper.take(assigned('second', 2, { target: 'stopped' }))
+    open()
+    await kept.settled()
+    await kept.settled()
+    assert.equal(kept.said().includes('second 2 destroyed'), false)
+    assert.equal(kept.said().includes('second 2 stopped'), true)
+  })
+})
+
+suite('keeper: what fails', () => {
+  test('is tried again, and reported only when it has worked', async () => {
+    using kept = startKeeper()
+    kept.host.before = () => {
+      if (kept.host.asked.length < 3) throw new Error('The disk is full.')
+    }
+    kept.keeper.take(assigned('box', 1))
+    await kept.reported(1)
+    assert.deepEqual([kept.host.asked.length, kept.said()], [3, ['box 1 started']])
+  })
+
+  test('three times is an error with its reason, and rests until there is a new generation', async () => {
+    using kept = startKeeper()
+    kept.host.before = () => {
+      throw new Error('The disk is full.')
+    }
+    kept.keeper.take(assigned('box', 1))
+    await kept.reported(1)
+    assert.deepEqual(kept.reports, [
+      { sandboxId: 'box', generation: 1, state: 'error', errorReason: 'The disk is full.', recoverable: true },
+    ])
+    kept.keeper.takeAll([{ assignment: assigned('box', 1), state: 'error' }], kept.time.now)
+    await kept.settled()
+    assert.equal(kept.host.asked.length, 3)
+    kept.host.before = () => undefined
+    kept.keeper.take(assigned('box', 2))
+    await kept.reported(2)
+    assert.equal(kept.said().at(-1), 'box 2 started')
+  })
+
+  test('to be destroyed is tried until it works', async () => {
+    using kept = startKeeper()
+    kept.host.hold(assigned('box', 1), 'started')
+    kept.host.before = () => {
+      if (kept.host.asked.length < 10) throw new Error('busy')
+    }
+    kept.keeper.take(assigned('box', 2, { target: 'destroyed' }))
+    await kept.reported(1)
+    assert.deepEqual([kept.host.asked.length, kept.said()], [10, ['box 2 destroyed']])
+  })
+
+  test('a newer wish does not wait for the next try', async () => {
+    using kept = startKeeper({ retryMs: [1e9] })
+    kept.host.before = (verb) => {
+      if (verb === 'start') throw new Error('no')
+    }
+    kept.keeper.take(assigned('box', 1))
+    await kept.settled()
+    kept.keeper.take(assigned('box', 2, { target: 'destroyed' }))
+    await kept.reported(1)
+    assert.deepEqual(kept.said(), ['box 2 destroyed'])
+  })
+
+  test('an error that control knows of is not tried again by a new runner', async () => {
+    using kept = startKeeper()
+    kept.host.hold(assigned('box', 3), 'error')
+    kept.keeper.takeAll([{ assignment: assigned('box', 3), state: 'error' }], kept.time.now)
+    await kept.settled()
+    assert.deepEqual([kept.host.asked, kept.said()], [[], []])
+  })
+})
+
+suite('keeper: sandboxes that end by themselves', () => {
+  test('are reported stopped with their cause, and are not started again', async () => {
+    using kept = startKeeper()
+    kept.keeper.take(assigned('box', 1))
+    await kept.reported(1)
+    kept.host.endByItself('box', { detail: 'Its first process has ended.' })
+    assert.deepEqual(kept.reports.at(-1), {
+      sandboxId: 'box',
+      generation: 1,
+      state: 'stopped',
+      cause: { detail: 'Its first process has ended.' },
+    })
+    kept.keeper.takeAll([{ assignment: assigned('box', 1), state: 'started' }], kept.time.now)
+    await kept.settled()
+    assert.deepEqual(kept.host.asked, ['start box 1'])
+    kept.keeper.take(assigned('box', 2))
+    await kept.reported(4)
+    assert.equal(kept.said().at(-1), 'box 2 started')
+  })
+
+  test('for want of memory are errors', async () => {
+    using kept = startKeeper()
+    kept.keeper.take(assigned('box', 1))
+    await kept.reported(1)
+    kept.host.endByItself('box', { oomKilled: true, detail: 'It ran out of memory.' })
+    const { state, errorReason, recoverable } = kept.reports.at(-1)!
+    assert.deepEqual([state, errorReason, recoverable], ['error', 'It ran out of memory.', true])
+  })
+
+  test('while no runner looked are reported by the next', async () => {
+    using kept = startKeeper()
+    kept.host.hold(assigned('box', 4), 'stopped', { detail: 'The machine was restarted.' })
+    kept.keeper.takeAll([{ assignment: assigned('box', 4), state: 'started' }], kept.time.now)
+    await kept.settled()
+    assert.deepEqual([kept.host.asked, kept.said()], [[], ['box 4 stopped']])
+  })
+})
+
+suite('keeper: the whole list', () => {
+  test('an adopted sandbox that is as control knows it costs nothing', async () => {
+    using kept = startKeeper()
+    kept.host.hold(assigned('box', 3), 'started')
+    kept.keeper.takeAll([{ assignment: assigned('box', 3), state: 'started' }], kept.time.now)
+    await kept.settled()
+    assert.deepEqual([kept.host.asked, kept.said()], [[], []])
+  })
+
+  test('what control has not heard is reported again', async () => {
+    using kept = startKeeper()
+    kept.keeper.take(assigned('box', 3))
+    await kept.reported(1)
+    kept.keeper.takeAll([{ assignment: assigned('box', 3), state: 'starting' }], kept.time.now)
+    kept.keeper.takeAll([{ assignment: assigned('box', 3), state: 'started' }], kept.time.now)
+    assert.deepEqual(kept.said(), ['box 3 started', 'box 3 started'])
+  })
+
+  test('a list that was asked for before a sandbox was destroyed does not bring it back', async () => {
+    using kept = startKeeper()
+    const askedAt = kept.time.now
+    kept.time.now += 10
+    kept.keeper.take(assigned('box', 2, { target: 'destroyed' }))
+    kept.keeper.takeAll([], askedAt)
+    kept.keeper.takeAll([{ assignment: assigned('box', 1), state: 'started' }], askedAt)
+    await kept.settled()
+    assert.deepEqual([kept.host.asked, kept.said()], [[], ['box 2 destroyed']])
+  })
+
+  test('a sandbox that control does not list is left alone for some minutes, then removed', async () => {
+    using kept = startKeeper({ strangerGraceMs: 10 * minutes })
+    kept.host.hold(assigned('stranger', 1), 'started')
+    for (const later of [0, 1, 4, 4]) {
+      kept.time.now += later * minutes
+      kept.keeper.takeAll([], kept.time.now)
+    }
+    await kept.settled()
+    assert.deepEqual(kept.host.asked, [])
+    kept.time.now += 1 * minutes
+    kept.keeper.takeAll([], kept.time.now)
+    await kept.settled()
+    assert.deepEqual([kept.host.asked, kept.said()], [['destroy stranger'], []])
+  })
+
+  test('a list that comes back in between gives the whole grace again', async () => {
+    using kept = startKeeper({ strangerGraceMs: 10 * minutes })
+    kept.host.hold(assigned('box', 1), 'started')
+    const listed = [{ assignment: assigned('box', 1), state: 'started' as const }]
+    kept.keeper.takeAll([], kept.time.now)
+    kept.time.now += 9 * minutes
+    kept.keeper.takeAll(listed, kept.time.now)
+    kept.time.now += 9 * minutes
+    kept.keeper.takeAll([], kept.time.now)
+    kept.time.now += 9 * minutes
+    kept.keeper.takeAll([], kept.time.now)
+    await kept.settled()
+    assert.deepEqual(kept.host.asked, [])
+  })
+
+  test('what was pushed after the list was asked for is no stranger', async () => {
+    using kept = startKeeper({ strangerGraceMs: 0 })
+    const askedAt = kept.time.now - 1
+    kept.keeper.take(assigned('box', 1))
+    await kept.reported(1)
+    kept.keeper.takeAll([], askedAt)
+    kept.keeper.takeAll([], askedAt)
+    await kept.settled()
+    assert.deepEqual(kept.host.asked, ['start box 1'])
+  })
+})

@@ -1,0 +1,87 @@
+// A host in memory: the same promises as the real one, for tests of what stands above it. A test may hold verbs back, make
+// them fail, and let a sandbox end by itself.
+import type { Assignment, Cause } from '#src/wire/runner-link.ts'
+import type { HeldSandbox } from '../host.ts'
+import type { KeptHost } from '../keeper.ts'
+
+type Verb = 'start' | 'stop' | 'destroy'
+
+export class SimulatedHost implements KeptHost {
+  /** Every verb that began, such as `start box 3`. */
+  readonly asked: string[] = []
+  readonly held = new Map<string, HeldSandbox>()
+  /** Called before a verb acts: may wait, may throw. */
+  before: (verb: Verb, sandboxId: string) => Promise<void> | void = () => undefined
+  running = 0
+  mostRunning = 0
+  readonly #listeners: ((sandboxId: string, cause: Cause) => void)[] = []
+
+  list() {
+    return [...this.held.values()]
+  }
+
+  get(sandboxId: string) {
+    return this.held.get(sandboxId)
+  }
+
+  start(assignment: Assignment) {
+    return this.#perform('start', assignment.sandboxId, assignment.generation, () => this.hold(assignment, 'started'))
+  }
+
+  stop(assignment: Assignment) {
+    return this.#perform('stop', assignment.sandboxId, assignment.generation, () => {
+      if (!this.held.has(assignment.sandboxId)) throw new Error('The sandbox is not on this runner.')
+      this.hold(assignment, 'stopped')
+    })
+  }
+
+  destroy(sandboxId: string) {
+    return this.#perform('destroy', sandboxId, undefined, () => void this.held.delete(sandboxId))
+  }
+
+  onExit(listener: (sandboxId: string, cause: Cause) => void) {
+    this.#listeners.push(listener)
+  }
+
+  hold(assignment: Assignment, status: HeldSandbox['status'], cause?: Cause) {
+    const { sandboxId: id } = assignment
+    this.held.set(id, { id, assignment, status, socketPath: `/nowhere/${id}`, ...(cause ? { cause } : {}) })
+  }
+
+  endByItself(sandboxId: string, cause: Cause) {
+    this.hold(this.held.get(sandboxId)!.assignment, 'stopped', cause)
+    for (const listener of this.#listeners) listener(sandboxId, cause)
+  }
+
+  async #perform(verb: Verb, sandboxId: string, generation: number | undefined, act: () => void) {
+    this.asked.push([verb, sandboxId, generation].filter((word) => word !== undefined).join(' '))
+    this.running += 1
+    this.mostRunning = Math.max(this.mostRunning, this.running)
+    try {
+      await this.before(verb, sandboxId)
+      act()
+    } finally {
+      this.running -= 1
+    }
+  }
+}
+
+export const assigned = (sandboxId: string, generation: number, changes: Partial<Assignment> = {}): Assignment => ({
+  sandboxId,
+  organizationId: 'org',
+  regionId: 'region',
+  name: sandboxId,
+  generation,
+  target: 'started',
+  signal: 'SIGTERM',
+  image: 'default',
+  snapshot: 'default',
+  user: 'daytona',
+  env: {},
+  language: 'python',
+  cpu: 1,
+  memoryGiB: 1,
+  diskGiB: 3,
+  network: { blockAll: false, allowList: null },
+  ...changes,
+})
