@@ -1,6 +1,7 @@
 // Every endpoint of the toolbox on one page. Paths are relative to `/toolbox/{sandboxId}`.
 import { codeRunRoutes } from './code-run/routes.ts'
 import { execRoutes } from './exec/routes.ts'
+import { gitRoutes } from './git/routes.ts'
 import { placesRoutes } from './places/routes.ts'
 
-export const toolboxEndpoints = [...execRoutes, ...codeRunRoutes, ...placesRoutes]
+export const toolboxEndpoints = [...execRoutes, ...codeRunRoutes, ...placesRoutes, ...gitRoutes]

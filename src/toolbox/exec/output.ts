@@ -61,6 +61,11 @@ export class BoundedOutput {
     return Math.min(more, this.#block.length - this.#length)
   }
 
+  /** A copy of what was kept. */
+  bytes(): Buffer {
+    return Buffer.from(this.#block.subarray(0, this.#length))
+  }
+
   /** The text, with U+FFFD for what is no UTF-8, and with a last line that says so when something was left out. */
   text(): string {
     const kept = this.#block.subarray(0, this.#length)

@@ -8,6 +8,7 @@ import {
   AgentRefused,
   type CommandSpec,
   type Exit,
+  type Output,
   type RunningCommand,
   StartFailed,
 } from '../agent/agent.ts'
@@ -43,23 +44,27 @@ const start = (agent: Agent, spec: CommandSpec, deadline: Deadline) => {
   })
 }
 
-/** `take` sees every piece of output in order. Throws StartFailed, or the deadline's reason. */
+/**
+ * `take` sees every piece of output in order. `stop` ends a command that nobody waits for any more; one that only asks it
+ * to end leaves `take` being called. Throws StartFailed, or the deadline's reason.
+ */
 export const runToEnd = async (
   agent: Agent,
   spec: CommandSpec,
   deadline: Deadline,
-  take: (data: Buffer) => void,
+  take: (data: Buffer, stream: Output['stream']) => void,
+  stop: (command: RunningCommand) => void = end,
 ): Promise<Exit> => {
   const command = await start(agent, spec, deadline)
   const drain = async () => {
-    for await (const { data } of command) take(data)
+    for await (const { data, stream } of command) take(data, stream)
     return command.exit
   }
   command.exit.catch(() => undefined)
   try {
     return await beforeDeadline(drain(), deadline)
   } catch (error) {
-    end(command)
+    stop(command)
     throw deadline.signal.aborted ? deadline.signal.reason : asTold(error)
   }
 }

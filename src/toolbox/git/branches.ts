@@ -1,0 +1,43 @@
+import { Problem } from '#src/problems.ts'
+import { problemOf } from './failures.ts'
+import type { Git } from './run-git.ts'
+import type { BranchList } from './schemas.ts'
+
+const heads = 'refs/heads/'
+
+/** `undefined` when HEAD is detached; a branch without a commit yet is one too. */
+export const findCurrentBranch = async (git: Git): Promise<string | undefined> => {
+  const answer = await git.ask(['symbolic-ref', '--quiet', 'HEAD'])
+  if (answer.exitCode === 1) return undefined
+  if (answer.exitCode !== 0) throw problemOf(answer)
+  const name = answer.stdout.toString('utf8').trimEnd()
+  return name.startsWith(heads) ? name.slice(heads.length) : name
+}
+
+export const getCurrentBranch = async (git: Git): Promise<string> => {
+  const branch = await findCurrentBranch(git)
+  if (branch === undefined) throw new Problem('bad_request', 'HEAD is detached: name a branch.')
+  return branch
+}
+
+export const listBranches = async (git: Git): Promise<BranchList> => {
+  const current = await findCurrentBranch(git)
+  const { stdout } = await git.run(['for-each-ref', '--format=%(refname)', heads])
+  const names = stdout.toString('utf8').split('\n').filter(Boolean)
+  return { branches: names.map((name) => name.slice(heads.length)), current: current ?? '' }
+}
+
+/** At HEAD, and without switching to it: that is what checkout is for. */
+export const createBranch = async (git: Git, name: string): Promise<void> => {
+  await git.run(['branch', '--no-track', '--', name])
+}
+
+/** Also one that is merged nowhere: the caller has named it. Never the one that is checked out. */
+export const deleteBranch = async (git: Git, name: string): Promise<void> => {
+  await git.run(['branch', '--quiet', '-D', '--', name])
+}
+
+/** A branch, here or at the only remote that has it, or any other revision, which detaches HEAD. */
+export const checkout = async (git: Git, branch: string): Promise<void> => {
+  await git.run(['checkout', '--quiet', branch, '--'])
+}

@@ -1,0 +1,39 @@
+import { Problem } from '#src/problems.ts'
+import { credentialsOf, optionsFor, originOf, splitUrl } from './credentials.ts'
+import type { Git } from './run-git.ts'
+import { type CloneRequest, given, type InitRequest } from './schemas.ts'
+
+/** `home` and `repository` are the same git in two directories: before the clone only the first one exists. */
+export const clone = async (home: Git, repository: Git, body: CloneRequest): Promise<void> => {
+  const { url, credentials: fromUrl } = splitUrl(body.url)
+  const origin = originOf(url)
+  const account = credentialsOf({
+    username: given(body.username) ?? fromUrl?.username ?? null,
+    password: given(body.password) ?? fromUrl?.password ?? null,
+  })
+  const { settings = [], env = {} } = optionsFor(account, [url])
+  const unverified = body.insecure_skip_tls && origin ? [`http.${origin}.sslVerify=false`] : []
+  const options = { settings: [...settings, ...unverified], env }
+
+  const branch = given(body.branch)
+  const depth = body.depth ? [`--depth=${body.depth}`] : []
+  const chosen = branch === undefined ? [] : [`--branch=${branch}`]
+  await home.run(['clone', '--quiet', ...chosen, ...depth, '--', url, body.path], options)
+
+  const commit = given(body.commit_id)
+  if (commit === undefined) return
+  if ((await repository.ask(['cat-file', '-e', `${commit}^{commit}`])).exitCode !== 0) {
+    // A shallow clone, or a commit on no branch: most servers hand it out when its whole id is named.
+    const fetched = await repository.ask(['fetch', '--quiet', ...depth, '--', 'origin', commit], options)
+    if (fetched.exitCode !== 0) {
+      throw new Problem('not_found', `The repository was cloned, but it has no commit ${commit}.`)
+    }
+  }
+  await repository.run(['checkout', '--quiet', '--detach', commit, '--'])
+}
+
+export const init = async (home: Git, { path, bare, initial_branch }: InitRequest): Promise<void> => {
+  const branch = given(initial_branch)
+  const chosen = branch === undefined ? [] : [`--initial-branch=${branch}`]
+  await home.run(['init', '--quiet', ...(bare ? ['--bare'] : []), ...chosen, '--', path])
+}

@@ -1,0 +1,76 @@
+// Credentials for one call. They travel in the environment of that one git process, where a credential helper given for
+// that call finds them: so they are in no file, in no argument and in no remote's URL, and end with the process.
+//
+// Not hidden from them are processes of the same user in the same sandbox, hooks included, while the call runs: whoever
+// hands a password to a sandbox trusts what runs as its user. What a sandbox could do about it with a file, a socket or
+// a pipe that git reads, it could do to those as well.
+import { Problem } from '#src/problems.ts'
+import type { GitOptions } from './run-git.ts'
+import { type Account, given } from './schemas.ts'
+
+export type Credentials = { username: string; password: string }
+
+const names = { username: 'ALCOVE_GIT_USERNAME', password: 'ALCOVE_GIT_PASSWORD' } as const
+
+/** Run by git with `get`, `store` or `erase`. `printf` is a builtin of every sh, so its arguments are in no process list. */
+const helper = `!f() { if test "$1" = get; then printf 'username=%s\\npassword=%s\\n' "$${names.username}" "$${names.password}"; fi; }; f`
+
+const parse = (url: string): URL | undefined => (URL.canParse(url) ? new URL(url) : undefined)
+
+const isHttp = (url: URL) => url.protocol === 'http:' || url.protocol === 'https:'
+
+/** `https://host:port`, or nothing for what git does not reach by HTTP. */
+export const originOf = (url: string): string | undefined => {
+  const parsed = parse(url)
+  return parsed && isHttp(parsed) ? `${parsed.protocol}//${parsed.host}` : undefined
+}
+
+/**
+ * Helpers for these URLs' hosts and no other, because git may be sent elsewhere by a redirect or a submodule. The empty
+ * one first drops the helpers of the sandbox for them: `store` would write down what was meant for one call.
+ */
+export const optionsFor = (credentials: Credentials | undefined, urls: readonly string[]): GitOptions => {
+  const origins = new Set(urls.map(originOf).filter((origin) => origin !== undefined))
+  if (credentials === undefined || origins.size === 0) return {}
+  return {
+    settings: [...origins].flatMap((origin) => [
+      `credential.${origin}.helper=`,
+      `credential.${origin}.helper=${helper}`,
+    ]),
+    env: { [names.username]: credentials.username, [names.password]: credentials.password },
+  }
+}
+
+/** Those of the request; a token alone is enough for most hosts, and then any name will do. */
+export const credentialsOf = (account: Account): Credentials | undefined => {
+  const username = given(account.username)
+  const password = given(account.password)
+  return username === undefined && password === undefined
+    ? undefined
+    : { username: username ?? 'git', password: password ?? '' }
+}
+
+const decode = (part: string) => {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return part
+  }
+}
+
+/** Takes out of a URL what `https://name:password@host` brings along. */
+export const splitUrl = (url: string): { url: string; credentials?: Credentials } => {
+  const parsed = parse(url)
+  if (!parsed || (parsed.username === '' && parsed.password === '')) return { url }
+  if (!isHttp(parsed)) {
+    if (parsed.password === '') return { url }
+    throw new Problem('bad_request', 'body.url must not hold a password')
+  }
+  const credentials = { username: decode(parsed.username), password: decode(parsed.password) }
+  if (/[\x00-\x1f\x7f]/.test(credentials.username + credentials.password)) {
+    throw new Problem('bad_request', 'body.url must not hold control characters')
+  }
+  parsed.username = ''
+  parsed.password = ''
+  return { url: parsed.href, credentials }
+}

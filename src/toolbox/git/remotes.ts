@@ -1,0 +1,44 @@
+import { Problem } from '#src/problems.ts'
+import { splitUrl } from './credentials.ts'
+import { problemOf } from './failures.ts'
+import type { Git } from './run-git.ts'
+import type { AddRemoteRequest, RemoteList } from './schemas.ts'
+
+const remoteKey = /^remote\.(.+)\.url$/s
+
+/** As they were configured. Of several URLs of one remote, the first. */
+export const listRemotes = async (git: Git): Promise<RemoteList> => {
+  const answer = await git.ask(['config', '--local', '-z', '--get-regexp', '^remote\\..*\\.url$'])
+  // 1: there is none.
+  if (answer.exitCode > 1) throw problemOf(answer)
+  const urls = new Map<string, string>()
+  for (const entry of answer.stdout.toString('utf8').split('\0')) {
+    const end = entry.indexOf('\n')
+    const name = remoteKey.exec(entry.slice(0, Math.max(0, end)))?.[1]
+    if (name !== undefined && !urls.has(name)) urls.set(name, entry.slice(end + 1))
+  }
+  return { remotes: [...urls].map(([name, url]) => ({ name, url })) }
+}
+
+/** Where git really goes, after the sandbox's own rewriting of URLs. */
+export const getUrls = async (git: Git, remote: string, direction: 'fetch' | 'push'): Promise<string[]> => {
+  const push = direction === 'push' ? ['--push'] : []
+  const { stdout } = await git.run(['remote', 'get-url', '--all', ...push, '--', remote])
+  return stdout.toString('utf8').split('\n').filter(Boolean)
+}
+
+const alreadyExists = 3
+
+export const addRemote = async (git: Git, { name, url, fetch, overwrite }: AddRemoteRequest): Promise<void> => {
+  const { credentials } = splitUrl(url)
+  if (credentials && credentials.password !== '') {
+    throw new Problem('bad_request', 'body.url must not hold a password: give it to each pull and push instead')
+  }
+  const added = await git.ask(['remote', 'add', '--', name, url])
+  if (added.exitCode === alreadyExists && overwrite) {
+    await git.run(['config', '--local', '--replace-all', `remote.${name}.url`, url])
+    // Else pushes would go on to the former place. Fails when there is none, as is wanted.
+    await git.ask(['config', '--local', '--unset-all', `remote.${name}.pushurl`])
+  } else if (added.exitCode !== 0) throw problemOf(added)
+  if (fetch) await git.run(['fetch', '--quiet', '--', name])
+}

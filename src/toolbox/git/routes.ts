@@ -1,0 +1,246 @@
+import type { FastifyReply } from 'fastify'
+import Type from 'typebox'
+import { deadlineOf } from '../exec/deadline.ts'
+import { route, type ToolboxSandbox } from '../sandbox.ts'
+import { checkout, createBranch, deleteBranch, listBranches } from './branches.ts'
+import { clone, init } from './clone.ts'
+import { add, commit, historyLength, listHistory, reset, restore } from './commits.ts'
+import { getConfig, placeOf, setConfig, storeCredentials } from './config.ts'
+import { addRemote, listRemotes } from './remotes.ts'
+import { type Git, gitIn } from './run-git.ts'
+import {
+  AddRemoteRequest,
+  AddRequest,
+  BranchList,
+  BranchRequest,
+  CheckoutRequest,
+  CloneRequest,
+  CommitInfo,
+  CommitRequest,
+  CommitResponse,
+  ConfigQuestion,
+  ConfigureUserRequest,
+  ConfigValue,
+  InitRequest,
+  InRepository,
+  PullRequest,
+  PushRequest,
+  RemoteList,
+  ResetRequest,
+  RestoreRequest,
+  SetConfigRequest,
+  Status,
+  StoreCredentialsRequest,
+} from './schemas.ts'
+import { getStatus } from './status.ts'
+import { pull, push } from './sync.ts'
+
+/** Of calls that stay in the sandbox, hooks included. */
+const localSeconds = 5 * 60
+/** Of calls that reach a remote. */
+const remoteSeconds = 30 * 60
+
+type Place = { sandbox: ToolboxSandbox; reply: FastifyReply }
+/** `in` is a git in that directory, and in the user's home without one. */
+type Room = { in: (directory?: string) => Git }
+
+/** Git ends when the time is over or the caller has gone, whichever comes first. */
+const within = async <T>({ sandbox, reply }: Place, seconds: number, work: (git: Room) => Promise<T>): Promise<T> => {
+  using deadline = deadlineOf(reply, seconds)
+  return await work({ in: (directory) => gitIn(sandbox, deadline, directory) })
+}
+
+export const gitRoutes = [
+  route({
+    method: 'POST',
+    path: '/git/clone',
+    needs: 'sandbox',
+    summary: 'Clones a repository; credentials are used for this call only.',
+    body: CloneRequest,
+    replies: { 200: null },
+    run: (call) => within(call, remoteSeconds, (git) => clone(git.in(), git.in(call.body.path), call.body)),
+  }),
+  route({
+    method: 'POST',
+    path: '/git/init',
+    needs: 'sandbox',
+    summary: 'Makes an empty repository.',
+    body: InitRequest,
+    replies: { 200: null },
+    run: (call) => within(call, localSeconds, (git) => init(git.in(), call.body)),
+  }),
+  route({
+    method: 'POST',
+    path: '/git/add',
+    needs: 'sandbox',
+    summary: 'Stages files and directories.',
+    body: AddRequest,
+    replies: { 200: null },
+    run: (call) => within(call, localSeconds, (git) => add(git.in(call.body.path), call.body)),
+  }),
+  route({
+    method: 'POST',
+    path: '/git/commit',
+    needs: 'sandbox',
+    summary: 'Commits what is staged.',
+    body: CommitRequest,
+    replies: { 200: CommitResponse },
+    run: (call) => within(call, localSeconds, (git) => commit(git.in(call.body.path), call.body)),
+  }),
+  route({
+    method: 'GET',
+    path: '/git/history',
+    needs: 'sandbox',
+    summary: `The newest ${historyLength} commits, newest first.`,
+    query: InRepository,
+    replies: { 200: Type.Array(CommitInfo) },
+    run: (call) => within(call, localSeconds, (git) => listHistory(git.in(call.query.path))),
+  }),
+  route({
+    method: 'GET',
+    path: '/git/status',
+    needs: 'sandbox',
+    summary: 'The branch, how it stands to its upstream, and the files that changed.',
+    query: InRepository,
+    replies: { 200: Status },
+    run: (call) => within(call, localSeconds, (git) => getStatus(git.in(call.query.path))),
+  }),
+  route({
+    method: 'GET',
+    path: '/git/branches',
+    needs: 'sandbox',
+    summary: 'The local branches, and the current one.',
+    query: InRepository,
+    replies: { 200: BranchList },
+    run: (call) => within(call, localSeconds, (git) => listBranches(git.in(call.query.path))),
+  }),
+  route({
+    method: 'POST',
+    path: '/git/branches',
+    needs: 'sandbox',
+    summary: 'Makes a branch at HEAD, without switching to it.',
+    body: BranchRequest,
+    replies: { 201: null },
+    run: (call) => within(call, localSeconds, (git) => createBranch(git.in(call.body.path), call.body.name)),
+  }),
+  route({
+    method: 'DELETE',
+    path: '/git/branches',
+    needs: 'sandbox',
+    summary: 'Deletes a branch, merged or not.',
+    body: BranchRequest,
+    replies: { 204: null },
+    run: (call) => within(call, localSeconds, (git) => deleteBranch(git.in(call.body.path), call.body.name)),
+  }),
+  route({
+    method: 'POST',
+    path: '/git/checkout',
+    needs: 'sandbox',
+    summary: 'Switches to a branch or another revision.',
+    body: CheckoutRequest,
+    replies: { 200: null },
+    run: (call) => within(call, localSeconds, (git) => checkout(git.in(call.body.path), call.body.branch)),
+  }),
+  route({
+    method: 'POST',
+    path: '/git/reset',
+    needs: 'sandbox',
+    summary: 'Moves HEAD, the index and the work tree as the mode says, or only the index of some files.',
+    body: ResetRequest,
+    replies: { 200: null },
+    run: (call) => within(call, localSeconds, (git) => reset(git.in(call.body.path), call.body)),
+  }),
+  route({
+    method: 'POST',
+    path: '/git/restore',
+    needs: 'sandbox',
+    summary: 'Restores files in the work tree or the index.',
+    body: RestoreRequest,
+    replies: { 200: null },
+    run: (call) => within(call, localSeconds, (git) => restore(git.in(call.body.path), call.body)),
+  }),
+  route({
+    method: 'POST',
+    path: '/git/pull',
+    needs: 'sandbox',
+    summary: 'Fetches and merges; credentials are used for this call only.',
+    body: PullRequest,
+    replies: { 200: null },
+    run: (call) => within(call, remoteSeconds, (git) => pull(git.in(call.body.path), call.body)),
+  }),
+  route({
+    method: 'POST',
+    path: '/git/push',
+    needs: 'sandbox',
+    summary: 'Pushes a branch; credentials are used for this call only.',
+    body: PushRequest,
+    replies: { 200: null },
+    run: (call) => within(call, remoteSeconds, (git) => push(git.in(call.body.path), call.body)),
+  }),
+  route({
+    method: 'GET',
+    path: '/git/remotes',
+    needs: 'sandbox',
+    summary: 'The configured remotes.',
+    query: InRepository,
+    replies: { 200: RemoteList },
+    run: (call) => within(call, localSeconds, (git) => listRemotes(git.in(call.query.path))),
+  }),
+  route({
+    method: 'POST',
+    path: '/git/remotes',
+    needs: 'sandbox',
+    summary: 'Adds a remote, or points one elsewhere.',
+    body: AddRemoteRequest,
+    replies: { 201: null },
+    run: (call) => within(call, remoteSeconds, (git) => addRemote(git.in(call.body.path), call.body)),
+  }),
+  route({
+    method: 'GET',
+    path: '/git/config',
+    needs: 'sandbox',
+    summary: 'One value of the configuration, or null.',
+    query: ConfigQuestion,
+    replies: { 200: ConfigValue },
+    run: (call) => {
+      const { option, directory } = placeOf(call.query)
+      return within(call, localSeconds, (git) => getConfig(git.in(directory), option, call.query.key))
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/git/config',
+    needs: 'sandbox',
+    summary: 'Sets one value of the configuration.',
+    body: SetConfigRequest,
+    replies: { 200: null },
+    run: (call) => {
+      const { option, directory } = placeOf(call.body)
+      return within(call, localSeconds, (git) => setConfig(git.in(directory), option, call.body.key, call.body.value))
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/git/config/user',
+    needs: 'sandbox',
+    summary: 'Sets who commits.',
+    body: ConfigureUserRequest,
+    replies: { 200: null },
+    run: (call) => {
+      const { option, directory } = placeOf(call.body)
+      return within(call, localSeconds, async (git) => {
+        await setConfig(git.in(directory), option, 'user.name', call.body.name)
+        await setConfig(git.in(directory), option, 'user.email', call.body.email)
+      })
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/git/credentials',
+    needs: 'sandbox',
+    summary: 'Keeps credentials for a host in the sandbox, in plain text, for every later call.',
+    body: StoreCredentialsRequest,
+    replies: { 200: null },
+    run: (call) => within(call, localSeconds, (git) => storeCredentials(git.in(), call.body)),
+  }),
+]

@@ -1,0 +1,182 @@
+// What the git endpoints take and answer (contract/sdk-extra.md §5). No value that becomes an argument of git may begin
+// with `-`: it could be read as an option.
+import Type from 'typebox'
+
+/** Clients leave out what they do not mean, or send `null` or an empty text for it; `given` reads all three alike. */
+const optional = <T extends Type.TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
+
+export const given = <T>(value: T | null | undefined): T | undefined =>
+  value === null || value === '' ? undefined : value
+
+const text = (pattern: RegExp, maxLength = 4096) => Type.String({ pattern: pattern.source, maxLength })
+
+/** Absolute, or relative to the user's home. */
+const Path = Type.String({ minLength: 1, maxLength: 4096 })
+/** Relative to `path`, and never a pattern: `*` means a file of that name. */
+const File = Type.String({ minLength: 1, maxLength: 4096 })
+const Branch = text(/^(?!-)[^\s~^:?*[\\\x00-\x1f\x7f]*$/, 1024)
+const Revision = text(/^(?!-)[^\x00-\x1f\x7f]*$/, 1024)
+const CommitId = text(/^(?:[0-9a-fA-F]{4,64})?$/)
+const RemoteName = text(/^(?!-)[^\s:\x00-\x1f\x7f]*$/, 1024)
+const Url = text(/^(?!-)[^\x00-\x1f\x7f]+$/, 8192)
+/** A line break would start another field in what git reads from a credential helper. */
+const Secret = text(/^[^\x00-\x1f\x7f]*$/, 16_384)
+const ConfigKey = text(/^[A-Za-z][A-Za-z0-9-]*\.(?:[^\x00-\x1f\x7f]+\.)?[A-Za-z][A-Za-z0-9-]*$/)
+const Line = text(/^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$/)
+
+const Scope = optional(
+  Type.Union([Type.Literal('global'), Type.Literal('local'), Type.Literal('system'), Type.Literal('')]),
+)
+const ResetMode = Type.Union(['soft', 'mixed', 'hard', 'merge', 'keep', ''].map((mode) => Type.Literal(mode)))
+
+export const InRepository = Type.Object({ path: Path })
+
+const account = { username: optional(Secret), password: optional(Secret) }
+export type Account = { username?: string | null; password?: string | null }
+
+export const CloneRequest = Type.Object({
+  url: Url,
+  path: Path,
+  branch: optional(Branch),
+  commit_id: optional(CommitId),
+  ...account,
+  depth: optional(Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1 })),
+  insecure_skip_tls: optional(Type.Boolean()),
+})
+export type CloneRequest = Type.Static<typeof CloneRequest>
+
+export const InitRequest = Type.Object({
+  path: Path,
+  bare: optional(Type.Boolean()),
+  initial_branch: optional(Branch),
+})
+export type InitRequest = Type.Static<typeof InitRequest>
+
+export const AddRequest = Type.Object({ path: Path, files: Type.Array(File, { minItems: 1 }) })
+export type AddRequest = Type.Static<typeof AddRequest>
+
+export const CommitRequest = Type.Object({
+  path: Path,
+  message: Type.String({ pattern: /\S/.source }),
+  author: Line,
+  email: Line,
+  allow_empty: optional(Type.Boolean()),
+})
+export type CommitRequest = Type.Static<typeof CommitRequest>
+export const CommitResponse = Type.Object({ hash: Type.String() })
+
+export const CommitInfo = Type.Object({
+  hash: Type.String(),
+  author: Type.String(),
+  email: Type.String(),
+  message: Type.String(),
+  timestamp: Type.String(),
+})
+export type CommitInfo = Type.Static<typeof CommitInfo>
+
+export const ResetRequest = Type.Object({
+  path: Path,
+  mode: optional(ResetMode),
+  target: optional(Revision),
+  files: optional(Type.Array(File)),
+})
+export type ResetRequest = Type.Static<typeof ResetRequest>
+
+export const RestoreRequest = Type.Object({
+  path: Path,
+  files: Type.Array(File, { minItems: 1 }),
+  source: optional(Revision),
+  staged: optional(Type.Boolean()),
+  worktree: optional(Type.Boolean()),
+})
+export type RestoreRequest = Type.Static<typeof RestoreRequest>
+
+export const BranchRequest = Type.Object({ path: Path, name: Type.Intersect([Branch, Type.String({ minLength: 1 })]) })
+export const CheckoutRequest = Type.Object({
+  path: Path,
+  branch: Type.Intersect([Revision, Type.String({ minLength: 1 })]),
+})
+export const BranchList = Type.Object({ branches: Type.Array(Type.String()), current: Type.String() })
+export type BranchList = Type.Static<typeof BranchList>
+
+export const PullRequest = Type.Object({
+  path: Path,
+  ...account,
+  remote: optional(RemoteName),
+  branch: optional(Branch),
+})
+export type PullRequest = Type.Static<typeof PullRequest>
+export const PushRequest = Type.Object({
+  path: Path,
+  ...account,
+  remote: optional(RemoteName),
+  branch: optional(Branch),
+  set_upstream: optional(Type.Boolean()),
+})
+export type PushRequest = Type.Static<typeof PushRequest>
+
+export const Remote = Type.Object({ name: Type.String(), url: Type.String() })
+export const RemoteList = Type.Object({ remotes: Type.Array(Remote) })
+export type RemoteList = Type.Static<typeof RemoteList>
+export const AddRemoteRequest = Type.Object({
+  path: Path,
+  name: Type.Intersect([RemoteName, Type.String({ minLength: 1 })]),
+  url: Url,
+  fetch: optional(Type.Boolean()),
+  overwrite: optional(Type.Boolean()),
+})
+export type AddRemoteRequest = Type.Static<typeof AddRemoteRequest>
+
+export const ConfigQuestion = Type.Object({ key: ConfigKey, path: optional(Path), scope: Scope })
+export type ConfigQuestion = Type.Static<typeof ConfigQuestion>
+export const ConfigValue = Type.Object({ value: Type.Union([Type.String(), Type.Null()]) })
+export const SetConfigRequest = Type.Object({
+  key: ConfigKey,
+  value: Type.String({ maxLength: 65_536 }),
+  path: optional(Path),
+  scope: Scope,
+})
+export type SetConfigRequest = Type.Static<typeof SetConfigRequest>
+export const ConfigureUserRequest = Type.Object({ name: Line, email: Line, path: optional(Path), scope: Scope })
+export type ConfigureUserRequest = Type.Static<typeof ConfigureUserRequest>
+
+export const StoreCredentialsRequest = Type.Object({
+  username: Type.Intersect([Secret, Type.String({ minLength: 1 })]),
+  password: Type.Intersect([Secret, Type.String({ minLength: 1 })]),
+  host: optional(text(/^(?:[A-Za-z0-9._-]+|\[[0-9a-fA-F:]+\])?(?::\d{1,5})?$/, 512)),
+  protocol: optional(Type.Union([Type.Literal('https'), Type.Literal('http'), Type.Literal('')])),
+})
+export type StoreCredentialsRequest = Type.Static<typeof StoreCredentialsRequest>
+
+const words = [
+  'Unmodified',
+  'Untracked',
+  'Modified',
+  'Added',
+  'Deleted',
+  'Renamed',
+  'Copied',
+  'Updated but unmerged',
+] as const
+const StatusWord = Type.Union(words.map((word) => Type.Literal(word)))
+export type StatusWord = (typeof words)[number]
+
+export const FileStatus = Type.Object({
+  name: Type.String(),
+  staging: StatusWord,
+  worktree: StatusWord,
+  /** The former name of what was renamed or copied. */
+  extra: Type.String(),
+})
+export type FileStatus = { name: string; staging: StatusWord; worktree: StatusWord; extra: string }
+
+export const Status = Type.Object({
+  currentBranch: Type.String(),
+  fileStatus: Type.Array(FileStatus),
+  ahead: Type.Integer(),
+  behind: Type.Integer(),
+  branchPublished: Type.Boolean(),
+  detached: Type.Boolean(),
+  upstream: Type.String(),
+})
+export type Status = Omit<Type.Static<typeof Status>, 'fileStatus'> & { fileStatus: FileStatus[] }

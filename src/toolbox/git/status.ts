@@ -1,0 +1,77 @@
+// `git status` as the contract words it, read from git's format for programs (git-status(1), porcelain v2 with -z).
+import type { Git } from './run-git.ts'
+import type { FileStatus, Status, StatusWord } from './schemas.ts'
+
+const words: Record<string, StatusWord> = {
+  '.': 'Unmodified',
+  M: 'Modified',
+  // The type changed, such as from a file to a link.
+  T: 'Modified',
+  A: 'Added',
+  D: 'Deleted',
+  R: 'Renamed',
+  C: 'Copied',
+  U: 'Updated but unmerged',
+}
+
+/** Names are bytes; what is no UTF-8 becomes U+FFFD only here, after they were cut apart. */
+const nameOf = (latin1: string) => Buffer.from(latin1, 'latin1').toString('utf8')
+
+/** The rest of a record after its first `count` fields; a name may hold spaces. */
+const after = (record: string, count: number): string => {
+  let at = 0
+  for (let field = 0; field < count; field++) at = record.indexOf(' ', at) + 1
+  return record.slice(at)
+}
+
+const wordAt = (record: string, index: number): StatusWord => words[record[index] ?? '.'] ?? 'Unmodified'
+
+const readHeader = (status: Status, header: string): void => {
+  const value = nameOf(after(header, 2))
+  if (header.startsWith('# branch.head ')) {
+    status.detached = value === '(detached)'
+    status.currentBranch = status.detached ? 'HEAD' : value
+  } else if (header.startsWith('# branch.upstream ')) status.upstream = value
+  else if (header.startsWith('# branch.ab ')) {
+    const [ahead, behind] = value.split(' ')
+    status.ahead = Math.abs(Number(ahead))
+    status.behind = Math.abs(Number(behind))
+    // Git counts only against an upstream branch that exists.
+    status.branchPublished = true
+  }
+}
+
+export const readStatus = (stdout: Buffer): Status => {
+  const status: Status = {
+    currentBranch: '',
+    fileStatus: [],
+    ahead: 0,
+    behind: 0,
+    branchPublished: false,
+    detached: false,
+    upstream: '',
+  }
+  const records = stdout.toString('latin1').split('\0')
+  const put = (name: string, staging: StatusWord, worktree: StatusWord, extra = '') =>
+    status.fileStatus.push({ name: nameOf(name), staging, worktree, extra: nameOf(extra) } satisfies FileStatus)
+  for (let at = 0; at < records.length; at++) {
+    const record = records[at]!
+    const kind = record[0]
+    if (kind === '#') readHeader(status, record)
+    else if (kind === '?') put(after(record, 1), 'Untracked', 'Untracked')
+    else if (kind === '1') put(after(record, 8), wordAt(record, 2), wordAt(record, 3))
+    else if (kind === 'u') put(after(record, 10), 'Updated but unmerged', 'Updated but unmerged')
+    else if (kind === '2') {
+      // The former name is a record of its own.
+      at++
+      put(after(record, 9), wordAt(record, 2), wordAt(record, 3), records[at] ?? '')
+    }
+  }
+  return status
+}
+
+export const getStatus = async (git: Git): Promise<Status> => {
+  const args = ['status', '--porcelain=v2', '-z', '--branch', '--ahead-behind', '--untracked-files=all', '--renames']
+  // A look must not be in the way of somebody who commits.
+  return readStatus((await git.run(args, { env: { GIT_OPTIONAL_LOCKS: '0' } })).stdout)
+}
