@@ -44,7 +44,7 @@ for (const [name, Sdk] of [
       assert.equal(sandbox.state, 'started')
       assert.equal((await sandbox.process.executeCommand('cat note.txt')).result, 'kept\n')
 
-      await sandbox.delete()
+      await sandbox.delete(60, true)
       await assert.rejects(daytona.get(sandbox.id), /not found|404|no such|There is no/i)
     })
 
