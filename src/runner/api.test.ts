@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { get } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { suite, test } from 'node:test'
+import { silentLog } from '#src/kit/log.ts'
+import { createToolboxServer, listenOn } from './api.ts'
+
+const needsRoot = process.getuid?.() === 0 ? {} : { skip: 'needs root' }
+
+suite('the toolbox server', needsRoot, () => {
+  test('listens for one group only, also where a former runner left its socket', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'alcove-api-'))
+    const path = join(directory, 'runner.sock')
+    writeFileSync(path, 'left over')
+    const server = await createToolboxServer({ host: { get: () => undefined }, log: silentLog() })
+    try {
+      await listenOn(server, path, 4242)
+      const { mode, gid, uid } = statSync(path)
+      assert.deepEqual([(mode & 0o777).toString(8), uid, gid], ['660', 0, 4242])
+      const [answer] = await once(get({ socketPath: path, path: '/healthz', agent: false }), 'response')
+      assert.equal(answer.statusCode, 200)
+      answer.resume()
+    } finally {
+      await server.close()
+      rmSync(directory, { recursive: true, force: true })
+    }
+  })
+})

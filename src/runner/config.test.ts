@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { suite, test } from 'node:test'
+import { instanceOf } from '#src/kit/instance.ts'
+import { loadConfig } from './config.ts'
+
+suite('settings of the runner', () => {
+  test('all complaints come at once', () => {
+    assert.throws(
+      () => loadConfig({ ALCOVE_CONTROL_URL: 'nonsense', ALCOVE_RUNNER_SOCKET_GID: '-1' }),
+      (error: Error) => {
+        assert.deepEqual(
+          error.message.split('\n').map((line) => line.split(':')[0]),
+          [
+            'ALCOVE_RUNNER_DIR is missing',
+            'ALCOVE_CONTROL_URL is not usable',
+            'ALCOVE_RUNNER_KEY is missing',
+            'ALCOVE_RUNNER_SOCKET_GID is not usable',
+          ],
+        )
+        return true
+      },
+    )
+  })
+
+  test('the instance is that of the data directory, and the socket lies in it unless told', () => {
+    const data = mkdtempSync(join(tmpdir(), 'alcove-data-'))
+    try {
+      const config = loadConfig({
+        ALCOVE_RUNNER_DIR: join(data, 'runner'),
+        ALCOVE_CONTROL_URL: 'http://127.0.0.1:3000',
+        ALCOVE_RUNNER_KEY: 'k',
+        ALCOVE_RUNNER_SOCKET_GID: '7',
+      })
+      assert.deepEqual(
+        [config.instance, config.socket, config.socketGid, config.cacheDirectory],
+        [instanceOf(data), join(data, 'run/runner.sock'), 7, '/var/cache/alcove'],
+      )
+    } finally {
+      rmSync(data, { recursive: true, force: true })
+    }
+  })
+})

@@ -1,0 +1,205 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { suite, test } from 'node:test'
+import { type WebSocket, WebSocketServer } from 'ws'
+import { silentLog } from '#src/kit/log.ts'
+import type { Assignment, FromRunner } from '#src/wire/runner-link.ts'
+import { ControlClient } from './control-client.ts'
+import { Link } from './link.ts'
+import { Listing } from './listing.ts'
+import { assigned } from './simulated/host.ts'
+
+const hello = {
+  type: 'hello',
+  address: 'unix:/r.sock',
+  images: ['default'],
+  capabilities: { cpu: 2, memoryGiB: 4, diskGiB: 10, runtime: 'crun', runtimeVersion: '1', hardDiskLimit: true },
+  version: '0',
+} as const satisfies FromRunner
+
+/** A control that takes links and answers HTTP as the test says. */
+const startControl = async () => {
+  const linked: { socket: WebSocket; request: IncomingMessage; said: FromRunner[] }[] = []
+  const calls: { method: string; url: string; key: string; body: string }[] = []
+  const answers = { next: { status: 200, body: '[]' } }
+  let changed = Promise.withResolvers<void>()
+  const change = () => {
+    changed.resolve()
+    changed = Promise.withResolvers()
+  }
+  const server = createServer(async (request, response) => {
+    let body = ''
+    for await (const piece of request) body += piece
+    calls.push({ method: request.method!, url: request.url!, key: String(request.headers.authorization), body })
+    response.writeHead(answers.next.status, { 'content-type': 'application/json' }).end(answers.next.body)
+  })
+  const sockets = new WebSocketServer({ server, path: '/api/runners/link' })
+  sockets.on('connection', (socket, request) => {
+    const side = { socket, request, said: [] as FromRunner[] }
+    linked.push(side)
+    socket.on('message', (data) => {
+      side.said.push(JSON.parse(String(data)))
+      change()
+    })
+    change()
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`),
+    linked,
+    calls,
+    answers,
+    until: async (isTrue: () => boolean) => {
+      while (!isTrue()) await changed.promise
+    },
+    async [Symbol.asyncDispose]() {
+      for (const { socket } of linked) socket.terminate()
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+const startLink = (url: URL, heard: string[] = [], onHeard: () => void = () => undefined) => {
+  const hear = (word: string) => {
+    heard.push(word)
+    onHeard()
+  }
+  return new Link({
+    controlUrl: url,
+    runnerKey: 'the-runner-key',
+    log: silentLog(),
+    hello: () => hello,
+    onAssign: ({ sandboxId, generation }: Assignment) => hear(`assign ${sandboxId} ${generation}`),
+    onList: () => hear('list'),
+    onLost: () => hear('lost'),
+    reconnectMs: { first: 1, longest: 2 },
+  })
+}
+
+suite('the link to control', () => {
+  test('opens with the runner’s key and says hello first', async () => {
+    await using control = await startControl()
+    using _link = startLink(control.url)
+    await control.until(() => control.linked[0]?.said.length === 1)
+    assert.equal(control.linked[0]?.request.headers.authorization, 'Bearer the-runner-key')
+    assert.deepEqual(control.linked[0]?.said, [hello])
+  })
+
+  test('carries reports; says no while it is down', async () => {
+    await using control = await startControl()
+    using link = startLink(control.url)
+    const report = { sandboxId: 'a', generation: 1, state: 'started' } as const
+    assert.equal(link.send(report), false)
+    await control.until(() => control.linked[0]?.said.length === 1)
+    assert.equal(link.send(report), true)
+    await control.until(() => control.linked[0]?.said.length === 2)
+    assert.deepEqual(control.linked[0]?.said[1], { type: 'report', report })
+  })
+
+  test('hands on assignments and wishes for a list, and survives what it cannot read', async () => {
+    await using control = await startControl()
+    const heard: string[] = []
+    const done = Promise.withResolvers<void>()
+    using _link = startLink(control.url, heard, () => heard.includes('list') && done.resolve())
+    await control.until(() => control.linked[0]?.said.length === 1)
+    const { socket } = control.linked[0]!
+    const say = (message: unknown) => socket.send(typeof message === 'string' ? message : JSON.stringify(message))
+    say({ type: 'welcome', runnerId: 'r', heartbeatSeconds: 10 })
+    for (const bad of ['{', 'null', '5', '{"type":"dance"}', '{"type":"assign"}']) say(bad)
+    say({ type: 'assign', assignment: { ...assigned('a', 1), sandboxId: '../../etc' } })
+    say({ type: 'assign', assignment: { ...assigned('a', 1), target: 'exploded' } })
+    say({ type: 'assign', assignment: assigned('box', 4) })
+    say({ type: 'list' })
+    await done.promise
+    assert.deepEqual(heard, ['assign box 4', 'list'])
+  })
+
+  test('comes back after it was lost, and says so', async () => {
+    await using control = await startControl()
+    const heard: string[] = []
+    using _link = startLink(control.url, heard)
+    await control.until(() => control.linked[0]?.said.length === 1)
+    control.linked[0]!.socket.terminate()
+    await control.until(() => control.linked[1]?.said.length === 1)
+    assert.deepEqual([heard, control.linked[1]?.said], [['lost'], [hello]])
+  })
+
+  test('shows control at each heartbeat that the runner lives', async () => {
+    await using control = await startControl()
+    using _link = startLink(control.url)
+    await control.until(() => control.linked[0]?.said.length === 1)
+    control.linked[0]!.socket.send(JSON.stringify({ type: 'welcome', runnerId: 'r', heartbeatSeconds: 0.01 }))
+    await control.until(() => (control.linked[0]?.said.filter(({ type }) => type === 'alive').length ?? 0) >= 3)
+  })
+})
+
+suite('plain calls to control', () => {
+  test('the list is whole or it is no list', async () => {
+    await using control = await startControl()
+    await using client = new ControlClient({ controlUrl: control.url, runnerKey: 'k', log: silentLog() })
+    const record = { id: 'box', state: 'started', assignment: assigned('box', 1) }
+    control.answers.next = { status: 200, body: JSON.stringify([record]) }
+    assert.deepEqual(
+      (await client.list()).map(({ assignment, state }) => [assignment.sandboxId, state]),
+      [['box', 'started']],
+    )
+    for (const [status, body] of [
+      [500, '[]'],
+      [200, '{}'],
+      [200, '['],
+      [200, JSON.stringify([record, { id: 'other', state: 'started' }])],
+    ] as const) {
+      control.answers.next = { status, body }
+      await assert.rejects(client.list(), `${status} ${body}`)
+    }
+    assert.deepEqual([control.calls[0]?.url, control.calls[0]?.key], ['/api/sandbox/for-runner', 'Bearer k'])
+  })
+
+  test('a report is taken, refused for good, or failed', async () => {
+    await using control = await startControl()
+    await using client = new ControlClient({ controlUrl: control.url, runnerKey: 'k', log: silentLog() })
+    const report = { sandboxId: 'box', generation: 3, state: 'error', errorReason: 'why' } as const
+    control.answers.next = { status: 200, body: '' }
+    assert.equal(await client.tell(report), 'taken')
+    const { method, url, body } = control.calls[0]!
+    assert.deepEqual(
+      [method, url, JSON.parse(body)],
+      ['PUT', '/api/sandbox/box/state', { generation: 3, state: 'error', errorReason: 'why' }],
+    )
+    for (const status of [400, 404, 409]) {
+      control.answers.next = { status, body: '{}' }
+      assert.equal(await client.tell(report), 'refused')
+    }
+    for (const status of [401, 500, 503]) {
+      control.answers.next = { status, body: '{}' }
+      await assert.rejects(client.tell(report))
+    }
+  })
+
+  test('the list is read again after a failure, and never twice at once', async () => {
+    let reading = 0
+    let asked = 0
+    const taken = Promise.withResolvers<void>()
+    using listing = new Listing({
+      list: async () => {
+        assert.equal(reading++, 0)
+        asked += 1
+        await new Promise(setImmediate)
+        reading -= 1
+        if (asked < 3) throw new Error('away')
+        return []
+      },
+      take: () => taken.resolve(),
+      log: silentLog(),
+      retryMs: 1,
+      everyMs: 1e6,
+    })
+    for (let i = 0; i < 5; i++) listing.readSoon()
+    await taken.promise
+    assert.ok(asked >= 3)
+  })
+})
