@@ -4,7 +4,6 @@
  * then EXIT; children in the background keep running. If the connection goes first, the group is killed.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -228,35 +227,14 @@ static const struct operation exec_operation = {.frame = on_frame, .drained = on
 
 /* ---- starting ---- */
 
-/* ours: what the agent keeps of stdin, stdout, stderr; theirs: what becomes 0, 1, 2. All -1 before. */
-static bool open_streams(uint8_t flags, int ours[3], int theirs[3]) {
-  int ends[2];
-  for (int i = 0; i < 3; i++) {
-    if (i == 2 && (flags & EXEC_MERGE_OUTPUT)) {
-      theirs[2] = fcntl(theirs[1], F_DUPFD_CLOEXEC, 4);
-      return theirs[2] >= 0;
-    }
-    if (pipe2(ends, O_CLOEXEC) < 0) return false;
-    ours[i] = ends[i == 0 ? 1 : 0];
-    theirs[i] = ends[i == 0 ? 0 : 1];
-    if (fcntl(ours[i], F_SETFL, O_NONBLOCK) < 0) return false;
-  }
-  return true;
-}
-
-static void close_all(int fds[3]) {
-  for (int i = 0; i < 3; i++)
-    if (fds[i] >= 0) close(fds[i]);
-}
-
 static void run(struct connection *connection, const struct program *program, uint8_t flags) {
   int ours[3] = {-1, -1, -1}, theirs[3] = {-1, -1, -1}, report = -1;
   struct command *command = calloc(1, sizeof *command);
-  pid_t pid = command && open_streams(flags, ours, theirs) ? launch(program, theirs, false, &report) : -1;
+  pid_t pid = command && streams_open(flags & EXEC_MERGE_OUTPUT, ours, theirs) ? launch(program, theirs, false, &report) : -1;
   int reason = errno;
-  close_all(theirs);
+  streams_close(theirs);
   if (pid < 0) {
-    close_all(ours);
+    streams_close(ours);
     free(command);
     connection_fail(connection, STAGE_SYSTEM, reason);
     return;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "setup.h"
@@ -18,7 +19,7 @@
 
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #define REPORT_FD 3
-#define BASE_VARIABLES 5
+#define BASE_VARIABLES 6
 
 extern char **environ;
 
@@ -37,6 +38,26 @@ void program_free(struct program *program) {
   free(program->argv);
   free(program->env);
   program->argv = program->env = NULL;
+}
+
+bool streams_open(bool merge_output, int ours[3], int theirs[3]) {
+  int ends[2];
+  for (int i = 0; i < 3; i++) {
+    if (i == 2 && merge_output) {
+      theirs[2] = fcntl(theirs[1], F_DUPFD_CLOEXEC, 4);
+      return theirs[2] >= 0;
+    }
+    if (pipe2(ends, O_CLOEXEC) < 0) return false;
+    ours[i] = ends[i == 0 ? 1 : 0];
+    theirs[i] = ends[i == 0 ? 0 : 1];
+    if (fcntl(ours[i], F_SETFL, O_NONBLOCK) < 0) return false;
+  }
+  return true;
+}
+
+void streams_close(int fds[3]) {
+  for (int i = 0; i < 3; i++)
+    if (fds[i] >= 0) close(fds[i]);
 }
 
 _Noreturn static void report_failure(enum stage stage, int error_number) {
@@ -59,14 +80,15 @@ static bool is_given(const struct program *program, const char *base) {
   return false;
 }
 
-static char **environment(const struct program *program, const struct user *user) {
+static char **environment(const struct program *program, const struct user *user, bool is_terminal) {
   char *base[BASE_VARIABLES] = {variable("HOME", user->home), variable("USER", user->name),
                                 variable("LOGNAME", user->name), variable("SHELL", user->shell),
-                                variable("PATH", DEFAULT_PATH)};
+                                variable("PATH", DEFAULT_PATH),  variable("TERM", "xterm-256color")};
+  int base_count = is_terminal ? BASE_VARIABLES : BASE_VARIABLES - 1;
   char **all = calloc((size_t)program->envc + BASE_VARIABLES + 1, sizeof *all);
   if (!all) report_failure(STAGE_SYSTEM, ENOMEM);
   size_t count = 0;
-  for (int i = 0; i < BASE_VARIABLES; i++)
+  for (int i = 0; i < base_count; i++)
     if (!is_given(program, base[i])) all[count++] = base[i];
   for (uint32_t i = 0; i < program->envc; i++) all[count++] = program->env[i];
   return all;
@@ -87,8 +109,11 @@ _Noreturn static void become_program(const struct program *program, const int st
   setup_child();
   if (is_terminal && ioctl(0, TIOCSCTTY, 0) < 0) report_failure(STAGE_SYSTEM, errno);
   struct user user;
-  if (!user_find(&user, program->user) || !user_become(&user)) report_failure(STAGE_USER, errno);
-  environ = environment(program, &user);
+  if (!user_find(&user, program->user)) report_failure(STAGE_USER, errno);
+  if (is_terminal && (fchown(0, user.uid, (gid_t)-1) < 0 || fchmod(0, 0620) < 0) && geteuid() == 0)
+    report_failure(STAGE_SYSTEM, errno);
+  if (!user_become(&user)) report_failure(STAGE_USER, errno);
+  environ = environment(program, &user, is_terminal);
   enter(program->cwd, user.home);
   execvp(program->argv[0], program->argv);
   report_failure(STAGE_EXEC, errno);

@@ -15,6 +15,14 @@ static const struct {
     {KIND_DIAL, dial_start},
     {KIND_INFO, info_start},
     {KIND_SHUTDOWN, shutdown_start},
+    {KIND_SPAWN, spawn_start},
+    {KIND_ATTACH, attach_start},
+    {KIND_INPUT, input_start},
+    {KIND_CLOSE_INPUT, close_input_start},
+    {KIND_RESIZE, resize_start},
+    {KIND_SIGNAL, signal_start},
+    {KIND_LIST, list_start},
+    {KIND_REMOVE, remove_start},
 };
 
 void operation_start(struct connection *connection, uint8_t kind, struct fields *request) {

@@ -14,4 +14,13 @@ void dial_start(struct connection *, struct fields *);
 void info_start(struct connection *, struct fields *);
 void shutdown_start(struct connection *, struct fields *);
 
+void spawn_start(struct connection *, struct fields *);
+void attach_start(struct connection *, struct fields *);
+void input_start(struct connection *, struct fields *);
+void close_input_start(struct connection *, struct fields *);
+void resize_start(struct connection *, struct fields *);
+void signal_start(struct connection *, struct fields *);
+void list_start(struct connection *, struct fields *);
+void remove_start(struct connection *, struct fields *);
+
 #endif

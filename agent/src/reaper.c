@@ -38,6 +38,12 @@ void reaper_forget(struct child *child) {
   child->pid = 0;
 }
 
+bool reaper_knows(pid_t pid) {
+  for (struct child *child = *bucket(pid); child; child = child->next)
+    if (child->pid == pid) return true;
+  return false;
+}
+
 static void tell(pid_t pid, int status) {
   for (struct child *child = *bucket(pid); child; child = child->next)
     if (child->pid == pid) {
@@ -95,9 +101,10 @@ void exit_payload(uint8_t payload[5], int status) {
   put_u32(payload + 1, (uint32_t)(WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status)));
 }
 
-void child_signal_group(const struct child *child, pid_t group, int signal_number) {
-  if (!child->pid && !child->group_left) return;
-  kill(-group, signal_number);
+bool child_signal_group(struct child *child, pid_t group, int signal_number) {
+  if (!child->pid && !child->group_left) return false;
+  child->group_left = kill(-group, signal_number) == 0;
   /* In the instant before it has its own session it is in our group, and would miss that. */
   if (child->pid) kill(child->pid, signal_number);
+  return child->pid || child->group_left;
 }

@@ -21,12 +21,14 @@ void reaper_start(void);
 void reaper_expect(struct child *, pid_t, void (*ended)(struct child *, int status));
 /* The process is still reaped, but nobody is told. */
 void reaper_forget(struct child *);
+/* True while a process with this number is expected by somebody. */
+bool reaper_knows(pid_t);
 /* Reaps everybody who is dead now. True when no child is left at all. */
 bool reaper_reap(void);
 
 /* An EXIT payload: u8 how (0 exited, 1 killed by a signal), u32 code or signal. */
 void exit_payload(uint8_t payload[5], int status);
-/* A signal to the whole process group that this child leads, also after it ended. */
-void child_signal_group(const struct child *, pid_t group, int signal_number);
+/* A signal to the whole process group that this child leads, also after it ended. False: nobody of it is left. */
+bool child_signal_group(struct child *, pid_t group, int signal_number);
 
 #endif

@@ -16,6 +16,14 @@ enum kind {
   KIND_DIAL = 0x02,
   KIND_INFO = 0x03,
   KIND_SHUTDOWN = 0x04,
+  KIND_SPAWN = 0x05,
+  KIND_ATTACH = 0x06,
+  KIND_INPUT = 0x07,
+  KIND_CLOSE_INPUT = 0x08,
+  KIND_RESIZE = 0x09,
+  KIND_SIGNAL = 0x0a,
+  KIND_LIST = 0x0b,
+  KIND_REMOVE = 0x0c,
 
   KIND_STDIN = 0x40,
   KIND_STDIN_END = 0x41,
@@ -27,6 +35,9 @@ enum kind {
   KIND_STDERR = 0x83,
   KIND_EXIT = 0x84,
   KIND_CREDIT = 0x85,
+  KIND_LOST = 0x86, /* u64: so many bytes of output are not there any more */
+  KIND_JOB = 0x87,
+  KIND_END = 0x88,
 };
 
 /* Where something failed: the first byte of a FAILED frame; an i32 errno (or 0) follows. */
@@ -39,8 +50,16 @@ enum stage {
   STAGE_BUSY = 5,   /* a bound was reached; try again later */
   STAGE_ENDING = 6, /* the agent is shutting down */
   STAGE_SYSTEM = 7, /* the kernel refused a pipe, a process, memory */
+  STAGE_JOB = 8,    /* ENOENT: no such job; EEXIST: there is one; ESRCH: it has ended; EPIPE: its input is closed */
 };
 
 enum exec_flags { EXEC_MERGE_OUTPUT = 1, EXEC_HAS_STDIN = 2 };
+enum spawn_flags { SPAWN_TERMINAL = 1, SPAWN_KEEP_INPUT = 2 };
+enum job_state { JOB_STARTING = 0, JOB_RUNNING = 1, JOB_ENDED = 2 };
+
+#define JOB_ID_MAX 64u
+#define JOB_METADATA_MAX 4096u
+#define RING_MIN 4096u
+#define RING_MAX (256u * 1024u * 1024u)
 
 #endif

@@ -4,9 +4,11 @@ import type { Duplex } from 'node:stream'
 import { type CommandSpec, type RunningCommand, startCommand } from './command.ts'
 import { AgentGone, Connection, requestRaw } from './connection.ts'
 import { FieldWriter, kinds } from './frames.ts'
+import { type Jobs, jobsAt } from './jobs.ts'
 
 export { type CommandSpec, type Exit, type Output, type RunningCommand, StartFailed } from './command.ts'
 export { AgentGone, AgentRefused } from './connection.ts'
+export type { Job, JobEvent, JobSpec, Jobs } from './jobs.ts'
 
 export interface Agent {
   exec(spec: CommandSpec): Promise<RunningCommand>
@@ -15,6 +17,8 @@ export interface Agent {
   info(): Promise<{ version: string; bootId: string }>
   /** TERM to all, grace, KILL; settles when PID 1 has ended. */
   shutdown(graceMs: number): Promise<void>
+  /** Commands and terminals that outlive the connection, and the runner. */
+  readonly jobs: Jobs
 }
 
 const info = async (socketPath: string): Promise<{ version: string; bootId: string }> => {
@@ -43,4 +47,5 @@ export const agentAt = (socketPath: string): Agent => ({
   dial: (port) => requestRaw(socketPath, kinds.dial, new FieldWriter().u16(port).done()),
   info: () => info(socketPath),
   shutdown: (graceMs) => shutdown(socketPath, graceMs),
+  jobs: jobsAt(socketPath),
 })

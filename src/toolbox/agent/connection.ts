@@ -9,7 +9,7 @@ export class AgentGone extends Error {
   override name = 'AgentGone'
 }
 
-const stages = ['protocol', 'user', 'cwd', 'exec', 'connect', 'busy', 'ending', 'system'] as const
+const stages = ['protocol', 'user', 'cwd', 'exec', 'connect', 'busy', 'ending', 'system', 'job'] as const
 export type Stage = (typeof stages)[number]
 
 /** The agent would not do it; `stage` says what stood in the way and `errno` what the kernel said, if it did. */
@@ -69,6 +69,13 @@ export class Connection {
     const connection = new Connection(await openSocket(socketPath))
     for (const frame of frames) connection.#socket.write(frame)
     return [connection, await connection.#answer()]
+  }
+
+  /** For a request that is answered by an OK and nothing else. */
+  static async command(socketPath: string, kind: number, body: Uint8Array): Promise<void> {
+    const [connection, answer] = await Connection.request(socketPath, kind, body)
+    connection.close()
+    answer.end()
   }
 
   async #answer(): Promise<FieldReader> {

@@ -13,6 +13,14 @@ export const kinds = {
   dial: 0x02,
   info: 0x03,
   shutdown: 0x04,
+  spawn: 0x05,
+  attach: 0x06,
+  input: 0x07,
+  closeInput: 0x08,
+  resize: 0x09,
+  signal: 0x0a,
+  list: 0x0b,
+  remove: 0x0c,
   stdin: 0x40,
   stdinEnd: 0x41,
   kill: 0x42,
@@ -22,6 +30,9 @@ export const kinds = {
   stderr: 0x83,
   exit: 0x84,
   credit: 0x85,
+  lost: 0x86,
+  job: 0x87,
+  end: 0x88,
 } as const
 
 export type Frame = { kind: number; payload: Buffer }
@@ -60,6 +71,8 @@ export class FrameDecoder {
   push(chunk: Buffer): Frame[] {
     this.#chunks.push(chunk)
     this.#size += chunk.length
+    // A frame that comes in crumbs must not cost an object for each of them.
+    if (this.#chunks.length > 128) this.#chunks = [Buffer.concat(this.#chunks)]
     const frames: Frame[] = []
     for (;;) {
       if (this.#size < headerBytes) return frames

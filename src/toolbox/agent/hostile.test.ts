@@ -8,19 +8,7 @@ import { suite, test } from 'node:test'
 import fc from 'fast-check'
 import { encodeFrame, FieldWriter, FrameDecoder, kinds, maxPayloadBytes, maxRequestBytes } from './frames.ts'
 import { NativeAgent } from './native-agent.ts'
-
-/** Sends bytes in pieces, ends, and answers what came back. */
-const provoke = async (socketPath: string, pieces: Uint8Array[], thenClose: boolean): Promise<Buffer> => {
-  const socket = connect({ path: socketPath, allowHalfOpen: true })
-  const answers: Buffer[] = []
-  socket.on('error', () => {})
-  socket.on('data', (chunk) => answers.push(chunk))
-  for (const piece of pieces) socket.write(piece)
-  if (thenClose) socket.end()
-  await once(socket, thenClose ? 'close' : 'end', { signal: AbortSignal.timeout(30_000) })
-  socket.destroy()
-  return Buffer.concat(answers)
-}
+import { provoke } from './provoke.ts'
 
 const kindsSeen = (answers: Buffer): number[] => new FrameDecoder().push(answers).map(({ kind }) => kind)
 

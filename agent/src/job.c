@@ -1,0 +1,173 @@
+/*
+ * The table of jobs and the life of each: started, running, ended, removed. What its processes write is read as soon as it is
+ * there, whether anybody follows or not, and goes on being kept when the first process has ended.
+ */
+#include "job.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#define JOBS_MAX 1024
+#define LAST_OUTPUT_MAX (1024 * 1024)
+
+struct job *jobs;
+static unsigned job_count;
+static uint64_t last_serial;
+
+static uint64_t wall_clock(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return (uint64_t)now.tv_sec * 1000u + (uint64_t)now.tv_nsec / 1000000u;
+}
+
+struct job *job_find(const char *id) {
+  for (struct job *job = jobs; job; job = job->next)
+    if (strcmp(job->id, id) == 0) return job;
+  return NULL;
+}
+
+struct job *job_named(struct connection *connection, const char *id) {
+  struct job *job = job_find(id);
+  if (!job) connection_fail(connection, STAGE_JOB, ENOENT);
+  return job;
+}
+
+/* ---- output ---- */
+
+/* One read of a source into the ring. False when there is nothing now. */
+static bool collect(struct job *job, int which, size_t at_most) {
+  static uint8_t bytes[CHUNK];
+  struct source *source = &job->output[which];
+  ssize_t got = read(source->fd, bytes, at_most < sizeof bytes ? at_most : sizeof bytes);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  if (got <= 0) { /* a terminal says EIO when nobody has it open any more */
+    source_close(source);
+    return false;
+  }
+  ring_append(&job->ring, which == 0 ? FROM_STDOUT : FROM_STDERR, bytes, (size_t)got);
+  return true;
+}
+
+static void on_stdout(struct source *source, uint32_t events) {
+  (void)events;
+  struct job *job = owner_of(source, struct job, output[0]);
+  if (collect(job, 0, CHUNK)) watchers_wake(job);
+}
+
+static void on_stderr(struct source *source, uint32_t events) {
+  (void)events;
+  struct job *job = owner_of(source, struct job, output[1]);
+  if (collect(job, 1, CHUNK)) watchers_wake(job);
+}
+
+/* What the first process left behind. A background child may write on, so there is a limit to "what is there". */
+static void collect_last(struct job *job, int which) {
+  int waiting = 0;
+  if (job->output[which].fd < 0) return;
+  if (job->is_terminal || ioctl(job->output[which].fd, FIONREAD, &waiting) < 0) waiting = LAST_OUTPUT_MAX;
+  for (uint64_t until = job->ring.end + (uint64_t)waiting; job->output[which].fd >= 0 && job->ring.end < until;)
+    if (!collect(job, which, (size_t)(until - job->ring.end))) return;
+}
+
+/* ---- life ---- */
+
+bool jobs_are_full(void) { return job_count >= JOBS_MAX; }
+
+void job_enlist(struct job *job) {
+  struct job **link = &jobs;
+  while (*link) link = &(*link)->next;
+  *link = job;
+  job_count++;
+  job->serial = ++last_serial;
+  job->created_at = wall_clock();
+}
+
+static void close_sources(struct job *job) {
+  source_close(&job->report);
+  source_close(&job->input);
+  for (int i = 0; i < 2; i++) source_close(&job->output[i]);
+}
+
+static void unlist(struct job *job) {
+  for (struct job **link = &jobs; *link; link = &(*link)->next)
+    if (*link == job) {
+      *link = job->next;
+      break;
+    }
+  job_count--;
+  job->unlisted = true;
+}
+
+void job_release(struct job *job) {
+  if (!job->unlisted) unlist(job);
+  inputs_fail(job, ESRCH);
+  close_sources(job);
+  if (job->watchers) return;
+  reaper_forget(&job->child);
+  ring_close(&job->ring);
+  free(job->metadata);
+  bury(job);
+}
+
+static void on_report(struct source *source, uint32_t events) {
+  (void)events;
+  struct job *job = owner_of(source, struct job, report);
+  uint8_t payload[5];
+  ssize_t got = read(source->fd, payload, sizeof payload);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  source_close(source);
+  struct connection *spawner = job->spawner;
+  job->spawner = NULL;
+  if (spawner) spawner->state = NULL;
+  if (got == (ssize_t)sizeof payload) {
+    if (spawner) connection_fail(spawner, payload[0], (int)get_u32(payload + 1));
+    job->state = JOB_ENDED;
+    job->status = 127 << 8;
+    watchers_wake(job);
+    removers_continue(job);
+    if (!job->unlisted) job_release(job);
+    return;
+  }
+  job->state = JOB_RUNNING;
+  put_u32(payload, (uint32_t)job->group);
+  if (spawner) {
+    connection_send(spawner, KIND_OK, payload, 4);
+    connection_end(spawner);
+  }
+}
+
+static void on_ended(struct child *child, int status) {
+  struct job *job = owner_of(child, struct job, child);
+  if (job->state == JOB_STARTING) on_report(&job->report, EPOLLIN);
+  if (job->state == JOB_ENDED) return;
+  job->state = JOB_ENDED;
+  job->status = status;
+  job->ended_at = wall_clock();
+  for (int i = 0; i < 2; i++) collect_last(job, i);
+  source_close(&job->input);
+  inputs_fail(job, ESRCH);
+  for (struct watcher *watcher = job->watchers; watcher; watcher = watcher->next)
+    if (watcher->follows) watcher->goal = job->ring.end;
+  watchers_wake(job);
+  removers_continue(job);
+}
+
+static void on_input_room(struct source *source, uint32_t events) {
+  (void)events;
+  inputs_continue(owner_of(source, struct job, input));
+}
+
+void job_started(struct job *job, pid_t pid, const int ours[3], int report) {
+  job->group = pid;
+  reaper_expect(&job->child, pid, on_ended);
+  source_open(&job->input, ours[0], on_input_room);
+  source_open(&job->output[0], ours[1], on_stdout);
+  source_open(&job->output[1], ours[2], on_stderr);
+  source_open(&job->report, report, on_report);
+  source_watch(&job->report, EPOLLIN);
+  for (int i = 0; i < 2; i++) source_watch(&job->output[i], EPOLLIN);
+}

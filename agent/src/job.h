@@ -1,0 +1,72 @@
+/*
+ * Jobs: processes that outlive the connection that started them, and the runner. Each keeps its output in a ring until
+ * it is removed. The table of jobs, their life, and what the operations on them share.
+ */
+#ifndef ALCOVE_JOB_H
+#define ALCOVE_JOB_H
+
+#include "connection.h"
+#include "reaper.h"
+#include "ring.h"
+
+struct input_wait;
+
+/* A connection that follows a job. */
+struct watcher {
+  struct job *job;
+  struct connection *connection;
+  uint64_t offset, goal; /* what it was sent up to; where it is told how the job stands */
+  bool follows;
+  struct watcher *next;
+};
+
+/* A connection that waits until a job is gone. */
+struct remove_wait {
+  struct connection *connection;
+  struct remove_wait *next;
+};
+
+struct job {
+  char id[JOB_ID_MAX + 1];
+  uint64_t serial, created_at, ended_at; /* milliseconds since 1970 */
+  bool is_terminal, input_closing, removing, unlisted;
+  uint16_t cols, rows;
+  uint8_t state;
+  int status;
+  struct child child;
+  pid_t group;
+  struct source report, input, output[2]; /* a terminal's master is output[0], and again input */
+  struct ring ring;
+  uint8_t *metadata;
+  uint32_t metadata_size;
+  struct connection *spawner; /* waits to hear whether it runs */
+  struct watcher *watchers;
+  struct input_wait *inputs;
+  struct remove_wait *removers;
+  struct job *next;
+};
+
+/* In the order in which they were started. */
+extern struct job *jobs;
+
+struct job *job_find(const char *id);
+/* The same; NULL: the connection has been told so. */
+struct job *job_named(struct connection *, const char *id);
+
+bool jobs_are_full(void);
+void job_enlist(struct job *);
+/* Takes over the process and its descriptors (see launch.h) and listens to them from now on. */
+void job_started(struct job *, pid_t, const int ours[3], int report);
+
+/* attach.c: there is more to read, or the job has ended. */
+void watchers_wake(struct job *);
+/* input.c: room in the job's input; and that there will never be again (errno). */
+void inputs_continue(struct job *);
+void inputs_fail(struct job *, int error_number);
+/* remove.c: the job's first process has been reaped. */
+void removers_continue(struct job *);
+
+/* Frees a job that was taken off the list, once nobody follows it any more. */
+void job_release(struct job *);
+
+#endif

@@ -1,0 +1,70 @@
+/*
+ * REMOVE: kills everything of a job that can be found, waits until its first process is reaped, and frees it. Those
+ * who follow it are told its end first.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "descendants.h"
+#include "job.h"
+#include "operations.h"
+
+static struct remove_wait *unlink_wait(struct job *job, const struct connection *connection) {
+  for (struct remove_wait **link = &job->removers; *link; link = &(*link)->next)
+    if ((*link)->connection == connection) {
+      struct remove_wait *wait = *link;
+      *link = wait->next;
+      return wait;
+    }
+  return NULL;
+}
+
+void removers_continue(struct job *job) {
+  if (!job->removing) return;
+  while (job->removers) {
+    struct remove_wait *wait = job->removers;
+    struct connection *connection = wait->connection;
+    job->removers = wait->next;
+    bury(wait);
+    connection->operation = NULL;
+    connection->state = NULL;
+    connection_send(connection, KIND_OK, NULL, 0);
+    connection_end(connection);
+  }
+  job_release(job);
+}
+
+static void on_closed(struct connection *connection) {
+  struct job *job = connection->state;
+  bury(unlink_wait(job, connection));
+}
+
+static const struct operation remove_operation = {.closed = on_closed};
+
+void remove_start(struct connection *connection, struct fields *request) {
+  char *id = take_string(request);
+  if (!fields_complete(request)) {
+    connection_fail(connection, STAGE_PROTOCOL, EPROTO);
+    return;
+  }
+  struct job *job = job_named(connection, id);
+  if (!job) return;
+  struct remove_wait *wait = calloc(1, sizeof *wait);
+  if (!wait) {
+    connection_fail(connection, STAGE_BUSY, ENOMEM);
+    return;
+  }
+  wait->connection = connection;
+  wait->next = job->removers;
+  job->removers = wait;
+  job->removing = true;
+  connection->operation = &remove_operation;
+  connection->state = job;
+  /* Stopped first, so that it starts nobody new while the others are looked for. */
+  child_signal_group(&job->child, job->group, SIGSTOP);
+  /* The number of an ended leader may have gone to another process that we started; its session is not ours then. */
+  if (job->child.pid || !reaper_knows(job->group)) descendants_signal(job->group, SIGKILL);
+  child_signal_group(&job->child, job->group, SIGKILL);
+  if (job->state == JOB_ENDED) removers_continue(job);
+}

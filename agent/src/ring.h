@@ -1,0 +1,32 @@
+/*
+ * What a job wrote, by absolute offsets: the last so many bytes, in an unlinked file of the sandbox's own disk.
+ *
+ * Why a file: its pages are page cache, which the kernel writes back and drops under pressure, where a memfd or an
+ * anonymous mapping would count against the sandbox's memory for as long as the job is kept. Why pwrite and not a
+ * mapping: a full disk then is an error that we turn into "lost" bytes, and not a SIGBUS that ends PID 1.
+ */
+#ifndef ALCOVE_RING_H
+#define ALCOVE_RING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum origin { FROM_STDOUT = 0, FROM_STDERR = 1, LOST = 2 };
+
+struct ring {
+  int fd; /* -1 until the first byte */
+  uint32_t capacity;
+  uint64_t start, end; /* offsets of the first byte still there, and of the next one to come */
+  /* Where each stretch of one origin starts, in order: offset << 2 | origin. */
+  uint64_t *runs;
+  uint32_t run_count, run_room;
+};
+
+void ring_open(struct ring *, uint32_t capacity);
+void ring_append(struct ring *, enum origin, const uint8_t *bytes, size_t size);
+/* At most `room` bytes of one origin from this offset, which must lie between start and end. For LOST the number only. */
+size_t ring_read(const struct ring *, uint64_t offset, uint8_t *into, size_t room, enum origin *);
+void ring_close(struct ring *);
+
+#endif

@@ -1,0 +1,355 @@
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, readlinkSync } from 'node:fs'
+import { userInfo } from 'node:os'
+import { suite, test } from 'node:test'
+import fc from 'fast-check'
+import { agentAt, type JobEvent, type JobSpec, type Jobs } from './agent.ts'
+import { encodeFrame, FieldWriter, kinds } from './frames.ts'
+import { NativeAgent, until } from './native-agent.ts'
+import { provoke } from './provoke.ts'
+
+const job = (id: string, script: string, more: Partial<JobSpec> = {}): JobSpec => ({
+  ...{ id, argv: ['/bin/sh', '-c', script], env: {}, user: userInfo().username, ringBytes: 1 << 20 },
+  ...more,
+})
+
+const collect = async (events: AsyncIterable<JobEvent>): Promise<JobEvent[]> => {
+  const all: JobEvent[] = []
+  for await (const event of events) all.push(event)
+  return all
+}
+const text = (events: JobEvent[], stream?: 'stdout' | 'stderr'): string =>
+  events
+    .map((event) => (event.type === 'output' && (!stream || event.stream === stream) ? event.data.toString() : ''))
+    .join('')
+const lost = (events: JobEvent[]): number =>
+  events.reduce((sum, event) => sum + (event.type === 'truncated' ? event.lostBytes : 0), 0)
+
+/** Follows until what came matches. */
+const untilOutput = async (jobs: Jobs, id: string, wanted: RegExp, from = 0): Promise<string> => {
+  let seen = ''
+  for await (const event of jobs.attach(id, from)) {
+    if (event.type === 'output') seen += event.data.toString()
+    if (wanted.test(seen)) return seen
+  }
+  return assert.fail(`the job ended without ${wanted}: ${seen}`)
+}
+
+suite('jobs', () => {
+  test('output is kept with its order and exit, for every attach and from any offset', async () => {
+    await using native = await NativeAgent.start()
+    const { jobs } = native.agent
+    await jobs.spawn(job('a', 'for i in 1 2 3; do echo o$i; sleep 0.02; echo e$i >&2; sleep 0.02; done; exit 3'))
+    const live = await collect(jobs.attach('a', 0))
+    assert.equal(text(live), 'o1\ne1\no2\ne2\no3\ne3\n')
+    assert.equal(text(live, 'stderr'), 'e1\ne2\ne3\n')
+    assert.deepEqual(live.at(-1), { type: 'exit', exitCode: 3, signal: null })
+    const again = await collect(jobs.attach('a', 0))
+    assert.deepEqual([text(again), text(again, 'stdout')], [text(live), text(live, 'stdout')])
+    assert.equal(text(await collect(jobs.attach('a', 7))), '2\ne2\no3\ne3\n')
+  })
+
+  test('a job outlives the client that started it; another one finds it by its metadata and goes on', async () => {
+    await using native = await NativeAgent.start()
+    const metadata = Buffer.from(JSON.stringify({ session: 'über' }))
+    await native.agent.jobs.spawn(
+      job('shell', 'while read line; do echo "<$line>"; done', { keepInput: true, metadata }),
+    )
+    await native.agent.jobs.input('shell', Buffer.from('one\n'))
+    const first = await untilOutput(native.agent.jobs, 'shell', /<one>\n/)
+    const { jobs } = agentAt(native.socketPath)
+    const [found, ...others] = await jobs.list()
+    assert.deepEqual(others, [])
+    assert.deepEqual([found!.id, found!.state, found!.metadata, found!.exit], ['shell', 'running', metadata, null])
+    assert.equal(found!.endOffset, first.length)
+    await jobs.input('shell', Buffer.from('two\n'))
+    assert.equal(await untilOutput(jobs, 'shell', /<two>\n/, found!.endOffset), '<two>\n')
+    await jobs.closeInput('shell')
+    const events = await collect(jobs.attach('shell', 0))
+    assert.deepEqual([text(events), events.at(-1)], ['<one>\n<two>\n', { type: 'exit', exitCode: 0, signal: null }])
+    const [ended] = await jobs.list()
+    assert.deepEqual([ended!.state, ended!.exit], ['ended', { exitCode: 0, signal: null }])
+    assert.ok(ended!.endedAt! >= ended!.createdAt)
+  })
+
+  test('a ring that was passed says how much is lost, and the rest is intact', async () => {
+    await using native = await NativeAgent.start()
+    const { jobs } = native.agent
+    await jobs.spawn(job('big', 'seq 1 100000', { ringBytes: 10_000 }))
+    const all = Array.from({ length: 100_000 }, (_, i) => `${i + 1}\n`).join('')
+    await collect(jobs.attach('big', 0))
+    const [record] = await jobs.list()
+    assert.deepEqual([record!.startOffset, record!.endOffset], [all.length - 10_000, all.length])
+    const events = await collect(jobs.attach('big', 0))
+    assert.deepEqual(events[0], { type: 'truncated', offset: 0, lostBytes: all.length - 10_000 })
+    assert.equal(text(events), all.slice(-10_000))
+  })
+
+  test('a slow follower never slows the job; what it got and what it lost is everything', async () => {
+    await using native = await NativeAgent.start('release')
+    const { jobs } = native.agent
+    const total = 32 * 1024 * 1024
+    await jobs.spawn(job('flood', `seq 1 9000000 | head -c ${total}`, { ringBytes: 1 << 20 }))
+    const slow = jobs.attach('flood', 0)
+    const first = await slow.next()
+    assert.equal(first.value?.type, 'output')
+    await collect(jobs.attach('flood', 0))
+    const events = [first.value as JobEvent, ...(await collect(slow))]
+    assert.ok(lost(events) > 0)
+    assert.equal(text(events).length + lost(events), total)
+    let at = 0
+    for (const event of events) {
+      if (event.type === 'exit') continue
+      assert.equal(event.offset, at)
+      at += event.type === 'output' ? event.data.length : event.lostBytes
+    }
+    assert.ok(native.residentKiB < 6144, `the agent grew to ${native.residentKiB} KiB`)
+  })
+
+  test('two followers get the same 16 MiB', async () => {
+    await using native = await NativeAgent.start()
+    const { jobs } = native.agent
+    await jobs.spawn(job('twice', 'seq 1 9000000 | head -c 16777216', { ringBytes: 1 << 25 }))
+    const hash = async (): Promise<string> => {
+      const sum = createHash('sha256')
+      for await (const event of jobs.attach('twice', 0)) if (event.type === 'output') sum.update(event.data)
+      return sum.digest('hex')
+    }
+    const [one, two] = await Promise.all([hash(), hash()])
+    assert.equal(one, two)
+    assert.equal(one, await hash())
+  })
+
+  test('streams that alternate byte by byte lose their oldest, but say so and keep the order', async () => {
+    await using native = await NativeAgent.start()
+    const { jobs } = native.agent
+    const script = `import os\nfor i in range(50000):\n os.write(1 + i % 2, b'%05d' % i)`
+    await jobs.spawn(job('zigzag', '', { argv: ['python3', '-c', script], ringBytes: 1 << 22 }))
+    await collect(jobs.attach('zigzag', 0))
+    const events = await collect(jobs.attach('zigzag', 0))
+    assert.equal(text(events).length + lost(events), 250_000)
+    for (const stream of ['stdout', 'stderr'] as const) {
+      const numbers = text(events, stream).match(/\d{5}/g)!.map(Number)
+      assert.deepEqual(
+        numbers,
+        [...numbers].sort((a, b) => a - b),
+      )
+    }
+  })
+
+  test('without follow the attach ends at what is there', async () => {
+    await using native = await NativeAgent.start()
+    const { jobs } = native.agent
+    await jobs.spawn(job('idle', 'echo here; sleep 1000'))
+    await untilOutput(jobs, 'idle', /here/)
+    assert.deepEqual(text(await collect(jobs.attach('idle', 0, { follow: false }))), 'here\n')
+    const abort = new AbortController()
+    const following = collect(jobs.attach('idle', 5, { signal: abort.signal }))
+    abort.abort()
+    assert.deepEqual(await following, [])
+  })
+
+  test('input is whole and in order, also when the job is slow to read it', async () => {
+    await using native = await NativeAgent.start()
+    const { jobs } = native.agent
+    await jobs.spawn(job('sum', 'sleep 0.2; sha256sum', { keepInput: true }))
+    const pieces = Array.from({ length: 40 }, (_, i) => Buffer.alloc(50_000 + i, `${i} `))
+    await Promise.all([...pieces.map((piece) => jobs.input('sum', piece)), jobs.closeInput('sum')])
+    const wanted = createHash('sha256').update(Buffer.concat(pieces)).digest('hex')
+    assert.equal(text(await collect(jobs.attach('sum', 0))).slice(0, 64), wanted)
+  })
+
+  test('input that nobody will read is refused: closed, ended, never open', async () => {
+    await using native = await NativeAgent.start()
+    const { jobs } = native.agent
+    await jobs.spawn(job('closed', 'sleep 1000'))
+    await assert.rejects(jobs.input('closed', Buffer.from('x')), { stage: 'job', errno: 'EPIPE' })
+    await jobs.spawn(job('stuck', 'sleep 1000', { keepInput: true }))
+    const stuck = assert.rejects(jobs.input('stuck', Buffer.alloc(500_000)), { stage: 'job', errno: 'ESRCH' })
+    await jobs.signal('stuck', 9)
+    await stuck
+    await assert.rejects(jobs.input('stuck', Buffer.from('x')), { stage: 'job', errno: 'ESRCH' })
+    await assert.rejects(jobs.signal('stuck', 9), { stage: 'job', errno: 'ESRCH' })
+  })
+
+  test('what is not there, twice there or could not start is said', async () => {
+    await using native = await NativeAgent.start()
+    const { jobs } = native.agent
+    await jobs.spawn(job('twin', 'sleep 1000'))
+    await assert.rejects(jobs.spawn(job('twin', 'true')), { stage: 'job', errno: 'EEXIST' })
+    await assert.rejects(collect(jobs.attach('nobody', 0)), { stage: 'job', errno: 'ENOENT' })
+    await assert.rejects(collect(jobs.attach('twin', 99)), { stage: 'job', errno: 'ERANGE' })
+    await assert.rejects(jobs.resize('twin', 10, 10), { stage: 'job', errno: 'ENOTTY' })
+    await assert.rejects(jobs.remove('nobody'), { stage: 'job', errno: 'ENOENT' })
+    for (const id of ['', 'with space', 'x'.repeat(65), 'ü']) {
+      await assert.rejects(jobs.spawn(job(id, 'true')), { stage: 'protocol' })
+    }
+    await assert.rejects(jobs.spawn(job('ring', 'true', { ringBytes: 10 })), { stage: 'protocol' })
+    await assert.rejects(jobs.spawn(job('meta', 'true', { metadata: Buffer.alloc(4097) })), { stage: 'protocol' })
+    const missing = job('missing', '', { argv: ['/no/such/program'] })
+    await assert.rejects(jobs.spawn(missing), { name: 'StartFailed', stage: 'exec', errno: 'ENOENT' })
+    assert.deepEqual(
+      (await jobs.list()).map(({ id }) => id),
+      ['twin'],
+    )
+  })
+
+  test('a background child goes on after the exit, and what it says is still kept', async () => {
+    await using native = await NativeAgent.start()
+    const { jobs } = native.agent
+    const go = `${native.directory}/go`
+    await jobs.spawn(job('parent', `mkfifo ${go}; (read line < ${go}; echo later) & echo now`))
+    const events = await collect(jobs.attach('parent', 0))
+    assert.deepEqual([text(events), events.at(-1)?.type], ['now\n', 'exit'])
+    await native.agent.exec({ ...job('x', `echo > ${go}`), mergeOutput: true })
+    await until(async () => text(await collect(jobs.attach('parent', 0))) === 'now\nlater\n', 'the child’s word')
+  })
+
+  test('remove kills the group, other groups of its session and descendants, tells followers, frees everything', async () => {
+    await using native = await NativeAgent.start()
+    const { jobs } = native.agent
+    const before = native.openDescriptors
+    const script =
+      'set -m; sleep 1000 & echo $!; setsid sleep 1001 & echo $!; set +m; sleep 1002 & echo $!; echo ready; wait'
+    await jobs.spawn(job('family', '', { argv: ['bash', '-c', script] }))
+    const seen = await untilOutput(jobs, 'family', /ready/)
+    const pids = seen.match(/^\d+$/gm)!.map(Number)
+    assert.equal(pids.length, 3)
+    const follower = collect(jobs.attach('family', seen.length))
+    await jobs.remove('family')
+    assert.deepEqual(await follower, [{ type: 'exit', exitCode: 137, signal: 9 }])
+    await until(() => pids.every((pid) => !existsSync(`/proc/${pid}`)), 'all of them gone')
+    assert.deepEqual(await jobs.list(), [])
+    await native.downTo(before)
+    await jobs.spawn(job('family', 'true'))
+  })
+
+  test('100 busy jobs and 100 followers that do not read leave the agent small', async () => {
+    await using native = await NativeAgent.start('release')
+    const { jobs } = native.agent
+    const ids = Array.from({ length: 100 }, (_, i) => `busy-${i}`)
+    const followers = await Promise.all(
+      ids.map(async (id) => {
+        await jobs.spawn(job(id, 'head -c 1000000 /dev/zero; exec sleep 1000', { ringBytes: 65536 }))
+        const follower = jobs.attach(id, 0)
+        await follower.next()
+        return follower
+      }),
+    )
+    await until(async () => (await jobs.list()).every(({ endOffset }) => endOffset === 1_000_000), 'all output taken')
+    assert.ok(native.residentKiB < 20_000, `the agent grew to ${native.residentKiB} KiB`)
+    await Promise.all(followers.map((follower) => follower.return()))
+    await Promise.all(ids.map((id) => jobs.remove(id)))
+    assert.deepEqual(await jobs.list(), [])
+  })
+
+  test('random frames about jobs never end the agent', async () => {
+    await using native = await NativeAgent.start()
+    await native.agent.jobs.spawn(job('target', 'while read l; do echo $l; done', { keepInput: true }))
+    const ids = fc.constantFrom('target', 'nobody', '')
+    const kind = fc.constantFrom(kinds.spawn, kinds.attach, kinds.input, kinds.closeInput, kinds.resize, kinds.list)
+    const request = fc
+      .tuple(kind, ids, fc.uint8Array({ maxLength: 40 }))
+      .map(([kind, id, rest]) => encodeFrame(kind, Buffer.concat([new FieldWriter().string(id).done(), rest])))
+    await fc.assert(
+      fc.asyncProperty(fc.array(request, { minLength: 1, maxLength: 3 }), async (sent) => {
+        await provoke(native.socketPath, sent, true)
+      }),
+      { numRuns: 300 },
+    )
+    assert.deepEqual(
+      (await native.agent.jobs.list()).map(({ id }) => id),
+      ['target'],
+    )
+  })
+})
+
+suite('terminals', () => {
+  const terminal = { cols: 80, rows: 24 }
+
+  test('a job with a terminal has it as its controlling terminal, of its size, with a TERM', async () => {
+    await using native = await NativeAgent.start()
+    const { jobs } = native.agent
+    await jobs.spawn(
+      job('tty', 'tty; stty size; echo $TERM; ps -o tpgid= -p $$; echo $$; echo to-tty > /dev/tty', { terminal }),
+    )
+    const lines = text(await collect(jobs.attach('tty', 0)))
+      .split('\r\n')
+      .map((line) => line.trim())
+    assert.match(lines[0]!, /^\/dev\/pts\/\d+$/)
+    assert.deepEqual(lines.slice(1, 3), ['24 80', 'xterm-256color'])
+    assert.equal(lines[3], lines[4])
+    assert.equal(lines[5], 'to-tty')
+  })
+
+  test('resizing is seen by the program, with SIGWINCH', async () => {
+    await using native = await NativeAgent.start()
+    const { jobs } = native.agent
+    const script = 'trap "stty size; exit 0" WINCH; echo ready; while :; do sleep 0.05; done'
+    await jobs.spawn(job('size', '', { argv: ['bash', '-c', script], terminal }))
+    await untilOutput(jobs, 'size', /ready/)
+    await jobs.resize('size', 132, 50)
+    assert.match(text(await collect(jobs.attach('size', 0))), /50 132/)
+    const [record] = await jobs.list()
+    assert.deepEqual([record!.isTerminal, record!.cols, record!.rows], [true, 132, 50])
+  })
+
+  test('an interactive shell echoes, runs, is interrupted by byte 3, and tells its exit code', async () => {
+    await using native = await NativeAgent.start()
+    const { jobs } = native.agent
+    const argv = ['bash', '--norc', '--noprofile', '-i']
+    await jobs.spawn(job('shell', '', { argv, terminal, env: { PS1: '> ' } }))
+    await untilOutput(jobs, 'shell', /> /)
+    await jobs.input('shell', Buffer.from('sleep 1000\n'))
+    await untilOutput(jobs, 'shell', /sleep 1000\r\n/)
+    await jobs.input('shell', Buffer.of(3))
+    await untilOutput(jobs, 'shell', /\^C[\s\S]*> /)
+    await jobs.input('shell', Buffer.from('echo $((6*7)); exit 5\n'))
+    const events = await collect(jobs.attach('shell', 0))
+    assert.match(text(events), /\r42\r\n/)
+    assert.deepEqual(events.at(-1), { type: 'exit', exitCode: 5, signal: null })
+  })
+
+  test('the last words of a terminal are not lost', async () => {
+    await using native = await NativeAgent.start()
+    const { jobs } = native.agent
+    for (let round = 0; round < 20; round++) {
+      await jobs.spawn(job(`last-${round}`, 'seq 1 3000', { terminal }))
+      const lines = text(await collect(jobs.attach(`last-${round}`, 0)))
+        .trim()
+        .split('\r\n')
+      assert.deepEqual([lines.length, lines.at(-1)], [3000, '3000'])
+      await jobs.remove(`last-${round}`)
+    }
+  })
+
+  test('another user owns its terminal', { skip: process.getuid?.() !== 0 && 'needs root' }, async () => {
+    await using native = await NativeAgent.start()
+    const { jobs } = native.agent
+    await jobs.spawn(
+      job('owned', 'stat -c "%U %a" $(tty); exec 3<>$(tty) && echo opened', { terminal, user: 'nobody' }),
+    )
+    assert.equal(text(await collect(jobs.attach('owned', 0))), 'nobody 620\r\nopened\r\n')
+  })
+
+  test('closing its input is refused: a terminal’s end of input is a character', async () => {
+    await using native = await NativeAgent.start()
+    const { jobs } = native.agent
+    await jobs.spawn(job('cat', 'cat', { terminal }))
+    await assert.rejects(jobs.closeInput('cat'), { stage: 'job', errno: 'ENOTTY' })
+    await jobs.input('cat', Buffer.of(4))
+    assert.deepEqual((await collect(jobs.attach('cat', 0))).at(-1), { type: 'exit', exitCode: 0, signal: null })
+  })
+
+  test('a job’s ring is an unlinked file on disk, and gone with the job', async () => {
+    await using native = await NativeAgent.start()
+    const { jobs } = native.agent
+    const { pid } = await jobs.spawn(job('kept', 'echo kept; exec sleep 1000'))
+    await untilOutput(jobs, 'kept', /kept/)
+    const targets = readdirSync(`/proc/${native.pid}/fd`).map((fd) => readlinkSync(`/proc/${native.pid}/fd/${fd}`))
+    assert.equal(targets.filter((target) => /^\/(var\/)?tmp\/.*\(deleted\)$/.test(target)).length, 1)
+    await jobs.remove('kept')
+    await until(() => !existsSync(`/proc/${pid}`), 'the job gone')
+  })
+})

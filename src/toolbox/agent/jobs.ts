@@ -1,0 +1,206 @@
+// Jobs: commands and terminals that the agent keeps, with their output, whoever is connected. Each call stands alone, so
+// a restarted runner goes on where the last one stopped: `list` says what there is, `attach` goes on from any offset.
+import { asStartFailed, type CommandSpec, type Exit, readExit, writeProgram } from './command.ts'
+import { AgentGone, Connection } from './connection.ts'
+import { BadFrame, FieldReader, FieldWriter, type Frame, kinds } from './frames.ts'
+
+export type JobSpec = Pick<CommandSpec, 'argv' | 'env' | 'cwd' | 'user'> & {
+  /** Chosen by the caller: 1 to 64 printable ASCII characters without space. */
+  id: string
+  /** How much of the output is kept: 4 KiB to 256 MiB, on the sandbox's disk. */
+  ringBytes: number
+  /** A controlling terminal instead of pipes; its output is all `stdout`. */
+  terminal?: { cols: number; rows: number }
+  /** Input stays open for `input`; without, it is at its end. A terminal's is always open. */
+  keepInput?: boolean
+  /** At most 4 KiB, told again by `list`. */
+  metadata?: Uint8Array
+}
+
+export type Job = {
+  id: string
+  isTerminal: boolean
+  state: 'starting' | 'running' | 'ended'
+  pid: number
+  /** Only when it has ended. */
+  exit: Exit | null
+  /** Offsets of the first byte of output that is still there, and of the next to come. */
+  startOffset: number
+  endOffset: number
+  createdAt: Date
+  endedAt: Date | null
+  cols: number
+  rows: number
+  metadata: Buffer
+}
+
+/** `offset` is where the piece starts; what follows it starts `data.length` or `lostBytes` later. */
+export type JobEvent =
+  | { type: 'output'; stream: 'stdout' | 'stderr'; offset: number; data: Buffer }
+  | { type: 'truncated'; offset: number; lostBytes: number }
+  | ({ type: 'exit' } & Exit)
+
+export type AttachOptions = {
+  /** Goes on until the job ends (the default), or stops at what is there now. */
+  follow?: boolean
+  /** Ends the iteration. */
+  signal?: AbortSignal
+}
+
+/** What is asked of a job that is not there, or not like that, is refused: `AgentRefused` with stage `job`. */
+export interface Jobs {
+  /** Throws `StartFailed` like `exec`; `AgentRefused` (job, EEXIST) when the id is taken. */
+  spawn(spec: JobSpec): Promise<{ pid: number }>
+  attach(id: string, offset: number, options?: AttachOptions): AsyncGenerator<JobEvent, void, void>
+  /** Settles when the job's pipe or terminal has taken every byte. Calls for one job keep their order. */
+  input(id: string, data: Uint8Array): Promise<void>
+  closeInput(id: string): Promise<void>
+  resize(id: string, cols: number, rows: number): Promise<void>
+  /** To the whole process group. */
+  signal(id: string, signal: number): Promise<void>
+  list(): Promise<Job[]>
+  /** Kills what is left of it and forgets it. */
+  remove(id: string): Promise<void>
+}
+
+const inputPieceBytes = 1024 * 1024
+const states = ['starting', 'running', 'ended'] as const
+const named = (id: string): FieldWriter => new FieldWriter().string(id)
+
+const spawn = async (socketPath: string, spec: JobSpec): Promise<{ pid: number }> => {
+  const fields = new FieldWriter()
+    .u8((spec.terminal ? 1 : 0) | (spec.keepInput ? 2 : 0))
+    .string(spec.id)
+    .u16(spec.terminal?.cols ?? 0)
+    .u16(spec.terminal?.rows ?? 0)
+    .u32(spec.ringBytes)
+    .bytes(spec.metadata ?? Buffer.alloc(0))
+  try {
+    const [connection, answer] = await Connection.request(socketPath, kinds.spawn, writeProgram(fields, spec).done())
+    connection.close()
+    const pid = answer.u32()
+    answer.end()
+    return { pid }
+  } catch (error) {
+    throw asStartFailed(error)
+  }
+}
+
+const readEvent = ({ kind, payload }: Frame, offset: number): JobEvent | undefined => {
+  if (kind === kinds.stdout) return { type: 'output', stream: 'stdout', offset, data: payload }
+  if (kind === kinds.stderr) return { type: 'output', stream: 'stderr', offset, data: payload }
+  if (kind === kinds.exit) return { type: 'exit', ...readExit(payload) }
+  if (kind === kinds.end) return undefined
+  if (kind !== kinds.lost) throw new BadFrame(`kind ${kind} from a job`)
+  const fields = new FieldReader(payload)
+  const lostBytes = fields.u64()
+  fields.end()
+  return { type: 'truncated', offset, lostBytes }
+}
+
+async function* attach(
+  socketPath: string,
+  id: string,
+  offset: number,
+  { follow = true, signal }: AttachOptions = {},
+): AsyncGenerator<JobEvent, void, void> {
+  if (signal?.aborted) return
+  const body = named(id)
+    .u64(offset)
+    .u8(follow ? 1 : 0)
+    .done()
+  const [connection] = await Connection.request(socketPath, kinds.attach, body)
+  const stop = (): void => connection.close()
+  signal?.addEventListener('abort', stop, { once: true })
+  try {
+    for (let at = offset; !signal?.aborted; ) {
+      const event = readEvent(await connection.next(), at)
+      if (event === undefined) return
+      if (event.type === 'output') at += event.data.length
+      if (event.type === 'truncated') at += event.lostBytes
+      yield event
+      if (event.type === 'exit') return
+    }
+  } catch (error) {
+    if (!(signal?.aborted && error instanceof AgentGone)) throw error
+  } finally {
+    signal?.removeEventListener('abort', stop)
+    connection.close()
+  }
+}
+
+const readJob = (payload: Buffer): Job => {
+  const fields = new FieldReader(payload)
+  const id = fields.string()
+  const isTerminal = fields.u8() !== 0
+  const state = states[fields.u8()]
+  if (state === undefined) throw new BadFrame('a state that does not exist')
+  const pid = fields.u32()
+  const exit = readExit(Buffer.concat([Buffer.of(fields.u8()), new FieldWriter().u32(fields.u32()).done()]))
+  const [startOffset, endOffset] = [fields.u64(), fields.u64()]
+  const [createdAt, endedAt] = [fields.u64(), fields.u64()]
+  const [rows, cols] = [fields.u16(), fields.u16()]
+  const metadata = fields.bytes()
+  fields.end()
+  return {
+    ...{ id, isTerminal, state, pid, exit: state === 'ended' ? exit : null, startOffset, endOffset },
+    ...{ createdAt: new Date(createdAt), endedAt: endedAt === 0 ? null : new Date(endedAt), cols, rows, metadata },
+  }
+}
+
+const jobsMax = 1024
+
+const list = async (socketPath: string): Promise<Job[]> => {
+  const [connection] = await Connection.request(socketPath, kinds.list, Buffer.alloc(0))
+  try {
+    const jobs: Job[] = []
+    for (;;) {
+      const { kind, payload } = await connection.next()
+      if (kind === kinds.end) return jobs
+      if (kind !== kinds.job || jobs.length > jobsMax) throw new BadFrame(`kind ${kind} in a list`)
+      jobs.push(readJob(payload))
+    }
+  } finally {
+    connection.close()
+  }
+}
+
+export const jobsAt = (socketPath: string): Jobs => {
+  /** The last input of each job that is still on its way. */
+  const sending = new Map<string, Promise<void>>()
+
+  /** Each input has its own connection, and only one after the other keeps them in order. */
+  const inTurn = async (id: string, send: () => Promise<void>): Promise<void> => {
+    const before = sending.get(id)
+    const turn = (async () => {
+      await before?.catch(() => {})
+      await send()
+    })()
+    sending.set(id, turn)
+    try {
+      await turn
+    } finally {
+      if (sending.get(id) === turn) sending.delete(id)
+    }
+  }
+
+  const sendInput = async (id: string, data: Uint8Array): Promise<void> => {
+    for (let at = 0; at < data.length; at += inputPieceBytes) {
+      const body = named(id)
+        .bytes(data.subarray(at, at + inputPieceBytes))
+        .done()
+      await Connection.command(socketPath, kinds.input, body)
+    }
+  }
+
+  return {
+    spawn: (spec) => spawn(socketPath, spec),
+    attach: (id, offset, options) => attach(socketPath, id, offset, options),
+    input: (id, data) => inTurn(id, () => sendInput(id, data)),
+    closeInput: (id) => inTurn(id, () => Connection.command(socketPath, kinds.closeInput, named(id).done())),
+    resize: (id, cols, rows) => Connection.command(socketPath, kinds.resize, named(id).u16(cols).u16(rows).done()),
+    signal: (id, signal) => Connection.command(socketPath, kinds.signal, named(id).u8(signal).done()),
+    list: () => list(socketPath),
+    remove: (id) => Connection.command(socketPath, kinds.remove, named(id).done()),
+  }
+}

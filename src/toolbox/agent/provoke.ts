@@ -1,0 +1,16 @@
+// For tests: what a peer that keeps to no protocol sends, and what it hears.
+import { once } from 'node:events'
+import { connect } from 'node:net'
+
+/** Sends bytes as they are; then half-closes and waits for the end, or only waits for the agent's end. */
+export const provoke = async (socketPath: string, pieces: Uint8Array[], thenClose: boolean): Promise<Buffer> => {
+  const socket = connect({ path: socketPath, allowHalfOpen: true })
+  const answers: Buffer[] = []
+  socket.on('error', () => {})
+  socket.on('data', (chunk) => answers.push(chunk))
+  for (const piece of pieces) socket.write(piece)
+  if (thenClose) socket.end()
+  await once(socket, thenClose ? 'close' : 'end', { signal: AbortSignal.timeout(30_000) })
+  socket.destroy()
+  return Buffer.concat(answers)
+}
