@@ -8,19 +8,24 @@ const optional = <T extends Type.TSchema>(schema: T) => Type.Optional(Type.Union
 export const given = <T>(value: T | null | undefined): T | undefined =>
   value === null || value === '' ? undefined : value
 
-const text = (pattern: RegExp, maxLength = 4096) => Type.String({ pattern: pattern.source, maxLength })
+const text = (pattern: RegExp, maxLength = 4096, minLength = 0) =>
+  Type.String({ pattern: pattern.source, maxLength, minLength })
 
 /** Absolute, or relative to the user's home. */
 const Path = Type.String({ minLength: 1, maxLength: 4096 })
 /** Relative to `path`, and never a pattern: `*` means a file of that name. */
 const File = Type.String({ minLength: 1, maxLength: 4096 })
-const Branch = text(/^(?!-)[^\s~^:?*[\\\x00-\x1f\x7f]*$/, 1024)
-const Revision = text(/^(?!-)[^\x00-\x1f\x7f]*$/, 1024)
+const branch = /^(?!-)[^\s~^:?*[\\\x00-\x1f\x7f]*$/
+const Branch = text(branch, 1024)
+const revision = /^(?!-)[^\x00-\x1f\x7f]*$/
+const Revision = text(revision, 1024)
 const CommitId = text(/^(?:[0-9a-fA-F]{4,64})?$/)
-const RemoteName = text(/^(?!-)[^\s:\x00-\x1f\x7f]*$/, 1024)
+const remoteName = /^(?!-)[^\s:\x00-\x1f\x7f]*$/
+const RemoteName = text(remoteName, 1024)
 const Url = text(/^(?!-)[^\x00-\x1f\x7f]+$/, 8192)
 /** A line break would start another field in what git reads from a credential helper. */
-const Secret = text(/^[^\x00-\x1f\x7f]*$/, 16_384)
+const secret = /^[^\x00-\x1f\x7f]*$/
+const Secret = text(secret, 16_384)
 const ConfigKey = text(/^[A-Za-z][A-Za-z0-9-]*\.(?:[^\x00-\x1f\x7f]+\.)?[A-Za-z][A-Za-z0-9-]*$/)
 const Line = text(/^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$/)
 
@@ -91,10 +96,10 @@ export const RestoreRequest = Type.Object({
 })
 export type RestoreRequest = Type.Static<typeof RestoreRequest>
 
-export const BranchRequest = Type.Object({ path: Path, name: Type.Intersect([Branch, Type.String({ minLength: 1 })]) })
+export const BranchRequest = Type.Object({ path: Path, name: text(branch, 1024, 1) })
 export const CheckoutRequest = Type.Object({
   path: Path,
-  branch: Type.Intersect([Revision, Type.String({ minLength: 1 })]),
+  branch: text(revision, 1024, 1),
 })
 export const BranchList = Type.Object({ branches: Type.Array(Type.String()), current: Type.String() })
 export type BranchList = Type.Static<typeof BranchList>
@@ -120,7 +125,7 @@ export const RemoteList = Type.Object({ remotes: Type.Array(Remote) })
 export type RemoteList = Type.Static<typeof RemoteList>
 export const AddRemoteRequest = Type.Object({
   path: Path,
-  name: Type.Intersect([RemoteName, Type.String({ minLength: 1 })]),
+  name: text(remoteName, 1024, 1),
   url: Url,
   fetch: optional(Type.Boolean()),
   overwrite: optional(Type.Boolean()),
@@ -141,8 +146,8 @@ export const ConfigureUserRequest = Type.Object({ name: Line, email: Line, path:
 export type ConfigureUserRequest = Type.Static<typeof ConfigureUserRequest>
 
 export const StoreCredentialsRequest = Type.Object({
-  username: Type.Intersect([Secret, Type.String({ minLength: 1 })]),
-  password: Type.Intersect([Secret, Type.String({ minLength: 1 })]),
+  username: text(secret, 16_384, 1),
+  password: text(secret, 16_384, 1),
   host: optional(text(/^(?:[A-Za-z0-9._-]+|\[[0-9a-fA-F:]+\])?(?::\d{1,5})?$/, 512)),
   protocol: optional(Type.Union([Type.Literal('https'), Type.Literal('http'), Type.Literal('')])),
 })

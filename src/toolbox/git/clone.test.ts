@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join, relative } from 'node:path'
+import { suite, test } from 'node:test'
+import { until } from '../agent/native-agent.ts'
+import { GitRoom, refusal } from './testing/git-room.ts'
+import { account } from './testing/git-server.ts'
+
+suite('POST /git/clone', () => {
+  test('200 clones the default branch and tracks it', async () => {
+    await using room = await GitRoom.start()
+    const path = join(room.home, 'new/place')
+    const reply = await room.post('/clone', { url: `file://${room.upstream}`, path })
+    assert.deepEqual(reply, { status: 200, body: undefined })
+    assert.equal(readFileSync(join(path, 'readme'), 'utf8'), 'one\n')
+    assert.equal((await room.get('/status', { path })).body.upstream, 'origin/main')
+  })
+
+  test('a relative path is below the home of the sandbox user', async () => {
+    await using room = await GitRoom.start()
+    const path = join(room.home, 'here')
+    await room.done('/clone', { url: room.upstream, path: relative(homedir(), path) })
+    assert.ok(existsSync(join(path, 'readme')))
+    assert.equal((await room.get('/status', { path: relative(homedir(), path) })).body.currentBranch, 'main')
+  })
+
+  test('a branch, and only so many commits of it', async () => {
+    await using room = await GitRoom.start()
+    room.advance({ readme: 'two\n' })
+    room.advance({ readme: 'three\n' }, 'next')
+    const path = join(room.home, 'next')
+    await room.done('/clone', { url: `file://${room.upstream}`, path, branch: 'next', depth: 1 })
+    const history = await room.get('/history', { path })
+    assert.deepEqual(
+      history.body.map(({ message }: { message: string }) => message),
+      ['to next'],
+    )
+  })
+
+  for (const depth of [0, 1]) {
+    test(`a commit detaches HEAD there, with depth ${depth}`, async () => {
+      await using room = await GitRoom.start()
+      const wanted = room.advance({ readme: 'two\n' })
+      room.advance({ readme: 'three\n' })
+      const path = join(room.home, 'old')
+      await room.done('/clone', { url: `file://${room.upstream}`, path, commit_id: wanted, depth })
+      assert.equal(readFileSync(join(path, 'readme'), 'utf8'), 'two\n')
+      const { currentBranch, detached } = (await room.get('/status', { path })).body
+      assert.deepEqual([currentBranch, detached], ['HEAD', true])
+    })
+  }
+
+  test('null and empty text are as good as nothing', async () => {
+    await using room = await GitRoom.start()
+    const nothing = { branch: '', commit_id: null, username: '', password: null, depth: null, insecure_skip_tls: null }
+    await room.done('/clone', { url: room.upstream, path: join(room.home, 'work'), ...nothing })
+  })
+
+  test('says what is not there, and leaves nothing behind', async () => {
+    await using room = await GitRoom.start()
+    const path = join(room.home, 'work')
+    const none = await room.post('/clone', { url: `file://${room.upstream}/no`, path })
+    assert.deepEqual(refusal(none), [404, 'GIT_REPO_NOT_FOUND'])
+    const branch = await room.post('/clone', { url: room.upstream, path, branch: 'nope' })
+    assert.deepEqual(refusal(branch), [404, 'GIT_BRANCH_NOT_FOUND'])
+    assert.match(branch.body.message, /nope/)
+    assert.ok(!existsSync(path))
+    const commit = await room.post('/clone', { url: room.upstream, path, commit_id: 'f'.repeat(40) })
+    assert.deepEqual(refusal(commit), [404, 'NOT_FOUND'])
+  })
+
+  test('409 where something is, which stays as it was', async () => {
+    await using room = await GitRoom.start()
+    const path = join(room.home, 'taken')
+    mkdirSync(path)
+    writeFileSync(join(path, 'file'), 'mine')
+    assert.deepEqual(refusal(await room.post('/clone', { url: room.upstream, path })), [409, 'CONFLICT'])
+    assert.equal(readFileSync(join(path, 'file'), 'utf8'), 'mine')
+  })
+
+  test('502 when nobody is there', async () => {
+    await using room = await GitRoom.start()
+    const reply = await room.post('/clone', { url: 'http://127.0.0.1:1/x.git', path: join(room.home, 'work') })
+    assert.deepEqual(refusal(reply), [502, 'GIT_TRANSPORT_FAILED'])
+  })
+
+  test('no value is taken for an option or a program', async () => {
+    await using room = await GitRoom.start()
+    const path = join(room.home, 'work')
+    const proof = join(room.home, 'proof')
+    for (const body of [
+      { url: `--upload-pack=touch ${proof}`, path },
+      { url: `ext::touch ${proof}`, path },
+      { url: room.upstream, path, branch: `--upload-pack=touch ${proof}` },
+      { url: room.upstream, path, commit_id: `--config=core.pager=touch ${proof}` },
+      { url: `ssh://-oProxyCommand=touch ${proof}/x`, path },
+    ]) {
+      assert.deepEqual((await room.post('/clone', body)).status, 400, JSON.stringify(body))
+    }
+    assert.ok(!existsSync(proof))
+    // A path cannot be mistaken, whatever it is.
+    await room.done('/clone', { url: room.upstream, path: `${room.home}/--upload-pack=x` })
+  })
+
+  test('a caller who hangs up ends the clone, and what there was of it is gone', async () => {
+    await using room = await GitRoom.start()
+    const path = join(room.home, 'work')
+    const asked = Promise.withResolvers<void>()
+    const released = Promise.withResolvers<void>()
+    room.http.beforeServing = () => {
+      asked.resolve()
+      return released.promise
+    }
+    const hangUp = new AbortController()
+    const body = { url: `${room.http.url}/upstream.git`, path, ...account }
+    const reply = room.post('/clone', body, { signal: hangUp.signal }).catch((error) => error.name)
+    await asked.promise
+    assert.ok(existsSync(path))
+    hangUp.abort()
+    assert.equal(await reply, 'AbortError')
+    await until(() => !existsSync(path), 'the clone being gone')
+    released.resolve()
+  })
+})
+
+suite('POST /git/init', () => {
+  test('makes a repository with the branch that was named', async () => {
+    await using room = await GitRoom.start()
+    const path = join(room.home, 'a/b')
+    assert.equal((await room.done('/init', { path, initial_branch: 'trunk' })).status, 200)
+    const status = (await room.get('/status', { path })).body
+    assert.deepEqual([status.currentBranch, status.fileStatus, status.branchPublished], ['trunk', [], false])
+    assert.deepEqual((await room.get('/history', { path })).body, [])
+  })
+
+  test('a bare one has no work tree', async () => {
+    await using room = await GitRoom.start()
+    await room.done('/init', { path: join(room.home, 'bare'), bare: true })
+    assert.ok(existsSync(join(room.home, 'bare/HEAD')))
+  })
+
+  test('403 where the user may not write', { skip: process.getuid?.() === 0 ? 'root may' : false }, async () => {
+    await using room = await GitRoom.start()
+    assert.deepEqual(refusal(await room.post('/init', { path: '/x' })), [403, 'FILE_ACCESS_DENIED'])
+  })
+})
+
+suite('a sandbox that cannot', () => {
+  test('422 without git', async () => {
+    await using room = await GitRoom.start({ PATH: '/nowhere' })
+    assert.deepEqual(refusal(await room.post('/init', { path: room.home })), [422, 'UNPROCESSABLE_ENTITY'])
+  })
+
+  test('404 for a path that is no repository, is no directory or is not there', async () => {
+    await using room = await GitRoom.start()
+    writeFileSync(join(room.home, 'file'), '')
+    for (const path of [room.home, join(room.home, 'file'), join(room.home, 'none')]) {
+      for (const what of ['/status', '/history', '/branches', '/remotes']) {
+        assert.deepEqual(refusal(await room.get(what, { path })), [404, 'GIT_REPO_NOT_FOUND'], `${what} ${path}`)
+      }
+    }
+  })
+})

@@ -1,0 +1,169 @@
+// For tests: the git room as the runner serves it, in front of an agent that is an ordinary process of this machine, with
+// a home and a bare repository of its own.
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
+import { tmpdir, userInfo } from 'node:os'
+import { join } from 'node:path'
+import { silentLog } from '#src/kit/log.ts'
+import { createToolboxServer } from '#src/runner/api.ts'
+import type { HeldSandbox } from '#src/runner/host.ts'
+import { NativeAgent } from '../../agent/native-agent.ts'
+import { GitServer } from './git-server.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: what an answer holds is what the test asserts
+export type Reply = { status: number; body: any }
+type CallOptions = { signal?: AbortSignal }
+
+export class GitRoom {
+  /** `{url}/git/status` and so on. */
+  readonly url: string
+  readonly directory: string
+  readonly home: string
+  /** A bare repository with one commit on `main`: `readme` says `one`. */
+  readonly upstream: string
+  /** The same one, and its neighbours, by HTTP. */
+  readonly http: GitServer
+  readonly native: NativeAgent
+  readonly #stop: () => Promise<void>
+
+  private constructor(parts: Pick<GitRoom, 'url' | 'directory' | 'http' | 'native'> & { stop: () => Promise<void> }) {
+    this.url = parts.url
+    this.directory = parts.directory
+    this.home = join(parts.directory, 'home')
+    this.upstream = join(parts.directory, 'served/upstream.git')
+    this.http = parts.http
+    this.native = parts.native
+    this.#stop = parts.stop
+  }
+
+  static async start(env: Record<string, string> = {}): Promise<GitRoom> {
+    const directory = mkdtempSync(join(tmpdir(), 'alcove-git-'))
+    mkdirSync(join(directory, 'home'))
+    const native = await NativeAgent.start('release')
+    const assignment = {
+      sandboxId: 'box-1',
+      organizationId: 'org-1',
+      regionId: 'region-1',
+      name: 'box',
+      generation: 1,
+      target: 'started',
+      signal: 'SIGTERM',
+      image: 'default',
+      snapshot: 'snapshot-1',
+      user: userInfo().username,
+      env: { HOME: join(directory, 'home'), GIT_CONFIG_SYSTEM: join(directory, 'system'), ...env },
+      language: 'python',
+      cpu: 1,
+      memoryGiB: 1,
+      diskGiB: 1,
+      network: { blockAll: false, allowList: null },
+    } as const
+    const held: HeldSandbox = { id: 'box-1', assignment, status: 'started', socketPath: native.socketPath }
+    const server = await createToolboxServer({ host: { get: () => held }, log: silentLog() })
+    await server.listen({ port: 0, host: '127.0.0.1' })
+    const room = new GitRoom({
+      url: `http://127.0.0.1:${(server.server.address() as AddressInfo).port}/toolbox/box-1`,
+      directory,
+      http: await GitServer.start(join(directory, 'served')),
+      native,
+      stop: async () => {
+        server.server.closeAllConnections()
+        await server.close()
+      },
+    })
+    room.#makeUpstream()
+    return room
+  }
+
+  #makeUpstream() {
+    this.git(this.directory, 'init', '--bare', '--initial-branch=main', this.upstream)
+    this.git(this.directory, 'clone', this.upstream, 'seed')
+    this.commit(join(this.directory, 'seed'), { readme: 'one\n' }, 'first')
+    this.git(join(this.directory, 'seed'), 'push', 'origin', 'HEAD:main')
+  }
+
+  /** Git as a person would run it, beside the API. */
+  git(directory: string, ...args: string[]): string {
+    return execFileSync('git', args, {
+      cwd: directory,
+      encoding: 'utf8',
+      stdio: 'pipe',
+      env: {
+        PATH: '/usr/bin:/bin',
+        HOME: this.home,
+        GIT_CONFIG_GLOBAL: '/dev/null',
+        GIT_CONFIG_NOSYSTEM: '1',
+        GIT_AUTHOR_NAME: 'Seed',
+        GIT_AUTHOR_EMAIL: 'seed@example.com',
+        GIT_COMMITTER_NAME: 'Seed',
+        GIT_COMMITTER_EMAIL: 'seed@example.com',
+      },
+    })
+  }
+
+  commit(directory: string, files: Record<string, string>, message: string): string {
+    for (const [name, content] of Object.entries(files)) writeFileSync(join(directory, name), content)
+    this.git(directory, 'add', '--all')
+    this.git(directory, 'commit', '--quiet', '--allow-empty', '-m', message)
+    return this.git(directory, 'rev-parse', 'HEAD').trim()
+  }
+
+  /** Somebody else commits on a branch of the upstream. */
+  advance(files: Record<string, string>, branch = 'main'): string {
+    const seed = join(this.directory, 'seed')
+    const hash = this.commit(seed, files, `to ${branch}`)
+    this.git(seed, 'push', 'origin', `HEAD:refs/heads/${branch}`)
+    return hash
+  }
+
+  async call(method: string, path: string, body?: unknown, { signal }: CallOptions = {}): Promise<Reply> {
+    const reply = await fetch(`${this.url}/git${path}`, {
+      method,
+      ...(signal ? { signal } : {}),
+      ...(body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
+    })
+    const text = await reply.text()
+    return { status: reply.status, body: text === '' ? undefined : JSON.parse(text) }
+  }
+
+  post(path: string, body: unknown, options?: CallOptions): Promise<Reply> {
+    return this.call('POST', path, body, options)
+  }
+
+  get(path: string, query: Record<string, string>): Promise<Reply> {
+    return this.call('GET', `${path}?${new URLSearchParams(query)}`)
+  }
+
+  async done(path: string, body: unknown): Promise<Reply> {
+    const reply = await this.post(path, body)
+    assert.ok(reply.status < 300, `${path}: ${JSON.stringify(reply)}`)
+    return reply
+  }
+
+  /** A clone of the upstream, made through the API. */
+  async clone(name = 'work'): Promise<string> {
+    const path = join(this.home, name)
+    await this.done('/clone', { url: `file://${this.upstream}`, path })
+    return path
+  }
+
+  /** The files below the home that hold these bytes. */
+  filesWith(secret: string): string[] {
+    return readdirSync(this.home, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => join(entry.parentPath, entry.name))
+      .filter((file) => readFileSync(file).includes(secret))
+  }
+
+  async [Symbol.asyncDispose]() {
+    await this.#stop()
+    await this.http[Symbol.asyncDispose]()
+    await this.native[Symbol.asyncDispose]()
+    rmSync(this.directory, { recursive: true, force: true })
+  }
+}
+
+/** Code and status of a refusal. */
+export const refusal = ({ status, body }: Reply): [number, string] => [status, body?.code]

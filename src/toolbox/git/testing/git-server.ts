@@ -1,0 +1,82 @@
+// For tests: repositories by HTTP on loopback, behind a name and a password, served by git's own CGI program.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+
+export const account = { username: 'ada', password: 'p@ss w0rd:%41$(id)"\'' }
+const expected = `Basic ${Buffer.from(`${account.username}:${account.password}`).toString('base64')}`
+
+export class GitServer {
+  readonly url: string
+  /** How many requests came with the right credentials. */
+  admitted = 0
+  /** What was sent as credentials, right or wrong. */
+  readonly authorizations: string[] = []
+  /** Called before an admitted request is served; the request waits for it. */
+  beforeServing: () => Promise<void> | void = () => {}
+  readonly #server
+  readonly #directory: string
+
+  private constructor(server: ReturnType<typeof createServer>, directory: string) {
+    this.#server = server
+    this.#directory = directory
+    this.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    server.on('request', (request, response) => {
+      this.#serve(request, response).catch(() => response.destroy())
+    })
+  }
+
+  static async start(directory: string): Promise<GitServer> {
+    const server = createServer()
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    return new GitServer(server, directory)
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse) {
+    const { authorization } = request.headers
+    if (authorization !== undefined) this.authorizations.push(authorization)
+    if (request.url!.startsWith('/forbidden/')) return response.writeHead(403).end()
+    if (request.url!.startsWith('/missing/')) return response.writeHead(404).end()
+    if (authorization !== expected) {
+      return response.writeHead(401, { 'www-authenticate': 'Basic realm="tests"' }).end()
+    }
+    this.admitted++
+    await this.beforeServing()
+    const url = new URL(request.url!, this.url)
+    const child = spawn('git', ['http-backend'], {
+      stdio: ['pipe', 'pipe', 'ignore'],
+      env: {
+        PATH: '/usr/bin:/bin',
+        HOME: this.#directory,
+        GIT_PROJECT_ROOT: this.#directory,
+        GIT_HTTP_EXPORT_ALL: '1',
+        REMOTE_USER: account.username,
+        REQUEST_METHOD: request.method!,
+        PATH_INFO: url.pathname,
+        QUERY_STRING: url.search.slice(1),
+        CONTENT_TYPE: request.headers['content-type'] ?? '',
+        HTTP_CONTENT_ENCODING: request.headers['content-encoding'] ?? '',
+        GIT_PROTOCOL: String(request.headers['git-protocol'] ?? ''),
+      },
+    })
+    child.stdin.on('error', () => {})
+    request.pipe(child.stdin)
+    const answer = Buffer.from(await text(child.stdout.setEncoding('latin1')), 'latin1')
+    const end = answer.indexOf('\r\n\r\n')
+    const headers = answer.subarray(0, end).toString().split('\r\n')
+    for (const [name, value] of headers.map((line) => line.split(': ') as [string, string])) {
+      if (name === 'Status') response.statusCode = Number.parseInt(value, 10)
+      else response.setHeader(name, value)
+    }
+    response.end(answer.subarray(end + 4))
+  }
+
+  async [Symbol.asyncDispose]() {
+    this.#server.closeAllConnections()
+    this.#server.close()
+    await once(this.#server, 'close')
+  }
+}
