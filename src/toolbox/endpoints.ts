@@ -3,5 +3,6 @@ import { codeRunRoutes } from './code-run/routes.ts'
 import { execRoutes } from './exec/routes.ts'
 import { gitRoutes } from './git/routes.ts'
 import { placesRoutes } from './places/routes.ts'
+import { portRoutes } from './ports/routes.ts'
 
-export const toolboxEndpoints = [...execRoutes, ...codeRunRoutes, ...placesRoutes, ...gitRoutes]
+export const toolboxEndpoints = [...execRoutes, ...codeRunRoutes, ...placesRoutes, ...portRoutes, ...gitRoutes]

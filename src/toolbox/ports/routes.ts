@@ -1,0 +1,76 @@
+// Which ports inside a sandbox have a server.
+import type { FastifyReply } from 'fastify'
+import Type from 'typebox'
+import { Problem } from '#src/problems.ts'
+import { AgentRefused, StartFailed } from '../agent/agent.ts'
+import { beforeDeadline, deadlineOf } from '../exec/deadline.ts'
+import { BoundedOutput } from '../exec/output.ts'
+import { runToEnd } from '../exec/run.ts'
+import { callersFault } from '../exec/start-failure.ts'
+import { environmentOf, route, type ToolboxSandbox } from '../sandbox.ts'
+import { listeningPorts } from './listening.ts'
+
+const timeoutSeconds = 10
+/** A socket is a line of 150 bytes; what does not fit is not looked at. */
+const tableBytes = 8 * 1024 * 1024
+
+const listPorts = async (sandbox: ToolboxSandbox, reply: FastifyReply) => {
+  using deadline = deadlineOf(reply, timeoutSeconds)
+  using output = new BoundedOutput(tableBytes)
+  const spec = {
+    argv: ['cat', '/proc/net/tcp', '/proc/net/tcp6'],
+    env: environmentOf(sandbox),
+    user: sandbox.assignment.user,
+    mergeOutput: true,
+  }
+  // Without IPv6 the second table is missing, which only adds a line that says so.
+  await runToEnd(sandbox.agent, spec, deadline, (data) => output.add(data)).catch((error) => {
+    if (!(error instanceof StartFailed)) throw error
+    throw callersFault(error, spec) ?? new Problem('unprocessable', 'This sandbox has no program that could tell.')
+  })
+  return { ports: listeningPorts(output.text()) }
+}
+
+const isInUse = async ({ agent }: ToolboxSandbox, reply: FastifyReply, port: number) => {
+  using deadline = deadlineOf(reply, timeoutSeconds)
+  const dialling = agent.dial(port)
+  try {
+    const connection = await beforeDeadline(dialling, deadline)
+    connection.destroy()
+    return { isInUse: true }
+  } catch (error) {
+    dialling.then(
+      (late) => late.destroy(),
+      () => undefined,
+    )
+    if (error instanceof AgentRefused && error.stage === 'connect') return { isInUse: false }
+    if (error instanceof Problem) throw error
+    throw new Problem('conflict', 'The sandbox stopped before it had answered.', { cause: error })
+  }
+}
+
+const portOf = (text: string): number => {
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : 0
+  if (port < 1 || port > 65_535) throw new Problem('bad_request', 'params.port must be a port from 1 to 65535')
+  return port
+}
+
+export const portRoutes = [
+  route({
+    method: 'GET',
+    path: '/port',
+    needs: 'sandbox',
+    summary: 'The TCP ports that something listens on inside the sandbox.',
+    replies: { 200: Type.Object({ ports: Type.Array(Type.Integer()) }) },
+    run: ({ sandbox, reply }) => listPorts(sandbox, reply),
+  }),
+  route({
+    method: 'GET',
+    path: '/port/:port/in-use',
+    needs: 'sandbox',
+    summary: 'Whether something answers on one port inside the sandbox.',
+    params: Type.Object({ port: Type.String() }),
+    replies: { 200: Type.Object({ isInUse: Type.Boolean() }) },
+    run: ({ sandbox, params, reply }) => isInUse(sandbox, reply, portOf(params.port)),
+  }),
+]
