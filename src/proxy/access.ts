@@ -17,6 +17,7 @@ const refusals: Record<number, ProblemCode> = {
   404: 'not_found',
   409: 'conflict',
   429: 'rate_limited',
+  502: 'bad_gateway',
 }
 
 const unavailable = (cause: unknown) =>

@@ -69,6 +69,7 @@ suite('proxy: who may pass', () => {
       [401, 'UNAUTHORIZED'],
       [403, 'FORBIDDEN'],
       [404, 'NOT_FOUND'],
+      [502, 'BAD_GATEWAY'],
     ] as const) {
       sides.control.answer = () => ({ status, body: { message: `because ${status}` } })
       const reply = await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })
