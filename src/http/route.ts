@@ -35,18 +35,23 @@ export type RouteRow<Context, Needs extends string, P, Q, B> = {
   run: (call: Call<Context, Shape<P>, Shape<Q>, BodyOf<B>>) => unknown
   /** For a GET that may be upgraded to a WebSocket: runs instead of `run`, after the same guard and validation. */
   socket?: (socket: WebSocket, call: Omit<Call<Context, Shape<P>, Shape<Q>, BodyOf<B>>, 'reply'>) => void
+  /** Of a `socket`: what only asking can tell. Runs before the upgrade; what it throws is answered as plain HTTP. */
+  admit?: (call: Omit<Call<Context, Shape<P>, Shape<Q>, BodyOf<B>>, 'reply'>) => Promise<void>
+  /** Of a `socket`: selected before others when a caller offers it. Without it the first that is offered is selected. */
+  subprotocol?: string
 }
 
 /** A row as the server sees it: shapes of every kind alike. Only `route()` makes one. */
 export type Route<Context = unknown, Needs extends string = string> = Omit<
   RouteRow<Context, Needs, undefined, undefined, undefined>,
-  'params' | 'query' | 'body' | 'run' | 'socket'
+  'params' | 'query' | 'body' | 'run' | 'socket' | 'admit'
 > & {
   params?: TObject | undefined
   query?: TObject | undefined
   body?: TSchema | undefined
   run: (call: Call<Context, unknown, unknown, unknown>) => unknown
   socket?: (socket: WebSocket, call: Omit<Call<Context, unknown, unknown, unknown>, 'reply'>) => void
+  admit?: (call: Omit<Call<Context, unknown, unknown, unknown>, 'reply'>) => Promise<void>
 }
 
 /** Binds `route()` to one program's context and its words for `needs`. */

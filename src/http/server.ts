@@ -1,5 +1,6 @@
 // One HTTP server made of route rows. Guards run before a body is read; validation runs before a route does.
 import { randomUUID } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
 import fastifyWebsocket from '@fastify/websocket'
 import fastify, {
   type FastifyBaseLogger,
@@ -44,6 +45,9 @@ const hearOut = (request: FastifyRequest, reply: FastifyReply) => {
 
 const contexts = new WeakMap<FastifyRequest, object>()
 
+/** Largest message that a socket takes. */
+const socketMessageBytes = 4 * 1024 * 1024
+
 const firstStatus = (route: Pick<Route, 'replies'>) => Number(Object.keys(route.replies)[0])
 
 /** Builds the server; the caller adds plugins of its own (CORS, sockets) and listens. */
@@ -64,7 +68,18 @@ export const createServer = async <Context extends object, Needs extends string>
     genReqId: () => randomUUID(),
     routerOptions: { maxParamLength: 1024, ignoreTrailingSlash: true },
   })
-  await server.register(fastifyWebsocket, { options: { maxPayload: 4 * 1024 * 1024 } })
+  /** Of upgrades whose route prefers one. */
+  const subprotocols = new WeakMap<IncomingMessage, string>()
+  await server.register(fastifyWebsocket, {
+    options: {
+      maxPayload: socketMessageBytes,
+      // A caller who offers some and is given none breaks off, so one of them is always selected.
+      handleProtocols: (offered: Set<string>, request: IncomingMessage) => {
+        const preferred = subprotocols.get(request)
+        return preferred !== undefined && offered.has(preferred) ? preferred : ([...offered][0] ?? false)
+      },
+    },
+  })
 
   // An empty JSON body is "no body": clients send the content type on a POST without one.
   server.removeContentTypeParser('application/json')
@@ -133,7 +148,10 @@ export const createServer = async <Context extends object, Needs extends string>
           : {
               // Refused before the upgrade, as plain HTTP.
               preValidation: async (request: FastifyRequest) => {
-                if (request.ws) readCall(route, request)
+                if (!request.ws) return
+                const call = readCall(route, request)
+                if (route.subprotocol !== undefined) subprotocols.set(request.raw, route.subprotocol)
+                await route.admit?.(call as Parameters<typeof socket>[1])
               },
               wsHandler: (ws: Parameters<typeof socket>[0], request: FastifyRequest) =>
                 socket(ws, readCall(route, request) as Parameters<typeof socket>[1]),
