@@ -5,6 +5,7 @@ import { type ClientRequest, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
 import { dirname, join } from 'node:path'
+import { WebSocket } from 'ws'
 import { silentLog } from '#src/kit/log.ts'
 import { createToolboxServer } from '#src/runner/api.ts'
 import type { HeldSandbox } from '#src/runner/host.ts'
@@ -22,6 +23,9 @@ export type Toolbox = AsyncDisposable & {
   held: HeldSandbox
   get: (path: string) => Promise<Reply>
   post: (path: string, body: unknown) => Promise<Reply>
+  delete: (path: string) => Promise<Reply>
+  /** Opens a WebSocket at once; the test follows how it goes on. */
+  socket: (path: string, subprotocols?: string[]) => WebSocket
   /** A call that the test may hang up. */
   call: (path: string, body: unknown) => ClientRequest
 }
@@ -78,6 +82,8 @@ export const startToolbox = async (changes: Partial<Assignment> = {}): Promise<T
     held,
     get: (path) => settle(start('GET', path)),
     post: (path, body) => settle(start('POST', path, body)),
+    delete: (path) => settle(start('DELETE', path)),
+    socket: (path, subprotocols = []) => new WebSocket(`ws://127.0.0.1:${port}/toolbox/box-1${path}`, subprotocols),
     call: (path, body) => start('POST', path, body),
     async [Symbol.asyncDispose]() {
       server.server.closeAllConnections()
