@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join, relative } from 'node:path'
 import { suite, test } from 'node:test'
 import { until } from '../agent/native-agent.ts'
 import { GitRoom, refusal } from './testing/git-room.ts'
-import { account } from './testing/git-server.ts'
+import { account, GitServer } from './testing/git-server.ts'
 
 suite('POST /git/clone', () => {
   test('200 clones the default branch and tracks it', async () => {
@@ -101,6 +102,21 @@ suite('POST /git/clone', () => {
     assert.ok(!existsSync(proof))
     // A path cannot be mistaken, whatever it is.
     await room.done('/clone', { url: room.upstream, path: `${room.home}/--upload-pack=x` })
+  })
+
+  test('a certificate that nobody vouches for is refused, unless this call says otherwise', async () => {
+    await using room = await GitRoom.start()
+    const [key, cert] = [join(room.directory, 'key'), join(room.directory, 'cert')]
+    const made = ['-keyout', key, '-out', cert, '-newkey', 'rsa:2048', '-days', '2', '-subj', '/CN=127.0.0.1']
+    execFileSync('openssl', ['req', '-x509', '-nodes', ...made], { stdio: 'pipe' })
+    const pair = { key: readFileSync(key, 'utf8'), cert: readFileSync(cert, 'utf8') }
+    await using server = await GitServer.start(join(room.directory, 'served'), pair)
+    const path = join(room.home, 'work')
+    const body = { url: `${server.url}/upstream.git`, path, ...account }
+    assert.deepEqual(refusal(await room.post('/clone', body)), [502, 'GIT_TRANSPORT_FAILED'])
+    assert.deepEqual(server.authorizations, [])
+    await room.done('/clone', { ...body, insecure_skip_tls: true })
+    assert.deepEqual(refusal(await room.post('/pull', { path, ...account })), [502, 'GIT_TRANSPORT_FAILED'])
   })
 
   test('a caller who hangs up ends the clone, and what there was of it is gone', async () => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { suite, test } from 'node:test'
+import { until } from '../agent/native-agent.ts'
 import { GitRoom, refusal } from './testing/git-room.ts'
 
 const author = { author: 'Ada Lovelace', email: 'ada@example.com' }
@@ -94,6 +95,25 @@ suite('POST /git/add and /git/commit', () => {
     writeFileSync(join(path, '.git/hooks/pre-commit'), hook, { mode: 0o755 })
     const reply = await room.post('/commit', { path, message: 'm', ...author, allow_empty: true })
     assert.deepEqual([...refusal(reply), reply.body.message], [400, 'BAD_REQUEST', 'no tests'])
+  })
+})
+
+suite('a caller who hangs up', () => {
+  test('ends git and its hook, and no lock stays behind', async () => {
+    await using room = await GitRoom.start()
+    const path = await room.clone()
+    const pidFile = join(room.home, 'pid')
+    const hook = `#!/bin/sh\necho $$ >${pidFile}\nwhile :; do sleep 0.2; done\n`
+    writeFileSync(join(path, '.git/hooks/pre-commit'), hook, { mode: 0o755 })
+    const hangUp = new AbortController()
+    const body = { path, message: 'm', ...author, allow_empty: true }
+    const reply = room.post('/commit', body, { signal: hangUp.signal }).catch((error) => error.name)
+    await until(() => existsSync(pidFile) && readFileSync(pidFile, 'utf8').endsWith('\n'), 'the hook')
+    const pid = Number(readFileSync(pidFile, 'utf8'))
+    hangUp.abort()
+    assert.equal(await reply, 'AbortError')
+    await until(() => !existsSync(`/proc/${pid}`), 'the end of the hook')
+    await until(() => !existsSync(join(path, '.git/index.lock')), 'the end of its lock')
   })
 })
 

@@ -52,6 +52,12 @@ suite('/git/config', () => {
     assert.deepEqual(refusal(read), [404, 'GIT_REPO_NOT_FOUND'])
   })
 
+  test('422 for an answer that is too long to keep', async () => {
+    await using room = await GitRoom.start()
+    writeFileSync(join(room.home, '.gitconfig'), `[a]\n\tb = ${'x'.repeat(17 * 1024 * 1024)}\n`)
+    assert.deepEqual(refusal(await room.get('/config', { key: 'a.b' })), [422, 'UNPROCESSABLE_ENTITY'])
+  })
+
   test('who commits, in one call', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()

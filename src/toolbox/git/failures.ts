@@ -1,5 +1,5 @@
 // What a failure of git means to the caller. Git tells most failures apart only in its words, so this is the one place
-// of the house that reads the text of a message; the calls run under LC_ALL=C, and each row has a test on a real git.
+// of the house that reads the text of a message; the calls run under LC_ALL=C, and tests provoke them on a real git.
 import { Problem, type ProblemCode } from '#src/problems.ts'
 
 /** The first row that matches decides. */

@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 
@@ -19,20 +20,20 @@ export class GitServer {
   readonly #server
   readonly #directory: string
 
-  private constructor(server: ReturnType<typeof createServer>, directory: string) {
+  private constructor(server: ReturnType<typeof createServer>, directory: string, scheme: string) {
     this.#server = server
     this.#directory = directory
-    this.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    this.url = `${scheme}://127.0.0.1:${(server.address() as AddressInfo).port}`
     server.on('request', (request, response) => {
       this.#serve(request, response).catch(() => response.destroy())
     })
   }
 
-  static async start(directory: string): Promise<GitServer> {
-    const server = createServer()
+  static async start(directory: string, tls?: { key: string; cert: string }): Promise<GitServer> {
+    const server = tls ? createTlsServer(tls) : createServer()
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
-    return new GitServer(server, directory)
+    return new GitServer(server, directory, tls ? 'https' : 'http')
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse) {

@@ -1,0 +1,36 @@
+// What cannot be provoked everywhere, in git's words under LC_ALL=C. The other rows are met in the tests of the verbs.
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { problemOf } from './failures.ts'
+
+const failed = (stderr: string, stdout = '') => problemOf({ exitCode: 1, stderr, stdout: Buffer.from(stdout) })
+
+suite('what a failure of git means', () => {
+  for (const [code, stderr] of [
+    ['file_access_denied', "fatal: could not create work tree dir '/x': Permission denied"],
+    ['file_access_denied', 'error: could not lock config file /etc/gitconfig: Permission denied'],
+    ['file_access_denied', "fatal: cannot mkdir '/usr/x': Read-only file system"],
+    ['git_auth_failed', 'git@host: Permission denied (publickey).\nfatal: Could not read from remote repository.'],
+    ['git_transport_failed', 'Host key verification failed.\nfatal: Could not read from remote repository.'],
+    ['git_transport_failed', "fatal: unable to access 'https://x/': Could not resolve host: x"],
+    ['git_transport_failed', 'error: RPC failed; curl 56\nfatal: early EOF'],
+    ['unprocessable', 'fatal: write error: No space left on device'],
+    ['unprocessable', 'error: unable to write file a: Disk quota exceeded'],
+    ['conflict', 'fatal: refusing to merge unrelated histories'],
+    ['bad_request', 'fatal: something that nobody has met'],
+  ] as const) {
+    test(`${code}: ${stderr.split('\n')[0]}`, () => assert.equal(failed(stderr).code, code))
+  }
+
+  test('is told in git’s words, without advice, prefixes and control characters, and not at length', () => {
+    assert.equal(failed('hint: try\nfatal: it \x1b[31mfailed\x1b[0m\x07\r\nhint: again\n').message, 'it failed')
+    assert.equal(failed('', 'On branch main\n').message, 'On branch main')
+    assert.equal(failed('').message, 'Git ended with exit code 1.')
+    const long = failed(`${'x'.repeat(5000)}\nfatal: the end`).message
+    assert.ok(long.length <= 1000 && long.endsWith('the end'))
+  })
+
+  test('a character that the bound cuts in two is left out', () => {
+    assert.ok(failed(`${'😀'.repeat(501)}x`).message.isWellFormed())
+  })
+})
