@@ -4,5 +4,13 @@ import { execRoutes } from './exec/routes.ts'
 import { gitRoutes } from './git/routes.ts'
 import { placesRoutes } from './places/routes.ts'
 import { portRoutes } from './ports/routes.ts'
+import { ptyRoutes } from './pty/routes.ts'
 
-export const toolboxEndpoints = [...execRoutes, ...codeRunRoutes, ...placesRoutes, ...portRoutes, ...gitRoutes]
+export const toolboxEndpoints = [
+  ...execRoutes,
+  ...codeRunRoutes,
+  ...placesRoutes,
+  ...portRoutes,
+  ...gitRoutes,
+  ...ptyRoutes,
+]

@@ -1,0 +1,117 @@
+// One client of one terminal. Every client follows the job by itself: the agent keeps the output, so a slow client slows
+// nobody, a new one sees what was there before, and none of them holds anything that a restart of the runner could lose.
+import { constants } from 'node:os'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { WebSocket } from 'ws'
+import { closeWith, keepAlive, sendWhole } from '#src/http/socket.ts'
+import type { JobEvent } from '../agent/agent.ts'
+import type { ToolboxSandbox } from '../sandbox.ts'
+import { tellExit } from './exit.ts'
+import type { Pty } from './record.ts'
+import { asTold } from './refusals.ts'
+import { startMark } from './shell.ts'
+import { exitControl } from './subprotocols.ts'
+import { Typing } from './typing.ts'
+
+/** What a new client is shown of the past. */
+const scrollbackBytes = 64 * 1024
+/** Between two attempts to wake a lazy shell, which may not have stopped yet when the first one comes. */
+const wakeMs = 20
+
+const tell = (socket: WebSocket, status: string, more: object = {}) =>
+  sendWhole(socket, JSON.stringify({ type: 'control', status, ...more }))
+
+/** Past output that was cut somewhere starts at a line, so that no character and no colour is cut in two. */
+const fromLineStart = (data: Buffer): Buffer => data.subarray(data.indexOf('\n') + 1)
+
+class Client {
+  readonly #socket: WebSocket
+  readonly #sandbox: ToolboxSandbox
+  readonly #pty: Pty
+  readonly #gone = new AbortController()
+  #hasStarted: boolean
+  #isBehind = false
+
+  constructor(socket: WebSocket, sandbox: ToolboxSandbox, pty: Pty) {
+    this.#socket = socket
+    this.#sandbox = sandbox
+    this.#pty = pty
+    this.#hasStarted = pty.isActive
+    socket.once('close', () => this.#gone.abort())
+    if (socket.readyState !== socket.OPEN) this.#gone.abort()
+  }
+
+  async serve(): Promise<void> {
+    const { job, record } = this.#pty
+    const begin = record.lazyStart ? startMark.length : 0
+    const first = Math.max(begin, job.startOffset, job.endOffset - scrollbackBytes)
+    // A lazy shell has not even said its mark when the first client comes.
+    const from = Math.min(first, job.endOffset)
+    let isCut = from > begin
+    let markLeft = first - from
+    const waking = this.#wake()
+    try {
+      const { signal } = this.#gone
+      for await (const event of this.#sandbox.agent.jobs.attach(job.id, from, { signal })) {
+        this.#hasStarted = true
+        if (event.type === 'exit') return await this.#end(event)
+        if (event.type === 'truncated') {
+          await this.#lose(event.lostBytes)
+        } else {
+          const data = event.data.subarray(markLeft)
+          markLeft -= event.data.length - data.length
+          await this.#show(isCut ? fromLineStart(data) : data)
+          isCut = false
+        }
+      }
+    } finally {
+      this.#gone.abort()
+      await waking
+    }
+  }
+
+  async #show(data: Buffer): Promise<void> {
+    if (data.length === 0) return
+    const sent = sendWhole(this.#socket, data)
+    this.#isBehind = this.#socket.bufferedAmount > 0
+    await sent
+  }
+
+  async #end(exit: JobEvent & { type: 'exit' }): Promise<void> {
+    const { message, closeCode, closeReason } = tellExit(exit)
+    if (this.#socket.protocol === exitControl) await sendWhole(this.#socket, message)
+    closeWith(this.#socket, closeCode, closeReason)
+  }
+
+  /** Either this client was slower than the terminal for too long, or the sandbox's disk is full. */
+  async #lose(bytes: number): Promise<void> {
+    if (this.#isBehind) closeWith(this.#socket, 1008, JSON.stringify({ error: 'This client reads too slowly.' }))
+    else await this.#show(Buffer.from(`\r\n[${bytes} bytes of output were lost]\r\n`))
+  }
+
+  /** Continues a shell that waits for its first client, until it has said something. */
+  async #wake(): Promise<void> {
+    const { signal } = this.#gone
+    while (!this.#hasStarted && !signal.aborted) {
+      await this.#sandbox.agent.jobs.signal(this.#pty.job.id, constants.signals.SIGCONT).catch(() => undefined)
+      await delay(wakeMs, undefined, { signal }).catch(() => undefined)
+    }
+  }
+}
+
+/** `find` answers the terminal, and may make it; what it throws is told, and the socket closed. */
+export const connect = async (socket: WebSocket, sandbox: ToolboxSandbox, find: () => Promise<Pty>): Promise<void> => {
+  // Before anything is awaited: a client may type at once.
+  const typing = new Typing(socket)
+  keepAlive(socket)
+  try {
+    const pty = await find()
+    await tell(socket, 'connected')
+    typing.into(sandbox.agent.jobs, pty.job.id)
+    await new Client(socket, sandbox, pty).serve()
+  } catch (error) {
+    const { message } = asTold(error)
+    await tell(socket, 'error', { error: message })
+    closeWith(socket, 1011, JSON.stringify({ error: message }))
+  }
+}

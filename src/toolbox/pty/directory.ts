@@ -1,0 +1,28 @@
+// Which directory a terminal or an interpreter starts in, as an absolute path to tell.
+
+import { StartFailed } from '../agent/agent.ts'
+import { environmentOf, type ToolboxSandbox } from '../sandbox.ts'
+import { asNotStarted, asTold } from './refusals.ts'
+
+const pathBytes = 1024
+
+/** Only inside are the home and the way from there known. Throws the refusal for a directory that cannot be entered. */
+export const findDirectory = async (sandbox: ToolboxSandbox, cwd: string): Promise<string> => {
+  if (cwd.startsWith('/')) return cwd
+  const { user } = sandbox.assignment
+  const spec = { argv: ['sh', '-c', 'pwd'], env: environmentOf(sandbox), user, mergeOutput: false }
+  try {
+    const command = await sandbox.agent.exec(cwd === '' ? spec : { ...spec, cwd })
+    let path = ''
+    for await (const { stream, data } of command) {
+      if (stream === 'stdout') path += data.toString()
+      if (path.length > pathBytes) break
+    }
+    const found = path.replace(/\n$/, '')
+    return found.startsWith('/') && found.length <= pathBytes ? found : cwd
+  } catch (error) {
+    // Whoever has no `sh` may still have what is to be started.
+    if (error instanceof StartFailed && error.stage === 'exec') return cwd
+    throw error instanceof StartFailed ? asNotStarted(error, cwd, user, '') : asTold(error)
+  }
+}

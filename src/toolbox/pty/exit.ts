@@ -1,0 +1,21 @@
+// How the end of a shell is told: by a message to clients that understand it, and by how the socket is closed.
+import type { Exit } from '../agent/agent.ts'
+
+const words: Record<number, string> = { 130: 'Ctrl+C', 137: 'SIGKILL', 143: 'SIGTERM' }
+
+/** Nothing for a clean exit. */
+export const exitReasonOf = (exitCode: number): string | undefined => {
+  if (exitCode === 0) return undefined
+  return words[exitCode] ?? (exitCode > 128 ? `signal ${exitCode - 128}` : 'non-zero exit')
+}
+
+/** In the order in which clients see it; the public SDK reads it from the message or from the reason of the close. */
+export const tellExit = ({ exitCode }: Exit) => {
+  const exitReason = exitReasonOf(exitCode)
+  const told = { exitCode, ...(exitReason === undefined ? {} : { exitReason }) }
+  return {
+    message: JSON.stringify({ type: 'control', status: 'exited', ...told }),
+    closeCode: exitCode === 0 ? 1000 : 1011,
+    closeReason: JSON.stringify(told),
+  }
+}

@@ -1,0 +1,67 @@
+// What is known of a PTY lies in the agent, as the metadata of its job; the runner remembers nothing. What comes back is
+// as untrusted as the sandbox, so each field is looked at before it is believed.
+import { createHash } from 'node:crypto'
+import type { Job } from '../agent/agent.ts'
+import type { PtyInfo } from './schemas.ts'
+
+export type PtyRecord = { id: string; cwd: string; lazyStart: boolean; envs: Record<string, string> }
+
+/** A PTY as the agent has it now. `hasEnded`: only what its shell left behind is still there. */
+export type Pty = { record: PtyRecord; job: Job; isActive: boolean; hasEnded: boolean }
+
+const prefix = 'pty.'
+const metadataBytes = 4096
+
+/** The agent takes 64 plain characters, a PTY may have 255 of any kind. */
+export const jobIdOf = (ptyId: string): string =>
+  prefix + createHash('sha256').update(ptyId).digest('base64url').slice(0, 40)
+
+/** Variables go in as long as there is room; the others are told to the shell, but not remembered. */
+export const encodeRecord = ({ id, cwd, lazyStart, envs }: PtyRecord): Buffer => {
+  const kept: Record<string, string> = {}
+  let encoded = Buffer.from(JSON.stringify({ id, cwd, lazyStart, envs: kept }))
+  for (const [name, value] of Object.entries(envs)) {
+    kept[name] = value
+    const longer = Buffer.from(JSON.stringify({ id, cwd, lazyStart, envs: kept }))
+    if (longer.length <= metadataBytes) encoded = longer
+    else delete kept[name]
+  }
+  return encoded
+}
+
+const decodeRecord = (metadata: Buffer): PtyRecord | undefined => {
+  try {
+    const { id, cwd, lazyStart, envs } = JSON.parse(metadata.toString())
+    const isRecord =
+      typeof id === 'string' &&
+      typeof cwd === 'string' &&
+      typeof lazyStart === 'boolean' &&
+      typeof envs === 'object' &&
+      envs !== null &&
+      Object.values(envs).every((value) => typeof value === 'string')
+    return isRecord ? { id, cwd, lazyStart, envs } : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** `undefined`: a job of another kind. */
+export const readPty = (job: Job): Pty | undefined => {
+  if (!job.id.startsWith(prefix)) return undefined
+  const record = decodeRecord(job.metadata)
+  if (record === undefined || jobIdOf(record.id) !== job.id) return undefined
+  const hasEnded = job.state === 'ended'
+  // A shell that waits for its first client has written nothing (shell.ts).
+  return { record, job, hasEnded, isActive: job.state === 'running' && !(record.lazyStart && job.endOffset === 0) }
+}
+
+export const viewOf = ({ record, job, isActive }: Pty): PtyInfo => ({
+  id: record.id,
+  active: isActive,
+  lazyStart: record.lazyStart,
+  createdAt: job.createdAt.toISOString(),
+  cwd: record.cwd,
+  cols: job.cols,
+  rows: job.rows,
+  envs: record.envs,
+})

@@ -1,0 +1,99 @@
+import { Problem } from '#src/problems.ts'
+import { route } from '../sandbox.ts'
+import { connect } from './connect.ts'
+import { viewOf } from './record.ts'
+import {
+  CreateConnectQuery,
+  CreatedPty,
+  CreatePtyRequest,
+  Message,
+  PtyInfo,
+  PtyList,
+  PtyParams,
+  ResizeRequest,
+} from './schemas.ts'
+import { checkNewPty, createPty, deletePty, getPty, listPtys, resizePty } from './service.ts'
+import { exitControl, readEnvs } from './subprotocols.ts'
+
+const needsUpgrade = () => {
+  throw new Problem('bad_request', 'This is to be opened as a WebSocket.')
+}
+
+export const ptyRoutes = [
+  route({
+    method: 'POST',
+    path: '/process/pty',
+    needs: 'sandbox',
+    summary: 'Makes a terminal with a login shell, which outlives its clients.',
+    body: CreatePtyRequest,
+    replies: { 201: CreatedPty },
+    run: async ({ sandbox, body }) => {
+      await checkNewPty(sandbox, body)
+      const info = viewOf(await createPty(sandbox, body))
+      return { ...info, sessionId: info.id }
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/process/pty',
+    needs: 'sandbox',
+    summary: 'Lists the terminals whose shell has not ended.',
+    replies: { 200: PtyList },
+    run: async ({ sandbox }) => ({ sessions: await listPtys(sandbox) }),
+  }),
+  route({
+    method: 'GET',
+    path: '/process/pty/create-connect',
+    needs: 'sandbox',
+    summary: 'Makes a terminal and connects to it (WebSocket).',
+    query: CreateConnectQuery,
+    replies: { 101: null },
+    run: needsUpgrade,
+    subprotocol: exitControl,
+    admit: ({ sandbox, query, request }) => checkNewPty(sandbox, { ...query, envs: readEnvs(request.raw) }),
+    socket: (socket, { sandbox, query, request }) =>
+      connect(socket, sandbox, () => createPty(sandbox, { ...query, envs: readEnvs(request.raw) })),
+  }),
+  route({
+    method: 'GET',
+    path: '/process/pty/:sessionId',
+    needs: 'sandbox',
+    summary: 'One terminal.',
+    params: PtyParams,
+    replies: { 200: PtyInfo },
+    run: async ({ sandbox, params }) => viewOf(await getPty(sandbox, params.sessionId)),
+  }),
+  route({
+    method: 'DELETE',
+    path: '/process/pty/:sessionId',
+    needs: 'sandbox',
+    summary: 'Kills the shell of a terminal and everything that it started.',
+    params: PtyParams,
+    replies: { 200: Message },
+    run: async ({ sandbox, params }) => {
+      await deletePty(sandbox, params.sessionId)
+      return { message: 'The PTY session was deleted.' }
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/process/pty/:sessionId/resize',
+    needs: 'sandbox',
+    summary: 'Changes the size of a terminal.',
+    params: PtyParams,
+    body: ResizeRequest,
+    replies: { 200: PtyInfo },
+    run: ({ sandbox, params, body }) => resizePty(sandbox, params.sessionId, body),
+  }),
+  route({
+    method: 'GET',
+    path: '/process/pty/:sessionId/connect',
+    needs: 'sandbox',
+    summary: 'Connects to a terminal (WebSocket); any number of clients see and type the same.',
+    params: PtyParams,
+    replies: { 101: null },
+    run: needsUpgrade,
+    subprotocol: exitControl,
+    socket: (socket, { sandbox, params }) => connect(socket, sandbox, () => getPty(sandbox, params.sessionId)),
+  }),
+]

@@ -1,0 +1,54 @@
+import Type from 'typebox'
+
+/** Clients in other languages send `null` for what they leave out. */
+const orNull = <T extends Type.TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
+
+const Dimension = Type.Integer({ minimum: 1, maximum: 1000 })
+
+/** It stands in paths, so it is one segment of them. */
+const Id = Type.String({ minLength: 1, maxLength: 255, pattern: '^[^/\\u0000-\\u001f\\u007f]+$' })
+
+const Directory = Type.String({ maxLength: 1024 })
+
+export const CreatePtyRequest = Type.Object({
+  id: Id,
+  cwd: orNull(Directory),
+  cols: orNull(Dimension),
+  rows: orNull(Dimension),
+  envs: orNull(Type.Record(Type.String(), Type.String())),
+  lazyStart: orNull(Type.Boolean()),
+})
+export type CreatePtyRequest = Type.Static<typeof CreatePtyRequest>
+
+/** The query of `create-connect`; variables come as a subprotocol (subprotocols.ts). */
+export const CreateConnectQuery = Type.Object({
+  id: Id,
+  cwd: Type.Optional(Directory),
+  cols: Type.Optional(Dimension),
+  rows: Type.Optional(Dimension),
+})
+export type CreateConnectQuery = Type.Static<typeof CreateConnectQuery>
+
+export const ResizeRequest = Type.Object({ cols: Dimension, rows: Dimension })
+export type ResizeRequest = Type.Static<typeof ResizeRequest>
+
+/** Any text: what was never a PTY is not found, and not a bad request. */
+export const PtyParams = Type.Object({ sessionId: Type.String() })
+
+export const PtyInfo = Type.Object({
+  id: Type.String(),
+  /** Whether the shell runs. */
+  active: Type.Boolean(),
+  lazyStart: Type.Boolean(),
+  createdAt: Type.String({ format: 'date-time' }),
+  cwd: Type.String(),
+  cols: Type.Integer(),
+  rows: Type.Integer(),
+  /** As many of the given variables as the agent has room to remember. */
+  envs: Type.Record(Type.String(), Type.String()),
+})
+export type PtyInfo = Type.Static<typeof PtyInfo>
+
+export const CreatedPty = Type.Object({ ...PtyInfo.properties, sessionId: Type.String() })
+export const PtyList = Type.Object({ sessions: Type.Array(PtyInfo) })
+export const Message = Type.Object({ message: Type.String() })

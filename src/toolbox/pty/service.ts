@@ -1,0 +1,115 @@
+// Terminals that live in the sandbox: they are made, listed, resized and killed here; connect.ts talks with them.
+import { Problem } from '#src/problems.ts'
+import { StartFailed } from '../agent/agent.ts'
+import { checkEnvironment } from '../exec/environment.ts'
+import { environmentOf, type ToolboxSandbox } from '../sandbox.ts'
+import { findDirectory } from './directory.ts'
+import { encodeRecord, jobIdOf, type Pty, readPty, viewOf } from './record.ts'
+import { asNotStarted, asTold, isRefused } from './refusals.ts'
+import type { CreatePtyRequest, PtyInfo, ResizeRequest } from './schemas.ts'
+import { shellsFor } from './shell.ts'
+
+/** On the sandbox's disk, and only as much as was written. A client that is further behind than this is too slow. */
+const ringBytes = 16 * 1024 * 1024
+const ptysMax = 128
+/** What their shells left in the background goes on, so ended ones are forgotten only when there are many. */
+const endedMax = 32
+
+const noShell = 'This sandbox has neither bash nor sh.'
+const notFound = (id: string) =>
+  new Problem('not_found', `There is no PTY session ${JSON.stringify(id.slice(0, 255))}.`)
+
+const listAll = async ({ agent }: ToolboxSandbox): Promise<Pty[]> => {
+  const jobs = await agent.jobs.list().catch((error) => {
+    throw asTold(error)
+  })
+  return jobs.flatMap((job) => readPty(job) ?? [])
+}
+
+export const findPty = async (sandbox: ToolboxSandbox, id: string): Promise<Pty | undefined> =>
+  (await listAll(sandbox)).find(({ record }) => record.id === id)
+
+export const listPtys = async (sandbox: ToolboxSandbox): Promise<PtyInfo[]> =>
+  (await listAll(sandbox)).filter(({ hasEnded }) => !hasEnded).map(viewOf)
+
+export const getPty = async (sandbox: ToolboxSandbox, id: string): Promise<Pty> => {
+  const pty = await findPty(sandbox, id)
+  if (pty === undefined || pty.hasEnded) throw notFound(id)
+  return pty
+}
+
+/** Throws for what can be seen before anything is started. */
+export const checkNewPty = async (sandbox: ToolboxSandbox, { id, envs }: CreatePtyRequest): Promise<void> => {
+  if (id === 'create-connect') throw new Problem('bad_request', 'A PTY session cannot be called "create-connect".')
+  checkEnvironment(envs ?? {})
+  const all = await listAll(sandbox)
+  const living = all.filter(({ hasEnded }) => !hasEnded)
+  if (living.some(({ record }) => record.id === id)) throw taken(id)
+  if (living.length >= ptysMax) {
+    throw new Problem('rate_limited', `This sandbox has ${ptysMax} PTY sessions; delete one first.`)
+  }
+}
+
+const taken = (id: string) => new Problem('conflict', `There is a PTY session ${JSON.stringify(id)} already.`)
+
+/** Makes room for the id, and for the shells that end in future. */
+const forgetEnded = async (sandbox: ToolboxSandbox, id: string): Promise<void> => {
+  const ended = (await listAll(sandbox)).filter(({ hasEnded }) => hasEnded)
+  const oldestFirst = ended.sort((one, other) => Number(one.job.endedAt) - Number(other.job.endedAt))
+  const surplus = oldestFirst.slice(0, Math.max(0, ended.length - endedMax))
+  for (const { job } of new Set([...surplus, ...ended.filter(({ record }) => record.id === id)])) {
+    await sandbox.agent.jobs.remove(job.id).catch((error) => {
+      if (!isRefused(error, 'ENOENT')) throw asTold(error)
+    })
+  }
+}
+
+/** The caller has checked it. The shell starts at once, or with the first client when `lazyStart` is set. */
+export const createPty = async (sandbox: ToolboxSandbox, request: CreatePtyRequest): Promise<Pty> => {
+  const { id, lazyStart, envs } = { ...request, lazyStart: request.lazyStart ?? false, envs: request.envs ?? {} }
+  const { user } = sandbox.assignment
+  await forgetEnded(sandbox, id)
+  const cwd = await findDirectory(sandbox, request.cwd ?? '')
+  let failure: unknown
+  for (const argv of shellsFor(lazyStart)) {
+    try {
+      await sandbox.agent.jobs.spawn({
+        id: jobIdOf(id),
+        argv,
+        env: environmentOf(sandbox, envs),
+        ...(request.cwd ? { cwd: request.cwd } : {}),
+        user,
+        ringBytes,
+        terminal: { cols: request.cols ?? 80, rows: request.rows ?? 24 },
+        metadata: encodeRecord({ id, cwd, lazyStart, envs }),
+      })
+      const made = await findPty(sandbox, id)
+      if (made === undefined) throw notFound(id)
+      return made
+    } catch (error) {
+      if (isRefused(error, 'EEXIST')) throw taken(id)
+      failure = error
+      if (!(error instanceof StartFailed && error.stage === 'exec' && error.errno === 'ENOENT')) break
+    }
+  }
+  throw asNotStarted(failure, request.cwd ?? '', user, noShell)
+}
+
+export const resizePty = async (sandbox: ToolboxSandbox, id: string, size: ResizeRequest): Promise<PtyInfo> => {
+  const pty = await findPty(sandbox, id)
+  if (pty === undefined) throw notFound(id)
+  const ended = new Problem('gone', `The shell of PTY session ${JSON.stringify(id)} has ended.`)
+  if (pty.hasEnded) throw ended
+  await sandbox.agent.jobs.resize(pty.job.id, size.cols, size.rows).catch((error) => {
+    throw isRefused(error, 'ENOENT') || isRefused(error, 'ESRCH') ? ended : asTold(error)
+  })
+  return { ...viewOf(pty), ...size }
+}
+
+/** Kills the shell and everything that it started. */
+export const deletePty = async (sandbox: ToolboxSandbox, id: string): Promise<void> => {
+  const { job } = await getPty(sandbox, id)
+  await sandbox.agent.jobs.remove(job.id).catch((error) => {
+    throw isRefused(error, 'ENOENT') ? notFound(id) : asTold(error)
+  })
+}

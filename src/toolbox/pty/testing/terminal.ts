@@ -1,0 +1,66 @@
+// For tests: a client of a terminal that remembers what it was told.
+import assert from 'node:assert/strict'
+import type { WebSocket } from 'ws'
+import { bytesOf } from '#src/http/socket.ts'
+import { until } from '../../agent/native-agent.ts'
+
+export const connectedMessage = { type: 'control', status: 'connected' }
+
+export class Terminal {
+  readonly socket: WebSocket
+  /** Parsed text frames, in order. */
+  readonly controls: Record<string, unknown>[] = []
+  /** The status of a refused upgrade, or the code and reason of the close. */
+  readonly end: Promise<{ status?: number; body?: string; code?: number; reason?: string }>
+  output = Buffer.alloc(0)
+  hasEnded = false
+
+  constructor(socket: WebSocket) {
+    this.socket = socket
+    socket.on('message', (data, isBinary) => {
+      if (isBinary) this.output = Buffer.concat([this.output, bytesOf(data)])
+      else this.controls.push(JSON.parse(data.toString()))
+    })
+    this.end = new Promise<Awaited<Terminal['end']>>((resolve) => {
+      socket.on('error', () => undefined)
+      socket.on('unexpected-response', async (_request, answer) => {
+        let body = ''
+        for await (const piece of answer.setEncoding('utf8')) body += piece
+        resolve({ status: answer.statusCode ?? 0, body })
+      })
+      socket.on('close', (code, reason) => resolve({ code, reason: reason.toString() }))
+    }).finally(() => {
+      this.hasEnded = true
+    })
+  }
+
+  get text(): string {
+    return this.output.toString()
+  }
+
+  async connected(): Promise<this> {
+    await until(() => this.controls.length > 0 || this.hasEnded, 'the first message')
+    assert.deepEqual(this.controls[0], connectedMessage)
+    return this
+  }
+
+  async shows(wanted: RegExp): Promise<RegExpExecArray> {
+    let found: RegExpExecArray | null = null
+    await until(
+      () => {
+        found = wanted.exec(this.text)
+        return found !== null
+      },
+      `${wanted} in ${JSON.stringify(this.text.slice(-2000))}`,
+    )
+    return found!
+  }
+
+  type(text: string | Uint8Array): void {
+    this.socket.send(typeof text === 'string' ? Buffer.from(text) : text)
+  }
+
+  hangUp(): void {
+    this.socket.terminate()
+  }
+}
