@@ -48,20 +48,20 @@ static bool collect(struct job *job, int which, size_t at_most) {
     source_close(source);
     return false;
   }
-  ring_append(&job->ring, which == 0 ? FROM_STDOUT : FROM_STDERR, bytes, (size_t)got);
+  ring_append(&job->record.ring, which == 0 ? FROM_STDOUT : FROM_STDERR, bytes, (size_t)got);
   return true;
 }
 
 static void on_stdout(struct source *source, uint32_t events) {
   (void)events;
   struct job *job = owner_of(source, struct job, output[0]);
-  if (collect(job, 0, CHUNK)) watchers_wake(job);
+  if (collect(job, 0, CHUNK)) record_wake(&job->record);
 }
 
 static void on_stderr(struct source *source, uint32_t events) {
   (void)events;
   struct job *job = owner_of(source, struct job, output[1]);
-  if (collect(job, 1, CHUNK)) watchers_wake(job);
+  if (collect(job, 1, CHUNK)) record_wake(&job->record);
 }
 
 /* What the first process left behind. A background child may write on, so there is a limit to "what is there". */
@@ -69,8 +69,8 @@ static void collect_last(struct job *job, int which) {
   int waiting = 0;
   if (job->output[which].fd < 0) return;
   if (job->is_terminal || ioctl(job->output[which].fd, FIONREAD, &waiting) < 0) waiting = LAST_OUTPUT_MAX;
-  for (uint64_t until = job->ring.end + (uint64_t)waiting; job->output[which].fd >= 0 && job->ring.end < until;)
-    if (!collect(job, which, (size_t)(until - job->ring.end))) return;
+  for (uint64_t until = job->record.ring.end + (uint64_t)waiting; job->output[which].fd >= 0 && job->record.ring.end < until;)
+    if (!collect(job, which, (size_t)(until - job->record.ring.end))) return;
 }
 
 /* ---- life ---- */
@@ -106,11 +106,19 @@ void job_release(struct job *job) {
   if (!job->unlisted) unlist(job);
   inputs_fail(job, ESRCH);
   close_sources(job);
-  if (job->watchers) return;
+  if (job->record.followers) return;
   reaper_forget(&job->child);
-  ring_close(&job->ring);
+  ring_close(&job->record.ring);
   free(job->metadata);
   bury(job);
+}
+
+static void end(struct job *job, int status) {
+  uint8_t exit[5];
+  exit_payload(exit, status);
+  job->state = JOB_ENDED;
+  job->status = status;
+  record_end(&job->record, exit);
 }
 
 static void on_report(struct source *source, uint32_t events) {
@@ -125,9 +133,7 @@ static void on_report(struct source *source, uint32_t events) {
   if (spawner) spawner->state = NULL;
   if (got == (ssize_t)sizeof payload) {
     if (spawner) connection_fail(spawner, payload[0], (int)get_u32(payload + 1));
-    job->state = JOB_ENDED;
-    job->status = 127 << 8;
-    watchers_wake(job);
+    end(job, 127 << 8);
     removers_continue(job);
     if (!job->unlisted) job_release(job);
     return;
@@ -144,15 +150,11 @@ static void on_ended(struct child *child, int status) {
   struct job *job = owner_of(child, struct job, child);
   if (job->state == JOB_STARTING) on_report(&job->report, EPOLLIN);
   if (job->state == JOB_ENDED) return;
-  job->state = JOB_ENDED;
-  job->status = status;
   job->ended_at = wall_clock();
   for (int i = 0; i < 2; i++) collect_last(job, i);
   source_close(&job->input);
   inputs_fail(job, ESRCH);
-  for (struct watcher *watcher = job->watchers; watcher; watcher = watcher->next)
-    if (watcher->follows) watcher->goal = job->ring.end;
-  watchers_wake(job);
+  end(job, status);
   removers_continue(job);
 }
 
@@ -161,7 +163,14 @@ static void on_input_room(struct source *source, uint32_t events) {
   inputs_continue(owner_of(source, struct job, input));
 }
 
-void job_started(struct job *job, pid_t pid, const int ours[3], int report) {
+static void on_left(struct record *record) {
+  struct job *job = owner_of(record, struct job, record);
+  if (job->unlisted) job_release(job);
+}
+
+void job_started(struct job *job, pid_t pid, uint32_t ring_bytes, const int ours[3], int report) {
+  ring_open(&job->record.ring, ring_bytes);
+  record_start(&job->record, on_left);
   job->group = pid;
   reaper_expect(&job->child, pid, on_ended);
   source_open(&job->input, ours[0], on_input_room);

@@ -7,18 +7,9 @@
 
 #include "connection.h"
 #include "reaper.h"
-#include "ring.h"
+#include "record.h"
 
 struct input_wait;
-
-/* A connection that follows a job. */
-struct watcher {
-  struct job *job;
-  struct connection *connection;
-  uint64_t offset, goal; /* what it was sent up to; where it is told how the job stands */
-  bool follows;
-  struct watcher *next;
-};
 
 /* A connection that waits until a job is gone. */
 struct remove_wait {
@@ -36,11 +27,10 @@ struct job {
   struct child child;
   pid_t group;
   struct source report, input, output[2]; /* a terminal's master is output[0], and again input */
-  struct ring ring;
+  struct record record;
   uint8_t *metadata;
   uint32_t metadata_size;
   struct connection *spawner; /* waits to hear whether it runs */
-  struct watcher *watchers;
   struct input_wait *inputs;
   struct remove_wait *removers;
   struct job *next;
@@ -56,10 +46,8 @@ struct job *job_named(struct connection *, const char *id);
 bool jobs_are_full(void);
 void job_enlist(struct job *);
 /* Takes over the process and its descriptors (see launch.h) and listens to them from now on. */
-void job_started(struct job *, pid_t, const int ours[3], int report);
+void job_started(struct job *, pid_t, uint32_t ring_bytes, const int ours[3], int report);
 
-/* attach.c: there is more to read, or the job has ended. */
-void watchers_wake(struct job *);
 /* input.c: room in the job's input; and that there will never be again (errno). */
 void inputs_continue(struct job *);
 void inputs_fail(struct job *, int error_number);

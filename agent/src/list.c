@@ -19,8 +19,8 @@ static uint32_t describe(const struct job *job, uint8_t *payload) {
   *at++ = job->state;
   at = put_u32(at, (uint32_t)job->group);
   exit_payload(at, job->status);
-  at = put_u64(at + 5, job->ring.start);
-  at = put_u64(at, job->ring.end);
+  at = put_u64(at + 5, job->record.ring.start);
+  at = put_u64(at, job->record.ring.end);
   at = put_u64(at, job->created_at);
   at = put_u64(at, job->ended_at);
   at = put_u32(at, (uint32_t)job->cols << 16 | job->rows);

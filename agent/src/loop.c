@@ -13,14 +13,11 @@
 #define ROUND 64
 #define POLL_MILLISECONDS 20
 
-struct grave {
-  struct grave *next;
-};
-
 static int epoll_fd = -1;
 static struct timer *timers;
 static struct source *polled;
-static struct grave *graves;
+static void **graves;
+static size_t grave_count, grave_room;
 
 void loop_start(void) {
   epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -92,11 +89,16 @@ void timer_clear(struct timer *timer) {
   timer->at = 0;
 }
 
+/* The memory itself must stay as it is: that its descriptor is -1 is what a late look at it finds out. */
 void bury(void *memory) {
-  struct grave *grave = memory; /* every buried thing is larger than a pointer */
-  if (!grave) return;
-  grave->next = graves;
-  graves = grave;
+  if (!memory) return;
+  if (grave_count == grave_room) {
+    void **more = realloc(graves, (grave_room + ROUND) * sizeof *more);
+    if (!more) return; /* lost for good, which is better than used too soon */
+    graves = more;
+    grave_room += ROUND;
+  }
+  graves[grave_count++] = memory;
 }
 
 static int next_timeout(void) {
@@ -143,10 +145,6 @@ _Noreturn void loop_run(void) {
     }
     look_at_polled();
     fire_timers();
-    while (graves) {
-      struct grave *grave = graves;
-      graves = grave->next;
-      free(grave);
-    }
+    while (grave_count) free(graves[--grave_count]);
   }
 }

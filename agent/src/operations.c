@@ -23,6 +23,14 @@ static const struct {
     {KIND_SIGNAL, signal_start},
     {KIND_LIST, list_start},
     {KIND_REMOVE, remove_start},
+    {KIND_FILE_STAT, file_stat_start},
+    {KIND_FILE_LIST, file_list_start},
+    {KIND_FILE_READ, file_read_start},
+    {KIND_FILE_WRITE, file_write_start},
+    {KIND_FILE_MKDIR, file_mkdir_start},
+    {KIND_FILE_MOVE, file_move_start},
+    {KIND_FILE_REMOVE, file_remove_start},
+    {KIND_FILE_PERMISSIONS, file_permissions_start},
 };
 
 void operation_start(struct connection *connection, uint8_t kind, struct fields *request) {

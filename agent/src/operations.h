@@ -23,4 +23,13 @@ void signal_start(struct connection *, struct fields *);
 void list_start(struct connection *, struct fields *);
 void remove_start(struct connection *, struct fields *);
 
+void file_stat_start(struct connection *, struct fields *);
+void file_list_start(struct connection *, struct fields *);
+void file_read_start(struct connection *, struct fields *);
+void file_write_start(struct connection *, struct fields *);
+void file_mkdir_start(struct connection *, struct fields *);
+void file_move_start(struct connection *, struct fields *);
+void file_remove_start(struct connection *, struct fields *);
+void file_permissions_start(struct connection *, struct fields *);
+
 #endif

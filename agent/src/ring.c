@@ -37,7 +37,7 @@ static int open_hidden(const char *directory, bool accept_memory) {
   return fd;
 }
 
-static int open_storage(void) {
+int ring_storage(void) {
   static const char *const directories[] = {"/var/tmp", "/tmp", "/"};
   for (size_t i = 0; i < 3; i++) {
     int fd = open_hidden(directories[i], false);
@@ -47,6 +47,12 @@ static int open_storage(void) {
 }
 
 void ring_open(struct ring *ring, uint32_t capacity) { *ring = (struct ring){.fd = -1, .capacity = capacity}; }
+
+void ring_open_in(struct ring *ring, int *shared, uint64_t base, uint32_t capacity) {
+  *ring = (struct ring){.fd = -1, .shared = shared, .base = base, .capacity = capacity};
+}
+
+static int file_of(const struct ring *ring) { return ring->shared ? *ring->shared : ring->fd; }
 
 static uint64_t run_start(const struct ring *ring, uint32_t i) { return ring->runs[i] >> 2; }
 
@@ -80,12 +86,13 @@ static bool begin_run(struct ring *ring, enum origin origin) {
 }
 
 static bool store(struct ring *ring, const uint8_t *bytes, size_t size) {
-  if (ring->fd < 0) ring->fd = open_storage();
+  int *file = ring->shared ? ring->shared : &ring->fd;
+  if (*file < 0) *file = ring_storage();
   uint64_t at = ring->end;
   while (size > 0) {
     uint64_t place = at % ring->capacity;
     size_t piece = size < ring->capacity - place ? size : (size_t)(ring->capacity - place);
-    ssize_t written = pwrite(ring->fd, bytes, piece, (off_t)place);
+    ssize_t written = pwrite(*file, bytes, piece, (off_t)(ring->base + place));
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) return false;
     bytes += written;
@@ -130,10 +137,19 @@ size_t ring_read(const struct ring *ring, uint64_t offset, uint8_t *into, size_t
   uint64_t place = offset % ring->capacity;
   if (left > ring->capacity - place) left = ring->capacity - place;
   if (left > room) left = room;
-  ssize_t got = pread(ring->fd, into, (size_t)left, (off_t)place);
+  ssize_t got = pread(file_of(ring), into, (size_t)left, (off_t)(ring->base + place));
   if (got > 0) return (size_t)got;
   *origin = LOST;
   return (size_t)left;
+}
+
+void ring_drop(struct ring *ring) {
+  ring->start = ring->end;
+  free(ring->runs);
+  ring->runs = NULL;
+  ring->run_count = ring->run_room = 0;
+  if (file_of(ring) >= 0)
+    fallocate(file_of(ring), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)ring->base, (off_t)ring->capacity);
 }
 
 void ring_close(struct ring *ring) {

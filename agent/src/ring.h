@@ -16,6 +16,8 @@ enum origin { FROM_STDOUT = 0, FROM_STDERR = 1, LOST = 2 };
 
 struct ring {
   int fd; /* -1 until the first byte */
+  int *shared; /* the file of several rings, in place of one of its own; -1 in there until the first byte */
+  uint64_t base; /* where in the file */
   uint32_t capacity;
   uint64_t start, end; /* offsets of the first byte still there, and of the next one to come */
   /* Where each stretch of one origin starts, in order: offset << 2 | origin. */
@@ -24,9 +26,16 @@ struct ring {
 };
 
 void ring_open(struct ring *, uint32_t capacity);
+/* The same in a file that others use too, from this place on. Whoever owns the file closes it. */
+void ring_open_in(struct ring *, int *shared, uint64_t base, uint32_t capacity);
 void ring_append(struct ring *, enum origin, const uint8_t *bytes, size_t size);
 /* At most `room` bytes of one origin from this offset, which must lie between start and end. For LOST the number only. */
 size_t ring_read(const struct ring *, uint64_t offset, uint8_t *into, size_t room, enum origin *);
+/* Everything that is there becomes bytes that are lost, and their place on the disk is given back. */
+void ring_drop(struct ring *);
 void ring_close(struct ring *);
+
+/* A hidden file on the sandbox's disk, or if there is none in memory. -1: neither. */
+int ring_storage(void);
 
 #endif

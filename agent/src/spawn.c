@@ -75,7 +75,6 @@ static struct job *new_job(const struct spawn_request *spawn) {
   job->is_terminal = spawn->flags & SPAWN_TERMINAL;
   job->cols = spawn->cols;
   job->rows = spawn->rows;
-  ring_open(&job->ring, spawn->ring);
   return job;
 }
 
@@ -94,7 +93,7 @@ static int spawn_job(struct connection *connection, const struct spawn_request *
     free(job);
     return reason;
   }
-  job_started(job, pid, ours, report);
+  job_started(job, pid, spawn->ring, ours, report);
   if (!job->is_terminal && !(spawn->flags & SPAWN_KEEP_INPUT)) source_close(&job->input);
   job->spawner = connection;
   connection->operation = &spawn_operation;

@@ -25,6 +25,15 @@ enum kind {
   KIND_LIST = 0x0b,
   KIND_REMOVE = 0x0c,
 
+  KIND_FILE_STAT = 0x20,
+  KIND_FILE_LIST = 0x21,
+  KIND_FILE_READ = 0x22,
+  KIND_FILE_WRITE = 0x23,
+  KIND_FILE_MKDIR = 0x24,
+  KIND_FILE_MOVE = 0x25,
+  KIND_FILE_REMOVE = 0x26,
+  KIND_FILE_PERMISSIONS = 0x27,
+
   KIND_STDIN = 0x40,
   KIND_STDIN_END = 0x41,
   KIND_KILL = 0x42,
@@ -38,6 +47,7 @@ enum kind {
   KIND_LOST = 0x86, /* u64: so many bytes of output are not there any more */
   KIND_JOB = 0x87,
   KIND_END = 0x88,
+  KIND_ENTRY = 0x89,
 };
 
 /* Where something failed: the first byte of a FAILED frame; an i32 errno (or 0) follows. */
@@ -51,11 +61,15 @@ enum stage {
   STAGE_ENDING = 6, /* the agent is shutting down */
   STAGE_SYSTEM = 7, /* the kernel refused a pipe, a process, memory */
   STAGE_JOB = 8,    /* ENOENT: no such job; EEXIST: there is one; ESRCH: it has ended; EPIPE: its input is closed */
+  STAGE_FILE = 9,   /* the errno is the kernel's; EINVAL: neither a file nor a directory */
 };
 
 enum exec_flags { EXEC_MERGE_OUTPUT = 1, EXEC_HAS_STDIN = 2 };
 enum spawn_flags { SPAWN_TERMINAL = 1, SPAWN_KEEP_INPUT = 2 };
 enum job_state { JOB_STARTING = 0, JOB_RUNNING = 1, JOB_ENDED = 2 };
+
+#define KEEP_MODE 0xffffffffu
+enum write_flags { WRITE_PARENTS = 1 };
 
 #define JOB_ID_MAX 64u
 #define JOB_METADATA_MAX 4096u

@@ -3,11 +3,13 @@
 import type { Duplex } from 'node:stream'
 import { type CommandSpec, type RunningCommand, startCommand } from './command.ts'
 import { AgentGone, Connection, requestRaw } from './connection.ts'
+import { type Files, filesAt } from './files.ts'
 import { FieldWriter, kinds } from './frames.ts'
 import { type Jobs, jobsAt } from './jobs.ts'
 
 export { type CommandSpec, type Exit, type Output, type RunningCommand, StartFailed } from './command.ts'
 export { AgentGone, AgentRefused } from './connection.ts'
+export type { Entry, Files } from './files.ts'
 export type { Job, JobEvent, JobSpec, Jobs } from './jobs.ts'
 
 export interface Agent {
@@ -19,6 +21,14 @@ export interface Agent {
   shutdown(graceMs: number): Promise<void>
   /** Commands and terminals that outlive the connection, and the runner. */
   readonly jobs: Jobs
+  /** Files with the rights of this user, by name or uid; relative paths are below the user's home. */
+  files(user: string): Files
+}
+
+const dial = async (socketPath: string, port: number): Promise<Duplex> => {
+  const [socket, answer] = await requestRaw(socketPath, kinds.dial, new FieldWriter().u16(port).done())
+  answer.end()
+  return socket
 }
 
 const info = async (socketPath: string): Promise<{ version: string; bootId: string }> => {
@@ -44,8 +54,9 @@ const shutdown = async (socketPath: string, graceMs: number): Promise<void> => {
 
 export const agentAt = (socketPath: string): Agent => ({
   exec: (spec) => startCommand(socketPath, spec),
-  dial: (port) => requestRaw(socketPath, kinds.dial, new FieldWriter().u16(port).done()),
+  dial: (port) => dial(socketPath, port),
   info: () => info(socketPath),
   shutdown: (graceMs) => shutdown(socketPath, graceMs),
   jobs: jobsAt(socketPath),
+  files: (user) => filesAt(socketPath, user),
 })

@@ -9,7 +9,7 @@ export class AgentGone extends Error {
   override name = 'AgentGone'
 }
 
-const stages = ['protocol', 'user', 'cwd', 'exec', 'connect', 'busy', 'ending', 'system', 'job'] as const
+const stages = ['protocol', 'user', 'cwd', 'exec', 'connect', 'busy', 'ending', 'system', 'job', 'file'] as const
 export type Stage = (typeof stages)[number]
 
 /** The agent would not do it; `stage` says what stood in the way and `errno` what the kernel said, if it did. */
@@ -81,8 +81,7 @@ export class Connection {
   async #answer(): Promise<FieldReader> {
     const timer = setTimeout(() => this.close(), answerTimeoutMs)
     try {
-      const frame = await this.next()
-      if (frame.kind === kinds.failed) throw readRefusal(frame.payload)
+      const frame = await this.nextOrRefusal()
       if (frame.kind !== kinds.ok) throw new BadFrame(`kind ${frame.kind} as an answer`)
       return new FieldReader(frame.payload)
     } catch (error) {
@@ -97,6 +96,13 @@ export class Connection {
   async next(): Promise<Frame> {
     const frame = await this.nextOrEnd()
     if (frame === undefined) throw new AgentGone('the agent closed the connection')
+    return frame
+  }
+
+  /** The next frame, where that may also be a refusal. */
+  async nextOrRefusal(): Promise<Frame> {
+    const frame = await this.next()
+    if (frame.kind === kinds.failed) throw readRefusal(frame.payload)
     return frame
   }
 
@@ -120,16 +126,31 @@ export class Connection {
     if (this.#socket.writable) this.#socket.write(encodeFrame(kind, payload))
   }
 
+  /** Settles when the socket has room again, or will never have. */
+  async room(): Promise<void> {
+    if (!this.#socket.writableNeedDrain) return
+    const settled = new AbortController()
+    const { signal } = settled
+    const events = ['drain', 'close', 'error'].map((event) => once(this.#socket, event, { signal }))
+    await Promise.race(events).catch(() => {})
+    settled.abort()
+    await Promise.allSettled(events)
+  }
+
   close(): void {
     this.#socket.destroy()
   }
 }
 
 /**
- * Sends a request whose OK is followed by raw bytes both ways, and hands over the socket just behind the OK. Each
- * direction ends on its own.
+ * Sends a request whose OK is followed by raw bytes both ways, and hands over the socket just behind the OK, with what
+ * the OK carried. Each direction ends on its own.
  */
-export const requestRaw = async (socketPath: string, kind: number, body: Uint8Array): Promise<Socket> => {
+export const requestRaw = async (
+  socketPath: string,
+  kind: number,
+  body: Uint8Array,
+): Promise<[socket: Socket, answer: FieldReader]> => {
   const socket = await openSocket(socketPath)
   const timer = setTimeout(() => socket.destroy(), answerTimeoutMs)
   try {
@@ -140,7 +161,7 @@ export const requestRaw = async (socketPath: string, kind: number, body: Uint8Ar
     const payload = size === 0 ? Buffer.alloc(0) : await readExactly(socket, size)
     if (header[4] === kinds.failed) throw readRefusal(payload)
     if (header[4] !== kinds.ok) throw new BadFrame(`kind ${header[4]} as an answer`)
-    return socket
+    return [socket, new FieldReader(payload)]
   } catch (error) {
     socket.destroy()
     throw error

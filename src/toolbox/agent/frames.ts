@@ -21,6 +21,14 @@ export const kinds = {
   signal: 0x0a,
   list: 0x0b,
   remove: 0x0c,
+  fileStat: 0x20,
+  fileList: 0x21,
+  fileRead: 0x22,
+  fileWrite: 0x23,
+  fileMkdir: 0x24,
+  fileMove: 0x25,
+  fileRemove: 0x26,
+  filePermissions: 0x27,
   stdin: 0x40,
   stdinEnd: 0x41,
   kill: 0x42,
@@ -33,6 +41,7 @@ export const kinds = {
   lost: 0x86,
   job: 0x87,
   end: 0x88,
+  entry: 0x89,
 } as const
 
 export type Frame = { kind: number; payload: Buffer }
@@ -196,6 +205,10 @@ export class FieldReader {
     const value = this.#take(8).readBigUInt64LE()
     if (value > BigInt(Number.MAX_SAFE_INTEGER)) throw new BadFrame('a number that is too large')
     return Number(value)
+  }
+
+  i64(): number {
+    return Number(this.#take(8).readBigInt64LE())
   }
 
   bytes(): Buffer {

@@ -7,7 +7,7 @@ export const provoke = async (socketPath: string, pieces: Uint8Array[], thenClos
   const socket = connect({ path: socketPath, allowHalfOpen: true })
   const answers: Buffer[] = []
   socket.on('error', () => {})
-  socket.on('data', (chunk) => answers.push(chunk))
+  socket.on('data', (chunk: Buffer) => answers.push(chunk))
   for (const piece of pieces) socket.write(piece)
   if (thenClose) socket.end()
   await once(socket, thenClose ? 'close' : 'end', { signal: AbortSignal.timeout(30_000) })

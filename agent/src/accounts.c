@@ -1,0 +1,75 @@
+/*
+ * Lines of fields between colons. The name in the first and the id in the third is the same in both files.
+ */
+#include "accounts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define REMEMBERED 32
+
+bool parse_id(const char *text, uint32_t *id) {
+  if (*text < '0' || *text > '9' || strlen(text) > 10) return false;
+  char *end;
+  unsigned long long value = strtoull(text, &end, 10);
+  if (*end || value >= UINT32_MAX) return false; /* -1 means "nobody at all" to the kernel */
+  *id = (uint32_t)value;
+  return true;
+}
+
+bool accounts_open(struct accounts *accounts, const char *path) {
+  *accounts = (struct accounts){.file = fopen(path, "re")};
+  return accounts->file != NULL;
+}
+
+bool accounts_next(struct accounts *accounts) {
+  if (getline(&accounts->line, &accounts->room, accounts->file) <= 0) return false;
+  char *at = accounts->line;
+  at[strcspn(at, "\r\n")] = 0;
+  for (size_t i = 0; i < sizeof accounts->field / sizeof *accounts->field; i++) {
+    accounts->field[i] = at;
+    at += strcspn(at, ":");
+    if (*at) *at++ = 0;
+  }
+  return true;
+}
+
+void accounts_close(struct accounts *accounts) {
+  free(accounts->line);
+  fclose(accounts->file);
+}
+
+bool account_id(const char *path, const char *name_or_id, uint32_t *id) {
+  struct accounts file;
+  bool found = false;
+  if (accounts_open(&file, path)) {
+    while (!found && accounts_next(&file)) found = strcmp(file.field[0], name_or_id) == 0 && parse_id(file.field[2], id);
+    accounts_close(&file);
+  }
+  return found || parse_id(name_or_id, id);
+}
+
+const char *account_name(const char *path, uint32_t id) {
+  static struct {
+    const char *path;
+    uint32_t id;
+    char *name;
+  } seen[REMEMBERED];
+  static size_t next;
+  for (size_t i = 0; i < REMEMBERED; i++)
+    if (seen[i].name && seen[i].id == id && strcmp(seen[i].path, path) == 0) return seen[i].name;
+  char *name = NULL;
+  struct accounts file;
+  if (accounts_open(&file, path)) {
+    uint32_t other;
+    while (!name && accounts_next(&file))
+      if (parse_id(file.field[2], &other) && other == id) name = strdup(file.field[0]);
+    accounts_close(&file);
+  }
+  size_t place = next++ % REMEMBERED;
+  free(seen[place].name);
+  seen[place].path = path;
+  seen[place].id = id;
+  seen[place].name = name ? name : strdup("");
+  return seen[place].name ? seen[place].name : "";
+}

@@ -1,0 +1,172 @@
+/*
+ * FILE_STAT, FILE_LIST, FILE_READ: looking at files.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "accounts.h"
+#include "file_server.h"
+#include "operations.h"
+
+#define DEPTH_MAX 64u
+#define RELATIVE_MAX 16384u
+#define NAME_ROOM 256u
+#define WITHOUT_SIZE_MAX (1024u * 1024u) /* of a file that does not know its size, as in /proc */
+
+/* ---- describing ---- */
+
+static uint8_t type_of(mode_t mode) {
+  static const mode_t types[] = {S_IFREG, S_IFDIR, S_IFLNK, S_IFIFO, S_IFSOCK, S_IFCHR, S_IFBLK};
+  for (uint8_t i = 0; i < sizeof types / sizeof *types; i++)
+    if ((mode & S_IFMT) == types[i]) return i;
+  return 0;
+}
+
+static uint8_t *put_account(uint8_t *at, const char *file, uint32_t id) {
+  const char *name = account_name(file, id);
+  return put_string(at, name, strnlen(name, NAME_ROOM));
+}
+
+static void send_entry(int at, const char *name, const char *path, size_t path_size, const struct stat *stat) {
+  static uint8_t payload[RELATIVE_MAX + 4096 + 4 * NAME_ROOM];
+  static char target[4096];
+  ssize_t target_size = S_ISLNK(stat->st_mode) ? readlinkat(at, name, target, sizeof target) : 0;
+  uint8_t *end = payload;
+  *end++ = type_of(stat->st_mode);
+  end = put_u32(end, stat->st_mode & 07777);
+  end = put_u64(end, (uint64_t)stat->st_size);
+  end = put_u64(end, (uint64_t)((int64_t)stat->st_mtim.tv_sec * 1000 + stat->st_mtim.tv_nsec / 1000000));
+  end = put_u32(end, stat->st_uid);
+  end = put_u32(end, stat->st_gid);
+  end = put_account(end, "/etc/passwd", stat->st_uid);
+  end = put_account(end, "/etc/group", stat->st_gid);
+  end = put_string(end, path, path_size);
+  end = put_string(end, target, target_size > 0 ? (size_t)target_size : 0);
+  peer_send(KIND_ENTRY, payload, (uint32_t)(end - payload));
+}
+
+static void serve_stat(struct fields *request) {
+  const char *path = take_string(request);
+  uint8_t follow = take_u8(request);
+  check_complete(request);
+  struct stat stat;
+  if (fstatat(AT_FDCWD, path, &stat, follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0) peer_fail(STAGE_FILE, errno);
+  peer_send(KIND_OK, NULL, 0);
+  send_entry(AT_FDCWD, path, "", 0, &stat);
+}
+
+/* ---- listing ---- */
+
+static char relative[RELATIVE_MAX];
+
+/* Takes the directory. What cannot be entered further down is listed and not entered. */
+static void list_directory(int fd, size_t prefix, uint32_t depth) {
+  DIR *directory = fdopendir(fd);
+  if (!directory) {
+    close(fd);
+    return;
+  }
+  for (struct dirent *entry; (entry = readdir(directory));) {
+    const char *name = entry->d_name;
+    size_t size = strlen(name);
+    struct stat stat;
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || prefix + size + 2 > sizeof relative) continue;
+    if (fstatat(dirfd(directory), name, &stat, AT_SYMLINK_NOFOLLOW) < 0) continue;
+    memcpy(relative + prefix, name, size);
+    send_entry(dirfd(directory), name, relative, prefix + size, &stat);
+    if (!S_ISDIR(stat.st_mode) || depth <= 1) continue;
+    int below = openat(dirfd(directory), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (below < 0) continue;
+    relative[prefix + size] = '/';
+    list_directory(below, prefix + size + 1, depth - 1);
+  }
+  closedir(directory);
+}
+
+static void serve_list(struct fields *request) {
+  const char *path = take_string(request);
+  uint32_t depth = take_u32(request);
+  check_complete(request);
+  if (depth < 1 || depth > DEPTH_MAX) peer_fail(STAGE_PROTOCOL, ERANGE);
+  int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) peer_fail(STAGE_FILE, errno);
+  peer_send(KIND_OK, NULL, 0);
+  list_directory(fd, 0, depth);
+  peer_send(KIND_END, NULL, 0);
+}
+
+/* ---- reading ---- */
+
+static void say_length(uint64_t size, uint64_t length) {
+  uint8_t payload[16];
+  put_u64(put_u64(payload, size), length);
+  peer_send(KIND_OK, payload, sizeof payload);
+  peer_flush();
+}
+
+/* As much as there is; the peer finds out that it was less than was said. */
+static void send_contents(int fd, off_t offset, uint64_t length) {
+  static uint8_t bytes[CHUNK];
+  while (length > 0) {
+    ssize_t sent = sendfile(PEER, fd, &offset, length < (1u << 30) ? (size_t)length : 1u << 30);
+    if (sent < 0 && (errno == EINVAL || errno == ENOSYS)) {
+      sent = pread(fd, bytes, length < sizeof bytes ? (size_t)length : sizeof bytes, offset);
+      if (sent > 0) peer_write(bytes, (size_t)sent);
+      if (sent > 0) offset += sent;
+    }
+    if (sent <= 0) return;
+    length -= (uint64_t)sent;
+  }
+}
+
+static void send_without_size(int fd, uint64_t offset, uint64_t length) {
+  static uint8_t bytes[WITHOUT_SIZE_MAX];
+  size_t size = 0;
+  for (ssize_t got = 1; got > 0 && size < sizeof bytes; size += got > 0 ? (size_t)got : 0) {
+    got = read(fd, bytes + size, sizeof bytes - size);
+    if (got < 0 && size == 0) peer_fail(STAGE_FILE, errno);
+  }
+  uint64_t start = offset < size ? offset : size;
+  if (length > size - start) length = size - start;
+  say_length(size, length);
+  peer_write(bytes + start, (size_t)length);
+}
+
+static void serve_read(struct fields *request) {
+  const char *path = take_string(request);
+  uint64_t offset = take_u64(request), length = take_u64(request);
+  check_complete(request);
+  /* A fifo or a device would wait here; asking first and opening then would be a race. */
+  int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  struct stat stat;
+  if (fd < 0) peer_fail(STAGE_FILE, errno == ENXIO ? EINVAL : errno);
+  if (fstat(fd, &stat) < 0) peer_fail(STAGE_FILE, errno);
+  if (!S_ISREG(stat.st_mode)) peer_fail(STAGE_FILE, S_ISDIR(stat.st_mode) ? EISDIR : EINVAL);
+  if (stat.st_size == 0) {
+    send_without_size(fd, offset, length);
+    return;
+  }
+  uint64_t size = (uint64_t)stat.st_size;
+  if (offset > size) offset = size;
+  if (length > size - offset) length = size - offset;
+  say_length(size, length);
+  send_contents(fd, (off_t)offset, length);
+}
+
+void file_stat_start(struct connection *connection, struct fields *request) {
+  file_server_start(connection, request, serve_stat);
+}
+
+void file_list_start(struct connection *connection, struct fields *request) {
+  file_server_start(connection, request, serve_list);
+}
+
+void file_read_start(struct connection *connection, struct fields *request) {
+  file_server_start(connection, request, serve_read);
+}

@@ -1,0 +1,130 @@
+/*
+ * FILE_WRITE: a file is replaced as a whole or not at all. What comes goes into a new file beside it, which takes its
+ * place when everything is on the disk; if the peer goes first, the new file is removed.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "file_server.h"
+#include "make_directories.h"
+#include "operations.h"
+
+#define PIECE (256u * 1024u)
+
+static struct {
+  int directory, fd;
+  char temporary[48];
+  const char *name;
+} file;
+
+static void remove_temporary(void) { unlinkat(file.directory, file.temporary, 0); }
+
+/* A link is written through, as a shell would; one that leads nowhere is replaced. */
+static void find_place(const char *path) {
+  char *followed = realpath(path, NULL);
+  char *target = followed ? followed : strdup(path);
+  char *parent = target ? strdup(target) : NULL;
+  if (!target || !parent) peer_fail(STAGE_FILE, ENOMEM);
+  size_t size = strlen(target);
+  if (size == 0) peer_fail(STAGE_FILE, ENOENT);
+  file.name = basename(target);
+  if (path[strlen(path) - 1] == '/' || strcmp(file.name, ".") == 0 || strcmp(file.name, "..") == 0 || *file.name == '/')
+    peer_fail(STAGE_FILE, EISDIR);
+  file.directory = open(dirname(parent), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (file.directory < 0) peer_fail(STAGE_FILE, errno);
+}
+
+/* False when there is nothing yet. */
+static bool look_at_old(struct stat *old) {
+  if (fstatat(file.directory, file.name, old, AT_SYMLINK_NOFOLLOW) < 0) {
+    if (errno != ENOENT) peer_fail(STAGE_FILE, errno);
+    return false;
+  }
+  if (S_ISLNK(old->st_mode)) return false;
+  if (!S_ISREG(old->st_mode)) peer_fail(STAGE_FILE, S_ISDIR(old->st_mode) ? EISDIR : EINVAL);
+  /* Replacing asks only for the directory; whoever may not write the file shall not do it this way either. */
+  if (faccessat(file.directory, file.name, W_OK, 0) < 0) peer_fail(STAGE_FILE, errno);
+  return true;
+}
+
+static void open_temporary(void) {
+  uint64_t random = 0;
+  if (getrandom(&random, sizeof random, GRND_NONBLOCK) < 0) random = (uint64_t)getpid();
+  snprintf(file.temporary, sizeof file.temporary, ".alcove-upload-%016llx", (unsigned long long)random);
+  file.fd = openat(file.directory, file.temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (file.fd < 0) peer_fail(STAGE_FILE, errno);
+  peer_at_end(remove_temporary);
+}
+
+static void write_out(const uint8_t *bytes, size_t size) {
+  while (size > 0) {
+    ssize_t written = write(file.fd, bytes, size);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) peer_fail(STAGE_FILE, errno);
+    bytes += written;
+    size -= (size_t)written;
+  }
+}
+
+static void read_whole(uint8_t *into, size_t size) {
+  for (size_t got; size > 0; into += got, size -= got) got = peer_read(into, size);
+}
+
+static void receive(void) {
+  static uint8_t piece[PIECE];
+  for (;;) {
+    uint8_t header[FRAME_HEADER];
+    read_whole(header, sizeof header);
+    uint32_t left = get_u32(header);
+    if (header[4] == KIND_STDIN_END && left == 0) return;
+    if (header[4] != KIND_STDIN || left > FRAME_MAX) peer_fail(STAGE_PROTOCOL, EPROTO);
+    while (left > 0) {
+      size_t got = peer_read(piece, left < PIECE ? left : PIECE);
+      write_out(piece, got);
+      left -= (uint32_t)got;
+    }
+  }
+}
+
+/* The new name is as durable as the contents, where the directory may be read at all. */
+static void sync_directory(void) {
+  int fd = openat(file.directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return;
+  fsync(fd);
+  close(fd);
+}
+
+static void serve_write(struct fields *request) {
+  char *path = take_string(request);
+  uint32_t mode = take_u32(request);
+  uint8_t flags = take_u8(request);
+  check_complete(request);
+  if (flags > WRITE_PARENTS || (mode != KEEP_MODE && mode > 07777)) peer_fail(STAGE_PROTOCOL, EPROTO);
+  if ((flags & WRITE_PARENTS) && !make_parents(path)) peer_fail(STAGE_FILE, errno);
+  struct stat old;
+  find_place(path);
+  bool exists = look_at_old(&old);
+  open_temporary();
+  peer_send(KIND_OK, NULL, 0);
+  receive();
+  if (mode == KEEP_MODE) mode = exists ? old.st_mode & 07777 : 0644;
+  /* Only root may give files away; otherwise it is now the user's, without the rights that came with the old owner. */
+  if (exists && fchown(file.fd, old.st_uid, old.st_gid) < 0) mode &= 0777;
+  if (fchmod(file.fd, mode) < 0 || fsync(file.fd) < 0) peer_fail(STAGE_FILE, errno);
+  if (renameat(file.directory, file.temporary, file.directory, file.name) < 0) peer_fail(STAGE_FILE, errno);
+  peer_at_end(NULL);
+  sync_directory();
+  peer_send(KIND_END, NULL, 0);
+}
+
+void file_write_start(struct connection *connection, struct fields *request) {
+  file_server_start(connection, request, serve_write);
+}

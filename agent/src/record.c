@@ -1,0 +1,111 @@
+/*
+ * Followers are woken with every piece of output, and each takes as much as its peer has room for.
+ */
+#include "record.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct follower {
+  struct record *record;
+  struct connection *connection;
+  uint64_t offset, goal; /* what it was sent up to; where it is told how it stands */
+  bool follows;
+  struct follower *next;
+};
+
+static void say_lost(struct follower *follower, uint64_t count) {
+  uint8_t payload[8];
+  put_u64(payload, count);
+  follower->offset += count;
+  connection_send(follower->connection, KIND_LOST, payload, sizeof payload);
+}
+
+static void say_end(struct follower *follower) {
+  const struct record *record = follower->record;
+  if (record->ended) connection_send(follower->connection, KIND_EXIT, record->exit, sizeof record->exit);
+  else connection_send(follower->connection, KIND_END, NULL, 0);
+  connection_end(follower->connection);
+}
+
+static void say_output(struct follower *follower, uint64_t until) {
+  static const uint8_t kinds[] = {[FROM_STDOUT] = KIND_STDOUT, [FROM_STDERR] = KIND_STDERR};
+  enum origin origin;
+  size_t room = until - follower->offset < CHUNK ? (size_t)(until - follower->offset) : CHUNK;
+  size_t size =
+      ring_read(&follower->record->ring, follower->offset, connection_chunk(follower->connection), room, &origin);
+  if (origin == LOST) {
+    say_lost(follower, size < until - follower->offset ? size : until - follower->offset);
+    return;
+  }
+  follower->offset += size;
+  connection_send_chunk(follower->connection, kinds[origin], (uint32_t)size);
+}
+
+static void pump(struct follower *follower) {
+  const struct ring *ring = &follower->record->ring;
+  while (connection_is_drained(follower->connection)) {
+    uint64_t until = ring->end < follower->goal ? ring->end : follower->goal;
+    uint64_t oldest = ring->start < until ? ring->start : until;
+    if (follower->offset < oldest) say_lost(follower, oldest - follower->offset);
+    else if (follower->offset < until) say_output(follower, until);
+    else if (follower->offset >= follower->goal) say_end(follower);
+    else return;
+  }
+}
+
+static void on_drained(struct connection *connection) { pump(connection->state); }
+
+static void on_closed(struct connection *connection) {
+  struct follower *follower = connection->state;
+  struct record *record = follower->record;
+  for (struct follower **link = &record->followers; *link; link = &(*link)->next)
+    if (*link == follower) {
+      *link = follower->next;
+      break;
+    }
+  bury(follower);
+  record->left(record);
+}
+
+static const struct operation follow_operation = {.drained = on_drained, .closed = on_closed};
+
+void record_start(struct record *record, void (*left)(struct record *)) {
+  record->ended = false;
+  record->followers = NULL;
+  record->left = left;
+}
+
+void record_wake(struct record *record) {
+  for (struct follower *follower = record->followers, *next; follower; follower = next) {
+    next = follower->next;
+    pump(follower);
+  }
+}
+
+void record_end(struct record *record, const uint8_t exit[5]) {
+  record->ended = true;
+  memcpy(record->exit, exit, sizeof record->exit);
+  for (struct follower *follower = record->followers; follower; follower = follower->next)
+    if (follower->follows) follower->goal = record->ring.end;
+  record_wake(record);
+}
+
+void record_follow(struct connection *connection, struct record *record, uint64_t offset, bool follows) {
+  struct follower *follower = offset <= record->ring.end ? malloc(sizeof *follower) : NULL;
+  if (!follower) {
+    connection_fail(connection, STAGE_JOB, offset <= record->ring.end ? ENOMEM : ERANGE);
+    return;
+  }
+  *follower = (struct follower){.record = record, .connection = connection, .offset = offset, .follows = follows,
+                                .goal = follows && !record->ended ? UINT64_MAX : record->ring.end,
+                                .next = record->followers};
+  record->followers = follower;
+  connection->operation = &follow_operation;
+  connection->state = follower;
+  uint8_t payload[16];
+  put_u64(put_u64(payload, record->ring.start), record->ring.end);
+  connection_send(connection, KIND_OK, payload, sizeof payload);
+  if (connection->socket.fd >= 0) pump(follower);
+}

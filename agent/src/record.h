@@ -1,0 +1,31 @@
+/*
+ * What something wrote and how it ended, with those who follow it. A follower holds nothing but its offset; one that is
+ * too slow finds that the ring has passed it, and is told how much it missed.
+ */
+#ifndef ALCOVE_RECORD_H
+#define ALCOVE_RECORD_H
+
+#include "connection.h"
+#include "ring.h"
+
+struct follower;
+
+struct record {
+  struct ring ring;
+  bool ended;
+  uint8_t exit[5]; /* once it has ended: the payload of EXIT */
+  struct follower *followers;
+  void (*left)(struct record *); /* a follower has gone */
+};
+
+/* The ring is opened by whoever owns the record. */
+void record_start(struct record *, void (*left)(struct record *));
+/* There is more to read. */
+void record_wake(struct record *);
+/* Those who follow are told the rest, and this. */
+void record_end(struct record *, const uint8_t exit[5]);
+
+/* Answers OK, and sends what was asked for on this connection as it comes. */
+void record_follow(struct connection *, struct record *, uint64_t offset, bool follows);
+
+#endif

@@ -1,0 +1,354 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { createServer } from 'node:net'
+import { userInfo } from 'node:os'
+import { join } from 'node:path'
+import { suite, test } from 'node:test'
+import fc from 'fast-check'
+import type { Entry, FileContents } from './agent.ts'
+import { encodeFrame, FieldWriter, kinds } from './frames.ts'
+import { NativeAgent, until } from './native-agent.ts'
+import { provoke } from './provoke.ts'
+
+const me = userInfo().username
+const needsRoot = { skip: process.getuid?.() !== 0 && 'needs root' }
+const content = async ({ stream }: FileContents): Promise<string> => Buffer.concat(await stream.toArray()).toString()
+const refused = (errno: string) => ({ name: 'AgentRefused', stage: 'file', errno })
+const all = async (entries: AsyncIterable<Entry>): Promise<Map<string, Entry>> => {
+  const byPath = new Map<string, Entry>()
+  for await (const entry of entries) byPath.set(entry.path.toString('latin1'), entry)
+  return byPath
+}
+
+/** An agent, its user's files and a directory with a bit of everything that has a name. */
+const startWithFiles = async () => {
+  const native = await NativeAgent.start()
+  const at = (...names: string[]): string => join(native.directory, 'files', ...names)
+  mkdirSync(at('deep', 'deeper', 'deepest'), { recursive: true })
+  writeFileSync(at('plain'), 'plain text\n')
+  writeFileSync(at('deep', 'deeper', 'file'), 'x')
+  symlinkSync('plain', at('link'))
+  symlinkSync('/etc', at('link-to-directory'))
+  symlinkSync('nowhere', at('dangling'))
+  execFileSync('mkfifo', [at('fifo')])
+  return { native, files: native.agent.files(me), at, [Symbol.asyncDispose]: () => native[Symbol.asyncDispose]() }
+}
+
+suite('files: looking', () => {
+  test('stat tells what lstat tells, or follows the link', async () => {
+    await using box = await startWithFiles()
+    chmodSync(box.at('plain'), 0o4751)
+    const entry = await box.files.stat(box.at('plain'))
+    const wanted = lstatSync(box.at('plain'))
+    assert.deepEqual(
+      [entry.type, entry.size, entry.mode, entry.uid, entry.owner, entry.target],
+      ['file', 11, 0o4751, wanted.uid, me, null],
+    )
+    assert.equal(entry.modifiedAt.getTime(), Math.trunc(wanted.mtimeMs))
+    const link = await box.files.stat(box.at('link'))
+    assert.deepEqual([link.type, link.target?.toString()], ['symlink', 'plain'])
+    assert.equal((await box.files.stat(box.at('link'), { followLink: true })).type, 'file')
+    await assert.rejects(box.files.stat(box.at('dangling'), { followLink: true }), refused('ENOENT'))
+    await assert.rejects(box.files.stat(''), refused('ENOENT'))
+  })
+
+  test('list goes as deep as asked and follows no link', async () => {
+    await using box = await startWithFiles()
+    const flat = await all(box.files.list(box.at()))
+    assert.deepEqual([...flat.keys()].sort(), ['dangling', 'deep', 'fifo', 'link', 'link-to-directory', 'plain'])
+    assert.deepEqual([flat.get('fifo')?.type, flat.get('link-to-directory')?.target?.toString()], ['fifo', '/etc'])
+    const two = await all(box.files.list(box.at(), 2))
+    assert.ok(two.has('deep/deeper') && !two.has('deep/deeper/file'))
+    const deep = await all(box.files.list(box.at(), 64))
+    assert.ok(deep.has('deep/deeper/file') && deep.has('deep/deeper/deepest'))
+    assert.ok(![...deep.keys()].some((path) => path.startsWith('link-to-directory/')))
+    await assert.rejects(all(box.files.list(box.at('plain'))), refused('ENOTDIR'))
+    await assert.rejects(all(box.files.list(box.at('fifo'))), refused('ENOTDIR'))
+  })
+
+  test('names that are no UTF-8 come and go as bytes', async () => {
+    await using box = await startWithFiles()
+    const name = Buffer.concat([Buffer.from(`${box.at('odd')}/`), Buffer.of(0xff, 0xfe, 0x0a, 0x22)])
+    await box.files.write(name, [Buffer.from('odd')], { makeParents: true })
+    const [entry] = [...(await all(box.files.list(box.at('odd')))).values()]
+    assert.deepEqual(entry?.path, Buffer.of(0xff, 0xfe, 0x0a, 0x22))
+    assert.equal(await content(await box.files.read(name)), 'odd')
+    await box.files.remove(name)
+    assert.deepEqual(readdirSync(box.at('odd')), [])
+  })
+
+  test('5000 entries stream at the reader’s pace, and a reader may leave', async () => {
+    await using box = await startWithFiles()
+    mkdirSync(box.at('many'))
+    for (let i = 0; i < 5000; i++) writeFileSync(box.at('many', `file-${i}`), '')
+    assert.equal((await all(box.files.list(box.at('many')))).size, 5000)
+    const before = box.native.openDescriptors
+    for await (const _ of box.files.list(box.at('many'))) break
+    await box.native.downTo(before)
+  })
+})
+
+suite('files: reading', () => {
+  test('a whole file, a range, past the end, through a link, and a file that does not know its size', async () => {
+    await using box = await startWithFiles()
+    const whole = await box.files.read(box.at('plain'))
+    assert.deepEqual([whole.size, whole.length, await content(whole)], [11, 11, 'plain text\n'])
+    assert.equal(await content(await box.files.read(box.at('plain'), { offset: 6, length: 4 })), 'text')
+    const past = await box.files.read(box.at('plain'), { offset: 100 })
+    assert.deepEqual([past.size, past.length, await content(past)], [11, 0, ''])
+    assert.equal(await content(await box.files.read(box.at('link'))), 'plain text\n')
+    assert.match(await content(await box.files.read('/proc/self/status')), /^Name:\talcove-agent/)
+  })
+
+  test('what is no file is refused at once: fifo, device, socket, directory, nothing', async () => {
+    await using box = await startWithFiles()
+    const server = createServer().listen(box.at('socket'))
+    await once(server, 'listening')
+    try {
+      await assert.rejects(box.files.read(box.at('socket')), refused('EINVAL'))
+    } finally {
+      server.close()
+    }
+    await assert.rejects(box.files.read(box.at('fifo')), refused('EINVAL'))
+    await assert.rejects(box.files.read('/dev/zero'), refused('EINVAL'))
+    await assert.rejects(box.files.read(box.at('deep')), refused('EISDIR'))
+    await assert.rejects(box.files.read(box.at('missing')), refused('ENOENT'))
+    await assert.rejects(box.files.read(box.at('dangling')), refused('ENOENT'))
+    await assert.rejects(box.files.read(box.at('plain', 'below')), refused('ENOTDIR'))
+    await assert.rejects(box.files.read('nul\0byte'), TypeError)
+  })
+
+  test('a file that shrinks while it is read ends with an error, not with less', async () => {
+    await using box = await startWithFiles()
+    const size = 64 * 1024 * 1024
+    writeFileSync(box.at('large'), '')
+    truncateSync(box.at('large'), size)
+    const { stream, length } = await box.files.read(box.at('large'))
+    assert.equal(length, size)
+    await once(stream, 'readable')
+    truncateSync(box.at('large'), 1000)
+    await assert.rejects(stream.toArray(), { name: 'AgentGone' })
+  })
+
+  test('a reader that leaves ends the process that served it', async () => {
+    await using box = await startWithFiles()
+    writeFileSync(box.at('large'), '')
+    truncateSync(box.at('large'), 64 * 1024 * 1024)
+    const children = (): string =>
+      readFileSync(`/proc/${box.native.pid}/task/${box.native.pid}/children`, 'utf8').trim()
+    const { stream } = await box.files.read(box.at('large'))
+    await once(stream, 'readable')
+    assert.notEqual(children(), '')
+    stream.destroy()
+    await until(() => children() === '', 'no process left')
+  })
+
+  test('100 MiB come whole', async () => {
+    await using box = await startWithFiles()
+    const bytes = Buffer.alloc(100 * 1024 * 1024, 'the contents of a large file ')
+    writeFileSync(box.at('large'), bytes)
+    const sum = createHash('sha256')
+    for await (const chunk of (await box.files.read(box.at('large'))).stream) sum.update(chunk as Buffer)
+    assert.equal(sum.digest('hex'), createHash('sha256').update(bytes).digest('hex'))
+  })
+})
+
+suite('files: writing', () => {
+  test('a new file, with parents and a mode; an old one keeps its mode', async () => {
+    await using box = await startWithFiles()
+    await box.files.write(box.at('new', 'er', 'file'), [Buffer.from('one, '), Buffer.from('two')], {
+      makeParents: true,
+      mode: 0o600,
+    })
+    assert.equal(readFileSync(box.at('new', 'er', 'file'), 'utf8'), 'one, two')
+    await box.files.write(box.at('new', 'er', 'file'), [])
+    const { mode, size } = statSync(box.at('new', 'er', 'file'))
+    assert.deepEqual([mode & 0o7777, size], [0o600, 0])
+    await box.files.write(box.at('default'), [Buffer.from('x')])
+    assert.equal(statSync(box.at('default')).mode & 0o7777, 0o644)
+    await assert.rejects(box.files.write(box.at('no', 'parent'), []), refused('ENOENT'))
+  })
+
+  test('large contents come whole', async () => {
+    await using box = await startWithFiles()
+    const piece = Buffer.alloc(3 * 1024 * 1024, 'piece ')
+    await box.files.write(box.at('large'), Array(20).fill(piece))
+    const wanted = createHash('sha256')
+    for (let i = 0; i < 20; i++) wanted.update(piece)
+    assert.equal(
+      createHash('sha256')
+        .update(readFileSync(box.at('large')))
+        .digest('hex'),
+      wanted.digest('hex'),
+    )
+  })
+
+  test('contents that break off leave the old file and nothing else', async () => {
+    await using box = await startWithFiles()
+    const before = readdirSync(box.at()).sort()
+    const brokenOff = async function* () {
+      yield Buffer.alloc(300_000)
+      await until(() => readdirSync(box.at()).length > before.length, 'the new file beside the old one')
+      throw new Error('the client is gone')
+    }
+    await assert.rejects(box.files.write(box.at('plain'), brokenOff()), /the client is gone/)
+    await until(() => readdirSync(box.at()).length === before.length, 'the new file removed')
+    assert.deepEqual(readdirSync(box.at()).sort(), before)
+    assert.equal(readFileSync(box.at('plain'), 'utf8'), 'plain text\n')
+  })
+
+  test('an agent that is told to end in the middle leaves no half file either', async () => {
+    await using box = await startWithFiles()
+    const endless = async function* () {
+      yield Buffer.alloc(1000)
+      await until(() => readdirSync(box.at()).some((name) => name.startsWith('.alcove')), 'the new file')
+      void box.native.agent.shutdown(5000)
+      for (;;) {
+        await new Promise((resolve) => setTimeout(resolve, 10))
+        yield Buffer.alloc(1000)
+      }
+    }
+    await assert.rejects(box.files.write(box.at('plain'), endless()), { name: 'AgentGone' })
+    await until(() => !readdirSync(box.at()).some((name) => name.startsWith('.alcove')), 'the new file removed')
+    assert.equal(readFileSync(box.at('plain'), 'utf8'), 'plain text\n')
+  })
+
+  test('a link is written through; a fifo, a device, a directory are refused without waiting', async () => {
+    await using box = await startWithFiles()
+    await box.files.write(box.at('link'), [Buffer.from('through')])
+    assert.ok(lstatSync(box.at('link')).isSymbolicLink())
+    assert.equal(readFileSync(box.at('plain'), 'utf8'), 'through')
+    await assert.rejects(box.files.write(box.at('fifo'), []), refused('EINVAL'))
+    await assert.rejects(box.files.write('/dev/null', []), refused('EINVAL'))
+    await assert.rejects(box.files.write(box.at('deep'), []), refused('EISDIR'))
+    await assert.rejects(box.files.write(`${box.at('slash')}/`, []), refused('EISDIR'))
+    await assert.rejects(box.files.write('/', []), refused('EISDIR'))
+    await assert.rejects(box.files.write('', []), refused('ENOENT'))
+  })
+})
+
+suite('files: changing', () => {
+  test('mkdir makes all that is missing, and says whether', async () => {
+    await using box = await startWithFiles()
+    assert.equal(await box.files.mkdir(box.at('a', 'b', 'c'), 0o700), true)
+    assert.equal(statSync(box.at('a', 'b', 'c')).mode & 0o7777, 0o700)
+    assert.equal(await box.files.mkdir(`${box.at('a', 'b', 'c')}//`), false)
+    await assert.rejects(box.files.mkdir(box.at('plain')), refused('ENOTDIR'))
+    await assert.rejects(box.files.mkdir(box.at('plain', 'below')), refused('ENOTDIR'))
+  })
+
+  test('move does not replace unless told to', async () => {
+    await using box = await startWithFiles()
+    await box.files.move(box.at('plain'), box.at('moved'))
+    assert.ok(!existsSync(box.at('plain')))
+    writeFileSync(box.at('other'), 'other')
+    await assert.rejects(box.files.move(box.at('other'), box.at('moved')), refused('EEXIST'))
+    await assert.rejects(box.files.move(box.at('missing'), box.at('x')), refused('ENOENT'))
+    await box.files.move(box.at('other'), box.at('moved'), { overwrite: true })
+    assert.equal(readFileSync(box.at('moved'), 'utf8'), 'other')
+  })
+
+  test('remove takes a link and not what it points at, a directory only when told to, and never the root', async () => {
+    await using box = await startWithFiles()
+    await assert.rejects(box.files.remove(box.at('deep')), refused('EISDIR'))
+    symlinkSync(box.at('plain'), box.at('deep', 'outward'))
+    symlinkSync(box.at('..'), box.at('deep', 'outward-directory'))
+    await box.files.remove(`${box.at('deep')}/`, { recursive: true })
+    assert.ok(!existsSync(box.at('deep')))
+    assert.equal(readFileSync(box.at('plain'), 'utf8'), 'plain text\n')
+    await box.files.remove(box.at('link-to-directory'), { recursive: true })
+    assert.ok(existsSync('/etc/passwd'))
+    await box.files.remove(box.at('fifo'))
+    await assert.rejects(box.files.remove(box.at('fifo')), refused('ENOENT'))
+    for (const root of ['/', '/./', '/etc/..']) {
+      await assert.rejects(box.files.remove(root), refused('EBUSY'))
+    }
+  })
+
+  test('a directory that links race in is removed without leaving it', async () => {
+    await using box = await startWithFiles()
+    mkdirSync(box.at('victim'))
+    writeFileSync(box.at('victim', 'keep'), 'keep')
+    const script = `cd ${box.at()}; while :; do mkdir -p race/d; mv -T race/d race/e; ln -s ../victim race/d; rm -rf race/e; rm -f race/d; done`
+    const racing = await box.native.agent.exec({
+      ...{ argv: ['/bin/sh', '-c', script], env: {}, user: me, mergeOutput: true },
+    })
+    for (let i = 0; i < 150; i++) await box.files.remove(box.at('race'), { recursive: true }).catch(() => {})
+    racing.close()
+    assert.equal(readFileSync(box.at('victim', 'keep'), 'utf8'), 'keep')
+  })
+
+  test('permissions: mode, owner and group by name or number', needsRoot, async () => {
+    await using box = await startWithFiles()
+    await box.files.setPermissions(box.at('plain'), { mode: 0o4755, owner: 'nobody', group: '4242' })
+    const { mode, uid, gid } = statSync(box.at('plain'))
+    assert.deepEqual([mode & 0o7777, uid, gid], [0o4755, 65534, 4242])
+    await assert.rejects(box.files.setPermissions(box.at('plain'), { owner: 'no-such-user' }), refused('EINVAL'))
+    await assert.rejects(box.files.setPermissions(box.at('missing'), {}), refused('ENOENT'))
+    const entry = await box.files.stat(box.at('plain'))
+    assert.deepEqual([entry.owner, entry.group, entry.gid], ['nobody', '', 4242])
+  })
+})
+
+suite('files: rights', () => {
+  test('every call has the rights of its user, and not of the agent', needsRoot, async () => {
+    await using box = await startWithFiles()
+    chmodSync(box.native.directory, 0o755)
+    chmodSync(box.at(), 0o755)
+    chmodSync(box.at('plain'), 0o600)
+    mkdirSync(box.at('open'))
+    chmodSync(box.at('open'), 0o777)
+    symlinkSync('../plain', box.at('open', 'to-plain'))
+    const nobody = box.native.agent.files('nobody')
+    for (const path of [box.at('plain'), box.at('link'), box.at('open', 'to-plain')]) {
+      await assert.rejects(nobody.read(path), refused('EACCES'))
+      await assert.rejects(nobody.write(path, []), refused('EACCES'))
+    }
+    await assert.rejects(nobody.write(box.at('new'), []), refused('EACCES'))
+    await assert.rejects(nobody.mkdir(box.at('new')), refused('EACCES'))
+    await assert.rejects(nobody.remove(box.at('plain')), refused('EACCES'))
+    await assert.rejects(nobody.move(box.at('plain'), box.at('open', 'taken')), refused('EACCES'))
+    await assert.rejects(nobody.setPermissions(box.at('plain'), { mode: 0o777 }), refused('EPERM'))
+    await assert.rejects(nobody.read('/proc/1/environ'), refused('EACCES'))
+    await nobody.write(box.at('open', 'mine'), [Buffer.from('mine')])
+    assert.equal(statSync(box.at('open', 'mine')).uid, 65534)
+    // Not writable for its owner: replacing it would get round that.
+    await nobody.setPermissions(box.at('open', 'mine'), { mode: 0o444 })
+    await assert.rejects(nobody.write(box.at('open', 'mine'), []), refused('EACCES'))
+    await assert.rejects(box.native.agent.files('no-such-user').stat('/'), { stage: 'user', errno: 'ENOENT' })
+  })
+
+  test('random requests about files never end the agent', async () => {
+    await using box = await startWithFiles()
+    const before = box.native.openDescriptors
+    const kind = fc.constantFrom(kinds.fileStat, kinds.fileList, kinds.fileRead, kinds.fileWrite, kinds.fileMkdir)
+    const path = fc.constantFrom(box.at('fuzz'), box.at('fifo'), '', box.at('plain'))
+    const request = fc
+      .tuple(kind, path, fc.uint8Array({ maxLength: 24 }))
+      .map(([kind, path, rest]) =>
+        encodeFrame(kind, Buffer.concat([new FieldWriter().string(me).string(path).done(), rest])),
+      )
+    await fc.assert(
+      fc.asyncProperty(request, async (sent) => {
+        await provoke(box.native.socketPath, [sent], true)
+      }),
+      { numRuns: 150 },
+    )
+    await box.native.downTo(before)
+    assert.equal(readFileSync(box.at('plain'), 'utf8'), 'plain text\n')
+  })
+})

@@ -1,0 +1,205 @@
+// Files of a sandbox, with the rights of one of its users: the agent forks for each call, becomes that user, and only
+// then looks at the path. Names are bytes; a name that is no UTF-8 comes and goes as it is.
+import { pipeline, type Readable, Transform, type TransformCallback } from 'node:stream'
+import { AgentGone, Connection, requestRaw } from './connection.ts'
+import { BadFrame, FieldReader, FieldWriter, kinds, maxPayloadBytes } from './frames.ts'
+
+export type Path = string | Uint8Array
+
+const types = ['file', 'directory', 'symlink', 'fifo', 'socket', 'character', 'block'] as const
+
+export type Entry = {
+  /** Relative to the directory that was listed; empty from `stat`. */
+  path: Buffer
+  type: (typeof types)[number]
+  size: number
+  /** The twelve permission bits. */
+  mode: number
+  modifiedAt: Date
+  uid: number
+  gid: number
+  /** Empty where the sandbox has no name for the id. */
+  owner: string
+  group: string
+  /** Where a link points. */
+  target: Buffer | null
+}
+
+export type FileContents = {
+  /** The whole file's. */
+  size: number
+  /** What `stream` brings; if the file turns out shorter meanwhile, it ends with an error. */
+  length: number
+  stream: Readable
+}
+
+/** Every refusal is `AgentRefused`, stage `file`, with the errno of the kernel; EINVAL for what is no file and no directory. */
+export interface Files {
+  stat(path: Path, options?: { followLink?: boolean }): Promise<Entry>
+  /** What is in a directory, to a depth of 1 to 64; links are not followed. In no order, and as long as it is. */
+  list(path: Path, depth?: number): AsyncGenerator<Entry, void, void>
+  read(path: Path, options?: { offset?: number; length?: number }): Promise<FileContents>
+  /** Replaces the file as a whole when everything is on the disk; if `contents` breaks off, nothing has happened. */
+  write(path: Path, contents: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, options?: WriteOptions): Promise<void>
+  /** With all that is missing on the way; false when it was there already. */
+  mkdir(path: Path, mode?: number): Promise<boolean>
+  /** EEXIST when there is something already, unless it may be overwritten. EXDEV between file systems. */
+  move(from: Path, to: Path, options?: { overwrite?: boolean }): Promise<void>
+  /** EISDIR for a directory, unless recursive. */
+  remove(path: Path, options?: { recursive?: boolean }): Promise<void>
+  setPermissions(path: Path, change: { mode?: number; owner?: string; group?: string }): Promise<void>
+}
+
+/** Without a mode an old file keeps its own, and a new one gets 0644. */
+export type WriteOptions = { mode?: number; makeParents?: boolean }
+
+const keepMode = 0xffffffff
+const wholeLength = Number.MAX_SAFE_INTEGER
+
+const readEntry = (payload: Buffer): Entry => {
+  const fields = new FieldReader(payload)
+  const type = types[fields.u8()]
+  if (type === undefined) throw new BadFrame('a type of file that does not exist')
+  const [mode, size, modifiedAt] = [fields.u32(), fields.u64(), new Date(fields.i64())]
+  const [uid, gid, owner, group] = [fields.u32(), fields.u32(), fields.string(), fields.string()]
+  const [path, target] = [fields.rawString(), fields.rawString()]
+  fields.end()
+  return { path, type, size, mode, modifiedAt, uid, gid, owner, group, target: type === 'symlink' ? target : null }
+}
+
+async function* entries(socketPath: string, kind: number, body: Buffer): AsyncGenerator<Entry, void, void> {
+  const [connection] = await Connection.request(socketPath, kind, body)
+  try {
+    for (;;) {
+      const frame = await connection.next()
+      if (frame.kind === kinds.end) return
+      if (frame.kind !== kinds.entry) throw new BadFrame(`kind ${frame.kind} in a list of files`)
+      yield readEntry(frame.payload)
+    }
+  } finally {
+    connection.close()
+  }
+}
+
+/** Passes on exactly as much as was promised. */
+class Promised extends Transform {
+  #left: number
+
+  constructor(length: number) {
+    super()
+    this.#left = length
+  }
+
+  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
+    this.#left -= chunk.length
+    if (this.#left < 0) done(new BadFrame('more of the file than was promised'))
+    else done(null, chunk)
+  }
+
+  override _flush(done: TransformCallback): void {
+    done(this.#left === 0 ? null : new AgentGone('the file became shorter, or the sandbox ended, while it was read'))
+  }
+}
+
+const read = async (socketPath: string, body: Buffer): Promise<FileContents> => {
+  const [socket, answer] = await requestRaw(socketPath, kinds.fileRead, body)
+  try {
+    const [size, length] = [answer.u64(), answer.u64()]
+    answer.end()
+    const stream = new Promised(length)
+    // Who reads learns of an error from the stream; the socket is done for in either case.
+    pipeline(socket, stream, () => socket.destroy())
+    return { size, length, stream }
+  } catch (error) {
+    socket.destroy()
+    throw error
+  }
+}
+
+const write = async (
+  socketPath: string,
+  body: Buffer,
+  contents: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+): Promise<void> => {
+  const [connection] = await Connection.request(socketPath, kinds.fileWrite, body)
+  try {
+    let isAnswered = false
+    const answer = connection.nextOrRefusal().finally(() => {
+      isAnswered = true
+    })
+    // It is awaited below, when all is sent or as soon as it is there.
+    answer.catch(() => {})
+    for await (const chunk of contents) {
+      for (let at = 0; at < chunk.length && !isAnswered; at += maxPayloadBytes) {
+        connection.send(kinds.stdin, chunk.subarray(at, at + maxPayloadBytes))
+        await Promise.race([connection.room(), answer])
+      }
+      if (isAnswered) break
+    }
+    if (!isAnswered) connection.send(kinds.stdinEnd)
+    const { kind } = await answer
+    if (kind !== kinds.end) throw new BadFrame(`kind ${kind} for a file that was written`)
+  } finally {
+    connection.close()
+  }
+}
+
+export const filesAt = (socketPath: string, user: string): Files => {
+  const as = (...paths: Path[]): FieldWriter =>
+    paths.reduce<FieldWriter>((fields, path) => fields.string(path), new FieldWriter().string(user))
+  return {
+    stat: async (path, { followLink = false } = {}) => {
+      const [connection] = await Connection.request(
+        socketPath,
+        kinds.fileStat,
+        as(path)
+          .u8(followLink ? 1 : 0)
+          .done(),
+      )
+      try {
+        const frame = await connection.next()
+        if (frame.kind !== kinds.entry) throw new BadFrame(`kind ${frame.kind} for a file`)
+        return readEntry(frame.payload)
+      } finally {
+        connection.close()
+      }
+    },
+    list: (path, depth = 1) => entries(socketPath, kinds.fileList, as(path).u32(depth).done()),
+    read: async (path, { offset = 0, length = wholeLength } = {}) =>
+      read(socketPath, as(path).u64(offset).u64(length).done()),
+    write: async (path, contents, { mode = keepMode, makeParents = false } = {}) =>
+      write(
+        socketPath,
+        as(path)
+          .u32(mode)
+          .u8(makeParents ? 1 : 0)
+          .done(),
+        contents,
+      ),
+    mkdir: async (path, mode = keepMode) => {
+      const [connection, answer] = await Connection.request(socketPath, kinds.fileMkdir, as(path).u32(mode).done())
+      connection.close()
+      const created = answer.u8() === 1
+      answer.end()
+      return created
+    },
+    move: async (from, to, { overwrite = false } = {}) =>
+      Connection.command(
+        socketPath,
+        kinds.fileMove,
+        as(from, to)
+          .u8(overwrite ? 1 : 0)
+          .done(),
+      ),
+    remove: async (path, { recursive = false } = {}) =>
+      Connection.command(
+        socketPath,
+        kinds.fileRemove,
+        as(path)
+          .u8(recursive ? 1 : 0)
+          .done(),
+      ),
+    setPermissions: async (path, { mode = keepMode, owner = '', group = '' }) =>
+      Connection.command(socketPath, kinds.filePermissions, as(path).u32(mode).string(owner).string(group).done()),
+  }
+}
