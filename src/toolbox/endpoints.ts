@@ -2,6 +2,7 @@
 import { codeRunRoutes } from './code-run/routes.ts'
 import { execRoutes } from './exec/routes.ts'
 import { gitRoutes } from './git/routes.ts'
+import { interpreterRoutes } from './interpreter/routes.ts'
 import { placesRoutes } from './places/routes.ts'
 import { portRoutes } from './ports/routes.ts'
 import { ptyRoutes } from './pty/routes.ts'
@@ -13,4 +14,5 @@ export const toolboxEndpoints = [
   ...portRoutes,
   ...gitRoutes,
   ...ptyRoutes,
+  ...interpreterRoutes,
 ]

@@ -1,42 +1,49 @@
 """The stateful Python of one interpreter context. Runs inside the sandbox, as the sandbox's user.
 
-Reads one request per line on standard input, {"id", "code", "envs"}, and writes one message per line on standard output:
-{"id", "type": "stdout" | "stderr", "text"}, {"id", "type": "error", "name", "value", "traceback"}, {"id", "type": "done"}.
-Whatever the code or its child processes print arrives as text in order; SIGINT interrupts the code and keeps the state.
+Reads one request per line on standard input, {"id", "code", "envs", "deadline"}, and writes one message per line on
+standard output: {"id", "type": "start", "deadline"}, {"id", "type": "stdout" | "stderr", "text"},
+{"id", "type": "error", "name", "value", "traceback"}, {"id", "type": "done"}. What is printed while nothing runs has the
+id null. Whatever the code or its child processes print arrives as text in order; SIGINT interrupts the code and keeps the
+state. A line that is no request, such as one whose sender was killed in the middle of it, is passed over.
 """
 
-import ast
 import codecs
+import collections
+import fcntl
 import json
+import linecache
 import os
+import select
 import signal
 import sys
 import threading
 import traceback
+import types
 
-SOURCE = "<code>"
-CHUNK = 65536
+CHUNK = 32 * 1024
+LONGEST_TEXT = 16 * 1024
+REMEMBERED_CELLS = 256
 
 
 def keep_away_from_code(descriptor):
     """Moves a descriptor to a high number, closed in child processes, so that code does not meet it by accident."""
-    import fcntl
-
     return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 200)
 
 
-requests = os.fdopen(keep_away_from_code(0), "r", encoding="utf-8", newline="\n")
+requests = os.fdopen(keep_away_from_code(0), "rb")
 messages = keep_away_from_code(1)
 null = os.open(os.devnull, os.O_RDONLY)
 os.dup2(null, 0)
 os.close(null)
 
 own_pid = os.getpid()
+own_name = keep_away_from_code.__code__.co_filename
 running = None
 telling = threading.Lock()
 
 
 def tell(kind, **fields):
+    """Called with `telling` held."""
     line = (json.dumps({"id": running, "type": kind, **fields}) + "\n").encode()
     while line:
         line = line[os.write(messages, line) :]
@@ -47,8 +54,9 @@ class Stream:
 
     def __init__(self, name, descriptor):
         self.name = name
-        self.end, writing = os.pipe()
-        self.end = keep_away_from_code(self.end)
+        end, writing = os.pipe()
+        self.end = keep_away_from_code(end)
+        os.close(end)
         os.dup2(writing, descriptor)
         os.close(writing)
         os.set_blocking(self.end, False)
@@ -70,8 +78,6 @@ streams = (Stream("stdout", 1), Stream("stderr", 2))
 
 
 def watch():
-    import select
-
     ready = select.poll()
     for stream in streams:
         ready.register(stream.end, select.POLLIN)
@@ -85,16 +91,22 @@ def watch():
 threading.Thread(target=watch, daemon=True).start()
 
 
-def pass_on_everything():
+def flush():
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except Exception:
             pass
+
+
+def pass_on_everything():
+    flush()
     with telling:
         for stream in streams:
-            while stream.pass_on():
-                pass
+            # What child processes go on writing must not keep this run from ending.
+            for _ in range(64):
+                if not stream.pass_on():
+                    break
 
 
 def line_buffered(descriptor):
@@ -104,7 +116,6 @@ def line_buffered(descriptor):
 sys.stdout = sys.__stdout__ = line_buffered(1)
 sys.stderr = sys.__stderr__ = line_buffered(2)
 sys.argv = [""]
-sys.path.insert(0, "")
 
 
 def on_interrupt(_signal, _frame):
@@ -115,61 +126,100 @@ def on_interrupt(_signal, _frame):
 signal.signal(signal.SIGINT, on_interrupt)
 
 # The code's own module: what it defines lives in a real `__main__`, so pickling and `import __main__` work.
-import types
-
 module = types.ModuleType("__main__")
 module.__builtins__ = __builtins__
 sys.modules["__main__"] = module
+
+cells = collections.deque()
+count = 0
+
+
+def remember_source(code):
+    """Tracebacks show the lines of the run that defined them; sources of long ago are let go."""
+    global count
+    count += 1
+    name = f"<cell {count}>"
+    cells.append(name)
+    linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
+    if len(cells) > REMEMBERED_CELLS:
+        linecache.cache.pop(cells.popleft(), None)
+    return name
+
+
+def run(code):
+    exec(compile(code, remember_source(code), "exec", dont_inherit=True), module.__dict__)
 
 
 def user_frames(error):
     """The traceback from the first frame of the user's own code on."""
     trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename != SOURCE:
+    while trace is not None and trace.tb_frame.f_code.co_filename == own_name:
         trace = trace.tb_next
     return "".join(traceback.format_exception(type(error), error, trace))
 
 
-def remember_source(code):
-    import linecache
-
-    linecache.cache[SOURCE] = (len(code), None, code.splitlines(keepends=True), SOURCE)
-
-
-def run(code):
-    remember_source(code)
-    tree = ast.parse(code, SOURCE)
-    exec(compile(tree, SOURCE, "exec", dont_inherit=True), module.__dict__)
+def shortened(text):
+    if len(text) <= LONGEST_TEXT:
+        return text
+    return f"{text[:LONGEST_TEXT]}… ({len(text)} characters)"
 
 
-for line in requests:
-    request = json.loads(line)
-    previous = dict(os.environ)
-    os.environ.update(request.get("envs") or {})
-    failure = None
+def describe(error):
     try:
-        running = request["id"]
-        run(request["code"])
-    except SystemExit:
-        pass
-    except BaseException as error:
-        failure = error
+        told = {"name": type(error).__name__, "value": str(error), "traceback": user_frames(error)}
+    except Exception:
+        told = {"name": type(error).__name__, "value": "", "traceback": ""}
+    return {key: shortened(text) for key, text in told.items()}
+
+
+def read_requests():
+    for line in requests:
+        try:
+            request = json.loads(line)
+            yield request["id"], request["code"], request["envs"], request["deadline"]
+        except (ValueError, TypeError, KeyError):
+            continue
+
+
+def serve(id, code, envs, deadline):
+    global running
+    failure = None
+    before = {name: os.environ.get(name) for name in envs}
+    try:
+        try:
+            with telling:
+                running = id
+                tell("start", deadline=deadline)
+            os.environ.update(envs)
+            run(code)
+        except SystemExit:
+            pass
+        except BaseException as error:
+            failure = error
+        # From here on an interrupt is late: the run is over.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    except KeyboardInterrupt as error:
+        # It came between the end of the code and the line above.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        failure = failure or error
     if os.getpid() != own_pid:
         # The code forked, and this is the child that ran past its end.
+        flush()
         os._exit(0)
-    # From here on an interrupt is late: the run is over.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     pass_on_everything()
+    told = failure and describe(failure)
     with telling:
-        if failure is not None:
-            try:
-                tell("error", name=type(failure).__name__, value=str(failure), traceback=user_frames(failure))
-            except Exception:
-                tell("error", name=type(failure).__name__, value="", traceback="")
+        if told:
+            tell("error", **told)
         tell("done")
         running = None
-    failure = None
-    for name in [name for name in os.environ if name not in previous]:
-        del os.environ[name]
-    os.environ.update(previous)
+    for name, value in before.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
     signal.signal(signal.SIGINT, on_interrupt)
+
+
+for request in read_requests():
+    serve(*request)

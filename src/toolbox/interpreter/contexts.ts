@@ -1,0 +1,111 @@
+// The contexts of a sandbox. Each is a job in its agent, which also remembers what is known of it; the runner remembers
+// nothing, so contexts outlive it with all that they know.
+import { randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { Problem } from '#src/problems.ts'
+import type { Job } from '../agent/agent.ts'
+import { findDirectory } from '../pty/directory.ts'
+import { asNotStarted, asTold, isRefused } from '../pty/refusals.ts'
+import { environmentOf, type ToolboxSandbox } from '../sandbox.ts'
+import { laneOf } from './lanes.ts'
+import type { CreateContextRequest, InterpreterContext } from './schemas.ts'
+
+/** The one that is used without naming any; it is made when it is needed, and never listed. */
+export const defaultContext = 'default'
+
+const contextsMax = 64
+/** Of messages, on the sandbox's disk, and only as much as was written. A reader that is further behind loses some. */
+const ringBytes = 16 * 1024 * 1024
+const prefix = 'python.'
+const program = readFileSync(new URL('./worker.py', import.meta.url), 'utf8')
+
+type Known = { id: string; cwd: string; createdAt: string }
+export type Context = Known & { job: Job }
+
+const unknown = (id: string) => new Problem('not_found', `context not found: ${JSON.stringify(id.slice(0, 100))}`)
+
+const readContext = (job: Job): Context | undefined => {
+  if (!job.id.startsWith(prefix)) return undefined
+  try {
+    const { cwd, createdAt } = JSON.parse(job.metadata.toString())
+    if (typeof cwd !== 'string' || typeof createdAt !== 'string') return undefined
+    return { id: job.id.slice(prefix.length), cwd, createdAt, job }
+  } catch {
+    return undefined
+  }
+}
+
+export const viewOf = ({ id, cwd, createdAt, job }: Context): InterpreterContext => {
+  return { id, cwd, createdAt, active: job.state === 'running', language: 'python' }
+}
+
+const listAll = async ({ agent }: ToolboxSandbox): Promise<Context[]> => {
+  const jobs = await agent.jobs.list().catch((error) => {
+    throw asTold(error)
+  })
+  return jobs.flatMap((job) => readContext(job) ?? [])
+}
+
+export const listContexts = async (sandbox: ToolboxSandbox): Promise<InterpreterContext[]> =>
+  (await listAll(sandbox)).filter(({ id }) => id !== defaultContext).map(viewOf)
+
+const startWorker = async (sandbox: ToolboxSandbox, known: Known): Promise<Context> => {
+  const { user } = sandbox.assignment
+  try {
+    await sandbox.agent.jobs.spawn({
+      id: prefix + known.id,
+      argv: ['python3', '-u', '-c', program],
+      env: environmentOf(sandbox),
+      cwd: known.cwd,
+      user,
+      ringBytes,
+      keepInput: true,
+      metadata: Buffer.from(JSON.stringify({ cwd: known.cwd, createdAt: known.createdAt })),
+    })
+  } catch (error) {
+    throw asNotStarted(error, known.cwd, user, 'There is no python3 in this sandbox.')
+  }
+  const made = (await listAll(sandbox)).find(({ id }) => id === known.id)
+  if (made === undefined) throw unknown(known.id)
+  return made
+}
+
+const startNew = async (sandbox: ToolboxSandbox, id: string, cwd: string): Promise<Context> =>
+  await startWorker(sandbox, { id, cwd: await findDirectory(sandbox, cwd), createdAt: new Date().toISOString() })
+
+export const createContext = async (
+  sandbox: ToolboxSandbox,
+  { cwd }: CreateContextRequest,
+): Promise<InterpreterContext> => {
+  if ((await listContexts(sandbox)).length >= contextsMax) {
+    throw new Problem('rate_limited', `This sandbox has ${contextsMax} interpreter contexts; delete one first.`)
+  }
+  return viewOf(await startNew(sandbox, randomUUID(), cwd ?? ''))
+}
+
+/** The context with a Python that runs; one that has ended is started anew. */
+export const readyContext = async (sandbox: ToolboxSandbox, contextId: string): Promise<Context> => {
+  const found = (await listAll(sandbox)).find(({ id }) => id === contextId)
+  if (found === undefined) {
+    if (contextId === defaultContext) return await startNew(sandbox, defaultContext, '')
+    throw unknown(contextId)
+  }
+  if (found.job.state !== 'ended') return found
+  await removeJob(sandbox, found)
+  return await startWorker(sandbox, found)
+}
+
+const removeJob = async ({ agent }: ToolboxSandbox, { id, job }: Context): Promise<void> => {
+  await agent.jobs.remove(job.id).catch((error) => {
+    throw isRefused(error, 'ENOENT') ? unknown(id) : asTold(error)
+  })
+}
+
+/** Whatever runs in it is killed. */
+export const deleteContext = async (sandbox: ToolboxSandbox, contextId: string): Promise<void> => {
+  if (contextId === defaultContext) throw new Problem('bad_request', 'The default context cannot be deleted.')
+  const found = (await listAll(sandbox)).find(({ id }) => id === contextId)
+  if (found === undefined) throw unknown(contextId)
+  laneOf(sandbox, contextId)?.close()
+  await removeJob(sandbox, found)
+}

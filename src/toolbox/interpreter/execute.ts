@@ -1,0 +1,124 @@
+// The socket of one execution: a request comes, output goes, and how it is closed tells the end (contract/toolbox.md §6).
+import type { WebSocket } from 'ws'
+import { closeWith, keepAlive, sendWhole } from '#src/http/socket.ts'
+import { readPart } from '#src/http/validate.ts'
+import { Problem } from '#src/problems.ts'
+import type { Exit } from '../agent/agent.ts'
+import { checkEnvironment } from '../exec/environment.ts'
+import { asTold } from '../pty/refusals.ts'
+import type { ToolboxSandbox } from '../sandbox.ts'
+import { defaultContext, readyContext } from './contexts.ts'
+import { enterLane, type Lane } from './lanes.ts'
+import { type Ending, outwaitOthers, runCode, type Take } from './run.ts'
+import { ExecuteRequest } from './schemas.ts'
+
+const defaultTimeoutSeconds = 600
+/** For the request to come. */
+const patienceMs = 60_000
+
+const closeCodes = { done: 1000, badFrame: 1002, refused: 1008, failed: 1011, busy: 1013, timeout: 4008 } as const
+
+/** The socket is to be closed with this code. */
+class Refusal extends Error {
+  readonly code: number
+
+  constructor(code: number, reason: string) {
+    super(reason)
+    this.code = code
+  }
+}
+
+const firstFrame = (socket: WebSocket): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const refuse = (reason: string) => reject(new Refusal(closeCodes.badFrame, reason))
+    const timer = setTimeout(() => refuse('no request came'), patienceMs)
+    socket.once('message', (data, isBinary) => {
+      if (isBinary) refuse('the request must be a text frame')
+      else resolve(data.toString())
+    })
+    socket.once('close', () => refuse('closed'))
+    socket.once('message', () => clearTimeout(timer)).once('close', () => clearTimeout(timer))
+  })
+
+const readRequest = (text: string): ExecuteRequest => {
+  let given: unknown
+  try {
+    given = JSON.parse(text)
+  } catch {
+    throw new Refusal(closeCodes.badFrame, 'the request must be JSON')
+  }
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+    throw new Refusal(closeCodes.badFrame, 'the request must be a JSON object')
+  }
+  try {
+    const request = readPart(ExecuteRequest, 'body', given) as ExecuteRequest
+    checkEnvironment(request.envs ?? {})
+    return request
+  } catch (error) {
+    if (error instanceof Problem) throw new Refusal(closeCodes.refused, error.message.replace(/^body\./, ''))
+    throw error
+  }
+}
+
+const deathOf = ({ exitCode, signal }: Exit): string =>
+  signal === null
+    ? `The Python of this context ended with exit code ${exitCode}.`
+    : `The Python of this context was killed by signal ${signal}${signal === 9 ? ', perhaps for want of memory' : ''}.`
+
+const tell = (socket: WebSocket, message: object) => sendWhole(socket, JSON.stringify(message))
+
+/** A caller who has gone costs nothing: what is said then is dropped. */
+const taker =
+  (socket: WebSocket): Take =>
+  (output) =>
+    tell(
+      socket,
+      output.type === 'lost' ? { type: 'stderr', text: `\n[${output.bytes} bytes of output were lost]\n` } : output,
+    )
+
+const tellEnding = async (socket: WebSocket, ending: Ending, lane: Lane): Promise<void> => {
+  if (ending.how === 'done') {
+    await tell(socket, { type: 'control', text: 'completed' })
+    return closeWith(socket, closeCodes.done, '')
+  }
+  if (ending.how === 'timeout') return closeWith(socket, closeCodes.timeout, 'execution timed out')
+  const value = lane.isClosed ? 'The context was deleted.' : deathOf(ending.exit)
+  await tell(socket, {
+    type: 'error',
+    name: lane.isClosed ? 'ContextDeleted' : 'InterpreterDied',
+    value,
+    traceback: '',
+  })
+  closeWith(socket, closeCodes.failed, value)
+}
+
+/** With the lane to itself. */
+const runInTurn = async (socket: WebSocket, sandbox: ToolboxSandbox, request: ExecuteRequest, lane: Lane) => {
+  // Who has hung up before anything ran wants nothing any more.
+  if (socket.readyState !== socket.OPEN) return
+  const { jobs } = sandbox.agent
+  const contextId = request.contextId || defaultContext
+  if (lane.isClosed) throw new Refusal(closeCodes.refused, `context not found: ${contextId}`)
+  let context = await readyContext(sandbox, contextId)
+  while (await outwaitOthers(jobs, context)) context = await readyContext(sandbox, contextId)
+  const { code, envs, timeout } = request
+  const run = { code, envs: envs ?? {}, timeoutSeconds: timeout ?? defaultTimeoutSeconds }
+  const ending = await runCode(jobs, context, run, taker(socket))
+  await tellEnding(socket, ending, lane)
+}
+
+export const execute = async (socket: WebSocket, sandbox: ToolboxSandbox): Promise<void> => {
+  keepAlive(socket)
+  try {
+    const request = readRequest(await firstFrame(socket))
+    const lane = enterLane(sandbox, request.contextId || defaultContext)
+    if (lane.isFull) throw new Refusal(closeCodes.busy, 'too many executions wait for this context')
+    await lane.run(() => runInTurn(socket, sandbox, request, lane))
+  } catch (error) {
+    if (error instanceof Refusal) return closeWith(socket, error.code, error.message)
+    const problem = asTold(error)
+    if (problem.code === 'not_found') return closeWith(socket, closeCodes.refused, problem.message)
+    await tell(socket, { type: 'error', name: 'InterpreterUnavailable', value: problem.message, traceback: '' })
+    closeWith(socket, closeCodes.failed, problem.message)
+  }
+}

@@ -1,0 +1,87 @@
+// What the worker says (worker.py). It runs beside hostile code which can write there too, so a line is bounded, and what
+// does not look like a message is passed over.
+
+type About = { /** Of the run; `null` between runs. */ id: string | null }
+
+export type WorkerMessage = About &
+  (
+    | { type: 'start' /** Ms since 1970. */; deadline: number | null }
+    | { type: 'stdout' | 'stderr'; text: string }
+    | { type: 'error'; name: string; value: string; traceback: string }
+    | { type: 'done' }
+  )
+
+/** Far more than any message that the worker makes. */
+export const lineBytes = 1024 * 1024
+const newline = 10
+
+const isText = (value: unknown): value is string => typeof value === 'string'
+
+export const readMessage = (line: Buffer): WorkerMessage | undefined => {
+  let given: Record<string, unknown>
+  try {
+    given = JSON.parse(line.toString())
+  } catch {
+    return undefined
+  }
+  if (typeof given !== 'object' || given === null) return undefined
+  const { id, type, text, name, value, traceback, deadline } = given
+  if (id !== null && !isText(id)) return undefined
+  if (type === 'done') return { id, type }
+  if (type === 'start') return { id, type, deadline: Number.isFinite(deadline) ? (deadline as number) : null }
+  if ((type === 'stdout' || type === 'stderr') && isText(text)) return { id, type, text }
+  if (type === 'error' && isText(name) && isText(value) && isText(traceback))
+    return { id, type, name, value, traceback }
+  return undefined
+}
+
+/** Of the whole lines in there, the last that is a message. */
+export const lastMessage = (tail: Buffer): WorkerMessage | undefined => {
+  for (let end = tail.lastIndexOf(newline); end > 0; ) {
+    const begin = tail.lastIndexOf(newline, end - 1)
+    const message = readMessage(tail.subarray(begin + 1, end))
+    if (message) return message
+    end = begin
+  }
+  return undefined
+}
+
+/** Cuts output into messages. */
+export class MessageReader {
+  #pieces: Buffer[] = []
+  #size = 0
+  #isSkipping: boolean
+
+  /** `startsInside`: what comes first may be the rest of a line. */
+  constructor(startsInside = false) {
+    this.#isSkipping = startsInside
+  }
+
+  /** Some output is missing here, so the line that it was in is no message. */
+  skip(): void {
+    this.#pieces = []
+    this.#size = 0
+    this.#isSkipping = true
+  }
+
+  push(data: Buffer): WorkerMessage[] {
+    const messages: WorkerMessage[] = []
+    for (let at = 0; at < data.length; ) {
+      const end = data.indexOf(newline, at)
+      this.#add(data.subarray(at, end < 0 ? undefined : end))
+      if (end < 0) break
+      const message = this.#isSkipping ? undefined : readMessage(Buffer.concat(this.#pieces))
+      if (message) messages.push(message)
+      this.skip()
+      this.#isSkipping = false
+      at = end + 1
+    }
+    return messages
+  }
+
+  #add(piece: Buffer): void {
+    this.#size += piece.length
+    if (this.#size > lineBytes) this.skip()
+    if (!this.#isSkipping) this.#pieces.push(piece)
+  }
+}

@@ -1,0 +1,156 @@
+// One run in one worker, from the request to its end. The worker does one after the other, so a run that an earlier
+// runner began is waited for first; its deadline is told by the worker.
+import { randomUUID } from 'node:crypto'
+import { constants } from 'node:os'
+import type { Exit, Jobs } from '../agent/agent.ts'
+import { isRefused } from '../pty/refusals.ts'
+import type { Context } from './contexts.ts'
+import { lastMessage, lineBytes, MessageReader, type WorkerMessage } from './messages.ts'
+
+export type Ending = { how: 'done' } | { how: 'timeout' } | { how: 'died'; exit: Exit }
+export type RunOutput = Exclude<WorkerMessage, { type: 'start' | 'done' }>
+/** Is given what the run says, and slows down the reading, not the run. */
+export type Take = (output: Omit<RunOutput, 'id'> | { type: 'lost'; bytes: number }) => Promise<void>
+
+export type RunRequest = { code: string; envs: Record<string, string>; timeoutSeconds: number }
+
+/** Between the interrupt and the end of the worker. */
+const graceMs = 2000
+/** The longest that a timer can wait; a longer timeout (over 24 days) is as good as this one. */
+const longestMs = 2 ** 31 - 1
+const { SIGINT, SIGKILL } = constants.signals
+
+/** Interrupts at the deadline, and kills after the grace. */
+class Deadline {
+  readonly #jobs: Jobs
+  readonly #jobId: string
+  #timer: NodeJS.Timeout | undefined
+  #sent: Promise<unknown> = Promise.resolve()
+  hasPassed = false
+
+  constructor(jobs: Jobs, jobId: string) {
+    this.#jobs = jobs
+    this.#jobId = jobId
+  }
+
+  /** Ms since 1970. */
+  set(at: number): void {
+    clearTimeout(this.#timer)
+    const wait = Math.min(Math.max(at - Date.now(), 0), longestMs)
+    this.#timer = setTimeout(() => {
+      this.hasPassed = true
+      this.#send(SIGINT)
+      this.#timer = setTimeout(() => this.#send(SIGKILL), graceMs)
+    }, wait)
+  }
+
+  #send(signal: number): void {
+    // A worker that has ended meanwhile is what was wanted.
+    this.#sent = this.#jobs.signal(this.#jobId, signal).catch(() => undefined)
+  }
+
+  /** Afterwards no signal of this run can hit the next one. */
+  async clear(): Promise<void> {
+    clearTimeout(this.#timer)
+    await this.#sent
+  }
+}
+
+type Follow = { jobs: Jobs; context: Context; offset: number; deadline: Deadline; signal?: AbortSignal }
+
+/** Reads from the offset on until `take` says that it is over; what comes first there may be the rest of a line. */
+const follow = async (
+  { jobs, context, offset, deadline, signal }: Follow,
+  take: (messages: WorkerMessage[], endOffset: number) => Promise<boolean>,
+  onLost: (bytes: number) => Promise<void>,
+): Promise<Ending> => {
+  const reader = new MessageReader(offset > 0)
+  for await (const event of jobs.attach(context.job.id, offset, signal ? { signal } : {})) {
+    if (event.type === 'exit') return deadline.hasPassed ? { how: 'timeout' } : { how: 'died', exit: event }
+    if (event.type === 'truncated') {
+      reader.skip()
+      await onLost(event.lostBytes)
+    } else if (event.stream === 'stdout') {
+      const isOver = await take(reader.push(event.data), event.offset + event.data.length)
+      if (isOver) return { how: deadline.hasPassed ? 'timeout' : 'done' }
+    }
+  }
+  throw signal?.reason ?? new Error('the output of the worker ended without its exit')
+}
+
+/** What the worker said last tells whether it has something to do. */
+const isBusy = async (jobs: Jobs, { job }: Context): Promise<boolean> => {
+  const pieces: Buffer[] = []
+  const from = Math.max(job.startOffset, job.endOffset - lineBytes)
+  for await (const event of jobs.attach(job.id, from, { follow: false })) {
+    if (event.type === 'output' && event.stream === 'stdout') pieces.push(event.data)
+  }
+  const last = lastMessage(Buffer.concat(pieces))
+  return last !== undefined && last.id !== null && last.type !== 'done'
+}
+
+/** Waits for a run that an earlier runner began, no longer than it was allowed to take. */
+const outwait = async (jobs: Jobs, context: Context): Promise<void> => {
+  const { job } = context
+  const deadline = new Deadline(jobs, job.id)
+  let running: string | null = null
+  const take = async (messages: WorkerMessage[], endOffset: number) => {
+    for (const message of messages) {
+      running = message.type === 'done' ? null : message.id
+      if (message.type === 'start' && message.deadline !== null) deadline.set(message.deadline)
+      if (message.type === 'done') await deadline.clear()
+    }
+    return running === null && endOffset >= job.endOffset
+  }
+  try {
+    await follow({ jobs, context, offset: job.startOffset, deadline }, take, async () => {})
+  } finally {
+    await deadline.clear()
+  }
+}
+
+/** Waits until the worker is free. Answers whether it had to: then the worker may not be there any more. */
+export const outwaitOthers = async (jobs: Jobs, context: Context): Promise<boolean> => {
+  const hasWaited = await isBusy(jobs, context)
+  if (hasWaited) await outwait(jobs, context)
+  return hasWaited
+}
+
+/** The worker must be free. Settles when the code has ended, whoever listens. */
+export const runCode = async (
+  jobs: Jobs,
+  context: Context,
+  { code, envs, timeoutSeconds }: RunRequest,
+  take: Take,
+): Promise<Ending> => {
+  const runId = randomUUID()
+  const at = timeoutSeconds > 0 ? Date.now() + timeoutSeconds * 1000 : null
+  const deadline = new Deadline(jobs, context.job.id)
+  const broken = new AbortController()
+  if (at !== null) deadline.set(at)
+  // The newline ends what a runner may have been killed in the middle of.
+  const request = `\n${JSON.stringify({ id: runId, code, envs, deadline: at })}\n`
+  jobs.input(context.job.id, Buffer.from(request)).catch((error) => {
+    // When the worker has ended, following it tells so.
+    if (!['ENOENT', 'ESRCH', 'EPIPE'].some((errno) => isRefused(error, errno))) broken.abort(error)
+  })
+  const passOn = async (messages: WorkerMessage[]) => {
+    for (const message of messages) {
+      if (message.id !== runId || message.type === 'start') continue
+      if (message.type === 'done') return true
+      // The interrupt is ours, and not an error of the code.
+      if (message.type === 'error' && deadline.hasPassed) continue
+      const { id: _, ...output } = message
+      await take(output)
+    }
+    return false
+  }
+  try {
+    const offset = context.job.endOffset
+    return await follow({ jobs, context, offset, deadline, signal: broken.signal }, passOn, (bytes) =>
+      take({ type: 'lost', bytes }),
+    )
+  } finally {
+    await deadline.clear()
+  }
+}
