@@ -17,12 +17,13 @@
 #define RUNS_MAX 32768u /* 256 KiB; streams that alternate more often than that lose their oldest output sooner */
 #define TMPFS 0x01021994
 
-static int open_hidden(const char *directory, bool accept_memory) {
+/* -1 with errno. A file system in memory does not count. */
+static int open_hidden(const char *directory) {
   int at = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (at < 0) return -1;
   struct statfs kind;
   int fd = -1;
-  if (fstatfs(at, &kind) == 0 && (accept_memory || kind.f_type != TMPFS)) {
+  if (fstatfs(at, &kind) == 0 && kind.f_type != TMPFS) {
     fd = openat(at, ".", O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
     if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
       uint64_t random = 0;
@@ -33,17 +34,22 @@ static int open_hidden(const char *directory, bool accept_memory) {
       if (fd >= 0) unlinkat(at, name, 0);
     }
   }
+  int reason = fd < 0 ? errno : 0;
   close(at);
+  errno = reason;
   return fd;
 }
 
+/* Memory only where no disk can be written at all; a full one has room again one day. */
 int ring_storage(void) {
   static const char *const directories[] = {"/var/tmp", "/tmp", "/"};
+  bool is_full = false;
   for (size_t i = 0; i < 3; i++) {
-    int fd = open_hidden(directories[i], false);
+    int fd = open_hidden(directories[i]);
     if (fd >= 0) return fd;
+    is_full |= errno == ENOSPC || errno == EDQUOT;
   }
-  return memfd_create("job", MFD_CLOEXEC);
+  return is_full ? -1 : memfd_create("job", MFD_CLOEXEC);
 }
 
 void ring_open(struct ring *ring, uint32_t capacity) { *ring = (struct ring){.fd = -1, .capacity = capacity}; }

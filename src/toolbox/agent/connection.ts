@@ -25,7 +25,12 @@ export class AgentRefused extends Error {
   }
 }
 
-const errnoNames = new Map(Object.entries(constants.errno).map(([name, number]) => [number, name]))
+// Where two names mean one number, such as EAGAIN and EWOULDBLOCK, the first stands.
+const errnoNames = new Map(
+  Object.entries(constants.errno)
+    .reverse()
+    .map(([name, number]) => [number, name]),
+)
 
 const readRefusal = (payload: Buffer): AgentRefused => {
   const fields = new FieldReader(payload)

@@ -1,0 +1,147 @@
+// The agent where it belongs: PID 1 of a real sandbox. Needs root; elsewhere it is skipped and says so.
+import assert from 'node:assert/strict'
+import { existsSync, readFileSync } from 'node:fs'
+import { after, before, suite, test } from 'node:test'
+import { cannotRun, TestHost } from '#src/runner/testing/test-host.ts'
+import { type Agent, agentAt, type JobEvent } from './agent.ts'
+import { until } from './native-agent.ts'
+
+const MiB = 1024 * 1024
+
+suite('the agent as PID 1', { skip: cannotRun }, () => {
+  let box: TestHost
+  let id: string
+  let agent: Agent
+  before(async () => {
+    box = await TestHost.start()
+    id = (await box.started()).sandboxId
+    agent = agentAt(box.host.get(id)!.socketPath)
+  })
+  after(async () => {
+    await box[Symbol.asyncDispose]()
+  })
+
+  const job = (jobId: string, script: string, user: string, ringBytes: number) => ({
+    ...{ id: jobId, argv: ['/bin/sh', '-c', script], env: { PATH: '/bin' }, user, ringBytes },
+  })
+  const follow = async (jobId: string): Promise<{ text: string; lost: number; last: JobEvent | undefined }> => {
+    const seen = { text: '', lost: 0, last: undefined as JobEvent | undefined }
+    for await (const event of agent.jobs.attach(jobId, 0)) {
+      if (event.type === 'output' && seen.text.length < 4096) seen.text += event.data
+      if (event.type === 'truncated') seen.lost += event.lostBytes
+      seen.last = event
+    }
+    return seen
+  }
+
+  test('root inside can neither end it, nor look into it', async () => {
+    const { bootId } = await agent.info()
+    await box.run(id, 'kill -TERM 1; kill -KILL 1; kill -INT 1; kill -STOP 1; kill -HUP 1')
+    for (const look of [
+      'cat /proc/1/mem',
+      'cat /proc/1/environ',
+      'cat /proc/1/maps',
+      'cat /proc/1/fd/0',
+      'ls /proc/1/root/',
+    ]) {
+      const { exitCode, output } = await box.run(id, look)
+      assert.ok(exitCode !== 0 && output.includes('Permission denied'), `${look}: ${output}`)
+    }
+    assert.equal((await agent.info()).bootId, bootId)
+  })
+
+  test('its commands are killed for memory before it is', async () => {
+    const score = (pid: number | string) => Number(readFileSync(`/proc/${pid}/oom_score_adj`, 'utf8'))
+    const inside = Number((await box.run(id, 'cat /proc/self/oom_score_adj')).output)
+    assert.ok(score(box.pidOf(id)) < inside)
+  })
+
+  test('a terminal belongs to the user and is its controlling terminal', async () => {
+    const script =
+      'stat -c "%U %a" $(readlink /proc/self/fd/0 2>/dev/null || echo /dev/pts/0); echo word > /dev/tty; id -u'
+    const spec = { ...job('terminal', script, 'daytona', MiB), terminal: { cols: 80, rows: 24 } }
+    await agent.jobs.spawn(spec)
+    const { text, last } = await follow('terminal')
+    assert.equal(text, 'daytona 620\r\nword\r\n1000\r\n')
+    assert.deepEqual(last, { type: 'exit', exitCode: 0, signal: null })
+  })
+
+  test('output that is larger than the sandbox’s memory is kept without costing it', async () => {
+    const total = 320 * MiB
+    await agent.jobs.spawn(job('large', `dd if=/dev/zero bs=65536 count=${total / 65536}`, 'daytona', 256 * MiB))
+    const { lost, last } = await follow('large')
+    assert.deepEqual(last, { type: 'exit', exitCode: 0, signal: null })
+    const record = (await agent.jobs.list()).find((entry) => entry.id === 'large')!
+    assert.ok(record.endOffset > total && record.endOffset - record.startOffset === 256 * MiB)
+    assert.ok(lost <= record.startOffset)
+    await agent.jobs.remove('large')
+  })
+
+  test('a full disk loses output and says so; the job and the agent go on', async () => {
+    await box.run(id, 'dd if=/dev/urandom of=/root/fill bs=1M count=3000', 'root')
+    await agent.jobs.spawn(
+      job('full', `dd if=/dev/zero bs=65536 count=${(64 * MiB) / 65536}; echo end`, 'root', 128 * MiB),
+    )
+    const { lost, last } = await follow('full')
+    assert.deepEqual(last, { type: 'exit', exitCode: 0, signal: null })
+    assert.ok(lost > 0)
+    await agent.jobs.remove('full')
+    const refused = agent.files('root').write('/root/more', [Buffer.alloc(8 * MiB)])
+    await assert.rejects(refused, { stage: 'file', errno: /ENOSPC|EDQUOT/ })
+    assert.equal((await box.run(id, 'ls -A /root')).output, 'fill')
+    await box.run(id, 'rm /root/fill')
+  })
+
+  test('a sandbox that may start no more processes is told so, and works again when it may', async () => {
+    const bomb = await agent.exec({
+      argv: ['/bin/sh', '-c', 'while :; do sleep 1000 & done'],
+      ...{ env: { PATH: '/bin' }, user: 'daytona', mergeOutput: true },
+    })
+    const deadline = Date.now() + 60_000
+    let stage = ''
+    while (stage === '' && Date.now() < deadline) {
+      const tried = agent.files('daytona').stat('/')
+      await tried.catch((error: { stage?: string; errno?: string }) => {
+        stage = `${error.stage} ${error.errno}`
+      })
+    }
+    assert.equal(stage, 'system EAGAIN')
+    bomb.close()
+    await assert.rejects(bomb.exit)
+    while (Date.now() < deadline) {
+      if (
+        await agent
+          .files('daytona')
+          .stat('/')
+          .then(
+            () => true,
+            () => false,
+          )
+      )
+        return
+    }
+    assert.fail('still no processes')
+  })
+
+  test('files are those of the sandbox, with the rights of its user', async () => {
+    const files = agent.files('daytona')
+    await box.run(id, 'mkdir -m 777 /notes')
+    await files.write('/notes/note', [Buffer.from('mine')])
+    assert.equal((await box.run(id, 'cat /notes/note; stat -c %U /notes/note')).output, 'minedaytona')
+    await assert.rejects(files.write('/etc/passwd', []), { stage: 'file', errno: 'EACCES' })
+    await assert.rejects(files.read('/proc/1/environ'), { stage: 'file', errno: 'EACCES' })
+    await assert.rejects(agent.files('root').read('/proc/1/environ'), { stage: 'file', errno: 'EACCES' })
+  })
+
+  // The last, because nothing is left behind it.
+  test('TERM from outside ends it in order', async () => {
+    const pid = box.pidOf(id)
+    await agent.jobs.spawn(job('polite', 'sleep 1000 & wait', 'daytona', MiB))
+    process.kill(pid, 'SIGTERM')
+    await until(
+      () => !existsSync(`/proc/${pid}`) || / [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8')),
+      'its end',
+    )
+    await assert.rejects(agent.info(), { name: 'AgentGone' })
+  })
+})
