@@ -9,7 +9,7 @@ import { type Jobs, jobsAt } from './jobs.ts'
 
 export { type CommandSpec, type Exit, type Output, type RunningCommand, StartFailed } from './command.ts'
 export { AgentGone, AgentRefused } from './connection.ts'
-export type { Entry, Files } from './files.ts'
+export type { Entry, FileContents, Files } from './files.ts'
 export type { Job, JobEvent, JobSpec, Jobs } from './jobs.ts'
 
 export interface Agent {
