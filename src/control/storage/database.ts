@@ -2,8 +2,9 @@
 import postgres from 'postgres'
 import { connectionFrom } from '#src/postgres/url.ts'
 import { createListener, type Listener } from './listener.ts'
+import { readTextArray, writeTextArray } from './text-array.ts'
 
-type Types = { bigint: number }
+type Types = { bigint: number; textArray: string[] }
 
 /** What a store asks its questions with: the pool, or one transaction of it. */
 export type Sql = postgres.ISql<Types>
@@ -42,8 +43,10 @@ export const openDatabase = (databaseUrl: string, { max = pool.max }: { max?: nu
     max,
     connection: { application_name: 'alcove-control', TimeZone: 'UTC', ...limits },
     transform: { undefined: null },
-    // Counts and generations stay far below 2^53.
+    fetch_types: false,
     types: {
+      textArray: { to: 1009, from: [1009], serialize: writeTextArray, parse: readTextArray },
+      // Counts and generations stay far below 2^53.
       bigint: {
         to: 20,
         from: [20],
