@@ -76,9 +76,10 @@ const serveSocket = (
   }
 
   const tick = async () => {
-    if (!hasAnswered) return socket.terminate()
+    // Who has not signed in yet has until the deadline; who has not answered yet, until the pong's.
+    if (token === undefined || !hasAnswered) return
     // A key that was revoked in the meantime hears no more.
-    if (token === undefined || (await findOrganization(token)) === undefined) return socket.close(1008, 'Unauthorized')
+    if ((await findOrganization(token)) === undefined) return socket.close(1008, 'Unauthorized')
     hasAnswered = false
     socket.send(packet.ping)
     pong = setTimeout(() => hasAnswered || socket.terminate(), pongMilliseconds)
