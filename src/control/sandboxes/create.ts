@@ -1,5 +1,5 @@
 // Creates a sandbox: checks what is asked, finds it a place, writes it, and waits a while for it to run.
-import { randomBytes, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import type { Organization } from '#src/control/organizations/organization.ts'
 import { findRegion } from '#src/control/regions/service.ts'
 import { reserveRunner } from '#src/control/runners/placement.ts'
@@ -12,6 +12,7 @@ import { moveFrom } from './lifecycle.ts'
 import type { Actor, SandboxParts } from './parts.ts'
 import type { SandboxRow } from './sandbox.ts'
 import type { CreateSandbox } from './schemas.ts'
+import { newSecret } from './secret.ts'
 import { insertSandbox } from './store.ts'
 import { checkNotSuspended } from './suspension.ts'
 import { waitWhile } from './wait.ts'
@@ -50,8 +51,6 @@ const checkLimits = ({ cpu, memoryGiB, diskGiB }: Size, organization: Organizati
     )
   if (said.length > 0) throw new Problem('forbidden', said.join(', '))
 }
-
-const freshSecret = () => randomBytes(24).toString('base64url')
 
 type Plan = { snapshot: Snapshot; regionId: string; size: Size }
 
@@ -113,8 +112,8 @@ const write = async (
     auto_archive_interval: wish.autoArchiveInterval,
     auto_delete_interval: wish.autoDeleteInterval,
     auto_destroy_at: wish.ttlMinutes > 0 ? new Date(now.getTime() + wish.ttlMinutes * 60_000) : null,
-    preview_token: freshSecret(),
-    signing_key: freshSecret(),
+    preview_token: newSecret(),
+    signing_key: newSecret(),
     created_by: user.id,
     created_at: now,
   }

@@ -1,10 +1,10 @@
 // What a caller may change of a sandbox without its state changing.
-import { randomBytes } from 'node:crypto'
 import { Problem } from '#src/problems.ts'
 import { maxAutoArchiveInterval } from './create-body.ts'
 import type { Actor, SandboxParts } from './parts.ts'
 import { asAssignment, type SandboxRow } from './sandbox.ts'
 import { largestInterval } from './schemas.ts'
+import { newSecret } from './secret.ts'
 import { getSandbox, updateSandbox, writeLabels } from './store.ts'
 
 type Set = Partial<Omit<SandboxRow, 'state' | 'version' | 'desired_state'>>
@@ -84,6 +84,6 @@ export const getSigningKey = async ({ database }: SandboxParts, actor: Actor, id
   (await getSandbox(database.sql, actor.organization.id, idOrName)).signing_key
 
 export const rotateSigningKey = async (parts: SandboxParts, actor: Actor, idOrName: string): Promise<string> => {
-  const row = await change(parts, actor, idOrName, () => ({ signing_key: randomBytes(24).toString('base64url') }))
+  const row = await change(parts, actor, idOrName, () => ({ signing_key: newSecret() }))
   return row.signing_key
 }
