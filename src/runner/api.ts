@@ -1,4 +1,4 @@
-// Serves the toolbox of every started sandbox on one unix socket. Only the proxy may connect to it, and the proxy has
+// Serves the toolbox of every started sandbox, and its ports, on one unix socket. Only the proxy may connect to it, and the proxy has
 // checked who calls.
 import { once } from 'node:events'
 import { chmod, chown, rm } from 'node:fs/promises'
@@ -9,6 +9,7 @@ import { Problem } from '#src/problems.ts'
 import { agentAt } from '#src/toolbox/agent/agent.ts'
 import { toolboxEndpoints } from '#src/toolbox/endpoints.ts'
 import type { ToolboxContext, ToolboxNeeds } from '#src/toolbox/sandbox.ts'
+import { serveDials } from './dial.ts'
 import type { Host } from './host.ts'
 
 export type ToolboxParts = { host: Pick<Host, 'get'>; log: Logger }
@@ -28,6 +29,7 @@ export const createToolboxServer = async ({ host, log }: ToolboxParts): Promise<
       return { sandbox: { id: held.id, assignment: held.assignment, agent: agentAt(held.socketPath) } }
     },
   })
+  serveDials(server, { get: (sandboxId) => host.get(sandboxId), agentAt })
   server.get('/healthz', () => ({ status: 'ok' }))
   return server
 }
