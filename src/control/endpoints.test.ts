@@ -42,6 +42,7 @@ const ours: Record<string, string> = {
   ttlMinutes: '0',
   isPublic: 'true',
   port: '80',
+  token: 'abcdefghijklmnop',
 }
 
 const pathOf = ({ path }: ControlRoute, values: Record<string, string>) =>

@@ -8,6 +8,7 @@ import { regionRoutes } from './regions/routes.ts'
 import { runnerRoutes } from './runners/routes.ts'
 import { accessRoutes } from './sandboxes/access.ts'
 import type { SandboxParts } from './sandboxes/parts.ts'
+import { previewRoutes } from './sandboxes/preview-routes.ts'
 import { sandboxRoutes } from './sandboxes/routes.ts'
 import { snapshotRoutes } from './snapshots/routes.ts'
 import { userRoutes } from './users/routes.ts'
@@ -23,6 +24,7 @@ export const endpoints = (parts: EndpointParts): ControlRoute[] => [
   ...apiKeyRoutes(parts),
   ...snapshotRoutes(parts),
   ...sandboxRoutes(parts),
+  ...previewRoutes(parts),
   ...accessRoutes(parts),
   ...runnerRoutes(parts),
 ]

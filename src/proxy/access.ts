@@ -27,7 +27,10 @@ const unavailable = (cause: unknown) =>
 const keyOf = (question: AccessQuestion) => createHash('sha256').update(JSON.stringify(question)).digest('base64')
 
 const isAccess = (body: Partial<Access> | null): body is Access =>
-  typeof body?.sandboxId === 'string' && typeof body.runnerAddress === 'string' && typeof body.isStarted === 'boolean'
+  typeof body?.sandboxId === 'string' &&
+  typeof body.runnerAddress === 'string' &&
+  typeof body.isStarted === 'boolean' &&
+  typeof body.openedBy === 'string'
 
 export class AccessDesk implements AsyncDisposable {
   readonly #control: Pool
@@ -64,7 +67,8 @@ export class AccessDesk implements AsyncDisposable {
 
   /** Past everything that is kept: for a connection that has been open for a while. */
   async askAnew(question: AccessQuestion): Promise<Access> {
-    if (question.credential.kind === 'none') throw new Problem('unauthorized')
+    // A port may be open to everybody; a toolbox never is.
+    if (question.credentials.length === 0 && question.port === undefined) throw new Problem('unauthorized')
     const answer = await this.#control
       .request({
         method: 'POST',

@@ -1,22 +1,25 @@
-// Reads who calls from a request, in the contract's order (contract/toolbox.md §1). The first that is present decides.
+// Reads who calls from a request, in the contract's order (contract/toolbox.md §1). Control tries one after the other.
 import type { IncomingHttpHeaders } from 'node:http'
-import type { AccessQuestion, Credential } from '#src/wire/access.ts'
-import type { Target } from './target.ts'
+import type { Credential } from '#src/wire/access.ts'
 
 const textOf = (value: string | string[] | undefined) => (Array.isArray(value) ? value[0] : value) || undefined
 
-export const readCredential = (headers: IncomingHttpHeaders, { queryToken }: Target): Credential => {
-  const [, bearer] = /^bearer +(\S+) *$/i.exec(headers.authorization ?? '') ?? []
-  if (bearer !== undefined) {
-    const organizationId = textOf(headers['x-daytona-organization-id']) ?? textOf(headers['x-service-organization-id'])
-    return { kind: 'bearer', token: bearer, ...(organizationId === undefined ? {} : { organizationId }) }
-  }
-  const token = textOf(headers['x-daytona-preview-token']) ?? queryToken
-  return token === undefined ? { kind: 'none' } : { kind: 'preview-token', token }
+const bearerOf = (headers: IncomingHttpHeaders): Credential[] => {
+  const [, token] = /^bearer +(\S+) *$/i.exec(headers.authorization ?? '') ?? []
+  if (token === undefined) return []
+  const organizationId = textOf(headers['x-daytona-organization-id']) ?? textOf(headers['x-service-organization-id'])
+  return [{ kind: 'bearer', token, ...(organizationId === undefined ? {} : { organizationId }) }]
 }
 
-export const questionOf = (headers: IncomingHttpHeaders, target: Target): AccessQuestion => ({
-  sandboxIdOrName: target.sandboxIdOrName,
-  credential: readCredential(headers, target),
-  countsAsActivity: textOf(headers['x-daytona-skip-last-activity-update'])?.toLowerCase() !== 'true',
-})
+/** What headers and query offer to the toolbox and to previews alike. */
+export const credentialsOf = (headers: IncomingHttpHeaders, queryToken: string | undefined): Credential[] => {
+  const headerToken = textOf(headers['x-daytona-preview-token'])
+  return [
+    ...bearerOf(headers),
+    ...(headerToken === undefined ? [] : [{ kind: 'preview-header', token: headerToken } as const]),
+    ...(queryToken === undefined ? [] : [{ kind: 'preview-query', token: queryToken } as const]),
+  ]
+}
+
+export const countsAsActivity = (headers: IncomingHttpHeaders): boolean =>
+  textOf(headers['x-daytona-skip-last-activity-update'])?.toLowerCase() !== 'true'

@@ -22,7 +22,7 @@ suite('proxy: who may pass', () => {
       ['POST', '/toolbox/box-id/process/execute?a=1', '{"command":"ls"}', 'application/json'],
     )
     assert.deepEqual(sides.asked, [
-      { sandboxIdOrName: 'my-box', credential: { kind: 'bearer', token: 'key-1' }, countsAsActivity: true },
+      { sandboxIdOrName: 'my-box', credentials: [{ kind: 'bearer', token: 'key-1' }], countsAsActivity: true },
     ])
     assert.deepEqual(sides.askedWith, ['POST /api/proxy/access Bearer the-proxy-key'])
   })
@@ -35,19 +35,15 @@ suite('proxy: who may pass', () => {
     await fetch(`${sides.url}/toolbox/box/b${query}`, { headers: preview })
     await fetch(`${sides.url}/toolbox/box/c${query}`)
     assert.deepEqual(
-      sides.asked.map(({ credential }) => credential),
-      [
-        { kind: 'bearer', token: 'key-1' },
-        { kind: 'preview-token', token: 'p' },
-        { kind: 'preview-token', token: 'q' },
-      ],
+      sides.asked.map(({ credentials }) => credentials.map((credential) => 'token' in credential && credential.token)),
+      [['key-1', 'p', 'q'], ['p', 'q'], ['q']],
     )
   })
 
   test('the organization that a JWT is for goes with the question', async () => {
     await using sides = await startSides()
     await fetch(`${sides.url}/toolbox/box/a`, { headers: { ...bearer, 'X-Daytona-Organization-ID': 'org-9' } })
-    assert.deepEqual(sides.asked[0]?.credential, { kind: 'bearer', token: 'key-1', organizationId: 'org-9' })
+    assert.deepEqual(sides.asked[0]?.credentials, [{ kind: 'bearer', token: 'key-1', organizationId: 'org-9' }])
   })
 
   test('401 without a credential, in the toolbox’s error body, and neither control nor runner hear of it', async () => {
@@ -130,10 +126,10 @@ suite('proxy: what control is asked', () => {
     const call = (key: string) => fetch(`${sides.url}/toolbox/box/x`, { headers: { authorization: `Bearer ${key}` } })
     await Promise.all(Array.from({ length: 20 }, () => call('one')))
     await call('two')
-    assert.deepEqual(sides.asked.map(({ credential }) => ('token' in credential ? credential.token : '')).toSorted(), [
-      'one',
-      'two',
-    ])
+    const tokens = sides.asked.flatMap(({ credentials }) =>
+      credentials.map((given) => ('token' in given ? given.token : '')),
+    )
+    assert.deepEqual(tokens.toSorted(), ['one', 'two'])
     assert.equal(sides.seen.length, 21)
   })
 

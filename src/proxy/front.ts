@@ -7,68 +7,130 @@ import { Problem } from '#src/problems.ts'
 import type { Access, AccessQuestion } from '#src/wire/access.ts'
 import type { AccessDesk } from './access.ts'
 import { preflightHeaders } from './cors.ts'
-import { questionOf } from './credential.ts'
 import { forward } from './forward.ts'
 import { keepPresent } from './presence.ts'
+import { type PreviewAddress, readPreviewAddress } from './previews/address.ts'
+import { insideOf } from './previews/destination.ts'
+import { pageHeaders, refusalPage } from './previews/pages.ts'
+import { showPreview } from './previews/show.ts'
+import { isNavigation, isPreflight, questionOf as previewQuestionOf } from './previews/visitor.ts'
 import { asRefusal, headOf, refuse, refuseUpgrade } from './refusal.ts'
 import type { Runners } from './runners.ts'
-import { readTarget } from './target.ts'
+import { questionOf, readTarget } from './target.ts'
+import { toolboxOf } from './toolbox.ts'
 import { handOver } from './upgrade.ts'
 
-export type FrontParts = { access: AccessDesk; runners: Runners; log: Logger; presenceMs?: number }
+export type FrontParts = {
+  access: AccessDesk
+  runners: Runners
+  log: Logger
+  /** Of the proxy itself: what is asked of it is no preview. */
+  ownHost: string
+  presenceMs?: number
+}
 
 const openConnections = 8192
 const headBytes = 32 * 1024
 
 export type Front = { server: Server /** Ends what is open, at once. */; hangUp: () => void }
 
-export const createFront = ({ access, runners, log, presenceMs }: FrontParts): Front => {
+export const createFront = ({ access, runners, log, ownHost, presenceMs }: FrontParts): Front => {
   const upgraded = new Set<Duplex>()
 
-  /** Who calls, for which sandbox, and where that is; throws the refusal. */
-  const admit = async (request: IncomingMessage) => {
-    const target = readTarget(request.url ?? '/')
-    const question = questionOf(request.headers, target)
-    const place: Access = await access.ask(question)
+  const addressOf = ({ url = '/', headers }: IncomingMessage) => readPreviewAddress(url, headers.host, ownHost)
+
+  /** Where the sandbox of this question is; throws the refusal. */
+  const admit = async (question: AccessQuestion): Promise<Access> => {
+    const place = await access.ask(question)
     if (!place.isStarted) throw new Problem('conflict', `The sandbox is not started: it is ${place.state}.`)
-    return { question, place, path: `/toolbox/${encodeURIComponent(place.sandboxId)}${target.rest || '/'}` }
+    return place
   }
 
-  const present = (question: AccessQuestion, end: () => void) => keepPresent(access, question, end, presenceMs)
+  const present = (question: AccessQuestion, end: () => void) =>
+    keepPresent(access, { ...question, wasLetIn: true }, end, presenceMs)
 
   const note = (problem: Problem) => {
     if (problem.status < 500) return
     log[problem.code === 'internal' ? 'error' : 'warn']({ cause: problem.cause }, problem.message)
   }
 
+  const callToolbox = async (request: IncomingMessage, response: ServerResponse, onForward: () => void) => {
+    if (request.method === 'OPTIONS') {
+      response.writeHead(204, preflightHeaders(request)).end()
+      return
+    }
+    if (request.url === '/healthz') {
+      response.writeHead(200, { 'Content-Type': 'application/json' }).end('{"status":"ok"}')
+      return
+    }
+    const target = readTarget(request.url ?? '/', request.method ?? 'GET')
+    const question = questionOf(request.headers, target)
+    const place = await admit(question)
+    if (response.destroyed) return
+    onForward()
+    const leave = present(question, () => response.destroy())
+    await forward({ request, response, destination: toolboxOf(runners, place, target.rest, request) }).finally(leave)
+  }
+
+  const callPreview = async (
+    address: PreviewAddress,
+    request: IncomingMessage,
+    response: ServerResponse,
+    onForward: () => void,
+  ) => {
+    const question = previewQuestionOf(request.headers, address)
+    const place = await admit(question)
+    if (response.destroyed) return
+    const leave = present(question, () => response.destroy())
+    await showPreview(runners, { request, response, address, access: place, onForward }).finally(leave)
+  }
+
+  /** A browser asks without credentials whether it may ask with them. That it may is no secret. */
+  const refuseVisitor = (problem: Problem, request: IncomingMessage, response: ServerResponse) => {
+    if (isPreflight(request)) {
+      response.writeHead(204, preflightHeaders(request)).end()
+    } else if (isNavigation(request)) {
+      const body = refusalPage(problem)
+      refuse(problem, request, response, { body, headers: pageHeaders(body) })
+    } else refuse(problem, request, response)
+  }
+
   const onCall = async (request: IncomingMessage, response: ServerResponse, awaitsContinue: boolean) => {
-    try {
-      if (request.method === 'OPTIONS') {
-        response.writeHead(204, preflightHeaders(request)).end()
-        return
-      }
-      if (request.url === '/healthz') {
-        response.writeHead(200, { 'Content-Type': 'application/json' }).end('{"status":"ok"}')
-        return
-      }
-      const { question, place, path } = await admit(request)
-      if (response.destroyed) return
+    const onForward = () => {
       if (awaitsContinue) response.writeContinue()
-      const leave = present(question, () => response.destroy())
-      await forward(runners, { request, response, runnerAddress: place.runnerAddress, path }).finally(leave)
+    }
+    let refuseAs = refuseVisitor
+    try {
+      const address = addressOf(request)
+      if (address === undefined) {
+        refuseAs = refuse
+        return await callToolbox(request, response, onForward)
+      }
+      await callPreview(address, request, response, onForward)
     } catch (error) {
       const problem = asRefusal(error)
       note(problem)
-      refuse(problem, request, response)
+      refuseAs(problem, request, response)
     }
+  }
+
+  const admitUpgrade = async (request: IncomingMessage) => {
+    const address = addressOf(request)
+    if (address === undefined) {
+      const target = readTarget(request.url ?? '/', 'GET')
+      const question = questionOf(request.headers, target)
+      return { question, destination: toolboxOf(runners, await admit(question), target.rest, request) }
+    }
+    const question = previewQuestionOf(request.headers, address)
+    return { question, destination: insideOf(runners, { request, address, access: await admit(question) }) }
   }
 
   const onUpgrade = async (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => socket.destroy())
     try {
-      const { question, place, path } = await admit(request)
+      const { question, destination } = await admitUpgrade(request)
       if (socket.destroyed) return
-      if (!(await handOver(runners, { request, socket, head, runnerAddress: place.runnerAddress, path }))) return
+      if (!(await handOver({ socket, head, destination }))) return
       upgraded.add(socket)
       const leave = present(question, () => socket.destroy())
       socket.once('close', () => {
@@ -90,6 +152,8 @@ export const createFront = ({ access, runners, log, presenceMs }: FrontParts): F
     requestTimeout: 0,
     keepAliveTimeout: 90_000,
     noDelay: true,
+    // Some clients offer HTTP/2 with an ordinary call, which is answered as if they had not (RFC 9110 §7.8).
+    shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === 'websocket',
   })
   server.maxConnections = openConnections
   server.on('request', (request, response) => onCall(request, response, false))

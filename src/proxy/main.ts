@@ -13,13 +13,19 @@ const graceMs = 2000
 export type Proxy = { port: number; close: () => Promise<void> }
 
 export const startProxy = async (
-  { listen, controlUrl, proxyKey }: ProxyConfig,
+  { listen, controlUrl, proxyKey, publicUrl }: ProxyConfig,
   log: Logger,
   { presenceMs }: { presenceMs?: number } = {},
 ): Promise<Proxy> => {
   const access = new AccessDesk({ controlUrl, proxyKey })
   const runners = new Runners()
-  const { server, hangUp } = createFront({ access, runners, log, ...(presenceMs === undefined ? {} : { presenceMs }) })
+  const { server, hangUp } = createFront({
+    access,
+    runners,
+    log,
+    ownHost: publicUrl.host,
+    ...(presenceMs === undefined ? {} : { presenceMs }),
+  })
   server.listen(listen.port, listen.host)
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo

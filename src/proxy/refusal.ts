@@ -12,18 +12,28 @@ export const asRefusal = (error: unknown): Problem =>
 const bodyOf = (problem: Problem, request: IncomingMessage) =>
   JSON.stringify(renderProblem(problem, { url: request.url ?? '/', method: request.method ?? 'GET' }, 'DAYTONA_DAEMON'))
 
-export const refuse = (problem: Problem, request: IncomingMessage, response: ServerResponse): void => {
+const jsonHeaders = (body: string) => [
+  'Content-Type',
+  'application/json; charset=utf-8',
+  'Content-Length',
+  String(Buffer.byteLength(body)),
+]
+
+/** `page`: what a person reads in its place, with its headers. */
+export const refuse = (
+  problem: Problem,
+  request: IncomingMessage,
+  response: ServerResponse,
+  page?: { body: string; headers: readonly string[] },
+): void => {
   if (response.headersSent || response.destroyed) {
     response.destroy()
     return
   }
-  const body = bodyOf(problem, request)
+  const body = page?.body ?? bodyOf(problem, request)
   response.writeHead(problem.status, [
     ...corsHeaders(request),
-    'Content-Type',
-    'application/json; charset=utf-8',
-    'Content-Length',
-    String(Buffer.byteLength(body)),
+    ...(page?.headers ?? jsonHeaders(body)),
     // What is left of an unread body must not be read as the next request, nor be waited for.
     ...(hasBody(request) && !request.complete ? ['Connection', 'close'] : []),
   ])
@@ -41,10 +51,7 @@ export const headOf = (status: number, message: string, headers: readonly string
 export const refuseUpgrade = (problem: Problem, request: IncomingMessage, socket: Duplex): void => {
   const body = bodyOf(problem, request)
   const head = headOf(problem.status, STATUS_CODES[problem.status] ?? 'Error', [
-    'Content-Type',
-    'application/json; charset=utf-8',
-    'Content-Length',
-    String(Buffer.byteLength(body)),
+    ...jsonHeaders(body),
     'Connection',
     'close',
   ])

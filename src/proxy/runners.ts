@@ -1,8 +1,15 @@
 // Connections from the proxy to the runners' toolbox servers, kept open between calls.
 import { Agent, type ClientRequest, type RequestOptions, request } from 'node:http'
+import type { Socket } from 'node:net'
 import { Problem } from '#src/problems.ts'
+import { dialRefusals } from '#src/wire/dial.ts'
+import type { Outgoing } from './destination.ts'
 
 const connectMs = 3000
+/** A sandbox that is paused or busy takes connections late. */
+const dialMs = 20_000
+/** Of an answer from inside a sandbox. */
+const answerHeadBytes = 64 * 1024
 
 /** `unix:/path` or `http://host:port`, as control gives it. */
 const placeOf = (address: string): RequestOptions => {
@@ -14,16 +21,21 @@ const placeOf = (address: string): RequestOptions => {
   throw new Problem('bad_gateway', undefined, { cause: 'a runner address that the proxy cannot read' })
 }
 
+const dialProblem = (status: number, port: number): Problem => {
+  if (status === dialRefusals.nothingListens) {
+    return new Problem('bad_gateway', `Nothing listens on port ${port} of this sandbox.`)
+  }
+  if (status === dialRefusals.notStarted) return new Problem('conflict', 'The sandbox is not started.')
+  if (status === dialRefusals.busy) return new Problem('unavailable', 'This sandbox has too many open connections.')
+  return new Problem('bad_gateway', undefined, { cause: `the runner answered ${status}` })
+}
+
 export class Runners implements Disposable {
   // Idle connections close before the runner's own 90 s, so that none is used in the moment it goes away.
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 2048, maxFreeSockets: 256, timeout: 60_000 })
 
   /** A request that has not been sent yet; an upgrade gets a connection of its own. */
-  request(
-    address: string,
-    options: { method: string; path: string; headers: string[]; isUpgrade?: boolean },
-  ): ClientRequest {
-    const { method, path, headers, isUpgrade = false } = options
+  request(address: string, { method, path, headers, isUpgrade = false }: Outgoing): ClientRequest {
     const outgoing = request({
       ...placeOf(address),
       method,
@@ -40,6 +52,54 @@ export class Runners implements Disposable {
       socket.once('connect', settle).once('close', settle)
     })
     return outgoing
+  }
+
+  /** The same for a server inside a sandbox, over a connection of its own: many such servers serve one at a time. */
+  requestInside(
+    address: string,
+    inside: { sandboxId: string; port: number },
+    { method, path, headers }: Outgoing,
+  ): ClientRequest {
+    return request({
+      method,
+      path,
+      headers,
+      createConnection: (_options, done) => {
+        this.#dial(address, inside).then(
+          (socket) => done(null, socket),
+          (error) => done(error, undefined as never),
+        )
+        return undefined
+      },
+      setDefaultHeaders: false,
+      maxHeaderSize: answerHeadBytes,
+    })
+  }
+
+  /** A connection to a port inside a sandbox (wire/dial.ts). */
+  #dial(address: string, { sandboxId, port }: { sandboxId: string; port: number }): Promise<Socket> {
+    return new Promise((resolve, reject) => {
+      const asking = request({
+        ...placeOf(address),
+        method: 'CONNECT',
+        path: `${sandboxId}:${port}`,
+        agent: false,
+        timeout: dialMs,
+      })
+      asking.once('timeout', () => asking.destroy(new Error('the runner did not connect in time')))
+      asking.on('error', (cause) => reject(new Problem('bad_gateway', undefined, { cause })))
+      asking.once('connect', ({ statusCode = 0 }, socket, head) => {
+        // From here on it is a connection like any other, and may be silent for as long as it likes.
+        socket.setTimeout(0)
+        if (statusCode === 200) {
+          if (head.length > 0) socket.unshift(head)
+          return resolve(socket as Socket)
+        }
+        socket.destroy()
+        reject(dialProblem(statusCode, port))
+      })
+      asking.end()
+    })
   }
 
   [Symbol.dispose]() {

@@ -1,9 +1,10 @@
 // Both neighbours of the proxy, as a test needs them: a control that answers what the test says and remembers what it
-// was asked, and a runner on a unix socket. The proxy between them is the real one.
+// was asked, and a runner on a unix socket, behind which a server inside a sandbox listens. The proxy between them is the
+// real one.
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect, createServer as createSocketServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
@@ -28,6 +29,14 @@ export type Sides = AsyncDisposable & {
   control: { answer: (question: AccessQuestion) => ControlAnswer }
   access: (more?: Partial<Access>) => ControlAnswer
   runner: { call: RequestListener; upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void }
+  /** The server inside: every port of the sandbox is this one. */
+  inside: { call: RequestListener; upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void }
+  /** What the runner was asked to connect to. */
+  dialled: string[]
+  /** What the runner answers to that. */
+  dialStatus: number
+  /** Instead of HTTP. */
+  insideSocket: ((socket: Socket) => void) | undefined
   stopRunner: () => Promise<void>
 }
 
@@ -56,6 +65,9 @@ export const startSides = async ({ presenceMs = 60_000 } = {}): Promise<Sides> =
       runnerAddress: `unix:${socketPath}`,
       isStarted: true,
       state: 'started',
+      openedBy: 'bearer',
+      isBearerOurs: false,
+      warnsVisitors: false,
       ...more,
     },
   })
@@ -74,6 +86,19 @@ export const startSides = async ({ presenceMs = 60_000 } = {}): Promise<Sides> =
         socket.destroy()
       },
     } as Sides['runner'],
+    inside: {
+      call: (async (request, response) => {
+        const body = await bodyOf(request)
+        sides.seen.push({ method: request.method!, url: request.url!, headers: request.headers, body })
+        response.end('hello from inside')
+      }) as RequestListener,
+      upgrade: (_request: IncomingMessage, socket: Duplex) => {
+        socket.destroy()
+      },
+    } as Sides['inside'],
+    dialled: [] as string[],
+    dialStatus: 200,
+    insideSocket: undefined as Sides['insideSocket'],
   }
 
   const control = createServer(async (request, response) => {
@@ -85,6 +110,26 @@ export const startSides = async ({ presenceMs = 60_000 } = {}): Promise<Sides> =
   })
   const runner = createServer((request, response) => sides.runner.call(request, response))
   runner.on('upgrade', (request, socket, head) => sides.runner.upgrade(request, socket, head))
+  const inside = createServer((request, response) => sides.inside.call(request, response))
+  inside.on('upgrade', (request, socket, head) => sides.inside.upgrade(request, socket, head))
+  // The server's end of a plain connection, so that a test may say on it what no HTTP server would.
+  const door = createSocketServer((socket) => {
+    socket.on('error', () => undefined)
+    if (sides.insideSocket) sides.insideSocket(socket)
+    else inside.emit('connection', socket)
+  })
+  runner.on('connect', ({ url }, socket) => {
+    sides.dialled.push(url!)
+    if (sides.dialStatus !== 200) {
+      socket.end(`HTTP/1.1 ${sides.dialStatus} No\r\nContent-Length: 0\r\n\r\n`)
+      return
+    }
+    const there = connect((door.address() as AddressInfo).port, '127.0.0.1')
+    socket.write('HTTP/1.1 200 OK\r\n\r\n')
+    socket.pipe(there).pipe(socket)
+    socket.on('error', () => there.destroy()).once('close', () => there.destroy())
+    there.on('error', () => socket.destroy())
+  })
   const sockets = new Set<Duplex>()
   runner.on('connection', (socket) => {
     connections += 1
@@ -93,11 +138,13 @@ export const startSides = async ({ presenceMs = 60_000 } = {}): Promise<Sides> =
   })
   await listen(control, 0)
   await listen(runner, socketPath)
+  await listen(door as Server, 0)
   const proxy = await startProxy(
     {
       listen: { host: '127.0.0.1', port: 0 },
       controlUrl: new URL(`http://127.0.0.1:${(control.address() as AddressInfo).port}`),
       proxyKey: 'the-proxy-key',
+      publicUrl: new URL('http://80-own.proxy.test'),
     },
     silentLog(),
     { presenceMs },
@@ -117,6 +164,8 @@ export const startSides = async ({ presenceMs = 60_000 } = {}): Promise<Sides> =
       await stop(control)
       await stop(runner)
       await proxy.close()
+      inside.closeAllConnections()
+      await new Promise((resolve) => door.close(resolve))
       await rm(directory, { recursive: true, force: true })
     },
   })

@@ -1,5 +1,8 @@
-// Reads from a request's URL which sandbox it is for, and what is left for that sandbox's toolbox.
+// Reads from a request's URL which sandbox's toolbox it is for, and what is left for that toolbox.
 import { Problem } from '#src/problems.ts'
+import type { AccessQuestion, Credential } from '#src/wire/access.ts'
+import { countsAsActivity, credentialsOf } from './credential.ts'
+import { decoded, takeFromQuery } from './query.ts'
 
 export type Target = {
   sandboxIdOrName: string
@@ -7,45 +10,61 @@ export type Target = {
   rest: string
   /** The preview token that came in the query, for callers that cannot set headers. */
   queryToken: string | undefined
+  /** Of a signed file URL. */
+  signature: Credential | undefined
 }
 
-const authKey = 'DAYTONA_SANDBOX_AUTH_KEY'
-const longestUrl = 16 * 1024
-const longestName = 255
+export const authKey = 'DAYTONA_SANDBOX_AUTH_KEY'
+export const longestUrl = 16 * 1024
+export const longestName = 255
 /** A path that a server behind us might resolve to another sandbox's. */
 const climbs = /(?:^|[/\\])(?:\.|%2e){1,2}(?:[/\\]|$)/i
+/** What a signed URL may do (contract/control-plane.md §12). */
+const signable: readonly string[] = ['GET /files/download', 'POST /files/upload-v2']
+const signedFields = ['path', 'expires', 'signature']
 
-const decoded = (text: string): string | undefined => {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return undefined
+/**
+ * A signed file URL: its credential, and the one query that it may have. What was signed is written anew for the
+ * toolbox, so that nobody behind us reads it otherwise than control did.
+ */
+const readSignature = (method: string, path: string, query: string) => {
+  if (!signable.includes(`${method} ${path}`)) return undefined
+  const fields = new URLSearchParams(query)
+  const [file, expires, signature] = signedFields.map((name) => {
+    const [value, ...more] = fields.getAll(name)
+    return more.length === 0 ? value : undefined
+  })
+  if (file === undefined || expires === undefined || signature === undefined) return undefined
+  return {
+    credential: { kind: 'file-signature', method, path: file, expires, signature } as const,
+    query: `?path=${encodeURIComponent(file)}`,
   }
-}
-
-const takeToken = (query: string) => {
-  const kept: string[] = []
-  let token: string | undefined
-  for (const part of query.split('&')) {
-    const [name = '', ...value] = part.split('=')
-    if (decoded(name) === authKey) token ??= decoded(value.join('='))
-    else kept.push(part)
-  }
-  return { token: token || undefined, kept: kept.join('&') }
 }
 
 /** Throws a Problem for anything but `/toolbox/{sandboxIdOrName}/…`. */
-export const readTarget = (url: string): Target => {
+export const readTarget = (url: string, method: string): Target => {
   if (url.length > longestUrl) throw new Problem('bad_request', 'The URL is too long.')
-  const question = url.indexOf('?')
-  const path = question < 0 ? url : url.slice(0, question)
-  const [, encodedName = '', rest = ''] = /^\/toolbox\/([^/]+)(\/.*)?$/s.exec(path) ?? []
+  const [, encodedName = '', path = '', query = ''] = /^\/toolbox\/([^/?]+)(\/[^?]*)?(\?.*)?$/s.exec(url) ?? []
   const sandboxIdOrName = decoded(encodedName)
-  if (!sandboxIdOrName) throw new Problem('not_found', 'The proxy serves /toolbox/{sandboxId}/… only.')
-  if (sandboxIdOrName.length > longestName || /[/\0]/.test(sandboxIdOrName) || climbs.test(rest)) {
+  if (!sandboxIdOrName) throw new Problem('not_found', 'The proxy serves /toolbox/{sandboxId}/… and previews only.')
+  if (sandboxIdOrName.length > longestName || /[/\0]/.test(sandboxIdOrName) || climbs.test(path)) {
     throw new Problem('not_found', 'There is no such sandbox or path.')
   }
-  if (question < 0) return { sandboxIdOrName, rest, queryToken: undefined }
-  const { token, kept } = takeToken(url.slice(question + 1))
-  return { sandboxIdOrName, rest: kept === '' ? rest : `${rest}?${kept}`, queryToken: token }
+  const { values, rest } = takeFromQuery(query, [authKey])
+  const signed = readSignature(method, path, rest)
+  return {
+    sandboxIdOrName,
+    rest: path + (signed ? signed.query : rest),
+    queryToken: values[authKey],
+    signature: signed?.credential,
+  }
 }
+
+export const questionOf = (
+  headers: Parameters<typeof credentialsOf>[0],
+  { sandboxIdOrName, queryToken, signature }: Target,
+): AccessQuestion => ({
+  sandboxIdOrName,
+  credentials: [...credentialsOf(headers, queryToken), ...(signature === undefined ? [] : [signature])],
+  countsAsActivity: countsAsActivity(headers),
+})

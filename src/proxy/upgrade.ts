@@ -1,18 +1,15 @@
-// Hands a connection over to a toolbox: after the toolbox has agreed, bytes pass both ways unread.
-import { type IncomingMessage, STATUS_CODES } from 'node:http'
+// Hands a connection over: after the other side has agreed, bytes pass both ways unread.
+import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { Problem } from '#src/problems.ts'
-import { headersForCaller, upgradeHeadersForToolbox } from './headers.ts'
+import type { Destination } from './destination.ts'
 import { headOf } from './refusal.ts'
-import type { Runners } from './runners.ts'
 
 export type Handover = {
-  request: IncomingMessage
   socket: Duplex
   /** What the caller sent right behind its head. */
   head: Buffer
-  runnerAddress: string
-  path: string
+  destination: Destination
 }
 
 const answerMs = 30_000
@@ -43,19 +40,19 @@ const join = (one: Duplex, other: Duplex) => {
   }
 }
 
-/** Answers when both are joined, or when the toolbox's refusal has been passed on (`false`). */
-export const handOver = (
-  runners: Runners,
-  { request, socket, head, runnerAddress, path }: Handover,
-): Promise<boolean> =>
+/** Header values came as latin1, which is how HTTP/1.1 has them; as UTF-8 they would be others. */
+const sendHead = (socket: Duplex, ...head: Parameters<typeof headOf>) => socket.write(headOf(...head), 'latin1')
+
+/** Answers when both are joined, or when the other side's refusal has been passed on (`false`). */
+export const handOver = ({ socket, head, destination }: Handover): Promise<boolean> =>
   new Promise((resolve, reject) => {
-    const outgoing = runners.request(runnerAddress, {
+    const outgoing = destination.send({
       method: 'GET',
-      path,
-      headers: upgradeHeadersForToolbox(request),
+      path: destination.path,
+      headers: destination.inward(true),
       isUpgrade: true,
     })
-    const timer = setTimeout(() => outgoing.destroy(new Error('the toolbox did not answer the upgrade')), answerMs)
+    const timer = setTimeout(() => outgoing.destroy(new Error('the upgrade was not answered')), answerMs)
     const hangUp = () => {
       clearTimeout(timer)
       outgoing.destroy()
@@ -67,34 +64,23 @@ export const handOver = (
       socket.off('close', hangUp)
       resolve(isJoined)
     }
-    outgoing.once('error', (cause) => {
+    outgoing.on('error', (cause) => {
       clearTimeout(timer)
-      reject(new Problem('bad_gateway', undefined, { cause }))
+      reject(destination.failure(cause))
     })
-    outgoing.once('upgrade', (answer, toolbox, firstBytes) => {
-      socket.write(
-        headOf(101, STATUS_CODES[101]!, [
-          ...headersForCaller(answer),
-          'Connection',
-          'Upgrade',
-          'Upgrade',
-          answer.headers.upgrade ?? 'websocket',
-        ]),
-      )
-      if (firstBytes.length > 0) toolbox.unshift(firstBytes)
+    outgoing.once('upgrade', (answer, other, firstBytes) => {
+      const { upgrade = 'websocket' } = answer.headers
+      const headers = [...destination.outward(answer), 'Connection', 'Upgrade', 'Upgrade', upgrade]
+      sendHead(socket, 101, STATUS_CODES[101]!, headers)
+      if (firstBytes.length > 0) other.unshift(firstBytes)
       if (head.length > 0) socket.unshift(head)
-      join(socket, toolbox)
+      join(socket, other)
       settle(true)
     })
     outgoing.once('response', (answer) => {
       // In pieces the body would need framing that the plain socket does not do; its end is the connection's.
-      socket.write(
-        headOf(answer.statusCode ?? 502, answer.statusMessage ?? '', [
-          ...headersForCaller(answer),
-          'Connection',
-          'close',
-        ]),
-      )
+      const headers = [...destination.outward(answer), 'Connection', 'close']
+      sendHead(socket, answer.statusCode ?? 502, answer.statusMessage ?? '', headers)
       answer.pipe(socket)
       answer.once('error', () => socket.destroy())
       settle(false)

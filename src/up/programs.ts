@@ -95,6 +95,7 @@ export const proxyProgram = (parts: ProgramParts): Program => {
           ALCOVE_LISTEN: addresses.proxy,
           ALCOVE_CONTROL_URL: addresses.controlUrl,
           ALCOVE_PROXY_KEY: secrets.proxyKey,
+          ALCOVE_PROXY_URL: addresses.publicProxyUrl,
         }),
       }),
   }

@@ -1,17 +1,27 @@
 // What the proxy asks control before it forwards anything: `POST /proxy/access`, with the proxy's own service key.
 
-/** How the caller proves who they are; the first that is present decides (contract/toolbox.md §1). */
+/** One proof of who calls. Those that a call carries are tried in the order of the contract (contract/toolbox.md §1). */
 export type Credential =
   | { kind: 'bearer'; token: string; organizationId?: string }
-  | { kind: 'preview-token'; token: string }
-  | { kind: 'none' }
+  /** The preview token of a sandbox, by the way it came. */
+  | { kind: 'preview-header' | 'preview-query' | 'preview-cookie'; token: string }
+  /** A file URL signed with the sandbox's signing key (contract/control-plane.md §12). */
+  | { kind: 'file-signature'; method: string; path: string; expires: string; signature: string }
 
 export type AccessQuestion = {
+  /** For a preview this may be the token of a signed URL as well. */
   sandboxIdOrName: string
-  credential: Credential
+  credentials: Credential[]
+  /** Of a preview; absent: the toolbox is meant. */
+  port?: number
   /** The call counts as activity of the sandbox. */
   countsAsActivity: boolean
+  /** The call was let in before and is still open: what has expired since does not end it, what was revoked does. */
+  wasLetIn?: boolean
 }
+
+/** What opened the door: one of the credentials, the token in a signed preview's address, or nothing, where all may enter. */
+export type OpenedBy = Credential['kind'] | 'signed-preview' | 'public'
 
 /** The answer of a 200; a refusal is an ordinary problem that the proxy passes on. */
 export type Access = {
@@ -21,4 +31,15 @@ export type Access = {
   runnerAddress: string
   isStarted: boolean
   state: string
+  openedBy: OpenedBy
+  /** The bearer is a credential of this server, whether or not it opened this: it is for no eyes inside a sandbox. */
+  isBearerOurs: boolean
+  /** People who come to a preview with a browser are to be warned first. */
+  warnsVisitors: boolean
 }
+
+/** Ports inside a sandbox that are never previewed (contract/toolbox.md §1). */
+export const reservedPorts: readonly number[] = [2280, 22_222, 33_333]
+
+/** The token of a signed preview, which stands where otherwise the sandbox does. */
+export const signedToken = /^[a-z0-9]{16}$/

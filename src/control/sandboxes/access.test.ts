@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { createHmac } from 'node:crypto'
 import { suite, test } from 'node:test'
 import { startControl, type TestControl } from '#test/control/harness.ts'
 import { keys, organizations } from '#test/control/people.ts'
@@ -18,7 +19,19 @@ const bearer = (token: string, organizationId?: string) => ({
 })
 
 const ask = (app: TestControl, sandboxIdOrName: string, credential: object, countsAsActivity = false) =>
-  app.as('proxy').post('/proxy/access', { sandboxIdOrName, credential, countsAsActivity })
+  app.as('proxy').post('/proxy/access', { sandboxIdOrName, credentials: [credential], countsAsActivity })
+
+/** Of a preview. */
+const askPort = (app: TestControl, sandboxIdOrName: string, port: number, credentials: object[] = [], more = {}) =>
+  app.as('proxy').post('/proxy/access', { sandboxIdOrName, credentials, port, countsAsActivity: false, ...more })
+
+const sign = (key: string, method: string, path: string, expires: string) => ({
+  kind: 'file-signature',
+  method,
+  path,
+  expires,
+  signature: `v1_${createHmac('sha256', key).update(`v1:files:${method}:${path}:${expires}`).digest('base64url')}`,
+})
 
 suite('POST /proxy/access', () => {
   test('200 for any key of the organization, by id and by name', () =>
@@ -33,6 +46,9 @@ suite('POST /proxy/access', () => {
             runnerAddress: 'unix:/simulated/runner.sock',
             isStarted: true,
             state: 'started',
+            openedBy: 'bearer',
+            isBearerOurs: true,
+            warnsVisitors: false,
           })
         }
       }
@@ -48,7 +64,25 @@ suite('POST /proxy/access', () => {
       for (const wrong of ['', 'dtn_wrong', keys.proxy, keys.runner, 'eyJhbGciOiJub25lIn0.e30.']) {
         assert.equal((await ask(app, id, bearer(wrong))).status, 401, wrong)
       }
-      assert.equal((await ask(app, id, { kind: 'none' })).status, 401)
+      const none = { sandboxIdOrName: id, credentials: [], countsAsActivity: false }
+      assert.equal((await app.as('proxy').post('/proxy/access', none)).status, 401)
+    }))
+
+  test('200 for the first credential that opens it: one that does not is no hindrance', () =>
+    withBox(async (app, id) => {
+      const { token } = (await app.as('member').get('/sandbox/box/ports/80/preview-url')).body
+      const credentials = [
+        bearer(keys.stranger),
+        { kind: 'preview-header', token: 'x' },
+        { kind: 'preview-query', token },
+      ]
+      const { status, body } = await app
+        .as('proxy')
+        .post('/proxy/access', { sandboxIdOrName: id, credentials, countsAsActivity: false })
+      assert.deepEqual([status, body.openedBy, body.isBearerOurs], [200, 'preview-query', true])
+      const twice = [bearer(keys.member), { kind: 'preview-query', token }]
+      assert.equal((await askPort(app, 'box', 80, twice)).body.openedBy, 'bearer')
+      assert.equal((await askPort(app, 'box', 80, [bearer('of-the-app'), ...twice.slice(1)])).body.isBearerOurs, false)
     }))
 
   test('200 for the preview token of this very sandbox and 401 for that of another', () =>
@@ -57,10 +91,96 @@ suite('POST /proxy/access', () => {
         (await app.as('member').get(`/sandbox/${name}/ports/80/preview-url`)).body.token as string
       const token = await tokenOf('box')
       await app.as('member').post('/sandbox', { name: 'other' })
-      assert.equal((await ask(app, id, { kind: 'preview-token', token })).status, 200)
-      assert.equal((await ask(app, 'box', { kind: 'preview-token', token })).status, 200)
-      assert.equal((await ask(app, id, { kind: 'preview-token', token: await tokenOf('other') })).status, 401)
-      assert.equal((await ask(app, id, { kind: 'preview-token', token: '' })).status, 401)
+      assert.equal((await ask(app, id, { kind: 'preview-header', token })).status, 200)
+      assert.equal((await ask(app, 'box', { kind: 'preview-header', token })).status, 200)
+      assert.equal((await ask(app, id, { kind: 'preview-header', token: await tokenOf('other') })).status, 401)
+      assert.equal((await ask(app, id, { kind: 'preview-header', token: '' })).status, 401)
+    }))
+
+  test('401 for the preview token of before the last start', () =>
+    withBox(async (app, id) => {
+      const tokenNow = async () =>
+        (await app.as('member').get('/sandbox/box/ports/80/preview-url')).body.token as string
+      const token = await tokenNow()
+      await app.as('member').post('/sandbox/box/start')
+      assert.equal(await tokenNow(), token)
+      await app.as('member').post('/sandbox/box/stop')
+      await untilState(app, id, 'stopped')
+      await app.as('member').post('/sandbox/box/start')
+      await untilState(app, id, 'started')
+      assert.equal((await ask(app, id, { kind: 'preview-header', token })).status, 401)
+      assert.equal((await ask(app, id, { kind: 'preview-header', token: await tokenNow() })).status, 200)
+    }))
+
+  test('200 for a port of a public sandbox without a credential, by its id; 401 for its toolbox and by its name', () =>
+    withBox(async (app, id) => {
+      assert.equal((await askPort(app, id, 80)).status, 401)
+      await app.as('member').post('/sandbox/box/public/true')
+      const { status, body } = await askPort(app, id, 80)
+      assert.deepEqual([status, body.openedBy, body.sandboxId], [200, 'public', id])
+      assert.equal((await askPort(app, id, 80, [bearer(keys.stranger)])).body.openedBy, 'public')
+      assert.equal((await askPort(app, 'box', 80)).status, 401)
+      const toolbox = { sandboxIdOrName: id, credentials: [], countsAsActivity: false }
+      assert.equal((await app.as('proxy').post('/proxy/access', toolbox)).status, 401)
+      await app.as('member').post('/sandbox/box/public/false')
+      assert.equal((await askPort(app, id, 80)).status, 401)
+    }))
+
+  test('200 says whether visitors of a preview are warned', () =>
+    withBox(async (app, id) => {
+      await app.database.sql`update organizations set preview_warning_enabled = true where id = ${organizations.ours}`
+      assert.equal((await askPort(app, id, 80, [bearer(keys.member)])).body.warnsVisitors, true)
+      assert.equal((await ask(app, id, bearer(keys.member))).body.warnsVisitors, false)
+    }))
+
+  test('200 for a signed preview at its own port until it expires, and longer for what it let in before', () =>
+    withBox(async (app, id) => {
+      const signed = await app.as('member').get('/sandbox/box/ports/3000/signed-preview-url?expiresInSeconds=90')
+      const { token } = signed.body
+      const { status, body } = await askPort(app, token, 3000)
+      assert.deepEqual([status, body.openedBy, body.sandboxId], [200, 'signed-preview', id])
+      assert.equal((await askPort(app, token, 3001)).status, 401)
+      const toolbox = { sandboxIdOrName: token, credentials: [], countsAsActivity: false }
+      assert.equal((await app.as('proxy').post('/proxy/access', toolbox)).status, 401)
+      app.clock.advance({ seconds: 91 })
+      assert.equal((await askPort(app, token, 3000)).status, 401)
+      assert.equal((await askPort(app, token, 3000, [], { wasLetIn: true })).status, 200)
+    }))
+
+  test('200 for a file URL signed with the signing key, until it expires or the key is another', () =>
+    withBox(async (app, id) => {
+      const keyNow = async () => (await app.as('member').get('/sandbox/box/signing-key')).body as string
+      const key = await keyNow()
+      const now = Math.floor(app.clock.now().getTime() / 1000)
+      const good = sign(key, 'GET', '/home/a b', String(now + 60))
+      const { status, body } = await ask(app, id, good)
+      assert.deepEqual([status, body.openedBy], [200, 'file-signature'])
+      assert.equal((await ask(app, id, sign(key, 'GET', '/x', '0'))).status, 200)
+      for (const [what, wrong] of Object.entries({
+        'another path': { ...good, path: '/home/a' },
+        'another method': { ...good, method: 'POST' },
+        'another time': { ...good, expires: String(now + 61) },
+        'the past': sign(key, 'GET', '/x', String(now)),
+        'another key': sign('other', 'GET', '/x', '0'),
+        'no time': sign(key, 'GET', '/x', ''),
+        'time otherwise written': sign(key, 'GET', '/x', `0${now + 60}`),
+        'never otherwise written': sign(key, 'GET', '/x', '00'),
+        nothing: { ...good, signature: '' },
+        'a part': { ...good, signature: good.signature.slice(0, -1) },
+        'no version': { ...good, signature: good.signature.slice(3) },
+      })) {
+        assert.equal((await ask(app, id, wrong)).status, 401, what)
+      }
+      assert.equal((await ask(app, 'box', good)).status, 401)
+      assert.equal((await askPort(app, id, 80, [good])).status, 401)
+      app.clock.advance({ seconds: 60 })
+      assert.equal((await ask(app, id, good)).status, 401)
+      const open = { sandboxIdOrName: id, credentials: [good], countsAsActivity: false, wasLetIn: true }
+      assert.equal((await app.as('proxy').post('/proxy/access', open)).status, 200)
+      await app.as('member').post('/sandbox/box/signing-key/rotate')
+      assert.equal((await app.as('proxy').post('/proxy/access', open)).status, 401)
+      assert.equal((await ask(app, id, sign(key, 'GET', '/x', '0'))).status, 401)
+      assert.equal((await ask(app, id, sign(await keyNow(), 'GET', '/x', '0'))).status, 200)
     }))
 
   test('200 says when it is not started', () =>
@@ -90,10 +210,14 @@ suite('POST /proxy/access', () => {
 
   test('403 for users, 401 for nobody, 400 for what is no question', () =>
     withBox(async (app, id) => {
-      const question = { sandboxIdOrName: id, credential: { kind: 'none' }, countsAsActivity: false }
+      const question = { sandboxIdOrName: id, credentials: [], countsAsActivity: false }
       assert.equal((await app.as('owner').post('/proxy/access', question)).status, 403)
       assert.equal((await app.as('nobody').post('/proxy/access', question)).status, 401)
-      for (const wrong of [{}, { ...question, credential: { kind: 'magic' } }, { ...question, sandboxIdOrName: '' }]) {
+      for (const wrong of [
+        {},
+        { ...question, credentials: [{ kind: 'magic' }] },
+        { ...question, sandboxIdOrName: '' },
+      ]) {
         assert.equal((await app.as('proxy').post('/proxy/access', wrong)).status, 400)
       }
     }))

@@ -1,27 +1,40 @@
 // What the proxy asks before it forwards anything: may this caller reach this sandbox, and where is it?
-import Type, { type Static } from 'typebox'
+import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
+import { hashKey } from '#src/control/auth/secret.ts'
+import { hasPreviewWarning } from '#src/control/organizations/service.ts'
 import { findRunnerAddress } from '#src/control/runners/service.ts'
 import { Problem } from '#src/problems.ts'
-import type { Access, AccessQuestion } from '#src/wire/access.ts'
+import { type Access, type AccessQuestion, type Credential, type OpenedBy, signedToken } from '#src/wire/access.ts'
+import { isSignedBy } from './file-signature.ts'
 import type { SandboxParts } from './parts.ts'
 import type { SandboxRow } from './sandbox.ts'
-import { findByPreviewToken, findSandbox, touch } from './store.ts'
+import { findSigned } from './signed-previews.ts'
+import { findByPreviewToken, findSandbox, findSandboxById, touch } from './store.ts'
 
 const activityEverySeconds = 10
 
+const Text = Type.String({ maxLength: 8192 })
+
 const Question = Type.Object({
   sandboxIdOrName: Type.String({ minLength: 1, maxLength: 255 }),
-  credential: Type.Union([
-    Type.Object({
-      kind: Type.Literal('bearer'),
-      token: Type.String({ maxLength: 8192 }),
-      organizationId: Type.Optional(Type.String()),
-    }),
-    Type.Object({ kind: Type.Literal('preview-token'), token: Type.String({ maxLength: 8192 }) }),
-    Type.Object({ kind: Type.Literal('none') }),
-  ]),
+  credentials: Type.Array(
+    Type.Union([
+      Type.Object({ kind: Type.Literal('bearer'), token: Text, organizationId: Type.Optional(Type.String()) }),
+      Type.Object({ kind: Type.Enum(['preview-header', 'preview-query', 'preview-cookie']), token: Text }),
+      Type.Object({
+        kind: Type.Literal('file-signature'),
+        method: Text,
+        path: Type.String({ maxLength: 65_536 }),
+        expires: Text,
+        signature: Text,
+      }),
+    ]),
+    { maxItems: 16 },
+  ),
+  port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535 })),
   countsAsActivity: Type.Boolean(),
+  wasLetIn: Type.Optional(Type.Boolean()),
 })
 
 const AccessAnswer = Type.Object({
@@ -30,39 +43,95 @@ const AccessAnswer = Type.Object({
   runnerAddress: Type.String(),
   isStarted: Type.Boolean(),
   state: Type.String(),
+  openedBy: Type.String(),
+  isBearerOurs: Type.Boolean(),
+  warnsVisitors: Type.Boolean(),
 })
 
-/** Any key of the organization opens its toolboxes; a stranger's key sees nothing there (contract/toolbox.md §1). */
-const findFor = async (
-  { database, callers }: SandboxParts,
-  { sandboxIdOrName, credential }: AccessQuestion,
-): Promise<SandboxRow | undefined> => {
-  if (credential.kind === 'none') throw new Problem('unauthorized')
-  if (credential.kind === 'preview-token') {
-    const row = await findByPreviewToken(database.sql, credential.token)
-    // The token proves one sandbox and says nothing about any other.
-    if (row?.id !== sandboxIdOrName && row?.name !== sandboxIdOrName) throw new Problem('unauthorized')
-    return row
+type Opened = { row: SandboxRow; openedBy: OpenedBy }
+
+const isNamed = (row: SandboxRow | undefined, idOrName: string): row is SandboxRow =>
+  row !== undefined && row.state !== 'destroyed' && (row.id === idOrName || row.name === idOrName)
+
+/** When expiry is judged: no more, once a call has been let in. */
+const judgedAt = ({ clock }: SandboxParts, { wasLetIn }: AccessQuestion) => (wasLetIn ? undefined : clock.now())
+
+/** Tries one credential. `stranger`: it is somebody's, who has no such sandbox. */
+const tryCredential = async (
+  parts: SandboxParts,
+  question: AccessQuestion,
+  credential: Credential,
+): Promise<SandboxRow | 'stranger' | undefined> => {
+  const { sql } = parts.database
+  const { sandboxIdOrName, port } = question
+  switch (credential.kind) {
+    case 'bearer': {
+      // Any key of the organization opens its sandboxes; a stranger's key sees nothing there (contract/toolbox.md §1).
+      const caller = await parts.callers.find(credential.token)
+      if (caller === undefined) return undefined
+      const { organizationId = caller.organization.id } = credential
+      if (organizationId !== caller.organization.id) return 'stranger'
+      return (await findSandbox(sql, organizationId, sandboxIdOrName)) ?? 'stranger'
+    }
+    case 'file-signature': {
+      // By its id only: a name says nothing without an organization.
+      const row = port === undefined ? await findSandboxById(sql, sandboxIdOrName) : undefined
+      if (row === undefined || row.state === 'destroyed') return undefined
+      return isSignedBy(row.signing_key, credential, judgedAt(parts, question)) ? row : undefined
+    }
+    default: {
+      // The token proves one sandbox and says nothing about any other.
+      const row = await findByPreviewToken(sql, credential.token)
+      return isNamed(row, sandboxIdOrName) ? row : undefined
+    }
   }
-  const caller = await callers.find(credential.token)
-  if (caller === undefined) throw new Problem('unauthorized')
-  const { organizationId } = credential
-  if (organizationId !== undefined && organizationId !== caller.organization.id) throw new Problem('not_found')
-  return await findSandbox(database.sql, caller.organization.id, sandboxIdOrName)
+}
+
+/** A port that is open without a credential: by a token in its address, or because the sandbox is public. */
+const findOpenPort = async (parts: SandboxParts, question: AccessQuestion): Promise<Opened | undefined> => {
+  const { sql } = parts.database
+  const { sandboxIdOrName, port } = question
+  if (port === undefined) return undefined
+  if (signedToken.test(sandboxIdOrName)) {
+    const row = await findSigned(sql, hashKey(sandboxIdOrName), port, judgedAt(parts, question))
+    if (row) return { row, openedBy: 'signed-preview' }
+  }
+  const row = await findSandboxById(sql, sandboxIdOrName)
+  return row?.public && row.state !== 'destroyed' ? { row, openedBy: 'public' } : undefined
+}
+
+const open = async (parts: SandboxParts, question: AccessQuestion): Promise<Opened> => {
+  let isStranger = false
+  for (const credential of question.credentials) {
+    const found = await tryCredential(parts, question, credential)
+    if (found === 'stranger') isStranger = true
+    else if (found) return { row: found, openedBy: credential.kind }
+  }
+  const opened = await findOpenPort(parts, question)
+  if (opened) return opened
+  throw isStranger ? new Problem('not_found', 'There is no such sandbox.') : new Problem('unauthorized')
+}
+
+const hasOurBearer = async ({ callers }: SandboxParts, credentials: readonly Credential[]): Promise<boolean> => {
+  const bearer = credentials.find(({ kind }) => kind === 'bearer')
+  return bearer?.kind === 'bearer' && (await callers.find(bearer.token)) !== undefined
 }
 
 export const answerAccess = async (parts: SandboxParts, question: AccessQuestion): Promise<Access> => {
-  const row = await findFor(parts, question)
-  if (!row) throw new Problem('not_found', 'There is no such sandbox.')
-  const runnerAddress = row.runner_id === null ? null : await findRunnerAddress(parts.database.sql, row.runner_id)
+  const { sql } = parts.database
+  const { row, openedBy } = await open(parts, question)
+  const runnerAddress = row.runner_id === null ? null : await findRunnerAddress(sql, row.runner_id)
   if (!runnerAddress) throw new Problem('bad_gateway')
-  if (question.countsAsActivity) await touch(parts.database.sql, row, parts.clock.now(), activityEverySeconds)
+  if (question.countsAsActivity) await touch(sql, row, parts.clock.now(), activityEverySeconds)
   return {
     sandboxId: row.id,
     organizationId: row.organization_id,
     runnerAddress,
     isStarted: row.state === 'started',
     state: row.state,
+    openedBy,
+    isBearerOurs: await hasOurBearer(parts, question.credentials),
+    warnsVisitors: question.port !== undefined && (await hasPreviewWarning(sql, row.organization_id)),
   }
 }
 
@@ -71,11 +140,9 @@ export const accessRoutes = (parts: SandboxParts): ControlRoute[] => [
     method: 'POST',
     path: '/proxy/access',
     needs: 'proxy',
-    summary: 'Whether a credential may reach a sandbox, and where its toolbox is.',
+    summary: 'Whether a call may reach a sandbox, and where its toolbox is.',
     body: Question,
     replies: { 200: AccessAnswer },
-    run: ({ body }) => answerAccess(parts, asQuestion(body)),
+    run: ({ body }) => answerAccess(parts, body as AccessQuestion),
   }),
 ]
-
-const asQuestion = (body: Static<typeof Question>): AccessQuestion => body as AccessQuestion

@@ -6,7 +6,6 @@ import { deleteSandbox } from './destroy.ts'
 import { readIdempotencyKey } from './idempotency.ts'
 import { listSandboxes, pageSandboxes } from './listing.ts'
 import type { SandboxParts } from './parts.ts'
-import { previewOf } from './preview.ts'
 import { recoverSandbox } from './recover.ts'
 import { asListItem, asRecord, type SandboxRow } from './sandbox.ts'
 import * as shapes from './schemas.ts'
@@ -238,20 +237,6 @@ export const sandboxRoutes = (parts: SandboxParts): ControlRoute[] => {
       run: async ({ organization, params }) => ({
         url: record(await getSandbox(database.sql, organization.id, params.sandboxIdOrName)).toolboxProxyUrl,
       }),
-    }),
-    route({
-      method: 'GET',
-      path: '/sandbox/:sandboxIdOrName/ports/:port/preview-url',
-      needs: 'member',
-      summary: 'Where a port of a sandbox is seen, and the token that opens it.',
-      params: byIdOrNameAnd('port'),
-      replies: { 200: Type.Object({ sandboxId: Type.String(), url: Type.String(), token: Type.String() }) },
-      run: async ({ organization, params }) =>
-        previewOf(
-          await getSandbox(database.sql, organization.id, params.sandboxIdOrName),
-          params.port,
-          server.proxyUrl,
-        ),
     }),
   ]
 }

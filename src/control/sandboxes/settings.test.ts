@@ -137,15 +137,4 @@ suite('what may be changed of a sandbox', () => {
       const reply = await app.as('viewer').get('/sandbox/box/toolbox-proxy-url')
       assert.deepEqual([reply.status, reply.body], [200, { url: 'http://proxy.test:3001/toolbox' }])
     }))
-
-  test('GET /sandbox/:sandboxIdOrName/ports/:port/preview-url: 200 for a port, 400 for anything else', () =>
-    withBox(async (app, id) => {
-      const { status, body } = await app.as('viewer').get('/sandbox/box/ports/3000/preview-url')
-      assert.equal(status, 200)
-      assert.deepEqual([body.sandboxId, body.url], [id, `http://3000-${id}.proxy.test:3001`])
-      assert.ok(body.token.length >= 32)
-      for (const port of ['0', '65536', 'x', '-1', '1.5']) {
-        assert.equal((await app.as('viewer').get(`/sandbox/box/ports/${port}/preview-url`)).status, 400, port)
-      }
-    }))
 })

@@ -1,0 +1,20 @@
+// Signed file URLs: whoever holds the sandbox's signing key makes them without asking anybody
+// (contract/control-plane.md §12, the last paragraph).
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import type { Credential } from '#src/wire/access.ts'
+
+type FileSignature = Extract<Credential, { kind: 'file-signature' }>
+
+/** Whether this key made this signature and it has not expired; `now` absent: also if it has. */
+export const isSignedBy = (
+  signingKey: string,
+  { method, path, expires, signature }: FileSignature,
+  now: Date | undefined,
+): boolean => {
+  // Written otherwise, the same moment would have more than one signature.
+  if (!/^(?:0|[1-9]\d{0,14})$/.test(expires)) return false
+  const mac = createHmac('sha256', signingKey).update(`v1:files:${method}:${path}:${expires}`).digest('base64url')
+  const [ours, theirs] = [Buffer.from(`v1_${mac}`), Buffer.from(signature)]
+  if (ours.length !== theirs.length || !timingSafeEqual(ours, theirs)) return false
+  return expires === '0' || now === undefined || Number(expires) * 1000 > now.getTime()
+}

@@ -1,0 +1,57 @@
+// The SQL of signed preview URLs. Their tokens are stored as hashes only: 82 random bits that live for a day at most.
+import { isDangling, type Sql } from '#src/control/storage/database.ts'
+import { Problem } from '#src/problems.ts'
+import type { SandboxRow } from './sandbox.ts'
+
+export type SignedPreviewRow = {
+  token_hash: string
+  sandbox_id: string
+  port: number
+  created_at: Date
+  expires_at: Date
+}
+
+export const insertSignedPreview = async (sql: Sql, row: SignedPreviewRow): Promise<void> => {
+  try {
+    await sql`insert into signed_previews ${sql(row)}`
+  } catch (error) {
+    if (!isDangling(error)) throw error
+    throw new Problem('not_found', 'There is no such sandbox.', { cause: error })
+  }
+}
+
+export const countSignedPreviews = async (sql: Sql, sandboxId: string, now: Date): Promise<number> => {
+  const [row] = await sql<{ count: number }[]>`
+    select count(*)::integer as count from signed_previews where sandbox_id = ${sandboxId} and expires_at > ${now}`
+  return row?.count ?? 0
+}
+
+/** The sandbox that a token opens at this port. `now` absent: also if it has expired. */
+export const findSigned = async (
+  sql: Sql,
+  tokenHash: string,
+  port: number,
+  now: Date | undefined,
+): Promise<SandboxRow | undefined> => {
+  const [row] = await sql<SandboxRow[]>`
+    select sandboxes.* from signed_previews join sandboxes on sandboxes.id = sandbox_id
+    where token_hash = ${tokenHash} and port = ${port} and state <> 'destroyed'
+      and (${now === undefined} or expires_at > ${now ?? null})`
+  return row
+}
+
+/** Answers whether there was one. It is gone, not only expired, so that open connections end too. */
+export const expireSignedPreview = async (
+  sql: Sql,
+  tokenHash: string,
+  sandboxId: string,
+  port: number,
+): Promise<boolean> => {
+  const { count } = await sql`
+    delete from signed_previews where token_hash = ${tokenHash} and sandbox_id = ${sandboxId} and port = ${port}`
+  return count > 0
+}
+
+export const forgetSignedPreviews = async (sql: Sql, before: Date): Promise<void> => {
+  await sql`delete from signed_previews where expires_at < ${before}`
+}

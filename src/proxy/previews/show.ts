@@ -1,0 +1,70 @@
+// Shows one port of a sandbox to one caller: by then control has let the call in, and the sandbox is started.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Problem } from '#src/problems.ts'
+import { forward } from '../forward.ts'
+import type { Runners } from '../runners.ts'
+import { type PreviewAddress, visibleUrl } from './address.ts'
+import { acceptedCookie, authCookie, hasAccepted } from './cookies.ts'
+import { insideOf, type Visit } from './destination.ts'
+import { pageHeaders, warningPage } from './pages.ts'
+import { isNavigation, protocolOf } from './visitor.ts'
+
+export type Show = Visit & {
+  response: ServerResponse /** Before the first byte of a body is asked for. */
+  onForward: () => void
+}
+
+const goTo = (response: ServerResponse, location: string, cookies: readonly string[]) => {
+  response.writeHead(303, [
+    'Location',
+    location,
+    'Cache-Control',
+    'no-store',
+    'Content-Length',
+    '0',
+    ...cookies.flatMap((cookie) => ['Set-Cookie', cookie]),
+  ])
+  response.end()
+}
+
+/** Browsers say where a form comes from; another site's cannot press the button for its visitor. */
+const checkOwnForm = ({ headers: { origin } }: IncomingMessage, { host }: PreviewAddress) => {
+  if (origin === undefined || !URL.canParse(origin) || new URL(origin).host !== host.toLowerCase()) {
+    throw new Problem('forbidden', 'This form is of another site.')
+  }
+}
+
+const isWarned = ({ request, access }: Visit): boolean =>
+  access.warnsVisitors &&
+  access.openedBy !== 'bearer' &&
+  access.openedBy !== 'preview-header' &&
+  isNavigation(request) &&
+  String(request.headers['x-daytona-skip-preview-warning'] ?? '').toLowerCase() !== 'true' &&
+  !hasAccepted(request.headers.cookie, access.sandboxId)
+
+export const showPreview = async (runners: Runners, show: Show): Promise<void> => {
+  const { request, response, address, access } = show
+  const isSecure = protocolOf(request) === 'https'
+  const { sandboxId, openedBy, warnsVisitors } = access
+  const { queryToken, prefix, path, query } = address
+  // Once only, so that the token stands in no history, bookmark or referrer, and pages find what they load.
+  const ownCookies =
+    openedBy === 'preview-query' && queryToken !== undefined
+      ? [authCookie(address, sandboxId, queryToken, isSecure)]
+      : []
+
+  if (address.isAcceptance && warnsVisitors && request.method === 'POST') {
+    checkOwnForm(request, address)
+    return goTo(response, visibleUrl(address), [...ownCookies, acceptedCookie(address, sandboxId, isSecure)])
+  }
+  if (isNavigation(request) && ownCookies.length > 0) return goTo(response, visibleUrl(address), ownCookies)
+  // Links of a page are read relative to its address, so that has to end in a slash.
+  if (path === '' && isNavigation(request)) return goTo(response, `${prefix}/${query}`, ownCookies)
+  if (isWarned(show)) {
+    const body = warningPage(address)
+    response.writeHead(200, pageHeaders(body)).end(body)
+    return
+  }
+  show.onForward()
+  await forward({ request, response, destination: insideOf(runners, { ...show, ownCookies }) })
+}

@@ -1,0 +1,32 @@
+// The toolbox of a sandbox as a destination: on its runner, under the sandbox's id, without who calls.
+import type { IncomingMessage } from 'node:http'
+import { Problem } from '#src/problems.ts'
+import type { Access } from '#src/wire/access.ts'
+import { corsHeaders } from './cors.ts'
+import type { Destination } from './destination.ts'
+import { crossing, framing, upgrading } from './headers.ts'
+import type { Runners } from './runners.ts'
+
+const notForToolboxes = new Set(['authorization', 'cookie', 'expect', 'host', 'content-length'])
+
+const isForToolbox = (name: string) =>
+  !notForToolboxes.has(name) && !name.startsWith('x-daytona-') && !name.startsWith('x-service-')
+
+export const toolboxOf = (
+  runners: Runners,
+  { sandboxId, runnerAddress }: Access,
+  rest: string,
+  request: IncomingMessage,
+): Destination => ({
+  path: `/toolbox/${encodeURIComponent(sandboxId)}${rest || '/'}`,
+  send: (outgoing) => runners.request(runnerAddress, outgoing),
+  inward: (isUpgrade) => [
+    'Host',
+    'toolbox',
+    ...crossing(request, isForToolbox),
+    ...(isUpgrade ? upgrading(request) : framing(request)),
+  ],
+  // CORS is the proxy's to say, so a sandbox cannot loosen it.
+  outward: (answer) => [...crossing(answer, (name) => !name.startsWith('access-control-')), ...corsHeaders(request)],
+  failure: (cause) => new Problem('bad_gateway', undefined, { cause }),
+})
