@@ -7,10 +7,12 @@ import { globSync, mkdtempSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { requiredPackages } from '#src/doctor/packages.ts'
 import { readUpConfig } from '#src/up/config.ts'
 import { buildNativePrograms } from '#src/up/native-programs.ts'
-import { ensurePackages } from '#src/up/system-packages.ts'
+import { ensurePackages, hostNeeding } from '#src/up/system-packages.ts'
 import { type FileOutcome, runTestFile } from './test-file.ts'
+import { testPackages } from './test-packages.ts'
 import type { TestResult } from './test-reporter.ts'
 import { purgeBelow, startSharedPlatform, startTestPostgres } from './test-server.ts'
 
@@ -131,7 +133,7 @@ const summarize = (): number => {
   return failed
 }
 
-if (isRoot) ensurePackages(console.log)
+if (isRoot) ensurePackages(console.log, hostNeeding([...requiredPackages, ...testPackages]))
 if (filters.length === 0) {
   runCheck('format and lint', 'biome', ['ci', '--colors=off'])
   runCheck('types', 'tsc', ['--noEmit', '-p', root])

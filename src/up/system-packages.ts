@@ -1,7 +1,7 @@
 // System packages that Alcove needs: installed where that is possible, named with the reason where it is not.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
-import { missingCommands } from '#src/doctor/packages.ts'
+import { missingCommands, type RequiredPackage, requiredPackages } from '#src/doctor/packages.ts'
 import { Complaint } from './complaint.ts'
 
 type SystemPackage = { name: string; why: string }
@@ -17,9 +17,10 @@ export type PackageHost = {
 
 const lists = '/var/lib/apt/lists'
 
-const thisHost = (): PackageHost => ({
+/** This machine, asked for these packages. */
+export const hostNeeding = (packages: readonly RequiredPackage[]): PackageHost => ({
   isDebian: existsSync('/etc/debian_version') && existsSync('/usr/bin/apt-get'),
-  missing: () => missingCommands(),
+  missing: () => missingCommands(packages),
   hasPackageLists: () => existsSync(lists) && readdirSync(lists).some((name) => name.includes('_Packages')),
   apt: (...args) => {
     const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
@@ -34,7 +35,10 @@ const table = (packages: readonly SystemPackage[]) => {
 }
 
 /** Installs what is missing and says so, or throws a Complaint that lists it. */
-export const ensurePackages = (say: (line: string) => void, host: PackageHost = thisHost()): void => {
+export const ensurePackages = (
+  say: (line: string) => void,
+  host: PackageHost = hostNeeding(requiredPackages),
+): void => {
   const missing = host.missing()
   if (missing.length === 0) return
   if (!host.isDebian) {

@@ -6,7 +6,8 @@ import { makeFakeMatplotlib } from './testing/fake-matplotlib.ts'
 
 const can = (code: string) => {
   try {
-    execFileSync('python3', ['-c', code], { stdio: 'ignore' })
+    // The one that the toolbox of a test finds.
+    execFileSync('python3', ['-c', code], { stdio: 'ignore', env: { PATH: '/usr/local/bin:/usr/bin:/bin' } })
     return true
   } catch {
     return false

@@ -1,0 +1,12 @@
+// What the tests need from the operating system beyond what Alcove needs: the programs that they run outside a sandbox.
+import type { RequiredPackage } from '#src/doctor/packages.ts'
+
+export const testPackages: readonly RequiredPackage[] = [
+  { name: 'git', command: 'git', why: 'is what the tests of the git routes run' },
+  { name: 'python3', command: '/usr/bin/python3', why: 'is what the tests of code-run and the interpreter run' },
+  {
+    name: 'python3-matplotlib',
+    command: '/usr/lib/python3/dist-packages/matplotlib/__init__.py',
+    why: 'draws the charts that the tests of code-run look at',
+  },
+]
