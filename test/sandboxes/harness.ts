@@ -51,9 +51,10 @@ const maxOutput = 64 * 1024
 type Up = { child: ChildProcess; output: () => string }
 
 /** Starts `./alcove up` and answers when it says that it is ready. */
-export const startUp = async (data: string, port: number): Promise<Up> => {
+export const startUp = async (data: string, port: number, env: Record<string, string> = {}): Promise<Up> => {
   const child = spawn(launcher, ['up', '--data', data, '--port', String(port)], {
     stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...env },
   })
   let text = ''
   const isReady = new Promise<void>((ready) => {
@@ -140,10 +141,10 @@ const sharedPlatform = (directory: string): Platform => {
 }
 
 /** A server of the test's own. Whatever the test does to it, disposing removes it from the host, and fails if it cannot. */
-const ownPlatform = async (): Promise<Platform> => {
+const ownPlatform = async (env: Record<string, string> = {}): Promise<Platform> => {
   const directory = mkdtempSync(join(process.env['ALCOVE_TEST_SERVERS'] ?? tmpdir(), 'alcove-test-'))
   const port = await freePorts(2)
-  let up = await startUp(directory, port)
+  let up = await startUp(directory, port, env)
   const hasEnded = () => up.child.exitCode !== null || up.child.signalCode !== null
   const stop = async () => {
     if (hasEnded()) return
@@ -166,7 +167,7 @@ const ownPlatform = async (): Promise<Platform> => {
       for (const identity of running) assert.ok(await waitUntilGone(identity, 10_000))
     },
     start: async () => {
-      up = await startUp(directory, port)
+      up = await startUp(directory, port, env)
     },
     stop,
     [Symbol.asyncDispose]: async () => {
@@ -176,8 +177,11 @@ const ownPlatform = async (): Promise<Platform> => {
   }
 }
 
-/** A running platform: the shared one of `ALCOVE_TEST_SERVER` if there is one, else (and with `own`) one of its own. */
-export const platform = async (options: { own?: boolean } = {}): Promise<Platform> => {
+/**
+ * A running platform: the shared one of `ALCOVE_TEST_SERVER` if there is one, else (and with `own`) one of its own, whose
+ * `up` has `env` in its environment.
+ */
+export const platform = async (options: { own?: boolean; env?: Record<string, string> } = {}): Promise<Platform> => {
   const shared = process.env['ALCOVE_TEST_SERVER']
-  return shared && !options.own ? sharedPlatform(shared) : ownPlatform()
+  return shared && !options.own ? sharedPlatform(shared) : ownPlatform(options.env)
 }
