@@ -1,0 +1,34 @@
+// A server over somebody else's PostgreSQL: the same platform, and no database of its own.
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { suite, test } from 'node:test'
+import { startTestPostgres } from '#scripts/test-server.ts'
+import { boxOf, createBox, until } from './box.ts'
+import { platform } from './harness.ts'
+
+suite('up with DATABASE_URL', () => {
+  test('keeps everything there: sandboxes run, and are found again after a restart', async () => {
+    const scratch = mkdtempSync(join(tmpdir(), 'alcove-database-'))
+    const database = await startTestPostgres(scratch)
+    try {
+      await using alcove = await platform({ own: true, env: { DATABASE_URL: database.url } })
+      await assert.rejects(alcove.kill('postgres'), /postgres does not run/)
+      const box = await createBox(alcove, { name: 'elsewhere' })
+      assert.equal(await box.run('echo hello'), 'hello')
+      await alcove.killAll()
+      await alcove.start()
+      const { status, body } = await alcove.api('GET', '/sandbox/elsewhere')
+      assert.deepEqual([status, body['id'], body['state']], [200, box.id, 'started'])
+      await until('it answers', async () => {
+        const { status } = await boxOf(alcove, body).toolbox('POST', '/process/execute', { command: 'true' })
+        return status === 200
+      })
+      await alcove.api('DELETE', `/sandbox/${box.id}`)
+    } finally {
+      await database.stop()
+      rmSync(scratch, { recursive: true, force: true })
+    }
+  })
+})
