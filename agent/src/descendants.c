@@ -18,10 +18,11 @@
 
 struct process {
   pid_t pid, parent, session;
+  unsigned long long started; /* in clock ticks since the machine was */
   bool marked;
 };
 
-/* "pid (anything, also parentheses) S ppid pgrp session …" */
+/* "pid (anything, also parentheses) S ppid pgrp session …"; when it started is the 20th behind the parentheses. */
 static bool read_process(const char *pid, struct process *process) {
   char path[32], text[512];
   snprintf(path, sizeof path, "/proc/%.10s/stat", pid);
@@ -34,8 +35,10 @@ static bool read_process(const char *pid, struct process *process) {
   const char *behind = strrchr(text, ')');
   char state;
   int parent, group, session;
-  if (!behind || sscanf(behind + 1, " %c %d %d %d", &state, &parent, &group, &session) != 4) return false;
-  *process = (struct process){.pid = atoi(pid), .parent = parent, .session = session};
+  unsigned long long started;
+  static const char format[] = " %c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu";
+  if (!behind || sscanf(behind + 1, format, &state, &parent, &group, &session, &started) != 5) return false;
+  *process = (struct process){.pid = atoi(pid), .parent = parent, .session = session, .started = started};
   return state != 'Z' && state != 'X';
 }
 
@@ -82,6 +85,27 @@ static void mark(struct process *processes, size_t count, pid_t root) {
       more |= process->marked;
     }
   }
+}
+
+struct process_mark *descendants_find(pid_t root, size_t *found) {
+  size_t count;
+  struct process *processes = list(&count);
+  mark(processes, count, root);
+  *found = 0;
+  for (size_t i = 0; i < count; i++) *found += processes[i].marked;
+  struct process_mark *marks = *found ? malloc(*found * sizeof *marks) : NULL;
+  *found = 0;
+  for (size_t i = 0; marks && i < count; i++)
+    if (processes[i].marked) marks[(*found)++] = (struct process_mark){processes[i].pid, processes[i].started};
+  free(processes);
+  return marks;
+}
+
+bool process_lives(const struct process_mark *wanted) {
+  char pid[16];
+  struct process process;
+  snprintf(pid, sizeof pid, "%d", (int)wanted->pid);
+  return read_process(pid, &process) && process.started == wanted->started;
 }
 
 void descendants_signal(pid_t root, int signal_number) {

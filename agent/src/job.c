@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #define JOBS_MAX 1024
@@ -17,12 +16,6 @@
 struct job *jobs;
 static unsigned job_count;
 static uint64_t last_serial;
-
-static uint64_t wall_clock(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
-  return (uint64_t)now.tv_sec * 1000u + (uint64_t)now.tv_nsec / 1000000u;
-}
 
 struct job *job_find(const char *id) {
   for (struct job *job = jobs; job; job = job->next)
@@ -83,7 +76,7 @@ void job_enlist(struct job *job) {
   *link = job;
   job_count++;
   job->serial = ++last_serial;
-  job->created_at = wall_clock();
+  job->created_at = wall_milliseconds();
 }
 
 static void close_sources(struct job *job) {
@@ -150,7 +143,7 @@ static void on_ended(struct child *child, int status) {
   struct job *job = owner_of(child, struct job, child);
   if (job->state == JOB_STARTING) on_report(&job->report, EPOLLIN);
   if (job->state == JOB_ENDED) return;
-  job->ended_at = wall_clock();
+  job->ended_at = wall_milliseconds();
   for (int i = 0; i < 2; i++) collect_last(job, i);
   source_close(&job->input);
   inputs_fail(job, ESRCH);

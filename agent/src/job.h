@@ -43,6 +43,8 @@ struct job *job_find(const char *id);
 /* The same; NULL: the connection has been told so. */
 struct job *job_named(struct connection *, const char *id);
 
+/* 1 to JOB_ID_MAX printable ASCII characters without space. */
+bool job_may_be_called(const char *id);
 bool jobs_are_full(void);
 void job_enlist(struct job *);
 /* Takes over the process and its descriptors (see launch.h) and listens to them from now on. */

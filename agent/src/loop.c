@@ -30,6 +30,12 @@ uint64_t now_milliseconds(void) {
   return (uint64_t)now.tv_sec * 1000u + (uint64_t)now.tv_nsec / 1000000u;
 }
 
+uint64_t wall_milliseconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return (uint64_t)now.tv_sec * 1000u + (uint64_t)now.tv_nsec / 1000000u;
+}
+
 void source_open(struct source *source, int fd, void (*ready)(struct source *, uint32_t)) {
   *source = (struct source){.fd = fd, .ready = ready};
 }

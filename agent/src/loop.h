@@ -39,6 +39,8 @@ int source_release(struct source *);
 void source_close(struct source *);
 
 uint64_t now_milliseconds(void);
+/* Since 1970. */
+uint64_t wall_milliseconds(void);
 void timer_set(struct timer *, uint64_t after_milliseconds, void (*fire)(struct timer *));
 void timer_clear(struct timer *);
 

@@ -23,6 +23,14 @@ void signal_start(struct connection *, struct fields *);
 void list_start(struct connection *, struct fields *);
 void remove_start(struct connection *, struct fields *);
 
+void session_open_start(struct connection *, struct fields *);
+void session_list_start(struct connection *, struct fields *);
+void session_exec_start(struct connection *, struct fields *);
+void session_remove_start(struct connection *, struct fields *);
+void command_show_start(struct connection *, struct fields *);
+void command_attach_start(struct connection *, struct fields *);
+void command_input_start(struct connection *, struct fields *);
+
 void file_stat_start(struct connection *, struct fields *);
 void file_list_start(struct connection *, struct fields *);
 void file_read_start(struct connection *, struct fields *);

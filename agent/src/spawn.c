@@ -21,7 +21,7 @@ struct spawn_request {
   struct program program;
 };
 
-static bool is_id(const char *id) {
+bool job_may_be_called(const char *id) {
   size_t size = 0;
   for (; id[size]; size++)
     if (id[size] < 0x21 || id[size] > 0x7e) return false;
@@ -36,7 +36,7 @@ static bool take_spawn(struct spawn_request *spawn, struct fields *request) {
   spawn->ring = take_u32(request);
   spawn->metadata = take_bytes(request, &spawn->metadata_size);
   if (!program_take(&spawn->program, request)) return false;
-  return fields_complete(request) && spawn->flags <= 3 && is_id(spawn->id) && spawn->ring >= RING_MIN &&
+  return fields_complete(request) && spawn->flags <= 3 && job_may_be_called(spawn->id) && spawn->ring >= RING_MIN &&
          spawn->ring <= RING_MAX && spawn->metadata_size <= JOB_METADATA_MAX &&
          (!(spawn->flags & SPAWN_TERMINAL) || (spawn->cols && spawn->rows));
 }

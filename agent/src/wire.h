@@ -34,6 +34,14 @@ enum kind {
   KIND_FILE_REMOVE = 0x26,
   KIND_FILE_PERMISSIONS = 0x27,
 
+  KIND_SESSION_OPEN = 0x30,
+  KIND_SESSION_LIST = 0x31,
+  KIND_SESSION_EXEC = 0x32,
+  KIND_SESSION_REMOVE = 0x33,
+  KIND_COMMAND_SHOW = 0x34,
+  KIND_COMMAND_ATTACH = 0x35,
+  KIND_COMMAND_INPUT = 0x36,
+
   KIND_STDIN = 0x40,
   KIND_STDIN_END = 0x41,
   KIND_KILL = 0x42,
@@ -48,6 +56,9 @@ enum kind {
   KIND_JOB = 0x87,
   KIND_END = 0x88,
   KIND_ENTRY = 0x89,
+  KIND_SESSION = 0x8a,
+  KIND_COMMAND = 0x8b,
+  KIND_TEXT = 0x8c,
 };
 
 /* Where something failed: the first byte of a FAILED frame; an i32 errno (or 0) follows. */
@@ -67,6 +78,16 @@ enum stage {
 enum exec_flags { EXEC_MERGE_OUTPUT = 1, EXEC_HAS_STDIN = 2 };
 enum spawn_flags { SPAWN_TERMINAL = 1, SPAWN_KEEP_INPUT = 2 };
 enum job_state { JOB_STARTING = 0, JOB_RUNNING = 1, JOB_ENDED = 2 };
+
+enum session_flags { SESSION_BASH = 1 };
+enum command_flags { COMMAND_KEEP_INPUT = 1, COMMAND_ECHO_INPUT = 2 };
+enum input_flags { INPUT_CLOSE = 1 };
+enum command_state { COMMAND_WAITING = 0, COMMAND_RUNNING = 1, COMMAND_ENDED = 2 };
+enum how { EXITED = 0, KILLED = 1, NEVER_RAN = 2 }; /* the last only of a session's command */
+
+#define SESSION_ID_MAX 1024u
+#define COMMAND_TEXT_MAX (1024u * 1024u)
+#define TEXT_IN_LIST_MAX 4096u
 
 #define KEEP_MODE 0xffffffffu
 enum write_flags { WRITE_PARENTS = 1 };

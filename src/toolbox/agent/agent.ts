@@ -6,11 +6,13 @@ import { AgentGone, Connection, requestRaw } from './connection.ts'
 import { type Files, filesAt } from './files.ts'
 import { FieldWriter, kinds } from './frames.ts'
 import { type Jobs, jobsAt } from './jobs.ts'
+import { type Sessions, sessionsAt } from './sessions.ts'
 
 export { type CommandSpec, type Exit, type Output, type RunningCommand, StartFailed } from './command.ts'
 export { AgentGone, AgentRefused } from './connection.ts'
 export type { Entry, FileContents, Files } from './files.ts'
 export type { Job, JobEvent, JobSpec, Jobs } from './jobs.ts'
+export type { AgentSession, CommandEnd, CommandEvent, SessionCommand, Sessions } from './sessions.ts'
 
 export interface Agent {
   exec(spec: CommandSpec): Promise<RunningCommand>
@@ -21,6 +23,8 @@ export interface Agent {
   shutdown(graceMs: number): Promise<void>
   /** Commands and terminals that outlive the connection, and the runner. */
   readonly jobs: Jobs
+  /** Shells that keep their state from one command to the next, and outlive the runner too. */
+  readonly sessions: Sessions
   /** Files with the rights of this user, by name or uid; relative paths are below the user's home. */
   files(user: string): Files
 }
@@ -58,5 +62,6 @@ export const agentAt = (socketPath: string): Agent => ({
   info: () => info(socketPath),
   shutdown: (graceMs) => shutdown(socketPath, graceMs),
   jobs: jobsAt(socketPath),
+  sessions: sessionsAt(socketPath),
   files: (user) => filesAt(socketPath, user),
 })

@@ -29,6 +29,13 @@ export const kinds = {
   fileMove: 0x25,
   fileRemove: 0x26,
   filePermissions: 0x27,
+  sessionOpen: 0x30,
+  sessionList: 0x31,
+  sessionExec: 0x32,
+  sessionRemove: 0x33,
+  commandShow: 0x34,
+  commandAttach: 0x35,
+  commandInput: 0x36,
   stdin: 0x40,
   stdinEnd: 0x41,
   kill: 0x42,
@@ -42,6 +49,9 @@ export const kinds = {
   job: 0x87,
   end: 0x88,
   entry: 0x89,
+  session: 0x8a,
+  command: 0x8b,
+  text: 0x8c,
 } as const
 
 export type Frame = { kind: number; payload: Buffer }

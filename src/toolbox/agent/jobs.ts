@@ -35,10 +35,11 @@ export type Job = {
 }
 
 /** `offset` is where the piece starts; what follows it starts `data.length` or `lostBytes` later. */
-export type JobEvent =
+export type OutputEvent =
   | { type: 'output'; stream: 'stdout' | 'stderr'; offset: number; data: Buffer }
   | { type: 'truncated'; offset: number; lostBytes: number }
-  | ({ type: 'exit' } & Exit)
+export type ExitEvent = { type: 'exit' } & Exit
+export type JobEvent = OutputEvent | ExitEvent
 
 export type AttachOptions = {
   /** Goes on until the job ends (the default), or stops at what is there now. */
@@ -86,11 +87,9 @@ const spawn = async (socketPath: string, spec: JobSpec): Promise<{ pid: number }
   }
 }
 
-const readEvent = ({ kind, payload }: Frame, offset: number): JobEvent | undefined => {
+const readOutput = ({ kind, payload }: Frame, offset: number): OutputEvent => {
   if (kind === kinds.stdout) return { type: 'output', stream: 'stdout', offset, data: payload }
   if (kind === kinds.stderr) return { type: 'output', stream: 'stderr', offset, data: payload }
-  if (kind === kinds.exit) return { type: 'exit', ...readExit(payload) }
-  if (kind === kinds.end) return undefined
   if (kind !== kinds.lost) throw new BadFrame(`kind ${kind} from a job`)
   const fields = new FieldReader(payload)
   const lostBytes = fields.u64()
@@ -98,28 +97,34 @@ const readEvent = ({ kind, payload }: Frame, offset: number): JobEvent | undefin
   return { type: 'truncated', offset, lostBytes }
 }
 
-async function* attach(
+/** The kept output of something, from an offset on; `names` are the fields that say of what, `readEnd` its EXIT. */
+export async function* followOutput<End extends { type: 'exit' }>(
   socketPath: string,
-  id: string,
+  kind: number,
+  names: FieldWriter,
   offset: number,
+  readEnd: (payload: Buffer) => End,
   { follow = true, signal }: AttachOptions = {},
-): AsyncGenerator<JobEvent, void, void> {
+): AsyncGenerator<OutputEvent | End, void, void> {
   if (signal?.aborted) return
-  const body = named(id)
+  const body = names
     .u64(offset)
     .u8(follow ? 1 : 0)
     .done()
-  const [connection] = await Connection.request(socketPath, kinds.attach, body)
+  const [connection] = await Connection.request(socketPath, kind, body)
   const stop = (): void => connection.close()
   signal?.addEventListener('abort', stop, { once: true })
   try {
     for (let at = offset; !signal?.aborted; ) {
-      const event = readEvent(await connection.next(), at)
-      if (event === undefined) return
-      if (event.type === 'output') at += event.data.length
-      if (event.type === 'truncated') at += event.lostBytes
+      const frame = await connection.next()
+      if (frame.kind === kinds.end) return
+      if (frame.kind === kinds.exit) {
+        yield readEnd(frame.payload)
+        return
+      }
+      const event = readOutput(frame, at)
+      at += event.type === 'output' ? event.data.length : event.lostBytes
       yield event
-      if (event.type === 'exit') return
     }
   } catch (error) {
     if (!(signal?.aborted && error instanceof AgentGone)) throw error
@@ -128,6 +133,8 @@ async function* attach(
     connection.close()
   }
 }
+
+const readEnd = (payload: Buffer): ExitEvent => ({ type: 'exit', ...readExit(payload) })
 
 const readJob = (payload: Buffer): Job => {
   const fields = new FieldReader(payload)
@@ -195,7 +202,7 @@ export const jobsAt = (socketPath: string): Jobs => {
 
   return {
     spawn: (spec) => spawn(socketPath, spec),
-    attach: (id, offset, options) => attach(socketPath, id, offset, options),
+    attach: (id, offset, options) => followOutput(socketPath, kinds.attach, named(id), offset, readEnd, options),
     input: (id, data) => inTurn(id, () => sendInput(id, data)),
     closeInput: (id) => inTurn(id, () => Connection.command(socketPath, kinds.closeInput, named(id).done())),
     resize: (id, cols, rows) => Connection.command(socketPath, kinds.resize, named(id).u16(cols).u16(rows).done()),

@@ -1,0 +1,81 @@
+/*
+ * They lie in a directory with a random name that only root may list or change, on a file system without a disk, so
+ * that a full disk stops nobody. Should it be removed by the sandbox's root, the next meeting makes another one.
+ */
+#include "meeting.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DIRECTORY_PATH 40
+
+static char directory[DIRECTORY_PATH];
+static unsigned long long last_name;
+static pid_t maker;
+
+/* As PID 1 nothing outlives us; an agent in a test leaves nothing behind either. */
+static void remove_directory(void) {
+  DIR *entries = getpid() == maker ? opendir(directory) : NULL; /* a forked process leaves it alone */
+  if (!entries) return;
+  for (struct dirent *entry; (entry = readdir(entries));) unlinkat(dirfd(entries), entry->d_name, 0);
+  closedir(entries);
+  rmdir(directory);
+}
+
+static bool make_directory(void) {
+  static const char *const parents[] = {"/dev/shm", "/run", "/tmp", "/var/tmp"};
+  uint64_t random = 0;
+  if (getrandom(&random, sizeof random, GRND_NONBLOCK) < 0) random = (uintptr_t)&random;
+  for (size_t i = 0; i < sizeof parents / sizeof *parents; i++) {
+    snprintf(directory, sizeof directory, "%s/.alcove-%016llx", parents[i], (unsigned long long)random);
+    if (mkdir(directory, 0711) < 0) continue;
+    if (!maker) atexit(remove_directory);
+    maker = getpid();
+    return true;
+  }
+  *directory = 0;
+  return false;
+}
+
+static bool make_pipe(char path[MEETING_PATH]) {
+  for (int attempt = 0; attempt < 2; attempt++) {
+    if (!*directory && !make_directory()) return false;
+    snprintf(path, MEETING_PATH, "%s/%llx", directory, ++last_name);
+    if (mkfifo(path, 0600) == 0) return true;
+    if (errno != ENOENT) return false;
+    *directory = 0;
+  }
+  return false;
+}
+
+static bool is_pipe(int fd) {
+  struct stat what;
+  return fstat(fd, &what) == 0 && S_ISFIFO(what.st_mode);
+}
+
+bool meeting_open(char path[MEETING_PATH], enum meeting_use use, int *reading, int *writing) {
+  *reading = *writing = -1;
+  if (!make_pipe(path)) return false;
+  *reading = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+  *writing = *reading >= 0 ? open(path, O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC) : -1;
+  /* By mode and not by owner, so that a program under another user may open /dev/stdout too. */
+  if (*writing >= 0 && is_pipe(*reading) && fchmod(*reading, use == SANDBOX_READS ? 0444 : 0222) == 0) return true;
+  int reason = errno;
+  if (*reading >= 0) close(*reading);
+  if (*writing >= 0) close(*writing);
+  *reading = *writing = -1;
+  meeting_close(path);
+  errno = reason;
+  return false;
+}
+
+void meeting_close(const char *path) {
+  if (*path) unlink(path);
+}

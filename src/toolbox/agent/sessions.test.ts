@@ -1,0 +1,463 @@
+import assert from 'node:assert/strict'
+import { existsSync, readdirSync } from 'node:fs'
+import { userInfo } from 'node:os'
+import { suite, test } from 'node:test'
+import fc from 'fast-check'
+import { agentAt, type CommandEvent, type Sessions } from './agent.ts'
+import { encodeFrame, FieldWriter, kinds } from './frames.ts'
+import { NativeAgent, until } from './native-agent.ts'
+import { provoke } from './provoke.ts'
+import type { SessionSpec } from './sessions.ts'
+
+const spec = (id: string, more: Partial<SessionSpec> = {}): SessionSpec => ({
+  ...{ id, shell: 'bash', env: {}, cwd: '/', user: userInfo().username, ringBytes: 1 << 20 },
+  ...more,
+})
+
+let lastId = 0
+const queue = async (sessions: Sessions, session: string, text: string, keepInput = false): Promise<string> => {
+  const id = `c${++lastId}`
+  await sessions.exec(session, { id, text, keepInput, echoInput: false })
+  return id
+}
+
+type Told = { stdout: string; stderr: string; all: string; lost: number; end: CommandEvent | undefined }
+
+const read = async (events: AsyncIterable<CommandEvent>): Promise<Told> => {
+  const told: Told = { stdout: '', stderr: '', all: '', lost: 0, end: undefined }
+  for await (const event of events) {
+    if (event.type === 'exit') told.end = event
+    else if (event.type === 'truncated') told.lost += event.lostBytes
+    else {
+      told[event.stream] += event.data.toString('latin1')
+      told.all += event.data.toString('latin1')
+    }
+  }
+  return told
+}
+
+/** What a command wrote, how it ended. */
+const run = async (sessions: Sessions, session: string, text: string): Promise<[string, string, number | null]> => {
+  const { stdout, stderr, end } = await read(sessions.attach(session, await queue(sessions, session, text), 0))
+  assert.equal(end?.type, 'exit')
+  return [stdout, stderr, end.end?.exitCode ?? null]
+}
+
+const untilSeen = async (sessions: Sessions, session: string, command: string, wanted: RegExp): Promise<string> => {
+  let seen = ''
+  for await (const event of sessions.attach(session, command, 0)) {
+    if (event.type === 'output') seen += event.data.toString()
+    if (wanted.test(seen)) return seen
+  }
+  return assert.fail(`the command ended without ${wanted}: ${seen}`)
+}
+
+for (const shell of ['bash', 'sh'] as const) {
+  suite(`sessions of ${shell}`, () => {
+    test('state stays from one command to the next: directory, variables, functions, options', async () => {
+      await using native = await NativeAgent.start()
+      const { sessions } = native.agent
+      await sessions.open(spec('s', { shell, env: { GIVEN: 'yes' } }))
+      assert.deepEqual(await run(sessions, 's', 'pwd; echo $GIVEN'), ['/\nyes\n', '', 0])
+      assert.deepEqual(await run(sessions, 's', `cd ${native.directory}; X='a b'; f() { echo "f $1"; }`), ['', '', 0])
+      assert.deepEqual(await run(sessions, 's', 'pwd; echo "$X"; f 1'), [`${native.directory}\na b\nf 1\n`, '', 0])
+      assert.deepEqual(await run(sessions, 's', 'export Y=1; set -u'), ['', '', 0])
+      assert.deepEqual((await run(sessions, 's', 'sh -c "echo \\$Y"'))[0], '1\n')
+    })
+
+    test('streams are apart, exit codes are told, and a false one ends nothing', async () => {
+      await using native = await NativeAgent.start()
+      const { sessions } = native.agent
+      await sessions.open(spec('s', { shell }))
+      assert.deepEqual(await run(sessions, 's', 'echo out; echo err >&2; (exit 3)'), ['out\n', 'err\n', 3])
+      const [out, err, code] = await run(sessions, 's', 'no-such-command')
+      assert.deepEqual([out, code], ['', 127])
+      assert.match(err, /no-such-command: (command )?not found\n$/)
+      assert.deepEqual(await run(sessions, 's', 'sh -c "kill -9 \\$\\$"; echo $?'), ['137\n', '', 0])
+    })
+
+    for (const [what, text] of [
+      ['a quote that is not closed', 'echo "open'],
+      ['a single quote that is not closed', "echo 'open"],
+      ['a document without its end', 'if true; then echo x'],
+      ['a parenthesis too many', 'echo a; )'],
+      ['a backslash at the end', 'false; nothing-there \\'],
+    ] as const) {
+      test(`${what} is an error of that command only`, async () => {
+        await using native = await NativeAgent.start()
+        const { sessions } = native.agent
+        await sessions.open(spec('s', { shell }))
+        await run(sessions, 's', 'KEPT=1')
+        const [, err, code] = await run(sessions, 's', text)
+        assert.ok(code !== 0 && err !== '', `${code} ${err}`)
+        assert.deepEqual(await run(sessions, 's', 'echo $KEPT'), ['1\n', '', 0])
+      })
+    }
+
+    test('text of every kind comes through: lines, quotes, comments, documents, 1 MiB', async () => {
+      await using native = await NativeAgent.start()
+      const { sessions } = native.agent
+      await sessions.open(spec('s', { shell }))
+      assert.deepEqual(await run(sessions, 's', `echo "it's" 'a "b"' # a comment`), [`it's a "b"\n`, '', 0])
+      assert.deepEqual(await run(sessions, 's', "cat <<'END'\n$x 'y'\nEND\necho after"), ["$x 'y'\nafter\n", '', 0])
+      assert.deepEqual(await run(sessions, 's', 'exit_later() {\n  echo one\n}\n\nexit_later\n'), ['one\n', '', 0])
+      const long = `: '${'x'.repeat(1024 * 1024 - 20)}'; echo $?`
+      const id = await queue(sessions, 's', long)
+      assert.equal((await read(sessions.attach('s', id, 0))).stdout, '0\n')
+      assert.equal((await sessions.command('s', id)).text, long)
+      const listed = (await sessions.get('s')).commands.at(-1)!
+      assert.deepEqual([listed.text, listed.isWholeText], [long.slice(0, 4096), false])
+    })
+
+    test('exit N ends the session with that code; what waited never ran, and no more is taken', async () => {
+      await using native = await NativeAgent.start()
+      const { sessions } = native.agent
+      await sessions.open(spec('s', { shell }))
+      const ids = [await queue(sessions, 's', 'read x; exit 7', true), await queue(sessions, 's', 'echo never')]
+      await sessions.input('s', ids[0]!, Buffer.from('\n'))
+      assert.deepEqual((await read(sessions.attach('s', ids[0]!, 0))).end, {
+        type: 'exit',
+        end: { exitCode: 7, signal: null },
+      })
+      const never = await read(sessions.attach('s', ids[1]!, 0))
+      assert.deepEqual([never.stdout, never.end], ['', { type: 'exit', end: null }])
+      assert.match(never.stderr, /session ended before/)
+      await assert.rejects(queue(sessions, 's', 'echo late'), { stage: 'job', errno: 'EPIPE' })
+      const session = await sessions.get('s')
+      assert.deepEqual([session.state, session.exit], ['ended', { exitCode: 7, signal: null }])
+      assert.deepEqual(
+        session.commands.map(({ state, end }) => [state, end?.exitCode]),
+        [
+          ['ended', 7],
+          ['ended', undefined],
+        ],
+      )
+    })
+
+    test('a shell that is killed ends its command with 128 + N', async () => {
+      await using native = await NativeAgent.start()
+      const { sessions } = native.agent
+      for (const signal of [9, 15]) {
+        await sessions.open(spec(`s${signal}`, { shell }))
+        const { end } = await read(
+          sessions.attach(
+            `s${signal}`,
+            await queue(sessions, `s${signal}`, `echo x; kill -${signal} $$; sleep 1000`),
+            0,
+          ),
+        )
+        assert.deepEqual(end, { type: 'exit', end: { exitCode: 128 + signal, signal } })
+      }
+    })
+
+    test('a background child that holds the pipes delays nobody; its output stays with its own command', async () => {
+      await using native = await NativeAgent.start()
+      const { sessions } = native.agent
+      const go = `${native.directory}/go`
+      await sessions.open(spec('s', { shell }))
+      const first = await queue(sessions, 's', `mkfifo ${go}; (read line < ${go}; echo later) & echo now`)
+      assert.equal((await read(sessions.attach('s', first, 0))).stdout, 'now\n')
+      assert.deepEqual(await run(sessions, 's', 'echo second'), ['second\n', '', 0])
+      const third = await queue(sessions, 's', `echo > ${go}; wait; echo third`)
+      assert.equal((await read(sessions.attach('s', third, 0))).stdout, 'third\n')
+      await until(
+        async () => (await read(sessions.attach('s', first, 0))).stdout === 'now\nlater\n',
+        'what the child said',
+      )
+    })
+
+    test('input reaches the command that it is for, also before it starts, and none is left for the next', async () => {
+      await using native = await NativeAgent.start()
+      const { sessions } = native.agent
+      await sessions.open(spec('s', { shell }))
+      const first = await queue(sessions, 's', 'read a; echo "1:$a"', true)
+      const second = await queue(sessions, 's', 'while read b; do echo "2:$b"; done; echo end', true)
+      await sessions.input('s', second, Buffer.from('early\n'))
+      await sessions.input('s', first, Buffer.from('one\nnobody reads this\n'))
+      assert.equal((await read(sessions.attach('s', first, 0))).stdout, '1:one\n')
+      await untilSeen(sessions, 's', second, /2:early\n/)
+      await sessions.input('s', second, Buffer.from('late\n'), { close: true })
+      assert.equal((await read(sessions.attach('s', second, 0))).stdout, '2:early\n2:late\nend\n')
+      assert.deepEqual(await run(sessions, 's', 'cat; echo no input'), ['no input\n', '', 0])
+    })
+
+    test('commands have descriptors 0 to 2 only, and none of the session’s own pipes', async () => {
+      await using native = await NativeAgent.start()
+      const { sessions } = native.agent
+      await sessions.open(spec('s', { shell }))
+      await run(sessions, 's', 'true')
+      const [open] = await run(sessions, 's', 'ls /proc/self/fd | tr "\\n" " "')
+      assert.equal(open, '0 1 2 3 ')
+    })
+  })
+}
+
+suite('sessions', () => {
+  test('commands run one after the other in the order of their arrival, and their states say so', async () => {
+    await using native = await NativeAgent.start()
+    const { sessions } = native.agent
+    await sessions.open(spec('s'))
+    const ids = [await queue(sessions, 's', 'read x', true)]
+    for (let i = 0; i < 20; i++) ids.push(await queue(sessions, 's', `echo ${i} >> ${native.directory}/order`))
+    const states = async (): Promise<string[]> => (await sessions.get('s')).commands.map(({ state }) => state)
+    await until(async () => (await states())[0] === 'running', 'the first one run')
+    assert.deepEqual(await states(), ['running', ...Array(20).fill('waiting')])
+    await sessions.input('s', ids[0]!, Buffer.from('\n'))
+    const wanted = Array.from({ length: 20 }, (_, i) => `${i}\n`).join('')
+    assert.deepEqual(await run(sessions, 's', `cat ${native.directory}/order`), [wanted, '', 0])
+    assert.deepEqual(await states(), Array(22).fill('ended'))
+    assert.deepEqual(
+      (await sessions.get('s')).commands.slice(0, 21).map(({ id }) => id),
+      ids,
+    )
+  })
+
+  test('another client finds everything: what runs, its output so far, and goes on', async () => {
+    await using native = await NativeAgent.start()
+    await native.agent.sessions.open(spec('über'))
+    const id = await queue(native.agent.sessions, 'über', 'echo one; read x; echo "two $x"; exit 4', true)
+    await untilSeen(native.agent.sessions, 'über', id, /one/)
+    const { sessions } = agentAt(native.socketPath)
+    const [found, ...others] = await sessions.list()
+    assert.deepEqual(others, [])
+    assert.deepEqual(
+      [found!.id, found!.state, found!.commands.map(({ id, state, end }) => [id, state, end])],
+      ['über', 'running', [[id, 'running', null]]],
+    )
+    const following = read(sessions.attach('über', id, 4))
+    await sessions.input('über', id, Buffer.from('x\n'))
+    const { stdout, end } = await following
+    assert.deepEqual([stdout, end], ['two x\n', { type: 'exit', end: { exitCode: 4, signal: null } }])
+  })
+
+  test('bytes of every value come through', async () => {
+    await using native = await NativeAgent.start()
+    const { sessions } = native.agent
+    await sessions.open(spec('s'))
+    const every = Buffer.from(Array.from({ length: 256 }, (_, i) => i)).toString('latin1')
+    const octal = Array.from({ length: 256 }, (_, i) => `\\${i.toString(8).padStart(3, '0')}`).join('')
+    assert.equal((await run(sessions, 's', `printf '${octal}'`))[0], every)
+  })
+
+  test('output that is faster than its reader never waits for it; what was lost is counted', async () => {
+    await using native = await NativeAgent.start()
+    const { sessions } = native.agent
+    await sessions.open(spec('s', { ringBytes: 65_536 }))
+    const id = await queue(sessions, 's', 'seq 1 2000000 | head -c 8000000; echo; echo the end')
+    const slow = sessions.attach('s', id, 0)
+    await slow.next()
+    assert.deepEqual(await run(sessions, 's', 'echo next'), ['next\n', '', 0])
+    const { all, lost } = await read(slow)
+    assert.ok(lost > 0 && all.endsWith('\nthe end\n'))
+    const again = await read(sessions.attach('s', id, 0))
+    assert.deepEqual([again.all.length, again.lost], [65_536, 8_000_009 - 65_536])
+  })
+
+  test('echoed input is part of the output', async () => {
+    await using native = await NativeAgent.start()
+    const { sessions } = native.agent
+    await sessions.open(spec('s'))
+    await sessions.exec('s', { id: 'c', text: 'read x; echo "got $x"', keepInput: true, echoInput: true })
+    await sessions.input('s', 'c', Buffer.from('hello\n'))
+    assert.equal((await read(sessions.attach('s', 'c', 0))).stdout, 'hello\ngot hello\n')
+  })
+
+  test('input that the command is slow to read is kept up to a bound, in order', async () => {
+    await using native = await NativeAgent.start()
+    const { sessions } = native.agent
+    await sessions.open(spec('s'))
+    const id = await queue(sessions, 's', 'read go; wc -c', true)
+    const piece = Buffer.alloc(500_000, 'x')
+    await sessions.input('s', id, piece)
+    await sessions.input('s', id, piece)
+    await assert.rejects(sessions.input('s', id, piece), { stage: 'busy' })
+    await sessions.input('s', id, Buffer.from('\n123'), { close: true })
+    assert.equal((await read(sessions.attach('s', id, 0))).stdout, '3\n')
+  })
+
+  test('what is not there, twice there, over or cannot start is said', async () => {
+    await using native = await NativeAgent.start()
+    const { sessions } = native.agent
+    await sessions.open(spec('s'))
+    await assert.rejects(sessions.open(spec('s')), { stage: 'job', errno: 'EEXIST' })
+    await assert.rejects(sessions.get('t'), { stage: 'job', errno: 'ENOENT' })
+    await assert.rejects(sessions.remove('t'), { stage: 'job', errno: 'ENOENT' })
+    await assert.rejects(queue(sessions, 't', 'true'), { stage: 'job', errno: 'ENOENT' })
+    await assert.rejects(sessions.command('s', 'c'), { stage: 'job', errno: 'ESRCH' })
+    await assert.rejects(read(sessions.attach('s', 'c', 0)), { stage: 'job', errno: 'ESRCH' })
+    await assert.rejects(sessions.open(spec('')), { stage: 'protocol' })
+    await assert.rejects(sessions.open(spec('x'.repeat(1025))), { stage: 'protocol' })
+    await assert.rejects(queue(sessions, 's', 'a\0b'), { stage: 'protocol' })
+    await assert.rejects(sessions.open(spec('u', { user: 'nobody-of-that-name' })), {
+      name: 'StartFailed',
+      stage: 'user',
+    })
+    await assert.rejects(sessions.open(spec('u', { cwd: '/no/such' })), { name: 'StartFailed', stage: 'cwd' })
+    await assert.rejects(sessions.open(spec('u', { env: { PATH: '/no' } })), { name: 'StartFailed', errno: 'ENOENT' })
+    const id = await queue(sessions, 's', 'true')
+    await read(sessions.attach('s', id, 0))
+    await assert.rejects(sessions.input('s', id, Buffer.from('x')), { stage: 'job', errno: 'EALREADY' })
+    await assert.rejects(sessions.exec('s', { id, text: 'true', keepInput: false, echoInput: false }), {
+      errno: 'EEXIST',
+    })
+    const deaf = await queue(sessions, 's', 'sleep 1000')
+    await assert.rejects(sessions.input('s', deaf, Buffer.from('x')), { stage: 'job', errno: 'ENOTTY' })
+    await assert.rejects(read(sessions.attach('s', deaf, 1)), { stage: 'job', errno: 'ERANGE' })
+    assert.deepEqual(
+      (await sessions.list()).map(({ id }) => id),
+      ['s'],
+    )
+  })
+
+  test('a queue takes 1000 commands and refuses more', async () => {
+    await using native = await NativeAgent.start()
+    const { sessions } = native.agent
+    await sessions.open(spec('s'))
+    await queue(sessions, 's', 'sleep 1000')
+    for (let i = 0; i < 1000; i++) await queue(sessions, 's', 'true')
+    await assert.rejects(queue(sessions, 's', 'true'), { stage: 'busy', errno: 'ENOBUFS' })
+    await sessions.remove('s')
+  })
+
+  test('remove asks every process to end, tells followers, gives the id and every descriptor back', async () => {
+    await using native = await NativeAgent.start()
+    const { sessions } = native.agent
+    const before = native.openDescriptors
+    await sessions.open(spec('s'))
+    const bye = `${native.directory}/bye`
+    const script = `sleep 1000 & echo $!; setsid sleep 1001 & echo $!; bash -c 'trap "echo bye > ${bye}; exit" TERM; echo $$; echo ready; while :; do sleep 0.1; done'`
+    const id = await queue(sessions, 's', script)
+    const waiting = await queue(sessions, 's', 'echo never')
+    const pids = (await untilSeen(sessions, 's', id, /ready/)).match(/^\d+$/gm)!.map(Number)
+    assert.equal(pids.length, 3)
+    const [follower, other] = [sessions.attach('s', id, 0), read(sessions.attach('s', waiting, 0))]
+    await follower.next()
+    await sessions.remove('s')
+    assert.ok(pids.every((pid) => !existsSync(`/proc/${pid}`)) && existsSync(bye))
+    assert.deepEqual((await read(follower)).end, { type: 'exit', end: { exitCode: 143, signal: 15 } })
+    assert.deepEqual((await other).end, { type: 'exit', end: null })
+    assert.deepEqual(await sessions.list(), [])
+    await native.downTo(before)
+    await sessions.open(spec('s'))
+  })
+
+  test('remove kills what does not listen, and the agent answers others meanwhile', async () => {
+    await using native = await NativeAgent.start()
+    const { sessions } = native.agent
+    await sessions.open(spec('deaf'))
+    const id = await queue(
+      sessions,
+      'deaf',
+      'trap "" TERM; setsid sh -c \'trap "" TERM; echo $$; echo ready; sleep 1000; sleep 1000\'',
+    )
+    const [pid] = (await untilSeen(sessions, 'deaf', id, /ready/)).match(/^\d+$/gm)!.map(Number)
+    let isGone = false
+    const removing = sessions.remove('deaf').then(() => {
+      isGone = true
+    })
+    await until(async () => (await sessions.list()).length === 0, 'the session off the list')
+    await sessions.open(spec('deaf'))
+    assert.deepEqual(await run(sessions, 'deaf', 'echo new'), ['new\n', '', 0])
+    assert.ok(!isGone && existsSync(`/proc/${pid}`))
+    await removing
+    assert.ok(!existsSync(`/proc/${pid}`))
+    assert.deepEqual(await run(sessions, 'deaf', 'echo still'), ['still\n', '', 0])
+  })
+
+  test('100 sessions at once, each with its own state; nothing of them is left behind', async () => {
+    await using native = await NativeAgent.start()
+    const { sessions } = native.agent
+    const before = native.openDescriptors
+    const ids = Array.from({ length: 100 }, (_, i) => `s${i}`)
+    await Promise.all(ids.map((id) => sessions.open(spec(id))))
+    await Promise.all(ids.map((id) => run(sessions, id, `X=${id}`)))
+    assert.deepEqual(
+      await Promise.all(ids.map(async (id) => (await run(sessions, id, 'echo $X'))[0])),
+      ids.map((id) => `${id}\n`),
+    )
+    await Promise.all(ids.map((id) => sessions.remove(id)))
+    assert.deepEqual(await sessions.list(), [])
+    await native.downTo(before)
+  })
+
+  test('100 busy commands and 100 followers that do not read leave the agent small', async () => {
+    await using native = await NativeAgent.start('release')
+    const { sessions } = native.agent
+    const ids = Array.from({ length: 100 }, (_, i) => `busy-${i}`)
+    const followers = await Promise.all(
+      ids.map(async (id) => {
+        await sessions.open(spec(id, { ringBytes: 65_536 }))
+        const command = await queue(sessions, id, 'head -c 1000000 /dev/zero; exec sleep 1000')
+        const follower = sessions.attach(id, command, 0)
+        await follower.next()
+        return follower
+      }),
+    )
+    const offsets = async (): Promise<number[]> => (await sessions.list()).map(({ commands }) => commands[0]!.endOffset)
+    await until(async () => (await offsets()).every((offset) => offset === 1_000_000), 'all output taken')
+    assert.ok(native.residentKiB < 20_000, `the agent grew to ${native.residentKiB} KiB`)
+    await Promise.all(followers.map((follower) => follower.return()))
+    await Promise.all(ids.map((id) => sessions.remove(id)))
+  })
+
+  test('many commands leave no descriptors behind, and the oldest are forgotten beyond 4096', async () => {
+    await using native = await NativeAgent.start('release')
+    const { sessions } = native.agent
+    await sessions.open(spec('s'))
+    await run(sessions, 's', 'echo first')
+    const before = native.openDescriptors
+    let last = ''
+    for (let i = 0; i < 4300; i++) {
+      last = await queue(sessions, 's', `echo ${i}`)
+      if (i % 500 === 0) await read(sessions.attach('s', last, 0))
+    }
+    assert.equal((await read(sessions.attach('s', last, 0))).stdout, '4299\n')
+    await native.downTo(before)
+    const { commands } = await sessions.get('s')
+    assert.equal(commands.length, 4096)
+    assert.deepEqual((await read(sessions.attach('s', commands[0]!.id, 0))).stdout, '205\n')
+    assert.ok(native.residentKiB < 20_000, `the agent grew to ${native.residentKiB} KiB`)
+  })
+
+  test('an agent that ended leaves no pipe’s name behind', async () => {
+    const names = (): string[] => readdirSync('/dev/shm').filter((name) => name.startsWith('.alcove-'))
+    let made: string[]
+    {
+      await using native = await NativeAgent.start()
+      const { sessions } = native.agent
+      const others = new Set(names())
+      await sessions.open(spec('s'))
+      await run(sessions, 's', 'true')
+      await queue(sessions, 's', 'sleep 1000', true)
+      made = names().filter((name) => !others.has(name))
+      assert.ok(made.length >= 1)
+      const own = made.filter((name) => readdirSync(`/dev/shm/${name}`).length > 0)
+      made = own
+    }
+    await until(() => made.every((name) => !names().includes(name)), 'the directory gone')
+  })
+
+  test('random frames about sessions never end the agent', async () => {
+    await using native = await NativeAgent.start()
+    const { sessions } = native.agent
+    await sessions.open(spec('target'))
+    await sessions.exec('target', { id: 'c', text: 'while read l; do echo $l; done', keepInput: true, echoInput: true })
+    const ids = fc.constantFrom('target', 'nobody', '')
+    const kind = fc.constantFrom(
+      ...[kinds.sessionOpen, kinds.sessionList, kinds.sessionExec],
+      ...[kinds.commandShow, kinds.commandAttach, kinds.commandInput],
+    )
+    const request = fc
+      .tuple(kind, ids, fc.constantFrom('c', 'd', ''), fc.uint8Array({ maxLength: 40 }))
+      .map(([kind, id, command, rest]) =>
+        encodeFrame(kind, Buffer.concat([new FieldWriter().string(id).string(command).done(), rest])),
+      )
+    await fc.assert(
+      fc.asyncProperty(fc.array(request, { minLength: 1, maxLength: 3 }), async (sent) => {
+        await provoke(native.socketPath, sent, true)
+      }),
+      { numRuns: 300 },
+    )
+    assert.equal((await sessions.list())[0]!.id, 'target')
+  })
+})

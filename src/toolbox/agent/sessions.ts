@@ -1,0 +1,222 @@
+// Sessions: shells that the agent keeps, each with its queue of commands and what these wrote. Each call stands alone, so
+// a restarted runner knows everything that the last one knew.
+import { asStartFailed, type CommandSpec, type Exit, readExit, writeProgram } from './command.ts'
+import { Connection } from './connection.ts'
+import { BadFrame, FieldReader, FieldWriter, type Frame, kinds } from './frames.ts'
+import { type AttachOptions, followOutput, type OutputEvent } from './jobs.ts'
+
+export type SessionSpec = Pick<CommandSpec, 'env' | 'cwd' | 'user'> & {
+  /** Chosen by the caller: 1 to 1024 bytes without a NUL. */
+  id: string
+  shell: 'bash' | 'sh'
+  /** How much of each command's output is kept: 4 KiB to 256 MiB, on the sandbox's disk. */
+  ringBytes: number
+}
+
+export type SessionCommandSpec = {
+  /** Chosen by the caller: 1 to 64 printable ASCII characters without space. */
+  id: string
+  /** At most 1 MiB, without a NUL. */
+  text: string
+  /** Its standard input stays open for `input`; without, it is at its end. */
+  keepInput: boolean
+  /** What is given to `input` is also kept as if the command had written it. */
+  echoInput: boolean
+}
+
+/** `null`: the session ended before it was this command's turn, or it could not be started. */
+export type CommandEnd = Exit | null
+
+export type SessionCommand = {
+  id: string
+  state: 'waiting' | 'running' | 'ended'
+  /** Only when it has ended. */
+  end: CommandEnd
+  startOffset: number
+  endOffset: number
+  createdAt: Date
+  endedAt: Date | null
+  /** In a list only its beginning. */
+  text: string
+  isWholeText: boolean
+}
+
+export type AgentSession = {
+  id: string
+  state: 'starting' | 'running' | 'ended'
+  pid: number
+  exit: Exit | null
+  createdAt: Date
+  commands: SessionCommand[]
+}
+
+export type CommandEvent = OutputEvent | { type: 'exit'; end: CommandEnd }
+
+/**
+ * Refused, as `AgentRefused` with stage `job`: ENOENT no such session, ESRCH no such command, EEXIST there is one,
+ * EPIPE the session has ended, EALREADY the command has ended, ENOTTY the command takes no input.
+ */
+export interface Sessions {
+  /** Throws `StartFailed` like `exec`. */
+  open(spec: SessionSpec): Promise<{ pid: number }>
+  list(): Promise<AgentSession[]>
+  get(id: string): Promise<AgentSession>
+  /** SIGTERM to everything of it, after 5 s SIGKILL; its id is free at once. */
+  remove(id: string): Promise<void>
+  /** Queues a command behind those before it. */
+  exec(sessionId: string, spec: SessionCommandSpec): Promise<void>
+  command(sessionId: string, commandId: string): Promise<SessionCommand>
+  attach(
+    sessionId: string,
+    commandId: string,
+    offset: number,
+    options?: AttachOptions,
+  ): AsyncGenerator<CommandEvent, void, void>
+  /** Settles when the agent has it; calls that are made one after the other keep their order. */
+  input(sessionId: string, commandId: string, data: Uint8Array, options?: { close?: boolean }): Promise<void>
+}
+
+const neverRan = 2
+const sessionStates = ['starting', 'running', 'ended'] as const
+const commandStates = ['waiting', 'running', 'ended'] as const
+const named = (...ids: string[]): FieldWriter => ids.reduce((fields, id) => fields.string(id), new FieldWriter())
+
+const readEnd = (payload: Buffer): { type: 'exit'; end: CommandEnd } => ({
+  type: 'exit',
+  end: payload[0] === neverRan ? null : readExit(payload),
+})
+
+const takeExit = (fields: FieldReader): Buffer => Buffer.from([...Array(5)].map(() => fields.u8()))
+const dateOf = (milliseconds: number): Date | null => (milliseconds === 0 ? null : new Date(milliseconds))
+
+const stateOf = <T>(states: readonly T[], index: number): T => {
+  const state = states[index]
+  if (state === undefined) throw new BadFrame('a state that does not exist')
+  return state
+}
+
+const readSession = (payload: Buffer): AgentSession => {
+  const fields = new FieldReader(payload)
+  const id = fields.string()
+  const state = stateOf(sessionStates, fields.u8())
+  const pid = fields.u32()
+  const exit = readExit(takeExit(fields))
+  const createdAt = new Date(fields.u64())
+  fields.end()
+  return { id, state, pid, exit: state === 'ended' ? exit : null, createdAt, commands: [] }
+}
+
+const readCommand = (payload: Buffer): { command: SessionCommand; textBytes: number } => {
+  const fields = new FieldReader(payload)
+  const id = fields.string()
+  const state = stateOf(commandStates, fields.u8())
+  const { end } = readEnd(takeExit(fields))
+  const [startOffset, endOffset] = [fields.u64(), fields.u64()]
+  const [createdAt, endedAt] = [new Date(fields.u64()), dateOf(fields.u64())]
+  const textBytes = fields.u32()
+  const beginning = fields.bytes()
+  fields.end()
+  const isWholeText = beginning.length === textBytes
+  // A character that was cut is not shown in part.
+  const text = new TextDecoder().decode(beginning, { stream: !isWholeText })
+  return {
+    command: {
+      ...{ id, state, end: state === 'ended' ? end : null, startOffset, endOffset },
+      ...{ createdAt, endedAt, text, isWholeText },
+    },
+    textBytes,
+  }
+}
+
+/** As many as the agent keeps, and more than it keeps of each. */
+const sessionsMax = 1024
+const commandsMax = 16_384
+
+async function* framesOf(socketPath: string, kind: number, body: Buffer): AsyncGenerator<Frame, void, void> {
+  const [connection] = await Connection.request(socketPath, kind, body)
+  try {
+    for (;;) {
+      const frame = await connection.next()
+      if (frame.kind === kinds.end) return
+      yield frame
+    }
+  } finally {
+    connection.close()
+  }
+}
+
+const list = async (socketPath: string, id: string): Promise<AgentSession[]> => {
+  const sessions: AgentSession[] = []
+  for await (const { kind, payload } of framesOf(socketPath, kinds.sessionList, named(id).done())) {
+    const last = sessions.at(-1)
+    if (kind === kinds.session && sessions.length < sessionsMax) sessions.push(readSession(payload))
+    else if (kind === kinds.command && last && last.commands.length < commandsMax) {
+      last.commands.push(readCommand(payload).command)
+    } else throw new BadFrame(`kind ${kind} in a list of sessions`)
+  }
+  return sessions
+}
+
+const show = async (socketPath: string, sessionId: string, commandId: string): Promise<SessionCommand> => {
+  let shown: ReturnType<typeof readCommand> | undefined
+  const pieces: Buffer[] = []
+  let size = 0
+  for await (const { kind, payload } of framesOf(socketPath, kinds.commandShow, named(sessionId, commandId).done())) {
+    if (kind === kinds.command && !shown) shown = readCommand(payload)
+    else if (kind === kinds.text && shown && size + payload.length <= shown.textBytes) pieces.push(payload)
+    else throw new BadFrame(`kind ${kind} about a command`)
+    size += kind === kinds.text ? payload.length : 0
+  }
+  if (shown === undefined || size !== shown.textBytes) throw new BadFrame('half a command')
+  return { ...shown.command, text: Buffer.concat(pieces).toString(), isWholeText: true }
+}
+
+const open = async (socketPath: string, spec: SessionSpec): Promise<{ pid: number }> => {
+  const isBash = spec.shell === 'bash'
+  const argv = isBash ? ['bash', '--norc', '--noprofile'] : ['sh']
+  const fields = named(spec.id)
+    .u8(isBash ? 1 : 0)
+    .u32(spec.ringBytes)
+  try {
+    const body = writeProgram(fields, { ...spec, argv }).done()
+    const [connection, answer] = await Connection.request(socketPath, kinds.sessionOpen, body)
+    connection.close()
+    const pid = answer.u32()
+    answer.end()
+    return { pid }
+  } catch (error) {
+    throw asStartFailed(error)
+  }
+}
+
+export const sessionsAt = (socketPath: string): Sessions => ({
+  open: (spec) => open(socketPath, spec),
+  list: () => list(socketPath, ''),
+  async get(id) {
+    const [session] = await list(socketPath, id)
+    if (session === undefined) throw new BadFrame('no session where one was promised')
+    return session
+  },
+  remove: (id) => Connection.command(socketPath, kinds.sessionRemove, named(id).done()),
+  exec: (sessionId, { id, text, keepInput, echoInput }) =>
+    Connection.command(
+      socketPath,
+      kinds.sessionExec,
+      named(sessionId, id)
+        .u8((keepInput ? 1 : 0) | (echoInput ? 2 : 0))
+        .bytes(Buffer.from(text))
+        .done(),
+    ),
+  command: (sessionId, commandId) => show(socketPath, sessionId, commandId),
+  attach: (sessionId, commandId, offset, options) =>
+    followOutput(socketPath, kinds.commandAttach, named(sessionId, commandId), offset, readEnd, options),
+  input: (sessionId, commandId, data, { close = false } = {}) =>
+    Connection.command(
+      socketPath,
+      kinds.commandInput,
+      named(sessionId, commandId)
+        .u8(close ? 1 : 0)
+        .bytes(data)
+        .done(),
+    ),
+})
