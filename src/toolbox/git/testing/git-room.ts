@@ -38,7 +38,7 @@ export class GitRoom {
     this.#stop = parts.stop
   }
 
-  static async start(env: Record<string, string> = {}): Promise<GitRoom> {
+  static async start(env: Record<string, string> = {}, user = userInfo().username): Promise<GitRoom> {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-git-'))
     mkdirSync(join(directory, 'home'))
     const native = await NativeAgent.start('release')
@@ -52,7 +52,7 @@ export class GitRoom {
       signal: 'SIGTERM',
       image: 'default',
       snapshot: 'snapshot-1',
-      user: userInfo().username,
+      user,
       env: { HOME: join(directory, 'home'), GIT_CONFIG_SYSTEM: join(directory, 'system'), ...env },
       language: 'python',
       cpu: 1,
