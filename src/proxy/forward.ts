@@ -30,7 +30,8 @@ export const forward = ({ request, response, destination }: Exchange): Promise<v
     }
     let isAnswered = false
     response.once('close', () => {
-      if (!response.writableFinished) outgoing.destroy()
+      // Also when all is answered and a body still comes that nobody waits for.
+      if (!response.writableFinished || !request.complete) outgoing.destroy()
       resolve()
     })
     outgoing.on('error', (cause) => {

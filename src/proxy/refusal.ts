@@ -31,7 +31,8 @@ export const refuse = (
     return
   }
   const body = page?.body ?? bodyOf(problem, request)
-  response.writeHead(problem.status, [
+  // The words are written again: an answer that could not be passed on may have left its own.
+  response.writeHead(problem.status, STATUS_CODES[problem.status] ?? 'Error', [
     ...corsHeaders(request),
     ...(page?.headers ?? jsonHeaders(body)),
     // What is left of an unread body must not be read as the next request, nor be waited for.

@@ -113,7 +113,10 @@ export const startSides = async ({ presenceMs = 60_000 } = {}): Promise<Sides> =
   const inside = createServer((request, response) => sides.inside.call(request, response))
   inside.on('upgrade', (request, socket, head) => sides.inside.upgrade(request, socket, head))
   // The server's end of a plain connection, so that a test may say on it what no HTTP server would.
+  const atDoor = new Set<Socket>()
   const door = createSocketServer((socket) => {
+    atDoor.add(socket)
+    socket.once('close', () => atDoor.delete(socket))
     socket.on('error', () => undefined)
     if (sides.insideSocket) sides.insideSocket(socket)
     else inside.emit('connection', socket)
@@ -164,7 +167,7 @@ export const startSides = async ({ presenceMs = 60_000 } = {}): Promise<Sides> =
       await stop(control)
       await stop(runner)
       await proxy.close()
-      inside.closeAllConnections()
+      for (const socket of atDoor) socket.destroy()
       await new Promise((resolve) => door.close(resolve))
       await rm(directory, { recursive: true, force: true })
     },

@@ -1,0 +1,28 @@
+// For tests: calls a preview of the simulated sides as a program or a browser would, under any host name.
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
+import { bodyOf, type Sides } from '../simulated.ts'
+
+export const previewHost = '3000-box.proxy.test:4601'
+
+export type Call = { method?: string; path?: string; host?: string; headers?: Record<string, string>; body?: string }
+
+export type Answer = { status: number; headers: IncomingMessage['headers']; text: string }
+
+export const visit = async (
+  { port }: Pick<Sides, 'port'>,
+  { method = 'GET', path = '/', host = previewHost, headers = {}, body }: Call = {},
+): Promise<Answer> => {
+  const outgoing = request({ port, method, path, headers: { host, ...headers }, agent: false })
+  outgoing.end(body)
+  const [answer] = (await once(outgoing, 'response')) as [IncomingMessage]
+  outgoing.on('error', () => undefined)
+  return { status: answer.statusCode!, headers: answer.headers, text: await bodyOf(answer) }
+}
+
+/** What a browser sends when a person opens an address. */
+export const browser = {
+  accept: 'text/html,application/xhtml+xml,*/*;q=0.8',
+  'user-agent': 'Mozilla/5.0',
+  'sec-fetch-mode': 'navigate',
+}
