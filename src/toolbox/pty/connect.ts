@@ -30,7 +30,6 @@ class Client {
   readonly #pty: Pty
   readonly #gone = new AbortController()
   #hasStarted: boolean
-  #isBehind = false
 
   constructor(socket: WebSocket, sandbox: ToolboxSandbox, pty: Pty) {
     this.#socket = socket
@@ -41,7 +40,7 @@ class Client {
     if (socket.readyState !== socket.OPEN) this.#gone.abort()
   }
 
-  async serve(): Promise<void> {
+  async serve(typing: Typing): Promise<void> {
     const { job, record } = this.#pty
     const begin = record.lazyStart ? startMark.length : 0
     const first = Math.max(begin, job.startOffset, job.endOffset - scrollbackBytes)
@@ -50,13 +49,14 @@ class Client {
     let isCut = from > begin
     let markLeft = first - from
     const waking = this.#wake()
+    if (this.#hasStarted) this.#takeInput(typing)
     try {
       const { signal } = this.#gone
       for await (const event of this.#sandbox.agent.jobs.attach(job.id, from, { signal })) {
-        this.#hasStarted = true
+        this.#takeInput(typing)
         if (event.type === 'exit') return await this.#end(event)
         if (event.type === 'truncated') {
-          await this.#lose(event.lostBytes)
+          if (await this.#isTooSlow(event)) return
         } else {
           const data = event.data.subarray(markLeft)
           markLeft -= event.data.length - data.length
@@ -70,11 +70,14 @@ class Client {
     }
   }
 
+  /** Not before the shell runs: the terminal would echo it, which looks as if the shell had said something. */
+  #takeInput(typing: Typing): void {
+    this.#hasStarted = true
+    typing.into(this.#sandbox.agent.jobs, this.#pty.job.id)
+  }
+
   async #show(data: Buffer): Promise<void> {
-    if (data.length === 0) return
-    const sent = sendWhole(this.#socket, data)
-    this.#isBehind = this.#socket.bufferedAmount > 0
-    await sent
+    if (data.length > 0) await sendWhole(this.#socket, data)
   }
 
   async #end(exit: JobEvent & { type: 'exit' }): Promise<void> {
@@ -83,10 +86,15 @@ class Client {
     closeWith(this.#socket, closeCode, closeReason)
   }
 
-  /** Either this client was slower than the terminal for too long, or the sandbox's disk is full. */
-  async #lose(bytes: number): Promise<void> {
-    if (this.#isBehind) closeWith(this.#socket, 1008, JSON.stringify({ error: 'This client reads too slowly.' }))
-    else await this.#show(Buffer.from(`\r\n[${bytes} bytes of output were lost]\r\n`))
+  /** Either the ring went past this client, which is too slow then, or the sandbox's disk was full. */
+  async #isTooSlow({ offset, lostBytes }: JobEvent & { type: 'truncated' }): Promise<boolean> {
+    const now = (await this.#sandbox.agent.jobs.list()).find(({ id }) => id === this.#pty.job.id)
+    if (now !== undefined && now.startOffset > offset) {
+      closeWith(this.#socket, 1008, JSON.stringify({ error: 'This client reads too slowly.' }))
+      return true
+    }
+    await this.#show(Buffer.from(`\r\n[${lostBytes} bytes of output were lost]\r\n`))
+    return false
   }
 
   /** Continues a shell that waits for its first client, until it has said something. */
@@ -107,8 +115,7 @@ export const connect = async (socket: WebSocket, sandbox: ToolboxSandbox, find: 
   try {
     const pty = await find()
     await tell(socket, 'connected')
-    typing.into(sandbox.agent.jobs, pty.job.id)
-    await new Client(socket, sandbox, pty).serve()
+    await new Client(socket, sandbox, pty).serve(typing)
   } catch (error) {
     const { message } = asTold(error)
     await tell(socket, 'error', { error: message })

@@ -15,6 +15,9 @@ const ptysMax = 128
 /** What their shells left in the background goes on, so ended ones are forgotten only when there are many. */
 const endedMax = 32
 
+/** Without it shells take what is typed for ASCII. */
+const base = { LANG: 'C.UTF-8' }
+
 const noShell = 'This sandbox has neither bash nor sh.'
 const notFound = (id: string) =>
   new Problem('not_found', `There is no PTY session ${JSON.stringify(id.slice(0, 255))}.`)
@@ -76,7 +79,7 @@ export const createPty = async (sandbox: ToolboxSandbox, request: CreatePtyReque
       await sandbox.agent.jobs.spawn({
         id: jobIdOf(id),
         argv,
-        env: environmentOf(sandbox, envs),
+        env: { ...base, ...environmentOf(sandbox, envs) },
         ...(request.cwd ? { cwd: request.cwd } : {}),
         user,
         ringBytes,

@@ -27,7 +27,7 @@ export class Typing {
   }
 
   into(jobs: Jobs, jobId: string): void {
-    this.#send = (data) => jobs.input(jobId, data)
+    this.#send ??= (data) => jobs.input(jobId, data)
     this.#flow()
   }
 

@@ -3,6 +3,20 @@ import assert from 'node:assert/strict'
 import type { WebSocket } from 'ws'
 import { bytesOf } from '#src/http/socket.ts'
 import { until } from '../../agent/native-agent.ts'
+import { startToolbox } from '../../testing/toolbox.ts'
+
+/** A toolbox whose agent need not wait for shells, which do not heed the SIGTERM that it ends with. */
+export const startBox: typeof startToolbox = async (changes) => {
+  const box = await startToolbox(changes)
+  const { jobs } = box.native.agent
+  return {
+    ...box,
+    [Symbol.asyncDispose]: async () => {
+      for (const { id } of await jobs.list()) await jobs.remove(id)
+      await box[Symbol.asyncDispose]()
+    },
+  }
+}
 
 export const connectedMessage = { type: 'control', status: 'connected' }
 
@@ -12,13 +26,13 @@ export class Terminal {
   readonly controls: Record<string, unknown>[] = []
   /** The status of a refused upgrade, or the code and reason of the close. */
   readonly end: Promise<{ status?: number; body?: string; code?: number; reason?: string }>
-  output = Buffer.alloc(0)
+  #pieces: Buffer[] = []
   hasEnded = false
 
   constructor(socket: WebSocket) {
     this.socket = socket
     socket.on('message', (data, isBinary) => {
-      if (isBinary) this.output = Buffer.concat([this.output, bytesOf(data)])
+      if (isBinary) this.#pieces.push(bytesOf(data))
       else this.controls.push(JSON.parse(data.toString()))
     })
     this.end = new Promise<Awaited<Terminal['end']>>((resolve) => {
@@ -34,6 +48,11 @@ export class Terminal {
     })
   }
 
+  get output(): Buffer {
+    if (this.#pieces.length > 1) this.#pieces = [Buffer.concat(this.#pieces)]
+    return this.#pieces[0] ?? Buffer.alloc(0)
+  }
+
   get text(): string {
     return this.output.toString()
   }
@@ -45,15 +64,10 @@ export class Terminal {
   }
 
   async shows(wanted: RegExp): Promise<RegExpExecArray> {
-    let found: RegExpExecArray | null = null
-    await until(
-      () => {
-        found = wanted.exec(this.text)
-        return found !== null
-      },
-      `${wanted} in ${JSON.stringify(this.text.slice(-2000))}`,
-    )
-    return found!
+    await until(() => wanted.test(this.text), String(wanted)).catch((error: Error) => {
+      assert.fail(`${error.message} in ${JSON.stringify(this.text.slice(-2000))}`)
+    })
+    return wanted.exec(this.text)!
   }
 
   type(text: string | Uint8Array): void {

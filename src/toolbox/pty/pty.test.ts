@@ -1,0 +1,465 @@
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { mkdirSync, realpathSync, symlinkSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { suite, test } from 'node:test'
+import { until } from '../agent/native-agent.ts'
+import type { Toolbox } from '../testing/toolbox.ts'
+import { connectedMessage, startBox, Terminal } from './testing/terminal.ts'
+
+const pty = '/process/pty'
+const exitControl = 'X-Daytona-Pty-Exit-Control'
+const envsToken = (value: unknown) => `X-Daytona-Pty-Envs~${Buffer.from(JSON.stringify(value)).toString('base64url')}`
+
+const connect = async (box: Toolbox, id: string, offered: string[] = [exitControl]) =>
+  await new Terminal(box.socket(`${pty}/${encodeURIComponent(id)}/connect`, offered)).connected()
+
+/** The ids that are listed. */
+const listed = async (box: Toolbox) => (await box.get(pty)).body.sessions.map(({ id }: { id: string }) => id)
+
+const endOffsetOf = async (box: Toolbox) => (await box.native.agent.jobs.list())[0]!.endOffset
+
+suite('POST /process/pty', () => {
+  test('201 answers the whole info, with defaults, and the id as clients call it', async () => {
+    await using box = await startBox()
+    const { status, body } = await box.post(pty, { id: 'one' })
+    const { createdAt, ...rest } = body
+    assert.equal(status, 201)
+    assert.ok(Number.isFinite(Date.parse(createdAt)))
+    assert.deepEqual(rest, {
+      ...{ id: 'one', sessionId: 'one', active: true, lazyStart: false },
+      ...{ cwd: homedir(), cols: 80, rows: 24, envs: {} },
+    })
+  })
+
+  test('what was asked for is what the shell finds: size, directory, variables, a login shell, TERM', async () => {
+    await using box = await startBox({ env: { PATH: process.env['PATH']!, OWN: 'sandbox' } })
+    const { body } = await box.post(pty, { id: 'a', cwd: '/tmp', cols: 132, rows: 50, envs: { GREETING: 'über' } })
+    assert.deepEqual([body.cwd, body.cols, body.rows, body.envs], ['/tmp', 132, 50, { GREETING: 'über' }])
+    const client = await connect(box, 'a')
+    client.type('echo "[$(stty size) $PWD $GREETING $OWN $TERM $DAYTONA_SANDBOX_ID"]; shopt login_shell; echo $-\n')
+    await client.shows(/\[50 132 \/tmp über sandbox xterm-256color box-1\]/)
+    await client.shows(/login_shell\s+on/)
+    await client.shows(/\r\n\w*i\w*\r\n/)
+    client.hangUp()
+  })
+
+  test('a relative directory is below the home, and told as a whole', async () => {
+    await using box = await startBox()
+    assert.equal((await box.post(pty, { id: 'a', cwd: '.' })).body.cwd, homedir())
+  })
+
+  test('TERM may be chosen', async () => {
+    await using box = await startBox()
+    await box.post(pty, { id: 'a', envs: { TERM: 'vt100' } })
+    const client = await connect(box, 'a')
+    client.type('echo "<$TERM>"\n')
+    await client.shows(/<vt100>/)
+    client.hangUp()
+  })
+
+  test('400 for what is no id, size, variable or directory, and nothing is made', async () => {
+    await using box = await startBox()
+    for (const body of [
+      ...[{}, { id: '' }, { id: 'a/b' }, { id: 'x'.repeat(256) }, { id: 'a\nb' }, { id: 'a\0b' }, { id: 7 }],
+      ...[{ id: 'create-connect' }, { id: 'a', cols: 0 }, { id: 'a', cols: 1001 }, { id: 'a', rows: -1 }],
+      ...[
+        { id: 'a', rows: 1.5 },
+        { id: 'a', cols: '80' },
+        { id: 'a', lazyStart: 'yes' },
+        { id: 'a', envs: ['x'] },
+      ],
+      ...[
+        { id: 'a', envs: { '1x': 'y' } },
+        { id: 'a', envs: { x: 'a\0b' } },
+        { id: 'a', envs: { x: 7 } },
+      ],
+      ...[
+        { id: 'a', cwd: '/nowhere' },
+        { id: 'a', cwd: 'nowhere' },
+        { id: 'a', cwd: '/etc/passwd' },
+      ],
+      ...[{ id: 'a', cwd: 'x'.repeat(2000) }, [], 'text', null],
+    ]) {
+      const { status } = await box.post(pty, body)
+      assert.equal(status, 400, JSON.stringify(body)?.slice(0, 100))
+    }
+    assert.deepEqual(await listed(box), [])
+    assert.deepEqual(await box.native.agent.jobs.list(), [])
+  })
+
+  test('an id may have 255 characters of any kind, and null is the same as absent', async () => {
+    await using box = await startBox()
+    const id = `ü ?#%&"'\\${'x'.repeat(246)}`
+    assert.equal(id.length, 255)
+    const nothing = { cwd: null, cols: null, rows: null, envs: null, lazyStart: null }
+    assert.equal((await box.post(pty, { id, ...nothing })).status, 201)
+    assert.equal((await box.get(`${pty}/${encodeURIComponent(id)}`)).body.id, id)
+    assert.deepEqual((await connect(box, id)).controls, [connectedMessage])
+    assert.equal((await box.delete(`${pty}/${encodeURIComponent(id)}`)).status, 200)
+  })
+
+  test('409 for an id that is there, also when many ask at once; the shell that is there is left alone', async () => {
+    await using box = await startBox()
+    const replies = await Promise.all([1, 2, 3, 4].map(() => box.post(pty, { id: 'a' })))
+    assert.deepEqual(replies.map(({ status }) => status).sort(), [201, 409, 409, 409])
+    const client = await connect(box, 'a')
+    client.type('mine=1\n')
+    assert.equal((await box.post(pty, { id: 'a' })).status, 409)
+    client.type('echo "<$mine>"\n')
+    await client.shows(/<1>/)
+    client.hangUp()
+  })
+
+  test('the shell is sh where there is no bash, and 422 says so where there is none', async () => {
+    await using box = await startBox()
+    mkdirSync(join(box.directory, 'none'))
+    symlinkSync('/bin/sh', join(box.directory, 'sh'))
+    assert.equal((await box.post(pty, { id: 'a', envs: { PATH: box.directory } })).status, 201)
+    const client = await connect(box, 'a')
+    client.type('echo "<$0>"\n')
+    await client.shows(/<-?sh>/)
+    client.hangUp()
+    const { status, body } = await box.post(pty, { id: 'b', envs: { PATH: join(box.directory, 'none') } })
+    assert.equal(status, 422)
+    assert.match(body.message, /neither bash nor sh/)
+    assert.deepEqual(await listed(box), ['a'])
+  })
+
+  test('variables too many to remember still reach the shell', async () => {
+    await using box = await startBox()
+    const envs = { SMALL: 's', LARGE: 'x'.repeat(50_000) }
+    assert.deepEqual((await box.post(pty, { id: 'a', envs })).body.envs, { SMALL: 's' })
+    const client = await connect(box, 'a')
+    client.type('echo "<$SMALL $(printenv LARGE | wc -c)>"\n')
+    await client.shows(/<s 50001>/)
+    client.hangUp()
+  })
+
+  test('429 when there are 128', async () => {
+    await using box = await startBox()
+    for (let i = 0; i < 128; i++) assert.equal((await box.post(pty, { id: `p${i}`, lazyStart: true })).status, 201)
+    assert.equal((await box.post(pty, { id: 'more' })).status, 429)
+    await box.delete(`${pty}/p0`)
+    assert.equal((await box.post(pty, { id: 'more', lazyStart: true })).status, 201)
+  })
+})
+
+suite('lazyStart', () => {
+  test('the shell starts with the first client and not before; it may be resized and listed until then', async () => {
+    await using box = await startBox()
+    const { body } = await box.post(pty, { id: 'a', lazyStart: true, envs: { A: 'b' } })
+    assert.deepEqual([body.active, body.lazyStart], [false, true])
+    assert.equal((await box.post(`${pty}/a/resize`, { cols: 99, rows: 9 })).body.active, false)
+    assert.equal((await box.get(`${pty}/a`)).body.active, false)
+    const [one, other] = await Promise.all([connect(box, 'a'), connect(box, 'a')])
+    one.type('echo "<$(stty size) $A>"\n')
+    await one.shows(/<9 99 b>/)
+    await other.shows(/<9 99 b>/)
+    assert.equal((await box.get(`${pty}/a`)).body.active, true)
+    assert.doesNotMatch(one.text, /kill -STOP/)
+    one.hangUp()
+    other.hangUp()
+  })
+
+  test('one that never started is deleted like others', async () => {
+    await using box = await startBox()
+    await box.post(pty, { id: 'a', lazyStart: true })
+    assert.equal((await box.delete(`${pty}/a`)).status, 200)
+    assert.deepEqual(await listed(box), [])
+  })
+})
+
+suite('GET, DELETE and resize', () => {
+  test('200 lists all and answers one; 404 for a stranger', async () => {
+    await using box = await startBox()
+    assert.deepEqual(await box.get(pty), { status: 200, body: { sessions: [] } })
+    const made = (await box.post(pty, { id: 'a' })).body
+    await box.post(pty, { id: 'b' })
+    assert.deepEqual(await listed(box), ['a', 'b'])
+    const { sessionId: _, ...info } = made
+    assert.deepEqual(await box.get(`${pty}/a`), { status: 200, body: info })
+    for (const path of ['/c', `/${'x'.repeat(300)}`, '/%00', '/..%2f']) {
+      assert.ok([400, 404].includes((await box.get(pty + path)).status), path)
+      assert.ok([400, 404].includes((await box.delete(pty + path)).status), path)
+      assert.ok([400, 404].includes((await box.post(`${pty}${path}/resize`, { cols: 1, rows: 1 })).status), path)
+    }
+  })
+
+  test('DELETE kills all that the shell started, and clients learn 137 SIGKILL', async () => {
+    await using box = await startBox()
+    await box.post(pty, { id: 'a' })
+    const [told, plain] = [await connect(box, 'a'), await connect(box, 'a', [])]
+    told.type('sleep 3600 & setsid sleep 3600 & echo "<$$ $!>"\n')
+    const [, shell, child] = await told.shows(/<(\d+) (\d+)>/)
+    assert.equal((await box.delete(`${pty}/a`)).status, 200)
+    const reason = '{"exitCode":137,"exitReason":"SIGKILL"}'
+    assert.deepEqual(
+      [await told.end, await plain.end],
+      [
+        { code: 1011, reason },
+        { code: 1011, reason },
+      ],
+    )
+    assert.deepEqual(told.controls.at(-1), { type: 'control', status: 'exited', ...JSON.parse(reason) })
+    assert.deepEqual(plain.controls, [connectedMessage])
+    for (const pid of [shell, child]) assert.throws(() => process.kill(Number(pid), 0), { code: 'ESRCH' })
+    assert.deepEqual(await listed(box), [])
+    assert.equal((await box.delete(`${pty}/a`)).status, 404)
+    assert.equal((await box.post(pty, { id: 'a' })).status, 201)
+  })
+
+  test('resize answers the new size, and programs get SIGWINCH and see it at once', async () => {
+    await using box = await startBox()
+    await box.post(pty, { id: 'a' })
+    const client = await connect(box, 'a')
+    client.type('sh -c \'trap "echo \\"<\\$(stty size)>\\"" WINCH; echo ready$((1)); while :; do sleep 0.02; done\'\n')
+    await client.shows(/ready1/)
+    const { status, body } = await box.post(`${pty}/a/resize`, { cols: 1000, rows: 1 })
+    assert.deepEqual([status, body.cols, body.rows], [200, 1000, 1])
+    await client.shows(/<1 1000>/)
+    assert.deepEqual(await box.get(`${pty}/a`), { status: 200, body })
+    client.hangUp()
+  })
+
+  test('400 for a size beyond 1..1000 or none, 404 for a stranger, 410 for a shell that has ended', async () => {
+    await using box = await startBox()
+    await box.post(pty, { id: 'a' })
+    const resize = `${pty}/a/resize`
+    for (const body of [{ cols: 0, rows: 1 }, { cols: 1001, rows: 1 }, { cols: 1 }, {}, { cols: 1, rows: 1e9 }, []]) {
+      assert.equal((await box.post(resize, body)).status, 400, JSON.stringify(body))
+    }
+    assert.equal((await box.post(`${pty}/b/resize`, { cols: 1, rows: 1 })).status, 404)
+    const client = await connect(box, 'a')
+    client.type('exit\n')
+    await client.end
+    assert.equal((await box.post(resize, { cols: 1, rows: 1 })).status, 410)
+  })
+})
+
+suite('GET /process/pty/{id}/connect', () => {
+  test('400 without an upgrade', async () => {
+    await using box = await startBox()
+    assert.equal((await box.get(`${pty}/a/connect`)).status, 400)
+    assert.equal((await box.get(`${pty}/create-connect?id=a`)).status, 400)
+  })
+
+  test('one of the offered subprotocols is selected, the exit control before others; none when none was offered', async () => {
+    await using box = await startBox()
+    await box.post(pty, { id: 'a' })
+    for (const [offered, selected] of [
+      [[exitControl], exitControl],
+      [[envsToken({ A: 'b' }), exitControl], exitControl],
+      [['X-Daytona-SDK-Version~1.2.3', exitControl], exitControl],
+      [['X-Daytona-SDK-Version~1.2.3'], 'X-Daytona-SDK-Version~1.2.3'],
+      [[], ''],
+    ] as const) {
+      const client = await connect(box, 'a', [...offered])
+      assert.equal(client.socket.protocol, selected)
+      client.hangUp()
+    }
+  })
+
+  test('an unknown or ended terminal is an upgrade, an error message and a close', async () => {
+    await using box = await startBox()
+    await box.post(pty, { id: 'a' })
+    const client = await connect(box, 'a')
+    client.type('exit\n')
+    await client.end
+    for (const id of ['a', 'b']) {
+      const refused = new Terminal(box.socket(`${pty}/${id}/connect`, [exitControl]))
+      const { code, reason } = await refused.end
+      assert.equal(code, 1011)
+      const [message, ...others] = refused.controls
+      assert.deepEqual(others, [])
+      assert.deepEqual([message!['type'], message!['status']], ['control', 'error'])
+      assert.match(String(message!['error']), /no PTY session/)
+      assert.equal(JSON.parse(reason!).error, message!['error'])
+    }
+  })
+
+  for (const [how, exitCode, exitReason] of [
+    ['exit 0', 0, undefined],
+    ['exit 7', 7, 'non-zero exit'],
+    ['exit 130', 130, 'Ctrl+C'],
+    ['kill -KILL $$', 137, 'SIGKILL'],
+    ['exit 143', 143, 'SIGTERM'],
+    ['kill -HUP $$', 129, 'signal 1'],
+  ] as const) {
+    test(`after ${how} all output comes first, then the message to who understands it, then the close`, async () => {
+      await using box = await startBox()
+      await box.post(pty, { id: 'a' })
+      const [told, plain] = [await connect(box, 'a'), await connect(box, 'a', [])]
+      told.type(`stty -echo; seq 1 20000; ${how}\n`)
+      const exit = { exitCode, ...(exitReason ? { exitReason } : {}) }
+      const end = { code: exitCode === 0 ? 1000 : 1011, reason: JSON.stringify(exit) }
+      assert.deepEqual([await told.end, await plain.end], [end, end])
+      assert.deepEqual(told.controls, [connectedMessage, { type: 'control', status: 'exited', ...exit }])
+      assert.deepEqual(plain.controls, [connectedMessage])
+      for (const { text } of [told, plain]) assert.match(text, /\r\n19999\r\n20000\r\n/)
+      assert.deepEqual(await listed(box), [])
+    })
+  }
+
+  test('byte 3 is Ctrl-C, text frames are input too', async () => {
+    await using box = await startBox()
+    await box.post(pty, { id: 'a' })
+    const client = await connect(box, 'a')
+    client.socket.send('echo run$((1)); sleep 3600\n')
+    await client.shows(/run1/)
+    client.type(Uint8Array.of(3))
+    client.socket.send('echo "<$?>"\n')
+    await client.shows(/<130>/)
+    client.hangUp()
+  })
+
+  test('bytes pass as they are in binary frames, however characters were cut', async () => {
+    await using box = await startBox()
+    await box.post(pty, { id: 'a' })
+    const client = await connect(box, 'a')
+    client.type("printf '<\\303'; sleep 0.05; printf '\\244\\377\\001>\\n'\n")
+    await until(() => client.output.includes(Buffer.from('<\xc3\xa4\xff\x01>', 'latin1')), 'the bytes')
+    const typed = Buffer.from('echo "[€]"\n')
+    client.type(typed.subarray(0, 8))
+    client.type(typed.subarray(8))
+    await client.shows(/\r\n(?:.*\r)?\[€\]/)
+    client.hangUp()
+  })
+
+  test('every client sees everything, all may type, and one that leaves ends nothing', async () => {
+    await using box = await startBox()
+    await box.post(pty, { id: 'a' })
+    const clients = await Promise.all([1, 2, 3, 4].map(() => connect(box, 'a')))
+    for (const [i, client] of clients.entries()) client.type(`echo "<${i}:$((10 + ${i}))>"\n`)
+    for (const client of clients) for (const i of [0, 1, 2, 3]) await client.shows(new RegExp(`<${i}:1${i}>`))
+    for (const client of clients) client.hangUp()
+    const late = await connect(box, 'a')
+    late.type('echo "<still $((1))>"\n')
+    await late.shows(/<still 1>/)
+    late.hangUp()
+  })
+
+  test('a new client is shown the last 64 KiB, from the beginning of a line', async () => {
+    await using box = await startBox()
+    await box.post(pty, { id: 'a' })
+    const first = await connect(box, 'a')
+    first.type('seq 100000 150000; echo end$((1))\n')
+    await first.shows(/end1\r\n/)
+    const second = await connect(box, 'a')
+    await second.shows(/end1\r\n/)
+    assert.ok(second.output.length <= 64 * 1024 + 1024)
+    assert.match(second.text, /^\d{6}\r\n\d{6}\r\n/)
+    first.hangUp()
+    second.hangUp()
+  })
+
+  test('a frame of 1 MiB is taken whole, by a program that reads slowly', async () => {
+    await using box = await startBox()
+    await box.post(pty, { id: 'a' })
+    const client = await connect(box, 'a')
+    const data = Buffer.alloc(1024 * 1024, 'abcdefghij')
+    client.type('stty raw -echo; echo ready$((1)); sleep 0.1; head -c 1048576 | sha256sum; stty sane\n')
+    await client.shows(/ready1/)
+    client.type(data)
+    await client.shows(new RegExp(createHash('sha256').update(data).digest('hex')))
+    client.hangUp()
+  })
+
+  test('1009 for a frame beyond 4 MiB; the shell does not hear of it', async () => {
+    await using box = await startBox()
+    await box.post(pty, { id: 'a' })
+    const client = await connect(box, 'a')
+    client.type(Buffer.alloc(5 * 1024 * 1024, 'x'))
+    assert.equal((await client.end).code, 1009)
+    const next = await connect(box, 'a')
+    next.type('echo "<$((40 + 2))>"\n')
+    await next.shows(/<42>/)
+    assert.doesNotMatch(next.text, /xxxx/)
+    next.hangUp()
+  })
+
+  test('1008 for a client that reads too slowly, whose output is not piled up; the others go on', async () => {
+    await using box = await startBox()
+    await box.post(pty, { id: 'a' })
+    const [slow, quick] = [await connect(box, 'a'), await connect(box, 'a')]
+    await quick.shows(/[$#] $/)
+    slow.socket.pause()
+    const before = process.memoryUsage.rss()
+    quick.socket.removeAllListeners('message')
+    quick.type('head -c 40M /dev/zero | tr "\\0" x\n')
+    await until(async () => (await endOffsetOf(box)) > 40 * 1024 * 1024, '40 MiB of output')
+    assert.ok(process.memoryUsage.rss() - before < 100 * 1024 * 1024, 'nothing piles up')
+    slow.socket.resume()
+    assert.equal((await slow.end).code, 1008)
+    assert.equal(quick.hasEnded, false)
+    quick.hangUp()
+  })
+
+  test('a background job of a shell that has ended goes on, until the id is used again', async () => {
+    await using box = await startBox()
+    await box.post(pty, { id: 'a' })
+    const client = await connect(box, 'a')
+    client.type('nohup sleep 3600 >/dev/null 2>&1 & echo "<$!>"\n')
+    const pid = Number((await client.shows(/<(\d+)>/))[1])
+    client.type('exit\n')
+    assert.equal((await client.end).code, 1000)
+    assert.deepEqual(await listed(box), [])
+    process.kill(pid, 0)
+    assert.equal((await box.post(pty, { id: 'a' })).status, 201)
+    assert.throws(() => process.kill(pid, 0), { code: 'ESRCH' })
+  })
+})
+
+suite('GET /process/pty/create-connect', () => {
+  const path = (query: Record<string, string>) => `${pty}/create-connect?${new URLSearchParams(query)}`
+
+  test('makes the terminal and connects, with variables out of the subprotocol', async () => {
+    await using box = await startBox()
+    const query = { id: 'a', cols: '91', rows: '19', cwd: '/tmp' }
+    const client = new Terminal(box.socket(path(query), [envsToken({ GREETING: 'grüß dich' }), exitControl]))
+    await client.connected()
+    assert.equal(client.socket.protocol, exitControl)
+    client.type('echo "<$(stty size) $PWD $GREETING>"; exit 3\n')
+    await client.shows(/<19 91 \/tmp grüß dich>/)
+    assert.deepEqual(await client.end, { code: 1011, reason: '{"exitCode":3,"exitReason":"non-zero exit"}' })
+  })
+
+  test('refuses before the upgrade: no id, a size, a token that holds no variables, an id that is there', async () => {
+    await using box = await startBox()
+    await box.post(pty, { id: 'taken' })
+    for (const [query, offered, status] of [
+      [{}, [], 400],
+      [{ id: '' }, [], 400],
+      [{ id: 'a/b' }, [], 400],
+      [{ id: 'a', cols: '1001' }, [], 400],
+      [{ id: 'a', rows: '0' }, [], 400],
+      [{ id: 'a', rows: 'x' }, [], 400],
+      [{ id: 'a' }, ['X-Daytona-Pty-Envs~'], 400],
+      [{ id: 'a' }, ['X-Daytona-Pty-Envs~bm9wZQ'], 400],
+      [{ id: 'a' }, [envsToken([])], 400],
+      [{ id: 'a' }, [envsToken({ 'x=': 'y' })], 400],
+      [{ id: 'a' }, [envsToken({ x: 7 })], 400],
+      [{ id: 'a' }, [envsToken({ x: 'a\0b' })], 400],
+      [{ id: 'taken' }, [], 409],
+    ] as [Record<string, string>, string[], number][]) {
+      const refused = await new Terminal(box.socket(path(query), [...offered, exitControl])).end
+      assert.equal(refused.status, status, JSON.stringify([query, offered]))
+      assert.equal(JSON.parse(refused.body!).statusCode, status)
+    }
+    assert.deepEqual(await listed(box), ['taken'])
+  })
+
+  test('what only the start can tell is an error message after the upgrade', async () => {
+    await using box = await startBox()
+    const client = new Terminal(box.socket(path({ id: 'a', cwd: '/nowhere' }), [exitControl]))
+    assert.equal((await client.end).code, 1011)
+    assert.match(String(client.controls[0]!['error']), /"\/nowhere" cannot be used/)
+    assert.deepEqual(await listed(box), [])
+  })
+})
+
+test('the directory that a terminal starts in is told as it is', async () => {
+  await using box = await startBox()
+  assert.equal(realpathSync('/tmp'), (await box.post(pty, { id: 'a', cwd: '/tmp' })).body.cwd)
+})
