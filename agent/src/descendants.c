@@ -80,16 +80,23 @@ static void mark(struct process *processes, size_t count, pid_t root) {
     for (size_t i = 0; i < count; i++) {
       struct process *process = &processes[i];
       if (process->marked || process->pid == root || process->pid == getpid()) continue;
-      process->marked = process->parent == root || (process->session == root && root != getpid()) ||
+      process->marked = (root && (process->parent == root || (process->session == root && root != getpid()))) ||
                         is_marked(processes, count, process->parent);
       more |= process->marked;
     }
   }
 }
 
-struct process_mark *descendants_find(pid_t root, size_t *found) {
+static void mark_known(struct process *processes, size_t count, const struct process_mark *known, size_t known_count) {
+  for (size_t k = 0; k < known_count; k++)
+    for (size_t i = 0; i < count; i++)
+      if (processes[i].pid == known[k].pid && processes[i].started == known[k].started) processes[i].marked = true;
+}
+
+struct process_mark *descendants_find(pid_t root, const struct process_mark *known, size_t known_count, size_t *found) {
   size_t count;
   struct process *processes = list(&count);
+  mark_known(processes, count, known, known_count);
   mark(processes, count, root);
   *found = 0;
   for (size_t i = 0; i < count; i++) *found += processes[i].marked;

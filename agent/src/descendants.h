@@ -13,8 +13,11 @@ struct process_mark {
   unsigned long long started;
 };
 
-/* Every process that descends from `root` or is in the session that it led; not `root` itself. To be freed. */
-struct process_mark *descendants_find(pid_t root, size_t *count);
+/*
+ * Every process that descends from `root` or is in the session that it led, or is one of those known already, or descends
+ * from one; not `root` itself. `root` may be 0: nobody. To be freed.
+ */
+struct process_mark *descendants_find(pid_t root, const struct process_mark *known, size_t known_count, size_t *count);
 bool process_lives(const struct process_mark *);
 
 /* Signals every process that descends from `root` or is in the session that it led; not `root` itself. */

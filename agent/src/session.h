@@ -34,7 +34,6 @@ struct session_removal {
   struct connection *connection; /* NULL: it has gone itself */
   struct timer timer;
   uint64_t kill_at, give_up_at;
-  bool killed;
   struct process_mark *tree;
   size_t tree_size;
 };

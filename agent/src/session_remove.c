@@ -13,16 +13,20 @@
 #define GRACE_MILLISECONDS 5000u
 #define AFTER_KILL_MILLISECONDS 2000u
 #define LOOK_AGAIN_MILLISECONDS 20u
+#define ROUNDS 8
 
 /* The shell's number may have gone to another process that we started; its session is not this one then. */
 static bool is_number_ours(const struct session *session) { return session->child.pid || !reaper_knows(session->group); }
 
-static void find_tree(struct session *session) {
+/* True when there are more than were known. */
+static bool find_tree(struct session *session) {
   struct session_removal *removal = &session->removal;
+  size_t before = removal->tree_size;
+  pid_t root = is_number_ours(session) ? session->group : 0;
+  struct process_mark *tree = descendants_find(root, removal->tree, before, &removal->tree_size);
   free(removal->tree);
-  removal->tree = NULL;
-  removal->tree_size = 0;
-  if (is_number_ours(session)) removal->tree = descendants_find(session->group, &removal->tree_size);
+  removal->tree = tree;
+  return removal->tree_size > before;
 }
 
 static void signal_tree(const struct session *session, int number) {
@@ -30,6 +34,15 @@ static void signal_tree(const struct session *session, int number) {
   if (session->child.pid) kill(session->child.pid, number);
   for (size_t i = 0; i < removal->tree_size; i++)
     if (process_lives(&removal->tree[i])) kill(removal->tree[i].pid, number);
+}
+
+/* Stopped first, so that nobody starts somebody new, or loses its parent, while the others are looked for. */
+static void kill_tree(struct session *session) {
+  for (int round = 0; round < ROUNDS; round++) {
+    signal_tree(session, SIGSTOP);
+    if (!find_tree(session)) break;
+  }
+  signal_tree(session, SIGKILL);
 }
 
 static bool is_anybody_left(struct session *session) {
@@ -71,12 +84,10 @@ static void look(struct timer *timer) {
       finish(session);
       return;
     }
-    signal_tree(session, removal->killed ? SIGKILL : SIGTERM);
+    signal_tree(session, SIGTERM);
   }
   if (now >= removal->kill_at) {
-    signal_tree(session, SIGKILL);
-    if (is_number_ours(session)) descendants_signal(session->group, SIGKILL);
-    removal->killed = true;
+    kill_tree(session);
   }
   if (now >= removal->give_up_at) finish(session);
   else timer_set(timer, LOOK_AGAIN_MILLISECONDS, look);
