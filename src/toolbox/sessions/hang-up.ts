@@ -1,0 +1,9 @@
+import type { FastifyReply } from 'fastify'
+
+/** Aborted when the caller goes away before the answer. */
+export const hangUpOf = ({ raw }: Pick<FastifyReply, 'raw'>): AbortSignal => {
+  const controller = new AbortController()
+  if (raw.destroyed) controller.abort()
+  raw.once('close', () => controller.abort())
+  return controller.signal
+}

@@ -1,0 +1,75 @@
+// What a command wrote, for a caller: as texts within bounds, or as frames that never wait in our memory.
+import type { WebSocket } from 'ws'
+import { closeWith, keepAlive, sendWhole } from '#src/http/socket.ts'
+import type { CommandEvent } from '../agent/agent.ts'
+import { BoundedOutput } from '../exec/output.ts'
+import { asTold } from './refusals.ts'
+import type { Logs } from './schemas.ts'
+
+type OutputEvent = Exclude<CommandEvent, { type: 'exit' }>
+
+const lostNotice = (lostBytes: number): Buffer =>
+  Buffer.from(`\n[output truncated: ${lostBytes} bytes of both streams are not kept]\n`)
+
+/** Takes the events of a command in their order. */
+export class CollectedLogs implements Disposable {
+  readonly #output = new BoundedOutput()
+  readonly #streams = { stdout: new BoundedOutput(), stderr: new BoundedOutput() }
+  #lostBytes = 0
+
+  add(event: OutputEvent): void {
+    if (event.type === 'output') {
+      this.#output.add(event.data)
+      this.#streams[event.stream].add(event.data)
+      return
+    }
+    // Nobody knows any more which stream it was, and whoever reads one of the texts only must hear of it.
+    this.#lostBytes += event.lostBytes
+    for (const text of [this.#output, this.#streams.stdout, this.#streams.stderr]) text.add(lostNotice(event.lostBytes))
+  }
+
+  view(): Logs {
+    const { stdout, stderr } = this.#streams
+    const isTruncated = this.#lostBytes > 0 || this.#output.droppedBytes + stdout.droppedBytes + stderr.droppedBytes > 0
+    return {
+      output: this.#output.text(),
+      stdout: stdout.text(),
+      stderr: stderr.text(),
+      ...(isTruncated ? { truncated: true as const } : {}),
+    }
+  }
+
+  [Symbol.dispose](): void {
+    for (const text of [this.#output, this.#streams.stdout, this.#streams.stderr]) text[Symbol.dispose]()
+  }
+}
+
+/** contract/toolbox.md §4: what follows a marker belongs to that stream, until the next marker. */
+const markers = { stdout: Buffer.of(1, 1, 1), stderr: Buffer.of(2, 2, 2) } as const
+
+const frameOf = (event: OutputEvent): Buffer =>
+  event.type === 'output'
+    ? Buffer.concat([markers[event.stream], event.data])
+    : Buffer.concat([markers.stderr, lostNotice(event.lostBytes)])
+
+/**
+ * Sends all of it and closes with 1000. The next piece is asked for when the kernel has taken the last one, so a slow
+ * reader costs one piece of memory; what the agent could not keep for it meanwhile is said.
+ */
+export const sendLogs = async (
+  socket: WebSocket,
+  open: (signal: AbortSignal) => AsyncIterable<CommandEvent>,
+): Promise<void> => {
+  const gone = new AbortController()
+  socket.once('close', () => gone.abort())
+  socket.on('error', () => gone.abort())
+  keepAlive(socket)
+  try {
+    for await (const event of open(gone.signal)) {
+      if (event.type !== 'exit') await sendWhole(socket, frameOf(event))
+    }
+    closeWith(socket, 1000, '')
+  } catch (error) {
+    closeWith(socket, 1011, asTold(error).message)
+  }
+}

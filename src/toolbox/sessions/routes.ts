@@ -1,0 +1,142 @@
+import { closeWith } from '#src/http/socket.ts'
+import { route } from '../sandbox.ts'
+import { hangUpOf } from './hang-up.ts'
+import { sendLogs } from './logs.ts'
+import {
+  Command,
+  CommandParams,
+  CreateSessionRequest,
+  ExecAccepted,
+  ExecRequest,
+  ExecResult,
+  InputRequest,
+  Logs,
+  LogsQuery,
+  Session,
+  SessionList,
+  SessionParams,
+} from './schemas.ts'
+import {
+  awaitCommand,
+  createSession,
+  deleteSession,
+  entrypointLogs,
+  entrypointSession,
+  getCommand,
+  getSession,
+  listSessions,
+  readLogs,
+  sendInput,
+  startCommand,
+} from './service.ts'
+
+/** The text may be 1 MiB, and JSON may take six bytes for one. */
+const bodyLimit = 8 * 1024 * 1024
+
+export const sessionRoutes = [
+  route({
+    method: 'POST',
+    path: '/process/session',
+    needs: 'sandbox',
+    summary: 'Starts a shell that keeps its state from one command to the next.',
+    body: CreateSessionRequest,
+    replies: { 201: Session },
+    run: ({ sandbox, body }) => createSession(sandbox, body.sessionId),
+  }),
+  route({
+    method: 'GET',
+    path: '/process/session',
+    needs: 'sandbox',
+    summary: 'Lists the sessions, also those whose shell has ended.',
+    replies: { 200: SessionList },
+    run: ({ sandbox }) => listSessions(sandbox),
+  }),
+  route({
+    method: 'GET',
+    path: '/process/session/entrypoint',
+    needs: 'sandbox',
+    summary: 'The session of the entrypoint.',
+    replies: { 200: Session },
+    run: () => entrypointSession,
+  }),
+  route({
+    method: 'GET',
+    path: '/process/session/entrypoint/logs',
+    needs: 'sandbox',
+    summary: 'What the entrypoint wrote; as a WebSocket with `follow` as it comes.',
+    query: LogsQuery,
+    replies: { 200: Logs },
+    run: () => entrypointLogs,
+    socket: (socket) => closeWith(socket, 1000, ''),
+  }),
+  route({
+    method: 'GET',
+    path: '/process/session/:sessionId',
+    needs: 'sandbox',
+    summary: 'One session with its commands.',
+    params: SessionParams,
+    replies: { 200: Session },
+    run: ({ sandbox, params }) => getSession(sandbox, params.sessionId),
+  }),
+  route({
+    method: 'DELETE',
+    path: '/process/session/:sessionId',
+    needs: 'sandbox',
+    summary: 'Ends a session: SIGTERM to everything of it, SIGKILL after five seconds.',
+    params: SessionParams,
+    replies: { 204: null },
+    run: ({ sandbox, params }) => deleteSession(sandbox, params.sessionId),
+  }),
+  route({
+    method: 'POST',
+    path: '/process/session/:sessionId/exec',
+    needs: 'sandbox',
+    summary: 'Runs a command in a session, behind those before it; with runAsync without waiting for it.',
+    params: SessionParams,
+    body: ExecRequest,
+    bodyLimit,
+    replies: { 200: ExecResult, 202: ExecAccepted },
+    run: async ({ sandbox, params, body, reply }) => {
+      const isAsync = body.runAsync === true || body.async === true
+      const hangUp = hangUpOf(reply)
+      const cmdId = await startCommand(sandbox, params.sessionId, { ...body, isAsync })
+      if (isAsync) return reply.status(202).send({ cmdId })
+      return { cmdId, ...(await awaitCommand(sandbox, { ...params, commandId: cmdId }, hangUp)) }
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/process/session/:sessionId/command/:commandId',
+    needs: 'sandbox',
+    summary: 'One command of a session, with its exit code once it has ended.',
+    params: CommandParams,
+    replies: { 200: Command },
+    run: ({ sandbox, params }) => getCommand(sandbox, params),
+  }),
+  route({
+    method: 'POST',
+    path: '/process/session/:sessionId/command/:commandId/input',
+    needs: 'sandbox',
+    summary: 'Gives a line of input to a command that was started with runAsync.',
+    params: CommandParams,
+    body: InputRequest,
+    bodyLimit,
+    replies: { 204: null },
+    run: ({ sandbox, params, body }) => sendInput(sandbox, params, body.data),
+  }),
+  route({
+    method: 'GET',
+    path: '/process/session/:sessionId/command/:commandId/logs',
+    needs: 'sandbox',
+    summary: 'What a command wrote so far; as a WebSocket with `follow` also as it comes.',
+    params: CommandParams,
+    query: LogsQuery,
+    replies: { 200: Logs },
+    run: ({ sandbox, params, reply }) => readLogs(sandbox, params, hangUpOf(reply)),
+    admit: async ({ sandbox, params }) => void (await getCommand(sandbox, params)),
+    socket: (socket, { sandbox, params: { sessionId, commandId }, query }) =>
+      void sendLogs(socket, (signal) =>
+        sandbox.agent.sessions.attach(sessionId, commandId, 0, { follow: query.follow === true, signal }),
+      ),
+  }),
+]

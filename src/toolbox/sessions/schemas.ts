@@ -1,0 +1,52 @@
+import Type from 'typebox'
+
+/** Clients in other languages send `null` for what they leave out. */
+const orNull = <T extends Type.TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
+
+/** It stands in paths, so it is one segment of them. */
+const Id = Type.String({ minLength: 1, maxLength: 255, pattern: '^[^/\\u0000-\\u001f\\u007f]+$' })
+
+export const CreateSessionRequest = Type.Object({ sessionId: Id })
+
+/** Any text: what was never there is not found, and not a bad request. */
+export const SessionParams = Type.Object({ sessionId: Type.String() })
+export const CommandParams = Type.Object({ sessionId: Type.String(), commandId: Type.String() })
+export type CommandParams = Type.Static<typeof CommandParams>
+
+export const Command = Type.Object({
+  id: Type.String(),
+  /** In lists at most its first 4 KiB. */
+  command: Type.String(),
+  /** Once it has ended; 128 + N for a death by signal N, -1 when it never ran. */
+  exitCode: Type.Optional(Type.Integer()),
+})
+export type Command = Type.Static<typeof Command>
+
+export const Session = Type.Object({ sessionId: Type.String(), commands: Type.Array(Command) })
+export type Session = Type.Static<typeof Session>
+export const SessionList = Type.Array(Session)
+
+export const ExecRequest = Type.Object({
+  command: Type.String(),
+  runAsync: orNull(Type.Boolean()),
+  /** The same by its older name. */
+  async: orNull(Type.Boolean()),
+  suppressInputEcho: orNull(Type.Boolean()),
+})
+export type ExecRequest = Type.Static<typeof ExecRequest>
+
+const logs = {
+  /** Both streams in the order in which they were heard. */
+  output: Type.String(),
+  stdout: Type.String(),
+  stderr: Type.String(),
+  /** Set when not all of it is there; the texts say where and how much. */
+  truncated: Type.Optional(Type.Literal(true)),
+}
+export const Logs = Type.Object(logs)
+export type Logs = Type.Static<typeof Logs>
+export const ExecResult = Type.Object({ cmdId: Type.String(), exitCode: Type.Integer(), ...logs })
+export const ExecAccepted = Type.Object({ cmdId: Type.String() })
+
+export const LogsQuery = Type.Object({ follow: Type.Optional(Type.Boolean()) })
+export const InputRequest = Type.Object({ data: Type.String() })

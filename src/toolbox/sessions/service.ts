@@ -1,0 +1,135 @@
+// Sessions as the agent of a sandbox keeps them. Nothing is remembered here: whatever a caller asks, the agent is asked.
+import { randomUUID } from 'node:crypto'
+import { Problem } from '#src/problems.ts'
+import { type AgentSession, type CommandEvent, type SessionCommand, StartFailed } from '../agent/agent.ts'
+import { environmentOf, type ToolboxSandbox } from '../sandbox.ts'
+import { CollectedLogs } from './logs.ts'
+import { isRefused, told } from './refusals.ts'
+import type { Command, CommandParams, ExecRequest, Logs, Session } from './schemas.ts'
+
+/** Of each command, on the sandbox's disk, and only as much as was written. */
+export const keptOutputBytes = 16 * 1024 * 1024
+export const commandBytes = 1024 * 1024
+const inputBytes = 1024 * 1024
+/** A command that never ran has this exit code. */
+const neverRan = -1
+
+/** The session of the command that a sandbox is made for. No sandbox has such a command yet, so it is empty. */
+export const entrypointId = 'entrypoint'
+export const entrypointSession: Session = { sessionId: entrypointId, commands: [] }
+export const entrypointLogs: Logs = { output: '', stdout: '', stderr: '' }
+
+const checkNotReserved = (id: string) => {
+  if (id === entrypointId) throw new Problem('bad_request', 'The session "entrypoint" belongs to the sandbox itself.')
+}
+
+const commandView = ({ id, text, isWholeText, state, end }: SessionCommand): Command => ({
+  id,
+  command: isWholeText ? text : `${text}…`,
+  ...(state === 'ended' ? { exitCode: end?.exitCode ?? neverRan } : {}),
+})
+
+const sessionView = ({ id, commands }: AgentSession): Session => ({
+  sessionId: id,
+  commands: commands.map(commandView),
+})
+
+export const createSession = async (sandbox: ToolboxSandbox, id: string): Promise<Session> => {
+  checkNotReserved(id)
+  if (id.trim() === '' || id === '.' || id === '..') {
+    throw new Problem('bad_request', 'body.sessionId must not be blank, "." or ".."')
+  }
+  const { agent, assignment } = sandbox
+  const spec = { id, env: environmentOf(sandbox), user: assignment.user, ringBytes: keptOutputBytes }
+  const opening = agent.sessions.open({ ...spec, shell: 'bash' }).catch((error: unknown) => {
+    const isMissing = error instanceof StartFailed && error.stage === 'exec' && error.errno === 'ENOENT'
+    if (!isMissing) throw error
+    return agent.sessions.open({ ...spec, shell: 'sh' })
+  })
+  await told(opening)
+  return { sessionId: id, commands: [] }
+}
+
+export const listSessions = async ({ agent }: ToolboxSandbox): Promise<Session[]> =>
+  (await told(agent.sessions.list())).map(sessionView)
+
+export const getSession = async ({ agent }: ToolboxSandbox, id: string): Promise<Session> =>
+  sessionView(await told(agent.sessions.get(id)))
+
+export const deleteSession = async ({ agent }: ToolboxSandbox, id: string): Promise<void> => {
+  checkNotReserved(id)
+  await told(agent.sessions.remove(id))
+}
+
+export const getCommand = async (
+  { agent }: ToolboxSandbox,
+  { sessionId, commandId }: CommandParams,
+): Promise<Command> => commandView(await told(agent.sessions.command(sessionId, commandId)))
+
+/** Queues the command and answers its id. */
+export const startCommand = async (
+  { agent }: ToolboxSandbox,
+  sessionId: string,
+  request: ExecRequest & { isAsync: boolean },
+): Promise<string> => {
+  checkNotReserved(sessionId)
+  const { command: text, isAsync, suppressInputEcho } = request
+  if (text.trim() === '') throw new Problem('bad_request', 'body.command must not be blank')
+  if (Buffer.byteLength(text) > commandBytes) throw new Problem('too_large', 'A command has at most 1 MiB.')
+  const id = randomUUID()
+  const echoInput = isAsync && suppressInputEcho !== true
+  await told(agent.sessions.exec(sessionId, { id, text, keepInput: isAsync, echoInput }))
+  return id
+}
+
+const collect = async (events: AsyncIterable<CommandEvent>) => {
+  using logs = new CollectedLogs()
+  let exit: Extract<CommandEvent, { type: 'exit' }> | undefined
+  for await (const event of events) {
+    if (event.type === 'exit') exit = event
+    else logs.add(event)
+  }
+  return { logs: logs.view(), exit }
+}
+
+const hasEnded = async ({ agent }: ToolboxSandbox, sessionId: string): Promise<boolean> => {
+  try {
+    return (await agent.sessions.get(sessionId)).state === 'ended'
+  } catch (error) {
+    if (isRefused(error, 'ENOENT')) return true
+    throw error
+  }
+}
+
+/** Waits for a command. The command goes on when the caller does not wait any more. */
+export const awaitCommand = async (
+  sandbox: ToolboxSandbox,
+  { sessionId, commandId }: CommandParams,
+  signal: AbortSignal,
+): Promise<Logs & { exitCode: number }> => {
+  const { logs, exit } = await told(
+    collect(sandbox.agent.sessions.attach(sessionId, commandId, 0, { follow: true, signal })),
+  )
+  if (exit === undefined) throw new Problem('gone', 'The caller has hung up.')
+  if (exit.end === null && (await told(hasEnded(sandbox, sessionId)))) throw new Problem('session_ended')
+  return { ...logs, exitCode: exit.end?.exitCode ?? neverRan }
+}
+
+export const readLogs = async (
+  { agent }: ToolboxSandbox,
+  { sessionId, commandId }: CommandParams,
+  signal: AbortSignal,
+): Promise<Logs> =>
+  (await told(collect(agent.sessions.attach(sessionId, commandId, 0, { follow: false, signal })))).logs
+
+/** Gives one line, or several, to a command that was started to take them. */
+export const sendInput = async (
+  { agent }: ToolboxSandbox,
+  { sessionId, commandId }: CommandParams,
+  data: string,
+): Promise<void> => {
+  checkNotReserved(sessionId)
+  const bytes = Buffer.from(data.endsWith('\n') ? data : `${data}\n`)
+  if (bytes.length > inputBytes) throw new Problem('too_large', 'Input has at most 1 MiB.')
+  await told(agent.sessions.input(sessionId, commandId, bytes))
+}

@@ -1,0 +1,410 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { after, before, suite, test } from 'node:test'
+import { agentAt } from '../agent/agent.ts'
+import { until } from '../agent/native-agent.ts'
+import { type Reply, startToolbox, type Toolbox } from '../testing/toolbox.ts'
+import { follow, refusalOf } from './testing/follow.ts'
+
+suite('/process/session', () => {
+  let box: Toolbox
+  let count = 0
+  before(async () => {
+    box = await startToolbox()
+  })
+  after(async () => {
+    await box[Symbol.asyncDispose]()
+  })
+
+  const open = async (): Promise<string> => {
+    const sessionId = `s${++count}`
+    const { status, body } = await box.post('/process/session', { sessionId })
+    assert.deepEqual([status, body], [201, { sessionId, commands: [] }])
+    return sessionId
+  }
+  const exec = (id: string, command: string, more: object = {}): Promise<Reply> =>
+    box.post(`/process/session/${id}/exec`, { command, ...more })
+  const execAsync = async (id: string, command: string, more: object = {}): Promise<string> => {
+    const { status, body } = await exec(id, command, { runAsync: true, ...more })
+    assert.equal(status, 202)
+    assert.deepEqual(Object.keys(body), ['cmdId'])
+    return body.cmdId
+  }
+  const commandAt = (id: string, command: string) => `/process/session/${id}/command/${command}`
+  const input = (id: string, command: string, data: string) => box.post(`${commandAt(id, command)}/input`, { data })
+  const ended = async (id: string, command: string): Promise<number> => {
+    await until(async () => (await box.get(commandAt(id, command))).body.exitCode !== undefined, 'the end')
+    return (await box.get(commandAt(id, command))).body.exitCode
+  }
+  const seen = (id: string, command: string, wanted: RegExp) =>
+    until(async () => wanted.test((await box.get(`${commandAt(id, command)}/logs`)).body.output), String(wanted))
+  const codeOf = ({ status, body }: Reply) => [status, body.code]
+
+  suite('create, list, get, delete', () => {
+    test('201 answers the empty session; it is listed and found until it is deleted', async () => {
+      const id = await open()
+      assert.deepEqual((await box.get(`/process/session/${id}`)).body, { sessionId: id, commands: [] })
+      const { body } = await box.get('/process/session')
+      assert.ok(Array.isArray(body) && body.some(({ sessionId }) => sessionId === id))
+      assert.deepEqual(await box.delete(`/process/session/${id}`), { status: 204, body: undefined })
+      assert.equal((await box.get(`/process/session/${id}`)).status, 404)
+      assert.ok((await box.get('/process/session')).body.every((one: { sessionId: string }) => one.sessionId !== id))
+      assert.equal((await box.delete(`/process/session/${id}`)).status, 404)
+    })
+
+    test('400 for an id that is empty, blank, too long, with a slash, reserved, or missing; 409 for one that is there', async () => {
+      for (const sessionId of ['', '  ', 'x'.repeat(256), 'a/b', '..', 'entrypoint', 'a\nb', 7, undefined]) {
+        assert.equal((await box.post('/process/session', { sessionId })).status, 400, String(sessionId))
+      }
+      const id = await open()
+      assert.deepEqual(codeOf(await box.post('/process/session', { sessionId: id })), [409, 'CONFLICT'])
+    })
+
+    test('ids of any script are ids', async () => {
+      const sessionId = 'große 部屋 %2F?'
+      assert.equal((await box.post('/process/session', { sessionId })).status, 201)
+      const path = `/process/session/${encodeURIComponent(sessionId)}`
+      assert.equal((await box.post(`${path}/exec`, { command: 'echo here' })).body.stdout, 'here\n')
+      assert.equal((await box.delete(path)).status, 204)
+    })
+
+    test('the shell has the sandbox’s environment, user and home', async () => {
+      const id = await open()
+      const { body } = await exec(id, 'echo $DAYTONA_SANDBOX_ID; id -un; [ "$PWD" = ~ ] && echo home')
+      assert.equal(body.stdout, `box-1\n${box.assignment.user}\nhome\n`)
+    })
+
+    test('deleting ends what runs, and who follows it is told', async () => {
+      const id = await open()
+      const command = await execAsync(id, 'echo ready; sleep 1000')
+      await seen(id, command, /ready/)
+      const socket = box.socket(`${commandAt(id, command)}/logs?follow=true`)
+      const following = follow(socket)
+      await once(socket, 'message')
+      assert.equal((await box.delete(`/process/session/${id}`)).status, 204)
+      const { stdout, code } = await following
+      assert.deepEqual([stdout.toString(), code], ['ready\n', 1000])
+    })
+  })
+
+  suite('exec', () => {
+    test('200 answers both streams apart and together, and the exit code', async () => {
+      const id = await open()
+      const { status, body } = await exec(id, 'echo out; echo err >&2; (exit 3)')
+      const { cmdId, ...rest } = body
+      assert.deepEqual([status, rest.stdout, rest.stderr, rest.exitCode], [200, 'out\n', 'err\n', 3])
+      assert.equal(rest.output.length, 'out\nerr\n'.length)
+      assert.equal(rest.truncated, undefined)
+      assert.deepEqual((await box.get(commandAt(id, cmdId))).body, {
+        ...{ id: cmdId, command: 'echo out; echo err >&2; (exit 3)', exitCode: 3 },
+      })
+    })
+
+    test('state stays: directory, variables, functions', async () => {
+      const id = await open()
+      await exec(id, 'cd /tmp; X=1; export Y=2; f() { echo "f$1"; }')
+      assert.equal((await exec(id, 'pwd; echo $X; sh -c "echo \\$Y"; f 3')).body.stdout, '/tmp\n1\n2\nf3\n')
+    })
+
+    test('a synchronous command has no input; 409 when some is given', async () => {
+      const id = await open()
+      assert.equal((await exec(id, 'cat; echo end')).body.stdout, 'end\n')
+      const busy = exec(id, 'sleep 1000')
+      await until(async () => (await box.get(`/process/session/${id}`)).body.commands.length === 2, 'it runs')
+      const { commands } = (await box.get(`/process/session/${id}`)).body
+      assert.equal((await input(id, commands[1].id, 'x')).status, 409)
+      await box.delete(`/process/session/${id}`)
+      assert.equal((await busy).body.exitCode, 143)
+    })
+
+    test('commands run in order: a synchronous one waits for those before it', async () => {
+      const id = await open()
+      const first = await execAsync(id, 'read x; echo $x > order; echo 1 >> order')
+      const second = await execAsync(id, 'echo 2 >> order')
+      const third = exec(id, 'cat order; rm order')
+      assert.equal((await box.get(commandAt(id, second))).body.exitCode, undefined)
+      await input(id, first, '0')
+      assert.equal((await third).body.stdout, '0\n1\n2\n')
+      const { commands } = (await box.get(`/process/session/${id}`)).body
+      assert.deepEqual(
+        commands.map(({ exitCode }: { exitCode: number }) => exitCode),
+        [0, 0, 0],
+      )
+      assert.deepEqual(
+        commands.slice(0, 2).map(({ id }: { id: string }) => id),
+        [first, second],
+      )
+    })
+
+    test('the older name of runAsync is understood, and null is nothing', async () => {
+      const id = await open()
+      assert.equal((await exec(id, 'true', { async: true })).status, 202)
+      assert.equal((await exec(id, 'true', { runAsync: null, async: null, suppressInputEcho: null })).status, 200)
+    })
+
+    test('exit N is answered with N; the session has ended then: 410', async () => {
+      const id = await open()
+      const { status, body } = await exec(id, 'echo bye; exit 5')
+      assert.deepEqual([status, body.exitCode, body.stdout], [200, 5, 'bye\n'])
+      assert.deepEqual(codeOf(await exec(id, 'echo more')), [410, 'SESSION_ENDED'])
+      assert.equal((await box.get(`${commandAt(id, body.cmdId)}/logs`)).body.stdout, 'bye\n')
+      assert.equal((await box.get(`/process/session/${id}`)).body.commands.length, 1)
+      assert.equal((await box.delete(`/process/session/${id}`)).status, 204)
+    })
+
+    test('a shell that is killed answers 128 + N; what waited is -1 with the reason, or 410 to who waits', async () => {
+      const id = await open()
+      const killed = await execAsync(id, 'read x; kill -9 $$')
+      const [waiting, waited] = [await execAsync(id, 'echo never'), exec(id, 'echo never')]
+      await until(async () => (await box.get(`/process/session/${id}`)).body.commands.length === 3, 'all of them')
+      await input(id, killed, '')
+      assert.deepEqual(codeOf(await waited), [410, 'SESSION_ENDED'])
+      assert.equal(await ended(id, killed), 137)
+      assert.equal(await ended(id, waiting), -1)
+      assert.match((await box.get(`${commandAt(id, waiting)}/logs`)).body.stderr, /session ended before/)
+    })
+
+    for (const text of ['echo "open', "echo 'open", 'if true; then', ')', 'cat <<END\nopen', 'echo $(']) {
+      test(`${JSON.stringify(text)} neither hangs nor ends the session`, async () => {
+        const id = await open()
+        assert.equal((await exec(id, text)).status, 200)
+        assert.equal((await exec(id, 'echo on')).body.stdout, 'on\n')
+      })
+    }
+
+    test('a background child that holds the pipes does not delay the answer', async () => {
+      const id = await open()
+      assert.equal((await exec(id, 'sleep 1000 & echo started')).body.stdout, 'started\n')
+      assert.equal((await exec(id, 'echo next')).body.stdout, 'next\n')
+    })
+
+    test('bytes that are no text come as U+FFFD', async () => {
+      const id = await open()
+      assert.equal((await exec(id, "printf 'a\\377b\\0c'")).body.stdout, 'a\uFFFDb\0c')
+    })
+
+    test('output beyond its bound is cut, and says so', async () => {
+      const id = await open()
+      const { body } = await exec(id, "head -c 40000000 /dev/zero | tr '\\0' x; echo; echo the-end")
+      assert.deepEqual([body.exitCode, body.truncated], [0, true])
+      assert.match(body.stdout, /\[output truncated: \d+ /)
+      assert.ok(body.stdout.length < 17 * 1024 * 1024)
+      const { body: logs } = await box.get(`${commandAt(id, body.cmdId)}/logs`)
+      assert.equal(logs.truncated, true)
+      assert.match(logs.stdout.slice(0, 200), /\[output truncated: \d+ bytes of both streams are not kept\]/)
+    })
+
+    test('a caller who hangs up ends neither the command nor the session', async () => {
+      const id = await open()
+      const call = box.call(`/process/session/${id}/exec`, { command: 'mkfifo gone; cat gone; echo whole; rm gone' })
+      call.on('error', () => undefined)
+      await until(async () => (await box.get(`/process/session/${id}`)).body.commands.length === 1, 'it runs')
+      call.destroy()
+      const [command] = (await box.get(`/process/session/${id}`)).body.commands
+      const other = await open()
+      await until(async () => (await exec(other, '[ -p gone ]')).body.exitCode === 0, 'the pipe')
+      await exec(other, 'echo by another > gone')
+      assert.equal(await ended(id, command.id), 0)
+      const { body } = await box.get(`${commandAt(id, command.id)}/logs`)
+      assert.equal(body.stdout, 'by another\nwhole\n')
+      assert.equal((await exec(id, 'echo on')).body.stdout, 'on\n')
+    })
+
+    test('400 for no command, a blank one or one with a NUL; 413 beyond 1 MiB; 404 for an unknown session', async () => {
+      const id = await open()
+      for (const body of [{}, { command: '' }, { command: ' \n' }, { command: 'a\0b' }, { command: 7 }, '{', '[]']) {
+        assert.equal((await box.post(`/process/session/${id}/exec`, body)).status, 400, JSON.stringify(body))
+      }
+      assert.equal((await exec(id, 'x'.repeat(1024 * 1024 + 1))).status, 413)
+      assert.equal((await exec('unknown', 'true')).status, 404)
+    })
+
+    test('a command of 1 MiB runs, and is shown whole', async () => {
+      const id = await open()
+      const command = `: ${'y'.repeat(1024 * 1024 - 20)}; echo $?`
+      const { body } = await exec(id, command)
+      assert.equal(body.stdout, '0\n')
+      assert.equal((await box.get(commandAt(id, body.cmdId))).body.command, command)
+      const [listed] = (await box.get(`/process/session/${id}`)).body.commands
+      assert.equal(listed.command, `${command.slice(0, 4096)}…`)
+    })
+
+    test('100 sessions at once', async () => {
+      const ids = await Promise.all(Array.from({ length: 100 }, open))
+      await Promise.all(ids.map((id) => exec(id, `N=${id}`)))
+      const replies = await Promise.all(ids.map((id) => exec(id, 'echo $N')))
+      assert.deepEqual(
+        replies.map(({ body }) => body.stdout),
+        ids.map((id) => `${id}\n`),
+      )
+      await Promise.all(ids.map((id) => box.delete(`/process/session/${id}`)))
+    })
+  })
+
+  suite('input', () => {
+    test('204; a newline is added where it is missing, and what was given is in the log', async () => {
+      const id = await open()
+      const command = await execAsync(id, 'read a; read b; echo "$a+$b"')
+      assert.deepEqual(await input(id, command, 'one'), { status: 204, body: undefined })
+      assert.equal((await input(id, command, 'two\n')).status, 204)
+      assert.equal(await ended(id, command), 0)
+      const { body } = await box.get(`${commandAt(id, command)}/logs`)
+      assert.deepEqual(body, { output: 'one\ntwo\none+two\n', stdout: 'one\ntwo\none+two\n', stderr: '' })
+    })
+
+    test('suppressInputEcho keeps it out of the log', async () => {
+      const id = await open()
+      const command = await execAsync(id, 'read a; echo got', { suppressInputEcho: true })
+      await input(id, command, 'secret')
+      await ended(id, command)
+      assert.equal((await box.get(`${commandAt(id, command)}/logs`)).body.output, 'got\n')
+    })
+
+    test('410 for a command that has ended, 404 for what is not there, 400 without data', async () => {
+      const id = await open()
+      const command = await execAsync(id, 'true')
+      await ended(id, command)
+      assert.deepEqual(codeOf(await input(id, command, 'x')), [410, 'COMMAND_ALREADY_COMPLETED'])
+      assert.deepEqual(codeOf(await input(id, 'unknown', 'x')), [404, 'PROCESS_NOT_FOUND'])
+      assert.equal((await input('unknown', command, 'x')).status, 404)
+      assert.equal((await box.post(`${commandAt(id, command)}/input`, {})).status, 400)
+      await exec(id, 'exit')
+      assert.equal((await input(id, command, 'x')).status, 410)
+    })
+  })
+
+  suite('command and logs', () => {
+    test('a command that runs has no exit code, and its logs are what is there so far', async () => {
+      const id = await open()
+      const command = await execAsync(id, 'echo so far; read x')
+      await seen(id, command, /so far/)
+      const text = 'echo so far; read x'
+      assert.deepEqual((await box.get(commandAt(id, command))).body, { id: command, command: text })
+      const { status, body } = await box.get(`${commandAt(id, command)}/logs`)
+      assert.deepEqual([status, body], [200, { output: 'so far\n', stdout: 'so far\n', stderr: '' }])
+    })
+
+    test('404 for what is not there', async () => {
+      const id = await open()
+      assert.deepEqual(codeOf(await box.get(commandAt(id, 'none'))), [404, 'PROCESS_NOT_FOUND'])
+      assert.equal((await box.get(`${commandAt(id, 'none')}/logs`)).status, 404)
+      assert.equal((await box.get(commandAt('none', 'none'))).status, 404)
+    })
+
+    test('another runner finds the same: nothing is kept but in the sandbox', async () => {
+      const id = await open()
+      const command = await execAsync(id, 'echo before; read x; echo after')
+      await seen(id, command, /before/)
+      const found = await agentAt(box.native.socketPath).sessions.get(id)
+      assert.deepEqual([found.commands[0]!.id, found.commands[0]!.state], [command, 'running'])
+    })
+  })
+
+  suite('logs?follow=true', () => {
+    const logs = (id: string, command: string, query = '?follow=true') =>
+      box.socket(`${commandAt(id, command)}/logs${query}`)
+
+    test('what is there comes first, then what comes; every frame begins with its marker; 1000 at the end', async () => {
+      const id = await open()
+      const command = await execAsync(id, 'echo one; echo err >&2; read x; echo two', { suppressInputEcho: true })
+      await seen(id, command, /one\n[\s\S]*err\n|err\n[\s\S]*one\n/)
+      const socket = logs(id, command)
+      const following = follow(socket)
+      await once(socket, 'message')
+      await input(id, command, '')
+      const { stdout, stderr, code, frames } = await following
+      assert.deepEqual([stdout.toString(), stderr.toString(), code], ['one\ntwo\n', 'err\n', 1000])
+      for (const frame of frames) assert.ok(['010101', '020202'].includes(frame.subarray(0, 3).toString('hex')))
+    })
+
+    test('an ended command is told whole and closed; without follow also one that runs', async () => {
+      const id = await open()
+      const { body } = await exec(id, 'echo all')
+      for (const query of ['', '?follow=true', '?follow=false']) {
+        const { stdout, code } = await follow(logs(id, body.cmdId, query))
+        assert.deepEqual([stdout.toString(), code], ['all\n', 1000])
+      }
+      const running = await execAsync(id, 'echo now; read x')
+      await seen(id, running, /now/)
+      const { stdout, code } = await follow(logs(id, running, ''))
+      assert.deepEqual([stdout.toString(), code], ['now\n', 1000])
+    })
+
+    test('404 before the upgrade for what is not there, 400 for a follow that is neither', async () => {
+      const id = await open()
+      assert.equal(await refusalOf(logs(id, 'none')), 404)
+      assert.equal(await refusalOf(logs('none', 'none')), 404)
+      assert.equal(await refusalOf(logs('none', 'none', '?follow=maybe')), 400)
+    })
+
+    test('every byte comes through', async () => {
+      const id = await open()
+      const command = await execAsync(id, "printf '\\377\\000\\200'; head -c 100000 /dev/zero | tr '\\0' '\\203'")
+      const { stdout, code } = await follow(logs(id, command))
+      assert.deepEqual([stdout.length, code], [100_003, 1000])
+      assert.ok(stdout.equals(Buffer.concat([Buffer.of(0xff, 0, 0x80), Buffer.alloc(100_000, 0x83)])))
+    })
+
+    test('a reader that is slow slows nobody; what it missed is said', async () => {
+      const id = await open()
+      const command = await execAsync(id, 'read x; seq 1 9000000 | head -c 60000000; echo; echo the-end')
+      const socket = logs(id, command)
+      const following = follow(socket)
+      await once(socket, 'open')
+      socket.pause()
+      await input(id, command, '')
+      assert.equal(await ended(id, command), 0)
+      socket.resume()
+      const { stdout, stderr, code } = await following
+      assert.equal(code, 1000)
+      assert.match(stderr.toString(), /\[output truncated: \d+ bytes/)
+      const lost = [...stderr.toString().matchAll(/truncated: (\d+)/g)].reduce(
+        (sum, [, bytes]) => sum + Number(bytes),
+        0,
+      )
+      // The line that was given to it is echoed.
+      assert.equal(stdout.length + lost, '\n'.length + 60_000_000 + '\nthe-end\n'.length)
+      assert.ok(stdout.toString('latin1').endsWith('\nthe-end\n'))
+    })
+
+    test('100 readers that do not read, of 100 busy commands, cost little memory', async () => {
+      const resident = () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))![1]) / 1024
+      const ids = await Promise.all(Array.from({ length: 100 }, open))
+      const commands = await Promise.all(ids.map((id) => execAsync(id, 'head -c 3000000 /dev/zero; echo done')))
+      const sockets = await Promise.all(
+        ids.map(async (id, i) => {
+          const socket = logs(id, commands[i]!)
+          await once(socket, 'open')
+          socket.pause()
+          return socket
+        }),
+      )
+      const before = resident()
+      await Promise.all(ids.map((id, i) => ended(id, commands[i]!)))
+      // Here reader and runner are one process, so this counts both sides of every socket.
+      assert.ok(resident() - before < 150, `grew by ${Math.round(resident() - before)} MiB`)
+      for (const socket of sockets) socket.terminate()
+      await Promise.all(ids.map((id) => box.delete(`/process/session/${id}`)))
+    })
+  })
+
+  suite('entrypoint', () => {
+    test('reading answers an empty session and empty logs; following closes with 1000', async () => {
+      assert.deepEqual(await box.get('/process/session/entrypoint'), {
+        status: 200,
+        body: { sessionId: 'entrypoint', commands: [] },
+      })
+      const { status, body } = await box.get('/process/session/entrypoint/logs')
+      assert.deepEqual([status, body], [200, { output: '', stdout: '', stderr: '' }])
+      const { stdout, code } = await follow(box.socket('/process/session/entrypoint/logs?follow=true'))
+      assert.deepEqual([stdout.length, code], [0, 1000])
+    })
+
+    test('400 for every change', async () => {
+      assert.equal((await box.delete('/process/session/entrypoint')).status, 400)
+      assert.equal((await exec('entrypoint', 'true')).status, 400)
+      assert.equal((await input('entrypoint', 'entrypoint_command', 'x')).status, 400)
+    })
+  })
+})

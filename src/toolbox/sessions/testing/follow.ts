@@ -1,0 +1,27 @@
+// For tests: reads a log stream as the public SDK does, by its markers.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import type { WebSocket } from 'ws'
+
+export type Followed = { stdout: Buffer; stderr: Buffer; code: number; frames: Buffer[] }
+
+/** Settles when the server has closed. */
+export const follow = async (socket: WebSocket): Promise<Followed> => {
+  const frames: Buffer[] = []
+  socket.on('message', (data, isBinary) => {
+    assert.ok(isBinary)
+    frames.push(data as Buffer)
+  })
+  const [code] = (await once(socket, 'close')) as [number]
+  const of = (marker: number) =>
+    Buffer.concat(frames.filter((frame) => frame[0] === marker).map((frame) => frame.subarray(3)))
+  return { stdout: of(1), stderr: of(2), code, frames }
+}
+
+/** The status that an upgrade is refused with. */
+export const refusalOf = async (socket: WebSocket): Promise<number> => {
+  socket.on('error', () => undefined)
+  const [, answer] = await once(socket, 'unexpected-response')
+  answer.resume()
+  return answer.statusCode
+}
