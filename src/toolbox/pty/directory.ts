@@ -1,5 +1,4 @@
 // Which directory a terminal or an interpreter starts in, as an absolute path to tell.
-
 import { StartFailed } from '../agent/agent.ts'
 import { environmentOf, type ToolboxSandbox } from '../sandbox.ts'
 import { asNotStarted, asTold } from './refusals.ts'

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import type { WebSocket } from 'ws'
 import { bytesOf } from '#src/http/socket.ts'
 import { until } from '../../agent/native-agent.ts'
-import { startToolbox } from '../../testing/toolbox.ts'
+import { startToolbox, type Toolbox } from '../../testing/toolbox.ts'
 
 /** A toolbox whose agent need not wait for shells, which do not heed the SIGTERM that it ends with. */
 export const startBox: typeof startToolbox = async (changes) => {
@@ -78,3 +78,14 @@ export class Terminal {
     this.socket.terminate()
   }
 }
+
+export const pty = '/process/pty'
+export const exitControl = 'X-Daytona-Pty-Exit-Control'
+export const envsToken = (value: unknown) =>
+  `X-Daytona-Pty-Envs~${Buffer.from(JSON.stringify(value)).toString('base64url')}`
+
+export const connect = async (box: Toolbox, id: string, offered: string[] = [exitControl]) =>
+  await new Terminal(box.socket(`${pty}/${encodeURIComponent(id)}/connect`, offered)).connected()
+
+/** The ids that are listed. */
+export const listed = async (box: Toolbox) => (await box.get(pty)).body.sessions.map(({ id }: { id: string }) => id)

@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict'
+import { mkdirSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { suite, test } from 'node:test'
+import { startToolbox } from '../testing/toolbox.ts'
+import { contextPath, newContext, printed, start } from './testing/run.ts'
+
+suite('contexts', () => {
+  test('200 makes, lists and deletes them; the default one is not listed', async () => {
+    await using box = await startToolbox()
+    assert.deepEqual(await box.get(contextPath), { status: 200, body: { contexts: [] } })
+    const made = await box.post(contextPath, {})
+    const { id, createdAt, ...rest } = made.body
+    assert.equal(made.status, 200)
+    assert.match(id, /^[0-9a-f-]{36}$/)
+    assert.ok(Number.isFinite(Date.parse(createdAt)))
+    assert.deepEqual(rest, { cwd: homedir(), active: true, language: 'python' })
+    await printed(box, 'pass')
+    const other = (await box.post(contextPath, { cwd: '/tmp', language: 'python' })).body
+    assert.equal(other.cwd, '/tmp')
+    assert.deepEqual((await box.get(contextPath)).body, { contexts: [made.body, other] })
+    assert.equal((await box.delete(`${contextPath}/${id}`)).status, 200)
+    assert.deepEqual((await box.get(contextPath)).body, { contexts: [other] })
+    assert.equal((await box.delete(`${contextPath}/${id}`)).status, 404)
+    assert.equal((await start(box, 'pass', { contextId: id }).outcome).code, 1008)
+  })
+
+  test('400 for another language, a directory that cannot be entered, or deleting the default; nothing is made', async () => {
+    await using box = await startToolbox()
+    for (const body of [{ language: 'r' }, { cwd: '/nowhere' }, { cwd: 'nowhere' }, { cwd: 7 }, { cwd: 'a\0' }, []]) {
+      assert.equal((await box.post(contextPath, body)).status, 400, JSON.stringify(body))
+    }
+    assert.equal((await box.delete(`${contextPath}/default`)).status, 400)
+    assert.equal((await box.delete(`${contextPath}/${'x'.repeat(500)}`)).status, 404)
+    assert.deepEqual(await box.native.agent.jobs.list(), [])
+  })
+
+  test('each has a directory, variables and modules of its own', async () => {
+    await using box = await startToolbox()
+    const [one, other] = [await newContext(box, { cwd: '/tmp' }), await newContext(box)]
+    assert.equal(await printed(box, 'import os; x = 1; print(os.getcwd())', { contextId: one }), '/tmp\n')
+    assert.equal(
+      await printed(box, 'import os; print("x" in dir(), os.getcwd())', { contextId: other }),
+      `False ${homedir()}\n`,
+    )
+    assert.equal(await printed(box, 'print("x" in dir(), "os" in dir())'), 'False False\n')
+    assert.equal(await printed(box, 'print(x)', { contextId: one }), '1\n')
+  })
+
+  test('429 when there are 64', async () => {
+    await using box = await startToolbox()
+    const ids: string[] = []
+    for (let i = 0; i < 64; i++) ids.push(await newContext(box))
+    assert.equal((await box.post(contextPath, {})).status, 429)
+    await box.delete(`${contextPath}/${ids[0]}`)
+    assert.equal((await box.post(contextPath, {})).status, 200)
+  })
+
+  test('422 and a clear error where there is no python3', async () => {
+    await using box = await startToolbox()
+    const nothing = join(box.directory, 'nothing')
+    mkdirSync(nothing)
+    box.assignment.env['PATH'] = nothing
+    const { status, body } = await box.post(contextPath, { cwd: '/' })
+    assert.deepEqual([status, body.message], [422, 'There is no python3 in this sandbox.'])
+    const { code, messages, reason } = await start(box, 'print(1)').outcome
+    assert.deepEqual([code, reason], [1011, 'There is no python3 in this sandbox.'])
+    assert.deepEqual(messages[0], { type: 'error', name: 'InterpreterUnavailable', value: reason, traceback: '' })
+  })
+})

@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict'
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { suite, test } from 'node:test'
+import { until } from '../agent/native-agent.ts'
+import { startToolbox, type Toolbox } from '../testing/toolbox.ts'
+import { contextPath, newContext, printed, start, waitFor } from './testing/run.ts'
+
+suite('the timeout', () => {
+  test('4008 without any control; the code is interrupted and the state kept', async () => {
+    await using box = await startToolbox()
+    const run = start(box, 'x = 1\nprint("out")\nimport time\nwhile True: time.sleep(0.01)', { timeout: 1 })
+    const { code, messages } = await run.outcome
+    assert.equal(code, 4008)
+    assert.deepEqual(messages, [{ type: 'stdout', text: 'out\n' }])
+    assert.equal(await printed(box, 'print(x)'), '1\n')
+  })
+
+  test('code that does not heed the interrupt is killed; the context goes on with a fresh state', async () => {
+    await using box = await startToolbox()
+    const contextId = await newContext(box, { cwd: '/tmp' })
+    const code = 'import signal\nx = 1\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass'
+    assert.equal((await start(box, code, { timeout: 0.2, contextId }).outcome).code, 4008)
+    assert.deepEqual(
+      (await box.get(contextPath)).body.contexts.map(({ active }: { active: boolean }) => active),
+      [false],
+    )
+    assert.equal(await printed(box, 'import os; print("x" in dir(), os.getcwd())', { contextId }), 'False /tmp\n')
+    assert.deepEqual(
+      (await box.get(contextPath)).body.contexts.map(({ active }: { active: boolean }) => active),
+      [true],
+    )
+  })
+
+  test('child processes are interrupted with it', async () => {
+    await using box = await startToolbox()
+    const code = 'import subprocess\nsubprocess.run(["sleep", "3600"])'
+    assert.equal((await start(box, code, { timeout: 0.5 }).outcome).code, 4008)
+    assert.equal(await printed(box, 'print(1)'), '1\n')
+  })
+
+  test('0 means none', async () => {
+    await using box = await startToolbox()
+    assert.equal(await printed(box, 'print(1)', { timeout: 0 }), '1\n')
+  })
+})
+
+suite('a Python that ends', () => {
+  test('is an error and 1011, and the next run has a fresh state in the same directory', async () => {
+    await using box = await startToolbox()
+    const contextId = await newContext(box, { cwd: '/tmp' })
+    for (const [code, words] of [
+      ['import os; os._exit(3)', /exit code 3/],
+      ['import os; os.kill(os.getpid(), 9)', /signal 9/],
+      ['import ctypes; ctypes.string_at(0)', /signal 11/],
+    ] as const) {
+      const { messages, code: closeCode, reason } = await start(box, `x = 1\n${code}`, { contextId }).outcome
+      assert.deepEqual([closeCode, messages.at(-1)!['type']], [1011, 'error'])
+      assert.match(messages.at(-1)!['value']!, words)
+      assert.match(reason, words)
+      assert.equal(await printed(box, 'import os; print("x" in dir(), os.getcwd())', { contextId }), 'False /tmp\n')
+    }
+  })
+
+  test('because its context was deleted is told as such, to who runs and to who waits', async () => {
+    await using box = await startToolbox()
+    const contextId = await newContext(box)
+    const run = start(box, 'print("runs")\nimport time\ntime.sleep(3600)', { contextId })
+    await until(() => run.text() !== '', 'the run')
+    const waiting = start(box, 'print(1)', { contextId })
+    await new Promise((resolve) => waiting.socket.on('open', () => waiting.socket.ping(() => resolve(undefined))))
+    await new Promise((resolve) => waiting.socket.once('pong', resolve))
+    assert.equal((await box.delete(`${contextPath}/${contextId}`)).status, 200)
+    const { code, reason } = await run.outcome
+    assert.deepEqual([code, reason], [1011, 'The context was deleted.'])
+    assert.equal((await waiting.outcome).code, 1008)
+  })
+
+  test('code that forks leaves one Python, and a child that falls off the end says nothing', async () => {
+    await using box = await startToolbox()
+    const code = 'import os\npid = os.fork()\nif pid: _ = os.waitpid(pid, 0)\nprint("parent" if pid else "child")'
+    assert.deepEqual((await printed(box, code)).split('\n').sort(), ['', 'child', 'parent'])
+    assert.equal(await printed(box, 'print(pid > 0)'), 'True\n')
+  })
+})
+
+suite('what a killed runner left', () => {
+  /** What a runner had asked for before it was killed: nobody in this one knows of it. */
+  const askAsBefore = async (box: Toolbox, code: string, deadline: number | null) => {
+    await printed(box, 'pass')
+    const request = JSON.stringify({ id: 'of-the-one-before', code, envs: {}, deadline })
+    await box.native.agent.jobs.input('python.default', Buffer.from(`\n${request}\n`))
+  }
+
+  test('a run in flight goes on, and the next one waits for it', async () => {
+    await using box = await startToolbox()
+    const [begun, go] = [join(box.directory, 'begun'), join(box.directory, 'go')]
+    await askAsBefore(box, `open(${JSON.stringify(begun)}, "w").close()\n${waitFor(go)}print("theirs")\nx = 42`, null)
+    await until(() => existsSync(begun), 'the run of before')
+    const run = start(box, 'print(x)')
+    await new Promise((resolve) => run.socket.on('open', () => run.socket.ping(() => resolve(undefined))))
+    await new Promise((resolve) => run.socket.once('pong', resolve))
+    assert.deepEqual(run.messages, [])
+    writeFileSync(go, '')
+    assert.equal((await run.outcome).code, 1000)
+    assert.equal(run.text(), '42\n')
+  })
+
+  test('its deadline holds', async () => {
+    await using box = await startToolbox()
+    const begun = join(box.directory, 'begun')
+    const code = `x = 7\nopen(${JSON.stringify(begun)}, "w").close()\nimport time\ntime.sleep(3600)`
+    await askAsBefore(box, code, Date.now() + 1)
+    await until(() => existsSync(begun), 'the run of before')
+    assert.equal(await printed(box, 'print(x)'), '7\n')
+  })
+
+  test('half a request is passed over', async () => {
+    await using box = await startToolbox()
+    await printed(box, 'x = 1')
+    await box.native.agent.jobs.input('python.default', Buffer.from('\n{"id":"half","code":"x = '))
+    assert.equal(await printed(box, 'print(x)'), '1\n')
+  })
+
+  test('what the code writes where the messages go is not believed', async () => {
+    await using box = await startToolbox()
+    const code = [
+      'import os',
+      'for fd in range(200, 210):',
+      '    try: os.write(fd, b"garbage\\n{}\\n[1]\\n\\"x\\"\\n" + b"x" * 3_000_000 + b"\\n")',
+      '    except OSError: pass',
+      'print("after")',
+    ].join('\n')
+    assert.equal(await printed(box, code), 'after\n')
+  })
+})

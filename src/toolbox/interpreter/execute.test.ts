@@ -1,0 +1,199 @@
+import assert from 'node:assert/strict'
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { suite, test } from 'node:test'
+import { until } from '../agent/native-agent.ts'
+import { startToolbox } from '../testing/toolbox.ts'
+import { completed, newContext, printed, Run, start, waitFor } from './testing/run.ts'
+
+suite('GET /process/interpreter/execute', () => {
+  test('400 without an upgrade', async () => {
+    await using box = await startToolbox()
+    assert.equal((await box.get('/process/interpreter/execute')).status, 400)
+  })
+
+  test('outputs, then completed, then 1000; nothing is echoed that was not printed', async () => {
+    await using box = await startToolbox()
+    const run = start(box, 'import sys\nprint("out")\nsys.stdout.flush()\nprint("err", file=sys.stderr)\n6 * 7')
+    const { messages, code } = await run.outcome
+    assert.equal(code, 1000)
+    assert.deepEqual([run.text(), run.text('stderr')], ['out\n', 'err\n'])
+    assert.deepEqual(messages.at(-1), completed)
+  })
+
+  test('output comes while the code runs', async () => {
+    await using box = await startToolbox()
+    const file = join(box.directory, 'go')
+    const run = start(box, `print("first")\n${waitFor(file)}print("second")`)
+    await until(() => run.text() === 'first\n', 'the first line')
+    assert.equal(run.hasEnded, false)
+    writeFileSync(file, '')
+    assert.equal((await run.outcome).code, 1000)
+    assert.equal(run.text(), 'first\nsecond\n')
+  })
+
+  test('what child processes print comes too, and input is at its end', async () => {
+    await using box = await startToolbox()
+    assert.equal(await printed(box, 'import subprocess; _ = subprocess.run("echo child; cat", shell=True)'), 'child\n')
+  })
+
+  test('state is kept: variables, functions, imports, directory, variables of the environment', async () => {
+    await using box = await startToolbox()
+    await printed(box, 'import os\nx = 1\ndef f(): return x + 1\nos.chdir("/tmp")\nos.environ["MINE"] = "kept"')
+    assert.equal(await printed(box, 'print(f(), os.getcwd(), os.environ["MINE"])'), '2 /tmp kept\n')
+  })
+
+  test('variables of a run are for that run only', async () => {
+    await using box = await startToolbox({ env: { PATH: process.env['PATH']!, OLD: 'old' } })
+    const show = 'import os; print(os.environ.get("NEW"), os.environ["OLD"], os.environ["DAYTONA_SANDBOX_ID"])'
+    assert.equal(await printed(box, show, { envs: { NEW: 'ü', OLD: 'changed' } }), 'ü changed box-1\n')
+    assert.equal(await printed(box, show), 'None old box-1\n')
+  })
+
+  test('an error has its name, its value and a traceback of the own lines only, and the state is kept', async () => {
+    await using box = await startToolbox()
+    await printed(box, 'def f():\n    raise ValueError("nö")')
+    const { messages, code } = await start(box, 'x = 5\nprint("before")\nf()').outcome
+    assert.equal(code, 1000)
+    assert.deepEqual(
+      messages.map(({ type }) => type),
+      ['stdout', 'error', 'control'],
+    )
+    const { name, value, traceback } = messages[1]!
+    assert.deepEqual([name, value], ['ValueError', 'nö'])
+    assert.match(
+      traceback!,
+      /^Traceback \(most recent call last\):\n {2}File "<cell 2>", line 3, in <module>\n {4}f\(\)\n/,
+    )
+    assert.match(traceback!, /File "<cell 1>", line 2, in f\n {4}raise ValueError\("nö"\)/)
+    assert.doesNotMatch(traceback!, /<string>/)
+    assert.equal(await printed(box, 'print(x)'), '5\n')
+  })
+
+  test('code that is no Python is an error too, and SystemExit is a completed run', async () => {
+    await using box = await startToolbox()
+    const { messages } = await start(box, 'print(1').outcome
+    assert.deepEqual(
+      messages.map(({ type, name }) => name ?? type),
+      ['SyntaxError', 'control'],
+    )
+    assert.equal(await printed(box, 'print("x"); raise SystemExit(3)'), 'x\n')
+    assert.equal(await printed(box, 'print("still here")'), 'still here\n')
+  })
+
+  for (const [what, frame, code] of [
+    ['no JSON', 'print(1)', 1002],
+    ['JSON that is no object', '["code"]', 1002],
+    ['null', 'null', 1002],
+    ['a binary frame', Buffer.from('{"code":"1"}'), 1002],
+    ['no code', '{}', 1008],
+    ['empty code', '{"code":""}', 1008],
+    ['code that is no text', '{"code":7}', 1008],
+    ['a negative timeout', '{"code":"1","timeout":-1}', 1008],
+    ['a timeout that is no number', '{"code":"1","timeout":"x"}', 1008],
+    ['an unknown context', '{"code":"1","contextId":"nobody"}', 1008],
+    ['a context that is no text', '{"code":"1","contextId":7}', 1008],
+    ['a variable that is no name', '{"code":"1","envs":{"1x":"y"}}', 1008],
+    ['a variable with a NUL', '{"code":"1","envs":{"x":"a\\u0000"}}', 1008],
+    ['a frame beyond 4 MiB', `{"code":"${'x'.repeat(5 * 1024 * 1024)}"}`, 1009],
+  ] as const) {
+    test(`${code} for ${what}, and nothing runs`, async () => {
+      await using box = await startToolbox()
+      const outcome = await new Run(box, frame).outcome
+      assert.deepEqual([outcome.code, outcome.messages], [code, []])
+      if (code === 1008) assert.notEqual(outcome.reason, '')
+      assert.deepEqual(await box.native.agent.jobs.list(), [])
+    })
+  }
+
+  test('null is the same as absent, and code of 3 MiB runs', async () => {
+    await using box = await startToolbox()
+    const more = { contextId: null, timeout: null, envs: null }
+    assert.equal(await printed(box, `x = '${'y'.repeat(3 * 1024 * 1024)}'; print(len(x))`, more), '3145728\n')
+  })
+
+  test('frames behind the first are not heeded', async () => {
+    await using box = await startToolbox()
+    const run = start(box, 'print("one")')
+    run.socket.on('open', () => {
+      run.socket.send('{"code":"print(2)"}')
+      run.socket.send(Buffer.from([1, 2, 3]))
+    })
+    assert.equal((await run.outcome).code, 1000)
+    assert.equal(run.text(), 'one\n')
+  })
+
+  test('runs in one context come one after the other, in their order; other contexts do not wait', async () => {
+    await using box = await startToolbox()
+    const file = join(box.directory, 'go')
+    const order: number[] = []
+    const blocking = start(box, `print("runs")\n${waitFor(file)}n = 0`)
+    await until(() => blocking.text() !== '', 'the first run')
+    const queued: Promise<unknown>[] = []
+    for (let i = 1; i <= 5; i++) {
+      const run = start(box, `n += 1\nprint(n == ${i})`)
+      queued.push(run.outcome.then(() => order.push(i), assert.fail).then(() => assert.equal(run.text(), 'True\n')))
+      await new Promise((resolve) => run.socket.on('open', () => run.socket.ping(() => resolve(undefined))))
+      await new Promise((resolve) => run.socket.once('pong', resolve))
+    }
+    assert.equal(await printed(box, 'print("free")', { contextId: await newContext(box) }), 'free\n')
+    assert.deepEqual(order, [])
+    writeFileSync(file, '')
+    await Promise.all(queued)
+    assert.deepEqual(order, [1, 2, 3, 4, 5])
+  })
+
+  test('1013 when 64 wait already', async () => {
+    await using box = await startToolbox()
+    const file = join(box.directory, 'go')
+    const blocking = start(box, `print("runs")\n${waitFor(file)}n = 0`)
+    await until(() => blocking.text() !== '', 'the first run')
+    const runs = Array.from({ length: 80 }, () => start(box, 'n += 1'))
+    await until(() => runs.filter(({ hasEnded }) => hasEnded).length >= 16, 'those that are too many')
+    writeFileSync(file, '')
+    const codes = (await Promise.all(runs.map(({ outcome }) => outcome))).map(({ code }) => code)
+    assert.equal(codes.filter((code) => code === 1013).length, 16)
+    assert.equal(await printed(box, 'print(n)'), '64\n')
+  })
+
+  test('a client that leaves does not end its run; one that waits and leaves is not run', async () => {
+    await using box = await startToolbox()
+    const file = join(box.directory, 'go')
+    const run = start(box, `print("runs")\n${waitFor(file)}print("x" * 100000)\ndone = True`)
+    await until(() => run.text() !== '', 'the run')
+    const waiting = start(box, 'waited = True')
+    await new Promise((resolve) => waiting.socket.on('open', () => waiting.socket.ping(() => resolve(undefined))))
+    await new Promise((resolve) => waiting.socket.once('pong', resolve))
+    waiting.socket.terminate()
+    run.socket.terminate()
+    await run.outcome
+    writeFileSync(file, '')
+    assert.equal(await printed(box, 'print(done, "waited" in dir())'), 'True False\n')
+  })
+
+  test('output of 40 MB to a client that does not read is not piled up, and what is lost is said', async () => {
+    await using box = await startToolbox()
+    const file = join(box.directory, 'done')
+    const run = start(
+      box,
+      `print("runs")\nprint("x" * 40_000_000)\nopen(${JSON.stringify(file)}, "w").close()\nprint("end")`,
+    )
+    await until(() => run.text() !== '', 'the run')
+    run.socket.pause()
+    const before = process.memoryUsage.rss()
+    await until(() => existsSync(file), 'the end of the code')
+    assert.ok(process.memoryUsage.rss() - before < 100 * 1024 * 1024, 'nothing piles up')
+    run.socket.resume()
+    assert.equal((await run.outcome).code, 1000)
+    assert.match(run.text('stderr'), /\[\d+ bytes of output were lost\]/)
+    assert.match(run.text(), /end\n$/)
+  })
+
+  test('an error of any size, and one that cannot be shown, is an error all the same', async () => {
+    await using box = await startToolbox()
+    const { messages } = await start(box, 'raise ValueError("x" * 10_000_000)').outcome
+    assert.match(messages[0]!['value']!, /^x{16384}… \(10000000 characters\)$/)
+    const code = 'class E(Exception):\n    def __str__(self): raise RuntimeError\nraise E'
+    assert.equal((await start(box, code).outcome).messages[0]!['name'], 'E')
+  })
+})

@@ -1,0 +1,239 @@
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { suite, test } from 'node:test'
+import { until } from '../agent/native-agent.ts'
+import type { Toolbox } from '../testing/toolbox.ts'
+
+import {
+  connect,
+  connectedMessage,
+  envsToken,
+  exitControl,
+  listed,
+  pty,
+  startBox,
+  Terminal,
+} from './testing/terminal.ts'
+
+const endOffsetOf = async (box: Toolbox) => (await box.native.agent.jobs.list())[0]!.endOffset
+
+suite('GET /process/pty/{id}/connect', () => {
+  test('400 without an upgrade', async () => {
+    await using box = await startBox()
+    assert.equal((await box.get(`${pty}/a/connect`)).status, 400)
+    assert.equal((await box.get(`${pty}/create-connect?id=a`)).status, 400)
+  })
+
+  test('one of the offered subprotocols is selected, the exit control before others; none when none was offered', async () => {
+    await using box = await startBox()
+    await box.post(pty, { id: 'a' })
+    for (const [offered, selected] of [
+      [[exitControl], exitControl],
+      [[envsToken({ A: 'b' }), exitControl], exitControl],
+      [['X-Daytona-SDK-Version~1.2.3', exitControl], exitControl],
+      [['X-Daytona-SDK-Version~1.2.3'], 'X-Daytona-SDK-Version~1.2.3'],
+      [[], ''],
+    ] as const) {
+      const client = await connect(box, 'a', [...offered])
+      assert.equal(client.socket.protocol, selected)
+      client.hangUp()
+    }
+  })
+
+  test('an unknown or ended terminal is an upgrade, an error message and a close', async () => {
+    await using box = await startBox()
+    await box.post(pty, { id: 'a' })
+    const client = await connect(box, 'a')
+    client.type('exit\n')
+    await client.end
+    for (const id of ['a', 'b']) {
+      const refused = new Terminal(box.socket(`${pty}/${id}/connect`, [exitControl]))
+      const { code, reason } = await refused.end
+      assert.equal(code, 1011)
+      const [message, ...others] = refused.controls
+      assert.deepEqual(others, [])
+      assert.deepEqual([message!['type'], message!['status']], ['control', 'error'])
+      assert.match(String(message!['error']), /no PTY session/)
+      assert.equal(JSON.parse(reason!).error, message!['error'])
+    }
+  })
+
+  for (const [how, exitCode, exitReason] of [
+    ['exit 0', 0, undefined],
+    ['exit 7', 7, 'non-zero exit'],
+    ['exit 130', 130, 'Ctrl+C'],
+    ['kill -KILL $$', 137, 'SIGKILL'],
+    ['exit 143', 143, 'SIGTERM'],
+    ['kill -HUP $$', 129, 'signal 1'],
+  ] as const) {
+    test(`after ${how} all output comes first, then the message to who understands it, then the close`, async () => {
+      await using box = await startBox()
+      await box.post(pty, { id: 'a' })
+      const [told, plain] = [await connect(box, 'a'), await connect(box, 'a', [])]
+      told.type(`stty -echo; seq 1 20000; ${how}\n`)
+      const exit = { exitCode, ...(exitReason ? { exitReason } : {}) }
+      const end = { code: exitCode === 0 ? 1000 : 1011, reason: JSON.stringify(exit) }
+      assert.deepEqual([await told.end, await plain.end], [end, end])
+      assert.deepEqual(told.controls, [connectedMessage, { type: 'control', status: 'exited', ...exit }])
+      assert.deepEqual(plain.controls, [connectedMessage])
+      for (const { text } of [told, plain]) assert.match(text, /\r\n19999\r\n20000\r\n/)
+      assert.deepEqual(await listed(box), [])
+    })
+  }
+
+  test('byte 3 is Ctrl-C, text frames are input too', async () => {
+    await using box = await startBox()
+    await box.post(pty, { id: 'a' })
+    const client = await connect(box, 'a')
+    client.socket.send('echo run$((1)); sleep 3600\n')
+    await client.shows(/run1/)
+    client.type(Uint8Array.of(3))
+    client.socket.send('echo "<$?>"\n')
+    await client.shows(/<130>/)
+    client.hangUp()
+  })
+
+  test('bytes pass as they are in binary frames, however characters were cut', async () => {
+    await using box = await startBox()
+    await box.post(pty, { id: 'a' })
+    const client = await connect(box, 'a')
+    client.type("printf '<\\303'; sleep 0.05; printf '\\244\\377\\001>\\n'\n")
+    await until(() => client.output.includes(Buffer.from('<\xc3\xa4\xff\x01>', 'latin1')), 'the bytes')
+    const typed = Buffer.from('echo "[€]"\n')
+    client.type(typed.subarray(0, 8))
+    client.type(typed.subarray(8))
+    await client.shows(/\r\n(?:.*\r)?\[€\]/)
+    client.hangUp()
+  })
+
+  test('every client sees everything, all may type, and one that leaves ends nothing', async () => {
+    await using box = await startBox()
+    await box.post(pty, { id: 'a' })
+    const clients = await Promise.all([1, 2, 3, 4].map(() => connect(box, 'a')))
+    for (const [i, client] of clients.entries()) client.type(`echo "<${i}:$((10 + ${i}))>"\n`)
+    for (const client of clients) for (const i of [0, 1, 2, 3]) await client.shows(new RegExp(`<${i}:1${i}>`))
+    for (const client of clients) client.hangUp()
+    const late = await connect(box, 'a')
+    late.type('echo "<still $((1))>"\n')
+    await late.shows(/<still 1>/)
+    late.hangUp()
+  })
+
+  test('a new client is shown the last 64 KiB, from the beginning of a line', async () => {
+    await using box = await startBox()
+    await box.post(pty, { id: 'a' })
+    const first = await connect(box, 'a')
+    first.type('seq 100000 150000; echo end$((1))\n')
+    await first.shows(/end1\r\n/)
+    const second = await connect(box, 'a')
+    await second.shows(/end1\r\n/)
+    assert.ok(second.output.length <= 64 * 1024 + 1024)
+    assert.match(second.text, /^\d{6}\r\n\d{6}\r\n/)
+    first.hangUp()
+    second.hangUp()
+  })
+
+  test('a frame of 1 MiB is taken whole, by a program that reads slowly', async () => {
+    await using box = await startBox()
+    await box.post(pty, { id: 'a' })
+    const client = await connect(box, 'a')
+    const data = Buffer.alloc(1024 * 1024, 'abcdefghij')
+    client.type('stty raw -echo; echo ready$((1)); sleep 0.1; head -c 1048576 | sha256sum; stty sane\n')
+    await client.shows(/ready1/)
+    client.type(data)
+    await client.shows(new RegExp(createHash('sha256').update(data).digest('hex')))
+    client.hangUp()
+  })
+
+  test('1009 for a frame beyond 4 MiB; the shell does not hear of it', async () => {
+    await using box = await startBox()
+    await box.post(pty, { id: 'a' })
+    const client = await connect(box, 'a')
+    client.type(Buffer.alloc(5 * 1024 * 1024, 'x'))
+    assert.equal((await client.end).code, 1009)
+    const next = await connect(box, 'a')
+    next.type('echo "<$((40 + 2))>"\n')
+    await next.shows(/<42>/)
+    assert.doesNotMatch(next.text, /xxxx/)
+    next.hangUp()
+  })
+
+  test('1008 for a client that reads too slowly, whose output is not piled up; the others go on', async () => {
+    await using box = await startBox()
+    await box.post(pty, { id: 'a' })
+    const [slow, quick] = [await connect(box, 'a'), await connect(box, 'a')]
+    await quick.shows(/[$#] $/)
+    slow.socket.pause()
+    const before = process.memoryUsage.rss()
+    quick.socket.removeAllListeners('message')
+    quick.type('head -c 40M /dev/zero | tr "\\0" x\n')
+    await until(async () => (await endOffsetOf(box)) > 40 * 1024 * 1024, '40 MiB of output')
+    assert.ok(process.memoryUsage.rss() - before < 100 * 1024 * 1024, 'nothing piles up')
+    slow.socket.resume()
+    assert.equal((await slow.end).code, 1008)
+    assert.equal(quick.hasEnded, false)
+    quick.hangUp()
+  })
+
+  test('a background job of a shell that has ended goes on, until the id is used again', async () => {
+    await using box = await startBox()
+    await box.post(pty, { id: 'a' })
+    const client = await connect(box, 'a')
+    client.type('nohup sleep 3600 >/dev/null 2>&1 & echo "<$!>"\n')
+    const pid = Number((await client.shows(/<(\d+)>/))[1])
+    client.type('exit\n')
+    assert.equal((await client.end).code, 1000)
+    assert.deepEqual(await listed(box), [])
+    process.kill(pid, 0)
+    assert.equal((await box.post(pty, { id: 'a' })).status, 201)
+    assert.throws(() => process.kill(pid, 0), { code: 'ESRCH' })
+  })
+})
+
+suite('GET /process/pty/create-connect', () => {
+  const path = (query: Record<string, string>) => `${pty}/create-connect?${new URLSearchParams(query)}`
+
+  test('makes the terminal and connects, with variables out of the subprotocol', async () => {
+    await using box = await startBox()
+    const query = { id: 'a', cols: '91', rows: '19', cwd: '/tmp' }
+    const client = new Terminal(box.socket(path(query), [envsToken({ GREETING: 'grüß dich' }), exitControl]))
+    await client.connected()
+    assert.equal(client.socket.protocol, exitControl)
+    client.type('echo "<$(stty size) $PWD $GREETING>"; exit 3\n')
+    await client.shows(/<19 91 \/tmp grüß dich>/)
+    assert.deepEqual(await client.end, { code: 1011, reason: '{"exitCode":3,"exitReason":"non-zero exit"}' })
+  })
+
+  test('refuses before the upgrade: no id, a size, a token that holds no variables, an id that is there', async () => {
+    await using box = await startBox()
+    await box.post(pty, { id: 'taken' })
+    for (const [query, offered, status] of [
+      [{}, [], 400],
+      [{ id: '' }, [], 400],
+      [{ id: 'a/b' }, [], 400],
+      [{ id: 'a', cols: '1001' }, [], 400],
+      [{ id: 'a', rows: '0' }, [], 400],
+      [{ id: 'a', rows: 'x' }, [], 400],
+      [{ id: 'a' }, ['X-Daytona-Pty-Envs~'], 400],
+      [{ id: 'a' }, ['X-Daytona-Pty-Envs~bm9wZQ'], 400],
+      [{ id: 'a' }, [envsToken([])], 400],
+      [{ id: 'a' }, [envsToken({ 'x=': 'y' })], 400],
+      [{ id: 'a' }, [envsToken({ x: 7 })], 400],
+      [{ id: 'a' }, [envsToken({ x: 'a\0b' })], 400],
+      [{ id: 'taken' }, [], 409],
+    ] as [Record<string, string>, string[], number][]) {
+      const refused = await new Terminal(box.socket(path(query), [...offered, exitControl])).end
+      assert.equal(refused.status, status, JSON.stringify([query, offered]))
+      assert.equal(JSON.parse(refused.body!).statusCode, status)
+    }
+    assert.deepEqual(await listed(box), ['taken'])
+  })
+
+  test('what only the start can tell is an error message after the upgrade', async () => {
+    await using box = await startBox()
+    const client = new Terminal(box.socket(path({ id: 'a', cwd: '/nowhere' }), [exitControl]))
+    assert.equal((await client.end).code, 1011)
+    assert.match(String(client.controls[0]!['error']), /"\/nowhere" cannot be used/)
+    assert.deepEqual(await listed(box), [])
+  })
+})
