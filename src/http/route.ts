@@ -30,6 +30,8 @@ export type RouteRow<Context, Needs extends string, P, Q, B> = {
   bodyOptional?: boolean
   /** In bytes; the server's own limit when absent. */
   bodyLimit?: number
+  /** The body is left as it is, of any type and length: `run` reads `request.raw`, without destroying it. Not with `body`. */
+  streamsBody?: boolean
   /** The shape per success status; the first is the one a plain return is sent with. `null`: an empty body. */
   replies: Record<number, TSchema | null>
   run: (call: Call<Context, Shape<P>, Shape<Q>, BodyOf<B>>) => unknown

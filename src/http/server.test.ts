@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import Type from 'typebox'
 import { silentLog } from '#src/kit/log.ts'
+import { Problem } from '#src/problems.ts'
 import { type Route, routesOf } from './route.ts'
 import { createServer } from './server.ts'
 
@@ -49,5 +50,54 @@ suite('content types', () => {
     assert.equal((await post(form, '')).statusCode, 400)
     assert.equal((await post({ 'content-type': 'application/json' }, '{"name":"x"}')).statusCode, 200)
     await server.close()
+  })
+})
+
+suite('a route that reads its own body', () => {
+  const length = Type.Object({ bytes: Type.Integer() })
+  const measure = route({
+    method: 'POST',
+    path: '/measure',
+    needs: 'public',
+    summary: 'tells how long the body is',
+    query: Type.Object({ refuse: Type.Optional(Type.Boolean()) }),
+    streamsBody: true,
+    replies: { 200: length },
+    run: async ({ query, request }) => {
+      if (query.refuse) throw new Problem('conflict')
+      let bytes = 0
+      for await (const piece of request.raw) bytes += piece.length
+      return { bytes }
+    },
+  })
+  const listen = async () => {
+    const parts = { routes: [measure, ...routes], prefixes: [''], source: 'TEST', guard: () => ({}) }
+    const server = await createServer({ ...parts, log: silentLog(), bodyLimit: 1000 })
+    const url = await server.listen({ port: 0, host: '127.0.0.1' })
+    const post = (path: string, body: string | null, headers: Record<string, string>) =>
+      fetch(url + path, { method: 'POST', body, headers })
+    return { post, [Symbol.asyncDispose]: () => server.close() }
+  }
+
+  test('200 for any type and length, also where a type promises JSON that is none', async () => {
+    await using server = await listen()
+    for (const type of [
+      'application/json',
+      'text/plain',
+      'multipart/form-data; boundary=x',
+      'application/octet-stream',
+    ]) {
+      const reply = await server.post('/measure', '{'.repeat(100_000), { 'content-type': type })
+      assert.deepEqual([reply.status, await reply.json()], [200, { bytes: 100_000 }], type)
+    }
+    assert.deepEqual(await (await server.post('/measure', null, {})).json(), { bytes: 0 })
+  })
+
+  test('a refusal is heard by a caller who sends more than is read, and the other routes keep their limits', async () => {
+    await using server = await listen()
+    const refused = await server.post('/measure?refuse=true', 'x'.repeat(8_000_000), {})
+    assert.equal(refused.status, 409)
+    const json = { 'content-type': 'application/json' }
+    assert.equal((await server.post('/named', JSON.stringify({ name: 'x'.repeat(2000) }), json)).status, 413)
   })
 })

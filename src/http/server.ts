@@ -45,6 +45,9 @@ const hearOut = (request: FastifyRequest, reply: FastifyReply) => {
 
 const contexts = new WeakMap<FastifyRequest, object>()
 
+/** Those whose bodies their routes read themselves. */
+const streamed = new WeakSet<FastifyRequest>()
+
 /** Largest message that a socket takes. */
 const socketMessageBytes = 4 * 1024 * 1024
 
@@ -102,7 +105,7 @@ export const createServer = async <Context extends object, Needs extends string>
   server.setErrorHandler((error, request, reply) => {
     const problem = asProblem(error)
     if (problem.status >= 500) request.log.error({ err: error, cause: problem.cause }, 'request failed')
-    if (problem.code === 'too_large') hearOut(request, reply)
+    if (problem.code === 'too_large' || streamed.has(request)) hearOut(request, reply)
     reply.status(problem.status).send(renderProblem(problem, request, source))
   })
   server.setNotFoundHandler((request, reply) => {
@@ -126,7 +129,7 @@ export const createServer = async <Context extends object, Needs extends string>
     }
   }
 
-  for (const route of routes) {
+  const serve = (scope: FastifyInstance, route: Route<Context, Needs>) => {
     for (const prefix of prefixes) {
       const handler = async (request: FastifyRequest, reply: FastifyReply) => {
         const answer = await route.run({ ...readCall(route, request), reply })
@@ -136,11 +139,12 @@ export const createServer = async <Context extends object, Needs extends string>
         return answer === undefined ? reply.send() : reply.send(answer)
       }
       const { socket } = route
-      server.route({
+      scope.route({
         method: route.method,
         url: `${prefix}${route.path}`,
         ...(route.bodyLimit === undefined ? {} : { bodyLimit: route.bodyLimit }),
         onRequest: async (request) => {
+          if (route.streamsBody) streamed.add(request)
           contexts.set(request, await guard(request, route))
         },
         ...(socket === undefined
@@ -160,5 +164,12 @@ export const createServer = async <Context extends object, Needs extends string>
       })
     }
   }
+  for (const route of routes.filter(({ streamsBody }) => !streamsBody)) serve(server, route)
+  // Parsers belong to a scope, so the routes that want none have one of their own.
+  await server.register(async (scope) => {
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser('*', (_request, _body, done) => done(null, undefined))
+    for (const route of routes.filter(({ streamsBody }) => streamsBody)) serve(scope, route)
+  })
   return server
 }
