@@ -11,6 +11,7 @@ export const problems = {
   conflict: [409, 'CONFLICT', 'This conflicts with what is there.'],
   gone: [410, 'GONE', 'This is no longer there.'],
   too_large: [413, 'PAYLOAD_TOO_LARGE', 'The body is larger than this accepts.'],
+  range: [416, 'RANGE_NOT_SATISFIABLE', 'The file has no such range.'],
   media_type: [415, 'UNSUPPORTED_MEDIA_TYPE', 'This content type is not accepted here.'],
   unprocessable: [422, 'UNPROCESSABLE_ENTITY', 'This sandbox cannot do that.'],
   rate_limited: [429, 'TOO_MANY_REQUESTS', 'Too many requests.'],

@@ -1,18 +1,22 @@
 // Every endpoint of the toolbox on one page. Paths are relative to `/toolbox/{sandboxId}`.
 import { codeRunRoutes } from './code-run/routes.ts'
 import { execRoutes } from './exec/routes.ts'
+import { fileRoutes } from './files/routes.ts'
 import { gitRoutes } from './git/routes.ts'
 import { interpreterRoutes } from './interpreter/routes.ts'
 import { placesRoutes } from './places/routes.ts'
 import { portRoutes } from './ports/routes.ts'
 import { ptyRoutes } from './pty/routes.ts'
+import { sessionRoutes } from './sessions/routes.ts'
 
 export const toolboxEndpoints = [
   ...execRoutes,
   ...codeRunRoutes,
   ...placesRoutes,
   ...portRoutes,
+  ...fileRoutes,
   ...gitRoutes,
+  ...sessionRoutes,
   ...ptyRoutes,
   ...interpreterRoutes,
 ]

@@ -1,0 +1,51 @@
+// Many files in one answer: a multipart form with a part per path, in order, each a file or an error.
+import { randomUUID } from 'node:crypto'
+import { Readable } from 'node:stream'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { renderProblem } from '#src/http/render-problem.ts'
+import type { FileContents, Files } from '../agent/agent.ts'
+import { formData } from './disposition.ts'
+import { problemOf } from './failures.ts'
+
+/** Who says so, as in every error of the toolbox. */
+const source = 'DAYTONA_DAEMON'
+
+/** Clients show their progress by the length of each part. */
+const headerOf = (boundary: string, name: 'file' | 'error', filename: string, type: string, length: number): Buffer =>
+  Buffer.from(
+    `--${boundary}\r\nContent-Disposition: ${formData(name, filename)}\r\n` +
+      `Content-Type: ${type}\r\nContent-Length: ${length}\r\n\r\n`,
+  )
+
+const lineBreak = Buffer.from('\r\n')
+
+async function* parts(files: Files, paths: readonly string[], boundary: string, request: FastifyRequest) {
+  for (const path of paths) {
+    let file: FileContents | undefined
+    try {
+      file = await files.read(path)
+    } catch (error) {
+      const body = Buffer.from(JSON.stringify(renderProblem(problemOf(error), request, source)))
+      yield headerOf(boundary, 'error', path, 'application/json', body.length)
+      yield body
+    }
+    if (file !== undefined) {
+      yield headerOf(boundary, 'file', path, 'application/octet-stream', file.length)
+      // A file that turns out shorter breaks the whole answer off: nobody shall take a part of it for all.
+      yield* file.stream as AsyncIterable<Buffer>
+    }
+    yield lineBreak
+  }
+  yield Buffer.from(`--${boundary}--\r\n`)
+}
+
+export const bulkDownload = (
+  files: Files,
+  paths: readonly string[],
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Readable => {
+  const boundary = `alcove-${randomUUID()}`
+  reply.header('content-type', `multipart/form-data; boundary=${boundary}`)
+  return Readable.from(parts(files, paths, boundary, request), { objectMode: false })
+}

@@ -1,0 +1,52 @@
+// How a file is described on the wire.
+import type { Entry, Files } from '../agent/agent.ts'
+import type { FileInfo } from './schemas.ts'
+
+/** A path below another one, as the caller wrote it: `..` and links in it are the kernel's, so nothing is folded. */
+export const below = (directory: string, relative: string): string =>
+  directory.endsWith('/') ? `${directory}${relative}` : `${directory}/${relative}`
+
+/** Each call is served by a process that stands in the user's home, and may ask where it stands. */
+const homeOf = async (files: Files): Promise<string> =>
+  (await files.stat('/proc/self/cwd')).target?.toString('utf8') ?? '/'
+
+export const absolute = async (files: Files, path: string): Promise<string> => {
+  if (path.startsWith('/')) return path
+  const home = await homeOf(files)
+  return path === '' || path === '.' ? home : below(home, path)
+}
+
+const typeLetters: Record<Entry['type'], string> = {
+  file: '',
+  directory: 'd',
+  symlink: 'L',
+  fifo: 'p',
+  socket: 'S',
+  character: 'Dc',
+  block: 'D',
+}
+
+/** The way of Go's `FileMode`, which clients know: `-rw-r--r--`, `drwxr-xr-x`, `Lrwxrwxrwx`, `dtrwxrwxrwx`. */
+const modeText = ({ type, mode }: Entry): string => {
+  const special = [...'ugt'].filter((_, at) => mode & (0o4000 >> at)).join('')
+  const rights = [...'rwxrwxrwx'].map((letter, at) => (mode & (0o400 >> at) ? letter : '-')).join('')
+  return `${typeLetters[type] + special || '-'}${rights}`
+}
+
+const nameOf = (path: string): string => path.split('/').findLast((part) => part !== '') ?? '/'
+
+export const fileInfo = (entry: Entry, path: string): FileInfo => {
+  const modifiedAt = entry.modifiedAt.toISOString()
+  return {
+    name: nameOf(path),
+    path,
+    isDir: entry.type === 'directory',
+    size: entry.size,
+    mode: modeText(entry),
+    modTime: modifiedAt.replace('T', ' ').replace('Z', ' +0000 UTC'),
+    modifiedAt,
+    owner: entry.owner || String(entry.uid),
+    group: entry.group || String(entry.gid),
+    permissions: entry.mode.toString(8).padStart(4, '0'),
+  }
+}

@@ -1,0 +1,364 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { createServer } from 'node:net'
+import { homedir, userInfo } from 'node:os'
+import { basename, join, relative } from 'node:path'
+import { suite, test } from 'node:test'
+import { FilesRoom, needsRoot, type Reply, refusal } from './testing/files-room.ts'
+
+const names = ({ body }: Reply): string[] => body.map(({ name }: { name: string }) => name)
+
+suite('GET /files', () => {
+  test('200 describes what a directory holds, sorted, links as links', async () => {
+    await using room = await FilesRoom.start()
+    writeFileSync(room.at('file'), 'hello')
+    chmodSync(room.at('file'), 0o4640)
+    utimesSync(room.at('file'), 1_700_000_000.5, 1_700_000_000.5)
+    mkdirSync(room.at('directory'))
+    symlinkSync('nowhere', room.at('link'))
+    const reply = await room.get('', { path: room.directory })
+    assert.deepEqual([reply.status, names(reply)], [200, ['directory', 'file', 'link']])
+    const { username } = userInfo()
+    assert.deepEqual(reply.body[1], {
+      name: 'file',
+      path: room.at('file'),
+      isDir: false,
+      size: 5,
+      mode: 'urw-r-----',
+      modTime: '2023-11-14 22:13:20.500 +0000 UTC',
+      modifiedAt: '2023-11-14T22:13:20.500Z',
+      owner: username,
+      group: execFileSync('id', ['-gn'], { encoding: 'utf8' }).trim(),
+      permissions: '4640',
+    })
+    assert.deepEqual([reply.body[0].isDir, reply.body[0].mode], [true, 'drwxr-xr-x'])
+    assert.deepEqual([reply.body[2].isDir, reply.body[2].mode], [false, 'Lrwxrwxrwx'])
+  })
+
+  test('depth goes as deep as asked, and never through a link', async () => {
+    await using room = await FilesRoom.start()
+    mkdirSync(room.at('a', 'b', 'c'), { recursive: true })
+    symlinkSync('/etc', room.at('a', 'etc'))
+    const at = async (depth: string) =>
+      (await room.get('', { path: room.directory, depth })).body.map(({ path }: { path: string }) =>
+        relative(room.directory, path),
+      )
+    assert.deepEqual(await at('1'), ['a'])
+    assert.deepEqual(await at('2'), ['a', 'a/b', 'a/etc'])
+    assert.deepEqual(await at('1000'), ['a', 'a/b', 'a/b/c', 'a/etc'])
+    for (const depth of ['0', '-1', '1.5', 'x']) {
+      assert.equal((await room.get('', { path: room.directory, depth })).status, 400, depth)
+    }
+  })
+
+  test('without a path, and with a relative one, it is about the home; `~` is a name like any other', async () => {
+    await using room = await FilesRoom.start()
+    const inHome = mkdtempSync(join(homedir(), 'alcove-files-'))
+    try {
+      writeFileSync(join(inHome, 'x'), '')
+      const listed = (await room.get('')).body
+      assert.ok(listed.some(({ path }: { path: string }) => path === inHome))
+      const [found] = (await room.get('', { path: basename(inHome) })).body
+      assert.equal(found.path, join(inHome, 'x'))
+      assert.equal((await room.get('/info', { path: `./${basename(inHome)}` })).body.isDir, true)
+      assert.deepEqual(refusal(await room.get('', { path: `~/${basename(inHome)}` })), [404, 'FILE_NOT_FOUND'])
+    } finally {
+      rmSync(inHome, { recursive: true })
+    }
+  })
+
+  test('20000 entries are listed and no more, and the answer says so', async () => {
+    await using room = await FilesRoom.start()
+    for (let at = 0; at < 20_001; at++) writeFileSync(room.at(String(at)), '')
+    const { body, headers } = await room.get('', { path: room.directory })
+    assert.deepEqual([body.length, headers['x-alcove-truncated']], [20_000, 'true'])
+    rmSync(room.at('0'))
+    const whole = await room.get('', { path: room.directory })
+    assert.deepEqual([whole.body.length, whole.headers['x-alcove-truncated']], [20_000, undefined])
+  })
+})
+
+suite('GET /files/info', () => {
+  test('200 follows a link, and describes what is no file too', async () => {
+    await using room = await FilesRoom.start()
+    writeFileSync(room.at('file'), '123')
+    symlinkSync('file', room.at('link'))
+    execFileSync('mkfifo', [room.at('fifo')])
+    const link = (await room.get('/info', { path: room.at('link') })).body
+    assert.deepEqual([link.name, link.size, link.mode], ['link', 3, '-rw-r--r--'])
+    assert.match((await room.get('/info', { path: room.at('fifo') })).body.mode, /^p/)
+    assert.match((await room.get('/info', { path: '/dev/null' })).body.mode, /^Dc/)
+    const root = (await room.get('/info', { path: '/' })).body
+    assert.deepEqual([root.name, root.path, root.isDir], ['/', '/', true])
+    assert.match((await room.get('/info', { path: '/tmp' })).body.mode, /^dt/)
+  })
+})
+
+suite('POST /files/folder', () => {
+  test('201 makes it and what is above it; one that is there is as good', async () => {
+    await using room = await FilesRoom.start()
+    for (const [mode, wanted] of [
+      ['700', 0o700],
+      ['0750', 0o750],
+    ] as const) {
+      assert.equal((await room.post('/folder', { path: room.at('a', mode), mode })).status, 201)
+      assert.equal(statSync(room.at('a', mode)).mode & 0o7777, wanted)
+    }
+    assert.equal((await room.post('/folder', { path: room.at('a') })).status, 201)
+    for (const mode of ['rwx', '9', '77777', '-1', '0x1ff']) {
+      assert.equal((await room.post('/folder', { path: room.at('b'), mode })).status, 400, mode)
+    }
+    writeFileSync(room.at('file'), '')
+    assert.deepEqual(refusal(await room.post('/folder', { path: room.at('file') })), [400, 'INVALID_FILE_PATH'])
+  })
+})
+
+suite('POST /files/move', () => {
+  test('200 moves files and directories', async () => {
+    await using room = await FilesRoom.start()
+    writeFileSync(room.at('one'), '1')
+    assert.equal((await room.post('/move', { source: room.at('one'), destination: room.at('two') })).status, 200)
+    assert.deepEqual(readdirSync(room.directory), ['two'])
+    mkdirSync(room.at('directory'))
+    const renamed = { source: room.at('directory'), destination: room.at('renamed') }
+    assert.equal((await room.post('/move', renamed)).status, 200)
+    assert.deepEqual(readdirSync(room.directory), ['renamed', 'two'])
+  })
+
+  test('409 where something is, even a link that leads nowhere; and both stay as they are', async () => {
+    await using room = await FilesRoom.start()
+    writeFileSync(room.at('one'), '1')
+    mkdirSync(room.at('directory'))
+    symlinkSync('nowhere', room.at('dangling'))
+    for (const name of ['directory', 'dangling', 'one']) {
+      const reply = await room.post('/move', { source: room.at('one'), destination: room.at(name) })
+      assert.deepEqual(refusal(reply), [409, 'CONFLICT'], name)
+    }
+    assert.deepEqual(readdirSync(room.directory), ['dangling', 'directory', 'one'])
+  })
+
+  test('404 without a source or a place for the destination, 400 into itself', async () => {
+    await using room = await FilesRoom.start()
+    mkdirSync(room.at('directory'))
+    const move = (source: string, destination: string) => room.post('/move', { source, destination })
+    assert.deepEqual(refusal(await move(room.at('missing'), room.at('x'))), [404, 'FILE_NOT_FOUND'])
+    assert.deepEqual(refusal(await move(room.at('directory'), room.at('no', 'x'))), [404, 'FILE_NOT_FOUND'])
+    const inside = await move(room.at('directory'), room.at('directory', 'inside'))
+    assert.deepEqual(refusal(inside), [400, 'INVALID_FILE_PATH'])
+    assert.equal((await room.post('/move', { source: room.at('directory') })).status, 400)
+  })
+
+  test('200 from one file system to another, with everything in it, and still 409 and 404', {
+    skip: statSync('/dev/shm').dev === statSync('/tmp').dev && 'needs two file systems',
+  }, async () => {
+    await using room = await FilesRoom.start()
+    const other = mkdtempSync('/dev/shm/alcove-files-')
+    try {
+      mkdirSync(room.at('-tree', 'below'), { recursive: true })
+      writeFileSync(room.at('-tree', 'below', 'file'), 'x')
+      symlinkSync('below/file', room.at('-tree', 'link'))
+      const move = (source: string, destination: string) => room.post('/move', { source, destination })
+      assert.equal((await move(room.at('-tree'), join(other, 'tree'))).status, 200)
+      assert.equal(readFileSync(join(other, 'tree', 'link'), 'utf8'), 'x')
+      assert.ok(lstatSync(join(other, 'tree', 'link')).isSymbolicLink() && !existsSync(room.at('-tree')))
+      writeFileSync(room.at('file'), 'y')
+      assert.deepEqual(refusal(await move(room.at('file'), join(other, 'tree'))), [409, 'CONFLICT'])
+      assert.deepEqual(refusal(await move(room.at('missing'), join(other, 'x'))), [404, 'FILE_NOT_FOUND'])
+      assert.equal(readFileSync(room.at('file'), 'utf8'), 'y')
+    } finally {
+      rmSync(other, { recursive: true })
+    }
+  })
+})
+
+suite('POST /files/permissions', () => {
+  test('200 sets mode, owner and group', needsRoot, async () => {
+    await using room = await FilesRoom.start()
+    writeFileSync(room.at('file'), '')
+    const change = { path: room.at('file'), mode: '755', owner: 'nobody', group: '4242' }
+    assert.equal((await room.post('/permissions', change)).status, 200)
+    const { mode, uid, gid } = statSync(room.at('file'))
+    assert.deepEqual([mode & 0o7777, uid, gid], [0o755, 65534, 4242])
+    const { owner, group } = (await room.get('/info', { path: room.at('file') })).body
+    assert.deepEqual([owner, group], ['nobody', '4242'])
+  })
+
+  test('400 for an unknown owner and for what is no mode', async () => {
+    await using room = await FilesRoom.start()
+    writeFileSync(room.at('file'), '')
+    const change = (query: Record<string, string>) => room.post('/permissions', { path: room.at('file'), ...query })
+    assert.deepEqual(refusal(await change({ owner: 'no-such-user' })), [400, 'BAD_REQUEST'])
+    assert.equal((await change({ group: 'no-such-group' })).status, 400)
+    assert.equal((await change({ mode: 'u+x' })).status, 400)
+    assert.equal((await room.post('/permissions', { path: room.at('missing'), mode: '644' })).status, 404)
+  })
+})
+
+suite('DELETE /files', () => {
+  test('204 deletes a file, a link and not its target, and a directory only when told to', async () => {
+    await using room = await FilesRoom.start()
+    mkdirSync(room.at('directory', 'below'), { recursive: true })
+    writeFileSync(room.at('file'), '')
+    symlinkSync('directory', room.at('link'))
+    assert.equal((await room.delete({ path: room.at('link'), recursive: 'true' })).status, 204)
+    const refused = await room.delete({ path: room.at('directory') })
+    assert.deepEqual(refusal(refused), [400, 'INVALID_FILE_PATH'])
+    assert.equal((await room.delete({ path: room.at('file') })).status, 204)
+    assert.deepEqual(readdirSync(room.directory), ['directory'])
+    assert.equal((await room.delete({ path: room.at('directory'), recursive: 'true' })).status, 204)
+    assert.deepEqual(refusal(await room.delete({ path: room.at('directory') })), [404, 'FILE_NOT_FOUND'])
+    assert.equal((await room.delete({ path: '/', recursive: 'true' })).status, 409)
+  })
+})
+
+suite('what is no ordinary file', () => {
+  /** Every call that takes one path, and what it answers for a path that is wrong in this way. */
+  const everyCall = (room: FilesRoom, path: string) => ({
+    list: room.get('', { path }),
+    info: room.get('/info', { path }),
+    download: room.get('/download', { path }),
+    find: room.get('/find', { path, pattern: 'x' }),
+    search: room.get('/search', { path, pattern: 'x' }),
+    upload: room.upload(path, 'x'),
+  })
+  const answers = async (room: FilesRoom, path: string) =>
+    Object.fromEntries(
+      await Promise.all(
+        Object.entries(everyCall(room, path)).map(async ([name, reply]) => [name, refusal(await reply)] as const),
+      ),
+    )
+  const missing = [404, 'FILE_NOT_FOUND']
+  const wrong = [400, 'INVALID_FILE_PATH']
+  const fine = [200, undefined]
+
+  test('fifo, socket, device: refused at once where contents are meant', async () => {
+    await using room = await FilesRoom.start()
+    execFileSync('mkfifo', [room.at('fifo')])
+    const server = createServer().listen(room.at('socket'))
+    await once(server, 'listening')
+    try {
+      for (const path of [room.at('fifo'), room.at('socket'), '/dev/zero', '/dev/tty']) {
+        const { list, info, download, find, search, upload } = await answers(room, path)
+        assert.deepEqual([list, info, download, find, search, upload], [wrong, fine, wrong, wrong, wrong, wrong], path)
+      }
+      const replaced = await room.send('/replace', { files: [room.at('fifo')], pattern: 'a', newValue: 'b' })
+      assert.equal(replaced.body[0].success, false)
+    } finally {
+      server.close()
+    }
+    assert.equal((await room.delete({ path: room.at('fifo') })).status, 204)
+  })
+
+  test('missing, below a file, too long, empty, NUL, half a surrogate', async () => {
+    await using room = await FilesRoom.start()
+    writeFileSync(room.at('file'), '')
+    const { upload, ...reading } = await answers(room, room.at('missing', 'x'))
+    assert.deepEqual(Object.values(reading), Array(5).fill(missing))
+    assert.deepEqual(upload, fine)
+    assert.deepEqual(Object.values(await answers(room, room.at('file', 'x'))), Array(6).fill(wrong))
+    assert.deepEqual(Object.values(await answers(room, `/${'x'.repeat(5000)}`)), Array(6).fill(wrong))
+    for (const [status] of Object.values(await answers(room, 'a\0b'))) assert.equal(status, 400)
+    const { list, ...others } = await answers(room, '')
+    assert.deepEqual(list, fine)
+    for (const [status] of Object.values(others)) assert.equal(status, 400)
+    assert.equal((await room.send('/bulk-download', { paths: ['\ud800'] })).status, 400)
+  })
+
+  test('a name that is no UTF-8 is listed, and asking for it with a broken query is no accident', async () => {
+    await using room = await FilesRoom.start()
+    writeFileSync(Buffer.concat([Buffer.from(`${room.directory}/`), Buffer.of(0xff, 0x0a)]), 'odd')
+    assert.deepEqual(names(await room.get('', { path: room.directory })), ['\ufffd\n'])
+    const found = await room.get('/find', { path: room.directory, pattern: 'odd' })
+    assert.deepEqual(found.body, [{ file: room.at('\ufffd\n'), line: 1, content: 'odd' }])
+    const reply = await fetch(room.url(`/download?path=${encodeURIComponent(room.directory)}/%ff`))
+    assert.ok([400, 404].includes(reply.status), String(reply.status))
+  })
+
+  test('`..` and links are the kernel’s: intermediate, final, in a circle, leading nowhere', async () => {
+    await using room = await FilesRoom.start()
+    mkdirSync(room.at('a', 'b'), { recursive: true })
+    writeFileSync(room.at('a', 'file'), 'found')
+    symlinkSync('a/b', room.at('to-b'))
+    symlinkSync('circle', room.at('circle'))
+    symlinkSync('nowhere', room.at('dangling'))
+    symlinkSync('a', room.at('to-a'))
+    // The parent of what the link points at, which no folding of the text would find.
+    assert.equal((await room.get('/download', { path: `${room.directory}/to-b/../file` })).text, 'found')
+    assert.equal((await room.get('/download', { path: `${room.at('to-a')}/file` })).text, 'found')
+    assert.equal((await room.get('/download', { path: `/../../..${room.at('a', 'file')}` })).text, 'found')
+    assert.deepEqual(refusal(await room.get('/download', { path: room.at('circle') })), wrong)
+    assert.deepEqual(refusal(await room.get('/download', { path: room.at('dangling') })), missing)
+    assert.deepEqual(refusal(await room.get('', { path: room.at('circle') })), wrong)
+    assert.deepEqual(refusal(await room.get('', { path: room.at('dangling') })), missing)
+    assert.equal((await room.get('', { path: room.at('to-a') })).body[0].path, room.at('to-a', 'b'))
+  })
+})
+
+suite('rights', () => {
+  test('every call has those of the sandbox’s user, through links as well', needsRoot, async () => {
+    await using room = await FilesRoom.start({ user: 'nobody' })
+    writeFileSync(room.at('shadow'), 'root:secret\n')
+    chmodSync(room.at('shadow'), 0o600)
+    mkdirSync(room.at('closed'), { mode: 0o700 })
+    writeFileSync(room.at('closed', 'file'), 'secret\n')
+    const open = room.openDirectory('open')
+    symlinkSync('../shadow', join(open, 'link'))
+    symlinkSync('../closed', join(open, 'way'))
+    const denied = [403, 'FILE_ACCESS_DENIED']
+    for (const path of [room.at('shadow'), join(open, 'link'), room.at('closed', 'file'), join(open, 'way', 'file')]) {
+      const replies = await Promise.all([room.get('/download', { path }), room.upload(path, 'x')])
+      for (const reply of replies) assert.deepEqual(refusal(reply), denied, path)
+      const [replaced] = (await room.send('/replace', { files: [path], pattern: 'secret', newValue: 'x' })).body
+      assert.equal(replaced.success, false)
+      const bulk = await room.send('/bulk-download', { paths: [path] })
+      assert.match(bulk.text, /name="error"[\s\S]*FILE_ACCESS_DENIED/)
+      assert.ok(!bulk.text.includes('secret'))
+      assert.deepEqual(refusal(await room.post('/permissions', { path, mode: '777' })), denied)
+    }
+    for (const path of [room.at('closed'), join(open, 'way')]) {
+      for (const [call, query] of [
+        ['', {}],
+        ['/find', { pattern: 'secret' }],
+        ['/search', { pattern: '*' }],
+      ] as const) {
+        assert.deepEqual(refusal(await room.get(call, { path, ...query })), denied, `${call} ${path}`)
+      }
+    }
+    assert.deepEqual((await room.get('/find', { path: room.directory, pattern: 'secret' })).body, [])
+    const into = { source: room.at('shadow'), destination: join(open, 'mine') }
+    assert.deepEqual(refusal(await room.post('/move', into)), denied)
+    assert.deepEqual(refusal(await room.delete({ path: room.at('shadow') })), denied)
+    assert.deepEqual(refusal(await room.delete({ path: room.at('closed'), recursive: 'true' })), denied)
+    assert.deepEqual(refusal(await room.post('/folder', { path: room.at('closed', 'x') })), denied)
+    assert.equal((await room.upload(join(open, 'own'), 'x')).status, 200)
+    assert.equal(statSync(join(open, 'own')).uid, 65534)
+    assert.equal(readFileSync(room.at('shadow'), 'utf8'), 'root:secret\n')
+    assert.equal(readFileSync(room.at('closed', 'file'), 'utf8'), 'secret\n')
+  })
+
+  test('400 for a user that the sandbox does not have', async () => {
+    await using room = await FilesRoom.start({ user: 'no-such-user' })
+    for (const reply of [
+      await room.get('', { path: '/' }),
+      await room.upload(room.at('x'), 'x'),
+      await room.get('/search', { path: '/tmp', pattern: 'x' }),
+    ]) {
+      assert.equal(reply.status, 400)
+    }
+  })
+})

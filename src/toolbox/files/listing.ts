@@ -1,0 +1,26 @@
+// What is there: one file, or what a directory holds.
+import type { Files } from '../agent/agent.ts'
+import { absolute, below, fileInfo } from './file-info.ts'
+import type { FileInfo } from './schemas.ts'
+
+/** Longer listings are cut, and said to be. */
+export const listingLength = 20_000
+/** As deep as the agent goes. */
+const deepest = 64
+
+/** Follows links: it describes what a download would bring. */
+export const describe = async (files: Files, path: string): Promise<FileInfo> =>
+  fileInfo(await files.stat(path, { followLink: true }), await absolute(files, path))
+
+/** Links are listed as links, and not followed below `path`. */
+export const list = async (files: Files, path: string, depth = 1): Promise<{ infos: FileInfo[]; isCut: boolean }> => {
+  const directory = await absolute(files, path)
+  const infos: FileInfo[] = []
+  let isCut = false
+  for await (const entry of files.list(directory, Math.min(depth, deepest))) {
+    isCut = infos.length === listingLength
+    if (isCut) break
+    infos.push(fileInfo(entry, below(directory, entry.path.toString('utf8'))))
+  }
+  return { infos: infos.sort((a, b) => (a.path < b.path ? -1 : 1)), isCut }
+}

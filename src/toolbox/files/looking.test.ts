@@ -1,0 +1,168 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { Readable } from 'node:stream'
+import { suite, test } from 'node:test'
+import fc from 'fast-check'
+import { replacing } from './replace.ts'
+import { FilesRoom, refusal } from './testing/files-room.ts'
+
+suite('GET /files/find', () => {
+  test('200 answers file, line and content, sorted; the text is literal', async () => {
+    await using room = await FilesRoom.start()
+    mkdirSync(room.at('src'))
+    writeFileSync(room.at('src', 'b.ts'), 'first\nsome TODO: a.b* é\r\nlast')
+    writeFileSync(room.at('src', 'a: 1.ts'), 'a.b*\naxbb\n\na.b*')
+    const ask = async (pattern: string, path = room.directory) => (await room.get('/find', { path, pattern })).body
+    assert.deepEqual(await ask('a.b*'), [
+      { file: room.at('src', 'a: 1.ts'), line: 1, content: 'a.b*' },
+      { file: room.at('src', 'a: 1.ts'), line: 4, content: 'a.b*' },
+      { file: room.at('src', 'b.ts'), line: 2, content: 'some TODO: a.b* é' },
+    ])
+    assert.deepEqual(await ask('nothing like it'), [])
+    assert.deepEqual(await ask('last', room.at('src', 'b.ts')), [
+      { file: room.at('src', 'b.ts'), line: 3, content: 'last' },
+    ])
+    assert.deepEqual(await ask('-last'), [])
+    assert.deepEqual(await ask('$(touch x); `id` \'"'), [])
+  })
+
+  test('binary files, fifos, links and what may not be read are passed over', async () => {
+    await using room = await FilesRoom.start()
+    writeFileSync(room.at('binary'), Buffer.from('word\0word'))
+    execFileSync('mkfifo', [room.at('fifo')])
+    symlinkSync('/etc', room.at('link'))
+    symlinkSync('/dev/zero', room.at('endless'))
+    writeFileSync(room.at('text'), 'word root')
+    const found = (await room.get('/find', { path: room.directory, pattern: 'ro' })).body
+    assert.deepEqual(
+      found.map(({ file }: { file: string }) => file),
+      [room.at('text')],
+    )
+  })
+
+  test('10000 matches are answered and no more, and the answer says so; long lines are cut', async () => {
+    await using room = await FilesRoom.start()
+    writeFileSync(room.at('many'), 'match\n'.repeat(10_001))
+    const { body, headers } = await room.get('/find', { path: room.directory, pattern: 'match' })
+    assert.deepEqual([body.length, headers['x-alcove-truncated']], [10_000, 'true'])
+    writeFileSync(room.at('many'), `${'x'.repeat(1_000_000)}match\nmatch`)
+    const [long, short] = (await room.get('/find', { path: room.directory, pattern: 'match' })).body
+    assert.ok(long.content.length > 1000 && long.content.length < 20_000)
+    assert.deepEqual([short.line, short.content], [2, 'match'])
+  })
+
+  test('400 for an empty text and for one of several lines', async () => {
+    await using room = await FilesRoom.start()
+    for (const pattern of ['', 'a\nb']) {
+      assert.equal((await room.get('/find', { path: room.directory, pattern })).status, 400)
+    }
+  })
+
+  test('422 in a sandbox that lacks the tools', async () => {
+    await using room = await FilesRoom.start({ env: { PATH: '/nowhere' } })
+    for (const call of ['/find', '/search']) {
+      const reply = await room.get(call, { path: room.directory, pattern: 'x' })
+      assert.deepEqual(refusal(reply), [422, 'UNPROCESSABLE_ENTITY'])
+    }
+  })
+})
+
+suite('GET /files/search', () => {
+  test('200 answers names that fit, at any depth, sorted', async () => {
+    await using room = await FilesRoom.start()
+    mkdirSync(room.at('src', 'deep.ts'), { recursive: true })
+    for (const name of ['a.ts', 'src/b.ts', 'src/c.js', 'src/-x.ts', 'src/new\nline.ts'])
+      writeFileSync(room.at(name), '')
+    symlinkSync('/etc', room.at('link.ts'))
+    const ask = async (pattern: string, path = room.directory) =>
+      (await room.get('/search', { path, pattern })).body.files.map((file: string) =>
+        file.slice(room.directory.length + 1),
+      )
+    assert.deepEqual(await ask('*.ts'), ['a.ts', 'link.ts', 'src/-x.ts', 'src/b.ts', 'src/deep.ts', 'src/new\nline.ts'])
+    assert.deepEqual(await ask('**/[bc].*'), ['src/b.ts', 'src/c.js'])
+    assert.deepEqual(await ask('src/*.js'), ['src/c.js'])
+    assert.deepEqual(await ask('?.ts', `${room.directory}/`), ['a.ts', 'src/b.ts'])
+    assert.deepEqual(await ask('-x.ts', room.at('src')), ['src/-x.ts'])
+    assert.deepEqual(await ask('passwd'), [])
+    assert.deepEqual(await ask('*.ts; touch /tmp/x'), [])
+  })
+
+  test('10000 names are answered and no more, and the answer says so', async () => {
+    await using room = await FilesRoom.start()
+    for (let at = 0; at < 10_001; at++) writeFileSync(room.at(`${at}.x`), '')
+    const { body, headers } = await room.get('/search', { path: room.directory, pattern: '*.x' })
+    assert.deepEqual([body.files.length, headers['x-alcove-truncated']], [10_000, 'true'])
+  })
+})
+
+suite('POST /files/replace', () => {
+  test('200 answers a result per file, in order; the text is literal and the mode stays', async () => {
+    await using room = await FilesRoom.start()
+    writeFileSync(room.at('one'), 'a.b a.b axb $&')
+    chmodSync(room.at('one'), 0o750)
+    writeFileSync(room.at('two'), 'nothing')
+    const { ino } = statSync(room.at('two'))
+    const files = ['one', 'two', 'missing', '.'].map((name) => room.at(name))
+    const { status, body } = await room.send('/replace', { files, pattern: 'a.b', newValue: '$&é' })
+    assert.equal(status, 200)
+    assert.deepEqual(body, [
+      { file: files[0], success: true },
+      { file: files[1], success: true },
+      { file: files[2], success: false, error: 'There is no such file.' },
+      { file: files[3], success: false, error: 'This is a directory.' },
+    ])
+    assert.equal(readFileSync(room.at('one'), 'utf8'), '$&é $&é axb $&')
+    assert.equal(statSync(room.at('one')).mode & 0o7777, 0o750)
+    // Without the text in it, a file is not even written again.
+    assert.equal(statSync(room.at('two')).ino, ino)
+    assert.deepEqual(readdirSync(room.directory).sort(), ['one', 'two'])
+  })
+
+  test('a binary file stays as it is, even when the text comes first', async () => {
+    await using room = await FilesRoom.start()
+    const bytes = Buffer.concat([Buffer.from('word '.repeat(100_000)), Buffer.of(0)])
+    writeFileSync(room.at('binary'), bytes)
+    const [result] = (await room.send('/replace', { files: [room.at('binary')], pattern: 'word', newValue: 'x' })).body
+    assert.equal(result.success, false)
+    assert.match(result.error, /binary/)
+    assert.deepEqual(readFileSync(room.at('binary')), bytes)
+    assert.deepEqual(readdirSync(room.directory), ['binary'])
+  })
+
+  test('a large file is replaced as a stream', async () => {
+    await using room = await FilesRoom.start()
+    writeFileSync(room.at('large'), 'old words '.repeat(2_000_000))
+    const [result] = (await room.send('/replace', { files: [room.at('large')], pattern: 'old', newValue: 'newer' }))
+      .body
+    assert.deepEqual(result, { file: room.at('large'), success: true })
+    assert.equal(readFileSync(room.at('large'), 'utf8'), 'newer words '.repeat(2_000_000))
+  })
+
+  test('400 for an empty text, no files and too many', async () => {
+    await using room = await FilesRoom.start()
+    for (const body of [
+      { files: ['x'], pattern: '', newValue: 'y' },
+      { files: [], pattern: 'x', newValue: 'y' },
+      { files: Array(1001).fill('x'), pattern: 'x', newValue: 'y' },
+      { files: ['x'], pattern: 'x' },
+    ]) {
+      assert.equal((await room.send('/replace', body)).status, 400)
+    }
+  })
+
+  test('however a text is cut into pieces, it is replaced as one', async () => {
+    const word = fc.array(fc.constantFrom('a', 'b', '.'), { maxLength: 30 }).map((letters) => letters.join(''))
+    await fc.assert(
+      fc.asyncProperty(fc.array(word), word.filter(Boolean), word, async (pieces, from, to) => {
+        const chunks = Readable.from(pieces.filter(Boolean).map((piece) => Buffer.from(piece)))
+        let text = ''
+        for await (const piece of replacing(chunks, Buffer.from(from), Buffer.from(to), () => {})) text += piece
+        assert.equal(
+          text,
+          pieces.join('').replaceAll(from, () => to),
+        )
+      }),
+    )
+  })
+})

@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import fc from 'fast-check'
+import { boundaryOf, readParts } from './multipart.ts'
+
+type Read = { name: string; contents: Buffer }
+
+async function* cut(bytes: Buffer, sizes: readonly number[]) {
+  let at = 0
+  for (const size of sizes) {
+    if (at < bytes.length) yield bytes.subarray(at, at + size)
+    at += size
+  }
+  if (at < bytes.length) yield bytes.subarray(at)
+}
+
+const readAll = async (body: AsyncIterable<Buffer>, boundary: string): Promise<Read[]> => {
+  const read: Read[] = []
+  for await (const { name, contents } of readParts(body, boundary, 100)) {
+    const pieces: Buffer[] = []
+    for await (const piece of contents) pieces.push(piece)
+    read.push({ name, contents: Buffer.concat(pieces) })
+  }
+  return read
+}
+
+const write = (parts: readonly Read[], boundary: string): Buffer =>
+  Buffer.concat([
+    ...parts.flatMap(({ name, contents }) => [
+      Buffer.from(`--${boundary}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n`),
+      contents,
+      Buffer.from('\r\n'),
+    ]),
+    Buffer.from(`--${boundary}--\r\n`),
+  ])
+
+suite('multipart bodies', () => {
+  test('every body is read as it was written, however it is cut', async () => {
+    // Contents of the very bytes that a boundary is made of.
+    const contents = fc
+      .array(fc.constantFrom('\r', '\n', '-', '--', 'b', 'bo', '\r\n--b', 'x'), { maxLength: 20 })
+      .map((pieces) => Buffer.from(pieces.join('')))
+      .filter((bytes) => !bytes.includes('--bou'))
+    const part = fc.record({ name: fc.constantFrom('a', 'files[0].path', ''), contents }, { noNullPrototype: true })
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(part, { minLength: 1, maxLength: 5 }),
+        fc.array(fc.integer({ min: 1, max: 40 }), { maxLength: 50 }),
+        async (parts, sizes) => {
+          assert.deepEqual(await readAll(cut(write(parts, 'bou'), sizes), 'bou'), parts)
+        },
+      ),
+    )
+  })
+
+  test('what is before the first part, behind the last, and not taken is passed over', async () => {
+    const body = Buffer.from(
+      'preamble\r\n--b  \r\nContent-Type: text/plain\r\ncontent-disposition: FORM-DATA; filename="name=x"; name=plain\r\n\r\n1\r\n--b\r\n\r\nnameless\r\n--b--epilogue\r\n--b\r\n',
+    )
+    assert.deepEqual(await readAll(cut(body, [3]), 'b'), [
+      { name: 'plain', contents: Buffer.from('1') },
+      { name: '', contents: Buffer.from('nameless') },
+    ])
+    const names: string[] = []
+    for await (const { name } of readParts(cut(body, [20]), 'b', 100)) names.push(name)
+    assert.deepEqual(names, ['plain', ''])
+  })
+
+  test('a part whose header does not end is refused before it fills the memory', async () => {
+    let given = 0
+    const endless = async function* () {
+      yield Buffer.from('--b\r\n')
+      for (;;) {
+        given += 1000
+        yield Buffer.alloc(1000, 'x')
+      }
+    }
+    await assert.rejects(readAll(endless(), 'b'), { status: 400 })
+    assert.ok(given < 32 * 1024)
+  })
+
+  test('the boundary of a content type', () => {
+    assert.equal(boundaryOf('multipart/form-data; boundary=abc'), 'abc')
+    assert.equal(boundaryOf('Multipart/Form-Data; charset=x; Boundary="a b"'), 'a b')
+    assert.equal(boundaryOf('application/json'), undefined)
+    assert.equal(boundaryOf('multipart/form-datax'), undefined)
+    assert.equal(boundaryOf(undefined), undefined)
+    for (const wrong of [
+      'multipart/form-data',
+      'multipart/form-data; boundary=',
+      `multipart/form-data; boundary=${'x'.repeat(300)}`,
+    ]) {
+      assert.throws(() => boundaryOf(wrong), { status: 400 })
+    }
+  })
+})

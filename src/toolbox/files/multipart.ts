@@ -1,0 +1,133 @@
+// Reads a multipart body (RFC 2046 §5.1, RFC 7578) part by part, as a stream: it asks for the next bytes only when whoever
+// takes the contents of a part asks, and holds one chunk.
+import { Problem } from '#src/problems.ts'
+
+const headerBytes = 16 * 1024
+const boundaryLength = 200
+const noBytes = Buffer.alloc(0)
+
+export type Part = {
+  /** Of the form's field. */
+  name: string
+  /** To be taken before the next part is asked for; what is not taken is passed over. */
+  contents: AsyncIterable<Buffer>
+}
+
+/** `undefined`: this is not a multipart form. */
+export const boundaryOf = (contentType: string | undefined): string | undefined => {
+  if (!/^multipart\/form-data(?:;|$)/i.test(contentType?.trim() ?? '')) return undefined
+  const [, quoted, plain] = /;\s*boundary=(?:"([^"]+)"|([^\s;"]+))/i.exec(contentType!) ?? []
+  const boundary = quoted ?? plain
+  if (boundary === undefined || boundary.length > boundaryLength) {
+    throw new Problem('bad_request', 'The multipart body has no boundary that could be used.')
+  }
+  return boundary
+}
+
+const nameOf = (header: Buffer): string => {
+  const disposition = /^content-disposition:\s*form-data(?=\s*;)(.*)$/im.exec(header.toString('utf8'))?.[1]
+  const [, quoted, plain] = /;\s*name=(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))/i.exec(disposition ?? '') ?? []
+  return quoted?.replace(/\\(.)/g, '$1') ?? plain ?? ''
+}
+
+class Reader {
+  readonly #chunks: AsyncIterator<Buffer>
+  readonly #delimiter: Buffer
+  // The first delimiter may be the very first bytes, and the others follow a line break.
+  #held: Buffer = Buffer.from('\r\n')
+  #isInContents = true
+
+  constructor(body: AsyncIterable<Buffer>, boundary: string) {
+    this.#chunks = body[Symbol.asyncIterator]()
+    this.#delimiter = Buffer.from(`\r\n--${boundary}`, 'latin1')
+  }
+
+  async #more(): Promise<void> {
+    const { done, value } = await this.#chunks.next()
+    if (done) throw new Problem('bad_request', 'The multipart body ends in the middle.')
+    this.#held = this.#held.length === 0 ? value : Buffer.concat([this.#held, value])
+  }
+
+  /** What is left of a part, whoever took the beginning. */
+  async *contents(): AsyncGenerator<Buffer, void, void> {
+    while (this.#isInContents) {
+      const at = this.#held.indexOf(this.#delimiter)
+      // Without a delimiter, its beginning could still be at the end.
+      const size = at < 0 ? Math.max(0, this.#held.length - this.#delimiter.length + 1) : at
+      const piece = this.#held.subarray(0, size)
+      if (at >= 0) {
+        this.#isInContents = false
+        this.#held = this.#held.subarray(at + this.#delimiter.length)
+      } else this.#held = this.#held.subarray(size)
+      if (piece.length > 0) yield piece
+      if (at < 0) await this.#more()
+    }
+  }
+
+  /** The header of the next part, or `undefined` behind the last one. */
+  async header(): Promise<Buffer | undefined> {
+    for await (const _ of this.contents());
+    while (this.#held.length < 2) await this.#more()
+    if (this.#held.subarray(0, 2).toString('latin1') === '--') {
+      await this.#readOff()
+      return undefined
+    }
+    for (;;) {
+      const at = this.#held.indexOf('\r\n\r\n')
+      if (at > headerBytes || (at < 0 && this.#held.length > headerBytes)) {
+        throw new Problem('bad_request', 'A part of the multipart body has too long a header.')
+      }
+      if (at >= 0) {
+        const header = this.#held.subarray(0, at)
+        if (!/^[ \t]*(?:\r\n|$)/.test(header.toString('latin1'))) {
+          throw new Problem('bad_request', 'The multipart body is malformed behind a boundary.')
+        }
+        this.#held = this.#held.subarray(at + 4)
+        this.#isInContents = true
+        return header
+      }
+      await this.#more()
+    }
+  }
+
+  /** Whoever reads away the rest of the body must not find a reader there. */
+  async letGo(): Promise<void> {
+    await this.#chunks.return?.()
+  }
+
+  /** What follows the last part means nothing, but the caller wants to have it sent. */
+  async #readOff(): Promise<void> {
+    this.#held = noBytes
+    while (!(await this.#chunks.next()).done);
+  }
+}
+
+export async function* readParts(
+  body: AsyncIterable<Buffer>,
+  boundary: string,
+  maxParts: number,
+): AsyncGenerator<Part, void, void> {
+  const reader = new Reader(body, boundary)
+  try {
+    for (let count = 0; ; count++) {
+      const header = await reader.header()
+      if (header === undefined) return
+      if (count === maxParts) throw new Problem('bad_request', `More than ${maxParts} parts are too many.`)
+      yield { name: nameOf(header), contents: { [Symbol.asyncIterator]: () => reader.contents() } }
+    }
+  } finally {
+    await reader.letGo()
+  }
+}
+
+/** A short text; the bytes as they came. */
+export const readText = async ({ name, contents }: Part, maxBytes: number): Promise<Buffer> => {
+  const pieces: Buffer[] = []
+  let size = 0
+  for await (const piece of contents) {
+    size += piece.length
+    if (size > maxBytes) throw new Problem('bad_request', `${name.slice(0, 100)} is too long.`)
+    pieces.push(piece)
+  }
+  return Buffer.concat(pieces)
+}

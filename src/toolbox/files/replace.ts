@@ -1,0 +1,106 @@
+// Replaces a text in files, as a stream and each file as a whole or not at all. The text is literal.
+import type { Files } from '../agent/agent.ts'
+import type { Deadline } from '../exec/deadline.ts'
+import { problemOf } from './failures.ts'
+import type { ReplaceRequest, ReplaceResult } from './schemas.ts'
+
+const pieceBytes = 64 * 1024
+
+/** Thrown where the new file is still being made, so that the old one stays. */
+class Untouched extends Error {
+  readonly isFailure: boolean
+
+  constructor(sentence: string, isFailure: boolean) {
+    super(sentence)
+    this.isFailure = isFailure
+  }
+}
+
+/** Joins small pieces; each may be larger than this, when it came so. */
+async function* inPieces(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, void> {
+  let [gathered, size]: [Buffer[], number] = [[], 0]
+  for await (const piece of pieces) {
+    gathered.push(piece)
+    size += piece.length
+    if (size < pieceBytes) continue
+    yield Buffer.concat(gathered)
+    ;[gathered, size] = [[], 0]
+  }
+  if (size > 0) yield Buffer.concat(gathered)
+}
+
+/** `from` replaced by `to` wherever it stands, however the chunks are cut. Never holds more than a chunk. */
+export async function* replacing(
+  chunks: AsyncIterable<Buffer>,
+  from: Buffer,
+  to: Buffer,
+  onFound: () => void,
+): AsyncGenerator<Buffer, void, void> {
+  let held: Buffer = Buffer.alloc(0)
+  for await (const chunk of chunks) {
+    held = held.length === 0 ? chunk : Buffer.concat([held, chunk])
+    let start = 0
+    for (let at = held.indexOf(from); at >= 0; at = held.indexOf(from, start)) {
+      onFound()
+      if (at > start) yield held.subarray(start, at)
+      yield to
+      start = at + from.length
+    }
+    // What could be the beginning of one more waits for the next chunk.
+    const rest = Math.max(start, held.length - from.length + 1)
+    if (rest > start) yield held.subarray(start, rest)
+    held = held.subarray(rest)
+  }
+  if (held.length > 0) yield held
+}
+
+async function* textOnly(chunks: AsyncIterable<Buffer>, { signal }: Deadline): AsyncGenerator<Buffer, void, void> {
+  for await (const chunk of chunks) {
+    signal.throwIfAborted()
+    if (chunk.includes(0)) throw new Untouched('This is a binary file; nothing was replaced.', true)
+    yield chunk
+  }
+}
+
+const replaceIn = async (files: Files, file: string, from: Buffer, to: Buffer, deadline: Deadline) => {
+  const { stream } = await files.read(file)
+  let count = 0
+  const contents = async function* () {
+    yield* inPieces(
+      replacing(textOnly(stream, deadline), from, to, () => {
+        count++
+      }),
+    )
+    if (count === 0) throw new Untouched('There is nothing to replace.', false)
+  }
+  try {
+    await files.write(file, contents())
+  } finally {
+    stream.destroy()
+  }
+}
+
+/** One result per file, in order; a file without the text is a success and stays as it is. */
+export const replaceInFiles = async (
+  files: Files,
+  { files: paths, pattern, newValue }: ReplaceRequest,
+  deadline: Deadline,
+): Promise<ReplaceResult[]> => {
+  const [from, to] = [Buffer.from(pattern), Buffer.from(newValue)]
+  const results: ReplaceResult[] = []
+  for (const file of paths) {
+    deadline.signal.throwIfAborted()
+    try {
+      await replaceIn(files, file, from, to, deadline)
+      results.push({ file, success: true })
+    } catch (error) {
+      if (deadline.signal.aborted) throw deadline.signal.reason
+      if (error instanceof Untouched && !error.isFailure) results.push({ file, success: true })
+      else {
+        const { message } = error instanceof Untouched ? error : problemOf(error)
+        results.push({ file, success: false, error: message })
+      }
+    }
+  }
+  return results
+}

@@ -1,0 +1,45 @@
+// Runs one of the image's own tools, with arguments and never through a shell, until it ends, the deadline comes, or
+// enough has been heard.
+import type { Deadline } from '../exec/deadline.ts'
+import { runToEnd } from '../exec/run.ts'
+import { environmentOf, type ToolboxSandbox } from '../sandbox.ts'
+
+export type Tool = {
+  argv: readonly string[]
+  cwd?: string
+  /** Sees the standard output piece by piece; `false` means that this is enough. */
+  take?: (data: Buffer) => boolean
+  /** The same of what it complains about. */
+  complain?: (data: Buffer) => void
+}
+
+/** Its exit code; `undefined` when enough had been heard. Throws what `runToEnd` throws. */
+export const runTool = async (
+  sandbox: ToolboxSandbox,
+  deadline: Deadline,
+  { argv, cwd, take, complain }: Tool,
+): Promise<number | undefined> => {
+  const enough = new AbortController()
+  const spec = {
+    argv,
+    // Bytes are bytes: no locale of the image decides what is a character.
+    env: environmentOf(sandbox, { LC_ALL: 'C' }),
+    ...(cwd === undefined ? {} : { cwd }),
+    user: sandbox.assignment.user,
+    mergeOutput: false,
+  }
+  const until = { signal: AbortSignal.any([deadline.signal, enough.signal]), [Symbol.dispose]: () => {} }
+  try {
+    const { exitCode } = await runToEnd(sandbox.agent, spec, until, (data, stream) => {
+      if (stream === 'stderr') complain?.(data)
+      else if (!enough.signal.aborted && take?.(data) === false) enough.abort()
+    })
+    return enough.signal.aborted ? undefined : exitCode
+  } catch (error) {
+    if (enough.signal.aborted) return undefined
+    throw error
+  }
+}
+
+/** An operand that no tool takes for an option. */
+export const operand = (path: string): string => (path.startsWith('-') ? `./${path}` : path)

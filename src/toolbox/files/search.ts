@@ -1,0 +1,37 @@
+// Names that fit a pattern, found by the image's own `find`.
+import type { Deadline } from '../exec/deadline.ts'
+import type { ToolboxSandbox } from '../sandbox.ts'
+import { below } from './file-info.ts'
+import { Records } from './records.ts'
+import { runTool } from './run-tool.ts'
+
+/** Longer answers are cut, and said to be. */
+export const searchLength = 10_000
+const nameBytes = 16 * 1024
+
+/** A pattern without `/` is about names, at any depth; with one it is about the whole path below the directory. */
+const criterion = (pattern: string): string[] => {
+  const name = pattern.replace(/^(?:\*\*\/)+/, '')
+  return name.includes('/') ? ['-path', `./${pattern.replace(/^\.?\/+/, '')}`] : ['-name', name]
+}
+
+/** Links are found and not followed. */
+export const search = async (
+  sandbox: ToolboxSandbox,
+  deadline: Deadline,
+  path: string,
+  pattern: string,
+): Promise<{ files: string[]; isCut: boolean }> => {
+  const files: string[] = []
+  const names = new Records([0], nameBytes)
+  const take = (data: Buffer): boolean => {
+    for (const name of names.push(data)) {
+      if (files.length === searchLength) return false
+      files.push(below(path, name.subarray(2).toString('utf8')))
+    }
+    return true
+  }
+  const argv = ['find', '.', '-mindepth', '1', ...criterion(pattern), '-print0']
+  const exitCode = await runTool(sandbox, deadline, { argv, cwd: path, take })
+  return { files: files.sort(), isCut: exitCode === undefined }
+}

@@ -1,0 +1,333 @@
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import type { IncomingMessage } from 'node:http'
+import { suite, test } from 'node:test'
+import { until } from '../agent/native-agent.ts'
+import { FilesRoom, refusal } from './testing/files-room.ts'
+
+const sum = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
+const halfFiles = (room: FilesRoom) => readdirSync(room.directory).filter((name) => name.startsWith('.alcove-upload'))
+const formOf = (fields: readonly (readonly [string, string | Blob])[]) => {
+  const form = new FormData()
+  for (const [name, value] of fields) form.append(name, value)
+  return form
+}
+
+suite('POST /files/upload-v2', () => {
+  test('200 for a raw body of whatever type, with the directories above it', async () => {
+    await using room = await FilesRoom.start()
+    for (const type of ['application/octet-stream', 'application/json', 'text/plain']) {
+      assert.deepEqual(refusal(await room.upload(room.at('a', 'b', 'raw'), `{ ${type}`, type)), [200, undefined])
+      assert.equal(readFileSync(room.at('a', 'b', 'raw'), 'utf8'), `{ ${type}`)
+    }
+    const bare = room.begin('POST', '/upload', { path: room.at('bare') })
+    assert.equal((await room.settle(bare.end('no type at all'))).status, 200)
+    assert.equal(readFileSync(room.at('bare'), 'utf8'), 'no type at all')
+    assert.equal((await room.upload(room.at('empty'), '')).status, 200)
+    assert.equal(readFileSync(room.at('empty'), 'utf8'), '')
+  })
+
+  test('200 for the field `file` of a form', async () => {
+    await using room = await FilesRoom.start()
+    const bytes = Buffer.from(Array.from({ length: 300_000 }, (_, at) => (at * 7) % 256))
+    const form = formOf([
+      ['other', 'passed over'],
+      ['file', new Blob([bytes])],
+    ])
+    assert.equal((await room.form('/upload', { path: room.at('from-form') }, form)).status, 200)
+    assert.equal(sum(readFileSync(room.at('from-form'))), sum(bytes))
+    const without = await room.form('/upload-v2', { path: room.at('x') }, formOf([['other', 'x']]))
+    assert.deepEqual(refusal(without), [400, 'BAD_REQUEST'])
+    assert.ok(!existsSync(room.at('x')))
+  })
+
+  test('a new file has mode 0644, an old one keeps its own', async () => {
+    await using room = await FilesRoom.start()
+    await room.upload(room.at('new'), 'x')
+    assert.equal(statSync(room.at('new')).mode & 0o7777, 0o644)
+    chmodSync(room.at('new'), 0o750)
+    await room.upload(room.at('new'), 'y')
+    assert.equal(statSync(room.at('new')).mode & 0o7777, 0o750)
+  })
+
+  test('an upload that is cut short leaves the old file, and nothing beside it', async () => {
+    await using room = await FilesRoom.start()
+    writeFileSync(room.at('old'), 'old')
+    const boundary = 'cut'
+    const head = `--${boundary}\r\ncontent-disposition: form-data; name="file"; filename="x"\r\n\r\n`
+    const multipart = { 'content-type': `multipart/form-data; boundary=${boundary}` }
+    for (const [headers, beginning] of [
+      [{ 'content-length': 1_000_000 }, ''],
+      [{ 'transfer-encoding': 'chunked' }, ''],
+      [{ ...multipart, 'content-length': 1_000_000 }, head],
+    ] as const) {
+      const outgoing = room.begin('POST', '/upload-v2', { path: room.at('old') }, headers)
+      outgoing.write(beginning + 'x'.repeat(100_000))
+      await until(() => halfFiles(room).length === 1, 'the new file beside the old one')
+      outgoing.destroy()
+      await until(() => halfFiles(room).length === 0, 'the new file removed')
+      assert.equal(readFileSync(room.at('old'), 'utf8'), 'old')
+    }
+  })
+
+  test('400 for a form whose end is missing, and the old file stays', async () => {
+    await using room = await FilesRoom.start()
+    writeFileSync(room.at('old'), 'old')
+    const type = 'multipart/form-data; boundary=b'
+    const body = '--b\r\ncontent-disposition: form-data; name="file"\r\n\r\nhalf a file'
+    assert.deepEqual(refusal(await room.upload(room.at('old'), body, type)), [400, 'BAD_REQUEST'])
+    assert.equal(readFileSync(room.at('old'), 'utf8'), 'old')
+    for (const wrong of ['', '--b', '--b\r\n', '--bx\r\n\r\n--b--', '--b junk\r\n\r\n\r\n--b--']) {
+      assert.equal((await room.upload(room.at('old'), wrong, type)).status, 400, JSON.stringify(wrong))
+    }
+    assert.equal((await room.upload(room.at('old'), body, 'multipart/form-data')).status, 400)
+    assert.deepEqual([readFileSync(room.at('old'), 'utf8'), halfFiles(room)], ['old', []])
+  })
+
+  test('a refusal is heard by a caller who is still sending', async () => {
+    await using room = await FilesRoom.start()
+    mkdirSync(room.at('directory'))
+    for (const type of ['application/octet-stream', 'multipart/form-data; boundary=b']) {
+      const outgoing = room.begin('POST', '/upload-v2', { path: room.at('directory') }, { 'content-type': type })
+      outgoing.write('--b\r\ncontent-disposition: form-data; name="file"\r\n\r\n')
+      for (let piece = 0; piece < 100; piece++) outgoing.write(Buffer.alloc(100_000))
+      assert.deepEqual(refusal(await room.settle(outgoing)), [400, 'INVALID_FILE_PATH'])
+      outgoing.destroy()
+    }
+  })
+
+  test('64 MiB come whole, both ways', async () => {
+    await using room = await FilesRoom.start()
+    const bytes = Buffer.alloc(64 * 1024 * 1024, 'what a large file holds, \r\n--b')
+    assert.equal((await room.upload(room.at('large'), bytes)).status, 200)
+    assert.equal(sum(readFileSync(room.at('large'))), sum(bytes))
+    assert.equal(
+      (await room.form('/upload-v2', { path: room.at('form') }, formOf([['file', new Blob([bytes])]]))).status,
+      200,
+    )
+    assert.equal(sum((await room.get('/download', { path: room.at('form') })).bytes), sum(bytes))
+  })
+})
+
+suite('POST /files/bulk-upload', () => {
+  test('200 writes every file, in directories that were missing', async () => {
+    await using room = await FilesRoom.start()
+    const form = formOf([
+      ['files[0].path', room.at('x', 'one')],
+      ['files[0].file', new Blob(['1'])],
+      ['files[7].path', room.at('y', 'zwei é.txt')],
+      ['files[7].file', new Blob(['two'])],
+      ['files[8].path', room.at('empty')],
+      ['files[8].file', new Blob([])],
+    ])
+    assert.deepEqual(refusal(await room.form('/bulk-upload', {}, form)), [200, undefined])
+    assert.equal(readFileSync(room.at('x', 'one'), 'utf8'), '1')
+    assert.equal(readFileSync(room.at('y', 'zwei é.txt'), 'utf8'), 'two')
+    assert.equal(readFileSync(room.at('empty'), 'utf8'), '')
+  })
+
+  test('400 joins what failed, and the others are there', async () => {
+    await using room = await FilesRoom.start()
+    mkdirSync(room.at('directory'))
+    const form = formOf([
+      ['files[0].path', room.at('directory')],
+      ['files[0].file', new Blob(['x'.repeat(1_000_000)])],
+      ['files[1].path', room.at('good')],
+      ['files[1].file', new Blob(['good'])],
+      ['files[2].file', new Blob(['nameless'])],
+      ['files[3].path', ''],
+      ['files[3].file', new Blob(['nameless'])],
+      ['files[4].path', 'a\0b'],
+      ['files[4].file', new Blob(['x'])],
+      ['files[5].path', room.at('good', 'below-a-file')],
+      ['files[5].file', new Blob(['x'])],
+    ])
+    const { status, body } = await room.form('/bulk-upload', {}, form)
+    assert.equal(status, 400)
+    assert.match(body.message, /directory: This is a directory\./)
+    assert.match(body.message, /files\[2\]\.path must come before files\[2\]\.file/)
+    assert.match(body.message, /files\[3\]\.path must come before/)
+    assert.match(body.message, /files\[4\]\.path must not contain a NUL/)
+    assert.match(body.message, /below-a-file: /)
+    assert.equal(readFileSync(room.at('good'), 'utf8'), 'good')
+  })
+
+  test('400 for a form without files, for no form, and for more parts than are taken', async () => {
+    await using room = await FilesRoom.start()
+    assert.equal((await room.form('/bulk-upload', {}, formOf([['x', 'y']]))).status, 400)
+    assert.equal((await room.send('/bulk-upload', {})).status, 400)
+    const many = Array.from({ length: 2001 }, (_, at) => [`files[${at}].path`, 'x'] as const)
+    assert.match((await room.form('/bulk-upload', {}, formOf(many))).body.message, /2000 parts/)
+    const long = formOf([['files[0].path', 'x'.repeat(100_000)]])
+    assert.deepEqual(refusal(await room.form('/bulk-upload', {}, long)), [400, 'BAD_REQUEST'])
+  })
+
+  test('of an upload that is cut in its second file, the first is there and the second is as it was', async () => {
+    await using room = await FilesRoom.start()
+    writeFileSync(room.at('second'), 'old')
+    const part = (name: string, value: string) =>
+      `--b\r\ncontent-disposition: form-data; name="${name}"\r\n\r\n${value}`
+    const outgoing = room.begin('POST', '/bulk-upload', {}, { 'content-type': 'multipart/form-data; boundary=b' })
+    outgoing.write(`${part('files[0].path', room.at('first'))}\r\n${part('files[0].file', 'first')}\r\n`)
+    outgoing.write(`${part('files[1].path', room.at('second'))}\r\n${part('files[1].file', 'x'.repeat(100_000))}`)
+    await until(() => existsSync(room.at('first')) && halfFiles(room).length === 1, 'the second file being written')
+    outgoing.destroy()
+    await until(() => halfFiles(room).length === 0, 'the new file removed')
+    assert.deepEqual(
+      [readFileSync(room.at('first'), 'utf8'), readFileSync(room.at('second'), 'utf8')],
+      ['first', 'old'],
+    )
+  })
+})
+
+suite('GET /files/download', () => {
+  test('200 answers the bytes, their number and a name', async () => {
+    await using room = await FilesRoom.start()
+    const bytes = Buffer.from([0, 255, 13, 10, 128])
+    writeFileSync(room.at('bin é".dat'), bytes)
+    const { status, headers, bytes: got } = await room.get('/download', { path: room.at('bin é".dat') })
+    assert.deepEqual(
+      [status, headers['content-type'], headers['content-length']],
+      [200, 'application/octet-stream', '5'],
+    )
+    assert.deepEqual(got, bytes)
+    assert.equal(
+      headers['content-disposition'],
+      `attachment; filename="bin _\\".dat"; filename*=UTF-8''bin%20%C3%A9%22.dat`,
+    )
+    assert.equal(headers['accept-ranges'], 'bytes')
+    writeFileSync(room.at('empty'), '')
+    assert.equal((await room.get('/download', { path: room.at('empty') })).headers['content-length'], '0')
+    assert.match((await room.get('/download', { path: '/proc/self/status' })).text, /alcove-agent/)
+  })
+
+  test('206 for one range, 416 for one behind the end, 200 for what is no single range', async () => {
+    await using room = await FilesRoom.start()
+    writeFileSync(room.at('ten'), '0123456789')
+    const ask = (range: string) => room.get('/download', { path: room.at('ten') }, { range })
+    for (const [range, text, said] of [
+      ['bytes=2-4', '234', 'bytes 2-4/10'],
+      ['bytes=0-0', '0', 'bytes 0-0/10'],
+      ['bytes=7-', '789', 'bytes 7-9/10'],
+      ['bytes=8-1000', '89', 'bytes 8-9/10'],
+      ['bytes=-3', '789', 'bytes 7-9/10'],
+      ['bytes=-1000', '0123456789', 'bytes 0-9/10'],
+    ] as const) {
+      const { status, text: got, headers } = await ask(range)
+      assert.deepEqual([status, got, headers['content-range']], [206, text, said], range)
+      assert.equal(headers['content-length'], String(text.length))
+    }
+    for (const range of ['bytes=10-', 'bytes=10-12', 'bytes=-0', `bytes=${'9'.repeat(40)}-`]) {
+      const reply = await ask(range)
+      assert.deepEqual(
+        [...refusal(reply), reply.headers['content-range']],
+        [416, 'RANGE_NOT_SATISFIABLE', 'bytes */10'],
+        range,
+      )
+    }
+    for (const range of ['bytes=4-2', 'bytes=0-1,3-4', 'lines=1-2', 'bytes=-', 'bytes=a-b', '']) {
+      assert.deepEqual([(await ask(range)).status, (await ask(range)).text], [200, '0123456789'], range)
+    }
+  })
+
+  test('HEAD says the size and nothing else', async () => {
+    await using room = await FilesRoom.start()
+    writeFileSync(room.at('ten'), '0123456789')
+    const { status, headers, bytes } = await room.settle(
+      room.begin('HEAD', '/download', { path: room.at('ten') }).end(),
+    )
+    assert.deepEqual([status, headers['content-length'], bytes.length], [200, '10', 0])
+  })
+
+  test('a caller who leaves ends the process that reads', async () => {
+    await using room = await FilesRoom.start()
+    writeFileSync(room.at('large'), '')
+    truncateSync(room.at('large'), 256 * 1024 * 1024)
+    const outgoing = room.begin('GET', '/download', { path: room.at('large') }).end()
+    const [answer] = (await once(outgoing, 'response')) as [IncomingMessage]
+    await once(answer, 'readable')
+    const { pid } = room.native
+    const children = () => readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
+    assert.notEqual(children(), '')
+    outgoing.destroy()
+    await until(() => children() === '', 'no process left')
+  })
+})
+
+suite('POST /files/bulk-download', () => {
+  test('200 answers a part per path, in order, with lengths, and errors among them', async () => {
+    await using room = await FilesRoom.start()
+    const [one, missing, odd, empty] = ['one', 'missing', 'odd é.txt', 'empty'].map((name) => room.at(name)) as [
+      string,
+      string,
+      string,
+      string,
+    ]
+    writeFileSync(one, 'one\r\n--alcove')
+    writeFileSync(odd, Buffer.alloc(200_000, 'odd'))
+    writeFileSync(empty, '')
+    const reply = await room.send('/bulk-download', { paths: [one, missing, odd, empty, room.directory] })
+    assert.equal(reply.status, 200)
+    assert.match(reply.headers['content-type']!, /^multipart\/form-data; boundary=/)
+    const form = await new Response(new Uint8Array(reply.bytes), {
+      headers: { 'content-type': reply.headers['content-type']! },
+    }).formData()
+    assert.deepEqual([...form.keys()], ['file', 'error', 'file', 'file', 'error'])
+    const files = form.getAll('file') as File[]
+    assert.equal(await files[0]!.text(), 'one\r\n--alcove')
+    assert.equal(sum(Buffer.from(await files[1]!.arrayBuffer())), sum(readFileSync(odd)))
+    assert.equal(files[2]!.size, 0)
+    const [gone, directory] = await Promise.all(
+      (form.getAll('error') as File[]).map(async (part) => JSON.parse(await part.text())),
+    )
+    assert.deepEqual([gone.statusCode, gone.code, gone.source], [404, 'FILE_NOT_FOUND', 'DAYTONA_DAEMON'])
+    assert.equal(directory.code, 'INVALID_FILE_PATH')
+    assert.deepEqual(
+      [...reply.text.matchAll(/^Content-Length: (\d+)/gm)].map(([, length]) => Number(length)).slice(2, 4),
+      [200_000, 0],
+    )
+  })
+
+  test('the name of a part is the path as it was asked for, in a form that holds every name', async () => {
+    await using room = await FilesRoom.start()
+    const path = room.at('o"d\\d é\r\n\'(*).txt')
+    writeFileSync(path, 'x')
+    const { text } = await room.send('/bulk-download', { paths: [path] })
+    const [, simple, full] = /name="file"; filename="(.*)"; filename\*=UTF-8''([\w%.-]+)\r\n/.exec(text) ?? []
+    assert.equal(decodeURIComponent(full!), path)
+    assert.equal(simple, `${room.directory}/o\\"d\\\\d é__'(*).txt`)
+  })
+
+  test('400 without paths', async () => {
+    await using room = await FilesRoom.start()
+    assert.equal((await room.send('/bulk-download', { paths: [] })).status, 400)
+    assert.equal((await room.send('/bulk-download', {})).status, 400)
+  })
+})
+
+suite('links and uploads', () => {
+  test('a link is written through, one that leads nowhere becomes the file', async () => {
+    await using room = await FilesRoom.start()
+    writeFileSync(room.at('target'), 'old')
+    symlinkSync('target', room.at('link'))
+    symlinkSync('nowhere', room.at('dangling'))
+    await room.upload(room.at('link'), 'through')
+    assert.ok(lstatSync(room.at('link')).isSymbolicLink())
+    assert.equal(readFileSync(room.at('target'), 'utf8'), 'through')
+    assert.equal((await room.upload(room.at('dangling'), 'new')).status, 200)
+    assert.equal(readFileSync(room.at('dangling'), 'utf8'), 'new')
+  })
+})

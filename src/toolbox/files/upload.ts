@@ -1,0 +1,74 @@
+// Files that come in. Each replaces the old one when all of it is on the sandbox's disk, and not before; only what is on
+// the way between two sockets is in memory.
+import type { IncomingMessage } from 'node:http'
+import { Problem } from '#src/problems.ts'
+import type { Files } from '../agent/agent.ts'
+import { problemOf, told } from './failures.ts'
+import { boundaryOf, type Part, readParts, readText } from './multipart.ts'
+
+/** A path and a file each. */
+const maxParts = 2 * 1000
+const pathBytes = 16 * 1024
+
+/** Leaving the loop must not break the connection, on which the answer is still to come. */
+async function* bodyOf(request: IncomingMessage): AsyncGenerator<Buffer, void, void> {
+  try {
+    for await (const chunk of request.iterator({ destroyOnReturn: false })) yield chunk as Buffer
+  } catch (cause) {
+    throw new Problem('bad_request', 'The upload was cut short.', { cause })
+  }
+}
+
+const write = (files: Files, path: string | Buffer, contents: AsyncIterable<Buffer>): Promise<void> =>
+  files.write(path, contents, { makeParents: true })
+
+/** The field `file` of a form, or else the body itself, whatever type it says it has. */
+export const upload = (files: Files, path: string, request: IncomingMessage): Promise<void> =>
+  told(async () => {
+    const boundary = boundaryOf(request.headers['content-type'])
+    if (boundary === undefined) return await write(files, path, bodyOf(request))
+    let isThere = false
+    for await (const part of readParts(bodyOf(request), boundary, maxParts)) {
+      if (part.name !== 'file' || isThere) continue
+      isThere = true
+      await write(files, path, part.contents)
+    }
+    if (!isThere) throw new Problem('bad_request', 'The form has no field `file`.')
+  })
+
+type Paths = Map<string, Buffer>
+
+const fieldOf = ({ name }: Part) => /^files\[(\d{1,9})\]\.(path|file)$/.exec(name)
+
+const storePart = async (files: Files, part: Part, paths: Paths): Promise<string | undefined> => {
+  const [, index = '', kind] = fieldOf(part) ?? []
+  if (kind === 'path') paths.set(index, await readText(part, pathBytes))
+  if (kind !== 'file') return undefined
+  const path = paths.get(index)
+  if (path === undefined || path.length === 0) return `files[${index}].path must come before ${part.name}.`
+  if (path.includes(0)) return `files[${index}].path must not contain a NUL character.`
+  try {
+    await write(files, path, part.contents)
+    return undefined
+  } catch (error) {
+    const problem = problemOf(error)
+    // What is wrong with the body, or with the sandbox, is wrong with the files that follow, too.
+    if (error === problem || problem.status >= 500) throw problem
+    return `${path.toString('utf8')}: ${problem.message}`
+  }
+}
+
+/** `files[i].path` and then `files[i].file`, any number of times. One that fails does not keep the others from coming. */
+export const bulkUpload = (files: Files, request: IncomingMessage): Promise<void> =>
+  told(async () => {
+    const boundary = boundaryOf(request.headers['content-type'])
+    if (boundary === undefined) throw new Problem('bad_request', 'This needs a body of type multipart/form-data.')
+    const paths: Paths = new Map()
+    const failures: string[] = []
+    for await (const part of readParts(bodyOf(request), boundary, maxParts)) {
+      const failure = await storePart(files, part, paths)
+      if (failure !== undefined) failures.push(failure)
+    }
+    if (paths.size === 0) throw new Problem('bad_request', 'The form has no files.')
+    if (failures.length > 0) throw new Problem('bad_request', failures.join(' '))
+  })
