@@ -2,6 +2,7 @@
 import postgres from 'postgres'
 import { connectionFrom } from '#src/postgres/url.ts'
 import { createListener, type Listener } from './listener.ts'
+import { openReplaceable } from './replaceable.ts'
 import { readTextArray, writeTextArray } from './text-array.ts'
 
 type Types = { bigint: number; textArray: string[] }
@@ -22,7 +23,9 @@ const pool = {
   max: 12,
   /** Seconds. */
   connect_timeout: 10,
-  idle_timeout: 60,
+  // A connection is closed by trouble and nothing else: see replaceable.ts.
+  idle_timeout: 0,
+  max_lifetime: null,
   // Seconds until the next attempt after a lost connection; the driver's own grows to 20 s.
   backoff: (attempt: number) => Math.min(0.05 * 2 ** attempt, 0.5),
 }
@@ -37,32 +40,36 @@ const limits = {
 /** `max` bounds the connections of this process. */
 export const openDatabase = (databaseUrl: string, { max = pool.max }: { max?: number } = {}): Database => {
   const { url, connection } = connectionFrom(databaseUrl)
-  const sql = postgres(url, {
-    ...connection,
-    ...pool,
-    max,
-    connection: { application_name: 'alcove-control', TimeZone: 'UTC', ...limits },
-    transform: { undefined: null },
-    fetch_types: false,
-    types: {
-      textArray: { to: 1009, from: [1009], serialize: writeTextArray, parse: readTextArray },
-      // Counts and generations stay far below 2^53.
-      bigint: {
-        to: 20,
-        from: [20],
-        serialize: (value: number) => String(value),
-        parse: (text: string) => Number(text),
+  const replaceable = openReplaceable((onclose) =>
+    postgres(url, {
+      ...connection,
+      ...pool,
+      max,
+      connection: { application_name: 'alcove-control', TimeZone: 'UTC', ...limits },
+      transform: { undefined: null },
+      fetch_types: false,
+      types: {
+        textArray: { to: 1009, from: [1009], serialize: writeTextArray, parse: readTextArray },
+        // Counts and generations stay far below 2^53.
+        bigint: {
+          to: 20,
+          from: [20],
+          serialize: (value: number) => String(value),
+          parse: (text: string) => Number(text),
+        },
       },
-    },
-    onnotice: () => {},
-  })
+      onnotice: () => {},
+      onclose,
+    }),
+  )
+  const { sql } = replaceable
   const listener = createListener(url, connection)
   return {
     sql,
     transaction: (work) => sql.begin(work) as Promise<Awaited<ReturnType<typeof work>>>,
     listen: listener.listen,
     close: async () => {
-      await Promise.all([listener.close(), sql.end({ timeout: 3 })])
+      await Promise.all([listener.close(), replaceable.close(3)])
     },
   }
 }

@@ -2,6 +2,7 @@
 // the driver's own `listen` gives up at the first attempt that fails.
 import { setTimeout as pause } from 'node:timers/promises'
 import postgres, { type Options } from 'postgres'
+import { openReplaceable } from './replaceable.ts'
 
 type Listening = { onMessage: (payload: string) => void; onGap: () => void }
 
@@ -22,24 +23,29 @@ export const createListener = (url: string, connection: Options<never>): Listene
   let isCatchingUp = false
   let closes = 0
 
-  const sql = postgres(url, {
-    ...(connection as object),
-    max: 1,
-    idle_timeout: 0,
-    max_lifetime: null,
-    connect_timeout: 5,
-    backoff: () => retryMilliseconds / 1000,
-    fetch_types: false,
-    connection: { application_name: 'alcove-control-listener' },
-    onnotice: () => {},
-    onnotify: (channel: string, payload: string) => {
-      for (const { onMessage } of channels.get(channel) ?? []) onMessage(payload)
-    },
-    onclose: () => {
+  const replaceable = openReplaceable(
+    (onclose) =>
+      postgres(url, {
+        ...(connection as object),
+        max: 1,
+        idle_timeout: 0,
+        max_lifetime: null,
+        connect_timeout: 5,
+        backoff: () => retryMilliseconds / 1000,
+        fetch_types: false,
+        connection: { application_name: 'alcove-control-listener' },
+        onnotice: () => {},
+        onnotify: (channel: string, payload: string) => {
+          for (const { onMessage } of channels.get(channel) ?? []) onMessage(payload)
+        },
+        onclose,
+      } as Options<never>),
+    () => {
       closes += 1
       void catchUp()
     },
-  } as Options<never>)
+  )
+  const { sql } = replaceable
 
   const ask = (channel: string) => sql.unsafe(`listen "${channel.replaceAll('"', '""')}"`)
 
@@ -68,7 +74,7 @@ export const createListener = (url: string, connection: Options<never>): Listene
     },
     close: async () => {
       isClosed = true
-      await sql.end({ timeout: 1 })
+      await replaceable.close(1)
     },
   }
 }
