@@ -1,0 +1,185 @@
+// Sessions in real sandboxes: through the public SDK as its users use it, and through the death of our own programs.
+import assert from 'node:assert/strict'
+import { after, before, suite, test } from 'node:test'
+import { Daytona, type Sandbox } from '@daytona/sdk'
+import { until } from './box.ts'
+import { type Platform, platform } from './harness.ts'
+
+const connectTo = (alcove: Platform) => new Daytona({ apiKey: alcove.key, apiUrl: `${alcove.url}/api` })
+
+suite('sessions of the SDK', () => {
+  let alcove: Platform
+  let daytona: Daytona
+  let sandbox: Sandbox
+  before(async () => {
+    alcove = await platform()
+    daytona = connectTo(alcove)
+    sandbox = await daytona.create({ envVars: { OWN: 'sandbox' } })
+  })
+  after(async () => {
+    await sandbox?.delete()
+    await daytona?.[Symbol.asyncDispose]()
+    await alcove?.[Symbol.asyncDispose]()
+  })
+
+  const run = (id: string, command: string) => sandbox.process.executeSessionCommand(id, { command })
+
+  test('create, run with state, list, get and delete', async () => {
+    await sandbox.process.createSession('state')
+    const first = await run('state', 'cd /tmp; export WHO=me; greet() { echo "hi $1"; }')
+    assert.equal(first.exitCode, 0)
+    const second = await run('state', 'pwd; greet "$WHO"; echo $OWN; whoami; echo err >&2; (exit 3)')
+    assert.deepEqual([second.exitCode, second.stdout, second.stderr], [3, '/tmp\nhi me\nsandbox\ndaytona\n', 'err\n'])
+    const session = await sandbox.process.getSession('state')
+    assert.deepEqual(
+      session.commands?.map(({ id, exitCode }) => [id, exitCode]),
+      [
+        [first.cmdId, 0],
+        [second.cmdId, 3],
+      ],
+    )
+    assert.deepEqual(
+      (await sandbox.process.listSessions()).map(({ sessionId }) => sessionId),
+      ['state'],
+    )
+    await sandbox.process.deleteSession('state')
+    assert.deepEqual(await sandbox.process.listSessions(), [])
+    await assert.rejects(sandbox.process.getSession('state'), { statusCode: 404 })
+  })
+
+  test('an asynchronous command: followed by callbacks, given input, its end seen by polling', async () => {
+    await sandbox.process.createSession('async')
+    const { cmdId } = await sandbox.process.executeSessionCommand('async', {
+      command: 'echo ready; read -r line; echo "got $line"; echo bad >&2; exit 4',
+      runAsync: true,
+    })
+    const told = { stdout: '', stderr: '' }
+    const following = sandbox.process.getSessionCommandLogs(
+      'async',
+      cmdId,
+      (piece) => {
+        told.stdout += piece
+      },
+      (piece) => {
+        told.stderr += piece
+      },
+    )
+    await until('the first line', () => told.stdout.includes('ready\n'))
+    assert.equal((await sandbox.process.getSessionCommand('async', cmdId)).exitCode, undefined)
+    await sandbox.process.sendSessionCommandInput('async', cmdId, 'grüß dich')
+    await following
+    assert.deepEqual(told, { stdout: 'ready\ngrüß dich\ngot grüß dich\n', stderr: 'bad\n' })
+    assert.equal((await sandbox.process.getSessionCommand('async', cmdId)).exitCode, 4)
+    const logs = await sandbox.process.getSessionCommandLogs('async', cmdId)
+    assert.deepEqual([logs.stdout, logs.stderr], [told.stdout, told.stderr])
+    await assert.rejects(run('async', 'echo more'), { statusCode: 410 })
+    await sandbox.process.deleteSession('async')
+  })
+
+  test('a server left in the background keeps its own log, and goes when the session is deleted', async () => {
+    await sandbox.process.createSession('server')
+    const { cmdId } = await sandbox.process.executeSessionCommand('server', {
+      command: 'python3 -u -m http.server 8123 --bind 127.0.0.1 &',
+      runAsync: true,
+    })
+    const fetched =
+      'import urllib.request as u, time\nfor _ in range(600):\n  try: print(u.urlopen("http://127.0.0.1:8123/").status); break\n  except OSError: time.sleep(0.05)'
+    assert.equal((await run('server', `python3 -c '${fetched}'`)).stdout, '200\n')
+    await until('the request in the log', async () =>
+      /GET \/ HTTP/.test((await sandbox.process.getSessionCommandLogs('server', cmdId)).stderr ?? ''),
+    )
+    await sandbox.process.deleteSession('server')
+    assert.notEqual((await sandbox.process.executeCommand('pgrep -f "http.server 812[3]"')).exitCode, 0)
+  })
+
+  test('the entrypoint’s session is empty, and its logs end at once', async () => {
+    assert.deepEqual((await sandbox.process.getEntrypointSession()).commands, [])
+    assert.equal((await sandbox.process.getEntrypointLogs()).stdout, '')
+    await sandbox.process.getEntrypointLogs(
+      () => assert.fail('no output'),
+      () => assert.fail('no output'),
+    )
+  })
+
+  test('following what is not there is an error', async () => {
+    const ignore = () => undefined
+    await assert.rejects(sandbox.process.getSessionCommandLogs('none', 'none', ignore, ignore))
+  })
+})
+
+suite('kill -9 while a session works', () => {
+  let alcove: Platform
+  let daytona: Daytona
+  let sandbox: Sandbox
+  before(async () => {
+    alcove = await platform({ own: true })
+    daytona = connectTo(alcove)
+    sandbox = await daytona.create()
+  })
+  after(async () => {
+    await daytona?.[Symbol.asyncDispose]()
+    await alcove?.[Symbol.asyncDispose]()
+  })
+
+  /** Asks again while the platform comes back. */
+  const answered = async <T>(ask: () => Promise<T>): Promise<T> => {
+    let answer: T | undefined
+    await until(
+      'an answer',
+      async () => {
+        answer = await ask().catch(() => undefined)
+        return answer !== undefined
+      },
+      60,
+    )
+    return answer!
+  }
+
+  test('of runner and control: the command is still there, its log is whole, and it goes on', async () => {
+    await sandbox.process.createSession('work')
+    await sandbox.process.executeSessionCommand('work', { command: 'cd /tmp; X=kept' })
+    const { cmdId } = await sandbox.process.executeSessionCommand('work', {
+      command: 'n=0; while [ ! -e stop ]; do n=$((n+1)); echo $n; sleep 0.02; done; read -r last; echo "end $last"',
+      runAsync: true,
+      suppressInputEcho: true,
+    })
+    const { cmdId: queued } = await sandbox.process.executeSessionCommand('work', {
+      command: 'echo $X',
+      runAsync: true,
+    })
+    const lines = async () =>
+      (await sandbox.process.getSessionCommandLogs('work', cmdId)).stdout?.split('\n').filter(Boolean) ?? []
+    await until('it works', async () => (await lines()).length > 10)
+    const before = (await answered(lines)).length
+    await alcove.kill('runner')
+    await alcove.kill('control')
+    await until('it went on meanwhile', async () => (await answered(lines)).length > before + 10, 60)
+    const { commands } = await answered(() => sandbox.process.getSession('work'))
+    assert.deepEqual(
+      commands?.slice(1).map(({ id, exitCode }) => [id, exitCode]),
+      [
+        [cmdId, undefined],
+        [queued, undefined],
+      ],
+    )
+    await answered(() => sandbox.process.executeCommand('touch /tmp/stop'))
+    await sandbox.process.sendSessionCommandInput('work', cmdId, 'word')
+    let followed = ''
+    await sandbox.process.getSessionCommandLogs(
+      'work',
+      queued,
+      (piece) => {
+        followed += piece
+      },
+      () => undefined,
+    )
+    assert.equal(followed, 'kept\n')
+    const all = await lines()
+    assert.equal(all.at(-1), 'end word')
+    assert.deepEqual(
+      all.slice(0, -1),
+      Array.from({ length: all.length - 1 }, (_, i) => String(i + 1)),
+    )
+    assert.equal((await sandbox.process.getSessionCommand('work', cmdId)).exitCode, 0)
+  })
+})
