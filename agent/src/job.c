@@ -5,6 +5,7 @@
 #include "job.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -67,6 +68,11 @@ static void collect_last(struct job *job, int which) {
 }
 
 /* ---- life ---- */
+
+void jobs_hang_up(void) {
+  for (struct job *job = jobs; job; job = job->next)
+    if (job->is_terminal && job->child.pid > 0) kill(job->child.pid, SIGHUP);
+}
 
 bool jobs_are_full(void) { return job_count >= JOBS_MAX; }
 

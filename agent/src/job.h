@@ -46,6 +46,8 @@ struct job *job_named(struct connection *, const char *id);
 /* 1 to JOB_ID_MAX printable ASCII characters without space. */
 bool job_may_be_called(const char *id);
 bool jobs_are_full(void);
+/* To the shells of all terminals, as when a terminal is closed: interactive ones do not listen to TERM. */
+void jobs_hang_up(void);
 void job_enlist(struct job *);
 /* Takes over the process and its descriptors (see launch.h) and listens to them from now on. */
 void job_started(struct job *, pid_t, uint32_t ring_bytes, const int ours[3], int report);

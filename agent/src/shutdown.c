@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "descendants.h"
+#include "job.h"
 #include "operations.h"
 #include "reaper.h"
 
@@ -47,6 +48,7 @@ void shutdown_begin(uint32_t grace_milliseconds) {
   }
   begun = true;
   signal_all(SIGTERM);
+  jobs_hang_up();
   signal_all(SIGCONT);
   timer_set(&next_step, grace_milliseconds, kill_all);
   if (reaper_reap()) shutdown_nobody_left();

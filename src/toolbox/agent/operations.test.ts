@@ -130,6 +130,17 @@ suite('info and shutdown', () => {
     else assert.ok(end.reason instanceof AgentGone)
   })
 
+  test('an interactive shell, deaf to TERM, ends as when its terminal is closed', { timeout: 120_000 }, async () => {
+    await using native = await NativeAgent.start()
+    const terminal = { cols: 80, rows: 24 }
+    const argv = ['bash', '--norc', '-i']
+    const spec = { id: 'shell', argv, env: { PS1: 'ready> ' }, user: userInfo().username, terminal, ringBytes: 65_536 }
+    await native.agent.jobs.spawn(spec)
+    for await (const event of native.agent.jobs.attach('shell', 0)) if (JSON.stringify(event).length > 0) break
+    // Far beyond the test's own bound: only a shell that hears of it ends in time.
+    await native.agent.shutdown(600_000)
+  })
+
   test('an agent that is not there is AgentGone, one that is ending refuses', async () => {
     await assert.rejects(agentAt('/tmp/no-such-agent.sock').info(), AgentGone)
     await using native = await NativeAgent.start()
