@@ -37,7 +37,9 @@ const startSides = async (onConnection: (socket: Socket) => void = () => undefin
     dial: async (path: string): Promise<{ status: number; socket: Duplex }> => {
       const asking = request({ port, method: 'CONNECT', path, agent: false })
       asking.end()
-      const [{ statusCode }, socket] = await once(asking, 'connect')
+      const [{ statusCode }, socket, head] = await once(asking, 'connect')
+      // What came right behind the answer.
+      if (head.length > 0) socket.unshift(head)
       socket.on('error', () => undefined)
       return { status: statusCode, socket }
     },
