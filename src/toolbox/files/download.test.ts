@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import type { IncomingMessage } from 'node:http'
+import { suite, test } from 'node:test'
+import { until } from '../agent/native-agent.ts'
+import { FilesRoom, refusal } from './testing/files-room.ts'
+
+const sum = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
+
+suite('GET /files/download', () => {
+  test('200 answers the bytes, their number and a name', async () => {
+    await using room = await FilesRoom.start()
+    const bytes = Buffer.from([0, 255, 13, 10, 128])
+    writeFileSync(room.at('bin é".dat'), bytes)
+    const { status, headers, bytes: got } = await room.get('/download', { path: room.at('bin é".dat') })
+    assert.deepEqual(
+      [status, headers['content-type'], headers['content-length']],
+      [200, 'application/octet-stream', '5'],
+    )
+    assert.deepEqual(got, bytes)
+    assert.equal(
+      headers['content-disposition'],
+      `attachment; filename="bin _\\".dat"; filename*=UTF-8''bin%20%C3%A9%22.dat`,
+    )
+    assert.equal(headers['accept-ranges'], 'bytes')
+    writeFileSync(room.at('empty'), '')
+    assert.equal((await room.get('/download', { path: room.at('empty') })).headers['content-length'], '0')
+    assert.match((await room.get('/download', { path: '/proc/self/status' })).text, /alcove-agent/)
+  })
+
+  test('206 for one range, 416 for one behind the end, 200 for what is no single range', async () => {
+    await using room = await FilesRoom.start()
+    writeFileSync(room.at('ten'), '0123456789')
+    const ask = (range: string) => room.get('/download', { path: room.at('ten') }, { range })
+    for (const [range, text, said] of [
+      ['bytes=2-4', '234', 'bytes 2-4/10'],
+      ['bytes=0-0', '0', 'bytes 0-0/10'],
+      ['bytes=7-', '789', 'bytes 7-9/10'],
+      ['bytes=8-1000', '89', 'bytes 8-9/10'],
+      ['bytes=-3', '789', 'bytes 7-9/10'],
+      ['bytes=-1000', '0123456789', 'bytes 0-9/10'],
+    ] as const) {
+      const { status, text: got, headers } = await ask(range)
+      assert.deepEqual([status, got, headers['content-range']], [206, text, said], range)
+      assert.equal(headers['content-length'], String(text.length))
+    }
+    for (const range of ['bytes=10-', 'bytes=10-12', 'bytes=-0', `bytes=${'9'.repeat(40)}-`]) {
+      const reply = await ask(range)
+      assert.deepEqual(
+        [...refusal(reply), reply.headers['content-range']],
+        [416, 'RANGE_NOT_SATISFIABLE', 'bytes */10'],
+        range,
+      )
+    }
+    for (const range of ['bytes=4-2', 'bytes=0-1,3-4', 'lines=1-2', 'bytes=-', 'bytes=a-b', '']) {
+      assert.deepEqual([(await ask(range)).status, (await ask(range)).text], [200, '0123456789'], range)
+    }
+  })
+
+  test('HEAD says the size and nothing else', async () => {
+    await using room = await FilesRoom.start()
+    writeFileSync(room.at('ten'), '0123456789')
+    const { status, headers, bytes } = await room.settle(
+      room.begin('HEAD', '/download', { path: room.at('ten') }).end(),
+    )
+    assert.deepEqual([status, headers['content-length'], bytes.length], [200, '10', 0])
+  })
+
+  test('a caller who leaves ends the process that reads', async () => {
+    await using room = await FilesRoom.start()
+    writeFileSync(room.at('large'), '')
+    truncateSync(room.at('large'), 256 * 1024 * 1024)
+    const outgoing = room.begin('GET', '/download', { path: room.at('large') }).end()
+    const [answer] = (await once(outgoing, 'response')) as [IncomingMessage]
+    await once(answer, 'readable')
+    const { pid } = room.native
+    const children = () => readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
+    assert.notEqual(children(), '')
+    outgoing.destroy()
+    await until(() => children() === '', 'no process left')
+  })
+})
+
+suite('POST /files/bulk-download', () => {
+  test('200 answers a part per path, in order, with lengths, and errors among them', async () => {
+    await using room = await FilesRoom.start()
+    const [one, missing, odd, empty] = ['one', 'missing', 'odd é.txt', 'empty'].map((name) => room.at(name)) as [
+      string,
+      string,
+      string,
+      string,
+    ]
+    writeFileSync(one, 'one\r\n--alcove')
+    writeFileSync(odd, Buffer.alloc(200_000, 'odd'))
+    writeFileSync(empty, '')
+    const reply = await room.send('/bulk-download', { paths: [one, missing, odd, empty, room.directory] })
+    assert.equal(reply.status, 200)
+    assert.match(reply.headers['content-type']!, /^multipart\/form-data; boundary=/)
+    const form = await new Response(new Uint8Array(reply.bytes), {
+      headers: { 'content-type': reply.headers['content-type']! },
+    }).formData()
+    assert.deepEqual([...form.keys()], ['file', 'error', 'file', 'file', 'error'])
+    const files = form.getAll('file') as File[]
+    assert.equal(await files[0]!.text(), 'one\r\n--alcove')
+    assert.equal(sum(Buffer.from(await files[1]!.arrayBuffer())), sum(readFileSync(odd)))
+    assert.equal(files[2]!.size, 0)
+    const [gone, directory] = await Promise.all(
+      (form.getAll('error') as File[]).map(async (part) => JSON.parse(await part.text())),
+    )
+    assert.deepEqual([gone.statusCode, gone.code, gone.source], [404, 'FILE_NOT_FOUND', 'DAYTONA_DAEMON'])
+    assert.equal(directory.code, 'INVALID_FILE_PATH')
+    assert.deepEqual(
+      [...reply.text.matchAll(/^Content-Length: (\d+)/gm)].map(([, length]) => Number(length)).slice(2, 4),
+      [200_000, 0],
+    )
+  })
+
+  test('the name of a part is the path as it was asked for, in a form that holds every name', async () => {
+    await using room = await FilesRoom.start()
+    const path = room.at('o"d\\d é\r\n\'(*).txt')
+    writeFileSync(path, 'x')
+    const { text } = await room.send('/bulk-download', { paths: [path] })
+    const [, simple, full] = /name="file"; filename="(.*)"; filename\*=UTF-8''([\w%.-]+)\r\n/.exec(text) ?? []
+    assert.equal(decodeURIComponent(full!), path)
+    assert.equal(simple, `${room.directory}/o\\"d\\\\d é__'(*).txt`)
+  })
+
+  test('400 without paths', async () => {
+    await using room = await FilesRoom.start()
+    assert.equal((await room.send('/bulk-download', { paths: [] })).status, 400)
+    assert.equal((await room.send('/bulk-download', {})).status, 400)
+  })
+})

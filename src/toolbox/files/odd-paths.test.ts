@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { suite, test } from 'node:test'
+import { FilesRoom, needsRoot, type Reply, refusal } from './testing/files-room.ts'
+
+const names = ({ body }: Reply): string[] => body.map(({ name }: { name: string }) => name)
+
+suite('what is no ordinary file', () => {
+  /** Every call that takes one path, and what it answers for a path that is wrong in this way. */
+  const everyCall = (room: FilesRoom, path: string) => ({
+    list: room.get('', { path }),
+    info: room.get('/info', { path }),
+    download: room.get('/download', { path }),
+    find: room.get('/find', { path, pattern: 'x' }),
+    search: room.get('/search', { path, pattern: 'x' }),
+    upload: room.upload(path, 'x'),
+  })
+  const answers = async (room: FilesRoom, path: string) =>
+    Object.fromEntries(
+      await Promise.all(
+        Object.entries(everyCall(room, path)).map(async ([name, reply]) => [name, refusal(await reply)] as const),
+      ),
+    )
+  const missing = [404, 'FILE_NOT_FOUND']
+  const wrong = [400, 'INVALID_FILE_PATH']
+  const fine = [200, undefined]
+
+  test('fifo, socket, device: refused at once where contents are meant', async () => {
+    await using room = await FilesRoom.start()
+    execFileSync('mkfifo', [room.at('fifo')])
+    const server = createServer().listen(room.at('socket'))
+    await once(server, 'listening')
+    try {
+      for (const path of [room.at('fifo'), room.at('socket'), '/dev/zero', '/dev/tty']) {
+        const { list, info, download, find, search, upload } = await answers(room, path)
+        assert.deepEqual([list, info, download, find, search, upload], [wrong, fine, wrong, wrong, wrong, wrong], path)
+      }
+      const replaced = await room.send('/replace', { files: [room.at('fifo')], pattern: 'a', newValue: 'b' })
+      assert.equal(replaced.body[0].success, false)
+    } finally {
+      server.close()
+    }
+    assert.equal((await room.delete({ path: room.at('fifo') })).status, 204)
+  })
+
+  test('missing, below a file, too long, empty, NUL, half a surrogate', async () => {
+    await using room = await FilesRoom.start()
+    writeFileSync(room.at('file'), '')
+    const { upload, ...reading } = await answers(room, room.at('missing', 'x'))
+    assert.deepEqual(Object.values(reading), Array(5).fill(missing))
+    assert.deepEqual(upload, fine)
+    assert.deepEqual(Object.values(await answers(room, room.at('file', 'x'))), Array(6).fill(wrong))
+    assert.deepEqual(Object.values(await answers(room, `/${'x'.repeat(5000)}`)), Array(6).fill(wrong))
+    for (const [status] of Object.values(await answers(room, 'a\0b'))) assert.equal(status, 400)
+    const { list, ...others } = await answers(room, '')
+    assert.deepEqual(list, fine)
+    for (const [status] of Object.values(others)) assert.equal(status, 400)
+    assert.equal((await room.send('/bulk-download', { paths: ['\ud800'] })).status, 400)
+  })
+
+  test('a name that is no UTF-8 is listed, and asking for it with a broken query is no accident', async () => {
+    await using room = await FilesRoom.start()
+    writeFileSync(Buffer.concat([Buffer.from(`${room.directory}/`), Buffer.of(0xff, 0x0a)]), 'odd')
+    assert.deepEqual(names(await room.get('', { path: room.directory })), ['\ufffd\n'])
+    const found = await room.get('/find', { path: room.directory, pattern: 'odd' })
+    assert.deepEqual(found.body, [{ file: room.at('\ufffd\n'), line: 1, content: 'odd' }])
+    const reply = await fetch(room.url(`/download?path=${encodeURIComponent(room.directory)}/%ff`))
+    assert.ok([400, 404].includes(reply.status), String(reply.status))
+  })
+
+  test('`..` and links are the kernel’s: intermediate, final, in a circle, leading nowhere', async () => {
+    await using room = await FilesRoom.start()
+    mkdirSync(room.at('a', 'b'), { recursive: true })
+    writeFileSync(room.at('a', 'file'), 'found')
+    symlinkSync('a/b', room.at('to-b'))
+    symlinkSync('circle', room.at('circle'))
+    symlinkSync('nowhere', room.at('dangling'))
+    symlinkSync('a', room.at('to-a'))
+    // The parent of what the link points at, which no folding of the text would find.
+    assert.equal((await room.get('/download', { path: `${room.directory}/to-b/../file` })).text, 'found')
+    assert.equal((await room.get('/download', { path: `${room.at('to-a')}/file` })).text, 'found')
+    assert.equal((await room.get('/download', { path: `/../../..${room.at('a', 'file')}` })).text, 'found')
+    assert.deepEqual(refusal(await room.get('/download', { path: room.at('circle') })), wrong)
+    assert.deepEqual(refusal(await room.get('/download', { path: room.at('dangling') })), missing)
+    assert.deepEqual(refusal(await room.get('', { path: room.at('circle') })), wrong)
+    assert.deepEqual(refusal(await room.get('', { path: room.at('dangling') })), missing)
+    assert.equal((await room.get('', { path: room.at('to-a') })).body[0].path, room.at('to-a', 'b'))
+  })
+})
+
+suite('rights', () => {
+  test('every call has those of the sandbox’s user, through links as well', needsRoot, async () => {
+    await using room = await FilesRoom.start({ user: 'nobody' })
+    writeFileSync(room.at('shadow'), 'root:secret\n')
+    chmodSync(room.at('shadow'), 0o600)
+    mkdirSync(room.at('closed'), { mode: 0o700 })
+    writeFileSync(room.at('closed', 'file'), 'secret\n')
+    const open = room.openDirectory('open')
+    symlinkSync('../shadow', join(open, 'link'))
+    symlinkSync('../closed', join(open, 'way'))
+    const denied = [403, 'FILE_ACCESS_DENIED']
+    for (const path of [room.at('shadow'), join(open, 'link'), room.at('closed', 'file'), join(open, 'way', 'file')]) {
+      const replies = await Promise.all([room.get('/download', { path }), room.upload(path, 'x')])
+      for (const reply of replies) assert.deepEqual(refusal(reply), denied, path)
+      const [replaced] = (await room.send('/replace', { files: [path], pattern: 'secret', newValue: 'x' })).body
+      assert.equal(replaced.success, false)
+      const bulk = await room.send('/bulk-download', { paths: [path] })
+      assert.match(bulk.text, /name="error"[\s\S]*FILE_ACCESS_DENIED/)
+      assert.ok(!bulk.text.includes('secret'))
+      assert.deepEqual(refusal(await room.post('/permissions', { path, mode: '777' })), denied)
+    }
+    for (const path of [room.at('closed'), join(open, 'way')]) {
+      for (const [call, query] of [
+        ['', {}],
+        ['/find', { pattern: 'secret' }],
+        ['/search', { pattern: '*' }],
+      ] as const) {
+        assert.deepEqual(refusal(await room.get(call, { path, ...query })), denied, `${call} ${path}`)
+      }
+    }
+    assert.deepEqual((await room.get('/find', { path: room.directory, pattern: 'secret' })).body, [])
+    const into = { source: room.at('shadow'), destination: join(open, 'mine') }
+    assert.deepEqual(refusal(await room.post('/move', into)), denied)
+    assert.deepEqual(refusal(await room.delete({ path: room.at('shadow') })), denied)
+    assert.deepEqual(refusal(await room.delete({ path: room.at('closed'), recursive: 'true' })), denied)
+    assert.deepEqual(refusal(await room.post('/folder', { path: room.at('closed', 'x') })), denied)
+    assert.equal((await room.upload(join(open, 'own'), 'x')).status, 200)
+    assert.equal(statSync(join(open, 'own')).uid, 65534)
+    assert.equal(readFileSync(room.at('shadow'), 'utf8'), 'root:secret\n')
+    assert.equal(readFileSync(room.at('closed', 'file'), 'utf8'), 'secret\n')
+  })
+
+  test('400 for a user that the sandbox does not have', async () => {
+    await using room = await FilesRoom.start({ user: 'no-such-user' })
+    for (const reply of [
+      await room.get('', { path: '/' }),
+      await room.upload(room.at('x'), 'x'),
+      await room.get('/search', { path: '/tmp', pattern: 'x' }),
+    ]) {
+      assert.equal(reply.status, 400)
+    }
+  })
+})

@@ -1,0 +1,291 @@
+// Files by the public SDK, and what only a real sandbox shows: sizes beyond memory, a disk that is full, and links that
+// change while the host looks.
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { after, before, suite, test } from 'node:test'
+import { Daytona, type Sandbox } from '@daytona/sdk'
+import { type Box, createBox, until } from './box.ts'
+import { type Platform, platform } from './harness.ts'
+
+const MiB = 1024 * 1024
+
+suite('files', () => {
+  let alcove: Platform
+  before(async () => {
+    alcove = await platform()
+  })
+  after(async () => {
+    await alcove?.[Symbol.asyncDispose]()
+  })
+
+  /** A call whose body or answer is no JSON. */
+  const call = (box: Box, method: string, path: string, body?: RequestInit['body'], init: RequestInit = {}) =>
+    fetch(`${box.record['toolboxProxyUrl']}/${box.id}/files${path}`, {
+      method,
+      headers: { authorization: `Bearer ${alcove.key}`, 'content-type': 'application/octet-stream' },
+      ...(body === undefined ? {} : { body, duplex: 'half' }),
+      ...init,
+    } as RequestInit)
+
+  const halfFiles = async (box: Box) => (await box.try('ls -a | grep -c alcove-upload')).result.trim()
+
+  suite('the SDK', () => {
+    let daytona: Daytona
+    let sandbox: Sandbox
+    before(async () => {
+      daytona = new Daytona({ apiKey: alcove.key, apiUrl: `${alcove.url}/api` })
+      sandbox = await daytona.create()
+    })
+    after(async () => {
+      await sandbox?.delete()
+      await daytona?.[Symbol.asyncDispose]()
+    })
+
+    test('uploads and downloads, one and many, from memory and from files, with odd names', async () => {
+      const local = mkdtempSync(join(tmpdir(), 'alcove-files-'))
+      try {
+        const bytes = Buffer.from(Array.from({ length: 500_000 }, (_, at) => (at * 31) % 256))
+        writeFileSync(join(local, 'source'), bytes)
+        await sandbox.fs.uploadFile(Buffer.from('hello'), 'new/hello.txt')
+        assert.equal((await sandbox.fs.downloadFile('new/hello.txt')).toString(), 'hello')
+        await sandbox.fs.uploadFile(join(local, 'source'), '/tmp/large')
+        await sandbox.fs.downloadFile('/tmp/large', join(local, 'back'))
+        assert.deepEqual(readFileSync(join(local, 'back')), bytes)
+
+        const names = ['plain', 'zwei é 漢.txt', `quo"te's\\(*)%20.txt`, 'line\nbreak']
+        await sandbox.fs.uploadFiles(
+          names.map((name) => ({ source: Buffer.from(`in ${name}`), destination: `many/${name}` })),
+        )
+        const downloaded = await sandbox.fs.downloadFiles([
+          ...names.map((name) => ({ source: `many/${name}` })),
+          { source: 'many/missing' },
+          { source: '/etc/shadow' },
+        ])
+        assert.deepEqual(
+          downloaded.map(({ result }) => result?.toString()),
+          [...names.map((name) => `in ${name}`), undefined, undefined],
+        )
+        assert.deepEqual(
+          downloaded.slice(-2).map(({ errorDetails }) => [errorDetails?.statusCode, errorDetails?.code]),
+          [
+            [404, 'FILE_NOT_FOUND'],
+            [403, 'FILE_ACCESS_DENIED'],
+          ],
+        )
+        await assert.rejects(sandbox.fs.downloadFile('many/missing'), { statusCode: 404 })
+      } finally {
+        rmSync(local, { recursive: true })
+      }
+    })
+
+    test('streams both ways, and says how far it is', async () => {
+      const pieces = () => Readable.from(Array.from({ length: 64 }, (_, at) => Buffer.alloc(65_536, at)))
+      await sandbox.fs.uploadFileStream(pieces(), 'streamed')
+      let progress: { bytesReceived: number; totalBytes?: number | undefined } = { bytesReceived: 0 }
+      const back = createHash('sha256')
+      const onProgress = (said: typeof progress) => {
+        progress = said
+      }
+      for await (const piece of await sandbox.fs.downloadFileStream('streamed', { onProgress })) back.update(piece)
+      const wanted = createHash('sha256')
+      for await (const piece of pieces()) wanted.update(piece)
+      assert.equal(back.digest('hex'), wanted.digest('hex'))
+      assert.deepEqual(progress, { bytesReceived: 4 * MiB, totalBytes: 4 * MiB })
+    })
+
+    test('makes, lists, describes, moves, changes rights and deletes', async () => {
+      const home = (await sandbox.getUserHomeDir()) as string
+      await sandbox.fs.createFolder('work/deep', '750')
+      await sandbox.fs.uploadFile(Buffer.from('1'), 'work/deep/one.ts')
+      const tree = await sandbox.fs.listFiles('work', { depth: 2 })
+      assert.deepEqual(
+        tree.map(({ path, isDir, permissions }) => [path, isDir, permissions]),
+        [
+          [`${home}/work/deep`, true, '0750'],
+          [`${home}/work/deep/one.ts`, false, '0644'],
+        ],
+      )
+      await sandbox.fs.setFilePermissions('work/deep/one.ts', { mode: '700' })
+      await sandbox.fs.moveFiles('work/deep/one.ts', 'work/two.ts')
+      const info = await sandbox.fs.getFileDetails('work/two.ts')
+      assert.deepEqual([info.name, info.size, info.permissions, info.mode], ['two.ts', 1, '0700', '-rwx------'])
+      await sandbox.fs.uploadFile(Buffer.from('2'), 'work/other.ts')
+      await assert.rejects(sandbox.fs.moveFiles('work/other.ts', 'work/two.ts'), { statusCode: 409 })
+      await assert.rejects(sandbox.fs.deleteFile('work'), { statusCode: 400 })
+      await sandbox.fs.deleteFile('work', true)
+      await assert.rejects(sandbox.fs.listFiles('work'), { statusCode: 404 })
+      await assert.rejects(sandbox.fs.uploadFile(Buffer.from('x'), '/etc/passwd'), /may not/)
+    })
+
+    test('finds lines, searches names and replaces texts', async () => {
+      await sandbox.fs.uploadFile(Buffer.from('a\nTODO: b.c\n'), 'src/x.ts')
+      await sandbox.fs.uploadFile(Buffer.from('TODO\0binary'), 'src/y.bin')
+      assert.deepEqual(await sandbox.fs.findFiles('src', 'TODO:'), [
+        { file: 'src/x.ts', line: 2, content: 'TODO: b.c' },
+      ])
+      assert.deepEqual((await sandbox.fs.searchFiles('src', '*.ts')).files, ['src/x.ts'])
+      const results = await sandbox.fs.replaceInFiles(['src/x.ts', 'src/missing'], 'b.c', 'done')
+      assert.deepEqual(
+        results.map(({ file, success }) => [file, success]),
+        [
+          ['src/x.ts', true],
+          ['src/missing', false],
+        ],
+      )
+      assert.equal((await sandbox.fs.downloadFile('src/x.ts')).toString(), 'a\nTODO: done\n')
+    })
+  })
+
+  test('moves a directory of the image, which the overlay cannot rename', async () => {
+    await using box = await createBox(alcove, { user: 'root' })
+    const before = await box.run('ls /usr/share/doc | wc -l')
+    const moved = await box.toolbox('POST', '/files/move?source=/usr/share/doc&destination=/moved')
+    assert.equal(moved.status, 200, JSON.stringify(moved.body))
+    assert.equal(await box.run('ls /moved | wc -l; ls -d /usr/share/doc 2>/dev/null || echo gone'), `${before}\ngone`)
+  })
+
+  test('1 GiB goes in and comes out whole, and the runner’s memory stays flat', async () => {
+    await using box = await createBox(alcove)
+    const piece = Buffer.from(Array.from({ length: MiB }, (_, at) => (at * 7 + (at >> 8)) % 256))
+    const wanted = createHash('sha256')
+    const big = async function* () {
+      for (let at = 0; at < 1024; at++) {
+        wanted.update(piece)
+        yield new Uint8Array(piece)
+      }
+    }
+    const grewBy = async (work: () => Promise<void>) => {
+      const atFirst = await alcove.memoryOf('runner')
+      let most = atFirst
+      let isOver = false
+      const watch = (async () => {
+        while (!isOver) {
+          most = Math.max(most, await alcove.memoryOf('runner'))
+          await new Promise((resolve) => setTimeout(resolve, 50))
+        }
+      })()
+      await work().finally(() => {
+        isOver = true
+      })
+      await watch
+      return most - atFirst
+    }
+    const up = await grewBy(async () => {
+      const reply = await call(box, 'POST', '/upload-v2?path=big', ReadableStream.from(big()) as never)
+      assert.equal(reply.status, 200, await reply.text())
+    })
+    const sum = wanted.digest('hex')
+    assert.equal((await box.run('sha256sum big')).split(' ')[0], sum)
+    const down = await grewBy(async () => {
+      const got = createHash('sha256')
+      for await (const bytes of (await call(box, 'GET', '/download?path=big')).body!) got.update(bytes)
+      assert.equal(got.digest('hex'), sum)
+    })
+    for (const growth of [up, down]) assert.ok(growth < 150 * MiB, `the runner grew by ${growth / MiB} MiB`)
+  })
+
+  test('an upload that is cut in the middle leaves the old file and nothing else', async () => {
+    await using box = await createBox(alcove)
+    await box.run('echo old > file')
+    const cut = new AbortController()
+    const endless = async function* () {
+      for (let at = 0; at < 4; at++) yield new Uint8Array(MiB)
+      await until('the upload beside the old file', async () => (await halfFiles(box)) === '1')
+      cut.abort()
+      yield new Uint8Array(MiB)
+    }
+    const uploading = call(box, 'POST', '/upload-v2?path=file', ReadableStream.from(endless()) as never, {
+      signal: cut.signal,
+    })
+    await assert.rejects(uploading)
+    await until('the upload removed', async () => (await halfFiles(box)) === '0')
+    assert.equal(await box.run('cat file'), 'old')
+  })
+
+  test('422 when the disk is full, and the old file is as it was', async () => {
+    await using box = await createBox(alcove, { disk: 1 })
+    await box.run('echo old > file')
+    const tooMuch = async function* () {
+      for (let at = 0; at < 1500; at++) yield new Uint8Array(MiB).fill(at)
+    }
+    const reply = await call(box, 'POST', '/upload-v2?path=file', ReadableStream.from(tooMuch()) as never).catch(
+      (error) => error as Error,
+    )
+    // A caller who is still sending may see the connection end before it has read why.
+    if (!(reply instanceof Error)) {
+      const body = (await reply.json()) as { message: string }
+      assert.equal(reply.status, 422)
+      assert.match(body.message, /disk/)
+    }
+    await until('the upload removed', async () => (await halfFiles(box)) === '0')
+    assert.equal(await box.run('cat file'), 'old')
+    // Btrfs gives the room back with its next transaction.
+    const makeFolder = () => box.toolbox('POST', '/files/folder?path=there-is-room-again')
+    await until('room again', async () => (await makeFolder()).status === 201, 120)
+  })
+
+  test('links that are changed all the time never lead a call to the host', async () => {
+    const host = mkdtempSync(join(tmpdir(), 'alcove-canary-'))
+    const canary = join(host, 'canary')
+    writeFileSync(canary, 'of the host')
+    try {
+      await using box = await createBox(alcove)
+      await box.run(
+        `mkdir -p race ${host} && echo inside > ${canary} && nohup sh -c 'cd race; while :; do ` +
+          `ln -sfn ${host} d; ln -sfn /proc/1/root${host} d; ln -sfn /proc/self/root/proc/1/cwd${host} d; ` +
+          `rm -f d; mkdir d; echo own > d/canary; rm -rf d; done' >/dev/null 2>&1 &`,
+      )
+      const statuses = new Set<number>()
+      const note = async (reply: Response) => {
+        statuses.add(reply.status)
+        assert.ok(reply.status < 500, `${reply.status} ${reply.url}`)
+        const text = await reply.text()
+        assert.ok(!text.includes('of the host'), `read through ${reply.url}`)
+      }
+      const json = { headers: { authorization: `Bearer ${alcove.key}`, 'content-type': 'application/json' } }
+      const bulk = JSON.stringify({ paths: ['race/d/canary'] })
+      const replace = JSON.stringify({ files: ['race/d/canary'], pattern: 'of the host', newValue: 'x' })
+      for (let round = 0; round < 40; round++) {
+        await Promise.all([
+          call(box, 'GET', '/download?path=race/d/canary').then(note),
+          call(box, 'GET', '?path=race/d').then(note),
+          call(box, 'GET', '/find?path=race/d&pattern=host').then(note),
+          call(box, 'POST', '/upload-v2?path=race/d/canary', 'written').then(note),
+          call(box, 'POST', '/bulk-download', bulk, json).then(note),
+          call(box, 'POST', '/replace', replace, json).then(note),
+          call(box, 'POST', '/permissions?path=race/d/canary&mode=777').then(note),
+          call(box, 'DELETE', '?path=race/d/canary').then(note),
+          call(box, 'POST', `/move?source=race/d/canary&destination=race/d/m${round}`).then(note),
+        ])
+      }
+      assert.ok(statuses.has(200), [...statuses].join())
+      for (const path of ['/proc/1/root', '/proc/self/root', '/proc/1/cwd', '/..']) {
+        await note(await call(box, 'GET', `/download?path=${path}${canary}`))
+        await note(await call(box, 'POST', `/upload-v2?path=${path}${canary}`, 'written'))
+      }
+      assert.equal(readFileSync(canary, 'utf8'), 'of the host')
+    } finally {
+      rmSync(host, { recursive: true })
+    }
+  })
+
+  test('403 for a file of root, directly and through links', async () => {
+    await using box = await createBox(alcove)
+    await box.run('ln -s /etc/shadow final; ln -s /root way; ln -s loop loop')
+    for (const [path, status] of [
+      ['/etc/shadow', 403],
+      ['final', 403],
+      ['way/.bashrc', 403],
+      ['loop', 400],
+      ['/dev/zero', 400],
+      ['.', 400],
+    ] as const) {
+      assert.equal((await call(box, 'GET', `/download?path=${path}`)).status, status, path)
+    }
+    assert.equal((await call(box, 'POST', '/upload-v2?path=final', 'x')).status, 403)
+  })
+})
