@@ -74,6 +74,17 @@ suite('the README', () => {
     assert.match(output, /^hello from \S+\n5050\n$/)
   })
 
+  test('examples/toolbox.mjs runs unchanged', async () => {
+    const env = { DAYTONA_API_URL: `${server.url}/api`, DAYTONA_API_KEY: server.key }
+    const { code, output } = await run(process.execPath, ['examples/toolbox.mjs'], { cwd: root, env })
+    assert.equal(code, 0, output)
+    assert.deepEqual(
+      output.match(/^\w+(?=:)/gm),
+      ['files', 'sessions', 'terminal', 'interpreter', 'git', 'preview'],
+      output,
+    )
+  })
+
   test('every command that it names is one', async () => {
     const { code, output } = await run(join(root, 'alcove'), ['--help'], { cwd: desk, env: {} })
     assert.equal(code, 0, output)
