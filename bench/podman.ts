@@ -14,9 +14,18 @@ const name = 'alcove-bench'
 
 /** `undefined` where podman is absent or cannot run a container here. */
 export const openPodman = async (rootfs: string): Promise<Podman | undefined> => {
-  // Its default asks for more open files than some machines allow (RUNTIME.md §0).
+  // Its defaults ask for more files and processes than some machines allow (RUNTIME.md §0).
   const common = ['--runtime', 'crun', '--cgroup-manager', 'cgroupfs']
-  const flags = ['--network', 'none', '--ulimit', 'nofile=16384:16384', '--rootfs', `${rootfs}:O`]
+  const flags = [
+    '--network',
+    'none',
+    '--ulimit',
+    'nofile=16384:16384',
+    '--ulimit',
+    'nproc=4096:4096',
+    '--rootfs',
+    `${rootfs}:O`,
+  ]
   const podman = async (...args: string[]) => {
     await runCommand(['podman', ...common, ...args], { timeoutMs: 60_000 })
   }
