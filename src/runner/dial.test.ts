@@ -35,13 +35,17 @@ const startSides = async (onConnection: (socket: Socket) => void = () => undefin
     server,
     insidePort,
     dial: async (path: string): Promise<{ status: number; socket: Duplex }> => {
-      const asking = request({ port, method: 'CONNECT', path, agent: false })
-      asking.end()
-      const [{ statusCode }, socket, head] = await once(asking, 'connect')
-      // What came right behind the answer.
-      if (head.length > 0) socket.unshift(head)
-      socket.on('error', () => undefined)
-      return { status: statusCode, socket }
+      // As the proxy does it: what came right behind the answer is put back before anything else can be read.
+      return new Promise((resolve, reject) => {
+        const asking = request({ port, method: 'CONNECT', path, agent: false })
+        asking.once('error', reject)
+        asking.once('connect', ({ statusCode = 0 }, socket, head) => {
+          socket.on('error', () => undefined)
+          if (head.length > 0) socket.unshift(head)
+          resolve({ status: statusCode, socket })
+        })
+        asking.end()
+      })
     },
     async [Symbol.asyncDispose]() {
       server.server.closeAllConnections()
