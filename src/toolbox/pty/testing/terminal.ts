@@ -1,19 +1,26 @@
 // For tests: a client of a terminal that remembers what it was told.
+
 import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { WebSocket } from 'ws'
 import { bytesOf } from '#src/http/socket.ts'
 import { until } from '../../agent/native-agent.ts'
 import { startToolbox, type Toolbox } from '../../testing/toolbox.ts'
 
 /** A toolbox whose agent need not wait for shells, which do not heed the SIGTERM that it ends with. */
-export const startBox: typeof startToolbox = async (changes) => {
-  const box = await startToolbox(changes)
+export const startBox: typeof startToolbox = async (changes = {}) => {
+  // A login shell reads the profile of its home: an empty one, since what the one of this machine does is no test of ours.
+  const home = mkdtempSync(join(tmpdir(), 'alcove-home-'))
+  const box = await startToolbox({ ...changes, env: { PATH: process.env['PATH'] ?? '', HOME: home, ...changes.env } })
   const { jobs } = box.native.agent
   return {
     ...box,
     [Symbol.asyncDispose]: async () => {
       for (const { id } of await jobs.list()) await jobs.remove(id)
       await box[Symbol.asyncDispose]()
+      rmSync(home, { recursive: true, force: true })
     },
   }
 }
