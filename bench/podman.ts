@@ -27,7 +27,10 @@ export const openPodman = async (rootfs: string): Promise<Podman | undefined> =>
     `${rootfs}:O`,
   ]
   const podman = async (...args: string[]) => {
-    await runCommand(['podman', ...common, ...args], { timeoutMs: 60_000 })
+    // crun refuses hybrid cgroup hosts unless the v2 mount is out of its sight (RUNTIME.md §0).
+    const hidden = 'umount -l /sys/fs/cgroup/unified 2>/dev/null || :; exec "$@"'
+    const sight = ['unshare', '-m', '--propagation', 'private', 'sh', '-c', hidden, 'sh']
+    await runCommand([...sight, 'podman', ...common, ...args], { timeoutMs: 60_000 })
   }
   const runOnce = () => podman('run', '--rm', ...flags, 'true')
   try {
