@@ -3,14 +3,15 @@ import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { type ClientRequest, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir, userInfo } from 'node:os'
-import { dirname, join } from 'node:path'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { WebSocket } from 'ws'
 import { silentLog } from '#src/kit/log.ts'
 import { createToolboxServer } from '#src/runner/api.ts'
 import type { HeldSandbox } from '#src/runner/host.ts'
 import type { Assignment } from '#src/wire/runner-link.ts'
 import { NativeAgent } from '../agent/native-agent.ts'
+import { assignmentWith } from './assignment.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: what an answer holds is what the test asserts
 export type Reply = { status: number; body: any }
@@ -33,25 +34,7 @@ export type Toolbox = AsyncDisposable & {
 export const startToolbox = async (changes: Partial<Assignment> = {}): Promise<Toolbox> => {
   const native = await NativeAgent.start('release')
   const directory = mkdtempSync(join(tmpdir(), 'alcove-toolbox-'))
-  const assignment: Assignment = {
-    sandboxId: 'box-1',
-    organizationId: 'org-1',
-    regionId: 'region-1',
-    name: 'box',
-    generation: 1,
-    target: 'started',
-    signal: 'SIGTERM',
-    image: 'default',
-    snapshot: 'snapshot-1',
-    user: userInfo().username,
-    env: { PATH: `${dirname(process.execPath)}:/usr/local/bin:/usr/bin:/bin` },
-    language: 'python',
-    cpu: 1,
-    memoryGiB: 1,
-    diskGiB: 1,
-    network: { blockAll: false, allowList: null },
-    ...changes,
-  }
+  const assignment = assignmentWith(changes)
   const held: HeldSandbox = { id: 'box-1', assignment, status: 'started', socketPath: native.socketPath }
   const server = await createToolboxServer({
     host: { get: (id) => (id === held.id ? held : undefined) },

@@ -11,11 +11,12 @@ import {
 } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { silentLog } from '#src/kit/log.ts'
 import { createToolboxServer } from '#src/runner/api.ts'
 import type { HeldSandbox } from '#src/runner/host.ts'
 import { NativeAgent } from '../../agent/native-agent.ts'
+import { assignmentWith, searchPath } from '../../testing/assignment.ts'
 
 export type Reply = {
   status: number
@@ -62,24 +63,7 @@ export class FilesRoom {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-files-'))
     chmodSync(directory, 0o755)
     const native = await NativeAgent.start('release')
-    const assignment = {
-      sandboxId: 'box-1',
-      organizationId: 'org-1',
-      regionId: 'region-1',
-      name: 'box',
-      generation: 1,
-      target: 'started',
-      signal: 'SIGTERM',
-      image: 'default',
-      snapshot: 'snapshot-1',
-      user,
-      env: { PATH: `${dirname(process.execPath)}:/usr/local/bin:/usr/bin:/bin`, ...env },
-      language: 'python',
-      cpu: 1,
-      memoryGiB: 1,
-      diskGiB: 1,
-      network: { blockAll: false, allowList: null },
-    } as const
+    const assignment = assignmentWith({ user, env: { PATH: searchPath, ...env } })
     const held: HeldSandbox = { id: 'box-1', assignment, status: 'started', socketPath: native.socketPath }
     const server = await createToolboxServer({ host: { get: () => held }, log: silentLog() })
     await server.listen({ port: 0, host: '127.0.0.1' })

@@ -10,6 +10,7 @@ import { silentLog } from '#src/kit/log.ts'
 import { createToolboxServer } from '#src/runner/api.ts'
 import type { HeldSandbox } from '#src/runner/host.ts'
 import { NativeAgent } from '../../agent/native-agent.ts'
+import { assignmentWith } from '../../testing/assignment.ts'
 import { GitServer } from './git-server.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: what an answer holds is what the test asserts
@@ -42,24 +43,8 @@ export class GitRoom {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-git-'))
     mkdirSync(join(directory, 'home'))
     const native = await NativeAgent.start('release')
-    const assignment = {
-      sandboxId: 'box-1',
-      organizationId: 'org-1',
-      regionId: 'region-1',
-      name: 'box',
-      generation: 1,
-      target: 'started',
-      signal: 'SIGTERM',
-      image: 'default',
-      snapshot: 'snapshot-1',
-      user,
-      env: { HOME: join(directory, 'home'), GIT_CONFIG_SYSTEM: join(directory, 'system'), ...env },
-      language: 'python',
-      cpu: 1,
-      memoryGiB: 1,
-      diskGiB: 1,
-      network: { blockAll: false, allowList: null },
-    } as const
+    const home = { HOME: join(directory, 'home'), GIT_CONFIG_SYSTEM: join(directory, 'system') }
+    const assignment = assignmentWith({ user, env: { ...home, ...env } })
     const held: HeldSandbox = { id: 'box-1', assignment, status: 'started', socketPath: native.socketPath }
     const server = await createToolboxServer({ host: { get: () => held }, log: silentLog() })
     await server.listen({ port: 0, host: '127.0.0.1' })

@@ -1,0 +1,27 @@
+// For tests: what a sandbox called `box-1` should be, for rooms that ask no more of it than a user and an environment.
+import { userInfo } from 'node:os'
+import { dirname } from 'node:path'
+import type { Assignment } from '#src/wire/runner-link.ts'
+
+/** Finds this very Node, and the programs of the machine. */
+export const searchPath = `${dirname(process.execPath)}:/usr/local/bin:/usr/bin:/bin`
+
+export const assignmentWith = (changes: Partial<Assignment>): Assignment => ({
+  sandboxId: 'box-1',
+  organizationId: 'org-1',
+  regionId: 'region-1',
+  name: 'box',
+  generation: 1,
+  target: 'started',
+  signal: 'SIGTERM',
+  image: 'default',
+  snapshot: 'snapshot-1',
+  user: userInfo().username,
+  env: { PATH: searchPath },
+  language: 'python',
+  cpu: 1,
+  memoryGiB: 1,
+  diskGiB: 1,
+  network: { blockAll: false, allowList: null },
+  ...changes,
+})
