@@ -5,8 +5,8 @@
 // same things sooner; losing it costs latency only. Everything here may arrive twice or late: `generation` decides.
 import type { SandboxState } from './sandbox-state.ts'
 
-/** What a runner can bring about. `paused` and `archived` come with the verbs that need them. */
-export type Target = 'started' | 'stopped' | 'destroyed'
+/** What a runner can bring about. */
+export type Target = 'started' | 'stopped' | 'paused' | 'archived' | 'destroyed'
 
 export type NetworkPolicy = {
   blockAll: boolean
@@ -36,6 +36,19 @@ export type Assignment = {
   memoryGiB: number
   diskGiB: number
   network: NetworkPolicy
+  /** It has never run. Only then may a disk be made for it: a disk that is missing later is lost, not new. */
+  isNew?: boolean
+  /** The sandbox on the same runner whose disk, as it is now, becomes the disk of this new one. */
+  forkOf?: string
+  /** Where its disk goes with the target `archived`, and comes from where the runner has none. */
+  archive?: ArchiveRef
+}
+
+export type ArchiveRef = {
+  /** Chosen by control, so that doing it twice writes the same archive. */
+  id: string
+  /** Of the manifest, as lower hex, once it is written: a restore accepts no other. */
+  sha256?: string
 }
 
 /** Why a sandbox is as it is, in parts a timeline can show. */
@@ -50,10 +63,55 @@ export type Cause = {
 export type Report = {
   sandboxId: string
   generation: number
-  state: Extract<SandboxState, 'started' | 'stopped' | 'destroyed' | 'error'>
+  state: Extract<SandboxState, Target | 'error'>
   errorReason?: string
   recoverable?: boolean
   cause?: Cause
+  /** The sandbox is well, and as it was before; why what this generation asked for was not done. */
+  refused?: string
+  /** With `archived`: what was written. */
+  archive?: Required<ArchiveRef> & { bytes: number; storedBytes: number }
+}
+
+/** How far something long has come. Never needed for being right, so it may be lost. */
+export type Progress = { step: string; percent: number }
+
+/** Where an image comes from. */
+export type ImageSource =
+  /** An OCI reference; once its digest is known, control says it with the digest. */
+  | { kind: 'registry'; reference: string }
+  /** An OCI layout or archive below the directory that the operator set aside for them. */
+  | { kind: 'file'; path: string }
+  | { kind: 'definition'; dockerfile: string }
+  /** The disk of a sandbox of this runner, as it is now. */
+  | { kind: 'sandbox'; sandboxId: string }
+
+/** What one image should be on this runner; level-triggered like an assignment, listed by `GET /runners/images`. */
+export type ImageAssignment = {
+  /** Its name below the runner's pool: never given twice, so an image never changes. */
+  image: string
+  target: 'present' | 'absent'
+  source: ImageSource
+  /** Larger ones are refused, unpacked. */
+  maxGiB: number
+}
+
+/** What an image says of the sandboxes that are made from it. */
+export type ImageConfig = {
+  entrypoint: readonly string[]
+  env: Record<string, string>
+  user: string
+  workdir: string
+}
+
+export type ImageReport = {
+  image: string
+  state: 'present' | 'absent' | 'error'
+  errorReason?: string
+  /** `sha256:…` of what was pulled, where it was pulled. */
+  digest?: string
+  sizeBytes?: number
+  config?: ImageConfig
 }
 
 export type RunnerCapabilities = {
@@ -63,16 +121,24 @@ export type RunnerCapabilities = {
   runtime: string
   runtimeVersion: string
   hardDiskLimit: boolean
+  /** How a pause keeps what runs: in memory only, or on disk too. Absent: it cannot pause. */
+  pause?: 'memory'
+  /** What a fork carries over. */
+  fork?: 'disk'
 }
 
 /** Runner → control. `hello` comes first and again whenever the runner's images change. */
 export type FromRunner =
   | { type: 'hello'; address: string; images: readonly string[]; capabilities: RunnerCapabilities; version: string }
   | { type: 'report'; report: Report }
+  | { type: 'image'; report: ImageReport }
+  | ({ type: 'progress'; sandboxId: string; generation: number } & Progress)
+  | ({ type: 'image-progress'; image: string } & Progress)
   | { type: 'alive' }
 
 /** Control → runner. `list` asks the runner to take the whole list anew. */
 export type ToRunner =
   | { type: 'welcome'; runnerId: string; heartbeatSeconds: number }
   | { type: 'assign'; assignment: Assignment }
+  | { type: 'image'; assignment: ImageAssignment }
   | { type: 'list' }

@@ -4,7 +4,7 @@
 //   runner.behave(() => ({ type: 'fail', reason: 'the disk is full' }))
 import { once } from 'node:events'
 import { WebSocket } from 'ws'
-import type { Assignment, FromRunner, Report, ToRunner } from '#src/wire/runner-link.ts'
+import type { Assignment, FromRunner, Report, Target, ToRunner } from '#src/wire/runner-link.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import type { TestControl } from './harness.ts'
 import { keys } from './people.ts'
@@ -26,7 +26,7 @@ export type SimulatedRunner = AsyncDisposable & {
   /** Every assignment that reached it, in order, repeated ones included. */
   asked: Assignment[]
   /** What it has on its host. */
-  has: Map<string, 'started' | 'stopped'>
+  has: Map<string, Exclude<Target, 'destroyed'>>
   behave: (choose: (assignment: Assignment) => Behaviour) => void
   say: (message: FromRunner) => void
   report: (report: Report) => void
