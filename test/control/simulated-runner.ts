@@ -4,7 +4,7 @@
 //   runner.behave(() => ({ type: 'fail', reason: 'the disk is full' }))
 import { once } from 'node:events'
 import { WebSocket } from 'ws'
-import type { Assignment, FromRunner, Report, Target, ToRunner } from '#src/wire/runner-link.ts'
+import type { Assignment, FromRunner, ImageAssignment, Report, Target, ToRunner } from '#src/wire/runner-link.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import type { TestControl } from './harness.ts'
 import { keys } from './people.ts'
@@ -25,6 +25,8 @@ export type SimulatedRunner = AsyncDisposable & {
   base: string
   /** Every assignment that reached it, in order, repeated ones included. */
   asked: Assignment[]
+  /** Every image that was pushed to it, in order. What becomes of them a test says by `say`. */
+  askedImages: ImageAssignment[]
   /** What it has on its host. */
   has: Map<string, Exclude<Target, 'destroyed'>>
   behave: (choose: (assignment: Assignment) => Behaviour) => void
@@ -61,6 +63,7 @@ export const connectRunner = async (
   const { images = ['default'] } = options
   const base = await control.listen()
   const asked: Assignment[] = []
+  const askedImages: ImageAssignment[] = []
   const has: SimulatedRunner['has'] = new Map()
   const waiters = new Set<() => void>()
   let choose: (assignment: Assignment) => Behaviour = () => ({ type: 'do' })
@@ -112,6 +115,7 @@ export const connectRunner = async (
 
   const hear = (message: ToRunner) => {
     if (message.type === 'assign') take(message.assignment)
+    if (message.type === 'image') askedImages.push(message.assignment)
     if (message.type === 'list') void takeList().catch(() => {})
   }
 
@@ -154,6 +158,7 @@ export const connectRunner = async (
   return {
     base,
     asked,
+    askedImages,
     has,
     say,
     report,

@@ -7,12 +7,21 @@ import { applyReport } from '#src/control/sandboxes/reports.ts'
 import { asAssignment } from '#src/control/sandboxes/sandbox.ts'
 import { Cause } from '#src/control/sandboxes/schemas.ts'
 import { findSandboxById } from '#src/control/sandboxes/service.ts'
+import { applyImageReport, keepProgress } from '#src/control/snapshots/images.ts'
 import { Problem } from '#src/problems.ts'
 import type { FromRunner, Report } from '#src/wire/runner-link.ts'
-import { reconcileSnapshots, writeHeartbeat, writeHello } from './store.ts'
+import { type RunnerIdentity, reconcileSnapshots, writeHeartbeat, writeHello } from './store.ts'
 
 const amount = Type.Number({ minimum: 0, maximum: 1e9 })
 const text = Type.String({ maxLength: 4096 })
+
+/** An image may say anything of itself: what is longer than this is none that we keep. */
+const ImageConfig = Type.Object({
+  entrypoint: Type.Array(text, { maxItems: 1000 }),
+  env: Type.Record(Type.String({ maxLength: 4096 }), Type.String({ maxLength: 128 * 1024 })),
+  user: text,
+  workdir: text,
+})
 
 const FromRunnerShape = Type.Union([
   Type.Object({
@@ -40,6 +49,18 @@ const FromRunnerShape = Type.Union([
       cause: Type.Optional(Cause),
     }),
   }),
+  Type.Object({
+    type: Type.Literal('image'),
+    report: Type.Object({
+      image: text,
+      state: Type.Enum(['present', 'absent', 'error']),
+      errorReason: Type.Optional(Type.String()),
+      digest: Type.Optional(text),
+      sizeBytes: Type.Optional(Type.Number({ minimum: 0, maximum: 2 ** 53 })),
+      config: Type.Optional(ImageConfig),
+    }),
+  }),
+  Type.Object({ type: Type.Literal('image-progress'), image: text, step: text, percent: Type.Number() }),
   Type.Object({ type: Type.Literal('alive') }),
 ])
 
@@ -57,7 +78,8 @@ const readMessage = (data: RawData): FromRunner | undefined => {
   }
 }
 
-export const serveRunnerLink = (parts: SandboxParts, runnerId: string, socket: WebSocket): void => {
+export const serveRunnerLink = (parts: SandboxParts, runner: RunnerIdentity, socket: WebSocket): void => {
+  const runnerId = runner.id
   const { database, clock, log, links, options } = parts
   links.add(runnerId, socket)
   let waiting = 0
@@ -85,6 +107,12 @@ export const serveRunnerLink = (parts: SandboxParts, runnerId: string, socket: W
         return
       case 'alive':
         await writeHeartbeat(database.sql, runnerId, clock.now())
+        return
+      case 'image':
+        await applyImageReport(parts, runner, message.report)
+        return
+      case 'image-progress':
+        await keepProgress(parts, message.image, message)
         return
       case 'report':
         await takeReport(message.report)

@@ -6,6 +6,8 @@ import { applyReport } from '#src/control/sandboxes/reports.ts'
 import { asAssignment, asRecord } from '#src/control/sandboxes/sandbox.ts'
 import { ForRunnerQuery, SandboxRecord, UpdateSandboxState } from '#src/control/sandboxes/schemas.ts'
 import { listForRunner } from '#src/control/sandboxes/service.ts'
+import { listForRunner as listImages } from '#src/control/snapshots/images.ts'
+import { ImageAssignmentShape } from '#src/control/snapshots/schemas.ts'
 import { Problem } from '#src/problems.ts'
 import { serveRunnerLink } from './link.ts'
 
@@ -46,6 +48,14 @@ export const runnerRoutes = (parts: SandboxParts): ControlRoute[] => [
   }),
   route({
     method: 'GET',
+    path: '/runners/images',
+    needs: 'runner',
+    summary: 'The images that the calling runner should have, or be rid of.',
+    replies: { 200: Type.Array(ImageAssignmentShape) },
+    run: ({ runner }) => listImages(parts, runner),
+  }),
+  route({
+    method: 'GET',
     path: '/runners/link',
     needs: 'runner',
     summary: 'The link of a runner: a WebSocket that carries assignments and reports.',
@@ -53,6 +63,6 @@ export const runnerRoutes = (parts: SandboxParts): ControlRoute[] => [
     run: () => {
       throw new Problem('bad_request', 'This is a WebSocket: it needs an upgrade.')
     },
-    socket: (socket, { runner }) => serveRunnerLink(parts, runner.id, socket),
+    socket: (socket, { runner }) => serveRunnerLink(parts, runner, socket),
   }),
 ]

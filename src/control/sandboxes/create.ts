@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { Organization } from '#src/control/organizations/organization.ts'
 import { findRegion } from '#src/control/regions/service.ts'
 import { reserveRunner } from '#src/control/runners/placement.ts'
-import { findSnapshot, type Snapshot } from '#src/control/snapshots/service.ts'
+import { findSnapshot, markUsed, type Snapshot } from '#src/control/snapshots/service.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import { checkBody, type Wish } from './create-body.ts'
@@ -13,6 +13,7 @@ import type { Actor, SandboxParts } from './parts.ts'
 import type { SandboxRow } from './sandbox.ts'
 import type { CreateSandbox } from './schemas.ts'
 import { newSecret } from './secret.ts'
+import { checkLimits, type Size } from './size.ts'
 import { insertSandbox } from './store.ts'
 import { checkNotSuspended } from './suspension.ts'
 import { waitWhile } from './wait.ts'
@@ -33,23 +34,6 @@ const getRegionId = async (parts: SandboxParts, organization: Organization, give
   const region = await findRegion(parts, organization.id, id)
   if (!region) throw new Problem('not_found', `There is no region "${id}".`)
   return region.id
-}
-
-type Size = { cpu: number; memoryGiB: number; diskGiB: number }
-
-const checkLimits = ({ cpu, memoryGiB, diskGiB }: Size, organization: Organization): void => {
-  const over = [
-    ['cpu', cpu, organization.maxCpuPerSandbox, ''],
-    ['memory', memoryGiB, organization.maxMemoryPerSandbox, ' GiB'],
-    ['disk', diskGiB, organization.maxDiskPerSandbox, ' GiB'],
-  ] as const
-  const said = over
-    .filter(([, wanted, most]) => wanted > most)
-    .map(
-      ([name, wanted, most, unit]) =>
-        `${name} ${wanted}${unit} is more than the ${most}${unit} that a sandbox may have`,
-    )
-  if (said.length > 0) throw new Problem('forbidden', said.join(', '))
 }
 
 type Plan = { snapshot: Snapshot; regionId: string; size: Size }
@@ -142,6 +126,7 @@ export const createSandbox = async (
       if (other) return { row: other, isNew: false }
     }
     const made = await write(transaction, parts, actor, wish, planned)
+    await markUsed(transaction, planned.snapshot, made.created_at)
     if (once) await rememberMade(transaction, once, made)
     return { row: made, isNew: true }
   })

@@ -4,6 +4,7 @@ import type { Parts } from '#src/control/parts.ts'
 import { sweepLeases } from '#src/control/runners/leases.ts'
 import { RunnerLinks } from '#src/control/runners/links.ts'
 import { reconcileSnapshots } from '#src/control/runners/service.ts'
+import { sweepSnapshots } from '#src/control/snapshots/sweep.ts'
 import { ChangeFeed } from './changes.ts'
 import { type SandboxOptions, type SandboxParts, standardOptions } from './parts.ts'
 import { startPushing, sweepPushes } from './reconciler.ts'
@@ -38,6 +39,7 @@ export const openSandboxRoom = async (
       .then(async () => {
         await sweepLeases(parts)
         await sweepTimers(parts)
+        await sweepSnapshots(parts)
         await sweepPushes(parts, links)
       })
     return sweeping

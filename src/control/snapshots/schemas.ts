@@ -37,7 +37,41 @@ export const Snapshot = Type.Object({
   lastUsedAt: orNull(DateTime),
   sourceSandboxId: orNull(Type.String()),
   sandboxClass: Type.String(),
+  buildInfo: Type.Optional(
+    Type.Object({
+      dockerfileContent: Type.String(),
+      createdAt: DateTime,
+      updatedAt: DateTime,
+      snapshotRef: Type.String(),
+    }),
+  ),
+  /** What its image was when it was brought, for good. */
+  ref: Type.Optional(Type.String()),
+  /** How far its image has come, while it is brought. */
+  progress: Type.Optional(Type.Object({ step: Type.String(), percent: Type.Number() })),
 })
+
+const Amount = Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 }))
+
+export const CreateSnapshot = Type.Object({
+  name: Type.String({ maxLength: 300 }),
+  imageName: Type.Optional(Type.String({ maxLength: 1000 })),
+  entrypoint: Type.Optional(Type.Array(Type.String({ maxLength: 4096, pattern: '^[^\\u0000]*$' }), { maxItems: 100 })),
+  buildInfo: Type.Optional(
+    Type.Object({
+      dockerfileContent: Type.String({ minLength: 1, maxLength: 256 * 1024, pattern: '^[^\\u0000]*$' }),
+      contextHashes: Type.Optional(Type.Array(Type.String({ maxLength: 200 }), { maxItems: 100 })),
+    }),
+  ),
+  cpu: Amount,
+  gpu: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000 })),
+  gpuType: Type.Optional(Type.Unknown()),
+  memory: Amount,
+  disk: Amount,
+  regionId: Type.Optional(Type.String({ maxLength: 300 })),
+  sandboxClass: Type.Optional(Type.Enum(['linux-vm', 'container', 'android', 'windows'])),
+})
+export type CreateSnapshot = Static<typeof CreateSnapshot>
 
 export const SnapshotPage = Type.Object({
   items: Type.Array(Snapshot),
@@ -50,9 +84,18 @@ export const SnapshotsQuery = Type.Object({
   page: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000, default: 1 })),
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 200, default: 100 })),
   name: Type.Optional(Type.String({ maxLength: 255 })),
+  sourceSandboxId: Type.Optional(Type.String({ maxLength: 255 })),
   sort: Type.Optional(Type.Enum([...snapshotSorts])),
   order: Type.Optional(Type.Enum(['asc', 'desc'])),
 })
 export type SnapshotsQuery = Static<typeof SnapshotsQuery>
 
 export const SnapshotIdOrName = Type.Object({ idOrName: Type.String() })
+
+/** What a runner is told of one image; `source` as the runner link says it. */
+export const ImageAssignmentShape = Type.Object({
+  image: Type.String(),
+  target: Type.Enum(['present', 'absent']),
+  source: Type.Object({ kind: Type.String() }),
+  maxGiB: Type.Number(),
+})

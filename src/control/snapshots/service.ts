@@ -1,6 +1,7 @@
 // Named images that sandboxes are made from. This room promises that another organization's look as if they were not.
 import { Problem } from '#src/problems.ts'
 import type { Parts } from '../parts.ts'
+import type { Transaction } from '../storage/database.ts'
 import type { SnapshotsQuery } from './schemas.ts'
 import { findSnapshotByIdOrName, listSnapshots, type Snapshot } from './store.ts'
 
@@ -8,7 +9,7 @@ export type { Snapshot } from './store.ts'
 
 type SnapshotsParts = Pick<Parts, 'database'>
 
-const asView = (snapshot: Snapshot) => ({
+export const asView = (snapshot: Snapshot) => ({
   id: snapshot.id,
   ...(snapshot.organizationId === null ? {} : { organizationId: snapshot.organizationId }),
   general: snapshot.general,
@@ -25,8 +26,18 @@ const asView = (snapshot: Snapshot) => ({
   createdAt: snapshot.createdAt.toISOString(),
   updatedAt: snapshot.updatedAt.toISOString(),
   lastUsedAt: snapshot.lastUsedAt?.toISOString() ?? null,
-  sourceSandboxId: null,
+  sourceSandboxId: snapshot.sourceSandboxId,
   sandboxClass: snapshot.sandboxClass,
+  ...(snapshot.digest === null ? {} : { ref: snapshot.digest }),
+  ...(snapshot.progress === null ? {} : { progress: snapshot.progress }),
+  ...(snapshot.dockerfile === null ? {} : { buildInfo: buildInfoOf(snapshot, snapshot.dockerfile) }),
+})
+
+const buildInfoOf = ({ image, createdAt, updatedAt }: Snapshot, dockerfileContent: string) => ({
+  dockerfileContent,
+  createdAt: createdAt.toISOString(),
+  updatedAt: updatedAt.toISOString(),
+  snapshotRef: image,
 })
 
 /** A snapshot that the organization may use, in whatever state it is. */
@@ -36,6 +47,16 @@ export const findSnapshot = (
   idOrName: string,
 ): Promise<Snapshot | undefined> => findSnapshotByIdOrName(database.sql, organizationId, idOrName)
 
+const usedAtMostEveryMs = 60_000
+
+/** Written about once a minute, so that creates do not wait for each other here. */
+export const markUsed = async (transaction: Transaction, { id, lastUsedAt }: Snapshot, now: Date): Promise<void> => {
+  if (lastUsedAt !== null && now.getTime() - lastUsedAt.getTime() < usedAtMostEveryMs) return
+  await transaction`
+    update snapshots set last_used_at = ${now}
+    where id in (select id from snapshots where id = ${id} for update skip locked)`
+}
+
 export const viewSnapshot = async (parts: SnapshotsParts, organizationId: string, idOrName: string) => {
   const snapshot = await findSnapshot(parts, organizationId, idOrName)
   if (snapshot === undefined) throw new Problem('not_found', 'There is no such snapshot.')
@@ -43,7 +64,8 @@ export const viewSnapshot = async (parts: SnapshotsParts, organizationId: string
 }
 
 export const viewSnapshots = async ({ database }: SnapshotsParts, organizationId: string, query: SnapshotsQuery) => {
-  const { page = 1, limit = 100, name, sort = 'lastUsedAt', order = 'desc' } = query
-  const { snapshots, total } = await listSnapshots(database.sql, organizationId, { page, limit, name, sort, order })
+  const { page = 1, limit = 100, name, sourceSandboxId, sort = 'lastUsedAt', order = 'desc' } = query
+  const listing = { page, limit, name, sourceSandboxId, sort, order }
+  const { snapshots, total } = await listSnapshots(database.sql, organizationId, listing)
   return { items: snapshots.map(asView), total, page, totalPages: Math.ceil(total / limit) }
 }

@@ -1,5 +1,7 @@
 // The SQL of snapshots. An organization sees its own and the general ones; its own hides a general one of the same name.
-import type { Sql } from '../storage/database.ts'
+import { Problem } from '#src/problems.ts'
+import type { Progress } from '#src/wire/runner-link.ts'
+import { isDuplicate, type Sql, type Transaction } from '../storage/database.ts'
 import type { snapshotSorts, snapshotStates } from './schemas.ts'
 
 export type Snapshot = {
@@ -24,6 +26,11 @@ export type Snapshot = {
   createdAt: Date
   updatedAt: Date
   lastUsedAt: Date | null
+  sourceSandboxId: string | null
+  dockerfile: string | null
+  /** Of its image, where a runner keeps one for it. */
+  digest: string | null
+  progress: Progress | null
 }
 
 type Row = {
@@ -46,6 +53,10 @@ type Row = {
   created_at: Date
   updated_at: Date
   last_used_at: Date | null
+  source_sandbox_id: string | null
+  dockerfile: string | null
+  digest?: string | null
+  progress?: Progress | null
 }
 
 const readSnapshot = (row: Row): Snapshot => ({
@@ -68,9 +79,18 @@ const readSnapshot = (row: Row): Snapshot => ({
   createdAt: row.created_at,
   updatedAt: row.updated_at,
   lastUsedAt: row.last_used_at,
+  sourceSandboxId: row.source_sandbox_id,
+  dockerfile: row.dockerfile,
+  digest: row.digest ?? null,
+  progress: row.progress ?? null,
 })
 
-const visible = (sql: Sql, organizationId: string) => sql`(organization_id = ${organizationId} or general)`
+const visible = (sql: Sql, organizationId: string) =>
+  sql`(snapshots.organization_id = ${organizationId} or snapshots.general)`
+
+const withImage = (sql: Sql) => sql`
+  select snapshots.*, images.digest, images.progress
+  from snapshots left join images on images.name = snapshots.image`
 
 /** By id first, then by name. */
 export const findSnapshotByIdOrName = async (
@@ -79,9 +99,9 @@ export const findSnapshotByIdOrName = async (
   idOrName: string,
 ): Promise<Snapshot | undefined> => {
   const [row] = await sql<Row[]>`
-    select * from snapshots
-    where ${visible(sql, organizationId)} and (id = ${idOrName} or name = ${idOrName})
-    order by id = ${idOrName} desc, organization_id is null limit 1`
+    ${withImage(sql)}
+    where ${visible(sql, organizationId)} and (snapshots.id = ${idOrName} or snapshots.name = ${idOrName})
+    order by snapshots.id = ${idOrName} desc, snapshots.organization_id is null limit 1`
   return row && readSnapshot(row)
 }
 
@@ -90,23 +110,74 @@ export type SnapshotListing = {
   limit: number
   /** A part of the name, in any case. */
   name: string | undefined
+  sourceSandboxId: string | undefined
   sort: (typeof snapshotSorts)[number]
   order: 'asc' | 'desc'
 }
 
-const sortColumns = { name: 'name', state: 'state', lastUsedAt: 'last_used_at', createdAt: 'created_at' } as const
+const sortColumns = {
+  name: 'snapshots.name',
+  state: 'snapshots.state',
+  lastUsedAt: 'snapshots.last_used_at',
+  createdAt: 'snapshots.created_at',
+} as const
 
 export const listSnapshots = async (
   sql: Sql,
   organizationId: string,
-  { page, limit, name, sort, order }: SnapshotListing,
+  { page, limit, name, sourceSandboxId, sort, order }: SnapshotListing,
 ): Promise<{ snapshots: Snapshot[]; total: number }> => {
   const where = sql`
-    ${visible(sql, organizationId)} ${name === undefined ? sql`` : sql`and position(lower(${name}) in lower(name)) > 0`}`
+    ${visible(sql, organizationId)}
+    ${name === undefined ? sql`` : sql`and position(lower(${name}) in lower(snapshots.name)) > 0`}
+    ${sourceSandboxId === undefined ? sql`` : sql`and source_sandbox_id = ${sourceSandboxId}`}`
   const direction = order === 'asc' ? sql`asc nulls first` : sql`desc nulls last`
   const rows = await sql<Row[]>`
-    select * from snapshots where ${where}
-    order by ${sql(sortColumns[sort])} ${direction}, id limit ${limit} offset ${(page - 1) * limit}`
+    ${withImage(sql)} where ${where}
+    order by ${sql(sortColumns[sort])} ${direction}, snapshots.id limit ${limit} offset ${(page - 1) * limit}`
   const [counted] = await sql<{ count: number }[]>`select count(*) from snapshots where ${where}`
   return { snapshots: rows.map(readSnapshot), total: counted?.count ?? 0 }
+}
+
+export type NewSnapshot = Pick<
+  Snapshot,
+  'name' | 'state' | 'image' | 'imageName' | 'osUser' | 'entrypoint' | 'cpu' | 'memoryGiB' | 'diskGiB'
+> & { organizationId: string; sourceSandboxId?: string; dockerfile?: string }
+
+/** A name that is taken in the organization is a 409, decided by the unique index. */
+export const insertSnapshot = async (transaction: Transaction, snapshot: NewSnapshot, now: Date): Promise<Snapshot> => {
+  const { organizationId, name, state, image, imageName, osUser, entrypoint, cpu, memoryGiB, diskGiB } = snapshot
+  try {
+    // In a part of its own: after a failure the caller's transaction could do nothing more.
+    const [row] = await transaction.savepoint(
+      (part) => part<Row[]>`
+        insert into snapshots (organization_id, name, state, image, image_name, os_user, entrypoint, cpu, memory_gib,
+          disk_gib, source_sandbox_id, dockerfile, created_at, updated_at)
+        values (${organizationId}, ${name}, ${state}, ${image}, ${imageName}, ${osUser}, ${entrypoint}, ${cpu},
+          ${memoryGiB}, ${diskGiB}, ${snapshot.sourceSandboxId ?? null}, ${snapshot.dockerfile ?? null}, ${now}, ${now})
+        returning *`,
+    )
+    return readSnapshot(row as Row)
+  } catch (error) {
+    if (!isDuplicate(error)) throw error
+    throw new Problem('conflict', `There is a snapshot named "${name}" already.`, { cause: error })
+  }
+}
+
+export const removeSnapshot = async (transaction: Transaction, id: string): Promise<void> => {
+  await transaction`delete from snapshots where id = ${id}`
+}
+
+/** Answers `undefined` when it was in none of the states that this may be done in. */
+export const writeSnapshotState = async (
+  transaction: Transaction,
+  id: string,
+  from: readonly Snapshot['state'][],
+  to: Snapshot['state'],
+  now: Date,
+): Promise<boolean> => {
+  const rows = await transaction`
+    update snapshots set state = ${to}, error_reason = null, updated_at = ${now}
+    where id = ${id} and state in ${transaction(from as Snapshot['state'][])} returning id`
+  return rows.length > 0
 }

@@ -1,0 +1,22 @@
+import type { Transaction } from '#src/control/storage/database.ts'
+import type { SandboxParts } from './parts.ts'
+import type { SandboxRow } from './sandbox.ts'
+import { findSandboxById, writeState } from './store.ts'
+
+/**
+ * Its disk was copied, or could not be: the sandbox goes back to what it was. Answers it, for the caller to announce once
+ * the transaction is over; `undefined` where it is doing something else by now.
+ */
+export const endSnapshotting = async (
+  { changes }: SandboxParts,
+  transaction: Transaction,
+  sandboxId: string,
+  reason: string,
+  now: Date,
+): Promise<SandboxRow | undefined> => {
+  const row = await findSandboxById(transaction, sandboxId)
+  const to = row?.desired_state
+  if (row?.state !== 'snapshotting' || (to !== 'started' && to !== 'stopped' && to !== 'paused')) return undefined
+  const by = { kind: 'runner', id: row.runner_id ?? '' } as const
+  return await writeState(transaction, row, { to, by, reason }, now, changes.origin)
+}

@@ -1,0 +1,68 @@
+// Creates a snapshot from an image or a definition: writes what is wanted and answers; runners bring it.
+import { randomUUID } from 'node:crypto'
+import { findRegion } from '#src/control/regions/service.ts'
+import type { Actor, SandboxParts } from '#src/control/sandboxes/parts.ts'
+import { checkLimits } from '#src/control/sandboxes/size.ts'
+import { checkNotSuspended } from '#src/control/sandboxes/suspension.ts'
+import { Problem } from '#src/problems.ts'
+import { insertImage } from './image-store.ts'
+import { pushImage } from './images.ts'
+import { checkSnapshotName } from './name.ts'
+import type { CreateSnapshot } from './schemas.ts'
+import { readSource } from './source.ts'
+import { insertSnapshot, type Snapshot } from './store.ts'
+
+const smallest = { cpu: 1, memoryGiB: 1, diskGiB: 3 }
+
+export const createSnapshot = async (parts: SandboxParts, actor: Actor, body: CreateSnapshot): Promise<Snapshot> => {
+  checkNotSuspended(parts, actor)
+  const { database, clock } = parts
+  const { organization } = actor
+  if (body.gpu) throw new Problem('unprocessable', 'gpu: not supported yet')
+  if (body.sandboxClass !== undefined && body.sandboxClass !== 'container') {
+    throw new Problem('unprocessable', `No runner here has the class ${body.sandboxClass}.`)
+  }
+  const name = checkSnapshotName(body.name)
+  const source = readSource(body)
+  const size = {
+    cpu: body.cpu ?? smallest.cpu,
+    memoryGiB: body.memory ?? smallest.memoryGiB,
+    diskGiB: body.disk ?? smallest.diskGiB,
+  }
+  checkLimits(size, organization)
+  const regionId = body.regionId ?? organization.defaultRegionId
+  if (regionId === null) throw new Problem('bad_request', 'regionId is needed: this organization has no default region')
+  if (!(await findRegion(parts, organization.id, regionId)))
+    throw new Problem('not_found', `There is no region "${regionId}".`)
+
+  const now = clock.now()
+  const image = `img-${randomUUID()}`
+  const snapshot = await database.transaction(async (transaction) => {
+    await insertImage(
+      transaction,
+      { name: image, source, regionId, runnerId: null, base: null, maxGiB: size.diskGiB + imageRoomGiB },
+      now,
+    )
+    return await insertSnapshot(
+      transaction,
+      {
+        organizationId: organization.id,
+        name,
+        state: source.kind === 'definition' ? 'building' : 'pending',
+        image,
+        imageName: body.imageName ?? null,
+        // Until the image says whom it is made for.
+        osUser: 'root',
+        entrypoint: body.entrypoint ?? null,
+        ...size,
+        ...(source.kind === 'definition' ? { dockerfile: source.dockerfile } : {}),
+      },
+      now,
+    )
+  })
+  await pushImage(parts, image)
+  return snapshot
+}
+
+/** An image lies beside the disks of its sandboxes, which may be small although it is not. */
+const imageRoomGiB = 20

@@ -1,0 +1,98 @@
+// The SQL of images: what runners keep for snapshots.
+import type { Sql } from '#src/control/storage/database.ts'
+import type { ImageAssignment, ImageSource, Progress } from '#src/wire/runner-link.ts'
+
+export type NewImage = {
+  name: string
+  source: ImageSource
+  regionId: string
+  /** Null: every runner of the region brings it. */
+  runnerId: string | null
+  /** The image below, for one that is only the disk of a sandbox made from that. */
+  base: string | null
+  maxGiB: number
+}
+
+export type Image = NewImage & { wanted: boolean; digest: string | null; progress: Progress | null }
+
+const columns = (sql: Sql) => sql`
+  images.name, images.source, images.region_id as "regionId", images.runner_id as "runnerId",
+  images.base, images.max_gib as "maxGiB", images.wanted, images.digest, images.progress`
+
+/** It is needed by a snapshot, by an image above it, or by a sandbox that would not start again without it. */
+const isNeeded = (sql: Sql) => sql`
+  (images.wanted or exists (select from images above where above.base = images.name)
+    or exists (select from sandboxes where sandboxes.image = images.name and state <> 'destroyed'))`
+
+export const insertImage = async (sql: Sql, image: NewImage, now: Date): Promise<void> => {
+  const { name, source, regionId, runnerId, base, maxGiB } = image
+  await sql`
+    insert into images (name, source, region_id, runner_id, base, max_gib, created_at, updated_at)
+    values (${name}, ${sql.json(source)}, ${regionId}, ${runnerId}, ${base}, ${maxGiB}, ${now}, ${now})`
+}
+
+export const findImage = async (sql: Sql, name: string): Promise<Image | undefined> => {
+  const [row] = await sql<Image[]>`select ${columns(sql)} from images where name = ${name}`
+  return row
+}
+
+/** What each image that concerns a runner should be there. */
+export const listImagesFor = async (
+  sql: Sql,
+  runner: { id: string; regionId: string },
+  name?: string,
+): Promise<ImageAssignment[]> => {
+  const rows = await sql<(Image & { needed: boolean })[]>`
+    select ${columns(sql)}, ${isNeeded(sql)} as needed from images
+    where (runner_id = ${runner.id} or (runner_id is null and region_id = ${runner.regionId}))
+      ${name === undefined ? sql`` : sql`and name = ${name}`}
+    order by created_at, name`
+  return rows.map(({ name, source, maxGiB, needed }) => ({
+    image: name,
+    target: needed ? 'present' : 'absent',
+    source,
+    maxGiB,
+  }))
+}
+
+/** Whoever should have an image, or be rid of it. */
+export const listRunnersOf = async (sql: Sql, name: string): Promise<{ id: string; regionId: string }[]> =>
+  await sql<{ id: string; regionId: string }[]>`
+    select runners.id, runners.region_id as "regionId" from runners, images
+    where images.name = ${name} and runners.state <> 'decommissioned'
+      and (images.runner_id = runners.id or (images.runner_id is null and images.region_id = runners.region_id))`
+
+export const writeWanted = async (sql: Sql, name: string, wanted: boolean, now: Date): Promise<void> => {
+  await sql`update images set wanted = ${wanted}, updated_at = ${now} where name = ${name}`
+}
+
+/** A name like `python:3.12` is asked for once; whoever brings the image later brings the same. */
+export const pinDigest = async (sql: Sql, name: string, digest: string, reference: string, now: Date) => {
+  await sql`
+    update images set digest = ${digest}, source = source || ${sql.json({ reference })}, progress = null,
+      updated_at = ${now}
+    where name = ${name}`
+}
+
+export const writeProgress = async (sql: Sql, name: string, progress: Progress | null, now: Date): Promise<void> => {
+  await sql`
+    update images set progress = ${progress && sql.json(progress)}, updated_at = ${now} where name = ${name}`
+}
+
+export const addToRunner = async (sql: Sql, runnerId: string, name: string): Promise<void> => {
+  await sql`
+    update runners set images = array_append(images, ${name}) where id = ${runnerId} and not ${name} = any(images)`
+}
+
+export const takeFromRunner = async (sql: Sql, runnerId: string, name: string): Promise<void> => {
+  await sql`
+    update runners set images = array_remove(images, ${name}) where id = ${runnerId} and ${name} = any(images)`
+}
+
+/** Nobody needs it, nobody may ask for it again and nobody has it: its row goes too. */
+export const forgetUnneeded = async (sql: Sql, name: string): Promise<void> => {
+  await sql`
+    delete from images where name = ${name} and not ${isNeeded(sql)}
+      and not exists (select from snapshots where snapshots.image = images.name)
+      and not exists (select from runners where images.name = any(runners.images) and state <> 'decommissioned')`
+}

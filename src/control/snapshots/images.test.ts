@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import type { ImageReport } from '#src/wire/runner-link.ts'
+import { startControl, type TestControl } from '#test/control/harness.ts'
+import { keys } from '#test/control/people.ts'
+import { connectRunner } from '#test/control/simulated-runner.ts'
+import { applyImageReport } from './images.ts'
+
+const runner = { id: 'local', regionId: 'local' }
+
+const tell = (app: TestControl, report: ImageReport) => applyImageReport(app.app.sandboxes, runner, report)
+
+const make = async (app: TestControl, name = 'tool', body: object = { imageName: 'ghcr.io/team/tool:1' }) => {
+  const made = await app.as('owner').post('/snapshots', { name, ...body })
+  assert.equal(made.status, 200, made.text)
+  return made.body
+}
+
+const get = async (app: TestControl, name = 'tool') => (await app.as('owner').get(`/snapshots/${name}`)).body
+
+const listed = async (app: TestControl) => (await app.with(keys.runner).get('/runners/images')).body
+
+const imageOf = async (app: TestControl, name = 'tool'): Promise<string> => {
+  const [row] = await app.database.sql<{ image: string }[]>`select image from snapshots where name = ${name}`
+  return row!.image
+}
+
+suite('POST /snapshots', () => {
+  test('200 pending; the runner is told at once, finds it in its list, and makes it active', async () => {
+    await using app = await startControl()
+    await using linked = await connectRunner(app)
+    const made = await make(app, 'tool', { imageName: 'ghcr.io/team/tool:1', cpu: 2, memory: 3, disk: 4 })
+    assert.deepEqual([made.state, made.cpu, made.mem, made.disk, made.general], ['pending', 2, 3, 4, false])
+    const image = await imageOf(app)
+    const source = { kind: 'registry', reference: 'ghcr.io/team/tool:1' }
+    const wanted = { image, target: 'present', source, maxGiB: 24 }
+    assert.deepEqual(await listed(app), [wanted])
+    while (linked.askedImages.length === 0) await new Promise(setImmediate)
+    assert.deepEqual(linked.askedImages, [wanted])
+
+    const digest = `sha256:${'b'.repeat(64)}`
+    const config = { entrypoint: ['/run'], env: {}, user: 'tool', workdir: '/' }
+    await tell(app, { image, state: 'present', digest, sizeBytes: 2 ** 29, config })
+    const done = await get(app)
+    assert.deepEqual([done.state, done.size, done.ref, done.entrypoint], ['active', 0.5, digest, ['/run']])
+    // From now on it is this one, whatever the tag may come to name.
+    assert.equal((await listed(app))[0].source.reference, `ghcr.io/team/tool@${digest}`)
+    const box = await app.as('owner').post('/sandbox', { snapshot: 'tool' })
+    assert.deepEqual([box.status, box.body.user, box.body.memory], [200, 'tool', 3])
+  })
+
+  test('200 then error with the reason of the runner, and it is not asked for again', async () => {
+    await using app = await startControl()
+    await make(app)
+    const image = await imageOf(app)
+    await tell(app, { image, state: 'error', errorReason: 'The registry has no such image.' })
+    const failed = await get(app)
+    assert.deepEqual([failed.state, failed.errorReason], ['error', 'The registry has no such image.'])
+    assert.equal((await listed(app))[0].target, 'absent')
+    assert.equal((await app.as('owner').post('/sandbox', { snapshot: 'tool' })).status, 400)
+    // Until somebody wants it to be tried again.
+    assert.equal((await app.as('owner').post('/snapshots/tool/activate')).body.state, 'pending')
+    assert.equal((await listed(app))[0].target, 'present')
+  })
+
+  test('200 building for a definition, which says build_failed when it fails', async () => {
+    await using app = await startControl()
+    const made = await make(app, 'built', { buildInfo: { dockerfileContent: 'FROM python:3.12\n' } })
+    assert.deepEqual([made.state, made.buildInfo.dockerfileContent], ['building', 'FROM python:3.12\n'])
+    await tell(app, { image: await imageOf(app, 'built'), state: 'error', errorReason: 'Line 1.' })
+    assert.equal((await get(app, 'built')).state, 'build_failed')
+  })
+
+  test('shows how far it has come, and gives up what nobody brings', async () => {
+    await using app = await startControl()
+    await using linked = await connectRunner(app)
+    await make(app)
+    linked.say({ type: 'image-progress', image: await imageOf(app), step: 'pulling', percent: 40 })
+    while ((await get(app)).state !== 'pulling') await new Promise(setImmediate)
+    assert.deepEqual((await get(app)).progress, { step: 'pulling', percent: 40 })
+    app.clock.advance({ minutes: 61 })
+    await app.sweep()
+    assert.equal((await get(app)).state, 'error')
+  })
+
+  test('409 for a name that is taken, 400 and 422 for what makes no image, 403 for one too large', async () => {
+    await using app = await startControl()
+    await make(app)
+    const status = async (body: object) => (await app.as('owner').post('/snapshots', { name: 'n', ...body })).status
+    assert.equal(await status({ name: 'tool', imageName: 'a' }), 409)
+    assert.equal(await status({ imageName: '../a' }), 400)
+    assert.equal(await status({}), 400)
+    assert.equal(await status({ name: 'a b', imageName: 'a' }), 400)
+    assert.equal(await status({ imageName: 'a', regionId: 'none' }), 404)
+    assert.equal(await status({ imageName: 'a', cpu: 10_000 }), 403)
+    assert.equal(await status({ imageName: 'a', gpu: 1 }), 422)
+    assert.equal(await status({ imageName: 'a', sandboxClass: 'linux-vm' }), 422)
+    assert.equal((await app.as('member').post('/snapshots', { name: 'n', imageName: 'a' })).status, 403)
+  })
+})
+
+suite('DELETE /snapshots/{idOrName}', () => {
+  test('200; its image goes when the last sandbox made from it has gone', async () => {
+    await using app = await startControl()
+    await using linked = await connectRunner(app)
+    await make(app)
+    const image = await imageOf(app)
+    await tell(app, { image, state: 'present' })
+    const box = (await app.as('owner').post('/sandbox', { snapshot: 'tool' })).body
+    assert.equal((await app.as('owner').delete('/snapshots/tool')).status, 200)
+    assert.equal((await app.as('owner').get('/snapshots/tool')).status, 404)
+    assert.equal((await listed(app))[0].target, 'present')
+    await app.as('owner').delete(`/sandbox/${box.id}`)
+    await linked.untilAsked(({ target }) => target === 'destroyed')
+    while ((await listed(app))[0].target !== 'absent') await new Promise(setImmediate)
+    await tell(app, { image, state: 'absent' })
+    assert.deepEqual(await listed(app), [])
+  })
+
+  test('403 for a general one, 404 for one of others', async () => {
+    await using app = await startControl()
+    await make(app)
+    assert.equal((await app.as('owner').delete('/snapshots/default')).status, 403)
+    assert.equal((await app.as('stranger').delete('/snapshots/tool')).status, 404)
+  })
+})
+
+suite('POST /snapshots/{idOrName}/deactivate, POST /snapshots/{idOrName}/activate', () => {
+  test('204 and no new sandboxes; 200 and it is brought again by its digest', async () => {
+    await using app = await startControl()
+    await make(app)
+    const image = await imageOf(app)
+    const digest = `sha256:${'c'.repeat(64)}`
+    await tell(app, { image, state: 'present', digest })
+    assert.equal((await app.as('owner').post('/snapshots/tool/deactivate')).status, 204)
+    assert.equal((await app.as('owner').post('/snapshots/tool/deactivate')).status, 204)
+    assert.deepEqual([(await get(app)).state, (await listed(app))[0].target], ['inactive', 'absent'])
+    assert.equal((await app.as('owner').post('/sandbox', { snapshot: 'tool' })).status, 400)
+    await tell(app, { image, state: 'absent' })
+    assert.equal((await app.as('owner').post('/snapshots/tool/activate')).body.state, 'pending')
+    const [again] = await listed(app)
+    assert.deepEqual([again.target, again.source.reference], ['present', `ghcr.io/team/tool@${digest}`])
+  })
+
+  test('400 from a state that has no such move', async () => {
+    await using app = await startControl()
+    await make(app)
+    assert.equal((await app.as('owner').post('/snapshots/tool/deactivate')).status, 400)
+    assert.equal((await app.as('owner').post('/snapshots/tool/activate')).status, 400)
+  })
+
+  test('happens by itself to one that nobody has used for long', async () => {
+    await using app = await startControl()
+    await make(app)
+    await tell(app, { image: await imageOf(app), state: 'present' })
+    app.clock.advance({ minutes: 20_161 })
+    await app.sweep()
+    assert.equal((await get(app)).state, 'inactive')
+    assert.notEqual((await get(app, 'default')).state, 'inactive')
+  })
+})
+
+suite('GET /runners/images', () => {
+  test('200 what concerns the calling runner, and what others say of it changes nothing', async () => {
+    await using app = await startControl()
+    await make(app)
+    const image = await imageOf(app)
+    await applyImageReport(app.app.sandboxes, { id: 'other', regionId: 'elsewhere' }, { image, state: 'present' })
+    await tell(app, { image: 'img-of-nobody', state: 'present' })
+    assert.equal((await get(app)).state, 'pending')
+    assert.equal((await app.as('owner').get('/runners/images')).status, 403)
+  })
+})

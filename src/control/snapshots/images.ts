@@ -1,0 +1,158 @@
+// Brings images to the runners that should have them, and takes what runners say about theirs.
+//
+// Like sandboxes: rows say what should be, runners read them (`GET /runners/images`) and are told of changes sooner over
+// their link; everything may be said twice.
+import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
+import type { SandboxRow } from '#src/control/sandboxes/sandbox.ts'
+import { endSnapshotting } from '#src/control/sandboxes/snapshotting.ts'
+import type { Database, Transaction } from '#src/control/storage/database.ts'
+import type { ImageReport, Progress } from '#src/wire/runner-link.ts'
+import {
+  addToRunner,
+  findImage,
+  forgetUnneeded,
+  type Image,
+  insertImage,
+  listImagesFor,
+  listRunnersOf,
+  type NewImage,
+  pinDigest,
+  takeFromRunner,
+  writeProgress,
+  writeWanted,
+} from './image-store.ts'
+
+type Runner = { id: string; regionId: string }
+
+/** In the caller's transaction; `pushImage` after it tells the runners. */
+export const wantImage = insertImage
+
+/** A snapshot made of a sandbox rests on the image of that sandbox, or on what that rests on. */
+export const baseOf = async (transaction: Transaction, image: string): Promise<string> =>
+  (await findImage(transaction, image))?.base ?? image
+
+export const listForRunner = ({ database }: Pick<SandboxParts, 'database'>, runner: Runner) =>
+  listImagesFor(database.sql, runner)
+
+/** Tells the runners that are linked here what this image should be. Those that are not find it in their list. */
+export const pushImage = async ({ database, links, log }: SandboxParts, name: string): Promise<void> => {
+  try {
+    for (const runner of await listRunnersOf(database.sql, name)) {
+      if (!links.has(runner.id)) continue
+      const [assignment] = await listImagesFor(database.sql, runner, name)
+      if (assignment) links.say(runner.id, { type: 'image', assignment })
+    }
+  } catch (error) {
+    log.warn({ err: error, image: name }, 'an image could not be pushed; runners find it in their lists')
+  }
+}
+
+/** No snapshot needs it any more. Sandboxes made from it keep it for as long as they live. */
+export const dropImage = async (transaction: Transaction, name: string, now: Date): Promise<void> => {
+  const [other] = await transaction`
+    select 1 from snapshots where image = ${name} and state not in ('error', 'build_failed', 'removing') limit 1`
+  if (!other) await writeWanted(transaction, name, false, now)
+}
+
+const isRunnerOf = (image: Image, runner: Runner): boolean =>
+  image.runnerId === null ? image.regionId === runner.regionId : image.runnerId === runner.id
+
+/** What a registry answered may have been anybody's text; what the database keeps of it is bounded. */
+const longestReason = 2000
+const reasonOf = ({ errorReason }: ImageReport): string =>
+  (errorReason ?? 'Its runner gave no reason.')
+    .replaceAll('\0', '')
+    .toWellFormed()
+    .slice(0, longestReason)
+    .toWellFormed()
+
+/** Takes what a runner says of an image; what it says of one that is none of its own changes nothing. */
+export const applyImageReport = async (parts: SandboxParts, runner: Runner, report: ImageReport): Promise<void> => {
+  const { database, clock, changes } = parts
+  const now = clock.now()
+  const settled = await database.transaction(async (transaction): Promise<SandboxRow | undefined> => {
+    const image = await findImage(transaction, report.image)
+    if (image === undefined || !isRunnerOf(image, runner)) return undefined
+    switch (report.state) {
+      case 'absent':
+        await takeFromRunner(transaction, runner.id, image.name)
+        await forgetUnneeded(transaction, image.name)
+        return undefined
+      case 'present':
+        await addToRunner(transaction, runner.id, image.name)
+        await keepDigest(transaction, image, report, now)
+        await activate(transaction, image, report, now)
+        return await releaseSource(parts, transaction, image, 'Its snapshot is made.', now)
+      case 'error': {
+        await takeFromRunner(transaction, runner.id, image.name)
+        await writeProgress(transaction, image.name, null, now)
+        const reason = reasonOf(report)
+        await fail(transaction, image, reason, now)
+        return await releaseSource(parts, transaction, image, `No snapshot was made: ${reason}`, now)
+      }
+    }
+  })
+  if (settled) changes.announce('snapshotting', settled)
+}
+
+const keepDigest = async (transaction: Transaction, image: Image, { digest }: ImageReport, now: Date) => {
+  const { source } = image
+  if (source.kind !== 'registry' || digest === undefined || !/^sha256:[0-9a-f]{64}$/.test(digest)) {
+    await writeProgress(transaction, image.name, null, now)
+    return
+  }
+  const [, bare = source.reference] = /^(.+?)(?::[^/:@]+)?(?:@.+)?$/.exec(source.reference) ?? []
+  await pinDigest(transaction, image.name, digest, `${bare}@${digest}`, now)
+}
+
+/** Its snapshots may be used from now on. What they say for themselves counts more than what the image says. */
+const activate = async (transaction: Transaction, image: Image, { sizeBytes, config }: ImageReport, now: Date) => {
+  const sizeGiB = sizeBytes === undefined ? null : Math.round((sizeBytes / 2 ** 30) * 1000) / 1000
+  const user = config === undefined ? null : config.user || 'root'
+  const entrypoint = config && config.entrypoint.length > 0 ? [...config.entrypoint] : null
+  await transaction`
+    update snapshots set state = 'active', error_reason = null, size = coalesce(${sizeGiB}, size), updated_at = ${now},
+      os_user = coalesce(${user}, os_user), entrypoint = coalesce(entrypoint, ${entrypoint})
+    where image = ${image.name} and state in ('building', 'pending', 'pulling', 'snapshotting')`
+}
+
+const fail = async (transaction: Transaction, image: Image, reason: string, now: Date) => {
+  const to = image.source.kind === 'definition' ? 'build_failed' : 'error'
+  const [present] = await transaction`
+    select 1 from runners where ${image.name} = any(images) and state <> 'decommissioned' limit 1`
+  if (present) return
+  await transaction`
+    update snapshots set state = ${to}, error_reason = ${reason}, updated_at = ${now}
+    where image = ${image.name} and state in ('building', 'pending', 'pulling', 'snapshotting')`
+  // Tried again only when somebody asks for it again: a registry that says no is not asked without end.
+  await writeWanted(transaction, image.name, false, now)
+}
+
+const releaseSource = async (
+  parts: SandboxParts,
+  transaction: Transaction,
+  { source }: Image,
+  reason: string,
+  now: Date,
+): Promise<SandboxRow | undefined> =>
+  source.kind === 'sandbox' ? await endSnapshotting(parts, transaction, source.sandboxId, reason, now) : undefined
+
+/** Kept only for whoever looks; nothing waits for it. */
+export const keepProgress = async (
+  { database, clock }: { database: Database; clock: SandboxParts['clock'] },
+  image: string,
+  { step, percent }: Progress,
+): Promise<void> => {
+  const progress = {
+    step: step.replaceAll('\0', '').toWellFormed().slice(0, 200).toWellFormed(),
+    percent: Math.min(100, Math.max(0, percent)),
+  }
+  const now = clock.now()
+  await writeProgress(database.sql, image, progress, now)
+  // Also shows that it is not stuck.
+  await database.sql`
+    update snapshots set state = case when state = 'pending' then 'pulling' else state end, updated_at = ${now}
+    where image = ${image} and state in ('building', 'pending', 'pulling', 'snapshotting')`
+}
+
+export type { NewImage }

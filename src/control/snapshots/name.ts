@@ -1,0 +1,12 @@
+import { readDisplayText } from '#src/control/display-text.ts'
+import { Problem } from '#src/problems.ts'
+
+/** As people name images (`team/python:3.12`), which is why it may have slashes. */
+export const checkSnapshotName = (given: string): string => {
+  const name = readDisplayText('name', given)
+  const refuse = (why: string) => new Problem('bad_request', `name ${why}`)
+  if (/[\\?#%\s]/.test(name)) throw refuse('must not contain spaces, \\ ? # or %, because it is used in paths')
+  if (name.split('/').some((part) => part === '' || part === '.' || part === '..'))
+    throw refuse('must not have empty parts, . or .. between its slashes')
+  return name
+}

@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { readReference, readSource } from './source.ts'
+
+const digest = `sha256:${'a'.repeat(64)}`
+
+suite('the name of an image', () => {
+  const readings = [
+    ['python', 'docker.io/library/python:latest'],
+    ['python:3.12-slim', 'docker.io/library/python:3.12-slim'],
+    ['team/tool', 'docker.io/team/tool:latest'],
+    ['docker.io/python', 'docker.io/library/python:latest'],
+    ['ghcr.io/team/tool:1', 'ghcr.io/team/tool:1'],
+    ['localhost:5000/a/b/c:1', 'localhost:5000/a/b/c:1'],
+    ['localhost/tool', 'localhost/tool:latest'],
+    [`python@${digest}`, `docker.io/library/python@${digest}`],
+    [`python:3.12@${digest}`, `docker.io/library/python@${digest}`],
+  ] as const
+  for (const [given, read] of readings) {
+    test(`${given} is ${read}`, () => assert.equal(readReference(given), read))
+  }
+
+  const refused = [
+    '',
+    ':',
+    ':tag',
+    'UPPER',
+    'a//b',
+    '/a',
+    'a/',
+    '../a',
+    'a b',
+    'a@sha256:1',
+    'a:',
+    '-a',
+    'http://a/b',
+    'a\u0000',
+  ]
+  for (const given of [...refused, 'x'.repeat(600), '$(reboot)', '--help']) {
+    test(`${JSON.stringify(given.slice(0, 20))} is refused`, () =>
+      assert.throws(() => readReference(given), /imageName/))
+  }
+})
+
+suite('the source of a snapshot', () => {
+  const read = (imageName: string) => readSource({ name: 'n', imageName })
+
+  test('is a file where skopeo would read one, below the directory for images only', () => {
+    assert.deepEqual(read('oci-archive:base/tool.tar'), { kind: 'file', path: 'base/tool.tar' })
+    for (const path of ['/etc/passwd', '../x', 'a/../../x', '', 'a:b']) {
+      assert.throws(() => read(`docker-archive:${path}`), /relative path/)
+    }
+  })
+
+  test('is an image or a definition, not both and not neither', () => {
+    const buildInfo = { dockerfileContent: 'FROM python\n' }
+    assert.deepEqual(readSource({ name: 'n', buildInfo }), { kind: 'definition', dockerfile: 'FROM python\n' })
+    assert.throws(() => readSource({ name: 'n' }), /one of them/)
+    assert.throws(() => readSource({ name: 'n', imageName: 'a', buildInfo }), /one of them/)
+  })
+
+  test('is refused by name where it needs files that nobody could send', () => {
+    const buildInfo = { dockerfileContent: 'FROM python\nCOPY a a\n', contextHashes: ['x'] }
+    assert.throws(() => readSource({ name: 'n', buildInfo }), /contextHashes/)
+  })
+})

@@ -1,0 +1,24 @@
+// What happens to snapshots because time has passed.
+import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
+
+/** Without a word of progress. */
+const silentForSeconds = 3600
+
+/** Gives up what no runner brings, and puts out of use what nobody has used for as long as the organization says. */
+export const sweepSnapshots = async ({ database, clock }: Pick<SandboxParts, 'database' | 'clock'>): Promise<void> => {
+  const now = clock.now()
+  const { sql } = database
+  await sql`
+    update snapshots set
+      state = case when state = 'building' then 'build_failed' else 'error' end,
+      error_reason = 'No runner has finished it within an hour of its last progress.', updated_at = ${now}
+    where state in ('building', 'pending', 'pulling', 'snapshotting')
+      and updated_at < ${new Date(now.getTime() - silentForSeconds * 1000)} and organization_id is not null`
+  await sql`
+    update snapshots set state = 'inactive', updated_at = ${now}
+    from organizations
+    where organizations.id = snapshots.organization_id and snapshots.state = 'active'
+      and snapshot_deactivation_timeout_minutes > 0
+      and greatest(snapshots.last_used_at, snapshots.updated_at)
+        < ${now}::timestamptz - snapshot_deactivation_timeout_minutes * interval '1 minute'`
+}
