@@ -1,53 +1,12 @@
 // A runner that is killed, and the next one. Needs root; elsewhere it is skipped and says so.
 import assert from 'node:assert/strict'
-import { type ChildProcess, execFileSync, fork } from 'node:child_process'
-import { once } from 'node:events'
+import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Order } from './testing/doomed-runner.ts'
+import { DoomedRunner } from './testing/doomed.ts'
 import { cannotRun, TestHost } from './testing/test-host.ts'
-
-class DoomedRunner {
-  readonly #process: ChildProcess
-
-  private constructor(child: ChildProcess) {
-    this.#process = child
-  }
-
-  static async open({ instance, directory }: TestHost) {
-    const child = fork(join(import.meta.dirname, 'testing/doomed-runner.ts'), [instance, directory], {
-      stdio: 'inherit',
-    })
-    const runner = new DoomedRunner(child)
-    await runner.says('open')
-    return runner
-  }
-
-  async says(what: string) {
-    for await (const [message] of messagesOf(this.#process)) if (message === what) return
-  }
-
-  async asked(order: Order) {
-    this.#process.send(order)
-    await this.says('begun')
-  }
-
-  async kill() {
-    const exited = once(this.#process, 'exit')
-    this.#process.kill('SIGKILL')
-    await exited
-  }
-}
-
-async function* messagesOf(child: ChildProcess): AsyncGenerator<unknown[]> {
-  for (;;) {
-    const answer = await Promise.race([once(child, 'message'), once(child, 'exit').then(() => undefined)])
-    if (answer === undefined) throw new Error('the runner ended before it was killed')
-    yield answer
-  }
-}
 
 suite('the next runner', { skip: cannotRun }, () => {
   let box: TestHost

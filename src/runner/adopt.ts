@@ -8,7 +8,7 @@ import { listCgroups } from './cgroup/cgroup.ts'
 import { clearSandbox } from './clear.ts'
 import { destroySandbox } from './destroy.ts'
 import { causeOfEnd } from './ended.ts'
-import type { Entry, Spec } from './journal.ts'
+import type { Entry, Run, Spec } from './journal.ts'
 import { cgroupOf, type Machine, reasonOf } from './machine.ts'
 import { socketOf } from './places.ts'
 import { findInit } from './processes.ts'
@@ -68,14 +68,24 @@ const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Ent
   const slot = machine.network.adopt(run.slot)
   if (slot === undefined) return { isAlive: false, cause: { detail: 'The network of the sandbox was gone.' } }
 
-  const started: Spec = { assignment: spec.assignment, status: 'started' }
+  const started: Spec = spec.status === 'started' ? spec : { assignment: spec.assignment, status: 'started' }
   if (!isComplete) {
     // What may be missing of the start is the policy and its own last note.
     await machine.network.apply(slot, spec.assignment.network)
     await machine.journal.writeRun(sandboxId, { ...run, ...init })
   }
-  if (spec.status !== 'started') await machine.journal.writeSpec(sandboxId, started)
-  return { isAlive: true, adopted: { spec: started, running: { init, slot } } }
+  if (started !== spec) await machine.journal.writeSpec(sandboxId, started)
+  const isPaused = await adoptPause(machine, sandboxId, run)
+  return { isAlive: true, adopted: { spec: started, running: { init, slot, isPaused } } }
+}
+
+/** Frozen without having been paused, it was held still by a runner that was killed meanwhile. */
+const adoptPause = async (machine: Machine, sandboxId: string, { isPaused = false }: Run): Promise<boolean> => {
+  const cgroup = cgroupOf(machine, sandboxId)
+  if (!(await cgroup.isFrozen())) return false
+  if (isPaused) await cgroup.freeze()
+  else await cgroup.thaw()
+  return isPaused
 }
 
 const agentAnswers = ({ agentAt, places }: Machine, sandboxId: string) =>

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { suite, test } from 'node:test'
 import { silentLog } from '#src/kit/log.ts'
 import { createToolboxServer, listenOn } from './api.ts'
+import { assigned } from './simulated/host.ts'
 
 const needsRoot = process.getuid?.() === 0 ? {} : { skip: 'needs root' }
 
@@ -26,6 +27,18 @@ suite('the toolbox server', needsRoot, () => {
     } finally {
       await server.close()
       rmSync(directory, { recursive: true, force: true })
+    }
+  })
+
+  test('409 at once for a sandbox that is paused: its agent could not answer', async () => {
+    const assignment = assigned('box', 1)
+    const host = { get: () => ({ id: 'box', assignment, status: 'paused' as const, socketPath: '/nowhere' }) }
+    const server = await createToolboxServer({ host, log: silentLog() })
+    try {
+      const answer = await server.inject({ method: 'GET', url: '/toolbox/box/work-dir' })
+      assert.deepEqual([answer.statusCode, answer.json().message], [409, 'The sandbox is paused.'])
+    } finally {
+      await server.close()
     }
   })
 })

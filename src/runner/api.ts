@@ -25,6 +25,8 @@ export const createToolboxServer = async ({ host, log }: ToolboxParts): Promise<
       const { sandboxId } = params as { sandboxId: string }
       const held = host.get(sandboxId)
       if (!held) throw new Problem('not_found', 'There is no such sandbox on this runner.')
+      // At once: whoever asks a sandbox that is frozen would wait until someone resumes it.
+      if (held.status === 'paused') throw new Problem('conflict', 'The sandbox is paused.')
       if (held.status !== 'started') throw new Problem('conflict', 'The sandbox is not started.')
       return { sandbox: { id: held.id, assignment: held.assignment, agent: agentAt(held.socketPath) } }
     },

@@ -8,14 +8,17 @@ import type { SandboxState } from '#src/wire/sandbox-state.ts'
 const name = Type.String({ maxLength: 1024 })
 const amount = Type.Number({ exclusiveMinimum: 0, maximum: 1_000_000 })
 
+/** Becomes a part of a path. */
+const id = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$' })
+
 const AssignmentShape = Compile(
   Type.Object({
-    sandboxId: Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$' }),
+    sandboxId: id,
     organizationId: name,
     regionId: name,
     name,
     generation: Type.Integer({ minimum: 0 }),
-    target: Type.Enum(['started', 'stopped', 'destroyed']),
+    target: Type.Enum(['started', 'stopped', 'paused', 'archived', 'destroyed']),
     signal: Type.Enum(['SIGTERM', 'SIGKILL']),
     image: name,
     snapshot: name,
@@ -29,6 +32,9 @@ const AssignmentShape = Compile(
       blockAll: Type.Boolean(),
       allowList: Type.Union([Type.Null(), Type.Array(Type.String({ maxLength: 64 }), { maxItems: 1024 })]),
     }),
+    isNew: Type.Optional(Type.Boolean()),
+    forkOf: Type.Optional(id),
+    archive: Type.Optional(Type.Object({ id, sha256: Type.Optional(Type.String({ pattern: '^[0-9a-f]{64}$' })) })),
   }),
 )
 

@@ -1,20 +1,53 @@
-// Brings a running sandbox in line with a newer assignment, without a restart.
+// Brings a sandbox that runs, or is paused, in line with a newer assignment, without a restart.
 import { isDeepStrictEqual } from 'node:util'
 import type { Assignment } from '#src/wire/runner-link.ts'
+import { MemoryInUse } from './cgroup/cgroup.ts'
 import type { Spec } from './journal.ts'
 import { cgroupOf, type Machine } from './machine.ts'
 import type { Slot } from './network/pool.ts'
+import { GiB } from './oci/sandbox-limits.ts'
 
-/** The journal comes last: it never says more than is true. */
+/** The journal comes last: it never says more than is true. What is refused leaves every size as it was. */
 export const changeSandbox = async (machine: Machine, spec: Spec, wanted: Assignment, slot: Slot): Promise<Spec> => {
   const { assignment } = spec
   if (isDeepStrictEqual(assignment, wanted)) return spec
   const { sandboxId } = wanted
   if (!isDeepStrictEqual(assignment.network, wanted.network)) await machine.network.apply(slot, wanted.network)
-  if (assignment.cpu !== wanted.cpu || assignment.memoryGiB !== wanted.memoryGiB)
-    await cgroupOf(machine, sandboxId).limit(wanted)
-  if (assignment.diskGiB !== wanted.diskGiB) await machine.pool.limit(sandboxId, wanted.diskGiB)
-  const changed: Spec = { assignment: wanted, status: 'started' }
-  await machine.journal.writeSpec(sandboxId, changed)
+  const refused = await resize(machine, assignment, wanted)
+  const { cpu, memoryGiB, diskGiB } = refused === undefined ? wanted : assignment
+  const changed: Spec = {
+    assignment: { ...wanted, cpu, memoryGiB, diskGiB },
+    status: 'started',
+    ...(refused === undefined ? {} : { refused }),
+  }
+  if (refused !== undefined || !isDeepStrictEqual(lasting(assignment), lasting(wanted)))
+    await machine.journal.writeSpec(sandboxId, changed)
   return changed
 }
+
+/** Without what was only asked for now. Who pauses and goes on again waits for no disk: control tells it anew. */
+const lasting = (assignment: Assignment) => ({ ...assignment, generation: 0, target: 0, signal: 0 })
+
+/** Why not, in a sentence, if the sandbox cannot have the new sizes. */
+const resize = async (machine: Machine, now: Assignment, wanted: Assignment): Promise<string | undefined> => {
+  const { sandboxId } = wanted
+  const cgroup = cgroupOf(machine, sandboxId)
+  if (now.cpu !== wanted.cpu || now.memoryGiB !== wanted.memoryGiB) {
+    try {
+      await cgroup.limit(wanted)
+    } catch (error) {
+      if (!(error instanceof MemoryInUse)) throw error
+      return `The sandbox uses ${inGiB(error.usedBytes)} GiB of memory, so it cannot be given ${wanted.memoryGiB} GiB.`
+    }
+  }
+  if (now.diskGiB === wanted.diskGiB) return undefined
+  try {
+    await machine.pool.limit(sandboxId, wanted.diskGiB)
+  } catch (error) {
+    await cgroup.limit(now)
+    throw error
+  }
+  return undefined
+}
+
+const inGiB = (bytes: number) => Math.ceil((bytes / GiB) * 100) / 100

@@ -10,6 +10,7 @@ import type { Spec } from './journal.ts'
 import { type Machine, reasonOf } from './machine.ts'
 import { OneAtATime } from './one-at-a-time.ts'
 import { capabilitiesOf, type HostParts, openMachine } from './open-machine.ts'
+import { pauseSandbox, resumeSandbox } from './pause.ts'
 import { checkSandboxId, socketOf } from './places.ts'
 import { isAlive } from './processes.ts'
 import { startSandbox } from './start.ts'
@@ -21,9 +22,11 @@ export type { HostParts } from './open-machine.ts'
 export type HeldSandbox = {
   id: string
   assignment: Assignment
-  status: 'started' | 'stopped' | 'error'
+  status: 'started' | 'paused' | 'stopped' | 'error'
   socketPath: string
   errorReason?: string
+  /** Why what the assignment asked for was not done; the sandbox is well, and as it was. */
+  refused?: string
   /** Why it does not run, if it ended without being asked to. */
   cause?: Cause
 }
@@ -33,8 +36,10 @@ export interface Host {
   readonly capabilities: RunnerCapabilities
   list(): readonly HeldSandbox[]
   get(sandboxId: string): HeldSandbox | undefined
-  /** Makes it run as assigned: creates, starts or changes it, whatever is missing. Throws with a sentence for a person. */
+  /** Makes it run as assigned: creates, starts, resumes or changes it, whatever is missing. Throws with a sentence for a person. */
   start(assignment: Assignment): Promise<void>
+  /** Keeps what runs in memory and lets none of it run. One that has ended meanwhile is stopped, with its cause. */
+  pause(assignment: Assignment): Promise<void>
   /** Makes it rest, with its disk kept. Throws for a sandbox that is not here. */
   stop(assignment: Assignment): Promise<void>
   /** Makes it gone. Fine for a sandbox that never was here. */
@@ -73,8 +78,10 @@ class MachineHost implements Host {
   }
 
   get(sandboxId: string): HeldSandbox | undefined {
-    const spec = this.#held.get(sandboxId)?.spec
-    return spec && { ...spec, id: sandboxId, socketPath: socketOf(this.#machine.places, sandboxId) }
+    const { spec, running } = this.#held.get(sandboxId) ?? {}
+    if (spec === undefined) return undefined
+    const status = running?.isPaused ? 'paused' : spec.status
+    return { ...spec, status, id: sandboxId, socketPath: socketOf(this.#machine.places, sandboxId) }
   }
 
   start(assignment: Assignment) {
@@ -83,7 +90,8 @@ class MachineHost implements Host {
     return this.#inLine.run(sandboxId, async () => {
       const { spec, running } = this.#held.get(sandboxId) ?? {}
       if (spec && running && isAlive(running.init)) {
-        this.#hold(sandboxId, { spec: await changeSandbox(this.#machine, spec, assignment, running.slot), running })
+        const changed = await changeSandbox(this.#machine, spec, assignment, running.slot)
+        this.#hold(sandboxId, { spec: changed, running: await resumeSandbox(this.#machine, sandboxId, running) })
         return
       }
       try {
@@ -97,6 +105,23 @@ class MachineHost implements Host {
         await this.#failed(sandboxId, assignment, error)
         throw error
       }
+    })
+  }
+
+  pause(assignment: Assignment) {
+    const { sandboxId } = assignment
+    return this.#inLine.run(sandboxId, async () => {
+      await this.#ended(sandboxId)
+      const held = this.#held.get(sandboxId)
+      if (held === undefined) throw new Error('The sandbox is not on this runner.')
+      const { spec, running } = held
+      if (running === undefined) {
+        if (spec.status === 'error') throw new Error(spec.errorReason ?? 'The sandbox does not run.')
+        await this.#rest(assignment, { cause: { detail: 'The sandbox was not running.' }, ...spec })
+        return
+      }
+      const changed = await changeSandbox(this.#machine, spec, assignment, running.slot)
+      this.#hold(sandboxId, { spec: changed, running: await pauseSandbox(this.#machine, sandboxId, running) })
     })
   }
 
@@ -147,8 +172,16 @@ class MachineHost implements Host {
     }
     // Nothing runs; what a failed start could not clear away goes now.
     if (spec.status === 'error') await clearSandbox(this.#machine, sandboxId, undefined)
-    const stopped: Spec = { assignment, status: 'stopped', ...(spec.cause ? { cause: spec.cause } : {}) }
-    await this.#machine.journal.writeSpec(sandboxId, stopped)
+    await this.#rest(assignment, spec)
+  }
+
+  /** Nothing of it runs; it only takes what is new in the assignment. */
+  async #rest(assignment: Assignment, { assignment: before, cause }: Spec) {
+    const { journal, pool } = this.#machine
+    const { sandboxId, diskGiB } = assignment
+    if (before.diskGiB !== diskGiB && (await pool.exists(sandboxId))) await pool.limit(sandboxId, diskGiB)
+    const stopped: Spec = { assignment, status: 'stopped', ...(cause ? { cause } : {}) }
+    await journal.writeSpec(sandboxId, stopped)
     this.#hold(sandboxId, { spec: stopped })
   }
 

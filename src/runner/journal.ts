@@ -14,6 +14,8 @@ export type Spec = {
   status: 'started' | 'stopped' | 'error'
   errorReason?: string
   cause?: Cause
+  /** Why what the assignment's generation asked for was not done; the sandbox is as it was. */
+  refused?: string
 }
 
 export type Run = {
@@ -24,6 +26,8 @@ export type Run = {
   pid?: number
   /** Clock ticks since boot: with the pid, it names one process for ever. */
   startTime?: string
+  /** It was asked to be paused. Whether it is, the freezer of its cgroup says. */
+  isPaused?: boolean
 }
 
 export type Entry = { spec: Spec; run: Run | undefined }

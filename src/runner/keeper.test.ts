@@ -61,6 +61,33 @@ suite('keeper: what should be is made so', () => {
     assert.deepEqual(kept.said(), ['box 1 started', 'box 2 stopped', 'box 3 started', 'box 4 destroyed'])
   })
 
+  test('paused and resumed; what a paused one ended of is reported, and it is not started again', async () => {
+    using kept = startKeeper()
+    for (const [index, target] of (['started', 'paused', 'started', 'paused'] as const).entries()) {
+      kept.keeper.take(assigned('box', index + 1, { target }))
+      await kept.reported(index + 1)
+    }
+    assert.deepEqual(kept.host.asked, ['start box 1', 'pause box 2', 'start box 3', 'pause box 4'])
+    assert.deepEqual(kept.said(), ['box 1 started', 'box 2 paused', 'box 3 started', 'box 4 paused'])
+    kept.host.endByItself('box', { detail: 'It was ended.' })
+    assert.equal(kept.said().at(-1), 'box 4 stopped')
+  })
+
+  test('a refusal is reported with what the sandbox still is', async () => {
+    using kept = startKeeper()
+    kept.keeper.take(assigned('box', 1))
+    await kept.reported(1)
+    kept.host.refuses = 'Its memory is in use.'
+    kept.keeper.take(assigned('box', 2, { memoryGiB: 0.1 }))
+    await kept.reported(2)
+    assert.deepEqual(kept.reports.at(-1), {
+      sandboxId: 'box',
+      generation: 2,
+      state: 'started',
+      refused: 'Its memory is in use.',
+    })
+  })
+
   test('the same thing said again is reported again, and not done again', async () => {
     using kept = startKeeper()
     kept.keeper.take(assigned('box', 1))
@@ -189,6 +216,18 @@ suite('keeper: what fails', () => {
     assert.equal(kept.said().at(-1), 'box 2 started')
   })
 
+  test('a pause that fails leaves it running, and says why', async () => {
+    using kept = startKeeper()
+    kept.keeper.take(assigned('box', 1))
+    await kept.reported(1)
+    kept.host.before = () => {
+      throw new Error('It does not freeze.')
+    }
+    kept.keeper.take(assigned('box', 2, { target: 'paused' }))
+    await kept.reported(2)
+    assert.deepEqual([kept.reports.at(-1)?.state, kept.reports.at(-1)?.refused], ['started', 'It does not freeze.'])
+  })
+
   test('to be destroyed is tried until it works', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('box', 1), 'started')
@@ -248,6 +287,14 @@ suite('keeper: sandboxes that end by themselves', () => {
     kept.host.endByItself('box', { oomKilled: true, detail: 'It ran out of memory.' })
     const { state, errorReason, recoverable } = kept.reports.at(-1)!
     assert.deepEqual([state, errorReason, recoverable], ['error', 'It ran out of memory.', true])
+  })
+
+  test('of which control knew more than the journal are not started again by the next runner', async () => {
+    using kept = startKeeper()
+    kept.host.hold(assigned('box', 4), 'stopped', { detail: 'The machine was restarted.' })
+    kept.keeper.takeAll([{ assignment: assigned('box', 6), state: 'started' }], kept.time.now)
+    await kept.settled()
+    assert.deepEqual([kept.host.asked, kept.said()], [[], ['box 6 stopped']])
   })
 
   test('while no runner looked are reported by the next', async () => {

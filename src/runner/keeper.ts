@@ -4,13 +4,13 @@
 // difference. For each sandbox only the newest generation counts, one verb runs at a time, and what failed is tried again.
 import { Lanes } from '#src/kit/lanes.ts'
 import type { Logger } from '#src/kit/log.ts'
-import type { Assignment, Cause, Report } from '#src/wire/runner-link.ts'
+import type { Assignment, Cause, Report, Target } from '#src/wire/runner-link.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import type { Listed } from './assignment.ts'
 import type { Host } from './host.ts'
 import { Strangers } from './strangers.ts'
 
-export type KeptHost = Pick<Host, 'list' | 'get' | 'start' | 'stop' | 'destroy' | 'onExit'>
+export type KeptHost = Pick<Host, 'list' | 'get' | 'start' | 'pause' | 'stop' | 'destroy' | 'onExit'>
 
 export type KeeperParts = {
   host: KeptHost
@@ -25,7 +25,9 @@ export type KeeperParts = {
   atOnce?: { work: number; stops: number }
 }
 
-type Verb = 'start' | 'stop' | 'destroy'
+type Verb = 'start' | 'pause' | 'stop' | 'destroy'
+
+const verbTo = { started: 'start', paused: 'pause', stopped: 'stop', destroyed: 'destroy' } as const
 
 type Entry = {
   assignment: Assignment
@@ -41,7 +43,7 @@ type Entry = {
   mayBeUnborn: boolean
 }
 
-type Outcome = Pick<Report, 'state' | 'cause' | 'errorReason' | 'recoverable'>
+type Outcome = Omit<Report, 'sandboxId' | 'generation'>
 
 const sentenceOf = (error: unknown) => (error instanceof Error && error.message ? error.message : 'It failed.')
 
@@ -124,8 +126,13 @@ export class Keeper implements Disposable {
       this.#settle(entry, outcome, known)
       return
     }
-    const { target } = entry.assignment
-    const verb: Verb = target === 'started' ? 'start' : target === 'stopped' ? 'stop' : 'destroy'
+    const { sandboxId, target } = entry.assignment
+    if (target === 'archived') {
+      const state = this.#host.get(sandboxId)?.status ?? 'error'
+      this.#settle(entry, { state, refused: 'This runner does not archive.' }, known)
+      return
+    }
+    const verb = verbTo[target]
     entry.verb = verb
     void (verb === 'stop' ? this.#stops : this.#work).run(() => this.#perform(entry, verb))
   }
@@ -139,12 +146,17 @@ export class Keeper implements Disposable {
       if (target === 'started') return undefined
       return mayBeUnborn ? { state: 'stopped' } : { state: 'destroyed', errorReason: 'It is not on this runner.' }
     }
+    const { status, cause, refused } = held
     const isThisGeneration = held.assignment.generation === generation
-    // It ended by itself, perhaps while no runner looked: it stays so until someone wants it started again.
-    if (target === 'started' && isThisGeneration && held.status === 'stopped' && held.cause) return ended(held.cause)
+    // It ended by itself, perhaps while no runner looked: it stays so until someone wants it started again. That control
+    // has once heard of it as it should be tells as much as the journal, which is not asked to keep every generation.
+    const wasReached = isThisGeneration || known === target
+    if (runs(target) && wasReached && status === 'stopped' && cause) return ended(cause)
+    if (!isThisGeneration) return undefined
     // It failed and control has heard so, perhaps from a former runner: trying again is for a person to say.
-    if (isThisGeneration && held.status === 'error' && known === 'error') return { state: 'error' }
-    return isThisGeneration && held.status === target ? { state: target } : undefined
+    if (status === 'error') return known === 'error' ? { state: 'error' } : undefined
+    if (refused !== undefined) return { state: status, refused }
+    return status === target ? { state: target } : undefined
   }
 
   async #perform(entry: Entry, verb: Verb): Promise<void> {
@@ -153,9 +165,8 @@ export class Keeper implements Disposable {
     let failure: { error: unknown } | undefined
     if (!this.#isClosed) {
       try {
-        if (verb === 'start') await this.#host.start(assignment)
-        else if (verb === 'stop') await this.#host.stop(assignment)
-        else await this.#host.destroy(assignment.sandboxId)
+        if (verb === 'destroy') await this.#host.destroy(assignment.sandboxId)
+        else await this.#host[verb](assignment)
       } catch (error) {
         failure = { error }
       }
@@ -163,7 +174,7 @@ export class Keeper implements Disposable {
     if (entry.verb === verb) delete entry.verb
     if (!isCurrent()) this.#reconcile(entry)
     else if (failure) this.#failed(entry, verb, failure.error)
-    else if (!entry.settled) this.#settle(entry, { state: assignment.target })
+    else if (!entry.settled) this.#settle(entry, this.#reached(entry) ?? { state: assignment.target })
   }
 
   #failed(entry: Entry, verb: Verb, error: unknown) {
@@ -174,7 +185,7 @@ export class Keeper implements Disposable {
     // Two more tries for what may have been bad luck; a destroy is owed for ever.
     const isOwed = verb === 'destroy'
     if (!isOwed && entry.attempts > 2) {
-      this.#settle(entry, { state: 'error', errorReason: sentenceOf(error), recoverable: true })
+      this.#settle(entry, this.#givenUp(entry, verb, sentenceOf(error)))
       return
     }
     if (this.#isClosed) return
@@ -185,6 +196,13 @@ export class Keeper implements Disposable {
       },
       waitMs ?? this.#retryMs.at(-1) ?? 1000,
     )
+  }
+
+  #givenUp({ assignment }: Entry, verb: Verb, reason: string): Outcome {
+    const status = this.#host.get(assignment.sandboxId)?.status
+    // What could not be paused runs on.
+    if (verb === 'pause' && status === 'started') return { state: status, refused: reason }
+    return { state: 'error', errorReason: reason, recoverable: true }
   }
 
   #settle(entry: Entry, outcome: Outcome, known?: SandboxState) {
@@ -198,7 +216,7 @@ export class Keeper implements Disposable {
   #onExit(sandboxId: string, cause: Cause) {
     const entry = this.#entries.get(sandboxId)
     // A verb that is under way, or a newer wish, decides what becomes of it.
-    if (!entry || entry.verb !== undefined || entry.assignment.target !== 'started') return
+    if (!entry || entry.verb !== undefined || !runs(entry.assignment.target)) return
     this.#settle(entry, ended(cause))
   }
 
@@ -218,6 +236,9 @@ export class Keeper implements Disposable {
     for (const { retry } of this.#entries.values()) clearTimeout(retry)
   }
 }
+
+/** Alive, be it frozen. */
+const runs = (target: Target) => target === 'started' || target === 'paused'
 
 /** Running out of memory is a failure; any other end may well be what the processes inside wanted. */
 const ended = (cause: Cause): Outcome =>

@@ -90,6 +90,7 @@ export const capabilitiesOf = ({ pool, runtime }: Machine): RunnerCapabilities =
   runtime: runtime.name,
   runtimeVersion: runtime.version,
   hardDiskLimit: pool.hardDiskLimit,
+  pause: 'memory',
 })
 
 /** A copy by content, so that a sandbox started earlier keeps the agent it was started with. */

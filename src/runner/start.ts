@@ -21,7 +21,7 @@ import { findInit, type Init } from './processes.ts'
 import { settlesWithin } from './settles-within.ts'
 
 /** What a sandbox has only while it runs. */
-export type Running = { init: Init; slot: Slot }
+export type Running = { init: Init; slot: Slot; isPaused: boolean }
 
 const agentAnswersWithinMs = 10_000
 
@@ -48,7 +48,7 @@ export const startSandbox = async (machine: Machine, assignment: Assignment): Pr
     if (init === undefined) throw new Error('The sandbox ended as soon as it had started.')
     await checkAgentAnswers(machine, sandboxId)
     await journal.writeRun(sandboxId, { ...run, ...init })
-    return { init, slot }
+    return { init, slot, isPaused: false }
   } catch (error) {
     // Why it failed matters more than that the undo failed too; the next start or destroy clears again.
     await clearSandbox(machine, sandboxId, slot).catch((err: unknown) =>

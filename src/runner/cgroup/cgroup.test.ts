@@ -3,10 +3,11 @@ import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite, test } from 'node:test'
-import { cgroupAt, listCgroups, weightOf } from './cgroup.ts'
+import { cgroupAt, listCgroups, MemoryInUse, weightOf } from './cgroup.ts'
 import { parseCounters } from './files.ts'
 import { type CgroupLayout, readLayout } from './layout.ts'
 
@@ -77,7 +78,9 @@ for (const layout of skip ? [] : layouts())
       await using occupied = new Occupied(layout, 'sh', '-c', 'while :; do :; done')
       const { cgroup, process: child } = occupied
       const ticks = () => readFileSync(`/proc/${child.pid}/stat`, 'utf8').split(' ').slice(13, 15).join()
+      assert.equal(await cgroup.isFrozen(), false)
       await cgroup.freeze()
+      assert.equal(await cgroup.isFrozen(), true)
       const before = ticks()
       for (let round = 0; round < 50; round++) await new Promise(setImmediate)
       assert.equal(ticks(), before)
@@ -112,6 +115,35 @@ suite('limits that are written live', {
       assert.equal(read(layout.roots.cpu, 'cpu.cfs_quota_us'), compute.cpu * 100_000)
     }
     assert.ok(((await cgroup.usage())?.processes ?? 0) >= 1)
+  })
+})
+
+suite('memory on cgroup v2', () => {
+  test('a limit below what is in use is never written: it would kill; what was asked of the kernel is taken back', async () => {
+    // The kernel that runs the tests may have no memory controller there: its files stand in for it.
+    const root = mkdtempSync(join(tmpdir(), 'alcove-cgroup-'))
+    try {
+      const files = { current: '2147483648', max: '4294967296', high: 'max' }
+      for (const [name, value] of Object.entries(files)) writeFileSync(join(root, `memory.${name}`), value)
+      for (const name of ['cpu.max', 'cpu.weight']) writeFileSync(join(root, name), 'before')
+      const cgroup = cgroupAt({ version: 2, root }, '/')
+      await assert.rejects(
+        cgroup.limit({ cpu: 1, memoryGiB: 1 }),
+        (error) => error instanceof MemoryInUse && error.usedBytes === 2 * 1024 ** 3,
+      )
+      // A plain file keeps the end of what was longer.
+      const read = (name: string) => readFileSync(join(root, name), 'utf8').replace(/^max.*/, 'max')
+      assert.deepEqual(['memory.max', 'memory.high', 'cpu.max', 'cpu.weight'].map(read), [
+        '4294967296',
+        'max',
+        'before',
+        'before',
+      ])
+      await cgroup.limit({ cpu: 1, memoryGiB: 3 })
+      assert.deepEqual(['memory.max', 'cpu.max'].map(read), [String(3 * 1024 ** 3), '100000 100000'])
+    } finally {
+      rmSync(root, { recursive: true, force: true })
+    }
   })
 })
 

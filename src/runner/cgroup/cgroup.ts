@@ -13,9 +13,13 @@ export interface Cgroup {
   pids(): Promise<number[]>
   /** Ends everything in it, at once and for certain; resolves when nothing is left. */
   kill(): Promise<void>
+  /** Resolves when nothing runs any more. */
   freeze(): Promise<void>
+  /** Fine when it is gone. */
   thaw(): Promise<void>
-  /** Live. Throws EBUSY if the memory in use does not fit. */
+  /** Whether somebody asked for it to be frozen, also where not all of it has got there. */
+  isFrozen(): Promise<boolean>
+  /** Live. Throws `MemoryInUse`, with every limit as it was, if what is in use does not fit. */
   limit(compute: Compute): Promise<void>
   /** How often the kernel has killed a process of it for want of memory. */
   outOfMemoryKills(): Promise<number>
@@ -23,6 +27,17 @@ export interface Cgroup {
   usage(): Promise<Usage | undefined>
   /** Fine when it is gone already. */
   remove(): Promise<void>
+}
+
+/** A limit was not lowered, because the sandbox needs more. */
+export class MemoryInUse extends Error {
+  override readonly name = 'MemoryInUse'
+  readonly usedBytes: number
+
+  constructor(usedBytes: number) {
+    super(`${usedBytes} bytes are in use`)
+    this.usedBytes = usedBytes
+  }
 }
 
 /** Killing and unpinning take the kernel some milliseconds; a process in the middle of a disk write takes longer. */
@@ -107,15 +122,38 @@ class CgroupV2 implements Cgroup {
     await until(isFrozen, `${this.#directory} does not freeze.`)
   }
 
-  thaw() {
-    return write(this.#file('cgroup.freeze'), 0)
+  async thaw() {
+    try {
+      await write(this.#file('cgroup.freeze'), 0)
+    } catch (error) {
+      if (!hasCode(error, 'ENOENT', 'ENODEV')) throw error
+    }
+  }
+
+  async isFrozen() {
+    return (await readIfThere(this.#file('cgroup.freeze')))?.trim() === '1'
   }
 
   async limit(compute: Compute) {
     const { quota, period, shares } = cpuLimit(compute)
-    await write(this.#file('memory.max'), memoryLimitBytes(compute))
+    const bytes = memoryLimitBytes(compute)
+    await this.#makeFit(bytes)
+    await write(this.#file('memory.max'), bytes)
     await write(this.#file('cpu.max'), `${quota} ${period}`)
     await write(this.#file('cpu.weight'), weightOf(shares))
+  }
+
+  /** A `memory.max` below what is in use kills for it. `memory.high` only takes back what can be taken, and then tells. */
+  async #makeFit(bytes: number) {
+    const used = async () => Number((await readIfThere(this.#file('memory.current'))) ?? 0)
+    if ((await used()) <= bytes) return
+    await write(this.#file('memory.high'), bytes)
+    try {
+      const left = await used()
+      if (left > bytes) throw new MemoryInUse(left)
+    } finally {
+      await write(this.#file('memory.high'), 'max')
+    }
   }
 
   async outOfMemoryKills() {
@@ -183,20 +221,35 @@ class CgroupV1 implements Cgroup {
     }
   }
 
+  async isFrozen() {
+    // `FREEZING` is on its way there.
+    return /^F/.test((await readIfThere(this.#file('freezer', 'freezer.state'))) ?? '')
+  }
+
   async limit(compute: Compute) {
-    const bytes = memoryLimitBytes(compute)
+    await this.#limitMemory(memoryLimitBytes(compute))
+    const { quota, period, shares } = cpuLimit(compute)
+    await write(this.#file('cpu', 'cpu.cfs_period_us'), period)
+    await write(this.#file('cpu', 'cpu.cfs_quota_us'), quota)
+    await write(this.#file('cpu', 'cpu.shares'), shares)
+  }
+
+  async #limitMemory(bytes: number) {
     const memory = this.#file('memory', 'memory.limit_in_bytes')
     const withSwap = this.#file('memory', 'memory.memsw.limit_in_bytes')
     const current = Number(await readIfThere(memory))
     const countsSwap = (await readIfThere(withSwap)) !== undefined
     // The two limits may never cross, so the order depends on the direction.
     if (countsSwap && bytes > current) await write(withSwap, bytes)
-    await write(memory, bytes)
-    if (countsSwap && bytes <= current) await write(withSwap, bytes)
-    const { quota, period, shares } = cpuLimit(compute)
-    await write(this.#file('cpu', 'cpu.cfs_period_us'), period)
-    await write(this.#file('cpu', 'cpu.cfs_quota_us'), quota)
-    await write(this.#file('cpu', 'cpu.shares'), shares)
+    try {
+      await write(memory, bytes)
+      if (countsSwap && bytes <= current) await write(withSwap, bytes)
+    } catch (error) {
+      if (!hasCode(error, 'EBUSY')) throw error
+      await write(memory, current)
+      const used = await readIfThere(this.#file('memory', 'memory.usage_in_bytes'))
+      throw new MemoryInUse(Number(used ?? 0))
+    }
   }
 
   async outOfMemoryKills() {

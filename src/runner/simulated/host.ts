@@ -4,7 +4,7 @@ import type { Assignment, Cause } from '#src/wire/runner-link.ts'
 import type { HeldSandbox } from '../host.ts'
 import type { KeptHost } from '../keeper.ts'
 
-type Verb = 'start' | 'stop' | 'destroy'
+type Verb = 'start' | 'pause' | 'stop' | 'destroy'
 
 export class SimulatedHost implements KeptHost {
   /** Every verb that began, such as `start box 3`. */
@@ -12,6 +12,8 @@ export class SimulatedHost implements KeptHost {
   readonly held = new Map<string, HeldSandbox>()
   /** Called before a verb acts: may wait, may throw. */
   before: (verb: Verb, sandboxId: string) => Promise<void> | void = () => undefined
+  /** The next start or pause leaves the sandbox as it is, for this reason. */
+  refuses: string | undefined
   running = 0
   mostRunning = 0
   readonly #listeners: ((sandboxId: string, cause: Cause) => void)[] = []
@@ -35,6 +37,10 @@ export class SimulatedHost implements KeptHost {
     })
   }
 
+  pause(assignment: Assignment) {
+    return this.#perform('pause', assignment.sandboxId, assignment.generation, () => this.hold(assignment, 'paused'))
+  }
+
   destroy(sandboxId: string) {
     return this.#perform('destroy', sandboxId, undefined, () => void this.held.delete(sandboxId))
   }
@@ -45,7 +51,16 @@ export class SimulatedHost implements KeptHost {
 
   hold(assignment: Assignment, status: HeldSandbox['status'], cause?: Cause) {
     const { sandboxId: id } = assignment
-    this.held.set(id, { id, assignment, status, socketPath: `/nowhere/${id}`, ...(cause ? { cause } : {}) })
+    const refused = this.refuses
+    this.refuses = undefined
+    this.held.set(id, {
+      id,
+      assignment,
+      status,
+      socketPath: `/nowhere/${id}`,
+      ...(cause ? { cause } : {}),
+      ...(refused ? { refused } : {}),
+    })
   }
 
   endByItself(sandboxId: string, cause: Cause) {

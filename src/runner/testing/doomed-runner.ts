@@ -3,7 +3,7 @@
 import type { Assignment } from '#src/wire/runner-link.ts'
 import { openTestHostIn } from './test-host.ts'
 
-export type Order = { verb: 'start' | 'stop' | 'destroy'; assignment: Assignment }
+export type Order = { verb: 'start' | 'pause' | 'stop' | 'destroy'; assignment: Assignment }
 
 const [instance, directory] = process.argv.slice(2)
 if (instance === undefined || directory === undefined) throw new Error('usage: doomed-runner INSTANCE DIRECTORY')
