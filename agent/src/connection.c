@@ -16,6 +16,7 @@
 #define ACCEPTS_PER_ROUND 64
 #define IN_ROOM 4096u
 #define READ_ROOM 65536u
+#define HELD_MAX 64u
 #define OUT_ROOM (FRAME_HEADER + CHUNK + 2048u)
 #define REQUESTS_MAX (64u * 1024u * 1024u) /* bytes of all requests being gathered or kept */
 #define REQUEST_MILLISECONDS 30000u
@@ -34,7 +35,7 @@ static void watch(struct connection *connection) {
   source_watch(&connection->socket, EPOLLIN | EPOLLRDHUP | (connection->blocked ? EPOLLOUT : 0));
 }
 
-static void flush(struct connection *connection) {
+void connection_flush(struct connection *connection) {
   while (connection->socket.fd >= 0 && connection->out_start < connection->out_end) {
     ssize_t sent = send(connection->socket.fd, connection->out + connection->out_start,
                         connection->out_end - connection->out_start, MSG_NOSIGNAL);
@@ -59,26 +60,35 @@ static void flush(struct connection *connection) {
 }
 
 bool connection_is_drained(const struct connection *connection) {
-  return connection->socket.fd >= 0 && !connection->ending && connection->out_end == 0;
+  return connection->socket.fd >= 0 && !connection->ending && !connection->blocked && connection->out_end <= HELD_MAX;
 }
 
 uint8_t *connection_chunk(struct connection *connection) { return connection->out + connection->out_end + FRAME_HEADER; }
 
-void connection_send_chunk(struct connection *connection, uint8_t kind, uint32_t size) {
+static void put_frame(struct connection *connection, uint8_t kind, uint32_t size) {
   uint8_t *header = connection->out + connection->out_end;
   put_u32(header, size)[0] = kind;
   connection->out_end += FRAME_HEADER + size;
-  flush(connection);
 }
 
-void connection_send(struct connection *connection, uint8_t kind, const void *payload, uint32_t size) {
+void connection_send_chunk(struct connection *connection, uint8_t kind, uint32_t size) {
+  put_frame(connection, kind, size);
+  connection_flush(connection);
+}
+
+void connection_hold(struct connection *connection, uint8_t kind, const void *payload, uint32_t size) {
   if (connection->socket.fd < 0 || connection->ending) return;
   if (connection->out_end + FRAME_HEADER + size > OUT_ROOM) {
     connection_close(connection); /* cannot happen while operations keep to their bound */
     return;
   }
   if (size) memcpy(connection_chunk(connection), payload, size);
-  connection_send_chunk(connection, kind, size);
+  put_frame(connection, kind, size);
+}
+
+void connection_send(struct connection *connection, uint8_t kind, const void *payload, uint32_t size) {
+  connection_hold(connection, kind, payload, size);
+  connection_flush(connection);
 }
 
 static void give_up(struct timer *timer) { connection_close(owner_of(timer, struct connection, deadline)); }
@@ -87,7 +97,7 @@ void connection_end(struct connection *connection) {
   if (connection->socket.fd < 0 || connection->ending) return;
   connection->ending = true;
   timer_set(&connection->deadline, ENDING_MILLISECONDS, give_up);
-  flush(connection);
+  connection_flush(connection);
 }
 
 void connection_fail(struct connection *connection, enum stage stage, int error_number) {
@@ -214,7 +224,7 @@ static void on_ready(struct source *source, uint32_t events) {
   struct connection *connection = owner_of(source, struct connection, socket);
   if (events & EPOLLOUT) {
     connection->blocked = false;
-    flush(connection);
+    connection_flush(connection);
     if (connection_is_drained(connection) && connection->operation && connection->operation->drained)
       connection->operation->drained(connection);
   }

@@ -38,6 +38,9 @@ void connections_start(int listening_fd);
 
 /* A short frame (at most 1 KiB in all between two drains). */
 void connection_send(struct connection *, uint8_t kind, const void *payload, uint32_t size);
+/* A short frame that waits for whatever is sent next, or for `connection_flush`; one at a time. */
+void connection_hold(struct connection *, uint8_t kind, const void *payload, uint32_t size);
+void connection_flush(struct connection *);
 /* FAILED, and the connection ends when that is written. */
 void connection_fail(struct connection *, enum stage, int error_number);
 /* The connection ends when everything is written. */

@@ -2,6 +2,10 @@
  * EXEC: one command that lives with its connection. Its output is read only as fast as the peer takes it, its input is
  * taken only as far as the peer was given credit. When the first process has ended, what lies in the pipes is sent,
  * then EXIT; children in the background keep running. If the connection goes first, the group is killed.
+ *
+ * Most commands end at once, so each wake-up of ours or of the peer is a good part of what they cost. The agent keeps a
+ * writing end of each output pipe, so that a program that ends is one event and not three; and OK waits a few
+ * milliseconds for company, unless input follows it.
  */
 #include <errno.h>
 #include <signal.h>
@@ -17,12 +21,15 @@
 
 #define CREDIT_STEP 65536u
 #define SIGNAL_MAX 64
+#define OK_WAITS_MILLISECONDS 3
 
 struct command {
   struct connection *connection;
   struct child child;
   pid_t group;
   struct source report, input, output[2]; /* output: standard output, standard error */
+  int kept[2];                            /* the writing ends of the same */
+  struct timer silence;                   /* after it OK goes out on its own */
   uint8_t *pending;                       /* input that the command has not taken yet, at most INPUT_WINDOW */
   uint32_t pending_start, pending_end;
   uint32_t window_used, credit_owed; /* what the peer sent without credit for it yet; what of that was taken */
@@ -33,12 +40,47 @@ struct command {
 
 static bool is_alive(const struct command *command) { return command->connection->socket.fd >= 0; }
 
+static void close_kept(struct command *command) {
+  for (int i = 0; i < 2; i++) {
+    if (command->kept[i] >= 0) close(command->kept[i]);
+    command->kept[i] = -1;
+  }
+}
+
+/* ---- whether it runs ---- */
+
+static void watch_report(struct timer *silence) {
+  source_watch(&owner_of(silence, struct command, silence)->report, EPOLLIN);
+}
+
+/* Says OK or FAILED as soon as the report is there. With `more_follows` OK goes out with what the caller sends next. */
+static void hear_report(struct command *command, bool more_follows) {
+  uint8_t payload[5];
+  ssize_t got = read(command->report.fd, payload, sizeof payload);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
+    source_watch(&command->report, EPOLLIN);
+    return;
+  }
+  source_close(&command->report);
+  timer_clear(&command->silence);
+  if (got == (ssize_t)sizeof payload) {
+    command->told = true;
+    for (int i = 0; i < 2; i++) source_watch(&command->output[i], 0);
+    connection_fail(command->connection, payload[0], (int)get_u32(payload + 1));
+    return;
+  }
+  command->started = true;
+  put_u32(payload, (uint32_t)command->group);
+  (more_follows ? connection_hold : connection_send)(command->connection, KIND_OK, payload, 4);
+}
+
 /* ---- output ---- */
 
 static void finish(struct command *command) {
   uint8_t payload[5];
   exit_payload(payload, command->status);
   command->told = true;
+  close_kept(command);
   for (int i = 0; i < 2; i++) sink_take(source_release(&command->output[i]));
   connection_send(command->connection, KIND_EXIT, payload, sizeof payload);
   connection_end(command->connection);
@@ -79,8 +121,11 @@ static void pump(struct command *command) {
 }
 
 static void on_output(struct command *command, int which) {
-  if (connection_is_drained(command->connection)) forward(command, which, CHUNK);
+  if (!command->started) hear_report(command, true);
+  if (!command->started) source_watch(&command->output[which], 0);
+  else if (connection_is_drained(command->connection)) forward(command, which, CHUNK);
   if (is_alive(command)) pump(command);
+  if (!command->told) connection_flush(command->connection);
 }
 
 static void on_stdout(struct source *source, uint32_t events) {
@@ -164,24 +209,13 @@ static bool take_input(struct command *command, const uint8_t *bytes, uint32_t s
 static void on_report(struct source *source, uint32_t events) {
   (void)events;
   struct command *command = owner_of(source, struct command, report);
-  uint8_t payload[5];
-  ssize_t got = read(source->fd, payload, sizeof payload);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  source_close(source);
-  if (got == (ssize_t)sizeof payload) {
-    command->told = true;
-    connection_fail(command->connection, payload[0], (int)get_u32(payload + 1));
-    return;
-  }
-  command->started = true;
-  put_u32(payload, (uint32_t)command->group);
-  connection_send(command->connection, KIND_OK, payload, 4);
+  hear_report(command, false);
   if (is_alive(command)) pump(command);
 }
 
 static void on_ended(struct child *child, int status) {
   struct command *command = owner_of(child, struct command, child);
-  if (!command->started) on_report(&command->report, EPOLLIN);
+  if (!command->started && !command->told) hear_report(command, true);
   if (!is_alive(command) || command->told) return;
   command->exited = true;
   command->status = status;
@@ -193,6 +227,7 @@ static void on_ended(struct child *child, int status) {
       command->left[i] = (uint32_t)waiting;
   }
   pump(command);
+  if (!command->told) connection_flush(command->connection);
 }
 
 static bool on_frame(struct connection *connection, uint8_t kind, uint8_t *payload, uint32_t size) {
@@ -216,6 +251,8 @@ static void on_closed(struct connection *connection) {
   struct command *command = connection->state;
   if (!command->told) child_signal_group(&command->child, command->group, SIGKILL);
   reaper_forget(&command->child);
+  timer_clear(&command->silence);
+  close_kept(command);
   source_close(&command->report);
   source_close(&command->input);
   for (int i = 0; i < 2; i++) source_close(&command->output[i]);
@@ -232,8 +269,8 @@ static void run(struct connection *connection, const struct program *program, ui
   struct command *command = calloc(1, sizeof *command);
   pid_t pid = command && streams_open(flags & EXEC_MERGE_OUTPUT, ours, theirs) ? launch(program, theirs, false, &report) : -1;
   int reason = errno;
-  streams_close(theirs);
   if (pid < 0) {
+    streams_close(theirs);
     streams_close(ours);
     free(command);
     connection_fail(connection, STAGE_SYSTEM, reason);
@@ -242,12 +279,18 @@ static void run(struct connection *connection, const struct program *program, ui
   command->connection = connection;
   command->group = pid;
   command->input_ended = !(flags & EXEC_HAS_STDIN);
+  close(theirs[0]);
+  command->kept[0] = theirs[1];
+  command->kept[1] = flags & EXEC_MERGE_OUTPUT ? -1 : theirs[2];
+  if (flags & EXEC_MERGE_OUTPUT) close(theirs[2]);
   reaper_expect(&command->child, pid, on_ended);
   source_open(&command->input, ours[0], on_input_room);
   source_open(&command->output[0], ours[1], on_stdout);
   source_open(&command->output[1], ours[2], on_stderr);
   source_open(&command->report, report, on_report);
-  source_watch(&command->report, EPOLLIN);
+  for (int i = 0; i < 2; i++) source_watch(&command->output[i], EPOLLIN);
+  if (command->input_ended) timer_set(&command->silence, OK_WAITS_MILLISECONDS, watch_report);
+  else source_watch(&command->report, EPOLLIN);
   connection->operation = &exec_operation;
   connection->state = command;
   close_input_if_done(command);

@@ -78,8 +78,16 @@ static void fill_standard_streams(void) {
     if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) abort();
 }
 
+/* Whoever started us may have had some ignored, which programs would inherit from us. Handlers they do not inherit. */
+static void ignore_no_signals(void) {
+  struct sigaction action;
+  for (int number = 1; number < NSIG; number++)
+    if (sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN) signal(number, SIG_DFL);
+}
+
 void setup_agent(void) {
   fill_standard_streams();
+  ignore_no_signals();
   close_from(4);
 #ifndef __SANITIZE_ADDRESS__
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* the leak checker of a sanitized build traces itself */
@@ -97,7 +105,7 @@ void setup_agent(void) {
 
 void setup_child(void) {
   setsid();
-  for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
+  signal(SIGPIPE, SIG_DFL); /* the only one that the agent ignores */
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
