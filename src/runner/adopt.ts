@@ -69,10 +69,15 @@ const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Ent
   if (slot === undefined) return { isAlive: false, cause: { detail: 'The network of the sandbox was gone.' } }
 
   const started: Spec = spec.status === 'started' ? spec : { assignment: spec.assignment, status: 'started' }
+  // Also where it is in force already: the rules may have been lost while no runner looked, and the kernel knows no domains.
+  const applied = machine.network.apply(slot, spec.assignment.network)
   if (!isComplete) {
     // What may be missing of the start is the policy and its own last note.
-    await machine.network.apply(slot, spec.assignment.network)
+    await applied
     await machine.journal.writeRun(sandboxId, { ...run, ...init })
+  } else {
+    // What the kernel has stays in force, and a sandbox that runs is not given up for it.
+    await applied.catch((err: unknown) => machine.log.error({ err, sandboxId }, 'its policy could not be applied anew'))
   }
   if (started !== spec) await machine.journal.writeSpec(sandboxId, started)
   const isPaused = await adoptPause(machine, sandboxId, run)

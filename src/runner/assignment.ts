@@ -31,6 +31,9 @@ const AssignmentShape = Compile(
     network: Type.Object({
       blockAll: Type.Boolean(),
       allowList: Type.Union([Type.Null(), Type.Array(Type.String({ maxLength: 64 }), { maxItems: 1024 })]),
+      domains: Type.Optional(
+        Type.Union([Type.Null(), Type.Array(Type.String({ maxLength: 255 }), { maxItems: 1024 })]),
+      ),
     }),
     isNew: Type.Optional(Type.Boolean()),
     forkOf: Type.Optional(id),

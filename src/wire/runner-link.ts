@@ -12,6 +12,11 @@ export type NetworkPolicy = {
   blockAll: boolean
   /** IPv4 CIDRs; `null`: no list, everything public is allowed. */
   allowList: readonly string[] | null
+  /**
+   * Names whose addresses are allowed besides the CIDRs: lower-case ASCII, with `*.` in front everything below. Absent or
+   * `null`: no list.
+   */
+  domains?: readonly string[] | null
 }
 
 /** What one sandbox should be. `generation` grows with every change of it; a runner ignores older ones. */

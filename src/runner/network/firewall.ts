@@ -3,9 +3,31 @@
 import type { Logger } from '#src/kit/log.ts'
 import { runCommand } from '#src/kit/run-command.ts'
 import type { NetworkPolicy } from '#src/wire/runner-link.ts'
-import { type Cidr, parseCidr, withoutNested } from './cidr.ts'
-import { addressOf, linkName, slotOfLink, tableOf, toDotted } from './names.ts'
-import { type RulesetParts, removalText, rulesetText } from './ruleset.ts'
+import { isOpenable } from './closed.ts'
+import { isListed } from './dns/domains.ts'
+import { addressOf, linkName, tableOf } from './names.ts'
+import { Opened } from './opened.ts'
+import {
+  cidrsOf,
+  domainsOf,
+  isSame,
+  openToAll,
+  type Rule,
+  readOpened,
+  readRules,
+  ruleOf,
+  verdictText,
+} from './rules.ts'
+import {
+  askText,
+  namedRemovalText,
+  namedText,
+  openingText,
+  type Ports,
+  type RulesetParts,
+  removalText,
+  rulesetText,
+} from './ruleset.ts'
 
 export type Firewall = {
   /** The slots that the table speaks of. */
@@ -14,94 +36,165 @@ export type Firewall = {
   open: (slots: readonly number[]) => Promise<void>
   apply: (slot: number, policy: NetworkPolicy) => Promise<void>
   forget: (slots: readonly number[]) => Promise<void>
+  /** Sends what slots with a list of domains ask to our resolver. */
+  lead: (ports: Ports) => Promise<void>
+  /** Opens the addresses of a name that is on the slot's list, except closed ones; answers those it opened. */
+  openName: (slot: number, name: string, addresses: readonly string[], seconds: number) => Promise<string[]>
   /** Loads the table again if it is gone. */
   restoreIfGone: () => Promise<void>
 }
 
-/** `cidrs` only with `goto listed`. */
-type Rule = { verdict: 'drop' | 'goto open' | 'goto listed'; cidrs: readonly string[] }
+/** An address stays open for as long as its name may be remembered, at least this long, and a while longer. */
+export type OpenTime = { leastSeconds: number; graceSeconds: number }
 
-const openToAll: Rule = { verdict: 'goto open', cidrs: [] }
+export const openTime: OpenTime = { leastSeconds: 60, graceSeconds: 60 }
 
-export const allowListLimit = 10
+type Opening = { slot: number; name: string; addresses: readonly string[]; seconds: number }
 
-const checkAllowList = (allowList: readonly string[]): Cidr[] => {
-  if (allowList.length > allowListLimit) throw new RangeError(`an allow list has at most ${allowListLimit} blocks`)
-  return allowList.map((text) => {
-    const block = parseCidr(text)
-    if (block === undefined) throw new RangeError(`not an IPv4 CIDR block: ${text}`)
-    return block
-  })
-}
-
-const ruleOf = ({ blockAll, allowList }: NetworkPolicy): Rule => {
-  const blocks = allowList === null ? [] : withoutNested(checkAllowList(allowList))
-  if (blockAll) return { verdict: 'drop', cidrs: [] }
-  if (allowList === null || blocks.some((block) => block.bits === 0)) return openToAll
-  return { verdict: 'goto listed', cidrs: blocks.map(({ base, bits }) => `${toDotted(base)}/${bits}`) }
-}
-
-const isSame = (a: Rule | undefined, b: Rule) => a?.verdict === b.verdict && a.cidrs.join() === b.cidrs.join()
-
-export const openFirewall = async (parts: RulesetParts, log: Logger): Promise<Firewall> => {
+export const openFirewall = async (parts: RulesetParts, log: Logger, time = openTime): Promise<Firewall> => {
   const { instance, range } = parts
   const table = tableOf(instance)
+  let ports: Ports | undefined
   await load(rulesetText(parts))
   const rules = await readRules(instance, range)
+  const opened = new Map<number, Opened>()
 
-  const lines = (verb: 'add' | 'delete', slot: number, { verdict, cidrs }: Rule) => {
-    const address = addressOf(range, slot)
-    const key = `"${linkName(instance, slot)}" . ${address}`
-    const listed = cidrs.map((cidr) => `${address} . ${cidr}`).join(', ')
-    const own = `${verb} element inet ${table} slots { ${key} : ${verdict} }`
-    return listed === '' ? [own] : [own, `${verb} element inet ${table} allowed { ${listed} }`]
+  const keyOf = (slot: number) => `"${linkName(instance, slot)}" . ${addressOf(range, slot)}`
+
+  const lines = (verb: 'add' | 'delete', slot: number, rule: Rule) => {
+    const listed = cidrsOf(rule).map((cidr) => `${addressOf(range, slot)} . ${cidr}`)
+    return [
+      `${verb} element inet ${table} slots { ${keyOf(slot)} : ${verdictText(slot, rule)} }`,
+      ...(rule.verdict === 'named' ? [`${verb} element inet ${table} askers { ${keyOf(slot)} }`] : []),
+      ...(listed.length === 0 ? [] : [`${verb} element inet ${table} allowed { ${listed.join(', ')} }`]),
+    ]
+  }
+
+  /** What of a slot's open addresses a new list still allows; of those from before this process nobody knows the name. */
+  const shorten = async (slot: number, domains: readonly string[]): Promise<string[]> => {
+    opened.get(slot)?.keepOnly(domains)
+    const kept = [...(await readOpened(instance, slot))].filter(([address]) => opened.get(slot)?.knows(address))
+    return [
+      `flush set inet ${table} named${slot}`,
+      ...kept.map(([address, seconds]) => openingText(instance, slot, [address], Math.max(1, seconds))),
+    ]
+  }
+
+  const changeOf = async (slot: number, now: Rule | undefined, next: Rule | undefined): Promise<string[]> => {
+    const before = domainsOf(now)
+    const after = domainsOf(next)
+    // A list that is read again after a restart is as it was, or about to be changed.
+    const isShorter = now?.verdict === 'named' && after !== undefined && before !== undefined
+    return [
+      ...(next?.verdict === 'named' ? namedText(instance, slot) : []),
+      ...(isShorter && before.join() !== after.join() ? await shorten(slot, after) : []),
+      ...(now === undefined ? [] : lines('delete', slot, now)),
+      ...(next === undefined ? [] : lines('add', slot, next)),
+      ...(now?.verdict === 'named' && next?.verdict !== 'named' ? namedRemovalText(instance, slot) : []),
+    ]
   }
 
   const change = async (slots: readonly number[], next: Rule | undefined) => {
     const changed = slots.filter((slot) => (next === undefined ? rules.has(slot) : !isSame(rules.get(slot), next)))
     if (changed.length === 0) return
-    const text = changed.flatMap((slot) => {
-      const now = rules.get(slot)
-      return [
-        ...(now === undefined ? [] : lines('delete', slot, now)),
-        ...(next === undefined ? [] : lines('add', slot, next)),
-      ]
-    })
-    await load(text.join('\n'))
+    const texts = await Promise.all(changed.map((slot) => changeOf(slot, rules.get(slot), next)))
+    await load(texts.flat().join('\n'))
     for (const slot of changed) {
       if (next === undefined) rules.delete(slot)
       else rules.set(slot, next)
+      if (next?.verdict !== 'named') opened.delete(slot)
     }
   }
 
   const restore = async () => {
-    const everything = [...rules].flatMap(([slot, rule]) => lines('add', slot, rule))
-    await load(`${removalText(instance)}\n${rulesetText(parts)}${everything.join('\n')}`)
+    const everything = [...rules].flatMap(([slot, rule]) => [
+      ...(rule.verdict === 'named' ? namedText(instance, slot) : []),
+      ...lines('add', slot, rule),
+      ...[...(opened.get(slot)?.live(Date.now()) ?? [])].map(([address, leftMs]) =>
+        openingText(instance, slot, [address], Math.ceil(leftMs / 1000)),
+      ),
+    ])
+    await load(`${removalText(instance)}\n${rulesetText(parts, ports)}${everything.join('\n')}`)
   }
 
   // One change at a time. If the table is not as remembered, it is loaded anew as it should be, and the change tried again.
   let last: Promise<unknown> = Promise.resolve()
-  const inTurn = (run: () => Promise<void>): Promise<void> => {
+  const inTurn = <T>(run: () => Promise<T>): Promise<T> => {
     const turn = last.then(run)
     last = turn.catch(() => {})
     return turn
   }
+  const orAnew = async (run: () => Promise<void>) => {
+    try {
+      await run()
+    } catch (error) {
+      log.warn({ err: error }, 'the nft table was not as we left it: loading it anew')
+      await restore()
+      await run()
+    }
+  }
   const changeInTurn = (slots: readonly number[], next: Rule | undefined) =>
-    inTurn(async () => {
-      try {
-        await change(slots, next)
-      } catch (error) {
-        log.warn({ err: error }, 'the nft table was not as we left it: loading it anew')
-        await restore()
-        await change(slots, next)
-      }
-    })
+    inTurn(() => orAnew(() => change(slots, next)))
+
+  const isAllowed = (slot: number, name: string) => isListed(domainsOf(rules.get(slot)) ?? [], name)
+
+  const openNow = async (openings: readonly Opening[]) => {
+    const allowed = openings.filter(({ slot, name }) => isAllowed(slot, name))
+    if (allowed.length === 0) return
+    await load(
+      allowed.map(({ slot, addresses, seconds }) => openingText(instance, slot, addresses, seconds)).join('\n'),
+    )
+    for (const { slot, name, addresses, seconds } of allowed) {
+      const record = opened.get(slot) ?? new Opened()
+      opened.set(slot, record)
+      record.add(addresses, name, Date.now() + seconds * 1000)
+    }
+  }
+
+  // Those that come while the table is being changed are opened together; if that fails each alone, so that one whose set
+  // is full is nobody else's trouble.
+  const waiting: { opening: Opening; opened: PromiseWithResolvers<void> }[] = []
+  const openWaiting = async () => {
+    const batch = waiting.splice(0)
+    try {
+      await openNow(batch.map(({ opening }) => opening))
+    } catch {
+      if (!(await isThere(table))) await restore()
+      for (const each of batch) await openNow([each.opening]).catch(each.opened.reject)
+    }
+    for (const each of batch) each.opened.resolve()
+  }
+  const openSoon = (opening: Opening): Promise<void> => {
+    const promised = Promise.withResolvers<void>()
+    waiting.push({ opening, opened: promised })
+    if (waiting.length === 1) inTurn(openWaiting).catch(promised.reject)
+    return promised.promise
+  }
 
   return {
     slots: () => [...rules.keys()],
     open: (slots) => changeInTurn(slots, openToAll),
     apply: async (slot, policy) => changeInTurn([slot], ruleOf(policy)),
     forget: (slots) => changeInTurn(slots, undefined),
+    lead: (to) =>
+      inTurn(async () => {
+        ports = to
+        await orAnew(() => load(askText(instance, range, to)))
+      }),
+    openName: async (slot, name, addresses, seconds) => {
+      if (!isAllowed(slot, name)) return []
+      const openable = addresses.filter((address) => isOpenable(address, parts))
+      const now = Date.now()
+      if (openable.length === 0 || opened.get(slot)?.has(openable, now + seconds * 1000)) return openable
+      if (opened.get(slot)?.hasRoomFor(openable, now) === false) throw new Error('too many addresses are open')
+      await openSoon({
+        slot,
+        name,
+        addresses: openable,
+        seconds: Math.max(seconds, time.leastSeconds) + time.graceSeconds,
+      })
+      return isAllowed(slot, name) ? openable : []
+    },
     restoreIfGone: () =>
       inTurn(async () => {
         if (await isThere(table)) return
@@ -122,34 +215,3 @@ const isThere = (table: string) =>
     () => true,
     () => false,
   )
-
-type Verdict = { drop: null } | { goto: { target: 'open' | 'listed' } }
-type Destination = string | { prefix: { addr: string; len: number } }
-type Listing<E> = { nftables: ({ map?: { elem?: E[] } } & { set?: { elem?: E[] } })[] }
-
-const elementsOf = async <E>(kind: 'map' | 'set', table: string, name: string): Promise<E[]> => {
-  const listing = JSON.parse(await runCommand(['nft', '-j', 'list', kind, 'inet', table, name])) as Listing<E>
-  return listing.nftables.flatMap((item) => item[kind]?.elem ?? [])
-}
-
-/** What the kernel's table says, from before this process. */
-const readRules = async (instance: string, range: RulesetParts['range']): Promise<Map<number, Rule>> => {
-  const table = tableOf(instance)
-  const slots = await elementsOf<[{ concat: [string, string] }, Verdict]>('map', table, 'slots')
-  const allowed = await elementsOf<{ concat: [string, Destination] }>('set', table, 'allowed')
-
-  const cidrsOf = (address: string) =>
-    allowed
-      .filter(({ concat }) => concat[0] === address)
-      .map(({ concat: [, to] }) => (typeof to === 'string' ? `${to}/32` : `${to.prefix.addr}/${to.prefix.len}`))
-
-  const rules = new Map<number, Rule>()
-  for (const [{ concat: key }, verdict] of slots) {
-    const slot = slotOfLink(instance, key[0])
-    if (slot === undefined || key[1] !== addressOf(range, slot)) continue
-    if ('goto' in verdict && verdict.goto.target === 'open') rules.set(slot, openToAll)
-    else if ('goto' in verdict) rules.set(slot, { verdict: 'goto listed', cidrs: cidrsOf(key[1]) })
-    else rules.set(slot, { verdict: 'drop', cidrs: [] })
-  }
-  return rules
-}

@@ -1,6 +1,8 @@
 // What every host-wide network thing of an instance is called, and which address belongs to which slot. All of it follows
 // from the instance, the range and the slot's number, so that a restarted runner recognises its own.
 
+import { parseCidr } from './cidr.ts'
+
 /** A private range of 4096 addresses, `10.x.y.0/20`; `base` is its first address as a number. */
 export type Range = { base: number }
 
@@ -33,6 +35,11 @@ export const toDotted = (address: number) => [24, 16, 8, 0].map((shift) => (addr
 export const gatewayOf = (range: Range) => toDotted(range.base + 1)
 
 export const addressOf = (range: Range, n: number) => toDotted(range.base + 1 + n)
+
+export const slotOfAddress = (range: Range, dotted: string) => {
+  const n = (parseCidr(dotted)?.base ?? 0) - range.base - 1
+  return n >= 1 && n <= slotLimit ? n : undefined
+}
 
 export const rangeText = (range: Range) => `${toDotted(range.base)}/${rangeBits}`
 

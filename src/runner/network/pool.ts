@@ -4,11 +4,21 @@
 // again finds them; no slot reaches the host, another sandbox, link-local or private addresses (see README.md).
 import type { Logger } from '#src/kit/log.ts'
 import type { NetworkPolicy } from '#src/wire/runner-link.ts'
-import { type Firewall, openFirewall } from './firewall.ts'
+import { Resolver } from './dns/resolver.ts'
+import { type Firewall, type OpenTime, openFirewall } from './firewall.ts'
 import { openForwarding, passForeignChains } from './forwarding.ts'
 import { lookForSlots, mtuOfWayOut } from './look.ts'
 import { deleteSlots, makeSlots, waitForMakers } from './make-slots.ts'
-import { addressOf, gatewayOf, netnsDir, netnsName, type Range, slotLimit, slotOfNetns } from './names.ts'
+import {
+  addressOf,
+  gatewayOf,
+  netnsDir,
+  netnsName,
+  type Range,
+  slotLimit,
+  slotOfAddress,
+  slotOfNetns,
+} from './names.ts'
 import { claimRange } from './range.ts'
 import { resolversForSandboxes } from './resolvers.ts'
 
@@ -19,7 +29,7 @@ export type NetworkPool = {
   acquire(): Promise<Slot>
   /** Takes back a slot from before a restart; undefined if it is not (wholly) there any more. */
   adopt(name: string): Slot | undefined
-  /** In force when this resolves, for open connections too. Throws RangeError for a list that is no list of CIDR blocks. */
+  /** In force when this resolves, for open connections too. Throws RangeError for a list of what is no block or no domain. */
   apply(slot: Slot, policy: NetworkPolicy): Promise<void>
   /** Deletes it. Doing so twice is fine. */
   release(slot: Slot): Promise<void>
@@ -36,6 +46,10 @@ export type NetworkPoolOptions = {
   spare: number
   /** Private CIDR blocks that the operator lets all sandboxes reach, such as a package mirror. */
   opened?: readonly string[]
+  /** Absent: those that the host uses. */
+  resolvers?: readonly string[]
+  /** Absent: for at least a minute, and a minute more. */
+  openTime?: OpenTime
 }
 
 const batchLimit = 16
@@ -43,23 +57,40 @@ const watchEveryMs = 10_000
 const refillDelayMs = 100
 
 export const openNetworkPool = async (options: NetworkPoolOptions): Promise<NetworkPool> => {
-  const { instance, log, opened = [] } = options
+  const { instance, log, opened = [], resolvers = resolversForSandboxes(), openTime } = options
   const range = await claimRange(instance, log)
   await openForwarding(instance)
-  const resolvers = resolversForSandboxes()
-  const firewall = await openFirewall({ instance, range, resolvers, opened }, log)
+  const firewall = await openFirewall({ instance, range, resolvers, opened }, log, openTime)
   await passForeignChains(instance, log)
 
   await waitForMakers(instance)
   const found = await lookForSlots(instance)
   // An element without a slot would be in force for whoever gets the number next.
   await firewall.forget(firewall.slots().filter((n) => !found.any.has(n)))
-  const pool = new Pool(options, { range, mtu: await mtuOfWayOut(), firewall, found: found.any, whole: found.whole })
+  const resolver = new Resolver({
+    address: gatewayOf(range),
+    upstreams: resolvers,
+    lead: firewall.lead,
+    open: async (sandbox, ...rest) => {
+      const slot = slotOfAddress(range, sandbox)
+      return slot === undefined ? [] : firewall.openName(slot, ...rest)
+    },
+    log,
+  })
+  const mtu = await mtuOfWayOut()
+  const pool = new Pool(options, { range, mtu, firewall, resolver, found: found.any, whole: found.whole })
   pool.refill()
   return pool
 }
 
-type Parts = { range: Range; mtu: number; firewall: Firewall; found: Set<number>; whole: Set<number> }
+type Parts = {
+  range: Range
+  mtu: number
+  firewall: Firewall
+  resolver: Resolver
+  found: Set<number>
+  whole: Set<number>
+}
 type Waiter = { resolve: (slot: Slot) => void; reject: (error: unknown) => void }
 
 class Pool implements NetworkPool {
@@ -116,7 +147,11 @@ class Pool implements NetworkPool {
   async apply(slot: Slot, policy: NetworkPolicy): Promise<void> {
     const n = this.#numberOf(slot)
     if (!this.#used.has(n)) throw new Error(`${slot.name} is not in use`)
-    await this.#parts.firewall.apply(n, policy)
+    const { firewall, resolver } = this.#parts
+    const domains = policy.blockAll ? null : (policy.domains ?? null)
+    if (domains !== null) await resolver.serve()
+    await firewall.apply(n, policy)
+    resolver.allow(slot.address, domains)
   }
 
   async release(slot: Slot): Promise<void> {
@@ -144,7 +179,7 @@ class Pool implements NetworkPool {
     this.#closed = true
     clearInterval(this.#watch)
     clearTimeout(this.#soon)
-    await this.#making
+    await Promise.all([this.#making, this.#parts.resolver.close()])
     for (const waiter of this.#waiters.splice(0)) waiter.reject(new Error('the network pool is closed'))
     await this.#delete(this.#spare.splice(0))
   }
@@ -229,7 +264,9 @@ class Pool implements NetworkPool {
     await deleteSlots(instance, numbers)
     const left = (await lookForSlots(instance)).any.intersection(new Set(numbers))
     if (left.size > 0) throw new Error(`could not delete ${[...left].map((n) => netnsName(instance, n)).join(', ')}`)
-    await this.#parts.firewall.forget(numbers)
+    const { firewall, resolver, range } = this.#parts
+    for (const n of numbers) resolver.allow(addressOf(range, n), null)
+    await firewall.forget(numbers)
   }
 
   #numberOf(slot: Slot) {

@@ -3,7 +3,8 @@
 import type { Logger } from '#src/kit/log.ts'
 import { CommandFailed, runCommand } from '#src/kit/run-command.ts'
 import { type Cidr, overlap, parseCidr } from './cidr.ts'
-import { type Range, rangeBits, rangeText } from './names.ts'
+import { takeBack } from './dns/resolver.ts'
+import { gatewayOf, type Range, rangeBits, rangeText } from './names.ts'
 import { readNotes, writeNotes } from './notes.ts'
 import { resolversForSandboxes } from './resolvers.ts'
 
@@ -62,5 +63,6 @@ export const claimRange = async (instance: string, log: Logger): Promise<Range> 
 }
 
 export const giveUpRange = async (range: Range) => {
+  await takeBack(gatewayOf(range))
   await route('del', range).catch(() => {})
 }

@@ -1,24 +1,8 @@
 // The rules of one instance as nft text, without the state of any sandbox. Loading it again changes the rules in one
-// transaction and keeps the elements of `slots` and `allowed`, so a restart never leaves a moment without rules.
-import { linksOf, type Range, rangeText, tableOf } from './names.ts'
-
-/** What no sandbox reaches, whatever its policy says: private, shared, loopback, link-local, multicast and reserved. */
-const closedRanges = [
-  '0.0.0.0/8',
-  '10.0.0.0/8',
-  '100.64.0.0/10',
-  '127.0.0.0/8',
-  '169.254.0.0/16',
-  '172.16.0.0/12',
-  '192.0.0.0/24',
-  '192.168.0.0/16',
-  '198.18.0.0/15',
-  '224.0.0.0/4',
-  '240.0.0.0/4',
-] as const
-
-/** These stay closed even where the operator opens a private range that holds them. */
-const neverOpened = ['0.0.0.0/8', '127.0.0.0/8', '169.254.0.0/16', '224.0.0.0/4', '240.0.0.0/4'] as const
+// transaction and keeps the elements of `slots`, `allowed` and `askers` and the chains of slots with a list of domains, so
+// a restart never leaves a moment without rules.
+import { closedRanges, neverOpened } from './closed.ts'
+import { gatewayOf, linksOf, type Range, rangeText, tableOf } from './names.ts'
 
 export type RulesetParts = {
   instance: string
@@ -27,6 +11,16 @@ export type RulesetParts = {
   /** Private blocks that the operator lets sandboxes reach. */
   opened: readonly string[]
 }
+
+/** Where our own resolver listens. */
+export type Ports = { udp: number; tcp: number }
+
+const port53 = 'meta l4proto { tcp, udp } th dport 53'
+
+const askRules = (range: Range, ports: Ports) =>
+  (['udp', 'tcp'] as const).map(
+    (protocol) => `iifname . ip saddr @askers ${protocol} dport 53 dnat ip to ${gatewayOf(range)}:${ports[protocol]}`,
+  )
 
 const setOf = (name: string, type: string, elements: readonly string[]) => [
   `add set inet $T ${name} { type ${type}; flags interval; auto-merge; }`,
@@ -40,16 +34,17 @@ const chainOf = (name: string, head: string, rules: readonly string[]) => [
   ...rules.map((rule) => `add rule inet $T ${name} ${rule}`),
 ]
 
-export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts): string => {
+export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts, resolverPorts?: Ports): string => {
   const table = tableOf(instance)
   const links = linksOf(instance)
-  const dns = 'ip daddr @resolvers meta l4proto { tcp, udp } th dport 53'
+  const dns = `ip daddr @resolvers ${port53}`
   return [
     `add table inet ${table}`,
     ...setOf('resolvers', 'ipv4_addr', resolvers),
     ...setOf('opened', 'ipv4_addr', opened),
     ...setOf('closed', 'ipv4_addr', closedRanges),
     `add set inet ${table} allowed { type ipv4_addr . ipv4_addr; flags interval; }`,
+    `add set inet ${table} askers { type ifname . ipv4_addr; }`,
     `add map inet ${table} slots { type ifname . ipv4_addr : verdict; }`,
 
     // The host's own addresses (also those that a published port would rewrite: this comes before such rewriting),
@@ -72,14 +67,24 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       'drop',
     ]),
     ...chainOf('arriving', '{ type filter hook forward priority filter; policy accept; }', [
+      // Names are asked of our resolver and nobody else, also by a conversation from before the list of domains.
+      `iifname . ip saddr @askers ${port53} drop`,
       `oifname ${links} iifname ${links} drop`,
       `oifname ${links} ct state established,related accept`,
       `oifname ${links} drop`,
       `iifname ${links} tcp flags syn tcp option maxseg size set rt mtu`,
     ]),
-    // The host itself: only its resolver, if that is one of its own addresses.
+    // Whoever has a list of domains asks our resolver, whichever one it means to ask; if ours is away, nobody.
+    ...chainOf('ask', '{ type nat hook prerouting priority dstnat - 1; policy accept; }', [
+      ...(resolverPorts === undefined ? [] : askRules(range, resolverPorts)),
+      `iifname . ip saddr @askers ${port53} drop`,
+    ]),
+    // The host itself: only our resolver, and its own if that is one of the host's addresses.
     ...chainOf('to_host', '{ type filter hook input priority filter; policy accept; }', [
+      `iifname != ${links} ip daddr ${gatewayOf(range)} drop`,
       `iifname != ${links} return`,
+      `iifname . ip saddr @askers ip daddr ${gatewayOf(range)} ct status dnat accept`,
+      'iifname . ip saddr @askers drop',
       `${dns} accept`,
       'drop',
     ]),
@@ -100,6 +105,68 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
   ]
     .join('\n')
     .replaceAll('$T', table)
+}
+
+/** Sends the questions of those with a list of domains to our resolver. */
+export const askText = (instance: string, range: Range, ports: Ports): string => {
+  const chain = `inet ${tableOf(instance)} ask`
+  return [
+    `flush chain ${chain}`,
+    ...askRules(range, ports).map((rule) => `add rule ${chain} ${rule}`),
+    `add rule ${chain} iifname . ip saddr @askers ${port53} drop`,
+  ].join('\n')
+}
+
+/** Names the chain and the set of a slot that has a list of domains. */
+export const namedOf = (slot: number) => `named${slot}`
+
+export const slotOfNamed = (name: string) => {
+  const digits = /^named([1-9][0-9]{0,4})$/.exec(name)?.[1]
+  return digits === undefined ? undefined : Number(digits)
+}
+
+/** Most addresses that one slot's set holds; `openLimit` is reached long before. */
+const namedSize = 65_536
+
+/** How long an address stays open after the last packet to it, of a conversation that it answers. Never less than a name opens. */
+const inUseSeconds = 600
+
+/**
+ * The chain of one slot with a list of domains. Its set holds what its names were answered with; the kernel takes an
+ * address out when its time is over, unless a conversation with it goes on. Loading it again keeps the set.
+ */
+export const namedText = (instance: string, slot: number): string[] => {
+  const table = tableOf(instance)
+  const name = namedOf(slot)
+  return [
+    `add set inet ${table} ${name} { type ipv4_addr; flags dynamic,timeout; size ${namedSize}; }`,
+    `add chain inet ${table} ${name}`,
+    `flush chain inet ${table} ${name}`,
+    ...[
+      `${port53} limit rate over 200/second burst 400 packets drop`,
+      `${port53} accept`,
+      'jump guard',
+      `ip daddr @${name} ct state established update @${name} { ip daddr timeout ${inUseSeconds}s } accept`,
+      `ip daddr @${name} accept`,
+      'ip saddr . ip daddr @allowed accept',
+      'drop',
+    ].map((rule) => `add rule inet ${table} ${name} ${rule}`),
+  ]
+}
+
+export const namedRemovalText = (instance: string, slot: number): string[] =>
+  ['flush chain', 'delete chain', 'delete set'].map((verb) => `${verb} inet ${tableOf(instance)} ${namedOf(slot)}`)
+
+/** Opens addresses for at least this long. Added, taken out and added again, because an old kernel keeps the old time. */
+export const openingText = (instance: string, slot: number, addresses: readonly string[], seconds: number): string => {
+  const set = `inet ${tableOf(instance)} ${namedOf(slot)}`
+  const bare = addresses.join(', ')
+  const timed = addresses.map((address) => `${address} timeout ${seconds}s`).join(', ')
+  return [
+    `add element ${set} { ${bare} }`,
+    `delete element ${set} { ${bare} }`,
+    `add element ${set} { ${timed} }`,
+  ].join('\n')
 }
 
 /** Removes the table and everything in it; true of a host that has none, too. */

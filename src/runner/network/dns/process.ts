@@ -1,0 +1,54 @@
+// The resolver as a process of its own, because what sandboxes write to it is read here: a flood or a fault costs names
+// for a moment, and not the runner. It is root only until it is told to serve, and gives that away before it opens a socket.
+import { Resolver } from 'node:dns/promises'
+import { startDnsServer } from './server.ts'
+import type { FromResolver, ToResolver } from './words.ts'
+
+/** Nothing else on the host runs as this user; `up/data-directory.ts` has its neighbours. */
+const uid = 61004
+const mostWaiting = 4096
+
+const dropPrivileges = () => {
+  process.setgroups?.([])
+  process.setgid?.(uid)
+  process.setuid?.(uid)
+}
+
+const domains = new Map<string, readonly string[]>()
+const waiting = new Map<number, (addresses: readonly string[] | null) => void>()
+let nextId = 1
+
+const say = (word: FromResolver) => process.send?.(word)
+
+const open = (sandbox: string, name: string, addresses: readonly string[], seconds: number) =>
+  new Promise<readonly string[]>((resolve, reject) => {
+    if (waiting.size >= mostWaiting) return reject(new Error('too many answers wait to be opened'))
+    const id = nextId++
+    waiting.set(id, (opened) => (opened === null ? reject(new Error('could not be opened')) : resolve(opened)))
+    say({ type: 'open', id, sandbox, name, addresses, seconds })
+  })
+
+const serve = async (address: string, upstreams: readonly string[]) => {
+  dropPrivileges()
+  const resolver = new Resolver({ timeout: 2000, tries: 2 })
+  resolver.setServers(upstreams)
+  const { udp, tcp } = await startDnsServer({
+    address,
+    domainsOf: (sandbox) => domains.get(sandbox),
+    lookup: (name) => resolver.resolve4(name, { ttl: true }),
+    open,
+  })
+  say({ type: 'serving', udp, tcp })
+}
+
+process.on('message', (word: ToResolver) => {
+  if (word.type === 'serve') void serve(word.address, word.upstreams)
+  else if (word.type === 'sandbox' && word.domains !== null) domains.set(word.sandbox, word.domains)
+  else if (word.type === 'sandbox') domains.delete(word.sandbox)
+  else {
+    waiting.get(word.id)?.(word.addresses)
+    waiting.delete(word.id)
+  }
+})
+// Without its runner nobody opens addresses any more.
+process.on('disconnect', () => process.exit(0))

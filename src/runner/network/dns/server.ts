@@ -1,0 +1,151 @@
+// A resolver that answers a sandbox only for the names on its list, with addresses that have been opened for it before it
+// learns of them. It knows a sandbox by its address; the rules vouch that this is its own.
+import { createSocket } from 'node:dgram'
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { isListed } from './domains.ts'
+import { type Answer, codes, mostQuestionBytes, readQuestion, types, writeAnswer, writeCode } from './message.ts'
+
+export type Found = { address: string; ttl: number }
+
+export type DnsServerParts = {
+  /** Where it listens, on ports that the kernel picks. */
+  address: string
+  domainsOf: (sandbox: string) => readonly string[] | undefined
+  /** The addresses of a name; throws an error whose `code` is one of `node:dns`. */
+  lookup: (name: string) => Promise<readonly Found[]>
+  /** Opens addresses for a sandbox and answers those that it may know. */
+  open: (sandbox: string, name: string, addresses: readonly string[], seconds: number) => Promise<readonly string[]>
+}
+
+export type DnsServer = { udp: number; tcp: number; close: () => void }
+
+/** Without EDNS an answer by UDP has no more; a longer one is asked for again by TCP. */
+const mostUdpBytes = 512
+const mostTcpBytes = 65_535
+const mostAddresses = 64
+/** A client may keep an answer no longer than this, so that it asks again before the address is closed. */
+const mostSeconds = 300
+const mostAtOnce = { sandbox: 64, server: 2048 } as const
+const mostConnections = { sandbox: 8, server: 1024 } as const
+const idleMs = 10_000
+
+/** Counts what is under way, for each and together, and takes no more than so many. */
+class Bound {
+  readonly #most: { sandbox: number; server: number }
+  readonly #counts = new Map<string, number>()
+  #all = 0
+
+  constructor(most: { sandbox: number; server: number }) {
+    this.#most = most
+  }
+
+  take(sandbox: string): boolean {
+    const count = this.#counts.get(sandbox) ?? 0
+    if (count >= this.#most.sandbox || this.#all >= this.#most.server) return false
+    this.#counts.set(sandbox, count + 1)
+    this.#all++
+    return true
+  }
+
+  give(sandbox: string): void {
+    const count = this.#counts.get(sandbox) ?? 0
+    if (count > 1) this.#counts.set(sandbox, count - 1)
+    else this.#counts.delete(sandbox)
+    this.#all--
+  }
+}
+
+const empty = (code: Answer['code']): Answer => ({ code, addresses: [], seconds: 0 })
+
+const codeOf = (error: unknown) => {
+  const { code } = error as { code?: unknown }
+  if (code === 'ENOTFOUND') return codes.noSuchName
+  return code === 'ENODATA' ? codes.ok : codes.serverFailure
+}
+
+export const startDnsServer = async (parts: DnsServerParts): Promise<DnsServer> => {
+  const { address, domainsOf, lookup, open } = parts
+  const underWay = new Bound(mostAtOnce)
+  const connected = new Bound(mostConnections)
+
+  const answerFor = async (sandbox: string, domains: readonly string[], name: string): Promise<Answer> => {
+    if (!isListed(domains, name)) return empty(codes.refused)
+    try {
+      const found = (await lookup(name)).slice(0, mostAddresses)
+      const seconds = Math.max(0, Math.min(mostSeconds, ...found.map(({ ttl }) => ttl)))
+      const addresses = await open(sandbox, name, [...new Set(found.map((each) => each.address))], seconds)
+      return { code: codes.ok, addresses, seconds }
+    } catch (error) {
+      return empty(codeOf(error))
+    }
+  }
+
+  /** Undefined: it is not worth an answer. */
+  const reply = async (sandbox: string, message: Buffer, limit: number): Promise<Buffer | undefined> => {
+    const domains = domainsOf(sandbox)
+    if (domains === undefined) return undefined
+    const question = readQuestion(message)
+    if (question === undefined) return undefined
+    if (typeof question === 'number') return writeCode(message, question)
+    const { name, type } = question
+    if (name === undefined || !isListed(domains, name)) return writeAnswer(question, empty(codes.refused), limit)
+    // There is no IPv6 inside, and what else there is (HTTPS, SRV, TXT) would name places without opening them.
+    if (type !== types.A) return writeAnswer(question, empty(codes.ok), limit)
+    if (!underWay.take(sandbox)) return undefined
+    try {
+      return writeAnswer(question, await answerFor(sandbox, domains, name), limit)
+    } finally {
+      underWay.give(sandbox)
+    }
+  }
+
+  const udp = createSocket('udp4')
+  udp.on('message', async (message, from) => {
+    const answer = await reply(from.address, message, mostUdpBytes)
+    if (answer !== undefined) udp.send(answer, from.port, from.address, () => {})
+  })
+  udp.on('error', () => {})
+
+  const serve = async (socket: Socket, sandbox: string) => {
+    let waiting: Buffer = Buffer.alloc(0)
+    // Reading stops while an answer is made, so nothing piles up.
+    for await (const chunk of socket) {
+      waiting = Buffer.concat([waiting, chunk as Buffer])
+      while (waiting.length >= 2) {
+        const length = waiting.readUInt16BE(0)
+        if (length > mostQuestionBytes) return
+        if (waiting.length < 2 + length) break
+        const answer = await reply(sandbox, waiting.subarray(2, 2 + length), mostTcpBytes)
+        if (answer === undefined) return
+        const size = Buffer.alloc(2)
+        size.writeUInt16BE(answer.length)
+        if (!socket.write(Buffer.concat([size, answer]))) await once(socket, 'drain')
+        waiting = waiting.subarray(2 + length)
+      }
+    }
+  }
+
+  const tcp = createServer((socket) => {
+    const sandbox = socket.remoteAddress ?? ''
+    if (domainsOf(sandbox) === undefined || !connected.take(sandbox)) return void socket.destroy()
+    socket.once('close', () => connected.give(sandbox))
+    socket.on('error', () => {})
+    socket.setTimeout(idleMs, () => socket.destroy())
+    serve(socket, sandbox)
+      .catch(() => {})
+      .finally(() => socket.destroy())
+  })
+
+  udp.bind({ address, port: 0, exclusive: true })
+  tcp.listen({ host: address, port: 0, exclusive: true })
+  await Promise.all([once(udp, 'listening'), once(tcp, 'listening')])
+  return {
+    udp: udp.address().port,
+    tcp: (tcp.address() as AddressInfo).port,
+    close: () => {
+      udp.close()
+      tcp.close()
+    },
+  }
+}

@@ -1,0 +1,101 @@
+// What the table says about one slot, as policies mean it and as the kernel tells it after a restart.
+import { runCommand } from '#src/kit/run-command.ts'
+import type { NetworkPolicy } from '#src/wire/runner-link.ts'
+import { type Cidr, parseCidr, withoutNested } from './cidr.ts'
+import { domainLimit, isDomain } from './dns/domains.ts'
+import { addressOf, type Range, slotOfLink, tableOf, toDotted } from './names.ts'
+import { namedOf } from './ruleset.ts'
+
+/** Blocks come with `listed` and `named`. */
+export type Rule =
+  | { verdict: 'drop' | 'open' }
+  | { verdict: 'listed'; cidrs: readonly string[] }
+  /** `domains` is undefined when the rule is from before this process: the kernel does not know them. */
+  | { verdict: 'named'; cidrs: readonly string[]; domains: readonly string[] | undefined }
+
+export const openToAll: Rule = { verdict: 'open' }
+
+export const allowListLimit = 10
+
+const checkAllowList = (allowList: readonly string[]): Cidr[] => {
+  if (allowList.length > allowListLimit) throw new RangeError(`an allow list has at most ${allowListLimit} blocks`)
+  return allowList.map((text) => {
+    const block = parseCidr(text)
+    if (block === undefined) throw new RangeError(`not an IPv4 CIDR block: ${text}`)
+    return block
+  })
+}
+
+const checkDomains = (domains: readonly string[]): readonly string[] => {
+  if (domains.length > domainLimit) throw new RangeError(`a list of domains has at most ${domainLimit}`)
+  const wrong = domains.find((domain) => !isDomain(domain))
+  if (wrong !== undefined) throw new RangeError(`not a domain: ${wrong}`)
+  return [...new Set(domains)].sort()
+}
+
+export const ruleOf = ({ blockAll, allowList, domains = null }: NetworkPolicy): Rule => {
+  const blocks = allowList === null ? [] : withoutNested(checkAllowList(allowList))
+  const names = domains === null ? null : checkDomains(domains)
+  if (blockAll) return { verdict: 'drop' }
+  if ((allowList === null && names === null) || blocks.some((block) => block.bits === 0)) return openToAll
+  const cidrs = blocks.map(({ base, bits }) => `${toDotted(base)}/${bits}`)
+  return names === null ? { verdict: 'listed', cidrs } : { verdict: 'named', cidrs, domains: names }
+}
+
+export const cidrsOf = (rule: Rule) => ('cidrs' in rule ? rule.cidrs : [])
+
+/** Undefined for what has no list of domains, or one that is not known. */
+export const domainsOf = (rule: Rule | undefined) => (rule?.verdict === 'named' ? rule.domains : undefined)
+
+export const isSame = (a: Rule | undefined, b: Rule) =>
+  a?.verdict === b.verdict && cidrsOf(a).join() === cidrsOf(b).join() && domainsOf(a)?.join() === domainsOf(b)?.join()
+
+export const verdictText = (slot: number, { verdict }: Rule) =>
+  verdict === 'drop' ? 'drop' : `goto ${verdict === 'named' ? namedOf(slot) : verdict}`
+
+type Verdict = { drop: null } | { goto: { target: string } }
+type Destination = string | { prefix: { addr: string; len: number } }
+type Listing<E> = { nftables: ({ map?: { elem?: E[] } } & { set?: { elem?: E[] } })[] }
+
+const elementsOf = async <E>(kind: 'map' | 'set', table: string, name: string): Promise<E[]> => {
+  const listing = JSON.parse(await runCommand(['nft', '-j', 'list', kind, 'inet', table, name])) as Listing<E>
+  return listing.nftables.flatMap((item) => item[kind]?.elem ?? [])
+}
+
+/** What the kernel's table says, from before this process. */
+export const readRules = async (instance: string, range: Range): Promise<Map<number, Rule>> => {
+  const table = tableOf(instance)
+  const slots = await elementsOf<[{ concat: [string, string] }, Verdict]>('map', table, 'slots')
+  const allowed = await elementsOf<{ concat: [string, Destination] }>('set', table, 'allowed')
+
+  const allowedOf = (address: string) =>
+    allowed
+      .filter(({ concat }) => concat[0] === address)
+      .map(({ concat: [, to] }) => (typeof to === 'string' ? `${to}/32` : `${to.prefix.addr}/${to.prefix.len}`))
+
+  const ruleFrom = (slot: number, address: string, verdict: Verdict): Rule => {
+    const target = 'goto' in verdict ? verdict.goto.target : undefined
+    if (target === 'open') return openToAll
+    if (target === 'listed') return { verdict: 'listed', cidrs: allowedOf(address) }
+    if (target === namedOf(slot)) return { verdict: 'named', cidrs: allowedOf(address), domains: undefined }
+    return { verdict: 'drop' }
+  }
+
+  const rules = new Map<number, Rule>()
+  for (const [{ concat: key }, verdict] of slots) {
+    const slot = slotOfLink(instance, key[0])
+    if (slot === undefined || key[1] !== addressOf(range, slot)) continue
+    rules.set(slot, ruleFrom(slot, key[1], verdict))
+  }
+  return rules
+}
+
+/** The addresses that a slot's names have opened, with the seconds that are left of each. */
+export const readOpened = async (instance: string, slot: number): Promise<Map<string, number>> => {
+  const elements = await elementsOf<{ elem: { val: string; expires?: number } }>(
+    'set',
+    tableOf(instance),
+    namedOf(slot),
+  )
+  return new Map(elements.map(({ elem: { val, expires = 0 } }) => [val, expires]))
+}
