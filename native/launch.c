@@ -8,8 +8,10 @@
 //
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <linux/btrfs.h>
 #include <linux/close_range.h>
+#include <linux/openat2.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,6 +22,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -109,6 +112,58 @@ static void delete_subvolume(char **arg) {
     (void)ioctl(parent, BTRFS_IOC_QGROUP_CREATE, &group);
   }
   close(parent);
+}
+
+// snapshot FROM TO: a subvolume with what another one holds now. It takes as long whatever that is.
+static void make_snapshot(char **arg) {
+  const char *name;
+  struct btrfs_ioctl_vol_args_v2 args;
+  memset(&args, 0, sizeof args);
+  int parent = open_parent(arg[1], &name);
+  if (strlen(name) >= sizeof args.name) refuse("the name is too long");
+  strcpy(args.name, name);
+  int from = open(arg[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+  if (from < 0) fail(arg[0]);
+  args.fd = from;
+  if (ioctl(parent, BTRFS_IOC_SNAP_CREATE_V2, &args) < 0) fail(arg[1]);
+  close(from);
+  close(parent);
+}
+
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *walk) {
+  (void)status, (void)type, (void)walk;
+  if (remove(path) < 0 && errno != ENOENT) fail(path);
+  return 0;
+}
+
+// remove-tree PATH: for what nobody else can reach.
+static void remove_tree(char **arg) {
+  if (nftw(arg[0], remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) < 0 && errno != ENOENT) fail(arg[0]);
+}
+
+// forget-file DIRECTORY PATH: removes one file below a directory that a sandbox filled. No link in it leads anywhere, and
+// what lies there instead of a file is left alone.
+static void forget_file(char **arg) {
+  struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
+  char *slash = strrchr(arg[1], '/');
+  if (!slash || slash == arg[1]) refuse("the path must have a directory");
+  int base = open(arg[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+  if (base < 0) fail(arg[0]);
+  *slash = 0;
+  int parent = (int)syscall(SYS_openat2, base, arg[1], &how, sizeof how);
+  *slash = '/';
+  if (parent >= 0) {
+    if (unlinkat(parent, slash + 1, 0) < 0 && errno != ENOENT && errno != EISDIR && errno != EPERM) fail(arg[1]);
+    close(parent);
+  } else if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP && errno != EXDEV) {
+    fail(arg[1]);
+  }
+  close(base);
+}
+
+// rename FROM TO
+static void rename_to(char **arg) {
+  if (rename(arg[0], arg[1]) < 0) fail(arg[1]);
 }
 
 // directory PATH OWNER MODE: only for a disk that no sandbox has had yet; one half made is made whole.
@@ -206,6 +261,10 @@ static const struct step {
     {"subvolume", 1, make_subvolume},
     {"limit", 2, limit_subvolume},
     {"delete-subvolume", 1, delete_subvolume},
+    {"snapshot", 2, make_snapshot},
+    {"remove-tree", 1, remove_tree},
+    {"forget-file", 2, forget_file},
+    {"rename", 2, rename_to},
     {"directory", 3, make_directory},
     {"file", 3, write_file},
     {"new-file", 3, write_new_file},

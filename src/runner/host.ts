@@ -6,13 +6,15 @@ import { changeSandbox } from './change.ts'
 import { clearSandbox } from './clear.ts'
 import { destroySandbox } from './destroy.ts'
 import { causeOfEnd } from './ended.ts'
+import { forkDisk } from './fork.ts'
 import type { Spec } from './journal.ts'
-import { type Machine, reasonOf } from './machine.ts'
+import { type Machine, NotRecoverable, reasonOf } from './machine.ts'
 import { OneAtATime } from './one-at-a-time.ts'
 import { capabilitiesOf, type HostParts, openMachine } from './open-machine.ts'
 import { pauseSandbox, resumeSandbox } from './pause.ts'
 import { checkSandboxId, socketOf } from './places.ts'
 import { isAlive } from './processes.ts'
+import { makeTemplate } from './snapshot.ts'
 import { startSandbox } from './start.ts'
 import { stopSandbox } from './stop.ts'
 import { Watch } from './watch.ts'
@@ -44,6 +46,11 @@ export interface Host {
   stop(assignment: Assignment): Promise<void>
   /** Makes it gone. Fine for a sandbox that never was here. */
   destroy(sandboxId: string): Promise<void>
+  /** Keeps the disk of a sandbox, as it is now, as an image that others can be made from. */
+  snapshot(sandboxId: string, image: string): Promise<void>
+  /** The images that are disks of sandboxes, each with the image below it. */
+  templates(): Promise<{ image: string; base: string }[]>
+  removeTemplate(image: string): Promise<void>
   /** Told within about a second when a sandbox has ended without being asked to; it is cleared and `stopped` by then. */
   onExit(listener: (sandboxId: string, cause: Cause) => void): void
   close(): Promise<void>
@@ -97,6 +104,7 @@ class MachineHost implements Host {
       try {
         // What ended by itself a moment ago, or could not be cleared away when it failed.
         if (running || spec?.status === 'error') await clearSandbox(this.#machine, sandboxId, running?.slot)
+        if (assignment.isNew && assignment.forkOf !== undefined) await this.#forkDisk(assignment, assignment.forkOf)
         this.#hold(sandboxId, {
           spec: { assignment, status: 'started' },
           running: await startSandbox(this.#machine, assignment),
@@ -149,6 +157,24 @@ class MachineHost implements Host {
     })
   }
 
+  snapshot(sandboxId: string, image: string) {
+    checkSandboxId(sandboxId)
+    return this.#inLine.run(sandboxId, () => makeTemplate(this.#machine, image, sandboxId, this.#held.get(sandboxId)))
+  }
+
+  async templates() {
+    const { pool } = this.#machine
+    const all = (await pool.listTemplates()).map(async (image) => {
+      const base = await pool.baseOf({ template: image })
+      return base === undefined ? [] : [{ image, base }]
+    })
+    return (await Promise.all(all)).flat()
+  }
+
+  removeTemplate(image: string) {
+    return this.#machine.pool.removeTemplate(image)
+  }
+
   onExit(listener: (sandboxId: string, cause: Cause) => void) {
     this.#listeners.push(listener)
   }
@@ -183,6 +209,12 @@ class MachineHost implements Host {
     const stopped: Spec = { assignment, status: 'stopped', ...(cause ? { cause } : {}) }
     await journal.writeSpec(sandboxId, stopped)
     this.#hold(sandboxId, { spec: stopped })
+  }
+
+  /** In the line of both, so that no verb of the parent's is under way. */
+  async #forkDisk(assignment: Assignment, parentId: string) {
+    if (parentId === assignment.sandboxId) throw new NotRecoverable('A sandbox cannot be forked from itself.')
+    await this.#inLine.run(parentId, () => forkDisk(this.#machine, assignment, parentId, this.#held.get(parentId)))
   }
 
   #hold(sandboxId: string, held: Adopted) {

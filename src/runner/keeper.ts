@@ -8,6 +8,7 @@ import type { Assignment, Cause, Report, Target } from '#src/wire/runner-link.ts
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import type { Listed } from './assignment.ts'
 import type { Host } from './host.ts'
+import { NotRecoverable } from './machine.ts'
 import { Strangers } from './strangers.ts'
 
 export type KeptHost = Pick<Host, 'list' | 'get' | 'start' | 'pause' | 'stop' | 'destroy' | 'onExit'>
@@ -184,8 +185,8 @@ export class Keeper implements Disposable {
     this.#log.warn({ err: error, sandboxId, generation, verb, attempts: entry.attempts }, 'a verb failed')
     // Two more tries for what may have been bad luck; a destroy is owed for ever.
     const isOwed = verb === 'destroy'
-    if (!isOwed && entry.attempts > 2) {
-      this.#settle(entry, this.#givenUp(entry, verb, sentenceOf(error)))
+    if (!isOwed && (entry.attempts > 2 || error instanceof NotRecoverable)) {
+      this.#settle(entry, this.#givenUp(entry, verb, error))
       return
     }
     if (this.#isClosed) return
@@ -198,11 +199,12 @@ export class Keeper implements Disposable {
     )
   }
 
-  #givenUp({ assignment }: Entry, verb: Verb, reason: string): Outcome {
+  #givenUp({ assignment }: Entry, verb: Verb, error: unknown): Outcome {
+    const reason = sentenceOf(error)
     const status = this.#host.get(assignment.sandboxId)?.status
     // What could not be paused runs on.
     if (verb === 'pause' && status === 'started') return { state: status, refused: reason }
-    return { state: 'error', errorReason: reason, recoverable: true }
+    return { state: 'error', errorReason: reason, recoverable: !(error instanceof NotRecoverable) }
   }
 
   #settle(entry: Entry, outcome: Outcome, known?: SandboxState) {

@@ -9,6 +9,13 @@ export const step = {
   subvolume: (path: string): Step => ['subvolume', path],
   limit: (path: string, bytes: number): Step => ['limit', path, String(bytes)],
   deleteSubvolume: (path: string): Step => ['delete-subvolume', path],
+  /** A subvolume with what another one holds now; fails if the name is taken. */
+  snapshot: (from: string, to: string): Step => ['snapshot', from, to],
+  /** Of what nobody else can reach. */
+  removeTree: (path: string): Step => ['remove-tree', path],
+  /** Below a directory that a sandbox filled, through no link of it. */
+  forgetFile: (directory: string, path: string): Step => ['forget-file', directory, path],
+  rename: (from: string, to: string): Step => ['rename', from, to],
   /** Made if absent, and given its owner and mode either way. */
   directory: (path: string, owner: number, mode: number): Step => ['directory', path, String(owner), mode.toString(8)],
   file: (path: string, owner: number, text: string): Step => ['file', path, String(owner), text],

@@ -47,5 +47,10 @@ export type Machine = {
 export const cgroupOf = (machine: Machine, sandboxId: string): Cgroup =>
   cgroupAt(machine.cgroups, cgroupPathOf(machine.places, sandboxId))
 
+/** Trying again will not help. */
+export class NotRecoverable extends Error {
+  override readonly name = 'NotRecoverable'
+}
+
 /** What a person may read about a failure; the error itself, with its cause, goes to the log. */
 export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -91,6 +91,7 @@ export const capabilitiesOf = ({ pool, runtime }: Machine): RunnerCapabilities =
   runtimeVersion: runtime.version,
   hardDiskLimit: pool.hardDiskLimit,
   pause: 'memory',
+  fork: 'disk',
 })
 
 /** A copy by content, so that a sandbox started earlier keeps the agent it was started with. */

@@ -1,4 +1,4 @@
-// Turns an assignment into a running sandbox: makes its disk if it is new, else takes the one it has.
+// Turns an assignment into a running sandbox: over the disk it has, or a new one.
 //
 // Order: what names the sandbox's network is written down before anything can use it; the durable journal is on the disk
 // before this resolves; nothing of a user runs before the network policy is in force. What does not depend on each other
@@ -10,7 +10,7 @@ import type { Assignment } from '#src/wire/runner-link.ts'
 import { clearSandbox } from './clear.ts'
 import type { Run } from './journal.ts'
 import { LaunchFailed, runSteps, type Step, step } from './launch.ts'
-import { cgroupOf, type Machine } from './machine.ts'
+import { cgroupOf, type Machine, NotRecoverable } from './machine.ts'
 import type { Slot } from './network/pool.ts'
 import { hostnameOf, makeConfig } from './oci/config.ts'
 import { hideMounts } from './oci/runtime.ts'
@@ -26,13 +26,11 @@ export type Running = { init: Init; slot: Slot; isPaused: boolean }
 const agentAnswersWithinMs = 10_000
 
 export const startSandbox = async (machine: Machine, assignment: Assignment): Promise<Running> => {
-  const { journal, network, pool } = machine
+  const { journal, network } = machine
   const { sandboxId } = assignment
-  const rootfs = machine.images.rootfsOf(assignment.image)
-  if (rootfs === undefined) throw new Error(`The image ${assignment.image} is not on this runner.`)
-  const hasDisk = await pool.exists(sandboxId)
-  const before = await journal.read(sandboxId)
-  if (!hasDisk && before?.run?.pid !== undefined) throw new Error('The disk of the sandbox is gone.')
+  const { base, isMissing } = await prepareDisk(machine, assignment)
+  const rootfs = machine.images.rootfsOf(base)
+  if (rootfs === undefined) throw new Error(`The image ${base} is not on this runner.`)
 
   const bundle = await journal.makeDirectory(sandboxId)
   const slot = await network.acquire()
@@ -40,7 +38,7 @@ export const startSandbox = async (machine: Machine, assignment: Assignment): Pr
   try {
     await Promise.all([journal.writeRun(sandboxId, run), writeConfig(machine, assignment, slot, bundle)])
     await allSettledOrThrow([
-      launch(machine, assignment, rootfs, bundle, !hasDisk),
+      launch(machine, assignment, rootfs, bundle, isMissing ? machine.pool.stepsToMake(sandboxId, base) : []),
       journal.writeSpec(sandboxId, { assignment, status: 'started' }),
       network.apply(slot, assignment.network),
     ])
@@ -56,6 +54,24 @@ export const startSandbox = async (machine: Machine, assignment: Assignment): Pr
     )
     throw error
   }
+}
+
+type Disk = {
+  /** The image below it. */
+  base: string
+  /** To be made as the first step of the launch, which costs nothing there. */
+  isMissing: boolean
+}
+
+const prepareDisk = async ({ pool, journal }: Machine, assignment: Assignment): Promise<Disk> => {
+  const { sandboxId, image, diskGiB } = assignment
+  if (await pool.exists(sandboxId)) return { base: (await pool.baseOf({ sandboxId })) ?? image, isMissing: false }
+  const isNew = assignment.isNew ?? (await journal.read(sandboxId))?.run?.pid === undefined
+  if (!isNew) throw new NotRecoverable('The disk of the sandbox is gone.')
+  const base = await pool.baseOf({ template: image })
+  if (base === undefined) return { base: image, isMissing: true }
+  await pool.copyDisk({ template: image }, sandboxId, base, diskGiB)
+  return { base, isMissing: false }
 }
 
 /** Waits for all, also when one fails: an undo must not run beside what it undoes. */
@@ -81,13 +97,19 @@ const writeConfig = (machine: Machine, assignment: Assignment, slot: Slot, bundl
   return writeFile(join(bundle, 'config.json'), JSON.stringify(config), { mode: 0o600 })
 }
 
-const launch = async (machine: Machine, assignment: Assignment, rootfs: string, bundle: string, isNew: boolean) => {
+const launch = async (
+  machine: Machine,
+  assignment: Assignment,
+  rootfs: string,
+  bundle: string,
+  makeDisk: readonly Step[],
+) => {
   const { pool, places, runtime, launcher, hiddenMounts, agentProgram } = machine
   const { sandboxId, diskGiB } = assignment
   const { upper, work, etc } = pool.diskOf(sandboxId)
   const { mountPoints } = places
   const steps: Step[] = [
-    ...(isNew ? pool.stepsToMake(sandboxId) : []),
+    ...makeDisk,
     ...pool.stepsToLimit(sandboxId, diskGiB, 'with room'),
     ...ownEtc(etc, hostnameOf(sandboxId), machine.resolvers),
     step.listen(socketOf(places, sandboxId)),

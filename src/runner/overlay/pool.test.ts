@@ -1,6 +1,18 @@
 // A real pool on a real btrfs image, and the fallback without one. Needs root; elsewhere it is skipped and says so.
 import assert from 'node:assert/strict'
-import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
@@ -14,7 +26,8 @@ for (const useBtrfs of [true, false])
   suite(`a storage pool ${useBtrfs ? 'on btrfs' : 'of plain directories'}`, { skip: cannotRun }, () => {
     let parts: PoolParts
     let pool: StoragePool
-    const make = (id: string) => runSteps(parts.launcher, [...pool.stepsToMake(id), ...pool.stepsToLimit(id, 1)])
+    const make = (id: string) =>
+      runSteps(parts.launcher, [...pool.stepsToMake(id, 'base'), ...pool.stepsToLimit(id, 1)])
 
     before(async () => {
       const directory = mkdtempSync(join(tmpdir(), 'alcove-pool-'))
@@ -44,6 +57,61 @@ for (const useBtrfs of [true, false])
 
     test('nobody but root can walk to a disk', () => {
       assert.equal(statSync(join(pool.diskOf('a').upper, '../..')).mode & 0o077, 0)
+    })
+
+    test('a copy has what the disk had, but none of what made a sandbox itself, and each goes its own way', async () => {
+      const { upper, etc, work } = pool.diskOf('a')
+      mkdirSync(join(upper, 'var/lib/systemd'), { recursive: true })
+      writeFileSync(join(upper, 'var/lib/systemd/random-seed'), 'secret')
+      writeFileSync(join(etc, 'machine-id'), 'a')
+      writeFileSync(join(work, 'left'), '')
+      chmodSync(upper, 0o700)
+      execFileSync('mknod', [join(upper, 'whiteout'), 'c', '0', '0'])
+      await pool.copyDisk({ sandboxId: 'a' }, 'b', 'base', 1)
+      const copy = pool.diskOf('b')
+      assert.equal(readFileSync(join(copy.upper, 'file'), 'utf8'), 'x')
+      assert.ok(statSync(join(copy.upper, 'whiteout')).isCharacterDevice())
+      assert.equal(statSync(copy.upper).mode & 0o777, 0o700)
+      assert.deepEqual(readdirSync(join(copy.upper, 'var/lib/systemd')), [])
+      assert.deepEqual([readdirSync(copy.etc), readdirSync(copy.work)], [['image'], []])
+      assert.equal(await pool.baseOf({ sandboxId: 'b' }), 'base')
+      writeFileSync(join(copy.upper, 'file'), 'y')
+      assert.equal(readFileSync(join(upper, 'file'), 'utf8'), 'x')
+    })
+
+    test('no link inside a disk leads out of it, not even for its copy', async () => {
+      await make('sly')
+      const outside = mkdtempSync(join(tmpdir(), 'alcove-outside-'))
+      try {
+        mkdirSync(join(outside, 'systemd'))
+        writeFileSync(join(outside, 'systemd/random-seed'), 'of the host')
+        mkdirSync(join(pool.diskOf('sly').upper, 'var'))
+        symlinkSync(outside, join(pool.diskOf('sly').upper, 'var/lib'))
+        await pool.copyDisk({ sandboxId: 'sly' }, 'slyer', 'base', 1)
+        assert.equal(readFileSync(join(outside, 'systemd/random-seed'), 'utf8'), 'of the host')
+      } finally {
+        rmSync(outside, { recursive: true, force: true })
+      }
+      for (const id of ['sly', 'slyer']) await pool.remove(id)
+    })
+
+    test('a template outlives the disk it was made of, and opening again; what was half made of one is gone then', async () => {
+      await pool.makeTemplate('tool', 'b', 'base')
+      await pool.remove('b')
+      const half = join(pool.diskOf('a').upper, '../../../templates/.coming-half')
+      if (useBtrfs) execFileSync('btrfs', ['subvolume', 'create', half], { stdio: 'ignore' })
+      else mkdirSync(half)
+      pool = await openStoragePool(parts)
+      assert.deepEqual(await pool.listTemplates(), ['tool'])
+      assert.equal(await pool.baseOf({ template: 'tool' }), 'base')
+      await pool.copyDisk({ template: 'tool' }, 'c', 'base', 1)
+      assert.equal(readFileSync(join(pool.diskOf('c').upper, 'file'), 'utf8'), 'y')
+      await pool.remove('c')
+      await pool.removeTemplate('tool')
+      await pool.removeTemplate('tool')
+      assert.deepEqual(await pool.listTemplates(), [])
+      assert.equal(await pool.baseOf({ template: 'tool' }), undefined)
+      assert.equal(await pool.baseOf({ template: '../disks/a' }), undefined)
     })
 
     test('opening again finds the same disks', async () => {

@@ -3,13 +3,14 @@
 // The runner's directory itself where that is btrfs, else a sparse btrfs image in it, mounted beside it. Where btrfs is
 // impossible, plain directories: everything works but the disk limit, and the runner says so.
 import { readFileSync } from 'node:fs'
-import { mkdir, open, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
+import { mkdir, open, rename, rm, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Logger } from '#src/kit/log.ts'
 import { runCommand } from '#src/kit/run-command.ts'
-import { hasCode } from '../cgroup/files.ts'
+import { readIfThere } from '../cgroup/files.ts'
 import { runSteps, type Step, step } from '../launch.ts'
 import { GiB, uidBase } from '../oci/sandbox-limits.ts'
+import { isName, Volumes } from './volumes.ts'
 
 export type Disk = {
   upper: string
@@ -18,19 +19,30 @@ export type Disk = {
   etc: string
 }
 
+/** Whose disk another one begins as. */
+export type Original = { sandboxId: string } | { template: string }
+
 export interface StoragePool {
   readonly hardDiskLimit: boolean
   readonly sizeGiB: number
   diskOf(sandboxId: string): Disk
   exists(sandboxId: string): Promise<boolean>
-  /** Steps that make a disk, or do nothing if it is there. */
-  stepsToMake(sandboxId: string): Step[]
+  /** The image that lies below a disk; undefined for one made before it was written down. */
+  baseOf(of: Original): Promise<string | undefined>
+  /** Steps that make a disk over an image, or do nothing if it is there. */
+  stepsToMake(sandboxId: string, base: string): Step[]
+  /** A disk like another is now, but for what makes a sandbox itself. Of btrfs, at once. */
+  copyDisk(from: Original, sandboxId: string, base: string, diskGiB: number): Promise<void>
   /** Steps that bound it; the ones with room to spare are for what a start itself writes on a disk that is full. */
   stepsToLimit(sandboxId: string, diskGiB: number, room?: 'with room'): Step[]
   limit(sandboxId: string, diskGiB: number): Promise<void>
   /** All or nothing, also when killed half-way. Fine when it is gone already. */
   remove(sandboxId: string): Promise<void>
   list(): Promise<string[]>
+  /** Keeps the disk of a sandbox, as it is now, for others to begin as; it is on the disk when this resolves. */
+  makeTemplate(template: string, sandboxId: string, base: string): Promise<void>
+  removeTemplate(template: string): Promise<void>
+  listTemplates(): Promise<string[]>
 }
 
 export type PoolParts = {
@@ -47,12 +59,16 @@ const btrfsMagic = 0x9123683e
 const shareOfFree = 0.8
 const smallestImage = 1 * GiB
 const roomForStart = 8 * 1024 * 1024
+/** Of a template, which only ever gets smaller than the disk it was copied from. */
+const unlimited = 2 ** 53 - 1
 const imageName = 'pool.img'
 const mountName = 'pool'
-/** Disks lie below this name in the pool. */
 const disksName = 'disks'
-/** A plain directory on its way out; a name no sandbox has. */
-const leaving = '.leaving-'
+const templatesName = 'templates'
+/** In `etc`, so that it goes wherever the disk does. */
+const baseName = 'image'
+/** A seed that two machines share is no secret; these are made anew where they are missing. */
+const seeds = ['var/lib/systemd/random-seed', 'var/lib/urandom/random-seed', 'var/lib/dbus/machine-id']
 
 const isBtrfs = async (path: string) => (await statfs(path)).type === btrfsMagic
 
@@ -62,11 +78,14 @@ export const openStoragePool = async (parts: PoolParts): Promise<StoragePool> =>
   const root = useBtrfs ? await openBtrfs(parts) : undefined
   if (root === undefined) log.warn({ directory }, 'no btrfs here: sandboxes have no hard disk limit')
   const place = root ?? directory
-  const disks = join(place, disksName)
-  await mkdir(disks, { recursive: true, mode: 0o700 })
+  const { launcher } = parts
+  const hasSubvolumes = root !== undefined
+  const disks = await Volumes.open(launcher, join(place, disksName), hasSubvolumes)
+  const templates = await Volumes.open(launcher, join(place, templatesName), hasSubvolumes)
+  for (const name of await templates.list()) if (name.startsWith('.')) await templates.remove(name)
   const { blocks, bsize } = await statfs(place)
   const sizeGiB = Math.floor((blocks * bsize) / GiB)
-  return new Pool(parts.launcher, disks, root !== undefined, sizeGiB)
+  return new Pool(launcher, disks, templates, hasSubvolumes, sizeGiB)
 }
 
 /** The directory of the btrfs pool, mounted and with quotas; undefined if this host cannot have one. */
@@ -115,26 +134,33 @@ const makeImage = async (image: string, bytes: number) => {
   await rename(unfinished, image)
 }
 
+const partsOf = (path: string): Disk => ({
+  upper: join(path, 'upper'),
+  work: join(path, 'work'),
+  etc: join(path, 'etc'),
+})
+
 class Pool implements StoragePool {
   readonly hardDiskLimit: boolean
   readonly sizeGiB: number
   readonly #launcher: string
-  readonly #disks: string
+  readonly #disks: Volumes
+  readonly #templates: Volumes
 
-  constructor(launcher: string, disks: string, hardDiskLimit: boolean, sizeGiB: number) {
+  constructor(launcher: string, disks: Volumes, templates: Volumes, hardDiskLimit: boolean, sizeGiB: number) {
     this.#launcher = launcher
     this.#disks = disks
+    this.#templates = templates
     this.hardDiskLimit = hardDiskLimit
     this.sizeGiB = sizeGiB
   }
 
-  #path(sandboxId: string) {
-    return join(this.#disks, sandboxId)
+  #pathOf(original: Original) {
+    return 'template' in original ? this.#templates.pathOf(original.template) : this.#disks.pathOf(original.sandboxId)
   }
 
   diskOf(sandboxId: string): Disk {
-    const path = this.#path(sandboxId)
-    return { upper: join(path, 'upper'), work: join(path, 'work'), etc: join(path, 'etc') }
+    return partsOf(this.#disks.pathOf(sandboxId))
   }
 
   async exists(sandboxId: string) {
@@ -142,20 +168,30 @@ class Pool implements StoragePool {
     return (await stat(this.diskOf(sandboxId).etc).catch(() => undefined)) !== undefined
   }
 
-  stepsToMake(sandboxId: string): Step[] {
-    const path = this.#path(sandboxId)
-    const { upper, work, etc } = this.diskOf(sandboxId)
-    return [
-      this.hardDiskLimit ? step.subvolume(path) : step.directory(path, 0, 0o700),
-      step.directory(upper, uidBase, 0o755),
-      step.directory(work, 0, 0o700),
-      step.directory(etc, 0, 0o755),
-    ]
+  async baseOf(original: Original) {
+    // An image may be called what no template is.
+    if ('template' in original && !isName(original.template)) return undefined
+    return readIfThere(join(partsOf(this.#pathOf(original)).etc, baseName))
+  }
+
+  stepsToMake(sandboxId: string, base: string): Step[] {
+    const path = this.#disks.pathOf(sandboxId)
+    const { upper } = partsOf(path)
+    return [this.#disks.stepToMake(sandboxId), step.directory(upper, uidBase, 0o755), ...stepsToFinish(path, base)]
+  }
+
+  copyDisk(from: Original, sandboxId: string, base: string, diskGiB: number) {
+    const room = bytesOf(diskGiB) + roomForStart
+    return this.#disks.copy(this.#pathOf(from), sandboxId, (path) => [
+      ...this.#disks.stepsToLimit(path, room),
+      ...stepsToForget(path),
+      ...stepsToFinish(path, base),
+    ])
   }
 
   stepsToLimit(sandboxId: string, diskGiB: number, room?: 'with room'): Step[] {
-    const bytes = Math.round(diskGiB * GiB) + (room ? roomForStart : 0)
-    return this.hardDiskLimit ? [step.limit(this.#path(sandboxId), bytes)] : []
+    const bytes = bytesOf(diskGiB) + (room ? roomForStart : 0)
+    return this.#disks.stepsToLimit(this.#disks.pathOf(sandboxId), bytes)
   }
 
   async limit(sandboxId: string, diskGiB: number) {
@@ -163,21 +199,43 @@ class Pool implements StoragePool {
     if (steps.length > 0) await runSteps(this.#launcher, steps)
   }
 
-  async remove(sandboxId: string) {
-    if (this.hardDiskLimit) return runSteps(this.#launcher, [step.deleteSubvolume(this.#path(sandboxId))])
-    // Half a disk must never be started again, so it loses its name first.
-    const going = join(this.#disks, `${leaving}${sandboxId.replace(leaving, '')}`)
-    try {
-      if (!sandboxId.startsWith(leaving)) await rename(this.#path(sandboxId), going)
-    } catch (error) {
-      if (!hasCode(error, 'ENOENT')) throw error
-    }
-    await rm(going, { recursive: true, force: true })
+  remove(sandboxId: string) {
+    return this.#disks.remove(sandboxId)
   }
 
   list() {
-    return readdir(this.#disks)
+    return this.#disks.list()
   }
+
+  async makeTemplate(template: string, sandboxId: string, base: string) {
+    await this.#templates.copy(this.#disks.pathOf(sandboxId), template, (path) => [
+      ...this.#templates.stepsToLimit(path, unlimited),
+      ...stepsToForget(path),
+      ...stepsToFinish(path, base),
+    ])
+    await this.#templates.settle()
+  }
+
+  removeTemplate(template: string) {
+    return this.#templates.remove(template)
+  }
+
+  async listTemplates() {
+    return (await this.#templates.list()).filter((name) => !name.startsWith('.'))
+  }
+}
+
+const bytesOf = (diskGiB: number) => Math.round(diskGiB * GiB)
+
+const stepsToFinish = (path: string, base: string): Step[] => {
+  const { work, etc } = partsOf(path)
+  return [step.directory(work, 0, 0o700), step.directory(etc, 0, 0o755), step.newFile(join(etc, baseName), 0, base)]
+}
+
+/** What makes the sandbox that a disk was copied from itself. */
+const stepsToForget = (path: string): Step[] => {
+  const { upper, work, etc } = partsOf(path)
+  return [step.removeTree(work), step.removeTree(etc), ...seeds.map((seed) => step.forgetFile(upper, seed))]
 }
 
 /** For tests and `destroy everything`: takes the mounted image away. Sandboxes must be gone. */

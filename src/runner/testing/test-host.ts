@@ -50,7 +50,7 @@ export const openTestHostIn = async (instance: string, directory: string, poolBy
     agentProgram,
     agentAt,
     network,
-    images: { rootfsOf: (image) => (image === 'absent' ? undefined : join(directory, image)) },
+    images: { rootfsOf: (image) => [join(directory, image)].find((path) => existsSync(path)) },
     log,
     resolvers: ['192.0.2.53'],
     poolBytes: poolBytes ?? 4 * GiB,
@@ -62,9 +62,14 @@ export class TestHost {
   readonly instance = randomBytes(3).toString('hex')
   readonly directory = mkdtempSync(join(tmpdir(), 'alcove-host-'))
   #opened: OpenedHost | undefined
+  readonly #poolBytes: number | undefined
 
-  static async start(): Promise<TestHost> {
-    const test = new TestHost()
+  constructor(poolBytes?: number) {
+    this.#poolBytes = poolBytes
+  }
+
+  static async start(poolBytes?: number): Promise<TestHost> {
+    const test = new TestHost(poolBytes)
     try {
       makeSmallImage(join(test.directory, 'small'))
       await test.open()
@@ -81,7 +86,7 @@ export class TestHost {
   }
 
   async open() {
-    this.#opened = await openTestHostIn(this.instance, this.directory)
+    this.#opened = await openTestHostIn(this.instance, this.directory, this.#poolBytes)
   }
 
   /** As a runner that ends in order: sandboxes stay. */

@@ -1,0 +1,84 @@
+// Directories of a pool that are made, copied and removed as a whole: btrfs subvolumes, or plain directories where there
+// are none. What has its name is whole; what is on its way in or out begins with a dot, which no sandbox's name does.
+import { mkdir, open, readdir, rename, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { runCommand } from '#src/kit/run-command.ts'
+import { hasCode } from '../cgroup/files.ts'
+import { runSteps, type Step, step } from '../launch.ts'
+
+const coming = '.coming-'
+const leaving = '.leaving-'
+
+const copyTimeoutMs = 10 * 60_000
+const settleTimeoutMs = 2 * 60_000
+
+export const isName = (text: string) => /^[A-Za-z0-9._-]{1,255}$/.test(text) && text !== '.' && text !== '..'
+
+export class Volumes {
+  readonly #launcher: string
+  readonly #directory: string
+  readonly #areSubvolumes: boolean
+
+  private constructor(launcher: string, directory: string, areSubvolumes: boolean) {
+    this.#launcher = launcher
+    this.#directory = directory
+    this.#areSubvolumes = areSubvolumes
+  }
+
+  static async open(launcher: string, directory: string, areSubvolumes: boolean): Promise<Volumes> {
+    await mkdir(directory, { recursive: true, mode: 0o700 })
+    return new Volumes(launcher, directory, areSubvolumes)
+  }
+
+  /** Throws for what is no name, and so could lead elsewhere. */
+  pathOf(name: string) {
+    if (!isName(name)) throw new Error(`${JSON.stringify(name.slice(0, 128))} is no name here.`)
+    return join(this.#directory, name)
+  }
+
+  /** With what is on its way in or out. */
+  list() {
+    return readdir(this.#directory)
+  }
+
+  stepToMake(name: string): Step {
+    const path = this.pathOf(name)
+    return this.#areSubvolumes ? step.subvolume(path) : step.directory(path, 0, 0o700)
+  }
+
+  stepsToLimit(path: string, bytes: number): Step[] {
+    return this.#areSubvolumes ? [step.limit(path, bytes)] : []
+  }
+
+  /** A copy of what is at `from` now, which the steps change before it gets its name. Of subvolumes, at once. */
+  async copy(from: string, name: string, change: (path: string) => Step[]): Promise<void> {
+    const path = this.pathOf(`${coming}${name}`)
+    const finish = [...change(path), step.rename(path, this.pathOf(name))]
+    if (this.#areSubvolumes)
+      return runSteps(this.#launcher, [step.deleteSubvolume(path), step.snapshot(from, path), ...finish])
+    await rm(path, { recursive: true, force: true })
+    await runCommand(['cp', '--archive', '--reflink=auto', from, path], { timeoutMs: copyTimeoutMs })
+    await runSteps(this.#launcher, finish)
+  }
+
+  /** What was copied is on the disk when this resolves. */
+  async settle(): Promise<void> {
+    if (!this.#areSubvolumes)
+      return void (await runCommand(['sync', '--file-system', this.#directory], { timeoutMs: settleTimeoutMs }))
+    // A snapshot is there as soon as it is made; this is for its name.
+    const directory = await open(this.#directory, 'r')
+    await directory.sync().finally(() => directory.close())
+  }
+
+  /** All or nothing, also when killed half-way. Fine when it is gone already. */
+  async remove(name: string): Promise<void> {
+    if (this.#areSubvolumes) return runSteps(this.#launcher, [step.deleteSubvolume(this.pathOf(name))])
+    const going = this.pathOf(`${leaving}${name.replace(leaving, '')}`)
+    try {
+      if (!name.startsWith(leaving)) await rename(this.pathOf(name), going)
+    } catch (error) {
+      if (!hasCode(error, 'ENOENT')) throw error
+    }
+    await rm(going, { recursive: true, force: true })
+  }
+}

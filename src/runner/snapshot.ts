@@ -1,0 +1,20 @@
+// Keeps the disk of a sandbox, as it is now, as an image for others: a template that new disks are copies of, over the
+// same image below. The sandbox goes on; if it runs, it is held still meanwhile.
+import type { Adopted } from './adopt.ts'
+import { type Machine, NotRecoverable } from './machine.ts'
+import { whileHeldStill } from './pause.ts'
+
+/** To be called while no verb of the sandbox is under way. Does nothing if the template is there. */
+export const makeTemplate = async (
+  machine: Machine,
+  template: string,
+  sandboxId: string,
+  held: Adopted | undefined,
+): Promise<void> => {
+  const { pool } = machine
+  if ((await pool.baseOf({ template })) !== undefined) return
+  if (held === undefined || !(await pool.exists(sandboxId)))
+    throw new NotRecoverable('The sandbox has no disk on this runner any more.')
+  const base = (await pool.baseOf({ sandboxId })) ?? held.spec.assignment.image
+  await whileHeldStill(machine, sandboxId, held.running, () => pool.makeTemplate(template, sandboxId, base))
+}
