@@ -68,7 +68,10 @@ export const createCommandLine = (): Command => {
     .description('run the tests of this checkout')
     .argument('[files...]', 'parts of the paths of the test files to run; everything without any')
     .option('--check', 'only format, lint and types')
-    .action(async (files, { check }) => (await import('./test.ts')).test(files, { check: check === true }))
+    .option('--faults', 'only the fault ring: programs are killed at random while sandboxes are used')
+    .option('--seed <n>', 'of the fault ring: the same seed kills in the same order')
+    .option('--count <n>', 'of the fault ring: how many are killed')
+    .action(async (files, options) => (await import('./test.ts')).test(files, options))
 
   return program
 }

@@ -3,9 +3,21 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { resolve } from 'node:path'
 
-export const test = async (files: readonly string[], { check }: { check: boolean }): Promise<void> => {
-  const script = resolve(import.meta.dirname, '../../scripts/test.ts')
-  const child = spawn(process.execPath, [script, ...(check ? ['--check'] : []), ...files], { stdio: 'inherit' })
+type Options = { check?: true; faults?: true; seed?: string; count?: string }
+
+const commandFor = (files: readonly string[], { check, faults, seed, count }: Options): string[] => {
+  if (!faults) return ['test.ts', ...(check ? ['--check'] : []), ...files]
+  return [
+    'faults.ts',
+    ...(seed === undefined ? [] : ['--seed', seed]),
+    ...(count === undefined ? [] : ['--count', count]),
+  ]
+}
+
+export const test = async (files: readonly string[], options: Options): Promise<void> => {
+  const [script = '', ...args] = commandFor(files, options)
+  const path = resolve(import.meta.dirname, '../../scripts', script)
+  const child = spawn(process.execPath, [path, ...args], { stdio: 'inherit' })
   // Ctrl-C reaches the whole group; the tests clean up and end by themselves, and we end with them.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill(signal))
   const [code] = (await once(child, 'exit')) as [number | null]

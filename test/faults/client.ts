@@ -1,0 +1,95 @@
+// Calls a platform that may be down at any moment. What it has answered counts; what it has not is unknown.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Platform } from '../sandboxes/harness.ts'
+
+export type Record_ = {
+  id: string
+  name: string
+  state: string
+  errorReason?: string
+  recoverable?: boolean
+  toolboxProxyUrl: string
+}
+
+export type Answer = { status: number; body: unknown }
+
+/** Of a platform that is on its way down or up; `undefined`: the connection ended without an answer. */
+const isAway = (answer: Answer | undefined): boolean => answer === undefined || [502, 503, 504].includes(answer.status)
+
+export class Away extends Error {}
+
+export class Client {
+  readonly #platform: Platform
+  /** Answers that no fault excuses. */
+  readonly wrong: string[] = []
+
+  constructor(platform: Platform) {
+    this.#platform = platform
+  }
+
+  /** One call, asked once. */
+  async once(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers: Record<string, string> = {},
+  ): Promise<Answer | undefined> {
+    return await this.#call(`${this.#platform.url}/api${path}`, method, body, headers)
+  }
+
+  /** Asked until there is an answer: for what may be asked twice. */
+  async sure(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer> {
+    return await this.#until(() => this.once(method, path, body, headers), `${method} ${path}`)
+  }
+
+  async get(idOrName: string): Promise<Record_ | undefined> {
+    const { status, body } = await this.sure('GET', `/sandbox/${idOrName}`)
+    return status === 404 ? undefined : (body as Record_)
+  }
+
+  /** What a command printed; `undefined` where it is not known whether it ran to its end. */
+  async execute(
+    { id, toolboxProxyUrl }: Record_,
+    command: string,
+  ): Promise<{ exitCode: number; result: string } | undefined> {
+    const url = `${toolboxProxyUrl}/${id}/process/execute`
+    const answer = await this.#call(url, 'POST', { command, timeout: 30 }, {})
+    return answer?.status === 200 ? (answer.body as { exitCode: number; result: string }) : undefined
+  }
+
+  async #call(
+    url: string,
+    method: string,
+    body: unknown,
+    headers: Record<string, string>,
+  ): Promise<Answer | undefined> {
+    try {
+      const reply = await fetch(url, {
+        method,
+        headers: {
+          authorization: `Bearer ${this.#platform.key}`,
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...headers,
+        },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        signal: AbortSignal.timeout(60_000),
+      })
+      const text = await reply.text()
+      const answer = { status: reply.status, body: text === '' ? undefined : JSON.parse(text) }
+      if (reply.status === 500) this.wrong.push(`${method} ${url}: 500 ${text.slice(0, 300)}`)
+      return answer
+    } catch {
+      return undefined
+    }
+  }
+
+  async #until(ask: () => Promise<Answer | undefined>, what: string): Promise<Answer> {
+    const end = Date.now() + 120_000
+    for (;;) {
+      const answer = await ask()
+      if (!isAway(answer)) return answer as Answer
+      if (Date.now() > end) throw new Away(`no answer within two minutes: ${what}`)
+      await sleep(100)
+    }
+  }
+}

@@ -1,0 +1,171 @@
+// The fault ring: programs are killed at random while sandboxes are used, and then everything must be as it was promised.
+import { readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Platform, type Program, platform } from '../sandboxes/harness.ts'
+import { Client } from './client.ts'
+import { type Random, randomFrom } from './random.ts'
+import { type Tally, Worker } from './worker.ts'
+
+export type Victim = Program | 'everything' | 'a sandbox'
+
+const victims: readonly (readonly [number, Victim])[] = [
+  [5, 'runner'],
+  [4, 'control'],
+  [2, 'proxy'],
+  [2, 'postgres'],
+  [1, 'up'],
+  [1, 'everything'],
+  [3, 'a sandbox'],
+]
+
+export type Outcome = {
+  seed: number
+  kills: Tally
+  verbs: Tally
+  /** Every promise that was broken; empty: none. */
+  complaints: string[]
+  seconds: number
+}
+
+const workers = 4
+/** For everything on the host to be gone after the last delete. */
+const goneWithinMs = 60_000
+
+export const runRing = async ({
+  seed,
+  count,
+  say,
+}: {
+  seed: number
+  count: number
+  say: (line: string) => void
+}): Promise<Outcome> => {
+  const began = performance.now()
+  await using alcove = await platform({ own: true })
+  const random = randomFrom(seed)
+  const client = new Client(alcove)
+  const verbs: Tally = new Map()
+  const kills: Tally = new Map()
+  const crowd = Array.from(
+    { length: workers },
+    (_, index) => new Worker({ client, random: randomFrom(seed + 1 + index), tally: verbs, name: `w${index}` }),
+  )
+  let isOver = false
+  const load = Promise.all(crowd.map((worker) => worker.run(() => isOver)))
+  const complaints: string[] = []
+  try {
+    for (let done = 0; done < count; done++) {
+      await sleep(100 + random.below(2400))
+      const victim = random.pick(victims)
+      kills.set(victim, (kills.get(victim) ?? 0) + 1)
+      await strike(alcove, victim, random).catch((error) => complaints.push(`killing ${victim}: ${error}`))
+      if ((done + 1) % 25 === 0) say(`${done + 1} of ${count} killed`)
+    }
+  } finally {
+    isOver = true
+  }
+  await load
+  for (const worker of crowd) await worker.settle()
+  complaints.push(...(await findDoubles(client)))
+  complaints.push(...(await removeAll(alcove, client)))
+  complaints.push(...crowd.flatMap((worker) => worker.complaints), ...client.wrong)
+  return { seed, kills, verbs, complaints, seconds: Math.round((performance.now() - began) / 1000) }
+}
+
+const strike = async (alcove: Platform, victim: Victim, random: Random) => {
+  switch (victim) {
+    case 'everything':
+      await alcove.killAll()
+      return await alcove.start()
+    case 'up':
+      await alcove.kill('up')
+      return await alcove.start()
+    case 'a sandbox':
+      return await killSandbox(alcove, random)
+    default:
+      // One that is being restarted just now has no process to kill.
+      await alcove.kill(victim).catch(async () => {
+        await sleep(500)
+        await alcove.kill(victim).catch(() => {})
+      })
+  }
+}
+
+/** The first process of a sandbox, from outside, where nothing inside can listen to the signal. */
+const killSandbox = async (alcove: Platform, random: Random) => {
+  const pids = (await alcove.leftovers())
+    .map((line) => /^process (\d+) \(.*alcove-agent/.exec(line)?.[1])
+    .filter((pid) => pid !== undefined)
+    .filter(isFirst)
+  const pid = pids[random.below(Math.max(pids.length, 1))]
+  if (pid === undefined) return
+  try {
+    process.kill(Number(pid), 'SIGKILL')
+  } catch {
+    // It ended in this moment.
+  }
+}
+
+const isFirst = (pid: string): boolean => {
+  try {
+    return /^NSpid:.*\s1$/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
+  } catch {
+    return false
+  }
+}
+
+type Page = { items: { id: string; name: string }[]; nextCursor: string | null }
+
+const listAll = async (client: Client) => {
+  const all: Page['items'] = []
+  let cursor: string | null = null
+  do {
+    const query: string = cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`
+    const page = (await client.sure('GET', `/sandbox?limit=200${query}`)).body as Page
+    all.push(...page.items)
+    cursor = page.nextCursor
+  } while (cursor !== null)
+  return all
+}
+
+const findDoubles = async (client: Client): Promise<string[]> => {
+  const seen = new Set<string>()
+  const complaints: string[] = []
+  for (const { name } of await listAll(client)) {
+    if (seen.has(name)) complaints.push(`DOUBLED ${name}`)
+    seen.add(name)
+  }
+  return complaints
+}
+
+const removeAll = async (alcove: Platform, client: Client): Promise<string[]> => {
+  for (const { id } of await listAll(client)) await client.sure('DELETE', `/sandbox/${id}`)
+  const end = Date.now() + goneWithinMs
+  for (;;) {
+    const left = await alcove.leftovers()
+    if (left.length === 0) return []
+    if (Date.now() > end) return left.map((line) => `ORPHANED ${line}`)
+    await sleep(200)
+  }
+}
+
+export const describe = ({ seed, kills, verbs, complaints, seconds }: Outcome): string => {
+  const table = (tally: Tally) =>
+    [...tally]
+      .sort(([, a], [, b]) => b - a)
+      .map(([word, count]) => `  ${String(count).padStart(6)}  ${word}`)
+      .join('\n')
+  const total = [...kills.values()].reduce((sum, count) => sum + count, 0)
+  const broken = ['LOST', 'DOUBLED', 'ORPHANED', 'STUCK'].map(
+    (word) => `${complaints.filter((line) => line.startsWith(word)).length} ${word.toLowerCase()}`,
+  )
+  return [
+    `seed ${seed}, ${total} kills in ${seconds} s`,
+    'killed:',
+    table(kills),
+    'done meanwhile:',
+    table(verbs),
+    ...complaints,
+    broken.join(', '),
+  ].join('\n')
+}
