@@ -149,7 +149,7 @@ class Command implements RunningCommand {
       if (frame.kind === kinds.exit) {
         this.#told.resolve(readExit(frame.payload))
         this.#outputs.end()
-        this.#connection.close()
+        this.#connection.closeSoon()
         return
       }
       await this.#take(frame)

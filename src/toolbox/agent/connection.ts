@@ -44,14 +44,9 @@ const readRefusal = (payload: Buffer): AgentRefused => {
 /** The first answer is bounded: a frozen or broken sandbox accepts connections and says nothing. */
 const answerTimeoutMs = 60_000
 
-export const openSocket = async (socketPath: string): Promise<Socket> => {
+/** A socket that may still be connecting: what is written to it goes out as soon as it can. */
+const openSocket = (socketPath: string): Socket => {
   const socket = connect({ path: socketPath, allowHalfOpen: true })
-  try {
-    await once(socket, 'connect', { signal: AbortSignal.timeout(answerTimeoutMs) })
-  } catch (cause) {
-    socket.destroy()
-    throw new AgentGone('the agent cannot be reached', { cause })
-  }
   // Whoever reads learns of an error by the end of what there is to read.
   socket.on('error', () => {})
   return socket
@@ -60,18 +55,18 @@ export const openSocket = async (socketPath: string): Promise<Socket> => {
 export class Connection {
   readonly #socket: Socket
   readonly #decoder = new FrameDecoder()
-  readonly #chunks: AsyncIterator<Buffer>
   #frames: Frame[] = []
+  #wake: (() => void) | undefined
 
   private constructor(socket: Socket) {
     this.#socket = socket
-    this.#chunks = socket[Symbol.asyncIterator]() as AsyncIterator<Buffer>
+    for (const event of ['readable', 'end', 'close']) socket.on(event, () => this.#wake?.())
   }
 
   /** Connects, sends the request and waits for the OK; answers what the OK carried. */
   static async request(socketPath: string, kind: number, body: Uint8Array): Promise<[Connection, FieldReader]> {
     const frames = encodeRequest(kind, body)
-    const connection = new Connection(await openSocket(socketPath))
+    const connection = new Connection(openSocket(socketPath))
     for (const frame of frames) connection.#socket.write(frame)
     return [connection, await connection.#answer()]
   }
@@ -113,18 +108,30 @@ export class Connection {
 
   async nextOrEnd(): Promise<Frame | undefined> {
     while (this.#frames.length === 0) {
-      const chunk = await this.#chunks.next().catch((cause: unknown) => {
-        throw new AgentGone('the connection to the agent broke', { cause })
-      })
-      if (chunk.done) return undefined
+      const chunk = await this.#chunk()
+      if (chunk === undefined) return undefined
       try {
-        this.#frames = this.#decoder.push(chunk.value)
+        this.#frames = this.#decoder.push(chunk)
       } catch (error) {
         this.close()
         throw error
       }
     }
     return this.#frames.shift()
+  }
+
+  /** What has come since the last, which the socket does not read ahead of; `undefined` at the end. */
+  async #chunk(): Promise<Buffer | undefined> {
+    const socket = this.#socket
+    for (;;) {
+      const chunk = socket.read() as Buffer | null
+      if (chunk !== null) return chunk
+      if (socket.readableEnded) return undefined
+      if (socket.destroyed) throw new AgentGone('the agent is out of reach', { cause: socket.errored })
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve
+      })
+    }
   }
 
   send(kind: number, payload?: Uint8Array): void {
@@ -145,6 +152,11 @@ export class Connection {
   close(): void {
     this.#socket.destroy()
   }
+
+  /** Once what is under way has been done: closing wakes the agent, on a processor that an answer may be waiting for. */
+  closeSoon(): void {
+    setImmediate(() => this.close())
+  }
 }
 
 /**
@@ -156,7 +168,7 @@ export const requestRaw = async (
   kind: number,
   body: Uint8Array,
 ): Promise<[socket: Socket, answer: FieldReader]> => {
-  const socket = await openSocket(socketPath)
+  const socket = openSocket(socketPath)
   const timer = setTimeout(() => socket.destroy(), answerTimeoutMs)
   try {
     for (const frame of encodeRequest(kind, body)) socket.write(frame)
