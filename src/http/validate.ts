@@ -6,14 +6,36 @@ import { Problem } from '#src/problems.ts'
 
 type Part = 'params' | 'query' | 'body'
 
-const compiled = new WeakMap<TSchema, ReturnType<typeof Compile>>()
+type Validator = { check: ReturnType<typeof Compile>; names: readonly string[] | undefined }
 
-const validatorOf = (schema: TSchema) => {
-  const known = compiled.get(schema)
+const validators = new WeakMap<TSchema, Validator>()
+
+/** The fields of an object whose shape has no default in it. */
+const namesOf = (schema: TSchema): string[] | undefined => {
+  const { properties, additionalProperties } = schema as { properties?: object; additionalProperties?: unknown }
+  if (properties === undefined || additionalProperties !== undefined) return undefined
+  return JSON.stringify(schema).includes('"default"') ? undefined : Object.keys(properties)
+}
+
+const validatorOf = (schema: TSchema): Validator => {
+  const known = validators.get(schema)
   if (known) return known
-  const made = Compile(schema)
-  compiled.set(schema, made)
+  const made = { check: Compile(schema), names: namesOf(schema) }
+  validators.set(schema, made)
   return made
+}
+
+/** The known fields of an object that holds nothing but plain values; `undefined` for any other. */
+const pickPlain = (given: unknown, names: readonly string[]): Record<string, unknown> | undefined => {
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) return undefined
+  const picked: Record<string, unknown> = {}
+  for (const name of names) {
+    if (!Object.hasOwn(given, name)) continue
+    const value = (given as Record<string, unknown>)[name]
+    if (typeof value === 'object' && value !== null) return undefined
+    picked[name] = value
+  }
+  return picked
 }
 
 /** Far more than any shape of ours has, far less than what exhausts the stack of whoever walks it. */
@@ -64,6 +86,16 @@ const convertTexts = (schema: TSchema, value: Record<string, unknown>) => {
   return value
 }
 
+/** A copy without unknown fields and with defaults. The walk along the schema is slow, and most calls do not need it. */
+const cleaned = (schema: TSchema, part: Part, given: unknown, names: readonly string[] | undefined): unknown => {
+  const plain = part === 'body' && names !== undefined ? pickPlain(given, names) : undefined
+  if (plain !== undefined) return plain
+  const copy = structuredClone(given)
+  const texts =
+    part === 'body' ? copy : convertTexts(schema, spreadLists(schema, { ...(copy as Record<string, unknown>) }))
+  return Value.Clean(schema, Value.Default(schema, texts))
+}
+
 /**
  * Checks one part of a request and answers a copy of it without unknown fields and with defaults filled in.
  * Throws `bad_request` whose sentence joins every complaint (the public SDK shows `message` as one string).
@@ -71,13 +103,10 @@ const convertTexts = (schema: TSchema, value: Record<string, unknown>) => {
 export const readPart = (schema: TSchema, part: Part, given: unknown): unknown => {
   const unusable = findUnusable(given, part)
   if (unusable !== undefined) throw new Problem('bad_request', unusable)
-  const copy = structuredClone(given ?? {})
-  const texts =
-    part === 'body' ? copy : convertTexts(schema, spreadLists(schema, { ...(copy as Record<string, unknown>) }))
-  const value = Value.Clean(schema, Value.Default(schema, texts))
-  const validator = validatorOf(schema)
-  if (validator.Check(value)) return value
-  const complaints = [...validator.Errors(value)]
+  const { check, names } = validatorOf(schema)
+  const value = cleaned(schema, part, given ?? {}, names)
+  if (check.Check(value)) return value
+  const complaints = [...check.Errors(value)]
     .slice(0, 5)
     .map(({ instancePath, message }) => `${[part, ...instancePath.split('/').filter(Boolean)].join('.')} ${message}`)
   throw new Problem('bad_request', complaints.join(', ') || `${part} is not valid`)

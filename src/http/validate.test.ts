@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import Type from 'typebox'
+import { readPart } from './validate.ts'
+
+const Command = Type.Object({
+  command: Type.String(),
+  timeout: Type.Optional(Type.Union([Type.Number({ minimum: 0 }), Type.Null()])),
+  envs: Type.Optional(Type.Record(Type.String(), Type.String())),
+})
+const Nested = Type.Object({ size: Type.Object({ cpu: Type.Number() }), count: Type.Number({ default: 3 }) })
+
+suite('readPart', () => {
+  test('unknown fields are left out, of plain bodies and of nested ones, and the body itself stays as it was', () => {
+    const plain = { command: 'true', timeout: null, other: 1 }
+    assert.deepEqual(readPart(Command, 'body', plain), { command: 'true', timeout: null })
+    assert.deepEqual(readPart(Command, 'body', { ...plain, envs: { A: 'b' } }), {
+      command: 'true',
+      timeout: null,
+      envs: { A: 'b' },
+    })
+    const nested = { size: { cpu: 1, gpu: 2 } }
+    assert.deepEqual(readPart(Nested, 'body', nested), { size: { cpu: 1 }, count: 3 })
+    assert.deepEqual([plain.other, nested.size.gpu], [1, 2])
+  })
+
+  test('a field that is only inherited is not there', () => {
+    const body = JSON.parse('{"__proto__": {"command": "true"}}')
+    assert.throws(() => readPart(Command, 'body', body), /command/)
+    assert.throws(() => readPart(Command, 'body', Object.create({ command: 'true' })), /command/)
+  })
+
+  test('400 for what has the wrong type, however plain', () => {
+    for (const body of [[], 'true', 5, { command: 5 }, { command: {} }, { command: 'true', timeout: -1 }]) {
+      assert.throws(() => readPart(Command, 'body', body), { code: 'bad_request' })
+    }
+  })
+})
