@@ -2,7 +2,7 @@
 // offers.
 import Type from 'typebox'
 import { Compile } from 'typebox/compile'
-import type { Assignment } from '#src/wire/runner-link.ts'
+import type { Assignment, ImageAssignment } from '#src/wire/runner-link.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
 
 const name = Type.String({ maxLength: 1024 })
@@ -42,6 +42,24 @@ const AssignmentShape = Compile(
 )
 
 export const isAssignment = (value: unknown): value is Assignment => AssignmentShape.Check(value)
+
+const kind = <const Kind extends string>(value: Kind) => Type.Literal(value)
+
+const ImageAssignmentShape = Compile(
+  Type.Object({
+    image: Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$' }),
+    target: Type.Enum(['present', 'absent']),
+    source: Type.Union([
+      Type.Object({ kind: kind('registry'), reference: name }),
+      Type.Object({ kind: kind('file'), path: Type.String({ maxLength: 4096 }) }),
+      Type.Object({ kind: kind('definition'), dockerfile: Type.String({ maxLength: 1024 * 1024 }) }),
+      Type.Object({ kind: kind('sandbox'), sandboxId: id }),
+    ]),
+    maxGiB: amount,
+  }),
+)
+
+export const isImageAssignment = (value: unknown): value is ImageAssignment => ImageAssignmentShape.Check(value)
 
 /** What control knows about one sandbox of this runner: what it should be, and what control believes that it is. */
 export type Listed = { assignment: Assignment; state: SandboxState }

@@ -1,8 +1,8 @@
 // The runner's calls to control over plain HTTP: the list of what should be, and reports of what is.
 import { Pool } from 'undici'
 import type { Logger } from '#src/kit/log.ts'
-import type { Report } from '#src/wire/runner-link.ts'
-import { isListed, type Listed } from './assignment.ts'
+import type { ImageAssignment, Report } from '#src/wire/runner-link.ts'
+import { isImageAssignment, isListed, type Listed } from './assignment.ts'
 
 const listBytes = 256 * 1024 * 1024
 const answerBytes = 64 * 1024
@@ -38,22 +38,35 @@ export class ControlClient implements AsyncDisposable {
   }
 
   async list(): Promise<Listed[]> {
-    const { statusCode, body } = await this.#pool.request({
-      method: 'GET',
-      path: '/api/sandbox/for-runner',
-      headers: { authorization: this.#authorization },
-    })
-    const text = await readBounded(body, listBytes)
-    if (statusCode !== 200) throw new Error(`control answered ${statusCode} for the list of sandboxes`)
-    const records: unknown = JSON.parse(text)
+    const records = await this.#read('/api/sandbox/for-runner')
     // A list in part would make strangers of the rest.
-    if (!Array.isArray(records)) throw new Error('control answered a list that is none')
     const unusable = records.filter((record) => !isListed(record))
     if (unusable.length > 0) {
       this.#log.error({ sandboxes: unusable.slice(0, 10).map((record) => record?.id) }, 'unusable assignments')
       throw new Error(`control answered ${unusable.length} assignments that the runner cannot read`)
     }
     return records as Listed[]
+  }
+
+  /** Those that cannot be read are left out: nothing follows from an image that is not listed. */
+  async listImages(): Promise<ImageAssignment[]> {
+    const images: readonly unknown[] = await this.#read('/api/runners/images')
+    const usable = images.filter(isImageAssignment)
+    if (usable.length < images.length) this.#log.error({ unusable: images.length - usable.length }, 'unusable images')
+    return usable
+  }
+
+  async #read(path: string): Promise<{ id?: unknown }[]> {
+    const { statusCode, body } = await this.#pool.request({
+      method: 'GET',
+      path,
+      headers: { authorization: this.#authorization },
+    })
+    const text = await readBounded(body, listBytes)
+    if (statusCode !== 200) throw new Error(`control answered ${statusCode} to GET ${path}`)
+    const records: unknown = JSON.parse(text)
+    if (!Array.isArray(records)) throw new Error('control answered a list that is none')
+    return records
   }
 
   /** Throws when control could not be asked or could not answer. */

@@ -49,7 +49,9 @@ export interface Host {
   /** Keeps the disk of a sandbox, as it is now, as an image that others can be made from. */
   snapshot(sandboxId: string, image: string): Promise<void>
   /** The images that are disks of sandboxes, each with the image below it. */
-  templates(): Promise<{ image: string; base: string }[]>
+  templates(): Promise<{ image: string; base: string; sizeBytes?: number }[]>
+  /** The images that lie below a disk or a template. */
+  basesInUse(): Promise<ReadonlySet<string>>
   removeTemplate(image: string): Promise<void>
   /** Told within about a second when a sandbox has ended without being asked to; it is cleared and `stopped` by then. */
   onExit(listener: (sandboxId: string, cause: Cause) => void): void
@@ -163,12 +165,20 @@ class MachineHost implements Host {
   }
 
   async templates() {
-    const { pool } = this.#machine
-    const all = (await pool.listTemplates()).map(async (image) => {
-      const base = await pool.baseOf({ template: image })
-      return base === undefined ? [] : [{ image, base }]
+    const sizes = (await this.#templateBases()).map(async (template) => {
+      const sizeBytes = await this.#machine.pool.sizeOfTemplate(template.image)
+      return { ...template, ...(sizeBytes === undefined ? {} : { sizeBytes }) }
     })
-    return (await Promise.all(all)).flat()
+    return Promise.all(sizes)
+  }
+
+  async basesInUse() {
+    const { pool } = this.#machine
+    const below = [...this.#held].map(
+      async ([sandboxId, { spec }]) => (await pool.baseOf({ sandboxId })) ?? spec.assignment.image,
+    )
+    const templates = await this.#templateBases()
+    return new Set([...(await Promise.all(below)), ...templates.map(({ base }) => base)])
   }
 
   removeTemplate(image: string) {
@@ -181,6 +191,15 @@ class MachineHost implements Host {
 
   async close() {
     this.#watch.close()
+  }
+
+  async #templateBases() {
+    const { pool } = this.#machine
+    const all = (await pool.listTemplates()).map(async (image) => {
+      const base = await pool.baseOf({ template: image })
+      return base === undefined ? [] : [{ image, base }]
+    })
+    return (await Promise.all(all)).flat()
   }
 
   #hurry(sandboxId: string) {

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { suite, test } from 'node:test'
 import { type WebSocket, WebSocketServer } from 'ws'
 import { silentLog } from '#src/kit/log.ts'
-import type { Assignment, FromRunner } from '#src/wire/runner-link.ts'
+import type { Assignment, FromRunner, ImageAssignment } from '#src/wire/runner-link.ts'
 import { ControlClient } from './control-client.ts'
 import { Link } from './link.ts'
 import { Listing } from './listing.ts'
@@ -74,6 +74,7 @@ const startLink = (url: URL, heard: string[] = [], onHeard: () => void = () => u
     log: silentLog(),
     hello: () => hello,
     onAssign: ({ sandboxId, generation }: Assignment) => hear(`assign ${sandboxId} ${generation}`),
+    onImage: ({ image, target }: ImageAssignment) => hear(`image ${image} ${target}`),
     onList: () => hear('list'),
     onLost: () => hear('lost'),
     reconnectMs: { first: 1, longest: 2 },
@@ -93,9 +94,9 @@ suite('the link to control', () => {
     await using control = await startControl()
     using link = startLink(control.url)
     const report = { sandboxId: 'a', generation: 1, state: 'started' } as const
-    assert.equal(link.send(report), false)
+    assert.equal(link.say({ type: 'report', report }), false)
     await control.until(() => control.linked[0]?.said.length === 1)
-    assert.equal(link.send(report), true)
+    assert.equal(link.say({ type: 'report', report }), true)
     await control.until(() => control.linked[0]?.said.length === 2)
     assert.deepEqual(control.linked[0]?.said[1], { type: 'report', report })
   })
@@ -113,9 +114,13 @@ suite('the link to control', () => {
     say({ type: 'assign', assignment: { ...assigned('a', 1), sandboxId: '../../etc' } })
     say({ type: 'assign', assignment: { ...assigned('a', 1), target: 'exploded' } })
     say({ type: 'assign', assignment: assigned('box', 4) })
+    const image = { image: 'tool', target: 'present', source: { kind: 'sandbox', sandboxId: 'a' }, maxGiB: 1 }
+    for (const wrong of [{ image: '../tool' }, { source: { kind: 'wish' } }, { target: 'elsewhere' }, { maxGiB: -1 }])
+      say({ type: 'image', assignment: { ...image, ...wrong } })
+    say({ type: 'image', assignment: image })
     say({ type: 'list' })
     await done.promise
-    assert.deepEqual(heard, ['assign box 4', 'list'])
+    assert.deepEqual(heard, ['assign box 4', 'image tool present', 'list'])
   })
 
   test('comes back after it was lost, and says so', async () => {

@@ -2,8 +2,8 @@
 // soon things happen.
 import { WebSocket } from 'ws'
 import type { Logger } from '#src/kit/log.ts'
-import type { Assignment, FromRunner, Report, ToRunner } from '#src/wire/runner-link.ts'
-import { isAssignment } from './assignment.ts'
+import type { Assignment, FromRunner, ImageAssignment, ToRunner } from '#src/wire/runner-link.ts'
+import { isAssignment, isImageAssignment } from './assignment.ts'
 
 export type LinkParts = {
   controlUrl: URL
@@ -11,6 +11,7 @@ export type LinkParts = {
   /** What is said first on every connection, and again by `sayHello`. */
   hello: () => Extract<FromRunner, { type: 'hello' }>
   onAssign: (assignment: Assignment) => void
+  onImage: (assignment: ImageAssignment) => void
   /** Control has heard the hello, or wants its list to be read anew. */
   onList: () => void
   onLost: () => void
@@ -48,16 +49,12 @@ export class Link implements Disposable {
     return this.#isOpen
   }
 
-  /** False: the link is down, and the report must take another way. */
-  send(report: Report): boolean {
-    return this.#say({ type: 'report', report })
-  }
-
   sayHello(): void {
-    this.#say(this.#parts.hello())
+    this.say(this.#parts.hello())
   }
 
-  #say(message: FromRunner): boolean {
+  /** False: the link is down, and what has to be heard must take another way. */
+  say(message: FromRunner): boolean {
     if (!this.#isOpen || !this.#socket) return false
     if (this.#socket.bufferedAmount > unsentBytes) {
       this.#socket.terminate()
@@ -119,7 +116,7 @@ export class Link implements Disposable {
       }
       this.#isAnswered = false
       this.#socket?.ping()
-      this.#say({ type: 'alive' })
+      this.say({ type: 'alive' })
     }, seconds * 1000)
   }
 
@@ -135,6 +132,10 @@ export class Link implements Disposable {
       case 'assign':
         if (isAssignment(message.assignment)) this.#parts.onAssign(message.assignment)
         else this.#parts.log.error('control sent an assignment that the runner cannot read')
+        return
+      case 'image':
+        if (isImageAssignment(message.assignment)) this.#parts.onImage(message.assignment)
+        else this.#parts.log.error('control asked for an image that the runner cannot read')
         return
       default:
         // A newer control may say more than this runner knows.

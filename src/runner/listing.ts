@@ -1,25 +1,24 @@
-// Reads control's whole list from time to time, and soon when there is a reason. Never twice at once.
+// Reads a whole list of control's from time to time, and soon when there is a reason. Never twice at once.
 import type { Logger } from '#src/kit/log.ts'
-import type { Listed } from './assignment.ts'
 
-export type ListingParts = {
-  list: () => Promise<Listed[]>
+export type ListingParts<Item> = {
+  list: () => Promise<Item[]>
   /** `askedAt`: what control was told later cannot be in the list. */
-  take: (listed: Listed[], askedAt: number) => void
+  take: (listed: Item[], askedAt: number) => void
   log: Logger
   now?: () => number
   everyMs?: number
   retryMs?: number
 }
 
-export class Listing implements Disposable {
-  readonly #parts: Required<ListingParts>
+export class Listing<Item> implements Disposable {
+  readonly #parts: Required<ListingParts<Item>>
   #timer: NodeJS.Timeout | undefined
   #isReading = false
   #isWanted = false
   #isClosed = false
 
-  constructor(parts: ListingParts) {
+  constructor(parts: ListingParts<Item>) {
     this.#parts = { now: Date.now, everyMs: 30_000, retryMs: 1000, ...parts }
   }
 
@@ -36,7 +35,7 @@ export class Listing implements Disposable {
     const { list, take, log, now, everyMs, retryMs } = this.#parts
     const askedAt = now()
     const listed = await list().catch((error: unknown) => {
-      if (!this.#isClosed) log.warn({ err: error }, 'the list of sandboxes could not be read')
+      if (!this.#isClosed) log.warn({ err: error }, 'a list could not be read from control')
     })
     this.#isReading = false
     if (this.#isClosed) return

@@ -5,11 +5,14 @@ import { dirname, resolve } from 'node:path'
 import type { Logger } from '#src/kit/log.ts'
 import { version } from '#src/kit/version.ts'
 import { agentAt } from '#src/toolbox/agent/agent.ts'
+import type { Report } from '#src/wire/runner-link.ts'
+import { AllImages, type BroughtImages } from './all-images.ts'
 import { createToolboxServer, listenOn } from './api.ts'
 import type { RunnerConfig } from './config.ts'
 import { ControlClient } from './control-client.ts'
 import { openHost } from './host.ts'
-import { openImageStore, type Progress } from './images/store.ts'
+import { ImageKeeper } from './image-keeper.ts'
+import { type ImageStore, openImageStore, type Progress } from './images/store.ts'
 import { Keeper } from './keeper.ts'
 import { Link } from './link.ts'
 import { Listing } from './listing.ts'
@@ -52,8 +55,17 @@ export const startRunner = async (
   await listenOn(server, config.socket, config.socketGid)
 
   const control = new ControlClient({ controlUrl, runnerKey, log })
-  const reporter = new Reporter({ send: (report) => link.send(report), tell: (report) => control.tell(report), log })
+  const send = (report: Report) => link.say({ type: 'report', report })
+  const reporter = new Reporter({ send, tell: (report) => control.tell(report), log })
   const keeper = new Keeper({ host, report: (report) => reporter.say(report), log })
+  const allImages = await AllImages.open(brought(images), host)
+  const imageKeeper = new ImageKeeper({
+    images: allImages,
+    // A report that is lost is told again with the next list.
+    report: (report) => void link.say({ type: 'image', report }),
+    onProgress: (image, progress) => void link.say({ type: 'image-progress', image, ...progress }),
+    log,
+  })
   const listing = new Listing({
     list: () => control.list(),
     log,
@@ -61,6 +73,11 @@ export const startRunner = async (
       reporter.confirm(listed, askedAt)
       keeper.takeAll(listed, askedAt)
     },
+  })
+  const imageListing = new Listing({
+    list: () => control.listImages(),
+    log,
+    take: (listed) => imageKeeper.takeAll(listed),
   })
   let isBuilt = false
   const known = Promise.withResolvers<void>()
@@ -71,14 +88,16 @@ export const startRunner = async (
     hello: () => ({
       type: 'hello',
       address: `unix:${config.socket}`,
-      images: images.list(),
+      images: allImages.list(),
       capabilities: host.capabilities,
       version,
     }),
     onAssign: (assignment) => keeper.take(assignment),
+    onImage: (assignment) => imageKeeper.take(assignment),
     onList: () => {
       if (isBuilt) known.resolve()
       listing.readSoon()
+      imageListing.readSoon()
     },
     onLost: () => reporter.linkLost(),
   })
@@ -96,6 +115,8 @@ export const startRunner = async (
       keeper[Symbol.dispose]()
       reporter[Symbol.dispose]()
       listing[Symbol.dispose]()
+      imageKeeper[Symbol.dispose]()
+      imageListing[Symbol.dispose]()
       link[Symbol.dispose]()
       const timer = setTimeout(() => server.server.closeAllConnections(), graceMs)
       await server.close()
@@ -106,3 +127,13 @@ export const startRunner = async (
     },
   }
 }
+
+/** The built-in image is the only one so far that does not come from a sandbox. */
+const brought = ({ list, rootfsOf }: ImageStore): BroughtImages => ({
+  list,
+  rootfsOf,
+  configOf: () => undefined,
+  find: () => undefined,
+  bring: () => Promise.reject(new Error('This runner brings no images from elsewhere.')),
+  remove: () => Promise.reject(new Error('A built-in image stays.')),
+})

@@ -42,6 +42,8 @@ export interface StoragePool {
   /** Keeps the disk of a sandbox, as it is now, for others to begin as; it is on the disk when this resolves. */
   makeTemplate(template: string, sandboxId: string, base: string): Promise<void>
   removeTemplate(template: string): Promise<void>
+  /** What it holds, image below not counted; undefined where that is not known. */
+  sizeOfTemplate(template: string): Promise<number | undefined>
   listTemplates(): Promise<string[]>
 }
 
@@ -218,6 +220,10 @@ class Pool implements StoragePool {
 
   removeTemplate(template: string) {
     return this.#templates.remove(template)
+  }
+
+  sizeOfTemplate(template: string) {
+    return this.#templates.sizeOf(template)
   }
 
   async listTemplates() {

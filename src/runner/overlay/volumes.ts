@@ -70,6 +70,15 @@ export class Volumes {
     await directory.sync().finally(() => directory.close())
   }
 
+  /** In bytes, as a limit would count them; undefined where the kernel does not. */
+  async sizeOf(name: string): Promise<number | undefined> {
+    if (!this.#areSubvolumes) return undefined
+    const path = this.pathOf(name)
+    const table = await runCommand(['btrfs', 'qgroup', 'show', '--raw', '-f', path]).catch(() => '')
+    const referenced = /^\d+\/\d+\s+(\d+)\s/m.exec(table)?.[1]
+    return referenced === undefined ? undefined : Number(referenced)
+  }
+
   /** All or nothing, also when killed half-way. Fine when it is gone already. */
   async remove(name: string): Promise<void> {
     if (this.#areSubvolumes) return runSteps(this.#launcher, [step.deleteSubvolume(this.pathOf(name))])

@@ -1,0 +1,219 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { silentLog } from '#src/kit/log.ts'
+import type { ImageAssignment, ImageReport, Progress } from '#src/wire/runner-link.ts'
+import { AllImages, type BroughtImages, type Known } from './all-images.ts'
+import { ImageKeeper } from './image-keeper.ts'
+
+const wanted = (image: string, changes: Partial<ImageAssignment> = {}): ImageAssignment => ({
+  image,
+  target: 'present',
+  source: { kind: 'registry', reference: `example.test/${image}:1` },
+  maxGiB: 4,
+  ...changes,
+})
+
+/** Images in memory; a test may hold them back and let them fail. */
+class FakeImages {
+  readonly here = new Map<string, Known>()
+  readonly asked: string[] = []
+  readonly inUse = new Set<string>()
+  before: (signal: AbortSignal) => Promise<void> | void = () => undefined
+  say: (progress: Progress) => void = () => undefined
+
+  find(image: string) {
+    return this.here.get(image)
+  }
+
+  async bring({ image }: ImageAssignment, parts: { signal: AbortSignal; onProgress: (progress: Progress) => void }) {
+    this.asked.push(`bring ${image}`)
+    this.say = parts.onProgress
+    await this.before(parts.signal)
+    const known = { sizeBytes: 7 }
+    this.here.set(image, known)
+    return known
+  }
+
+  async remove(image: string) {
+    this.asked.push(`remove ${image}`)
+    return !this.inUse.has(image) && this.here.delete(image)
+  }
+}
+
+const startKeeper = (atOnce = 4) => {
+  const images = new FakeImages()
+  const reports: ImageReport[] = []
+  const progress: string[] = []
+  const time = { now: 10_000 }
+  let wake = Promise.withResolvers<void>()
+  const keeper = new ImageKeeper({
+    images,
+    log: silentLog(),
+    atOnce,
+    now: () => time.now,
+    onProgress: (image, { step, percent }) => progress.push(`${image} ${step} ${percent}`),
+    report: (report) => {
+      reports.push(report)
+      wake.resolve()
+      wake = Promise.withResolvers()
+    },
+  })
+  return {
+    keeper,
+    images,
+    reports,
+    progress,
+    time,
+    said: () => reports.map(({ image, state }) => `${image} ${state}`),
+    reported: async (count: number) => {
+      while (reports.length < count) await wake.promise
+    },
+    settled: async () => {
+      for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate)
+    },
+    [Symbol.dispose]: () => keeper[Symbol.dispose](),
+  }
+}
+
+suite('the keeper of images', () => {
+  test('brings what should be here, once, and says again what it has said with every list', async () => {
+    using kept = startKeeper()
+    kept.keeper.take(wanted('tool'))
+    kept.keeper.takeAll([wanted('tool')])
+    await kept.reported(1)
+    kept.keeper.takeAll([wanted('tool')])
+    await kept.reported(2)
+    assert.deepEqual(kept.images.asked, ['bring tool'])
+    assert.deepEqual(kept.reports, Array(2).fill({ image: 'tool', state: 'present', sizeBytes: 7 }))
+  })
+
+  test('what is here already costs nothing', async () => {
+    using kept = startKeeper()
+    kept.images.here.set('tool', { digest: 'sha256:abc' })
+    kept.keeper.takeAll([wanted('tool')])
+    await kept.reported(1)
+    assert.deepEqual(kept.images.asked, [])
+    assert.deepEqual(kept.reports, [{ image: 'tool', state: 'present', digest: 'sha256:abc' }])
+  })
+
+  test('what fails is an error with its reason: said again with a list, tried again when asked anew', async () => {
+    using kept = startKeeper()
+    kept.images.before = () => {
+      throw new Error('There is no such image.')
+    }
+    kept.keeper.take(wanted('tool'))
+    await kept.reported(1)
+    kept.keeper.takeAll([wanted('tool')])
+    await kept.reported(2)
+    assert.deepEqual(kept.images.asked, ['bring tool'])
+    assert.deepEqual(kept.reports[1], { image: 'tool', state: 'error', errorReason: 'There is no such image.' })
+    kept.images.before = () => undefined
+    kept.keeper.take(wanted('tool'))
+    await kept.reported(3)
+    assert.equal(kept.said().at(-1), 'tool present')
+  })
+
+  test('an image that is in use is removed once nothing uses it', async () => {
+    using kept = startKeeper()
+    kept.images.here.set('tool', {})
+    kept.images.inUse.add('tool')
+    kept.keeper.takeAll([wanted('tool', { target: 'absent' })])
+    await kept.settled()
+    assert.deepEqual([kept.said(), kept.images.here.has('tool')], [[], true])
+    kept.images.inUse.clear()
+    kept.keeper.takeAll([wanted('tool', { target: 'absent' })])
+    await kept.reported(1)
+    assert.deepEqual([kept.said(), kept.images.here.has('tool')], [['tool absent'], false])
+    kept.keeper.takeAll([wanted('never', { target: 'absent' })])
+    await kept.reported(2)
+    assert.equal(kept.said().at(-1), 'never absent')
+  })
+
+  test('one that is not wanted any more while it is on its way is cut short, and then it is gone', async () => {
+    using kept = startKeeper()
+    kept.images.before = (signal) =>
+      new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))
+    kept.keeper.take(wanted('tool'))
+    await kept.settled()
+    kept.keeper.take(wanted('tool', { target: 'absent' }))
+    await kept.reported(1)
+    assert.deepEqual(kept.said(), ['tool absent'])
+  })
+
+  test('one that is wanted again meanwhile is brought after all', async () => {
+    using kept = startKeeper()
+    const { promise, resolve } = Promise.withResolvers<void>()
+    kept.images.before = () => promise
+    kept.keeper.take(wanted('tool'))
+    await kept.settled()
+    kept.keeper.take(wanted('tool', { target: 'absent' }))
+    kept.keeper.take(wanted('tool'))
+    resolve()
+    await kept.reported(1)
+    assert.deepEqual(kept.said(), ['tool present'])
+  })
+
+  test('no more than some at one time, and progress at most once a second', async () => {
+    using kept = startKeeper(2)
+    const { promise, resolve } = Promise.withResolvers<void>()
+    kept.images.before = () => promise
+    kept.keeper.takeAll(['a', 'b', 'c'].map((image) => wanted(image)))
+    await kept.settled()
+    assert.deepEqual(kept.images.asked, ['bring a', 'bring b'])
+    for (const percent of [1, 2, 3]) kept.images.say({ step: 'downloading', percent })
+    kept.time.now += 1000
+    kept.images.say({ step: 'downloading', percent: 4 })
+    assert.deepEqual(kept.progress, ['b downloading 1', 'b downloading 4'])
+    resolve()
+    await kept.reported(3)
+  })
+})
+
+suite('all images', () => {
+  const open = () => {
+    const removed: string[] = []
+    const templates: { image: string; base: string; sizeBytes: number }[] = []
+    const brought: BroughtImages = {
+      list: () => ['default', 'python'],
+      rootfsOf: (image) => (['default', 'python'].includes(image) ? '/files' : undefined),
+      configOf: () => ({ entrypoint: ['/run'], env: {}, user: 'tool', workdir: '/' }),
+      find: (image) => (image === 'python' ? { digest: 'sha256:abc', sizeBytes: 1 } : undefined),
+      bring: async ({ image }) => ({ digest: `sha256:${image}` }),
+      remove: async (image) => void removed.push(image),
+    }
+    const host = {
+      snapshot: async (sandboxId: string, image: string) =>
+        void templates.push({ image, base: `base of ${sandboxId}`, sizeBytes: 5 }),
+      templates: async () => templates,
+      removeTemplate: async (image: string) =>
+        void templates.splice(
+          templates.findIndex((template) => template.image === image),
+          1,
+        ),
+      basesInUse: async () => new Set(['python']),
+    }
+    return { removed, images: AllImages.open(brought, host) }
+  }
+  const bringing = { signal: new AbortController().signal, onProgress: () => undefined }
+
+  test('one made of a sandbox has its size and what the image below it says', async () => {
+    const images = await open().images
+    const made = await images.bring(wanted('mine', { source: { kind: 'sandbox', sandboxId: 'box' } }), bringing)
+    assert.deepEqual([made.sizeBytes, made.config?.user, made.digest], [5, 'tool', undefined])
+    assert.deepEqual(images.list(), ['default', 'python', 'mine'])
+    assert.equal(await images.remove('mine'), true)
+    assert.equal(images.find('mine'), undefined)
+  })
+
+  test('one from elsewhere has its digest, and stays while a disk lies above it', async () => {
+    const { images: opening, removed } = open()
+    const images = await opening
+    assert.deepEqual(await images.bring(wanted('tool'), bringing), { digest: 'sha256:tool' })
+    assert.equal(images.find('python')?.digest, 'sha256:abc')
+    assert.equal(images.find('default')?.config?.user, 'tool')
+    assert.equal(await images.remove('python'), false)
+    assert.deepEqual(removed, [])
+    assert.equal(await images.remove('tool'), true)
+    assert.deepEqual(removed, ['tool'])
+  })
+})

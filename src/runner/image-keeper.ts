@@ -1,0 +1,119 @@
+// Makes the images of this runner what control says they should be, and tells what became of them.
+//
+// Level-triggered, as the keeper of sandboxes is. What failed is tried again when control asks for it anew over the link; in
+// its list it only says so again. An image that something here needs is removed when nothing does any more.
+import { Lanes } from '#src/kit/lanes.ts'
+import type { Logger } from '#src/kit/log.ts'
+import type { ImageAssignment, ImageReport, Progress } from '#src/wire/runner-link.ts'
+import type { AllImages } from './all-images.ts'
+import { reasonOf } from './machine.ts'
+
+export type ImageKeeperParts = {
+  images: Pick<AllImages, 'find' | 'bring' | 'remove'>
+  report: (report: ImageReport) => void
+  onProgress: (image: string, progress: Progress) => void
+  log: Logger
+  now?: () => number
+  atOnce?: number
+}
+
+type Entry = {
+  assignment: ImageAssignment
+  settled?: ImageReport
+  working?: AbortController
+  saidAt: number
+}
+
+/** More often nobody looks. */
+const progressEveryMs = 1000
+
+export class ImageKeeper implements Disposable {
+  readonly #parts: Required<Omit<ImageKeeperParts, 'atOnce'>>
+  readonly #lanes: Lanes
+  readonly #entries = new Map<string, Entry>()
+  #isClosed = false
+
+  constructor({ atOnce = 4, ...parts }: ImageKeeperParts) {
+    this.#parts = { now: Date.now, ...parts }
+    this.#lanes = new Lanes(atOnce)
+  }
+
+  /** One image should be this. */
+  take(assignment: ImageAssignment): void {
+    const entry = this.#entryFor(assignment)
+    if (entry.settled?.state === 'error') delete entry.settled
+    this.#reconcile(entry)
+  }
+
+  /** The whole list. What it does not name is left as it is. */
+  takeAll(listed: readonly ImageAssignment[]): void {
+    for (const assignment of listed) this.#reconcile(this.#entryFor(assignment))
+    const names = new Set(listed.map(({ image }) => image))
+    for (const [image, { working }] of this.#entries) if (!working && !names.has(image)) this.#entries.delete(image)
+  }
+
+  #entryFor(assignment: ImageAssignment): Entry {
+    const known = this.#entries.get(assignment.image)
+    if (known?.assignment.target === assignment.target) return known
+    known?.working?.abort()
+    const entry: Entry = { assignment, saidAt: 0, ...(known?.working ? { working: known.working } : {}) }
+    this.#entries.set(assignment.image, entry)
+    return entry
+  }
+
+  #reconcile(entry: Entry) {
+    if (this.#isClosed || entry.working) return
+    if (entry.settled) {
+      this.#parts.report(entry.settled)
+      return
+    }
+    const working = new AbortController()
+    entry.working = working
+    void this.#lanes.run(async () => {
+      const report = await this.#perform(entry, working.signal)
+      // The entry may have been replaced by one with another target, which waits for this one to end.
+      const latest = this.#entries.get(entry.assignment.image)
+      if (latest?.working === working) delete latest.working
+      delete entry.working
+      if (latest !== entry) {
+        if (latest) this.#reconcile(latest)
+      } else if (report) {
+        entry.settled = report
+        if (!this.#isClosed) this.#parts.report(report)
+      }
+    })
+  }
+
+  /** Undefined: not yet; the next list asks again. */
+  async #perform({ assignment }: Entry, signal: AbortSignal): Promise<ImageReport | undefined> {
+    const { image, target } = assignment
+    const { images, log } = this.#parts
+    if (this.#isClosed) return undefined
+    try {
+      if (target === 'present') {
+        const known = images.find(image) ?? (await images.bring(assignment, { signal, onProgress: this.#sayOf(image) }))
+        return { image, state: 'present', ...known }
+      }
+      return images.find(image) === undefined || (await images.remove(image)) ? { image, state: 'absent' } : undefined
+    } catch (error) {
+      if (signal.aborted || this.#isClosed) return undefined
+      log.warn({ err: error, image, target }, 'an image could not be made what it should be')
+      return target === 'present' ? { image, state: 'error', errorReason: reasonOf(error) } : undefined
+    }
+  }
+
+  #sayOf(image: string) {
+    return (progress: Progress) => {
+      const entry = this.#entries.get(image)
+      const now = this.#parts.now()
+      if (this.#isClosed || !entry || now - entry.saidAt < progressEveryMs) return
+      entry.saidAt = now
+      this.#parts.onProgress(image, progress)
+    }
+  }
+
+  [Symbol.dispose]() {
+    this.#isClosed = true
+    for (const { working } of this.#entries.values()) working?.abort()
+  }
+}
