@@ -12,6 +12,8 @@ export const requiredPackages: readonly RequiredPackage[] = [
   { name: 'mount', command: 'losetup', why: 'mounts the storage pool' },
   { name: 'btrfs-progs', command: 'mkfs.btrfs', why: 'gives each sandbox a hard disk limit' },
   { name: 'mmdebstrap', command: 'mmdebstrap', why: 'builds the default image' },
+  { name: 'skopeo', command: 'skopeo', why: 'downloads images from registries' },
+  { name: 'umoci', command: 'umoci', why: 'unpacks their layers' },
   { name: 'zstd', command: 'zstd', why: 'keeps images small' },
   { name: 'gcc', command: 'gcc', why: 'builds the small program inside each sandbox' },
   { name: 'libc6-dev', command: '/usr/include/stdio.h', why: 'builds the small program inside each sandbox' },

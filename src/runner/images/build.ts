@@ -9,6 +9,7 @@ import { runCommand } from '#src/kit/run-command.ts'
 import { createProgressReader, type Progress } from './progress.ts'
 import { mmdebstrapCommand, ownerShift, type Recipe } from './recipe.ts'
 import { shiftOwners } from './shift-owners.ts'
+import { tethered } from './tethered.ts'
 
 export type BuildParts = {
   recipe: Recipe
@@ -21,13 +22,6 @@ export type BuildParts = {
 }
 
 const lastLinesLimit = 15
-
-/** Dies with this process, and takes everything it started along. */
-const tethered = (argv: readonly string[]) => [
-  ...['setpriv', '--pdeathsig', 'KILL'],
-  ...['unshare', '--mount', '--pid', '--fork', '--kill-child=KILL', '--mount-proc'],
-  ...argv,
-]
 
 /** The proxy that apt uses on this host, as the environment that apt understands; it leaves no file in the image. */
 const proxyEnvironment = async (): Promise<Record<string, string>> => {
