@@ -2,18 +2,23 @@
 //
 // An image is immutable: sandboxes have its rootfs as their lowest layer for as long as they live. It is made under a name
 // that does not count and renamed once it is whole and on disk, so neither a kill nor a power cut leaves half of one.
+// The built-in one is made here; those that are brought are in `library.ts`.
 import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
-import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Logger } from '#src/kit/log.ts'
 import { runCommand } from '#src/kit/run-command.ts'
+import type { ImageConfig } from '#src/wire/runner-link.ts'
 import { buildImage } from './build.ts'
+import { type BringRequest, type Brought, imageNameShape, Library } from './library.ts'
+import { type ImageLimits, standardLimits } from './limits.ts'
 import { takeLock } from './lock.ts'
 import type { Progress } from './progress.ts'
 import { defaultRecipe, type ImageDescription, type Recipe, recipeHash } from './recipe.ts'
 
-export type { ImageDescription, Progress }
+export { ImageFailed, type ImageFailure } from './image-failed.ts'
+export type { BringRequest, Brought, ImageDescription, Progress }
 
 export type ImageStore = {
   /** The names of the images that are whole. */
@@ -23,6 +28,12 @@ export type ImageStore = {
   describe(image: string): ImageDescription | undefined
   /** Makes the built-in image unless it is there: from the machine's cache, or by building it. */
   ensureDefault(): Promise<void>
+  /** What an image says of the sandboxes made from it; undefined if there is no such image. */
+  configOf(image: string): ImageConfig | undefined
+  /** Throws `ImageFailed`, whose message is for whoever asked. Asking twice is fine, also at the same time. */
+  bring(request: BringRequest): Promise<Brought>
+  /** An image that was brought; fine when it is gone. No sandbox may have it as its base any more. */
+  remove(image: string): Promise<void>
 }
 
 export type ImageStoreOptions = {
@@ -32,20 +43,33 @@ export type ImageStoreOptions = {
   onProgress: (progress: Progress) => void
   /** Tests hand in smaller ones. */
   recipe?: Recipe
+  /** Where operators put images as files; absent: there are none. */
+  filesDir?: string | undefined
+  /** Registries, as host:port, that are spoken to without encryption. */
+  plainRegistries?: readonly string[]
+  /** With credentials for registries, in the form of containers-auth.json(5). */
+  registryAuthFile?: string | undefined
+  limits?: ImageLimits
   build?: typeof buildImage
 }
 
 export const defaultImage = 'default'
 
-const nameShape = /^[a-z0-9][a-z0-9._-]{0,127}$/i
 const buildTimeoutMs = 20 * 60_000
 
 export const openImageStore = (options: ImageStoreOptions): ImageStore => {
   const { poolDir, log, onProgress, recipe = defaultRecipe() } = options
   const images = join(poolDir, 'images')
+  const library = new Library({
+    poolDir,
+    filesDir: options.filesDir,
+    registries: { plainRegistries: options.plainRegistries ?? [], authFile: options.registryAuthFile },
+    limits: options.limits ?? standardLimits,
+    log,
+  })
 
   const describe = (image: string): ImageDescription | undefined => {
-    if (!nameShape.test(image)) return undefined
+    if (!imageNameShape.test(image)) return undefined
     try {
       return (JSON.parse(readFileSync(join(images, image, 'image.json'), 'utf8')) as StoredImage).description
     } catch {
@@ -56,8 +80,7 @@ export const openImageStore = (options: ImageStoreOptions): ImageStore => {
   const ensureDefault = async () => {
     if (describe(defaultImage) !== undefined) return
     const started = performance.now()
-    await mkdir(images, { recursive: true, mode: 0o711 })
-    await removeTorn(images)
+    await library.open()
     const unpacked = join(images, `.${defaultImage}.${randomBytes(4).toString('hex')}`)
     try {
       await unpackDefault(options, recipe, join(unpacked, 'rootfs'))
@@ -74,8 +97,20 @@ export const openImageStore = (options: ImageStoreOptions): ImageStore => {
 
   let ensuring: Promise<void> | undefined
   return {
-    list: () => namesIn(images).filter((name) => describe(name) !== undefined),
-    rootfsOf: (image) => (describe(image) === undefined ? undefined : join(images, image, 'rootfs')),
+    list: () => [...namesIn(images).filter((name) => describe(name) !== undefined), ...library.list()],
+    rootfsOf: (image) => (describe(image) === undefined ? library.rootfsOf(image) : join(images, image, 'rootfs')),
+    configOf: (image) => {
+      const description = describe(image)
+      return description === undefined ? library.find(image)?.config : asConfig(description)
+    },
+    bring: async (request) => {
+      if (request.image === defaultImage) throw new TypeError('the built-in image is not brought')
+      return library.bring(request)
+    },
+    remove: async (image) => {
+      if (image === defaultImage) throw new TypeError('the built-in image is not removed')
+      await library.remove(image)
+    },
     describe,
     ensureDefault: () => {
       ensuring ??= ensureDefault().finally(() => {
@@ -86,22 +121,23 @@ export const openImageStore = (options: ImageStoreOptions): ImageStore => {
   }
 }
 
+const asConfig = ({ user, workDir = '/', env, entrypoint = [] }: ImageDescription): ImageConfig => ({
+  entrypoint,
+  env,
+  user,
+  workdir: workDir,
+})
+
 type StoredImage = { recipe: string; description: ImageDescription }
 
 const namesIn = (directory: string) => {
   try {
     return readdirSync(directory)
-      .filter((name) => nameShape.test(name))
+      .filter((name) => imageNameShape.test(name))
       .sort()
   } catch {
     return []
   }
-}
-
-/** What a killed process left; one runner owns the pool, so nobody else is at work there. */
-const removeTorn = async (images: string) => {
-  const torn = (await readdir(images)).filter((name) => name.startsWith('.'))
-  await Promise.all(torn.map((name) => rm(join(images, name), { recursive: true, force: true })))
 }
 
 const unpackDefault = async (options: ImageStoreOptions, recipe: Recipe, rootfs: string) => {

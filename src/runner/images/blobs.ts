@@ -1,0 +1,84 @@
+// Layers as they were downloaded, by their digest, shared by all images. Only ever a saving: an image that is there needs
+// none of them, so any of them may go at any time. What has its name here was checked and belongs to root.
+import { chmod, chown, link, lstat, mkdir, realpath, rename, rm, utimes } from 'node:fs/promises'
+import { join } from 'node:path'
+import { namesBelow, sha256Of } from './files.ts'
+import { ImageFailed } from './image-failed.ts'
+
+const nameShape = /^[0-9a-f]{64}$/
+
+const nameOf = (digest: string) => digest.slice('sha256:'.length)
+
+export class Blobs {
+  readonly #directory: string
+
+  constructor(directory: string) {
+    this.#directory = directory
+  }
+
+  #path(digest: string) {
+    return join(this.#directory, nameOf(digest))
+  }
+
+  open(): Promise<unknown> {
+    return mkdir(this.#directory, { recursive: true, mode: 0o700 })
+  }
+
+  /** Puts it at `<to>/<name>` where it is known. The link belongs to root and cannot be written through. */
+  async offer(digest: string, to: string): Promise<boolean> {
+    try {
+      await link(this.#path(digest), join(to, nameOf(digest)))
+      await utimes(this.#path(digest), new Date(), new Date())
+      return true
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException
+      if (code === 'ENOENT') return false
+      if (code === 'EEXIST') return true
+      throw error
+    }
+  }
+
+  /** Takes a file that a program which has ended left in `from`, if it is what its digest says. */
+  async take(digest: string, from: string): Promise<void> {
+    const kept = this.#path(digest)
+    if ((await lstat(kept).catch(() => undefined)) !== undefined) return
+    const path = join(from, nameOf(digest))
+    const found = (await realpath(path).catch(() => undefined)) === path ? await lstat(path) : undefined
+    if (!found?.isFile() || found.nlink !== 1)
+      throw new ImageFailed('corrupted', `The image is damaged: a part of it is missing (${digest}).`)
+    const unchecked = `${kept}.new`
+    await rename(path, unchecked)
+    try {
+      await chown(unchecked, 0, 0)
+      await chmod(unchecked, 0o444)
+      if ((await sha256Of(unchecked)) !== digest)
+        throw new ImageFailed(
+          'corrupted',
+          `The image is damaged: a part of it is not what its digest says (${digest}).`,
+        )
+      await rename(unchecked, kept)
+    } finally {
+      await rm(unchecked, { force: true })
+    }
+  }
+
+  /** Forgets what no image is made of, then what was not used for longest, until the rest fits. */
+  async sweep(used: ReadonlySet<string>, mostBytes: number): Promise<void> {
+    const names = await namesBelow(this.#directory)
+    const kept: { path: string; size: number; usedAt: number }[] = []
+    for (const name of names) {
+      const path = join(this.#directory, name)
+      const stats = await lstat(path).catch(() => undefined)
+      if (stats === undefined) continue
+      if (nameShape.test(name) && used.has(`sha256:${name}`))
+        kept.push({ path, size: stats.size, usedAt: stats.mtimeMs })
+      else await rm(path, { recursive: true, force: true })
+    }
+    let bytes = kept.reduce((sum, { size }) => sum + size, 0)
+    for (const { path, size } of kept.sort((a, b) => a.usedAt - b.usedAt)) {
+      if (bytes <= mostBytes) return
+      await rm(path, { force: true })
+      bytes -= size
+    }
+  }
+}

@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { ImageFailed } from '../image-failed.ts'
+import type { ContainerConfig } from '../manifest.ts'
+import { planOf } from './plan.ts'
+
+const base: ContainerConfig = {
+  entrypoint: ['/init'],
+  cmd: ['serve'],
+  env: { PATH: '/bin' },
+  user: '',
+  workdir: '/base',
+}
+const configFrom = (...lines: string[]) => planOf(['FROM x', ...lines].join('\n')).on(base).config
+const refusal = (text: string) => {
+  try {
+    planOf(text)
+  } catch (error) {
+    assert.ok(error instanceof ImageFailed)
+    return error.message
+  }
+  return assert.fail(`not refused: ${text}`)
+}
+
+suite('definitions of images', () => {
+  test('FROM alone is the image as it is', () => {
+    const plan = planOf('FROM alpine:3.20\n')
+    assert.deepEqual([plan.from, plan.firstRun, plan.on(base)], ['alpine:3.20', undefined, { steps: [], config: base }])
+  })
+
+  test('ENV in all its forms, with variables of the image, of ARG, and of the lines before', () => {
+    const { env } = configFrom(
+      'ARG version=3 name',
+      'ENV A=1 B="two words" C=\'$A\' D=a\\ b',
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: a variable of the definition.
+      'ENV PATH="$PATH:/opt/${version}/bin" E=${A}x F=${none:-def$A} G=${A:+yes} H=\\$A I=${none}',
+      'ENV OLD the old  form $A',
+      'env J=$ K=a$',
+    )
+    assert.deepEqual(env, {
+      ...{ PATH: '/bin:/opt/3/bin', A: '1', B: 'two words', C: '$A', D: 'a b', E: '1x', F: 'def1', G: 'yes' },
+      ...{ H: '$A', I: '', OLD: 'the old  form 1', J: '$', K: 'a$' },
+    })
+  })
+
+  test('WORKDIR goes on from the last, USER and the command lines replace', () => {
+    const config = configFrom('ENV D=sub', 'WORKDIR app', 'WORKDIR $D/../x', 'USER app:staff', 'CMD echo "$HOME"')
+    assert.deepEqual(
+      [config.workdir, config.user, config.cmd],
+      ['/base/app/x', 'app:staff', ['/bin/sh', '-c', 'echo "$HOME"']],
+    )
+    assert.equal(configFrom('WORKDIR /new dir').workdir, '/new dir')
+  })
+
+  test('a new ENTRYPOINT forgets the CMD of the image, not the one beside it', () => {
+    assert.deepEqual(configFrom('ENTRYPOINT ["/a", "b"]').cmd, [])
+    const { entrypoint, cmd } = configFrom('CMD ["c"]', 'ENTRYPOINT ["/a", "b"]')
+    assert.deepEqual([entrypoint, cmd], [['/a', 'b'], ['c']])
+    assert.deepEqual(configFrom('ENTRYPOINT [not json]').entrypoint, ['/bin/sh', '-c', '[not json]'])
+  })
+
+  test('RUN is a step with what is true at its line', () => {
+    const { steps } = planOf(
+      'ARG base=debian\nFROM $base:12 AS build\nARG base\nENV A=1\nRUN one $A && \\\n# a comment\n\n  two\nUSER app\nWORKDIR /w\nENV A=2\nRUN ["three", "$A"]',
+    ).on(base)
+    assert.deepEqual(steps, [
+      {
+        line: 5,
+        argv: ['/bin/sh', '-c', 'one $A &&   two'],
+        env: { base: 'debian', PATH: '/bin', A: '1' },
+        user: '',
+        workdir: '/base',
+      },
+      { line: 12, argv: ['three', '$A'], env: { base: 'debian', PATH: '/bin', A: '2' }, user: 'app', workdir: '/w' },
+    ])
+  })
+
+  test('directives, line ends of Windows, and what says nothing about files', () => {
+    const plan = planOf(
+      '# escape=`\r\nFROM x\r\nENV A=1 `\r\n  B=2\r\nLABEL a=b\r\nEXPOSE 80\r\nVOLUME /d\r\nHEALTHCHECK NONE\r\n',
+    )
+    assert.deepEqual(plan.on(base).config.env, { PATH: '/bin', A: '1', B: '2' })
+  })
+
+  test('what is not supported is refused by its name and line', () => {
+    const refused = {
+      '': /^Line 1 .*there is no FROM/,
+      'RUN x\nFROM y': /^Line 1 .*only ARG may come before FROM/,
+      'FROM scratch': /FROM scratch/,
+      'FROM --platform=linux/arm64 x': /FROM with --platform is not supported/,
+      'FROM x y': /FROM takes one image/,
+      'FROM x\nCOPY a b': /^Line 2 of the definition: COPY needs files/,
+      'FROM x\nADD http://x /': /ADD needs files/,
+      'FROM x\nFROM y': /^Line 2 .*more than one FROM/,
+      'FROM x\n\nSHELL ["a"]': /^Line 3 .*SHELL is not supported/,
+      'FROM x\nONBUILD RUN y': /ONBUILD is not supported/,
+      'FROM x\nFROBNICATE': /FROBNICATE is no instruction/,
+      'FROM x\n!': /"!" is no instruction/,
+      'FROM x\nRUN --mount=type=cache,target=/x y': /RUN with --mount is not supported/,
+      'FROM x\nRUN <<EOF\nls\nEOF': /here-documents are not supported/,
+      'FROM x\nRUN': /RUN takes a command/,
+      'FROM x\nENV': /ENV takes NAME=value/,
+      'FROM x\nENV =1': /ENV takes NAME=value/,
+      'FROM x\nENV A="1': /a quote is never closed/,
+      'FROM x\nUSER a b': /USER takes one value/,
+      'FROM x\nWORKDIR $none': /WORKDIR takes one value/,
+      [`FROM x\n${'#'.repeat(300_000)}`]: /longer than 256 KiB/,
+      [`FROM x\n${'USER a\n'.repeat(1001)}`]: /more than 1000 instructions/,
+    }
+    for (const [text, message] of Object.entries(refused)) assert.match(refusal(text), message)
+  })
+})

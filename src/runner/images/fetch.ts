@@ -1,0 +1,175 @@
+// Gets the layers of an image: first what it is, by digest, then what is not known yet of its parts.
+import { createHash } from 'node:crypto'
+import { chown, lstat, mkdir, realpath } from 'node:fs/promises'
+import { join, sep } from 'node:path'
+import type { Blobs } from './blobs.ts'
+import { checkRoom, namesBelow, readSmall } from './files.ts'
+import { ImageFailed } from './image-failed.ts'
+import { asSize, type ImageLimits } from './limits.ts'
+import { type Described, type Descriptor, type Manifest, ourEntryOf, parseConfig, parseManifest } from './manifest.ts'
+import { formatReference, pinned, type Reference } from './reference.ts'
+import { fetcherUid, type Skopeo } from './skopeo.ts'
+
+/** An image of a registry: what its name stands for now, and what it is. */
+export type Resolved = {
+  /** Of what the name stands for, which may be an index. */
+  digest: string
+  /** Of the image for this platform. */
+  image: Reference
+  manifest: Manifest
+  described: Described
+}
+
+/** The parts of an image, all of them in the blobs. */
+export type Fetched = { manifest: Descriptor; parts: Descriptor[]; described: Described }
+
+export type Fetching = {
+  scratch: string
+  mostBytes: number
+  limits: ImageLimits
+  signal: AbortSignal
+  onBytes: (bytes: number) => void
+}
+
+const largestDescriptionBytes = 4 * 1024 * 1024
+
+const digestOf = (bytes: Buffer) => `sha256:${createHash('sha256').update(bytes).digest('hex')}`
+
+export const resolveReference = async (skopeo: Skopeo, reference: Reference, fetching: Fetching): Promise<Resolved> => {
+  const { scratch, limits, signal, mostBytes } = fetching
+  const asking = { scratch, signal, timeoutMs: limits.answerTimeoutMs, largestFileBytes: largestDescriptionBytes }
+  const manifestOf = async (name: Reference) => {
+    const bytes = await skopeo.manifest(name, asking)
+    const digest = digestOf(bytes)
+    if ('digest' in name.version && name.version.digest !== digest) throw notWhatItsDigestSays(name)
+    return { digest, parsed: parseManifest(bytes.toString()) }
+  }
+  const named = await manifestOf(reference)
+  const ours =
+    'index' in named.parsed ? await manifestOf(pinned(reference, ourEntryOf(named.parsed.index).digest)) : named
+  if ('index' in ours.parsed) throw new ImageFailed('unsupported', 'The image is an index of indexes.')
+
+  const image = pinned(reference, ours.digest)
+  const { manifest } = ours.parsed
+  const bytes = await skopeo.config(image, asking)
+  if (digestOf(bytes) !== manifest.config.digest) throw notWhatItsDigestSays(image)
+  const described = parseConfig(bytes.toString())
+  const layerBytes = manifest.layers.reduce((sum, { size }) => sum + size, 0)
+  if (layerBytes > mostBytes) throw tooLarge(layerBytes, mostBytes)
+  return { digest: named.digest, image, manifest, described }
+}
+
+const notWhatItsDigestSays = (name: Reference) =>
+  new ImageFailed('corrupted', `The image ${formatReference(name)} is damaged: what came is not what its digest says.`)
+
+const tooLarge = (bytes: number, mostBytes: number) =>
+  new ImageFailed(
+    'too-large',
+    `The image is too large: its layers have ${asSize(bytes)} and may have ${asSize(mostBytes)}.`,
+  )
+
+export const fetchFromRegistry = async (
+  skopeo: Skopeo,
+  blobs: Blobs,
+  { image, manifest }: Resolved,
+  fetching: Fetching,
+): Promise<Fetched> => {
+  const work = await makeWork(fetching.scratch)
+  for (const { digest } of manifest.layers) await blobs.offer(digest, work.names)
+  await skopeo.download(image, work.directory, askingFor(work, fetching))
+  const fetched = await adopt(blobs, work, fetching)
+  // The configuration names what each layer is unpacked, so this ties all of it to the digest of the image.
+  if (fetched.parts[0]?.digest !== manifest.config.digest) throw notWhatItsDigestSays(image)
+  return fetched
+}
+
+/** From an OCI layout, or an archive of one, or what `docker save` writes. */
+export const fetchFromFile = async (
+  skopeo: Skopeo,
+  blobs: Blobs,
+  path: string,
+  fetching: Fetching,
+): Promise<Fetched> => {
+  const isDirectory = (await lstat(path)).isDirectory()
+  const read = async (transport: string) => {
+    const work = await makeWork(join(fetching.scratch, transport))
+    await skopeo.read(transport, path, work.directory, askingFor(work, fetching))
+    return adopt(blobs, work, fetching)
+  }
+  if (isDirectory) return read('oci')
+  try {
+    return await read('docker-archive')
+  } catch (error) {
+    if (!(error instanceof ImageFailed) || !['failed', 'corrupted'].includes(error.failure)) throw error
+    return read('oci-archive')
+  }
+}
+
+/** The real path of a file that the operator put into the directory for images. */
+export const fileWithin = async (directory: string | undefined, path: string): Promise<string> => {
+  if (directory === undefined)
+    throw new ImageFailed('refused', 'This runner takes no images from files; its operator may set ALCOVE_IMAGES_DIR.')
+  const root = await realpath(directory).catch(() => undefined)
+  const found =
+    root === undefined || path.includes('\0') ? undefined : await realpath(join(root, path)).catch(() => undefined)
+  // What lies elsewhere is not told apart from what is not there.
+  if (root === undefined || found === undefined || !found.startsWith(root + sep))
+    throw new ImageFailed('not-found', `There is no "${path.slice(0, 255)}" in the runner's directory for images.`)
+  return found
+}
+
+type Work = { directory: string; names: string }
+
+/** The one place that the program which downloads may write to. */
+const makeWork = async (scratch: string): Promise<Work> => {
+  const directory = join(scratch, 'work')
+  const names = join(directory, 'blobs/sha256')
+  for (const path of [join(directory, 'tmp'), join(directory, 'layout'), names]) await mkdir(path, { recursive: true })
+  for (const path of [directory, join(directory, 'tmp'), join(directory, 'layout'), join(directory, 'blobs'), names])
+    await chown(path, fetcherUid, fetcherUid)
+  return { directory, names }
+}
+
+const askingFor = ({ directory, names }: Work, { scratch, mostBytes, limits, signal, onBytes }: Fetching) => ({
+  scratch,
+  signal,
+  timeoutMs: limits.timeoutMs,
+  largestFileBytes: mostBytes,
+  watch: async () => {
+    const bytes = await Promise.all([names, join(directory, 'layout'), join(directory, 'tmp')].map(newBytesIn))
+    const sum = bytes.reduce((total, part) => total + part, 0)
+    if (sum > mostBytes) throw tooLarge(sum, mostBytes)
+    await checkRoom(directory, limits)
+    onBytes(sum)
+  },
+})
+
+/** Files with a second name were here before. */
+const newBytesIn = async (directory: string): Promise<number> => {
+  const names = await namesBelow(directory).catch(() => [])
+  const sizes = names.map(async (name) => {
+    const stats = await lstat(join(directory, name)).catch(() => undefined)
+    return stats?.isFile() && stats.nlink === 1 ? stats.size : 0
+  })
+  return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0)
+}
+
+/** Checks what was written and takes it over. */
+const adopt = async (blobs: Blobs, { directory }: Work, { mostBytes }: Fetching): Promise<Fetched> => {
+  const real = await realpath(directory)
+  const small = (path: string) => readSmall(join(real, path), largestDescriptionBytes)
+  const index = parseManifest(await small('layout/index.json'))
+  const entry = 'index' in index ? index.index[0] : undefined
+  if (entry === undefined) throw new ImageFailed('corrupted', 'The image is damaged: it has no manifest.')
+  const nameOf = (digest: string) => `blobs/sha256/${digest.slice('sha256:'.length)}`
+  const manifest = { digest: entry.digest, size: entry.size }
+  const parsed = parseManifest(await small(nameOf(manifest.digest)))
+  if (!('manifest' in parsed)) throw new ImageFailed('unsupported', 'The image is an index of indexes.')
+  const { config, layers } = parsed.manifest
+  const described = parseConfig(await small(nameOf(config.digest)))
+  const layerBytes = layers.reduce((sum, { size }) => sum + size, 0)
+  if (layerBytes > mostBytes) throw tooLarge(layerBytes, mostBytes)
+  const parts = [config, ...layers]
+  for (const { digest } of [manifest, ...parts]) await blobs.take(digest, join(real, 'blobs/sha256'))
+  return { manifest, parts, described }
+}

@@ -1,0 +1,29 @@
+// Why an image could not be brought, in a sentence for the person who asked for it.
+
+export type ImageFailure =
+  | 'invalid-reference'
+  | 'not-found'
+  | 'refused'
+  | 'unreachable'
+  | 'corrupted'
+  | 'too-large'
+  | 'too-many-files'
+  | 'too-many-layers'
+  | 'wrong-architecture'
+  | 'unsupported'
+  | 'took-too-long'
+  | 'no-room'
+  | 'cancelled'
+  | 'build-failed'
+  | 'failed'
+
+/** The message goes to whoever asked; what a tool said beyond it is the cause, and for the log. */
+export class ImageFailed extends Error {
+  override readonly name = 'ImageFailed'
+  readonly failure: ImageFailure
+
+  constructor(failure: ImageFailure, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.failure = failure
+  }
+}

@@ -1,0 +1,341 @@
+// The images that were brought to this runner: each a small record that names the directory of its files. A record is
+// written last and removed first, so a kill at any instruction leaves an image whole or not there.
+import { randomBytes } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Lanes } from '#src/kit/lanes.ts'
+import type { Logger } from '#src/kit/log.ts'
+import type { ImageConfig, ImageSource, Progress } from '#src/wire/runner-link.ts'
+import { Blobs } from './blobs.ts'
+import { planOf } from './definition/plan.ts'
+import { type Fetched, type Fetching, fetchFromFile, fetchFromRegistry, fileWithin, resolveReference } from './fetch.ts'
+import { namesBelow } from './files.ts'
+import { ImageFailed } from './image-failed.ts'
+import { asSize, type ImageLimits } from './limits.ts'
+import { type ContainerConfig, type Described, imageConfigOf, ownArchitecture } from './manifest.ts'
+import { formatReference, parseReference } from './reference.ts'
+import { SharedWork } from './shared-work.ts'
+import { checkMayAsk, type RegistrySettings, Skopeo } from './skopeo.ts'
+import { Trees } from './trees.ts'
+import { tooLarge, unpackLayers } from './unpack.ts'
+
+export type Brought = {
+  image: string
+  /** Of what was pulled, where it was pulled; the name it had may stand for something else tomorrow. */
+  digest?: string
+  /** Unpacked. Images with the same layers share this. */
+  sizeBytes: number
+  architecture: string
+  config: ImageConfig
+}
+
+export type BringRequest = {
+  /** Never given twice, so an image that is here is the one that is meant, wherever it came from. */
+  image: string
+  source: ImageSource
+  maxGiB: number
+  signal?: AbortSignal | undefined
+  onProgress?: (progress: Progress) => void
+  /** What a person may read of how it goes, line by line. */
+  onLine?: (line: string) => void
+}
+
+export type LibraryParts = {
+  /** On one file system, with what has to last. */
+  poolDir: string
+  /** Where operators put images as files. */
+  filesDir: string | undefined
+  registries: RegistrySettings
+  limits: ImageLimits
+  log: Logger
+}
+
+type StoredImage = Brought & { tree: string; layers: string[] }
+
+/** An image without a name of its own yet. */
+type Made = Omit<StoredImage, 'image' | 'config'> & { config: ContainerConfig }
+
+type Said = { progress: Progress } | { line: string }
+
+type Making = { maxBytes: number; signal: AbortSignal; say: (said: Said) => void }
+
+export const imageNameShape = /^[a-z0-9][a-z0-9._-]{0,127}$/i
+const recordName = 'image.json'
+const GiB = 1024 ** 3
+
+export class Library {
+  readonly #parts: LibraryParts
+  readonly #records: string
+  readonly #scratch: string
+  readonly #trees: Trees
+  readonly #blobs: Blobs
+  readonly #skopeo: Skopeo
+  readonly #sharing = new SharedWork<Said, Made>()
+  readonly #lanes: Lanes
+  /** Unpacking takes the disk's whole attention, and is measured by what the disk has left. */
+  readonly #unpacking = new Lanes(1)
+  #waiting = 0
+  /** A removal of what nobody needs; what is brought waits for it. */
+  #sweeping: Promise<void> | undefined
+  #opened: Promise<void> | undefined
+
+  constructor(parts: LibraryParts) {
+    this.#parts = parts
+    this.#records = join(parts.poolDir, 'images')
+    this.#scratch = join(parts.poolDir, 'image-work')
+    this.#trees = new Trees(join(parts.poolDir, 'image-trees'))
+    this.#blobs = new Blobs(join(parts.poolDir, 'image-layers'))
+    this.#skopeo = new Skopeo(parts.registries)
+    this.#lanes = new Lanes(parts.limits.atOnce)
+  }
+
+  /** Makes the places, and removes what a killed process left; one runner owns them. */
+  open(): Promise<void> {
+    this.#opened ??= this.#open().catch((error: unknown) => {
+      this.#opened = undefined
+      throw error
+    })
+    return this.#opened
+  }
+
+  async #open() {
+    await rm(this.#scratch, { recursive: true, force: true })
+    await mkdir(this.#records, { recursive: true, mode: 0o711 })
+    await mkdir(this.#scratch, { recursive: true, mode: 0o700 })
+    await Promise.all([this.#trees.open(), this.#blobs.open()])
+    const torn = (await namesBelow(this.#records)).filter((name) => name.startsWith('.'))
+    for (const name of torn) await rm(join(this.#records, name), { recursive: true, force: true })
+    await this.#trees.removeTorn()
+    await this.#sweep()
+  }
+
+  list(): string[] {
+    return this.#all().map(({ image }) => image)
+  }
+
+  find(image: string): Brought | undefined {
+    const record = this.#read(image)
+    if (record === undefined) return undefined
+    const { tree: _tree, layers: _layers, ...brought } = record
+    return brought
+  }
+
+  rootfsOf(image: string): string | undefined {
+    const record = this.#read(image)
+    return record === undefined ? undefined : this.#trees.rootfsOf(record.tree)
+  }
+
+  /** Fine to ask again, and at the same time: what is here is answered, and the same work is done once. */
+  async bring(request: BringRequest): Promise<Brought> {
+    const { image, source, maxGiB, signal, onProgress, onLine } = request
+    if (!imageNameShape.test(image))
+      throw new ImageFailed('failed', 'The name of the image has characters no name has.')
+    await this.open()
+    const known = this.find(image)
+    if (known !== undefined) return known
+    const { limits } = this.#parts
+    if (this.#waiting >= limits.mostWaiting)
+      throw new ImageFailed('failed', 'Too many images are being brought to this runner. Try again later.')
+    const onSaid = (said: Said) => ('line' in said ? onLine?.(said.line) : onProgress?.(said.progress))
+    const maxBytes = Math.min(limits.largestBytes, Math.floor(maxGiB * GiB))
+    this.#waiting++
+    try {
+      await this.#sweeping
+      return await this.#sharing.run(
+        JSON.stringify([source, maxBytes]),
+        { onSaid, signal },
+        {
+          start: (say, cancelled) =>
+            this.#lanes.run(() => this.#makeAndHold(source, { maxBytes, say, signal: cancelled })),
+          use: (made) => this.#record(image, made),
+          release: (made) => this.#trees.release(made.tree),
+        },
+      )
+    } catch (error) {
+      if (signal?.aborted && error === signal.reason)
+        throw new ImageFailed('cancelled', 'Bringing the image was cancelled.', { cause: error })
+      if (error instanceof ImageFailed) throw error
+      if ((error as NodeJS.ErrnoException).code === 'ENOSPC')
+        throw new ImageFailed('no-room', 'The disk that the runner keeps images on is full.', { cause: error })
+      throw new ImageFailed('failed', 'The image could not be brought to this runner.', { cause: error })
+    } finally {
+      this.#waiting--
+      await this.#sweep()
+    }
+  }
+
+  /** No sandbox may have it as its base any more: its files go with the last image that has them. */
+  async remove(image: string): Promise<void> {
+    if (!imageNameShape.test(image)) return
+    await this.open()
+    const going = join(this.#records, `.old-${randomBytes(4).toString('hex')}`)
+    try {
+      if (this.#read(image) !== undefined) await rename(join(this.#records, image), going)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    }
+    await rm(going, { recursive: true, force: true })
+    await this.#sweep()
+  }
+
+  async #makeAndHold(source: ImageSource, making: Making): Promise<Made> {
+    making.signal.throwIfAborted()
+    const scratch = join(this.#scratch, randomBytes(6).toString('hex'))
+    await mkdir(scratch, { mode: 0o700 })
+    const held: string[] = []
+    try {
+      const made = await this.#make(source, making, scratch, (tree) => {
+        this.#trees.hold(tree)
+        held.push(tree)
+      })
+      // Once more, for whoever asked: released when all of them have their record.
+      this.#trees.hold(made.tree)
+      return made
+    } finally {
+      for (const tree of held) this.#trees.release(tree)
+      await rm(scratch, { recursive: true, force: true })
+    }
+  }
+
+  async #make(source: ImageSource, making: Making, scratch: string, hold: (tree: string) => void): Promise<Made> {
+    switch (source.kind) {
+      case 'registry':
+        return this.#fromRegistry(source.reference, making, scratch, hold)
+      case 'file':
+        return this.#fromFile(source.path, making, scratch, hold)
+      case 'definition': {
+        const plan = planOf(source.dockerfile)
+        if (plan.firstRun !== undefined)
+          throw new ImageFailed(
+            'unsupported',
+            `Line ${plan.firstRun} of the definition: RUN is not supported here yet.`,
+          )
+        const base = await this.#fromRegistry(plan.from, making, scratch, hold)
+        return { ...base, config: plan.on(base.config).config }
+      }
+      case 'sandbox':
+        throw new ImageFailed('unsupported', 'An image is not made from a sandbox here.')
+    }
+  }
+
+  async #fromRegistry(text: string, making: Making, scratch: string, hold: (tree: string) => void): Promise<Made> {
+    const { say } = making
+    const reference = parseReference(text)
+    checkMayAsk(reference, this.#parts.registries)
+    say({ progress: { step: 'asking the registry', percent: 0 } })
+    const layerTotal = { bytes: 1 }
+    const fetching = this.#fetching(scratch, making, () => layerTotal.bytes)
+    const resolved = await resolveReference(this.#skopeo, reference, fetching)
+    const { digest, described, manifest } = resolved
+    layerTotal.bytes = manifest.layers.reduce((sum, { size }) => sum + size, 1)
+    say({ line: `${formatReference(reference)} is ${digest}` })
+    const fetch = async () => {
+      say({ line: `downloading ${manifest.layers.length} layers, ${asSize(layerTotal.bytes)}` })
+      return fetchFromRegistry(this.#skopeo, this.#blobs, resolved, fetching)
+    }
+    const layers = manifest.layers.map((layer) => layer.digest)
+    return { digest, ...(await this.#unpacked(described, layers, fetch, making, scratch, hold)) }
+  }
+
+  async #fromFile(path: string, making: Making, scratch: string, hold: (tree: string) => void): Promise<Made> {
+    const file = await fileWithin(this.#parts.filesDir, path)
+    making.say({ progress: { step: 'reading the file', percent: 0 } })
+    const fetching = this.#fetching(scratch, making, () => making.maxBytes)
+    const fetched = await fetchFromFile(this.#skopeo, this.#blobs, file, fetching)
+    const layers = fetched.parts.slice(1).map(({ digest }) => digest)
+    return this.#unpacked(fetched.described, layers, async () => fetched, making, scratch, hold)
+  }
+
+  /** The files that these layers make: those that are here, or else fetched and unpacked. */
+  async #unpacked(
+    { diffIds, config }: Described,
+    layers: string[],
+    fetch: () => Promise<Fetched>,
+    making: Making,
+    scratch: string,
+    hold: (tree: string) => void,
+  ): Promise<Made> {
+    const { say, signal, maxBytes } = making
+    const name = this.#trees.nameOf(diffIds)
+    hold(name)
+    let tree = this.#trees.find(name)
+    if (tree === undefined) {
+      const { manifest, parts } = await fetch()
+      // Those as they are kept here: a layer that nobody here can unpack was packed anew on its way.
+      layers = parts.slice(1).map(({ digest }) => digest)
+      tree = await this.#unpacking.run(async () => {
+        signal.throwIfAborted()
+        say({ progress: { step: 'unpacking', percent: 70 } })
+        const packed = parts.reduce((sum, { size }) => sum + size, 1)
+        const onWritten = (bytes: number) =>
+          say({ progress: { step: 'unpacking', percent: 70 + Math.min(29, Math.floor((bytes / packed) * 10)) } })
+        const { limits } = this.#parts
+        const unpacking = { scratch, manifest, parts, mostBytes: maxBytes, limits, signal, onWritten }
+        return this.#trees.add(name, await unpackLayers(this.#blobs, unpacking))
+      })
+      say({ line: `unpacked, ${asSize(tree.sizeBytes)}` })
+    } else say({ line: `its files are here already, ${asSize(tree.sizeBytes)}` })
+    if (tree.sizeBytes > maxBytes) throw tooLarge(maxBytes)
+    return { tree: name, sizeBytes: tree.sizeBytes, layers, architecture: ownArchitecture, config }
+  }
+
+  #fetching(scratch: string, { maxBytes, signal, say }: Making, total: () => number): Fetching {
+    const onBytes = (bytes: number) =>
+      say({ progress: { step: 'downloading', percent: Math.min(70, Math.floor((bytes / total()) * 70)) } })
+    return { scratch, mostBytes: maxBytes, limits: this.#parts.limits, signal, onBytes }
+  }
+
+  async #record(image: string, { config, ...made }: Made): Promise<Brought> {
+    const record: StoredImage = { image, ...made, config: imageConfigOf(config) }
+    const unfinished = join(this.#records, `.new-${randomBytes(4).toString('hex')}`)
+    try {
+      await mkdir(unfinished, { mode: 0o700 })
+      await writeFile(join(unfinished, recordName), JSON.stringify(record, null, 2), { flush: true })
+      await rename(unfinished, join(this.#records, image)).catch((error: unknown) => {
+        // The same name was asked for twice at the same time.
+        if (this.#read(image) === undefined) throw error
+      })
+    } finally {
+      await rm(unfinished, { recursive: true, force: true })
+    }
+    return this.find(image) as Brought
+  }
+
+  #read(image: string): StoredImage | undefined {
+    if (!imageNameShape.test(image)) return undefined
+    try {
+      const record = JSON.parse(readFileSync(join(this.#records, image, recordName), 'utf8')) as Partial<StoredImage>
+      return record.tree === undefined ? undefined : (record as StoredImage)
+    } catch {
+      return undefined
+    }
+  }
+
+  #all(): StoredImage[] {
+    try {
+      return readdirSync(this.#records)
+        .sort()
+        .flatMap((name) => this.#read(name) ?? [])
+    } catch {
+      return []
+    }
+  }
+
+  #sweep(): Promise<void> {
+    this.#sweeping ??= this.#sweepNow()
+      .catch((err: unknown) => this.#parts.log.error({ err }, 'unused images could not be removed'))
+      .finally(() => {
+        this.#sweeping = undefined
+      })
+    return this.#sweeping
+  }
+
+  /** What nothing needs. Layers stay while anything is on its way, since what it needs is not yet written down. */
+  async #sweepNow() {
+    await this.#trees.sweep(() => new Set(this.#all().map(({ tree }) => tree)))
+    if (this.#waiting > 0) return
+    const layers = new Set(this.#all().flatMap((record) => record.layers))
+    await this.#blobs.sweep(layers, this.#parts.limits.keptLayersBytes)
+  }
+}

@@ -1,0 +1,156 @@
+// What an image says of itself: index, manifest and configuration (OCI image-spec; Docker's schema 2 has the same fields).
+// All of it comes from strangers: what is not as it must be is refused, and what we do not need is not read.
+import type { ImageConfig } from '#src/wire/runner-link.ts'
+import { ImageFailed } from './image-failed.ts'
+
+export type Descriptor = { digest: string; size: number }
+
+export type Manifest = { config: Descriptor; layers: Descriptor[] }
+
+export type Platform = { os: string; architecture: string }
+
+type IndexEntry = Descriptor & { platform: Platform | undefined }
+
+/** As much as a definition that builds on an image has to know of it. */
+export type ContainerConfig = {
+  entrypoint: string[]
+  cmd: string[]
+  env: Record<string, string>
+  /** As it was written: a name or number, perhaps with a group behind a colon. */
+  user: string
+  workdir: string
+}
+
+export type Described = Platform & { diffIds: string[]; config: ContainerConfig }
+
+/** Docker's own bound. */
+const mostLayers = 127
+const largestManifestBytes = 4 * 1024 * 1024
+const mostEnvironmentBytes = 256 * 1024
+
+const digestShape = /^sha256:[0-9a-f]{64}$/
+
+const broken = (what: string) => new ImageFailed('corrupted', `The image is damaged: ${what}.`)
+
+type Fields = Record<string, unknown>
+
+const isFields = (value: unknown): value is Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const fieldsOf = (text: string, what: string): Fields => {
+  if (text.length > largestManifestBytes) throw broken(`${what} is too large`)
+  try {
+    const value: unknown = JSON.parse(text)
+    if (isFields(value)) return value
+  } catch {}
+  throw broken(`${what} is not JSON`)
+}
+
+const textOf = (value: unknown, what: string): string => {
+  if (value === undefined || value === null) return ''
+  if (typeof value !== 'string' || value.includes('\0')) throw broken(`${what} is not text`)
+  return value
+}
+
+const textsOf = (value: unknown, what: string): string[] => {
+  if (value === undefined || value === null) return []
+  if (!Array.isArray(value)) throw broken(`${what} is not a list`)
+  return value.map((item) => textOf(item, what))
+}
+
+const descriptorOf = (value: unknown, what: string): Descriptor => {
+  const { digest, size } = isFields(value) ? value : {}
+  if (typeof digest !== 'string' || !digestShape.test(digest)) throw broken(`${what} has no sha256 digest`)
+  if (!Number.isSafeInteger(size) || (size as number) < 0) throw broken(`${what} has no size`)
+  return { digest, size: size as number }
+}
+
+const listOf = (value: unknown, what: string): unknown[] => {
+  if (!Array.isArray(value)) throw broken(`${what} is missing`)
+  return value
+}
+
+const platformOf = (value: unknown): Platform | undefined =>
+  isFields(value) ? { os: String(value['os']), architecture: String(value['architecture']) } : undefined
+
+/** One image, or the images of several platforms under one name. */
+export const parseManifest = (text: string): { manifest: Manifest } | { index: IndexEntry[] } => {
+  const fields = fieldsOf(text, 'its manifest')
+  if (Array.isArray(fields['manifests'])) {
+    const entries = fields['manifests'].map((entry) => ({
+      ...descriptorOf(entry, 'an entry of its index'),
+      platform: isFields(entry) ? platformOf(entry['platform']) : undefined,
+    }))
+    return { index: entries }
+  }
+  if (fields['config'] === undefined)
+    throw new ImageFailed('unsupported', 'The image is in the format that Docker gave up in 2017 (schema 1).')
+  const layers = listOf(fields['layers'], 'its list of layers')
+  if (layers.length > mostLayers)
+    throw new ImageFailed('too-many-layers', `The image has ${layers.length} layers; ${mostLayers} is the most.`)
+  return {
+    manifest: {
+      config: descriptorOf(fields['config'], 'its configuration'),
+      layers: layers.map((layer) => descriptorOf(layer, 'a layer')),
+    },
+  }
+}
+
+/** What this machine calls itself in images. */
+export const ownArchitecture = process.arch === 'x64' ? 'amd64' : process.arch
+
+const nameOf = ({ os, architecture }: Platform) => `${os}/${architecture}`.slice(0, 60)
+
+const isOurs = ({ os, architecture }: Platform) => os === 'linux' && architecture === ownArchitecture
+
+const wrongArchitecture = (offered: readonly Platform[]) =>
+  new ImageFailed(
+    'wrong-architecture',
+    `The image is for ${offered.slice(0, 10).map(nameOf).join(', ') || 'no platform'}; this runner is linux/${ownArchitecture}.`,
+  )
+
+export const ourEntryOf = (index: readonly IndexEntry[]): Descriptor => {
+  const ours = index.find(({ platform }) => platform !== undefined && isOurs(platform))
+  if (ours !== undefined) return ours
+  throw wrongArchitecture(index.flatMap(({ platform }) => (platform?.os === 'unknown' ? [] : (platform ?? []))))
+}
+
+const environmentOf = (lines: readonly string[]): Record<string, string> => {
+  if (lines.reduce((sum, line) => sum + line.length, 0) > mostEnvironmentBytes)
+    throw new ImageFailed('unsupported', 'The environment of the image is larger than 256 KiB.')
+  const pairs = lines.map((line) => {
+    const at = line.indexOf('=')
+    if (at <= 0) throw broken('its environment has an entry that is not NAME=value')
+    return [line.slice(0, at), line.slice(at + 1)] as const
+  })
+  return Object.fromEntries(pairs)
+}
+
+export const parseConfig = (text: string): Described => {
+  const fields = fieldsOf(text, 'its configuration')
+  const config = isFields(fields['config']) ? fields['config'] : {}
+  const rootfs = isFields(fields['rootfs']) ? fields['rootfs'] : {}
+  const described: Described = {
+    os: textOf(fields['os'], 'its operating system'),
+    architecture: textOf(fields['architecture'], 'its architecture'),
+    diffIds: textsOf(rootfs['diff_ids'], 'its list of layers'),
+    config: {
+      entrypoint: textsOf(config['Entrypoint'], 'its entrypoint'),
+      cmd: textsOf(config['Cmd'], 'its command'),
+      env: environmentOf(textsOf(config['Env'], 'its environment')),
+      user: textOf(config['User'], 'its user'),
+      workdir: textOf(config['WorkingDir'], 'its working directory'),
+    },
+  }
+  if (!described.diffIds.every((id) => digestShape.test(id))) throw broken('a layer has no sha256 digest')
+  if (!isOurs(described)) throw wrongArchitecture([described])
+  return described
+}
+
+/** As sandboxes have it: one user without a group, a directory that is always told, one command line. */
+export const imageConfigOf = ({ entrypoint, cmd, env, user, workdir }: ContainerConfig): ImageConfig => ({
+  entrypoint: [...entrypoint, ...cmd],
+  env,
+  user: user.split(':')[0] || 'root',
+  workdir: workdir.startsWith('/') ? workdir : `/${workdir}`,
+})

@@ -1,0 +1,67 @@
+// Names of images in registries, read as people write them for Docker: `alpine` is `docker.io/library/alpine:latest`.
+import { ImageFailed } from './image-failed.ts'
+
+export type Reference = {
+  /** Host, and port where it is told. */
+  registry: string
+  repository: string
+  /** Where both are written the digest counts, as everywhere. */
+  version: { tag: string } | { digest: string }
+}
+
+const defaultRegistry = 'docker.io'
+const longest = 255
+
+const hostShape = /^(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*$/
+const portShape = /^\d{1,5}$/
+const partShape = /^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*$/
+const tagShape = /^\w[\w.-]{0,127}$/
+const digestShape = /^sha256:[0-9a-f]{64}$/
+
+const refuse = (text: string, why: string): never => {
+  throw new ImageFailed('invalid-reference', `"${text.slice(0, longest)}" is not the name of an image: ${why}.`)
+}
+
+/** Everything after the last `@`, then everything after a `:` behind the last slash. */
+const split = (text: string) => {
+  const [, beforeDigest = text, digest] = /^([^@]*)@(.*)$/s.exec(text) ?? []
+  const [, name = beforeDigest, tag] = /^(.*):([^/]*)$/s.exec(beforeDigest) ?? []
+  return { name, tag, digest }
+}
+
+const isHost = (first: string) => /[.:]/.test(first) || first === 'localhost' || first !== first.toLowerCase()
+
+const checkRegistry = (registry: string, text: string) => {
+  const [host = '', port, ...more] = registry.split(':')
+  const portIsFine = port === undefined || (portShape.test(port) && Number(port) > 0 && Number(port) < 65_536)
+  if (!hostShape.test(host) || !portIsFine || more.length > 0) refuse(text, 'its registry is not host or host:port')
+}
+
+export const parseReference = (text: string): Reference => {
+  if (text.length > longest) refuse(text, `it is longer than ${longest} characters`)
+  const { name, tag, digest } = split(text)
+  const parts = name.split('/')
+  const registry = parts.length > 1 && isHost(parts[0] as string) ? (parts.shift() as string) : defaultRegistry
+  checkRegistry(registry, text)
+  if (!parts.every((part) => partShape.test(part))) refuse(text, 'names are lower-case letters, digits and . _ - /')
+  if (tag !== undefined && !tagShape.test(tag)) refuse(text, 'its tag has characters that no tag has')
+  if (digest !== undefined && !digestShape.test(digest)) refuse(text, 'its digest is not sha256: and 64 digits')
+
+  const isDocker = registry === defaultRegistry || registry === 'index.docker.io'
+  return {
+    registry: isDocker ? defaultRegistry : registry,
+    repository: isDocker && parts.length === 1 ? `library/${parts[0]}` : parts.join('/'),
+    version: digest === undefined ? { tag: tag ?? 'latest' } : { digest },
+  }
+}
+
+export const formatReference = ({ registry, repository, version }: Reference): string =>
+  `${registry}/${repository}${'digest' in version ? `@${version.digest}` : `:${version.tag}`}`
+
+export const pinned = (reference: Reference, digest: string): Reference => ({ ...reference, version: { digest } })
+
+/** Programs of this machine itself, which not everybody who may name an image may speak to. */
+export const isThisMachine = ({ registry }: Reference): boolean => {
+  const host = (registry.split(':')[0] as string).toLowerCase()
+  return host === 'localhost' || host.endsWith('.localhost') || /^(127|0)\./.test(host) || /^\d+$/.test(host)
+}

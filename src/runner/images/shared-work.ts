@@ -1,0 +1,73 @@
+// The same work asked for by several at the same time is done once, for all of them. Who no longer wants it leaves; when
+// all have left it is cancelled.
+
+export type Wanted<Said> = { onSaid: (said: Said) => void; signal?: AbortSignal | undefined }
+
+type Doing<Said, Result, Used> = {
+  start: (say: (said: Said) => void, signal: AbortSignal) => Promise<Result>
+  /** For each who asked. */
+  use: (result: Result) => Promise<Used>
+  /** Once, when the last `use` has ended. */
+  release: (result: Result) => void
+}
+
+type Work<Said, Result> = {
+  result: Promise<Result>
+  listeners: Set<(said: Said) => void>
+  wantedBy: number
+  cancel: AbortController
+}
+
+export class SharedWork<Said, Result> {
+  readonly #under = new Map<string, Work<Said, Result>>()
+
+  async run<Used>(
+    key: string,
+    { onSaid, signal }: Wanted<Said>,
+    { start, use, release }: Doing<Said, Result, Used>,
+  ): Promise<Used> {
+    signal?.throwIfAborted()
+    let work = this.#under.get(key)
+    if (work === undefined) {
+      work = this.#begin(key, start)
+      this.#under.set(key, work)
+    }
+    const mine = work
+    mine.wantedBy++
+    mine.listeners.add(onSaid)
+    try {
+      return await use(await untilAborted(mine.result, signal))
+    } finally {
+      mine.listeners.delete(onSaid)
+      if (--mine.wantedBy === 0) {
+        mine.cancel.abort()
+        if (this.#under.get(key) === mine) this.#under.delete(key)
+        // Whoever asks next begins anew, and must not meet what is still ending.
+        await mine.result.then(release, () => {})
+      }
+    }
+  }
+
+  #begin(key: string, start: Doing<Said, Result, never>['start']): Work<Said, Result> {
+    const listeners = new Set<(said: Said) => void>()
+    const cancel = new AbortController()
+    const say = (said: Said) => {
+      for (const listener of listeners) listener(said)
+    }
+    const result = start(say, cancel.signal)
+    // A failure is for those who wait; it must not be met by whoever comes later.
+    result.catch(() => {
+      if (this.#under.get(key)?.result === result) this.#under.delete(key)
+    })
+    return { result, listeners, wantedBy: 0, cancel }
+  }
+}
+
+const untilAborted = <T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> => {
+  if (signal === undefined) return promise
+  return new Promise((resolve, reject) => {
+    const leave = () => reject(signal.reason)
+    signal.addEventListener('abort', leave, { once: true })
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', leave))
+  })
+}

@@ -1,0 +1,181 @@
+// Everything that is asked of registries and read from archives goes through skopeo, as a user without rights.
+import { existsSync, realpathSync } from 'node:fs'
+import { chown, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { ImageFailed } from './image-failed.ts'
+import { formatReference, isThisMachine, type Reference } from './reference.ts'
+import { type Outcome, runJob, TookTooLong, type View } from './workshop.ts'
+
+/** The user that downloads; nothing else runs as it or belongs to it. */
+export const fetcherUid = 61_004
+
+export type RegistrySettings = {
+  /** Registries, as host:port, that are spoken to without encryption. A registry of this machine has to be named here. */
+  plainRegistries: readonly string[]
+  /** A file in the form of containers-auth.json(5) with credentials. */
+  authFile: string | undefined
+}
+
+export type Asking = {
+  scratch: string
+  timeoutMs: number
+  largestFileBytes: number
+  signal?: AbortSignal | undefined
+  watch?: (pid: number) => Promise<void>
+}
+
+/** As much of `/etc` as finding and trusting a registry takes. */
+const networkViews = (): View[] =>
+  ['resolv.conf', 'hosts', 'nsswitch.conf', 'ssl', 'pki', 'containers']
+    .map((name) => `/etc/${name}`)
+    .filter((path) => existsSync(path))
+    .map((path) => ({ from: realpathSync(path), at: path }))
+
+const credentialsAt = '/run/credentials.json'
+
+export const checkMayAsk = (reference: Reference, { plainRegistries }: RegistrySettings): void => {
+  if (!isThisMachine(reference) || plainRegistries.includes(reference.registry)) return
+  throw new ImageFailed(
+    'refused',
+    `The registry ${reference.registry} is on the runner's own machine; its operator has to allow it (ALCOVE_PLAIN_REGISTRIES).`,
+  )
+}
+
+export class Skopeo {
+  readonly #settings: RegistrySettings
+
+  constructor(settings: RegistrySettings) {
+    this.#settings = settings
+  }
+
+  /** The exact bytes of a manifest. */
+  manifest(reference: Reference, asking: Asking): Promise<Buffer> {
+    return this.#inspect(reference, asking, ['--raw'])
+  }
+
+  /** The exact bytes of the configuration of an image, which is that of this platform. */
+  config(reference: Reference, asking: Asking): Promise<Buffer> {
+    return this.#inspect(reference, asking, ['--config', '--raw'])
+  }
+
+  /** Writes an OCI layout to `<directory>/layout`, its parts to `<directory>/blobs`. */
+  async download(reference: Reference, directory: string, asking: Asking): Promise<void> {
+    const options = this.#registryOptions(reference, 'src-')
+    await this.#copy(sourceOf(reference), options, directory, [], { ...asking, network: true, reference })
+  }
+
+  /** The same from a file or directory of this host. */
+  async read(transport: string, path: string, directory: string, asking: Asking): Promise<void> {
+    const views = [{ from: path, at: '/source' }]
+    await this.#copy(`${transport}:/source`, [], directory, views, { ...asking, network: false })
+  }
+
+  async #inspect(reference: Reference, asking: Asking, what: readonly string[]): Promise<Buffer> {
+    const argv = ['skopeo', '--insecure-policy', 'inspect', ...what, ...this.#registryOptions(reference, '')]
+    return this.#run([...argv, sourceOf(reference)], [], { ...asking, network: true, reference })
+  }
+
+  async #copy(
+    from: string,
+    options: readonly string[],
+    directory: string,
+    views: readonly View[],
+    running: Running,
+  ): Promise<void> {
+    const argv = [
+      ...['skopeo', '--insecure-policy', '--tmpdir', '/work/tmp', 'copy', '--quiet', '--remove-signatures'],
+      ...[...options, '--dest-shared-blob-dir', '/work/blobs', from, 'oci:/work/layout:image'],
+    ]
+    await this.#run(argv, [{ from: directory, at: '/work', writable: true }, ...views], running)
+  }
+
+  #registryOptions({ registry }: Reference, prefix: 'src-' | ''): string[] {
+    const { plainRegistries, authFile } = this.#settings
+    return [
+      ...(plainRegistries.includes(registry) ? [`--${prefix}tls-verify=false`] : []),
+      ...(authFile === undefined ? [] : [`--${prefix}authfile`, credentialsAt]),
+    ]
+  }
+
+  /** A copy that the one program may read; the operator's file stays closed. */
+  async #credentialsIn(scratch: string): Promise<View[]> {
+    const { authFile } = this.#settings
+    if (authFile === undefined) return []
+    const copy = join(scratch, 'credentials.json')
+    await writeFile(copy, await readFile(authFile), { mode: 0o400 })
+    await chown(copy, fetcherUid, fetcherUid)
+    return [{ from: copy, at: credentialsAt }]
+  }
+
+  async #run(argv: readonly string[], views: readonly View[], running: Running): Promise<Buffer> {
+    const { scratch, timeoutMs, largestFileBytes, signal, watch, network, reference } = running
+    const credentials = network ? await this.#credentialsIn(scratch) : []
+    const outcome = await runJob(scratch, {
+      argv,
+      views: [...views, ...(network ? networkViews() : []), ...credentials],
+      ids: { base: fetcherUid, count: 1 },
+      network,
+      largestFileBytes,
+      timeoutMs,
+      signal,
+      ...(watch === undefined ? {} : { watch }),
+    })
+    if (outcome.stopped instanceof TookTooLong)
+      throw new ImageFailed('took-too-long', `The image was not there within ${Math.round(timeoutMs / 1000)} s.`)
+    if (outcome.stopped !== undefined) throw outcome.stopped
+    if (outcome.exitCode !== 0) throw complaintOf(outcome, reference)
+    return outcome.stdout
+  }
+}
+
+type Running = Asking & { network: boolean; reference?: Reference }
+
+const sourceOf = (reference: Reference) => `docker://${formatReference(reference)}`
+
+type Complaint = readonly [
+  says: RegExp,
+  failure: ImageFailed['failure'],
+  sentence: (name: string, host: string) => string,
+]
+
+/** Only the wording depends on what skopeo says: it exits with 1 for everything. */
+const complaints: readonly Complaint[] = [
+  [
+    /manifest unknown|name unknown|not known to registry|status 404/,
+    'not-found',
+    (name) => `There is no image ${name}.`,
+  ],
+  [
+    /unauthorized|authentication required|access .*denied|denied:|status 40[13]/i,
+    'refused',
+    (name) => `There is no image ${name}, or its registry wants credentials.`,
+  ],
+  [
+    /toomanyrequests|too many requests/i,
+    'refused',
+    (_, host) => `The registry ${host} wants us to wait: too many requests.`,
+  ],
+  [/no space left|disk quota/i, 'no-room', () => 'The disk that the runner keeps images on is full.'],
+  [/file too large/i, 'too-large', () => 'A layer of the image is larger than an image may be.'],
+  [
+    /digest did not match|does not match (?:digest|expected)|error verifying|unexpected (?:end|EOF)|invalid (?:checksum|character)|gzip:/i,
+    'corrupted',
+    (name) => `The image ${name} is damaged: what came is not what its digest says.`,
+  ],
+  [/gave HTTP response to HTTPS/, 'unreachable', (_, host) => `The registry ${host} does not speak HTTPS.`],
+  [/x509|certificate/i, 'unreachable', (_, host) => `The registry ${host} has a certificate that is not trusted here.`],
+  [/no such host|lookup /, 'unreachable', (_, host) => `The registry ${host} is not known.`],
+  [
+    /connection re|timeout|no route|unreachable|TLS|deadline|EOF|pinging|status 5\d\d|misbehaving/i,
+    'unreachable',
+    (_, host) => `The registry ${host} does not answer.`,
+  ],
+]
+
+const complaintOf = ({ stderr }: Outcome, reference: Reference | undefined): ImageFailed => {
+  const cause = new Error(stderr.trim().slice(-2000) || 'skopeo failed')
+  const name = reference === undefined ? 'file' : formatReference(reference)
+  const found = complaints.find(([says]) => says.test(stderr))
+  if (found === undefined) return new ImageFailed('failed', `The image ${name} could not be read.`, { cause })
+  return new ImageFailed(found[1], found[2](name, reference?.registry ?? ''), { cause })
+}

@@ -1,0 +1,111 @@
+// For tests: images made byte by byte, so that they can be as wrong as a stranger's.
+import { createHash } from 'node:crypto'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+
+export type TarEntry = {
+  path: string
+  /** As tar numbers them: 0 file, 1 hard link, 2 symbolic link, 3 and 4 devices, 5 directory. */
+  type?: '0' | '1' | '2' | '3' | '4' | '5'
+  content?: Buffer | string
+  target?: string
+  mode?: number
+  uid?: number
+  gid?: number
+  /** Where it lies about how long it is. */
+  size?: number
+}
+
+const octal = (value: number, length: number) => `${value.toString(8).padStart(length - 1, '0')}\0`
+
+const header = (entry: TarEntry, size: number) => {
+  const { path, type = '0', mode = type === '5' ? 0o755 : 0o644, uid = 0, gid = 0, target = '' } = entry
+  const block = Buffer.alloc(512)
+  block.write(path, 0, 100)
+  block.write(octal(mode, 8), 100)
+  block.write(octal(uid, 8), 108)
+  block.write(octal(gid, 8), 116)
+  block.write(octal(size, 12), 124)
+  block.write(octal(0, 12), 136)
+  block.write('        ', 148)
+  block.write(type, 156)
+  block.write(target, 157, 100)
+  block.write('ustar\x0000', 257)
+  if (type === '3' || type === '4') block.write(`${octal(1, 8)}${octal(3, 8)}`, 329)
+  const sum = block.reduce((total, byte) => total + byte, 0)
+  block.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148)
+  return block
+}
+
+export const tarOf = (entries: readonly TarEntry[]): Buffer => {
+  const blocks = entries.flatMap((entry) => {
+    const content = Buffer.from(entry.content ?? '')
+    return [header(entry, entry.size ?? content.length), content, Buffer.alloc((512 - (content.length % 512)) % 512)]
+  })
+  return Buffer.concat([...blocks, Buffer.alloc(1024)])
+}
+
+export const digestOf = (bytes: Buffer | string) => `sha256:${createHash('sha256').update(bytes).digest('hex')}`
+
+export type TestImage = {
+  digest: string
+  manifest: Buffer
+  blobs: Map<string, Buffer>
+  layers: string[]
+}
+
+export type ImageParts = {
+  layers: readonly Buffer[]
+  config?: Record<string, unknown>
+  architecture?: string
+  os?: string
+  /** Instead of the digests of the layers. */
+  diffIds?: readonly string[]
+}
+
+const ours = process.arch === 'x64' ? 'amd64' : process.arch
+
+export const makeImage = ({
+  layers,
+  config = {},
+  architecture = ours,
+  os = 'linux',
+  diffIds,
+}: ImageParts): TestImage => {
+  const blobs = new Map<string, Buffer>()
+  const add = (bytes: Buffer, mediaType: string) => {
+    blobs.set(digestOf(bytes), bytes)
+    return { mediaType: `application/vnd.oci.image.${mediaType}`, digest: digestOf(bytes), size: bytes.length }
+  }
+  const packed = layers.map((layer) => add(gzipSync(layer, { level: 1 }), 'layer.v1.tar+gzip'))
+  const rootfs = { type: 'layers', diff_ids: diffIds ?? layers.map((layer) => digestOf(layer)) }
+  const described = add(Buffer.from(JSON.stringify({ architecture, os, config, rootfs })), 'config.v1+json')
+  const mediaType = 'application/vnd.oci.image.manifest.v1+json'
+  const manifest = Buffer.from(JSON.stringify({ schemaVersion: 2, mediaType, config: described, layers: packed }))
+  return { digest: digestOf(manifest), manifest, blobs, layers: packed.map(({ digest }) => digest) }
+}
+
+/** An index of images, such as those of several platforms. */
+export const makeIndex = (entries: readonly { image: TestImage; os: string; architecture: string }[]): TestImage => {
+  const manifests = entries.map(({ image, os, architecture }) => ({
+    mediaType: 'application/vnd.oci.image.manifest.v1+json',
+    digest: image.digest,
+    size: image.manifest.length,
+    platform: { os, architecture },
+  }))
+  const mediaType = 'application/vnd.oci.image.index.v1+json'
+  const manifest = Buffer.from(JSON.stringify({ schemaVersion: 2, mediaType, manifests }))
+  return { digest: digestOf(manifest), manifest, blobs: new Map(), layers: [] }
+}
+
+export const writeLayout = (image: TestImage, directory: string): void => {
+  const blobs = join(directory, 'blobs/sha256')
+  mkdirSync(blobs, { recursive: true })
+  for (const [digest, bytes] of [...image.blobs, [image.digest, image.manifest] as const])
+    writeFileSync(join(blobs, digest.slice(7)), bytes)
+  const mediaType = 'application/vnd.oci.image.manifest.v1+json'
+  const entry = { mediaType, digest: image.digest, size: image.manifest.length }
+  writeFileSync(join(directory, 'oci-layout'), '{"imageLayoutVersion":"1.0.0"}')
+  writeFileSync(join(directory, 'index.json'), JSON.stringify({ schemaVersion: 2, manifests: [entry] }))
+}

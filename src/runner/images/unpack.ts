@@ -1,0 +1,91 @@
+// Makes the directory of an image's files out of its layers. umoci does it as the root of a user namespace that is the one
+// of sandboxes: owners come out shifted, no device can be made, and a hostile layer meets nothing but the directory.
+import { chown, mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { uidBase, uidCount } from '../oci/sandbox-limits.ts'
+import type { Blobs } from './blobs.ts'
+import { checkRoom, filesBelow, inodesUsed } from './files.ts'
+import { ImageFailed } from './image-failed.ts'
+import { asSize, type ImageLimits } from './limits.ts'
+import type { Descriptor } from './manifest.ts'
+import { bytesWrittenBelow, runJob, TookTooLong } from './workshop.ts'
+
+export type Unpacking = {
+  scratch: string
+  /** Of the manifest, with everything that it names in `blobs`. */
+  manifest: Descriptor
+  parts: readonly Descriptor[]
+  mostBytes: number
+  limits: ImageLimits
+  signal?: AbortSignal | undefined
+  onWritten: (bytes: number) => void
+}
+
+const capabilities = ['CAP_CHOWN', 'CAP_DAC_OVERRIDE', 'CAP_FOWNER', 'CAP_FSETID', 'CAP_SETFCAP']
+
+/** Answers the new directory, below `scratch`. */
+export const unpackLayers = async (blobs: Blobs, unpacking: Unpacking): Promise<string> => {
+  const { scratch, mostBytes, limits, signal, onWritten } = unpacking
+  const layout = await makeLayout(blobs, unpacking)
+  const out = join(scratch, 'unpacked')
+  await mkdir(out, { mode: 0o700 })
+  await chown(out, uidBase, uidBase)
+  const inodesBefore = await inodesUsed(out)
+
+  const outcome = await runJob(scratch, {
+    argv: ['umoci', '--log', 'error', 'raw', 'unpack', '--image', '/layout:image', '/out/rootfs'],
+    views: [
+      { from: layout, at: '/layout' },
+      { from: out, at: '/out', writable: true },
+    ],
+    ids: { base: uidBase, count: uidCount },
+    capabilities,
+    network: false,
+    largestFileBytes: mostBytes,
+    timeoutMs: limits.timeoutMs,
+    signal,
+    watch: async (pid) => {
+      const written = await bytesWrittenBelow(pid)
+      if (written > mostBytes) throw tooLarge(mostBytes)
+      if ((await inodesUsed(out)) - inodesBefore > limits.mostFiles) throw tooManyFiles(limits.mostFiles)
+      await checkRoom(out, limits)
+      onWritten(written)
+    },
+  })
+  if (outcome.stopped instanceof TookTooLong)
+    throw new ImageFailed('took-too-long', `The image was not unpacked within ${limits.timeoutMs / 1000} s.`)
+  if (outcome.stopped !== undefined) throw outcome.stopped
+  if (outcome.exitCode !== 0) throw complaintOf(outcome.stderr, mostBytes)
+  if ((await filesBelow(out)) > limits.mostFiles) throw tooManyFiles(limits.mostFiles)
+  return join(out, 'rootfs')
+}
+
+export const tooLarge = (mostBytes: number) =>
+  new ImageFailed('too-large', `The image is too large: unpacked it has more than ${asSize(mostBytes)}.`)
+
+const tooManyFiles = (most: number) => new ImageFailed('too-many-files', `The image has more than ${most} files.`)
+
+/** With nothing but this image, readable for everybody. */
+const makeLayout = async (blobs: Blobs, { scratch, manifest, parts }: Unpacking): Promise<string> => {
+  const layout = join(scratch, 'layers')
+  const names = join(layout, 'blobs/sha256')
+  await mkdir(names, { recursive: true })
+  for (const { digest } of [manifest, ...parts])
+    if (!(await blobs.offer(digest, names))) throw new Error(`the layer ${digest} is gone`)
+  const entry = {
+    mediaType: 'application/vnd.oci.image.manifest.v1+json',
+    ...manifest,
+    annotations: { 'org.opencontainers.image.ref.name': 'image' },
+  }
+  await writeFile(join(layout, 'oci-layout'), '{"imageLayoutVersion":"1.0.0"}')
+  await writeFile(join(layout, 'index.json'), JSON.stringify({ schemaVersion: 2, manifests: [entry] }))
+  return layout
+}
+
+const complaintOf = (stderr: string, mostBytes: number): ImageFailed => {
+  const cause = new Error(stderr.trim().slice(-2000) || 'umoci failed')
+  if (/no space left|disk quota/i.test(stderr))
+    return new ImageFailed('no-room', 'The disk that the runner keeps images on is full.', { cause })
+  if (/file too large/i.test(stderr)) return tooLarge(mostBytes)
+  return new ImageFailed('corrupted', 'The image could not be unpacked: one of its layers is damaged.', { cause })
+}

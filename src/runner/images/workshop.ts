@@ -1,0 +1,204 @@
+// Runs one program of this host on what a stranger made, such as an image, so that a fault in the program harms nothing:
+// in a user namespace without rights on the host, seeing read-only programs and the few paths it is handed, with bounds on
+// time, memory and the size of files. The runtime that confines sandboxes confines it. Nothing of it outlives its job or us.
+import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { lstatSync } from 'node:fs'
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Readable } from 'node:stream'
+import { mountsToHide, readLayout } from '../cgroup/layout.ts'
+import { tethered } from './tethered.ts'
+
+export type View = { from: string; at: string; writable?: boolean }
+
+export type Job = {
+  argv: readonly string[]
+  /** What it sees besides the programs of this host: existing directories and files. */
+  views: readonly View[]
+  /** Its ids from 0 on are these of the host. */
+  ids: { base: number; count: number }
+  capabilities?: readonly string[]
+  /** The network of this host, or none. */
+  network: boolean
+  largestFileBytes: number
+  timeoutMs: number
+  signal?: AbortSignal | undefined
+  /** Called again and again with the process that everything else is a child of; what it throws ends the job. */
+  watch?: (pid: number) => Promise<void>
+}
+
+/** How it ended. `stopped` is the reason why it was made to end; then nothing else counts. */
+export type Outcome = { exitCode: number | null; stdout: Buffer; stderr: string; stopped?: unknown }
+
+export class TookTooLong extends Error {}
+
+const outputLimitBytes = 8 * 1024 * 1024
+const memoryLimitBytes = 8 * 1024 ** 3
+const watchEveryMs = 150
+
+// Runs as root in namespaces of its own. "$1" is an empty directory of ours; then come counts, each before what it counts:
+// mounts that the runtime must not see, symbolic links of the root, and views. The place is put together where we may
+// walk and moved to /mnt, since the runtime walks there as nobody, to whom our directories are closed.
+const enter = `set -e
+place=$1; shift
+n=$1; shift; while [ "$n" -gt 0 ]; do umount -l -- "$1"; shift; n=$((n - 1)); done
+mount -t tmpfs -o mode=755,size=4m tmpfs "$place/view"
+root=$place/view/root
+mkdir -p "$root/proc" "$root/dev" "$root/tmp" "$place/view/views"
+cp "$place/config.json" "$place/view/config.json"
+n=$1; shift; while [ "$n" -gt 0 ]; do ln -s "$1" "$root/$2"; shift 2; n=$((n - 1)); done
+i=0; n=$1; shift; while [ "$i" -lt "$n" ]; do
+  if [ -d "$1" ]; then mkdir -p "$root$2" "$place/view/views/$i"
+  else mkdir -p "$(dirname "$root$2")"; : >"$root$2"; : >"$place/view/views/$i"; fi
+  mount --bind -- "$1" "$place/view/views/$i"
+  shift 2; i=$((i + 1))
+done
+mount --move "$place/view" /mnt
+cd /mnt
+exec nice -n 10 crun --root /mnt/state --cgroup-manager disabled run --bundle /mnt job`
+
+/** On most hosts `/lib` and the like are links into `/usr`. */
+const systemDirectories = () => {
+  const links: string[] = []
+  const views: View[] = [{ from: '/usr', at: '/usr' }]
+  for (const name of ['bin', 'sbin', 'lib', 'lib64']) {
+    const found = lstatSync(`/${name}`, { throwIfNoEntry: false })
+    if (found?.isSymbolicLink()) links.push(`usr/${name}`, name)
+    else if (found?.isDirectory()) views.push({ from: `/${name}`, at: `/${name}` })
+  }
+  return { links, views }
+}
+
+const configOf = (job: Job, views: readonly View[]) => {
+  const { argv, ids, capabilities = [], largestFileBytes, network } = job
+  const identity = [{ containerID: 0, hostID: ids.base, size: ids.count }]
+  const limit = (type: string, value: number) => ({ type, soft: value, hard: value })
+  const mount = (destination: string, type: string, source: string, ...options: string[]) => ({
+    ...{ destination, type, source },
+    options: ['nosuid', 'nodev', ...options],
+  })
+  return {
+    ociVersion: '1.0.2',
+    root: { path: 'root', readonly: true },
+    process: {
+      terminal: false,
+      user: { uid: 0, gid: 0 },
+      args: argv,
+      env: ['PATH=/usr/bin:/bin', 'HOME=/tmp', 'LC_ALL=C.UTF-8'],
+      cwd: '/',
+      capabilities: { bounding: capabilities, effective: capabilities, permitted: capabilities },
+      noNewPrivileges: true,
+      rlimits: [
+        limit('RLIMIT_FSIZE', largestFileBytes),
+        limit('RLIMIT_AS', memoryLimitBytes),
+        limit('RLIMIT_CORE', 0),
+        limit('RLIMIT_NOFILE', 1024),
+      ],
+    },
+    mounts: [
+      mount('/proc', 'proc', 'proc', 'noexec'),
+      mount('/dev', 'tmpfs', 'tmpfs', 'mode=755', 'size=64k'),
+      mount('/tmp', 'tmpfs', 'tmpfs', 'size=64m'),
+      ...views.map(({ at, writable }, index) =>
+        mount(at, 'bind', `/mnt/views/${index}`, 'bind', writable === true ? 'rw' : 'ro'),
+      ),
+    ],
+    linux: {
+      namespaces: ['user', 'pid', 'mount', 'ipc', 'uts', ...(network ? [] : ['network'])].map((type) => ({ type })),
+      uidMappings: identity,
+      gidMappings: identity,
+    },
+  }
+}
+
+/** Collects what is said, up to a bound; beyond it the last is what counts. */
+const heard = (from: Readable, keep: 'first' | 'last') => {
+  let text = Buffer.alloc(0)
+  from.on('data', (chunk: Buffer) => {
+    if (keep === 'first' && text.length >= outputLimitBytes) return
+    text = Buffer.concat([text, chunk])
+    if (keep === 'last') text = text.subarray(-64 * 1024)
+  })
+  return () => text
+}
+
+/** `scratch` is a directory of root's own, on any file system. */
+export const runJob = async (scratch: string, job: Job): Promise<Outcome> => {
+  const system = systemDirectories()
+  const views = [...system.views, ...job.views]
+  const hidden = mountsToHide(readLayout())
+  const place = join(scratch, `job-${randomBytes(4).toString('hex')}`)
+  await mkdir(join(place, 'view'), { recursive: true, mode: 0o700 })
+  try {
+    await writeFile(join(place, 'config.json'), JSON.stringify(configOf(job, views)))
+    const counted = (items: readonly string[], each: number) => [String(items.length / each), ...items]
+    const [program, ...args] = tethered([
+      ...['sh', '-c', enter, 'sh', place],
+      ...counted(hidden, 1),
+      ...counted(system.links, 2),
+      ...counted(
+        views.flatMap(({ from, at }) => [from, at]),
+        2,
+      ),
+    ])
+    return await runWatched(program as string, args, job)
+  } finally {
+    await rm(place, { recursive: true, force: true })
+  }
+}
+
+const runWatched = (program: string, args: readonly string[], { timeoutMs, signal, watch }: Job): Promise<Outcome> =>
+  new Promise((resolve, reject) => {
+    const env = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C.UTF-8' }
+    const child = spawn(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
+    const [stdout, stderr] = [heard(child.stdout, 'first'), heard(child.stderr, 'last')]
+    let stopped: unknown
+    const stop = (why: unknown) => {
+      stopped ??= why
+      child.kill('SIGKILL')
+    }
+    const timer = setTimeout(() => stop(new TookTooLong()), timeoutMs)
+    const onAbort = () => stop(signal?.reason ?? new Error('aborted'))
+    signal?.addEventListener('abort', onAbort, { once: true })
+    if (signal?.aborted) onAbort()
+
+    let look: NodeJS.Timeout | undefined
+    const lookSoon = () => {
+      look = setTimeout(() => {
+        watch?.(child.pid as number).then(() => {
+          if (look !== undefined) lookSoon()
+        }, stop)
+      }, watchEveryMs)
+    }
+    if (watch !== undefined) lookSoon()
+
+    const ended = () => {
+      clearTimeout(timer)
+      clearTimeout(look)
+      look = undefined
+      signal?.removeEventListener('abort', onAbort)
+    }
+    child.once('error', (error) => {
+      ended()
+      reject(error)
+    })
+    child.once('close', (exitCode) => {
+      ended()
+      resolve({
+        exitCode,
+        stdout: stdout(),
+        stderr: stderr().toString(),
+        ...(stopped === undefined ? {} : { stopped }),
+      })
+    })
+  })
+
+/** Bytes that a process and all that it started have written by now. */
+export const bytesWrittenBelow = async (pid: number): Promise<number> => {
+  const text = (path: string) => readFile(path, 'utf8').catch(() => '')
+  const own = Number(/^wchar: (\d+)$/m.exec(await text(`/proc/${pid}/io`))?.[1] ?? 0)
+  const children = (await text(`/proc/${pid}/task/${pid}/children`)).split(' ').filter((word) => word !== '')
+  const below = await Promise.all(children.map((child) => bytesWrittenBelow(Number(child))))
+  return below.reduce((sum, bytes) => sum + bytes, own)
+}
