@@ -172,6 +172,12 @@ const meanings: Record<string, string> = {
   ALCOVE_LOG_LEVEL: 'trace, debug, info, warn, error, fatal or silent; info unless told',
   ALCOVE_FIRST_KEY: 'API key of the first administrator, made while there is no user; none unless told',
   ALCOVE_CACHE_DIR: 'what all servers of a host share, such as built images; /var/cache/alcove unless told',
+  ALCOVE_IMAGES_DIR:
+    'images as files (OCI layouts and archives, docker save), which callers may name; <data>/images unless told',
+  ALCOVE_PLAIN_REGISTRIES:
+    'registries, as host:port with commas between, that are spoken to without TLS; one on this machine has to be named here; none unless told',
+  ALCOVE_REGISTRY_AUTH:
+    'a file with credentials for registries, as containers-auth.json(5) has them, used for every caller; none unless told',
   ALCOVE_RUNNER_SOCKET: 'the unix socket that toolboxes are served on; <data>/run/runner.sock unless told',
   DATABASE_URL: 'a PostgreSQL that somebody else runs, instead of the one that `up` brings',
   PATH: 'where programs of the system are looked for',

@@ -14,6 +14,12 @@ export type RunnerConfig = {
   socketGid: number
   /** Where built images are kept for every server of this machine. */
   cacheDirectory: string
+  /** Images as files, which callers of the API may name; there is nothing in it unless an operator puts it there. */
+  imagesDirectory: string
+  /** Registries, as host:port, that are spoken to without encryption. */
+  plainRegistries: readonly string[]
+  /** Credentials for registries, in the form of containers-auth.json(5). */
+  registryAuthFile: string | undefined
 }
 
 export const loadConfig = (environment = process.env): RunnerConfig =>
@@ -28,5 +34,8 @@ export const loadConfig = (environment = process.env): RunnerConfig =>
       socket: optional('ALCOVE_RUNNER_SOCKET') ?? `${data}/run/runner.sock`,
       socketGid: whole('ALCOVE_RUNNER_SOCKET_GID', 'the number of the group that the proxy runs with'),
       cacheDirectory: optional('ALCOVE_CACHE_DIR') ?? '/var/cache/alcove',
+      imagesDirectory: optional('ALCOVE_IMAGES_DIR') ?? `${data}/images`,
+      plainRegistries: (optional('ALCOVE_PLAIN_REGISTRIES') ?? '').split(/[\s,]+/).filter((host) => host !== ''),
+      registryAuthFile: optional('ALCOVE_REGISTRY_AUTH'),
     }
   })

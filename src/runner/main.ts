@@ -39,7 +39,15 @@ export const startRunner = async (
   const { instance, controlUrl, runnerKey, directory, cacheDirectory } = config
   await mkdir(directory, { recursive: true, mode: 0o700 })
   await mkdir(dirname(config.socket), { recursive: true })
-  const images = openImageStore({ poolDir: directory, cacheDir: cacheDirectory, log, onProgress })
+  const images = openImageStore({
+    poolDir: directory,
+    cacheDir: cacheDirectory,
+    filesDir: config.imagesDirectory,
+    plainRegistries: config.plainRegistries,
+    registryAuthFile: config.registryAuthFile,
+    log,
+    onProgress,
+  })
   const network = await openNetworkPool({ instance, log, spare: spareNetworks })
   const host = await openHost({
     instance,

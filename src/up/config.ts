@@ -4,11 +4,15 @@ export type UpConfig = {
   databaseUrl: string | undefined
   /** What all servers of a host share: built images, compiled code. */
   cacheDirectory: string
+  /** Passed on to the runner as they are, those that are set. */
+  imageSettings: Readonly<Record<string, string>>
   logLevel: string
   path: string
 }
 
 export const defaultCacheDirectory = '/var/cache/alcove'
+
+const imageSettingNames = ['ALCOVE_IMAGES_DIR', 'ALCOVE_PLAIN_REGISTRIES', 'ALCOVE_REGISTRY_AUTH'] as const
 
 const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
 
@@ -23,8 +27,13 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
   if (!levels.includes(logLevel)) complaints.push(`ALCOVE_LOG_LEVEL must be one of ${levels.join(', ')}`)
   const cacheDirectory = env['ALCOVE_CACHE_DIR'] || defaultCacheDirectory
   if (!cacheDirectory.startsWith('/')) complaints.push('ALCOVE_CACHE_DIR must be an absolute path')
+  const imageSettings = Object.fromEntries(
+    imageSettingNames.flatMap((name) => (env[name] ? [[name, env[name]]] : [])) as [string, string][],
+  )
+  for (const name of ['ALCOVE_IMAGES_DIR', 'ALCOVE_REGISTRY_AUTH'])
+    if (imageSettings[name]?.startsWith('/') === false) complaints.push(`${name} must be an absolute path`)
   if (complaints.length > 0) throw new Error(complaints.join('\n'))
   // Root's PATH on some systems leaves the sbin directories out; nft, ip and mkfs live there.
   const path = [...new Set([...(env['PATH'] ?? '').split(':'), '/usr/sbin', '/usr/bin', '/sbin', '/bin'])]
-  return { databaseUrl, cacheDirectory, logLevel, path: path.filter(Boolean).join(':') }
+  return { databaseUrl, cacheDirectory, imageSettings, logLevel, path: path.filter(Boolean).join(':') }
 }
