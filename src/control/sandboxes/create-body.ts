@@ -2,7 +2,7 @@
 import { readDisplayText } from '#src/control/display-text.ts'
 import { Problem } from '#src/problems.ts'
 import { destroyedPrefix } from './destroy.ts'
-import { checkAllowList } from './network-policy.ts'
+import { type NetworkColumns, networkOfNew } from './network-policy.ts'
 import type { CreateSandbox } from './schemas.ts'
 
 export type Wish = {
@@ -13,8 +13,7 @@ export type Wish = {
   env: Record<string, string>
   labels: Record<string, string>
   isPublic: boolean
-  networkBlockAll: boolean
-  networkAllowList: string[] | null
+  network: NetworkColumns
   cpu: number | undefined
   memory: number | undefined
   disk: number | undefined
@@ -40,7 +39,6 @@ const notBuilt = [
   'buildInfo',
   'linkedSandbox',
   'secrets',
-  'domainAllowList',
   'outboundProxyUrl',
   'otelEndpointOverride',
   'autoPauseInterval',
@@ -61,7 +59,7 @@ const checkEnv = (env: Record<string, string>): Record<string, string> => {
   throw new Problem('bad_request', `env has "${wrong.slice(0, 60)}", which is not the name of a variable`)
 }
 
-export const checkBody = (body: CreateSandbox): Wish => {
+export const checkBody = (body: CreateSandbox, organization: { sandboxLimitedNetworkEgress: boolean }): Wish => {
   const unbuilt = notBuilt.filter((field) => isAsked(body[field]))
   if (unbuilt.length > 0) throw new Problem('unprocessable', `${unbuilt.join(', ')}: not supported yet`)
   if (body.snapshot !== undefined) {
@@ -78,8 +76,7 @@ export const checkBody = (body: CreateSandbox): Wish => {
     env: checkEnv(body.env ?? {}),
     labels: body.labels ?? {},
     isPublic: body.public ?? false,
-    networkBlockAll: body.networkBlockAll ?? false,
-    networkAllowList: checkAllowList(body.networkAllowList),
+    network: networkOfNew(body, organization.sandboxLimitedNetworkEgress),
     cpu: body.cpu,
     memory: body.memory,
     disk: body.disk,

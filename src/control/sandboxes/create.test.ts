@@ -63,6 +63,7 @@ suite('POST /sandbox', () => {
       public: true,
       networkBlockAll: true,
       networkAllowList: '10.0.0.0/8, 1.2.3.4/32',
+      domainAllowList: 'API.example.com, *.bücher.example',
       cpu: 2,
       memory: 3,
       disk: 5,
@@ -78,6 +79,7 @@ suite('POST /sandbox', () => {
       [body.name, body.autoStopInterval, body.autoArchiveInterval, body.autoDeleteInterval, body.networkAllowList],
       ['my box', 0, 43_200, -1, '10.0.0.0/8,1.2.3.4/32'],
     )
+    assert.equal(body.domainAllowList, 'api.example.com,*.xn--bcher-kva.example')
     assert.equal(Date.parse(body.autoDestroyAt) - Date.parse(body.createdAt), 3_600_000)
     assert.equal(body.kvm, undefined)
     assert.deepEqual(runner.asked, [
@@ -97,7 +99,11 @@ suite('POST /sandbox', () => {
         cpu: 2,
         memoryGiB: 3,
         diskGiB: 5,
-        network: { blockAll: true, allowList: ['10.0.0.0/8', '1.2.3.4/32'] },
+        network: {
+          blockAll: true,
+          allowList: ['10.0.0.0/8', '1.2.3.4/32'],
+          domains: ['api.example.com', '*.xn--bcher-kva.example'],
+        },
       },
     ])
   })
@@ -222,7 +228,6 @@ suite('POST /sandbox', () => {
     [422, { buildInfo: { dockerfileContent: 'FROM x' } }, /buildInfo/],
     [422, { linkedSandbox: 'x' }, /linkedSandbox/],
     [422, { secrets: [{ A: 'b' }] }, /secrets/],
-    [422, { domainAllowList: 'example.com' }, /domainAllowList/],
     [422, { outboundProxyUrl: 'http://x' }, /outboundProxyUrl/],
     [422, { otelEndpointOverride: 'http://x' }, /otelEndpointOverride/],
     [422, { autoPauseInterval: 5 }, /autoPauseInterval/],
@@ -255,6 +260,8 @@ suite('POST /sandbox', () => {
     [400, { name: 'x'.repeat(256) }, /name/],
     [400, { networkAllowList: '10.0.0.0' }, /networkAllowList/],
     [400, { networkAllowList: '::/0' }, /networkAllowList/],
+    [400, { domainAllowList: '*' }, /domainAllowList/],
+    [400, { domainAllowList: ['example.com'] }, /domainAllowList/],
     [400, { user: 'a b' }, /user/],
     [400, { user: '../x' }, /user/],
     [400, { public: 'yes' }, /public/],

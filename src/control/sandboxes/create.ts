@@ -80,8 +80,7 @@ const write = async (
     env: wish.env,
     labels: wish.labels,
     public: wish.isPublic,
-    network_block_all: wish.networkBlockAll,
-    network_allow_list: wish.networkAllowList,
+    ...wish.network,
     state: move.through,
     desired_state: move.to,
     version: 1,
@@ -113,7 +112,7 @@ export const createSandbox = async (
 ): Promise<SandboxRow> => {
   checkNotSuspended(parts, actor)
   const { database, changes, options } = parts
-  const wish = checkBody(body)
+  const wish = checkBody(body, actor.organization)
   const once = idempotencyKey === undefined ? undefined : onceFor(actor.organization.id, idempotencyKey, body)
   const known = once && (await findMade(database.sql, once))
   if (known) return await waitWhile(parts, known, 'creating', options.createWaitSeconds * 1000)

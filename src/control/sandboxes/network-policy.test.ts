@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import { checkAllowList } from './network-policy.ts'
+import { checkAllowList, checkDomainList, networkChange, networkOfNew } from './network-policy.ts'
 
 suite('networkAllowList', () => {
   test('CIDRs are taken with and without spaces, once each', () => {
@@ -33,5 +33,76 @@ suite('networkAllowList', () => {
     assert.throws(() => checkAllowList(Array.from({ length: 11 }, (_, n) => `10.0.${n}.0/24`).join(',')), {
       status: 400,
     })
+  })
+})
+
+suite('domainAllowList', () => {
+  test('names come out as DNS speaks them, once each', () => {
+    assert.deepEqual(checkDomainList('API.Example.com, *.bücher.example.,api.example.com,_x.a_b.test'), [
+      'api.example.com',
+      '*.xn--bcher-kva.example',
+      '_x.a_b.test',
+    ])
+    assert.equal(checkDomainList(' , '), null)
+  })
+
+  for (const wrong of [
+    ...['*', '*.com', '*.*.example.com', 'a.*.com', '*example.com', 'localhost', 'com', '.example.com', 'a..com'],
+    ...[
+      '1.2.3.4',
+      '*.1.2.3.4',
+      '0x7f.1',
+      '2130706433',
+      '[::1]',
+      'https://example.com',
+      'example.com/x',
+      'example.com:80',
+    ],
+    ...['a b.com', '-a.com', 'a-.com', 'a@b.com', 'ex%61mple.com', 'a.b?c', 'a\u200d.', `${'a'.repeat(64)}.com`],
+    Array(64).fill('aaa').join('.'),
+  ]) {
+    test(`"${wrong.slice(0, 70)}" is refused`, () => {
+      assert.throws(() => checkDomainList(wrong), { status: 400 })
+    })
+  }
+
+  test('eleven are refused', () => {
+    assert.throws(() => checkDomainList(Array.from({ length: 11 }, (_, n) => `a${n}.test`).join()), { status: 400 })
+  })
+})
+
+suite('a new sandbox', () => {
+  const blocked = (given: Parameters<typeof networkOfNew>[0], isLimited: boolean) =>
+    networkOfNew(given, isLimited).network_block_all
+
+  test('is open, and closed where its organization limits what goes out, unless it says otherwise itself', () => {
+    assert.equal(blocked({}, false), false)
+    assert.equal(blocked({}, true), true)
+    assert.equal(blocked({ networkAllowList: '', domainAllowList: '' }, true), true)
+    assert.equal(blocked({ networkBlockAll: false }, true), false)
+    assert.equal(blocked({ networkAllowList: '1.2.3.4/32' }, true), false)
+    assert.equal(blocked({ domainAllowList: 'example.com' }, true), false)
+    assert.equal(blocked({ domainAllowList: 'example.com', networkBlockAll: true }, false), true)
+  })
+})
+
+suite('a change', () => {
+  test('is of what is given; lifting the block alone takes the lists away', () => {
+    assert.deepEqual(networkChange({ networkBlockAll: true }), { network_block_all: true })
+    assert.deepEqual(networkChange({ domainAllowList: 'a.test' }), { domain_allow_list: ['a.test'] })
+    assert.deepEqual(networkChange({ networkAllowList: '' }), { network_allow_list: null })
+    assert.deepEqual(networkChange({ networkBlockAll: false }), {
+      network_block_all: false,
+      network_allow_list: null,
+      domain_allow_list: null,
+    })
+    assert.deepEqual(networkChange({ networkBlockAll: false, domainAllowList: 'a.test' }), {
+      network_block_all: false,
+      domain_allow_list: ['a.test'],
+    })
+  })
+
+  test('of nothing is refused', () => {
+    assert.throws(() => networkChange({}), { status: 400 })
   })
 })

@@ -1,8 +1,35 @@
-// What a sandbox may reach, as callers write it: one text of IPv4 CIDRs with commas between them.
+// What a sandbox may reach, as callers write it: a text of IPv4 CIDRs and one of domains, with commas between them.
+//
+// Block all wins over both lists; the lists together allow what either allows; without any the public Internet is open.
 import { isIPv4 } from 'node:net'
+import { domainToASCII } from 'node:url'
 import { Problem } from '#src/problems.ts'
 
-const mostCidrs = 10
+export type NetworkColumns = {
+  network_block_all: boolean
+  network_allow_list: string[] | null
+  domain_allow_list: string[] | null
+}
+
+type Given = {
+  networkBlockAll?: boolean | null | undefined
+  networkAllowList?: string | null | undefined
+  domainAllowList?: string | null | undefined
+}
+
+const mostItems = 10
+
+const itemsOf = (field: string, given: string | null | undefined): string[] => {
+  const items = (given ?? '')
+    .split(',')
+    .map((each) => each.trim())
+    .filter((each) => each !== '')
+  if (items.length <= mostItems) return items
+  throw new Problem('bad_request', `${field} holds at most ${mostItems} items, not ${items.length}`)
+}
+
+/** `null` where there is none: an empty text is "no list". */
+const listOf = (items: readonly string[]): string[] | null => (items.length === 0 ? null : [...new Set(items)])
 
 const isCidr = (text: string): boolean => {
   const [address, length, ...rest] = text.split('/')
@@ -16,22 +43,68 @@ const isCidr = (text: string): boolean => {
   )
 }
 
-/** The CIDRs of a list, each checked; `null` where there is none. An empty text is "no list". */
+/** The CIDRs of a list, each checked and once. */
 export const checkAllowList = (given: string | null | undefined): string[] | null => {
-  const cidrs = (given ?? '')
-    .split(',')
-    .map((each) => each.trim())
-    .filter((each) => each !== '')
-  if (cidrs.length === 0) return null
-  if (cidrs.length > mostCidrs) {
-    throw new Problem('bad_request', `networkAllowList holds at most ${mostCidrs} CIDRs, not ${cidrs.length}`)
-  }
+  const cidrs = itemsOf('networkAllowList', given)
   const wrong = cidrs.find((each) => !isCidr(each))
-  if (wrong !== undefined) {
-    throw new Problem(
-      'bad_request',
-      `networkAllowList must be IPv4 CIDRs such as 10.0.0.0/8, not "${wrong.slice(0, 60)}"`,
-    )
+  if (wrong === undefined) return listOf(cidrs)
+  throw new Problem(
+    'bad_request',
+    `networkAllowList must be IPv4 CIDRs such as 10.0.0.0/8, not "${wrong.slice(0, 60)}"`,
+  )
+}
+
+const label = '[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?'
+const asciiDomain = new RegExp(`^(?:${label}\\.)+${label}$`)
+
+/** In the form that DNS speaks, lower-case ASCII without a dot at its end; undefined for what is no domain. */
+const readDomain = (text: string): string | undefined => {
+  const star = text.startsWith('*.') ? '*.' : ''
+  const name = text.slice(star.length).replace(/\.$/, '')
+  // What ends a host name in a URL would be cut off without a word.
+  if (/[%/\\?#@:[\]]/.test(name)) return undefined
+  const ascii = domainToASCII(name)
+  const isName = ascii.length <= 253 - star.length && asciiDomain.test(ascii) && !isIPv4(ascii)
+  return isName ? star + ascii : undefined
+}
+
+/** The domains of a list, each checked, in the form that DNS speaks, and once. */
+export const checkDomainList = (given: string | null | undefined): string[] | null =>
+  listOf(
+    itemsOf('domainAllowList', given).map((each) => {
+      const domain = readDomain(each)
+      if (domain !== undefined) return domain
+      throw new Problem(
+        'bad_request',
+        `domainAllowList must be names such as example.com or *.example.com, not "${each.slice(0, 60)}"`,
+      )
+    }),
+  )
+
+/** Of a new sandbox. Where its organization limits what goes out by default, it reaches only what a list of its own allows. */
+export const networkOfNew = (given: Given, isLimited: boolean): NetworkColumns => {
+  const lists = {
+    network_allow_list: checkAllowList(given.networkAllowList),
+    domain_allow_list: checkDomainList(given.domainAllowList),
   }
-  return [...new Set(cidrs)]
+  const hasList = lists.network_allow_list !== null || lists.domain_allow_list !== null
+  return { network_block_all: given.networkBlockAll ?? (isLimited && !hasList), ...lists }
+}
+
+/**
+ * The columns that change. What is not given stays, except that lifting the block without a list in the same call takes
+ * the lists away: the SDK promises that this restores the Internet.
+ */
+export const networkChange = (given: Given): Partial<NetworkColumns> => {
+  const { networkBlockAll, networkAllowList, domainAllowList } = given
+  const has = (value: unknown) => value !== undefined && value !== null
+  if (!has(networkBlockAll) && !has(networkAllowList) && !has(domainAllowList)) {
+    throw new Problem('bad_request', 'networkBlockAll, networkAllowList or domainAllowList must be given')
+  }
+  const isOpened = networkBlockAll === false && !has(networkAllowList) && !has(domainAllowList)
+  return {
+    ...(typeof networkBlockAll === 'boolean' ? { network_block_all: networkBlockAll } : {}),
+    ...(has(networkAllowList) || isOpened ? { network_allow_list: checkAllowList(networkAllowList) } : {}),
+    ...(has(domainAllowList) || isOpened ? { domain_allow_list: checkDomainList(domainAllowList) } : {}),
+  }
 }

@@ -5,6 +5,7 @@ import { createSandbox } from './create.ts'
 import { deleteSandbox } from './destroy.ts'
 import { readIdempotencyKey } from './idempotency.ts'
 import { listSandboxes, pageSandboxes } from './listing.ts'
+import { setNetwork } from './network-settings.ts'
 import type { SandboxParts } from './parts.ts'
 import { recoverSandbox } from './recover.ts'
 import { asListItem, asRecord, type SandboxRow } from './sandbox.ts'
@@ -132,6 +133,16 @@ export const sandboxRoutes = (parts: SandboxParts): ControlRoute[] => {
         const { labels } = await settings.setLabels(parts, actor, params.sandboxIdOrName, body.labels)
         return { labels }
       },
+    }),
+    route({
+      method: 'POST',
+      path: '/sandbox/:sandboxIdOrName/network-settings',
+      needs: 'write:sandboxes',
+      summary: 'Changes what a sandbox may reach, at once, for open connections too.',
+      params: ByIdOrName,
+      body: shapes.NetworkSettings,
+      replies: { 200: SandboxRecord },
+      run: async ({ params, body, ...actor }) => record(await setNetwork(parts, actor, params.sandboxIdOrName, body)),
     }),
     route({
       method: 'POST',

@@ -17,6 +17,7 @@ export type SandboxRow = {
   public: boolean
   network_block_all: boolean
   network_allow_list: string[] | null
+  domain_allow_list: string[] | null
   cpu: number
   memory_gib: number
   disk_gib: number
@@ -90,6 +91,7 @@ export const asListItem = (row: SandboxRow, proxyUrl: string): SandboxListItem =
   toolboxProxyUrl: `${proxyUrl}/toolbox`,
   ...defined({
     networkAllowList: row.network_allow_list?.join(','),
+    domainAllowList: row.domain_allow_list?.join(','),
     errorReason: reasonOf(row),
     recoverable: row.recoverable,
     warmPoolId: row.warm_pool_id,
@@ -135,5 +137,9 @@ export const asAssignment = (row: SandboxRow): Assignment => ({
   cpu: row.cpu,
   memoryGiB: row.memory_gib,
   diskGiB: row.disk_gib,
-  network: { blockAll: row.network_block_all, allowList: row.network_allow_list },
+  network: {
+    blockAll: row.network_block_all,
+    allowList: row.network_allow_list,
+    domains: row.domain_allow_list,
+  },
 })

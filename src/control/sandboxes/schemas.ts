@@ -26,6 +26,7 @@ const listed = {
   public: Type.Boolean(),
   networkBlockAll: Type.Boolean(),
   networkAllowList: Type.Optional(Type.String()),
+  domainAllowList: Type.Optional(Type.String()),
   target: Type.String(),
   cpu: Type.Number(),
   gpu: Type.Number(),
@@ -62,6 +63,16 @@ export const SandboxRecord = Type.Object({
 export type SandboxListItem = Static<typeof SandboxListItem>
 export type SandboxRecord = Static<typeof SandboxRecord>
 
+/** Items with commas between them; an empty text is no list. */
+const networkLists = {
+  networkAllowList: Type.Optional(Type.String({ maxLength: 1024 })),
+  domainAllowList: Type.Optional(Type.String({ maxLength: 4096 })),
+}
+
+export const NetworkSettings = Type.Object({ networkBlockAll: Type.Optional(Type.Boolean()), ...networkLists })
+
+export type NetworkSettings = Static<typeof NetworkSettings>
+
 /**
  * Every field of the contract is named, also those that are not built yet: `create.ts` refuses these with a sentence,
  * where a field left out here would be dropped in silence.
@@ -74,8 +85,7 @@ export const CreateSandbox = Type.Object({
   labels: Type.Optional(TextMap),
   public: Type.Optional(Type.Boolean()),
   networkBlockAll: Type.Optional(Type.Boolean()),
-  networkAllowList: Type.Optional(Type.String({ maxLength: 1024 })),
-  domainAllowList: Type.Optional(Type.Unknown()),
+  ...networkLists,
   outboundProxyUrl: Type.Optional(Type.Unknown()),
   otelEndpointOverride: Type.Optional(Type.Unknown()),
   target: Type.Optional(Type.String({ maxLength: 255 })),
