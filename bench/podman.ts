@@ -2,7 +2,7 @@
 import { runCommand } from '#src/kit/run-command.ts'
 
 export type Podman = {
-  /** `podman run --rm … true`. */
+  /** `podman run --rm` of the command. */
   runOnce: () => Promise<void>
   /** Starts the container that `exec` uses. */
   start: () => Promise<void>
@@ -13,7 +13,7 @@ export type Podman = {
 const name = 'alcove-bench'
 
 /** `undefined` where podman is absent or cannot run a container here. */
-export const openPodman = async (rootfs: string): Promise<Podman | undefined> => {
+export const openPodman = async (rootfs: string, command: readonly string[]): Promise<Podman | undefined> => {
   // Its defaults ask for more files and processes than some machines allow (RUNTIME.md §0).
   const common = ['--runtime', 'crun', '--cgroup-manager', 'cgroupfs']
   const flags = [
@@ -32,7 +32,7 @@ export const openPodman = async (rootfs: string): Promise<Podman | undefined> =>
     const sight = ['unshare', '-m', '--propagation', 'private', 'sh', '-c', hidden, 'sh']
     await runCommand([...sight, 'podman', ...common, ...args], { timeoutMs: 60_000 })
   }
-  const runOnce = () => podman('run', '--rm', ...flags, 'true')
+  const runOnce = () => podman('run', '--rm', ...flags, ...command)
   try {
     await runOnce()
   } catch (error) {
@@ -42,7 +42,7 @@ export const openPodman = async (rootfs: string): Promise<Podman | undefined> =>
   return {
     runOnce,
     start: () => podman('run', '--detach', '--name', name, ...flags, 'sleep', '1000'),
-    exec: () => podman('exec', name, 'true'),
+    exec: () => podman('exec', name, ...command),
     [Symbol.asyncDispose]: () => podman('rm', '--force', '--time', '0', name),
   }
 }

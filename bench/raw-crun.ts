@@ -12,9 +12,9 @@ type Config = {
 }
 
 export type RawCrun = {
-  /** Disk, mount, `crun run -d` and the first `crun exec true`. */
+  /** Disk, mount, `crun run -d` and the first `crun exec` of the command. */
   createAndExec: (id: string) => Promise<void>
-  /** One `crun exec true` in a container that runs. */
+  /** One `crun exec` of the command in a container that runs. */
   exec: (id: string) => Promise<void>
   remove: (id: string) => Promise<void>
   [Symbol.asyncDispose]: () => Promise<void>
@@ -29,6 +29,7 @@ export const openRawCrun = async (
   lower: string,
   directory: string,
   hidden: string,
+  command: readonly string[],
 ): Promise<RawCrun> => {
   const config = JSON.parse(readFileSync(join(model, 'config.json'), 'utf8')) as Config
   const netns = 'alcove-bench'
@@ -53,6 +54,8 @@ export const openRawCrun = async (
   }
   const hide = 'if [ -n "$4" ]; then umount -l "$4"; fi'
 
+  const exec = (id: string) => shell(`${hide}; exec ${crun.join(' ')} exec "$1" ${command.join(' ')}`, id)
+
   return {
     createAndExec: async (id) => {
       const bundle = join(directory, id)
@@ -74,9 +77,9 @@ export const openRawCrun = async (
          exec ${crun.join(' ')} run --detach --bundle "$b" "$1" >/dev/null 2>&1`,
         id,
       )
-      await shell(`${hide}; exec ${crun.join(' ')} exec "$1" true`, id)
+      await exec(id)
     },
-    exec: (id) => shell(`${hide}; exec ${crun.join(' ')} exec "$1" true`, id),
+    exec,
     remove: async (id) => {
       await shell(`${hide}; exec ${crun.join(' ')} delete --force "$1"`, id)
       rmSync(join(directory, id), { recursive: true, force: true })

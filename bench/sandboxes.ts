@@ -6,13 +6,13 @@ import { Pool } from 'undici'
 import { runCommand } from '#src/kit/run-command.ts'
 import { createBox } from '#test/sandboxes/box.ts'
 import { type Platform, platform } from '#test/sandboxes/harness.ts'
+import { command, commandAlone, executeBody, sayTrace, traceExec } from './exec-trace.ts'
 import { openPodman } from './podman.ts'
 import { openRawCrun } from './raw-crun.ts'
 import { compare, keep, median, type Samples, say, timed } from './samples.ts'
 
 const rounds = Number(process.argv[2] ?? 30)
 const idleBoxes = 50
-const executeBody = JSON.stringify({ command: 'true' })
 
 /** A client that keeps its connections, as the SDKs do. */
 const client = (alcove: Platform) => {
@@ -70,8 +70,9 @@ try {
     join(pool, 'images', 'default', 'rootfs'),
     join(pool, 'bench'),
     existsSync(hybrid) ? hybrid : '',
+    command,
   )
-  const podman = await openPodman(join(pool, 'images', 'default', 'rootfs'))
+  const podman = await openPodman(join(pool, 'images', 'default', 'rootfs'), command)
 
   const cold: Record<'alcove' | 'crun' | 'podman', Samples> = { alcove: [], crun: [], podman: [] }
   for (let round = 0; round < rounds; round++) {
@@ -112,19 +113,21 @@ try {
   const executeOnce = () => http.execute(first.record as { id: string; toolboxProxyUrl: string })
   // A server that has just started still compiles what it runs.
   await repeat([], 200, executeOnce)
+  // Before and behind, so that a machine that becomes slower or faster on the way does so for both.
+  exec.inside.push(...(await commandAlone(first, 100)))
   await repeat(exec.alcove, rounds * 3, executeOnce)
+  exec.inside.push(...(await commandAlone(first, 100)))
   await repeat(exec.crun, rounds * 3, () => raw.exec('raw-exec'))
   if (podman) await repeat(exec.podman, 20, () => podman.exec())
-  // The command's own time: the same shell started a hundred times by one that runs inside.
-  const inside = await first.run(
-    `python3 -c 'import subprocess, time\nfor _ in range(100):\n  t = time.perf_counter()\n  subprocess.run(["/bin/bash", "-c", "true"])\n  print((time.perf_counter() - t) * 1000)'`,
-  )
-  exec.inside = inside.split('\n').map(Number)
   console.log(compare('exec round trip, Alcove', exec.alcove, { name: 'crun exec', samples: exec.crun }))
   console.log(`${'the command itself, inside'.padEnd(34)} ${say(exec.inside)}`)
   console.log(`${'above the command'.padEnd(34)} ${(median(exec.alcove) - median(exec.inside)).toFixed(2)} ms`)
   console.log(compare('crun exec', exec.crun))
   if (podman) console.log(compare('podman exec', exec.podman, { name: 'Alcove', samples: exec.alcove }))
+  const agentPid = agentPids().find((pid) => readFileSync(`/proc/${pid}/cgroup`, 'utf8').includes(first.id))
+  if (agentPid === undefined) throw new Error('the agent of the first sandbox is not found')
+  const trace = await traceExec({ data: alcove.data, agentPid, turns: Math.ceil(rounds / 3) }, first, executeOnce)
+  console.log(sayTrace(trace))
   await raw.remove('raw-exec')
   await podman?.[Symbol.asyncDispose]()
 
@@ -157,7 +160,7 @@ try {
   await raw[Symbol.asyncDispose]()
   const runtime = await runCommand(['crun', '--version'])
   const memory = { agentBytes: agent, runnerBytes: runnerShare, sandboxes: agents.length }
-  console.log(keep('sandboxes', { runtime: runtime.split('\n')[0], cold, exec, rates, memory }))
+  console.log(keep('sandboxes', { runtime: runtime.split('\n')[0], cold, exec, trace, rates, memory }))
 } finally {
   await http.close()
   await alcove[Symbol.asyncDispose]()

@@ -1,0 +1,105 @@
+// Where the time of one exec goes. The same command is run through ever more of the platform, a few at a time in turn so
+// that noise meets all alike: what a layer adds is its own. Beside it the processor time that each program spends on it.
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Pool } from 'undici'
+import { runDirectoryOf } from '#src/kit/instance.ts'
+import { placesOf, socketOf } from '#src/runner/places.ts'
+import { agentAt } from '#src/toolbox/agent/agent.ts'
+import { dataDirectoryAt } from '#src/up/data-directory.ts'
+import { findRunningUp } from '#src/up/state-file.ts'
+import type { Box } from '#test/sandboxes/box.ts'
+import { median, type Samples, say, timed } from './samples.ts'
+
+/** What every peer runs, and what the platform makes of `true`. */
+export const command = ['bash', '-c', 'true'] as const
+export const executeBody = JSON.stringify({ command: 'true' })
+
+const perTurn = 20
+
+/**
+ * The command's own time: started and waited for by a process in the sandbox with a spawn that copies nothing, which is as
+ * little as starting it can cost.
+ */
+export const commandAlone = async (box: Box, times: number): Promise<Samples> => {
+  const script = `import os, time
+for _ in range(${times}):
+  t = time.perf_counter()
+  os.waitpid(os.posix_spawn("/bin/bash", ${JSON.stringify(command)}, os.environ), 0)
+  print((time.perf_counter() - t) * 1000)`
+  return (await box.run(`python3 -c '${script}'`)).split('\n').map(Number)
+}
+
+/** Milliseconds that all threads of a process have run; from the scheduler, so nanoseconds count. */
+const processorMs = (pid: number): number =>
+  readdirSync(`/proc/${pid}/task`)
+    .map((task) => Number(readFileSync(`/proc/${pid}/task/${task}/schedstat`, 'utf8').split(' ')[0]) / 1e6)
+    .reduce((sum, ms) => sum + ms, 0)
+
+const pidsOf = (data: string, agentPid: number) => {
+  const programs = findRunningUp(dataDirectoryAt(data).stateFile)?.programs ?? []
+  const pidOf = (wanted: string) => programs.find(({ name }) => name === wanted)!.pid
+  return { proxy: pidOf('proxy'), runner: pidOf('runner'), agent: agentPid, client: process.pid }
+}
+
+export type ExecTrace = { wall: Record<Layer, Samples>; processor: Record<Spender, number> }
+type Layer = 'command' | 'agent' | 'runner' | 'proxy'
+type Spender = 'agent' | 'runner' | 'proxy' | 'client'
+
+/** `execute` is one whole round trip through the proxy; `data` is the server's data directory. */
+export const traceExec = async (
+  { data, agentPid, turns }: { data: string; agentPid: number; turns: number },
+  box: Box,
+  execute: () => Promise<unknown>,
+): Promise<ExecTrace> => {
+  const { instance, runnerSocket } = dataDirectoryAt(data)
+  const agent = agentAt(socketOf(placesOf(instance, join(runDirectoryOf(instance), 'unused')), box.id))
+  const runner = new Pool('http://runner', { socketPath: runnerSocket, connections: 1 })
+  const headers = { 'content-type': 'application/json' }
+  const through: Record<Exclude<Layer, 'command'>, () => Promise<unknown>> = {
+    agent: async () => {
+      const running = await agent.exec({ argv: command, env: {}, user: String(box.record['user']), mergeOutput: true })
+      for await (const _ of running);
+      await running.exit
+    },
+    runner: async () => {
+      const path = `/toolbox/${box.id}/process/execute`
+      const reply = await runner.request({ method: 'POST', path, headers, body: executeBody })
+      const answer = await reply.body.text()
+      if (reply.statusCode !== 200) throw new Error(answer)
+    },
+    proxy: execute,
+  }
+  const pids = pidsOf(data, agentPid)
+  const wall: ExecTrace['wall'] = { command: [], agent: [], runner: [], proxy: [] }
+  const processor: ExecTrace['processor'] = { agent: 0, runner: 0, proxy: 0, client: 0 }
+  const spent = (sign: 1 | -1) => {
+    for (const [name, pid] of Object.entries(pids)) processor[name as Spender] += sign * processorMs(pid)
+  }
+  for (let turn = 0; turn < turns; turn++) {
+    wall.command.push(...(await commandAlone(box, perTurn)))
+    for (const [name, run] of Object.entries(through)) {
+      await run() // the one before left other things in the caches
+      if (name === 'proxy') spent(-1)
+      for (let round = 0; round < perTurn; round++) wall[name as Layer].push(await timed(run))
+      if (name === 'proxy') spent(1)
+    }
+  }
+  for (const name of Object.keys(processor)) processor[name as Spender] /= wall.proxy.length
+  await runner.close()
+  return { wall, processor }
+}
+
+export const sayTrace = ({ wall, processor }: ExecTrace): string => {
+  const above = (layer: Layer, below: Layer) =>
+    `+${(median(wall[layer]) - median(wall[below])).toFixed(2)} ms`.padEnd(12)
+  const cpu = (name: Spender) => `${name} ${processor[name].toFixed(2)} ms`
+  return [
+    'one exec, layer by layer (what each adds to the median; processor time per exec):',
+    `  the command itself              ${say(wall.command)}`,
+    `  agent (fork, user, exec, wait)  ${above('agent', 'command')} ${cpu('agent')}, its child until exec not counted`,
+    `  runner (HTTP, its meaning)      ${above('runner', 'agent')} ${cpu('runner')}`,
+    `  proxy (access, forwarding)      ${above('proxy', 'runner')} ${cpu('proxy')}, ${cpu('client')}`,
+    `  in all                          ${say(wall.proxy)}`,
+  ].join('\n')
+}
