@@ -179,6 +179,10 @@ const meanings: Record<string, string> = {
   ALCOVE_REGISTRY_AUTH:
     'a file with credentials for registries, as containers-auth.json(5) has them, used for every caller; none unless told',
   ALCOVE_RUNNER_SOCKET: 'the unix socket that toolboxes are served on; <data>/run/runner.sock unless told',
+  ALCOVE_ARCHIVE_STORE:
+    'where the disks of archived sandboxes lie: file:///absolute/path, or s3://bucket/prefix?endpoint=URL&region=NAME; <data>/archive unless told',
+  ALCOVE_ARCHIVE_S3_KEY: 'the access key of an S3 archive store',
+  ALCOVE_ARCHIVE_S3_SECRET: 'the secret of that key',
   DATABASE_URL: 'a PostgreSQL that somebody else runs, instead of the one that `up` brings',
   PATH: 'where programs of the system are looked for',
 }

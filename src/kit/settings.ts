@@ -9,6 +9,8 @@ export type Settings = {
   address: (name: string, meaning: string) => { host: string; port: number }
   /** A whole number that is not negative. */
   whole: (name: string, meaning: string) => number
+  /** For what is wrong with settings in other ways. */
+  complain: (sentence: string) => void
 }
 
 const unset = { url: new URL('http://unset.invalid'), address: { host: '', port: 0 } }
@@ -26,6 +28,7 @@ export const readSettings = <T>(environment: NodeJS.ProcessEnv, read: (settings:
   }
   const result = read({
     optional,
+    complain: (sentence) => void complaints.push(sentence),
     text: (name, meaning) => parsed(name, meaning, '', (value) => value),
     url: (name, meaning) =>
       parsed(name, meaning, unset.url, (value) => (URL.canParse(value) ? new URL(value) : undefined)),

@@ -25,6 +25,29 @@ suite('settings of the runner', () => {
     )
   })
 
+  const told = {
+    ALCOVE_RUNNER_DIR: '/nowhere/data/runner',
+    ALCOVE_CONTROL_URL: 'http://127.0.0.1:3000',
+    ALCOVE_RUNNER_KEY: 'k',
+    ALCOVE_RUNNER_SOCKET_GID: '7',
+  }
+
+  test('archives lie in the data directory unless told, and S3 has its key from settings of its own', () => {
+    assert.deepEqual(loadConfig(told).archiveStore, { kind: 'directory', path: '/nowhere/data/archive' })
+    const elsewhere = loadConfig({ ...told, ALCOVE_ARCHIVE_STORE: 'file:///srv/archives' })
+    assert.deepEqual(elsewhere.archiveStore, { kind: 'directory', path: '/srv/archives' })
+    const key = { ALCOVE_ARCHIVE_S3_KEY: 'me', ALCOVE_ARCHIVE_S3_SECRET: 'hidden' }
+    const { archiveStore } = loadConfig({ ...told, ALCOVE_ARCHIVE_STORE: 's3://box/x?endpoint=http://h:1', ...key })
+    assert.deepEqual(archiveStore.kind === 's3' && [archiveStore.bucket, archiveStore.secret], ['box', 'hidden'])
+  })
+
+  test('an archive store that is not usable is a complaint among the others', () => {
+    assert.throws(
+      () => loadConfig({ ...told, ALCOVE_RUNNER_KEY: '', ALCOVE_ARCHIVE_STORE: 's3://box' }),
+      /^Error: ALCOVE_RUNNER_KEY is missing.*\nALCOVE_ARCHIVE_STORE is S3, so ALCOVE_ARCHIVE_S3_KEY/s,
+    )
+  })
+
   test('the instance is that of the data directory, and the socket lies in it unless told', () => {
     const data = mkdtempSync(join(tmpdir(), 'alcove-data-'))
     try {

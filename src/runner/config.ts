@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { instanceOf } from '#src/kit/instance.ts'
-import { readSettings } from '#src/kit/settings.ts'
+import { readSettings, type Settings } from '#src/kit/settings.ts'
+import { readStoreAddress, type StoreAddress } from '#src/kit/store-address.ts'
 
 export type RunnerConfig = {
   instance: string
@@ -20,10 +21,12 @@ export type RunnerConfig = {
   plainRegistries: readonly string[]
   /** Credentials for registries, in the form of containers-auth.json(5). */
   registryAuthFile: string | undefined
+  /** Where the disks of archived sandboxes lie. */
+  archiveStore: StoreAddress
 }
 
 export const loadConfig = (environment = process.env): RunnerConfig =>
-  readSettings(environment, ({ url, text, whole, optional }) => {
+  readSettings(environment, ({ url, text, whole, optional, complain }) => {
     const directory = text('ALCOVE_RUNNER_DIR', 'the directory of the runner, <data>/runner')
     const data = dirname(directory)
     return {
@@ -37,5 +40,23 @@ export const loadConfig = (environment = process.env): RunnerConfig =>
       imagesDirectory: optional('ALCOVE_IMAGES_DIR') ?? `${data}/images`,
       plainRegistries: (optional('ALCOVE_PLAIN_REGISTRIES') ?? '').split(/[\s,]+/).filter((host) => host !== ''),
       registryAuthFile: optional('ALCOVE_REGISTRY_AUTH'),
+      archiveStore: readArchiveStore({ optional, complain }, `${data}/archive`),
     }
   })
+
+const readArchiveStore = (
+  { optional, complain }: Pick<Settings, 'optional' | 'complain'>,
+  standard: string,
+): StoreAddress => {
+  const [address, accessKey, secret] = [
+    optional('ALCOVE_ARCHIVE_STORE'),
+    optional('ALCOVE_ARCHIVE_S3_KEY'),
+    optional('ALCOVE_ARCHIVE_S3_SECRET'),
+  ]
+  const unset: StoreAddress = { kind: 'directory', path: standard }
+  if (address === undefined) return unset
+  const store = readStoreAddress({ address, accessKey, secret })
+  if (typeof store !== 'string') return store
+  complain(`ALCOVE_ARCHIVE_STORE ${store}`)
+  return unset
+}

@@ -1,4 +1,6 @@
 // The settings of `up` that come from its environment. Everything else is a flag.
+import { readStoreAddress } from '#src/kit/store-address.ts'
+
 export type UpConfig = {
   /** A PostgreSQL that somebody else runs; absent: ours. */
   databaseUrl: string | undefined
@@ -6,6 +8,8 @@ export type UpConfig = {
   cacheDirectory: string
   /** Passed on to the runner as they are, those that are set. */
   imageSettings: Readonly<Record<string, string>>
+  /** Where the runner puts archives, and the key to it: for the runner, and no other program. */
+  archive: Readonly<Record<string, string>>
   logLevel: string
   path: string
 }
@@ -32,8 +36,20 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
   )
   for (const name of ['ALCOVE_IMAGES_DIR', 'ALCOVE_REGISTRY_AUTH'])
     if (imageSettings[name]?.startsWith('/') === false) complaints.push(`${name} must be an absolute path`)
+  const archive = readArchive(env, complaints)
   if (complaints.length > 0) throw new Error(complaints.join('\n'))
   // Root's PATH on some systems leaves the sbin directories out; nft, ip and mkfs live there.
   const path = [...new Set([...(env['PATH'] ?? '').split(':'), '/usr/sbin', '/usr/bin', '/sbin', '/bin'])]
-  return { databaseUrl, cacheDirectory, imageSettings, logLevel, path: path.filter(Boolean).join(':') }
+  return { databaseUrl, cacheDirectory, imageSettings, archive, logLevel, path: path.filter(Boolean).join(':') }
+}
+
+/** As the runner will read it: what is wrong with it is said before anything starts. */
+const readArchive = (env: NodeJS.ProcessEnv, complaints: string[]): Record<string, string> => {
+  const names = ['ALCOVE_ARCHIVE_STORE', 'ALCOVE_ARCHIVE_S3_KEY', 'ALCOVE_ARCHIVE_S3_SECRET'] as const
+  const [address, accessKey, secret] = names.map((name) => env[name] || undefined)
+  if (address === undefined) return {}
+  const store = readStoreAddress({ address, accessKey, secret })
+  if (typeof store === 'string') complaints.push(`ALCOVE_ARCHIVE_STORE ${store}`)
+  const told = typeof store !== 'string' && store.kind === 's3' ? names : names.slice(0, 1)
+  return Object.fromEntries(told.map((name) => [name, env[name] ?? '']))
 }

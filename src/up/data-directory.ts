@@ -3,6 +3,7 @@
 //   <data>/secrets/   0700   one file per secret, 0600
 //   <data>/postgres/         the database, owned by its own uid
 //   <data>/runner/           sandboxes, images and the storage pool
+//   <data>/archive/   0700   disks of archived sandboxes, made by the runner; elsewhere if it is told so
 //   <data>/log/              one file per program, bounded
 //   <data>/run/       0755   who serves this directory now (up.json, up.lock)
 //   /run/alcove-<instance>/  sockets; here and not below <data>, since a socket's path may have 107 bytes at most

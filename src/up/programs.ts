@@ -119,6 +119,7 @@ export const runnerProgram = (parts: ProgramParts): Program => {
           ALCOVE_RUNNER_SOCKET_GID: String(uids.proxy),
           ALCOVE_CACHE_DIR: config.cacheDirectory,
           ...config.imageSettings,
+          ...config.archive,
         }),
       }),
   }

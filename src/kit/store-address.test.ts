@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import fc from 'fast-check'
+import { readStoreAddress } from './store-address.ts'
+
+const read = (address: string, accessKey: string | undefined = 'key', secret: string | undefined = 'secret') =>
+  readStoreAddress({ address, accessKey, secret })
+
+suite('the address of a store', () => {
+  test('a directory is an absolute path', () => {
+    assert.deepEqual(read('file:///srv/a%20b/../c'), { kind: 'directory', path: '/srv/c' })
+    assert.deepEqual(read('file:///srv/a%20b', undefined, undefined), { kind: 'directory', path: '/srv/a b' })
+  })
+
+  test('S3 has a bucket, and a prefix, an endpoint and a region if told', () => {
+    assert.deepEqual(read('s3://box'), {
+      kind: 's3',
+      endpoint: new URL('https://s3.us-east-1.amazonaws.com'),
+      region: 'us-east-1',
+      bucket: 'box',
+      prefix: '',
+      accessKey: 'key',
+      secret: 'secret',
+    })
+    assert.deepEqual(read('s3://box/a/b/?endpoint=http://127.0.0.1:9000&region=eu-1'), {
+      kind: 's3',
+      endpoint: new URL('http://127.0.0.1:9000'),
+      region: 'eu-1',
+      bucket: 'box',
+      prefix: 'a/b/',
+      accessKey: 'key',
+      secret: 'secret',
+    })
+  })
+
+  const wrong: [string, RegExp][] = [
+    ['/srv/archive', /must begin with/],
+    ['ftp://host/x', /must begin with/],
+    ['file://host/srv', /must be file/],
+    ['file:///', /must be file/],
+    ['file:///srv?x=1', /must be file/],
+    ['file:///srv/%2fetc', /must be file/],
+    ['s3://', /names no bucket/],
+    ['s3://B_b/x', /names no bucket/],
+    ['s3://box/a//b', /prefix/],
+    ['s3://box/a b', /prefix/],
+    ['s3://box?endpoint=nonsense', /endpoint/],
+    ['s3://box?endpoint=ftp://host', /endpoint/],
+    ['s3://box?endpoint=http://user@host', /endpoint/],
+    ['s3://box?endpoint=http://host/path', /endpoint/],
+    ['s3://box?region=EU', /region/],
+    ['s3://box?secret=x', /knows no "secret"/],
+    ['s3://key:secret@box/x', /must not hold a key/],
+  ]
+  for (const [address, sentence] of wrong) {
+    test(`"${address}" is not usable`, () => {
+      assert.match(String(read(address)), sentence)
+    })
+  }
+
+  test('S3 without its key or secret says which settings are missing, and repeats neither', () => {
+    for (const [key, secret] of [
+      ['', 'secret'],
+      ['key', ''],
+      ['', ''],
+    ]) {
+      assert.match(
+        String(read('s3://box', key, secret)),
+        /ALCOVE_ARCHIVE_S3_KEY and ALCOVE_ARCHIVE_S3_SECRET must be set$/,
+      )
+    }
+  })
+
+  test('any text is an address or a sentence', () => {
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          fc.string(),
+          fc.webUrl(),
+          fc.string().map((rest) => `s3://${rest}`),
+          fc.string().map((rest) => `file://${rest}`),
+        ),
+        (text) => {
+          const said = read(text)
+          assert.ok(typeof said === 'string' ? said.length > 5 : said.kind === 's3' || said.path.startsWith('/'))
+        },
+      ),
+      { numRuns: 2000 },
+    )
+  })
+})

@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { readUpConfig } from './config.ts'
+
+suite('settings of up', () => {
+  const s3 = { ALCOVE_ARCHIVE_STORE: 's3://box', ALCOVE_ARCHIVE_S3_KEY: 'me', ALCOVE_ARCHIVE_S3_SECRET: 'hidden' }
+
+  test('the archive store is handed on as it was told, with its key only if it has one', () => {
+    assert.deepEqual(readUpConfig({}).archive, {})
+    assert.deepEqual(readUpConfig(s3).archive, s3)
+    const directory = { ...s3, ALCOVE_ARCHIVE_STORE: 'file:///srv/archives' }
+    assert.deepEqual(readUpConfig(directory).archive, { ALCOVE_ARCHIVE_STORE: 'file:///srv/archives' })
+  })
+
+  test('all complaints come at once, and none shows a secret', () => {
+    const wrong = { ...s3, ALCOVE_ARCHIVE_S3_KEY: '', ALCOVE_LOG_LEVEL: 'loud', ALCOVE_CACHE_DIR: 'here' }
+    assert.throws(
+      () => readUpConfig(wrong),
+      ({ message }: Error) => {
+        assert.deepEqual(
+          message.split('\n').map((line) => line.split(' ')[0]),
+          ['ALCOVE_LOG_LEVEL', 'ALCOVE_CACHE_DIR', 'ALCOVE_ARCHIVE_STORE'],
+        )
+        return !message.includes('hidden')
+      },
+    )
+  })
+})
