@@ -9,4 +9,9 @@ export const testPackages: readonly RequiredPackage[] = [
     command: '/usr/lib/python3/dist-packages/matplotlib/__init__.py',
     why: 'draws the charts that the tests of code-run look at',
   },
+  {
+    name: 'python3-swift',
+    command: '/usr/lib/python3/dist-packages/swift/__init__.py',
+    why: 'is the S3 server that the tests of archives talk to',
+  },
 ]

@@ -1,0 +1,357 @@
+// A hostile disk to a store and back, and everything that can go wrong between. Needs root.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { StoreAddress } from '#src/kit/store-address.ts'
+import { ArchiveFailed, type Why } from './failed.ts'
+import { type Archive, findArchive, packDisk } from './pack.ts'
+import { patient } from './patient-store.ts'
+import { removeArchives } from './remove.ts'
+import { type ObjectStore, openStore } from './store.ts'
+import type { DiskParts } from './tar.ts'
+import { cannotArchive, diskIn, listDisk, makeNastyDisk, Scratch } from './testing/disks.ts'
+import { startS3, withoutS3 } from './testing/real-s3.ts'
+import { unpackDisk } from './unpack.ts'
+
+const sandboxId = 'box'
+
+const fails = (why: Why, message: RegExp) => (error: unknown) => {
+  assert.ok(error instanceof ArchiveFailed, String(error))
+  assert.deepEqual([error.why, message.test(error.message)], [why, true], error.message)
+  return true
+}
+
+/** Every call that changes or reads an object, by what it does and to what. */
+const watched = (store: ObjectStore) => {
+  const calls: string[] = []
+  const put: ObjectStore['put'] = (key, content, signal) => {
+    calls.push(`put ${key}`)
+    return store.put(key, content, signal)
+  }
+  const puts = () => calls.filter((call) => call.startsWith('put') && call.includes('/chunks/')).length
+  return { store: { ...bound(store), put }, puts, calls }
+}
+const bound = (store: ObjectStore): ObjectStore => ({
+  put: store.put.bind(store),
+  get: store.get.bind(store),
+  list: store.list.bind(store),
+  remove: store.remove.bind(store),
+  close: store.close.bind(store),
+})
+
+const objects = async (store: ObjectStore) =>
+  (await Array.fromAsync(store.list(`sandboxes/${sandboxId}/`))).map(({ key }) => key).sort()
+
+/** What an archive does not carry: the socket of a process that has ended. */
+const withoutSockets = (lines: readonly string[]) => lines.filter((line) => !line.includes('/socket'))
+
+/** The bytes in the middle of a file, by a directory store's layout. */
+const filesOf = (root: string, folder: string) =>
+  readdirSync(join(root, 'sandboxes', sandboxId, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .sort()
+
+const roundTrip = (open: () => StoreAddress) => {
+  let scratch: Scratch
+  let store: ObjectStore
+  let disk: DiskParts
+  let archive: Archive
+  before(() => {
+    scratch = new Scratch()
+    store = openStore(open())
+    disk = makeNastyDisk(scratch.at('disk'))
+  })
+  after(async () => {
+    await store.close()
+    scratch[Symbol.dispose]()
+  })
+
+  test('what is packed says how large it is and how far it has come', async () => {
+    const steps: number[] = []
+    archive = await packDisk({ store, sandboxId, archiveId: 'a1', disk, onProgress: ({ bytes }) => steps.push(bytes) })
+    assert.equal(archive.id, 'a1')
+    assert.match(archive.sha256, /^[0-9a-f]{64}$/)
+    assert.ok(archive.bytes > 10_000_000 && archive.storedBytes < archive.bytes)
+    assert.ok(steps.length >= 3)
+    assert.equal(steps.at(-1), archive.bytes)
+    assert.deepEqual(await findArchive(store, sandboxId, 'a1'), archive)
+  })
+
+  test('packing again writes no chunk, and is the same archive to the bit', async () => {
+    const again = watched(store)
+    assert.deepEqual(await packDisk({ store: again.store, sandboxId, archiveId: 'a1', disk }), archive)
+    assert.deepEqual(again.calls, [])
+  })
+
+  test('unpacked it is the same disk: content, owners, modes, times, attributes, holes, links, whiteouts', async () => {
+    const directory = scratch.make('again')
+    const done: number[] = []
+    const onProgress = ({ bytes }: { bytes: number }) => done.push(bytes)
+    await unpackDisk({ store, sandboxId, archive, disk: diskIn(directory), onProgress })
+    const before = listDisk(scratch.at('disk'))
+    assert.equal(withoutSockets(before).length, before.length - 1)
+    assert.deepEqual(listDisk(directory), withoutSockets(before))
+    assert.deepEqual(readdirSync(directory).sort(), ['etc', 'upper'])
+    assert.equal(done.at(-1), archive.bytes)
+  })
+
+  test('a small change makes few new chunks; removing all but the new archive keeps exactly what it needs', async () => {
+    writeFileSync(join(disk.upper, 'AAA-first'), 'a new file before all others')
+    const second = watched(store)
+    const newer = await packDisk({ store: second.store, sandboxId, archiveId: 'a2', disk })
+    assert.ok(second.puts() >= 1 && second.puts() <= 3, `${second.puts()} chunks were written`)
+    const all = await objects(store)
+    await removeArchives({ store, sandboxId, keep: 'a2' })
+    await removeArchives({ store, sandboxId, keep: 'a2' })
+    const left = await objects(store)
+    assert.ok(left.length < all.length)
+    assert.equal(await findArchive(store, sandboxId, 'a1'), undefined)
+    const directory = scratch.make('newer')
+    await unpackDisk({ store, sandboxId, archive: newer, disk: diskIn(directory) })
+    assert.deepEqual(listDisk(directory), withoutSockets(listDisk(scratch.at('disk'))))
+  })
+
+  test('what stays must be there, or nothing is removed; at last everything is, twice', async () => {
+    const all = await objects(store)
+    await assert.rejects(removeArchives({ store, sandboxId, keep: 'a3' }), fails('missing', /to stay is missing/))
+    assert.deepEqual(await objects(store), all)
+    await removeArchives({ store, sandboxId })
+    await removeArchives({ store, sandboxId })
+    assert.deepEqual(await objects(store), [])
+  })
+}
+
+suite('an archive in a directory', { skip: cannotArchive }, () => {
+  const scratch = new Scratch()
+  after(() => scratch[Symbol.dispose]())
+  roundTrip(() => ({ kind: 'directory', path: scratch.at('store') }))
+})
+
+suite('an archive in S3', { skip: cannotArchive || withoutS3 }, () => {
+  let s3: Awaited<ReturnType<typeof startS3>>
+  before(async () => {
+    s3 = await startS3('archives')
+  })
+  after(() => s3.stop())
+  roundTrip(() => s3.address)
+})
+
+suite('an archive that is harmed', { skip: cannotArchive }, () => {
+  let scratch: Scratch
+  let store: ObjectStore
+  let root: string
+  let disk: DiskParts
+  let archive: Archive
+  before(async () => {
+    scratch = new Scratch()
+    root = scratch.at('store')
+    store = openStore({ kind: 'directory', path: root })
+    disk = makeNastyDisk(scratch.at('disk'))
+    archive = await packDisk({ store, sandboxId, archiveId: 'a1', disk })
+  })
+  after(() => scratch[Symbol.dispose]())
+
+  /** Harms one file of the store, tries to unpack, and puts the file back. */
+  const harmed = async (path: string, harm: (path: string) => void, expected: (error: unknown) => boolean) => {
+    const sound = readFileSync(path)
+    const directory = scratch.make('harmed')
+    try {
+      harm(path)
+      await assert.rejects(unpackDisk({ store, sandboxId, archive, disk: diskIn(directory) }), expected)
+      assert.deepEqual(readdirSync(directory), [], 'something half was left')
+    } finally {
+      writeFileSync(path, sound)
+      rmSync(directory, { recursive: true })
+    }
+  }
+  const flip = (at: number) => (path: string) => {
+    const content = readFileSync(path)
+    content[at % content.length]! ^= 1
+    writeFileSync(path, content)
+  }
+
+  test('every chunk, changed by one bit, is refused, and nothing half is left', async () => {
+    const chunks = filesOf(root, 'chunks')
+    assert.ok(chunks.length >= 3)
+    for (const path of chunks) await harmed(path, flip(1000), fails('damaged', /^A part of the archive .* is damaged/))
+  })
+
+  test('a chunk that is missing is named', async () => {
+    await harmed(
+      filesOf(root, 'chunks')[1]!,
+      (path) => rmSync(path),
+      fails('missing', /is missing in the archive store/),
+    )
+  })
+
+  test('a chunk that was cut short, or grew beyond all chunks, or holds another one, is refused', async () => {
+    const [one, other] = filesOf(root, 'chunks')
+    await harmed(one!, (path) => truncateSync(path, 100), fails('damaged', /is damaged/))
+    await harmed(one!, (path) => truncateSync(path, 64 * 1024 * 1024), fails('damaged', /larger than it can be/))
+    await harmed(one!, (path) => writeFileSync(path, readFileSync(other!)), fails('damaged', /is damaged/))
+  })
+
+  test('a table of contents that was cut, changed or lost is refused', async () => {
+    const [manifest] = filesOf(root, 'archives')
+    const notWritten = fails('damaged', /not the one that was written/)
+    await harmed(manifest!, (path) => truncateSync(path, 200), notWritten)
+    await harmed(manifest!, flip(20), notWritten)
+    await harmed(manifest!, (path) => rmSync(path), fails('missing', /The archive is missing/))
+  })
+
+  test('packing again mends it', async () => {
+    const [one, two] = filesOf(root, 'chunks')
+    flip(1000)(one!)
+    rmSync(two!)
+    assert.deepEqual(await packDisk({ store, sandboxId, archiveId: 'a1', disk }), archive)
+    const directory = scratch.make('mended')
+    await unpackDisk({ store, sandboxId, archive, disk: diskIn(directory) })
+    assert.deepEqual(listDisk(directory), withoutSockets(listDisk(scratch.at('disk'))))
+  })
+
+  test('a store that gives back other bytes than it was given is not believed', async () => {
+    const lying = { ...bound(store), put: async () => {}, get: async () => Buffer.from('something') }
+    const packing = packDisk({ store: lying, sandboxId, archiveId: 'a9', disk })
+    await assert.rejects(packing, fails('damaged', /did not give back what it was given/))
+  })
+
+  test('an existing disk is never overwritten', async () => {
+    const there = listDisk(scratch.at('disk'))
+    await assert.rejects(unpackDisk({ store, sandboxId, archive, disk }), fails('disk', /a disk already/))
+    assert.deepEqual(listDisk(scratch.at('disk')), there)
+  })
+
+  test('an id that would leave its place in the store is refused', async () => {
+    for (const id of ['../other', '', 'a/b', '.', 'a\0b', 'x'.repeat(200)]) {
+      await assert.rejects(packDisk({ store, sandboxId: id, archiveId: 'a1', disk }), TypeError)
+      await assert.rejects(packDisk({ store, sandboxId, archiveId: id, disk }), TypeError)
+    }
+  })
+})
+
+suite('packing and unpacking, interrupted', { skip: cannotArchive }, () => {
+  let scratch: Scratch
+  let disk: DiskParts
+  before(() => {
+    scratch = new Scratch()
+    disk = makeNastyDisk(scratch.at('disk'))
+  })
+  after(() => scratch[Symbol.dispose]())
+  const storeAt = (name: string) => openStore({ kind: 'directory', path: scratch.at(name) })
+
+  /** Programs that still have a file of the scratch directory, or work for it. */
+  const working = () =>
+    readdirSync('/proc')
+      .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+      .filter((pid) => {
+        try {
+          return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(scratch.path)
+        } catch {
+          return false
+        }
+      })
+
+  test('killed in the middle, it leaves no program behind, and the next one goes on from there', async () => {
+    const program = join(import.meta.dirname, 'testing/doomed-packer.ts')
+    const child = spawn(process.execPath, [program, scratch.at('resumed'), scratch.at('disk')], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    await once(child.stdout, 'data')
+    child.kill('SIGKILL')
+    await once(child, 'close')
+    while (working().length > 0) await wait(10)
+    const store = storeAt('resumed')
+    const safe = (await objects(store)).length
+    assert.ok(safe >= 1)
+    const second = watched(store)
+    const archive = await packDisk({ store: second.store, sandboxId, archiveId: 'first', disk })
+    const chunks = (await objects(store)).length - 1
+    assert.ok(second.puts() <= chunks - 1, `${second.puts()} of ${chunks} chunks were written again`)
+    const directory = scratch.make('resumed-disk')
+    await unpackDisk({ store, sandboxId, archive, disk: diskIn(directory) })
+    assert.deepEqual(listDisk(directory), withoutSockets(listDisk(scratch.at('disk'))))
+  })
+
+  test('a signal ends packing and unpacking with its reason, without a table of contents or half a disk', async () => {
+    const store = storeAt('stopped')
+    const reason = new Error('the sandbox is being destroyed')
+    const stopping = () => {
+      const abort = new AbortController()
+      return { signal: abort.signal, onProgress: () => abort.abort(reason) }
+    }
+    await assert.rejects(packDisk({ store, sandboxId, archiveId: 'a1', disk, ...stopping() }), reason)
+    assert.equal(await findArchive(store, sandboxId, 'a1'), undefined)
+    const archive = await packDisk({ store, sandboxId, archiveId: 'a1', disk })
+    const directory = scratch.make('stopped-disk')
+    const unpacking = unpackDisk({ store, sandboxId, archive, disk: diskIn(directory), ...stopping() })
+    await assert.rejects(unpacking, reason)
+    assert.deepEqual(readdirSync(directory), [])
+    assert.deepEqual(working(), [])
+  })
+
+  test('a store that is full says so, and what was there is unharmed', async () => {
+    const store = openStore({ kind: 'directory', path: scratch.small('full', 6) })
+    await assert.rejects(packDisk({ store, sandboxId, archiveId: 'a1', disk }), fails('store full', /is full/))
+    assert.equal(await findArchive(store, sandboxId, 'a1'), undefined)
+    assert.deepEqual(working(), [])
+    await removeArchives({ store, sandboxId })
+    assert.deepEqual(await objects(store), [])
+  })
+
+  test('a store that goes away in the middle ends it with a sentence', async () => {
+    const sound = storeAt('gone')
+    let left = 2
+    const failing: ObjectStore = {
+      ...bound(sound),
+      put: async (...args) => {
+        if (left-- <= 0) throw new ArchiveFailed('store down', 'The archive store cannot be reached: ECONNRESET.')
+        return sound.put(...args)
+      },
+    }
+    const packing = packDisk({ store: patient(failing, [1, 1]), sandboxId, archiveId: 'a1', disk })
+    await assert.rejects(packing, fails('store down', /ECONNRESET\. Tried 3 times/))
+    assert.deepEqual(working(), [])
+  })
+
+  test('a disk without room for the archive says so, and is left empty', async () => {
+    const store = storeAt('large')
+    const archive = await packDisk({ store, sandboxId, archiveId: 'a1', disk })
+    const directory = scratch.small('small-disk', 8)
+    const unpacking = unpackDisk({ store, sandboxId, archive, disk: diskIn(directory) })
+    await assert.rejects(unpacking, fails('disk', /cannot be unpacked: .*No space left on device/))
+    assert.deepEqual(readdirSync(directory), [])
+  })
+
+  test('a disk with a path that could not be made again is refused before it is lost', async () => {
+    const directory = scratch.at('too-deep')
+    const deep = makeNastyDisk(directory)
+    const names = Array.from({ length: 20 }, () => 'd'.repeat(250))
+    const script = [
+      'import os, sys',
+      'os.chdir(sys.argv[1])',
+      'for name in sys.argv[2:]:',
+      ' os.mkdir(name)',
+      ' os.chdir(name)',
+    ]
+    const child = spawn('/usr/bin/python3', ['-c', script.join('\n'), deep.upper, ...names], { stdio: 'inherit' })
+    assert.deepEqual(await once(child, 'close'), [0, null])
+    const packing = packDisk({ store: storeAt('deep'), sandboxId, archiveId: 'a1', disk: deep })
+    await assert.rejects(packing, fails('disk', /a path of more than 4095 bytes/))
+  })
+
+  test('a disk that is not there is told from an empty one', async () => {
+    const packing = packDisk({
+      store: storeAt('none'),
+      sandboxId,
+      archiveId: 'a1',
+      disk: diskIn(scratch.at('none-disk')),
+    })
+    await assert.rejects(packing, fails('disk', /cannot be read/))
+    assert.ok(!existsSync(scratch.at('none')))
+  })
+})

@@ -1,0 +1,14 @@
+// What the objects of an archive are called. Each sandbox has a prefix of its own, so tenants share nothing, not even by chance.
+const safe = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/
+
+const checked = (id: string): string => {
+  if (!safe.test(id)) throw new TypeError('an id with more than letters, digits, - and _ is no part of a key')
+  return id
+}
+
+export const prefixOf = (sandboxId: string) => `sandboxes/${checked(sandboxId)}/`
+export const manifestsOf = (sandboxId: string) => `${prefixOf(sandboxId)}archives/`
+export const chunksOf = (sandboxId: string) => `${prefixOf(sandboxId)}chunks/`
+export const manifestKey = (sandboxId: string, archiveId: string) =>
+  `${manifestsOf(sandboxId)}${checked(archiveId)}.json`
+export const chunkKey = (sandboxId: string, sha256: string) => `${chunksOf(sandboxId)}${sha256}`

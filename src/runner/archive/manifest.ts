@@ -1,0 +1,77 @@
+// What an archive consists of: written last, so an archive with a manifest is whole; known by its own hash, so it is the one
+// that was written.
+import { createHash } from 'node:crypto'
+import { maxChunkBytes } from './cut.ts'
+import { ArchiveFailed } from './failed.ts'
+
+/** A piece of the tar stream, named by the hash of what is in it; stored compressed. */
+export type Chunk = { sha256: string; bytes: number; storedBytes: number }
+
+export type Manifest = {
+  sandboxId: string
+  archiveId: string
+  /** ISO 8601. */
+  createdAt: string
+  /** Of the whole tar stream. */
+  bytes: number
+  sha256: string
+  /** In the order of the stream; the same chunk may come again. */
+  chunks: readonly Chunk[]
+}
+
+const format = 1
+/** 1 TiB and more. What a compressor may add to what it cannot make smaller is small. */
+export const maxChunks = 400_000
+export const maxStoredBytes = maxChunkBytes + 64 * 1024
+export const maxManifestBytes = 48 * 1024 * 1024
+
+export const hashOf = (content: Uint8Array) => createHash('sha256').update(content).digest('hex')
+
+export const storedBytesOf = ({ chunks }: Pick<Manifest, 'chunks'>): number =>
+  new Map(chunks.map(({ sha256, storedBytes }) => [sha256, storedBytes])).values().reduce((sum, each) => sum + each, 0)
+
+export const writeManifest = ({ chunks, ...head }: Manifest): Buffer => {
+  const rows = chunks.map(({ sha256, bytes, storedBytes }) => [sha256, bytes, storedBytes])
+  return Buffer.from(JSON.stringify({ format, content: 'tar', compression: 'zstd', ...head, chunks: rows }))
+}
+
+const isHash = (value: unknown): value is string => typeof value === 'string' && /^[0-9a-f]{64}$/.test(value)
+const isWithin = (value: unknown, least: number, most: number): value is number =>
+  Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most
+
+const readChunk = (row: unknown): Chunk | undefined => {
+  if (!Array.isArray(row) || row.length !== 3) return undefined
+  const [sha256, bytes, storedBytes]: unknown[] = row
+  if (!isHash(sha256) || !isWithin(bytes, 1, maxChunkBytes) || !isWithin(storedBytes, 1, maxStoredBytes))
+    return undefined
+  return { sha256, bytes, storedBytes }
+}
+
+const parse = (content: Buffer): unknown => {
+  try {
+    return JSON.parse(content.toString())
+  } catch {
+    return undefined
+  }
+}
+
+/** Throws `ArchiveFailed` for whatever is not a manifest of this archive that this program understands. */
+export const readManifest = (content: Buffer, sandboxId: string, archiveId: string): Manifest => {
+  const damaged = (what: string) => new ArchiveFailed('damaged', `The archive's table of contents ${what}.`)
+  const found = parse(content)
+  if (typeof found !== 'object' || found === null || Array.isArray(found)) throw damaged('is damaged')
+  const fields = found as Record<string, unknown>
+  if (isWithin(fields['format'], format + 1, 1000)) throw damaged('was written by a newer version of Alcove')
+  if (fields['format'] !== format || fields['content'] !== 'tar' || fields['compression'] !== 'zstd') {
+    throw damaged('is damaged')
+  }
+  if (fields['sandboxId'] !== sandboxId || fields['archiveId'] !== archiveId)
+    throw damaged('is that of another archive')
+  const { createdAt, bytes, sha256, chunks: rows } = fields
+  const isWhole = typeof createdAt === 'string' && isWithin(bytes, 1, maxChunks * maxChunkBytes) && isHash(sha256)
+  if (!isWhole || !Array.isArray(rows) || rows.length > maxChunks) throw damaged('is damaged')
+  const chunks = rows.map(readChunk).filter((chunk) => chunk !== undefined)
+  const sum = chunks.reduce((total, chunk) => total + chunk.bytes, 0)
+  if (chunks.length !== rows.length || sum !== bytes) throw damaged('is damaged')
+  return { sandboxId, archiveId, createdAt, bytes, sha256, chunks }
+}

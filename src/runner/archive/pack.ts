@@ -1,0 +1,121 @@
+// From a disk to the store. Nothing local may be removed before this has resolved; killed anywhere, it is done again, and what
+// is in the store already is only read.
+import { createHash } from 'node:crypto'
+import type { ArchiveRef } from '#src/wire/runner-link.ts'
+import { keepChunk } from './chunks.ts'
+import { cutIntoChunks } from './cut.ts'
+import { ArchiveFailed } from './failed.ts'
+import { manifestKey } from './keys.ts'
+import {
+  type Chunk,
+  hashOf,
+  type Manifest,
+  maxChunks,
+  maxManifestBytes,
+  readManifest,
+  storedBytesOf,
+  writeManifest,
+} from './manifest.ts'
+import type { ObjectStore } from './store.ts'
+import { type DiskParts, readDisk } from './tar.ts'
+
+/** An archive that is whole: `bytes` is what unpacking reads, `storedBytes` what the store keeps for it. */
+export type Archive = Required<ArchiveRef> & { bytes: number; storedBytes: number }
+
+export type PackParts = {
+  store: ObjectStore
+  sandboxId: string
+  archiveId: string
+  /** Nobody writes to it: its sandbox is stopped or frozen. */
+  disk: DiskParts
+  /** After each chunk that is safe, how much of the disk is. */
+  onProgress?: (safe: { bytes: number; storedBytes: number }) => void
+  signal?: AbortSignal
+}
+
+/** In memory are so many chunks, each with its compressed form. */
+const chunksAtOnce = 3
+
+export const packDisk = async (parts: PackParts): Promise<Archive> => {
+  const { store, sandboxId, archiveId, disk, onProgress, signal } = parts
+  // Says at once if an id is unusable.
+  manifestKey(sandboxId, archiveId)
+  const whole = createHash('sha256')
+  const chunks: Chunk[] = []
+  const safe = { bytes: 0, storedBytes: 0 }
+  const keep = async (content: Buffer<ArrayBuffer>, at: number) => {
+    const chunk = await keepChunk(store, sandboxId, content, signal)
+    chunks[at] = chunk
+    safe.bytes += chunk.bytes
+    safe.storedBytes += chunk.storedBytes
+    onProgress?.({ ...safe })
+  }
+
+  const underWay = new Set<Promise<void>>()
+  const failures: unknown[] = []
+  let count = 0
+  try {
+    for await (const content of cutIntoChunks(alsoHashed(readDisk(disk, signal), whole))) {
+      if (count === maxChunks) throw new ArchiveFailed('disk', 'The disk holds more than an archive can.')
+      const keeping = keep(content, count++)
+        .catch((error: unknown) => void failures.push(error))
+        .finally(() => underWay.delete(keeping))
+      underWay.add(keeping)
+      if (underWay.size >= chunksAtOnce) await Promise.race(underWay)
+      if (failures.length > 0) break
+    }
+  } finally {
+    await Promise.all(underWay)
+  }
+  if (failures.length > 0) throw failures[0]
+  const sha256 = whole.digest('hex')
+  const written = { sandboxId, archiveId, createdAt: new Date().toISOString(), bytes: safe.bytes, sha256, chunks }
+  return describe(await keepManifest(store, written, signal), written)
+}
+
+async function* alsoHashed(pieces: AsyncIterable<Buffer>, hash: { update(piece: Buffer): void }) {
+  for await (const piece of pieces) {
+    hash.update(piece)
+    yield piece
+  }
+}
+
+const describe = (content: Buffer, manifest: Manifest): Archive => ({
+  id: manifest.archiveId,
+  sha256: hashOf(content),
+  bytes: manifest.bytes,
+  storedBytes: storedBytesOf(manifest),
+})
+
+/** One that an earlier try wrote of the same stream stays as it is, since its hash may be known to others already. */
+const keepManifest = async (store: ObjectStore, manifest: Manifest, signal: AbortSignal | undefined) => {
+  const key = manifestKey(manifest.sandboxId, manifest.archiveId)
+  const there = await store.get(key, maxManifestBytes, signal)
+  if (there !== undefined && isOfSame(there, manifest)) return there
+  const content = writeManifest(manifest)
+  await store.put(key, content, signal)
+  if (!(await store.get(key, maxManifestBytes, signal))?.equals(content)) {
+    throw new ArchiveFailed('damaged', 'The archive store did not give back what it was given.')
+  }
+  return content
+}
+
+const isOfSame = (content: Buffer, { sandboxId, archiveId, createdAt: _, ...rest }: Manifest): boolean => {
+  try {
+    const { createdAt } = readManifest(content, sandboxId, archiveId)
+    return writeManifest({ sandboxId, archiveId, createdAt, ...rest }).equals(content)
+  } catch {
+    return false
+  }
+}
+
+/** What is in the store under this id, if an archive is; for a runner that was killed before it could tell. */
+export const findArchive = async (
+  store: ObjectStore,
+  sandboxId: string,
+  archiveId: string,
+  signal?: AbortSignal,
+): Promise<Archive | undefined> => {
+  const content = await store.get(manifestKey(sandboxId, archiveId), maxManifestBytes, signal)
+  return content && describe(content, readManifest(content, sandboxId, archiveId))
+}

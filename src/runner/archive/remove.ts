@@ -1,0 +1,53 @@
+// Takes away what no archive needs any more. A manifest goes before its chunks, so there is never one whose chunks are missing.
+// Not while the same sandbox is being packed: its caller does one thing per sandbox at a time.
+import { inParallel } from '#src/kit/in-parallel.ts'
+import { ArchiveFailed } from './failed.ts'
+import { chunkKey, chunksOf, manifestKey, manifestsOf, prefixOf } from './keys.ts'
+import { maxManifestBytes, readManifest } from './manifest.ts'
+import type { ObjectStore } from './store.ts'
+
+export type RemoveParts = {
+  store: ObjectStore
+  sandboxId: string
+  /** The id of the archive that stays; absent: nothing does. */
+  keep?: string
+  signal?: AbortSignal
+}
+
+const atOnce = 8
+const batchSize = 256
+
+/** May be done twice, and again after it was killed. */
+export const removeArchives = async ({ store, sandboxId, keep, signal }: RemoveParts): Promise<void> => {
+  const needed = keep === undefined ? new Set<string>() : await keysOf(store, sandboxId, keep, signal)
+  const places =
+    keep === undefined ? [manifestsOf(sandboxId), prefixOf(sandboxId)] : [manifestsOf(sandboxId), chunksOf(sandboxId)]
+  for (const place of places) await removeBelow(store, place, needed, signal)
+}
+
+/** Without the table of contents of what stays, nothing can be said to be superfluous. */
+const keysOf = async (store: ObjectStore, sandboxId: string, keep: string, signal: AbortSignal | undefined) => {
+  const key = manifestKey(sandboxId, keep)
+  const content = await store.get(key, maxManifestBytes, signal)
+  if (content === undefined) throw new ArchiveFailed('missing', 'The archive that is to stay is missing.')
+  const { chunks } = readManifest(content, sandboxId, keep)
+  return new Set([key, ...chunks.map(({ sha256 }) => chunkKey(sandboxId, sha256))])
+}
+
+const removeBelow = async (
+  store: ObjectStore,
+  place: string,
+  needed: ReadonlySet<string>,
+  signal: AbortSignal | undefined,
+): Promise<void> => {
+  let batch: string[] = []
+  const flush = async () => {
+    await inParallel(atOnce, batch, (key) => store.remove(key, signal))
+    batch = []
+  }
+  for await (const { key } of store.list(place, signal)) {
+    if (!needed.has(key)) batch.push(key)
+    if (batch.length === batchSize) await flush()
+  }
+  await flush()
+}

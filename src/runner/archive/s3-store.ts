@@ -1,0 +1,161 @@
+// Objects in a bucket of anything that speaks S3, over HTTP with signatures of version 4. Three requests and a list are
+// all that is asked of it; every request says the hash of its body, so the server refuses what arrived changed.
+import { createHash } from 'node:crypto'
+import { AwsV4Signer } from 'aws4fetch'
+import { Agent, request } from 'undici'
+import type { S3Address } from '#src/kit/store-address.ts'
+import { ArchiveFailed } from './failed.ts'
+import type { ObjectStore, StoredObject } from './store.ts'
+
+type Method = 'GET' | 'PUT' | 'DELETE'
+
+type Question = {
+  method: Method
+  /** Below the prefix; absent: the bucket itself. */
+  key?: string
+  query?: Record<string, string>
+  body?: Uint8Array
+  /** Of what the server may answer. */
+  limit: number
+  signal?: AbortSignal | undefined
+}
+
+type Answer = { status: number; body: Buffer }
+
+const connections = 16
+const waitMs = 30_000
+const wholeMs = 180_000
+const errorLimit = 64 * 1024
+const listLimit = 8 * 1024 * 1024
+
+/** Text between the first such tags. Keys are asked for in URL form, so nothing but names and tokens is ever read here. */
+const textIn = (xml: string, tag: string): string | undefined => {
+  const found = new RegExp(`<${tag}>([^<]*)</${tag}>`).exec(xml)?.[1]
+  const entities: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }
+  return found?.replace(/&(amp|lt|gt|quot|apos);/g, (_, name: string) => entities[name]!)
+}
+
+/** `NoSuchBucket` and the like: safe to show. */
+const codeIn = (xml: string) => /^\w{1,60}$/.exec(textIn(xml, 'Code') ?? '')?.[0]
+
+const readBody = async (body: AsyncIterable<Buffer>, limit: number): Promise<Buffer> => {
+  const parts: Buffer[] = []
+  let bytes = 0
+  for await (const part of body) {
+    bytes += part.length
+    if (bytes > limit) throw new ArchiveFailed('damaged', 'An object of the archive is larger than it can be.')
+    parts.push(part)
+  }
+  return Buffer.concat(parts)
+}
+
+export class S3Store implements ObjectStore {
+  readonly #at: S3Address
+  readonly #pageSize: number
+  readonly #agent = new Agent({
+    connections,
+    connect: { timeout: 10_000 },
+    headersTimeout: waitMs,
+    bodyTimeout: waitMs,
+  })
+  /** Keys derived for a day, kept by the signer. */
+  readonly #derived = new Map<string, ArrayBuffer>()
+
+  constructor(at: S3Address, pageSize = 1000) {
+    this.#at = at
+    this.#pageSize = pageSize
+  }
+
+  get #name() {
+    return `The archive store (bucket ${this.#at.bucket} at ${this.#at.endpoint.host})`
+  }
+
+  async put(key: string, content: Uint8Array, signal?: AbortSignal) {
+    await this.#ask({ method: 'PUT', key, body: content, limit: errorLimit, signal })
+  }
+
+  async get(key: string, limit: number, signal?: AbortSignal) {
+    return (await this.#ask({ method: 'GET', key, limit: Math.max(limit, errorLimit), signal }))?.body
+  }
+
+  async remove(key: string, signal?: AbortSignal) {
+    await this.#ask({ method: 'DELETE', key, limit: errorLimit, signal })
+  }
+
+  async *list(prefix: string, signal?: AbortSignal): AsyncIterable<StoredObject> {
+    const whole = `${this.#at.prefix}${prefix}`
+    let from: string | undefined
+    do {
+      const query = { 'list-type': '2', 'encoding-type': 'url', prefix: whole, 'max-keys': `${this.#pageSize}` }
+      const more = from === undefined ? query : { ...query, 'continuation-token': from }
+      const answer = await this.#ask({ method: 'GET', query: more, limit: listLimit, signal })
+      if (answer === undefined) throw new ArchiveFailed('store refused', `${this.#name} has no such bucket.`)
+      const xml = answer.body.toString()
+      for (const [, item = ''] of xml.matchAll(/<Contents>(.*?)<\/Contents>/gs)) {
+        // Ours have nothing to decode but the slash; another one that cannot be is not ours.
+        const key = (textIn(item, 'Key') ?? '').replaceAll(/%2F/gi, '/')
+        if (key.startsWith(whole)) yield { key: key.slice(this.#at.prefix.length), bytes: Number(textIn(item, 'Size')) }
+      }
+      from = textIn(xml, 'IsTruncated') === 'true' ? textIn(xml, 'NextContinuationToken') : undefined
+    } while (from !== undefined)
+  }
+
+  close() {
+    return this.#agent.close()
+  }
+
+  /** Undefined: what was asked for is not there. */
+  async #ask(question: Question): Promise<Answer | undefined> {
+    const answer = await this.#send(question)
+    if (answer.status >= 200 && answer.status < 300) return answer
+    const code = codeIn(answer.body.toString()) ?? `HTTP ${answer.status}`
+    if (answer.status === 404 && code !== 'NoSuchBucket') return undefined
+    if (answer.status === 507) throw new ArchiveFailed('store full', `${this.#name} is full: ${code}.`)
+    if (answer.status >= 500 || answer.status === 429 || code === 'RequestTimeout') {
+      throw new ArchiveFailed('store down', `${this.#name} does not work: ${code}.`)
+    }
+    throw new ArchiveFailed('store refused', `${this.#name} refuses: ${code}.`)
+  }
+
+  async #send({ method, key, query = {}, body, limit, signal }: Question): Promise<Answer> {
+    const { endpoint, bucket, prefix } = this.#at
+    const url = new URL(key === undefined ? `/${bucket}` : `/${bucket}/${prefix}${key}`, endpoint)
+    for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value)
+    const signed = await this.#sign(method, url, body)
+    const bounded = AbortSignal.any([AbortSignal.timeout(wholeMs), ...(signal ? [signal] : [])])
+    try {
+      const answer = await request(url, {
+        method,
+        headers: signed,
+        body: body ?? null,
+        dispatcher: this.#agent,
+        signal: bounded,
+      })
+      return { status: answer.statusCode, body: await readBody(answer.body, limit) }
+    } catch (error) {
+      signal?.throwIfAborted()
+      if (error instanceof ArchiveFailed) throw error
+      const said = error instanceof Error && 'code' in error ? String(error.code) : 'it took too long'
+      throw new ArchiveFailed('store down', `${this.#name} cannot be reached: ${said}.`, { cause: error })
+    }
+  }
+
+  async #sign(method: Method, url: URL, body: Uint8Array | undefined): Promise<Record<string, string>> {
+    const { accessKey, secret, region } = this.#at
+    const { headers } = await new AwsV4Signer({
+      method,
+      url: url.href,
+      headers: {
+        'X-Amz-Content-Sha256': createHash('sha256')
+          .update(body ?? '')
+          .digest('hex'),
+      },
+      accessKeyId: accessKey,
+      secretAccessKey: secret,
+      service: 's3',
+      region,
+      cache: this.#derived,
+    }).sign()
+    return Object.fromEntries(headers)
+  }
+}

@@ -1,0 +1,230 @@
+// The same promises from a directory and from a real S3 server that checks signatures; and what is said when a store is unwell.
+import assert from 'node:assert/strict'
+import { readdirSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, before, suite, test } from 'node:test'
+import type { S3Address } from '#src/kit/store-address.ts'
+import { DirectoryStore } from './directory-store.ts'
+import { ArchiveFailed, type Why } from './failed.ts'
+import { patient } from './patient-store.ts'
+import { S3Store } from './s3-store.ts'
+import type { ObjectStore } from './store.ts'
+import { cannotArchive, Scratch } from './testing/disks.ts'
+import { startS3, withoutS3 } from './testing/real-s3.ts'
+
+const hash = 'ab'.repeat(32)
+const limit = 1024 * 1024
+
+const fails = (why: Why, message: RegExp) => (error: unknown) => {
+  assert.ok(error instanceof ArchiveFailed, String(error))
+  assert.equal(error.why, why)
+  assert.match(error.message, message)
+  return true
+}
+
+const keysBelow = async (store: ObjectStore, prefix: string) =>
+  (await Array.fromAsync(store.list(prefix))).map(({ key, bytes }) => `${key} ${bytes}`).sort()
+
+const promises = (open: () => ObjectStore) => {
+  let store: ObjectStore
+  before(() => {
+    store = open()
+  })
+  after(() => store.close())
+
+  test('what was put is got, replaced, listed with its size, and gone once removed', async () => {
+    await store.put('a/chunks/one', Buffer.from('first'))
+    await store.put('a/chunks/one', Buffer.from('second one'))
+    await store.put(`a/chunks/${hash}`, Buffer.alloc(1000, 7))
+    await store.put('a/empty', Buffer.alloc(0))
+    await store.put('ab/other', Buffer.from('x'))
+    assert.equal((await store.get('a/chunks/one', limit))?.toString(), 'second one')
+    assert.ok((await store.get(`a/chunks/${hash}`, limit))?.equals(Buffer.alloc(1000, 7)))
+    assert.equal((await store.get('a/empty', limit))?.length, 0)
+    assert.deepEqual(await keysBelow(store, 'a/'), [`a/chunks/${hash} 1000`, 'a/chunks/one 10', 'a/empty 0'])
+    assert.deepEqual(await keysBelow(store, 'a/chunks/'), [`a/chunks/${hash} 1000`, 'a/chunks/one 10'])
+    for (const key of ['a/chunks/one', `a/chunks/${hash}`, 'a/empty', 'ab/other']) await store.remove(key)
+    assert.deepEqual(await keysBelow(store, 'a/'), [])
+    assert.equal(await store.get('a/chunks/one', limit), undefined)
+  })
+
+  test('what is not there is undefined, listed as nothing, and may be removed', async () => {
+    assert.equal(await store.get('never/was', limit), undefined)
+    assert.deepEqual(await keysBelow(store, 'never/'), [])
+    await store.remove('never/was')
+  })
+
+  test('an object larger than it may be is damaged, and not read', async () => {
+    await store.put('large', Buffer.alloc(limit + 1))
+    await assert.rejects(store.get('large', limit), fails('damaged', /larger than it can be/))
+    await store.remove('large')
+  })
+
+  test('objects may be removed while a list goes on, which still names each of them', async () => {
+    const keys = Array.from({ length: 30 }, (_, at) => `many/${at}`)
+    await Promise.all(keys.map((key) => store.put(key, Buffer.from(key))))
+    const seen: string[] = []
+    for await (const { key } of store.list('many/')) {
+      seen.push(key)
+      await store.remove(key)
+    }
+    assert.deepEqual(seen.sort(), keys.sort())
+    assert.deepEqual(await keysBelow(store, 'many/'), [])
+  })
+
+  test('a signal that was given already ends every request with its reason', async () => {
+    const reason = new Error('no more')
+    const signal = AbortSignal.abort(reason)
+    await assert.rejects(store.put('x', Buffer.from('x'), signal), reason)
+    await assert.rejects(store.get('x', limit, signal), reason)
+    await assert.rejects(store.remove('x', signal), reason)
+    assert.equal(await store.get('x', limit), undefined)
+  })
+}
+
+suite('a store in a directory', () => {
+  const scratch = new Scratch()
+  after(() => scratch[Symbol.dispose]())
+  promises(() => new DirectoryStore(scratch.at('store')))
+
+  test('only root reads it, chunks are spread, and no empty directory stays', async () => {
+    const root = scratch.at('modes')
+    const store = new DirectoryStore(root)
+    await store.put(`s/chunks/${hash}`, Buffer.from('x'))
+    assert.equal(statSync(root).mode & 0o777, 0o700)
+    assert.equal(statSync(`${root}/s/chunks/ab/${hash}`).mode & 0o777, 0o600)
+    await store.remove(`s/chunks/${hash}`)
+    assert.deepEqual(readdirSync(root), ['.incoming'])
+    assert.deepEqual(readdirSync(`${root}/.incoming`), [])
+  })
+
+  test('what a killed writer left goes after a day, what is being written stays', async () => {
+    const incoming = scratch.make('left/.incoming')
+    for (const name of ['old', 'new']) writeFileSync(`${incoming}/${name}`, 'x')
+    utimesSync(`${incoming}/old`, 1, 1)
+    await new DirectoryStore(scratch.at('left')).put('k', Buffer.from('x'))
+    assert.deepEqual(readdirSync(incoming), ['new'])
+  })
+
+  test('a full one says that it is full, and keeps nothing of what did not fit', { skip: cannotArchive }, async () => {
+    const store = patient(new DirectoryStore(scratch.small('full', 1)))
+    await store.put('fits', Buffer.alloc(1000))
+    await assert.rejects(store.put('does-not', Buffer.alloc(2 * limit)), fails('store full', /is full\.$/))
+    assert.deepEqual(await keysBelow(store, ''), ['fits 1000'])
+  })
+
+  test('one whose place is a file is refused', async () => {
+    writeFileSync(scratch.at('file'), '')
+    const store = new DirectoryStore(scratch.at('file'))
+    await assert.rejects(store.put('k', Buffer.from('x')), fails('store refused', /cannot be used/))
+  })
+})
+
+suite('a store in S3', { skip: withoutS3 }, () => {
+  let s3: Awaited<ReturnType<typeof startS3>>
+  before(async () => {
+    s3 = await startS3('archives')
+  })
+  after(() => s3.stop())
+  // Pages of seven: the lists of these tests have several.
+  promises(() => new S3Store(s3.address, 7))
+
+  const refusals: [string, Partial<S3Address>, RegExp][] = [
+    ['a wrong secret', { secret: 'wrong' }, /SignatureDoesNotMatch/],
+    ['a key that is not known', { accessKey: 'alcove:nobody' }, /SignatureDoesNotMatch|InvalidAccessKeyId/],
+    ['a bucket that is not there', { bucket: 'elsewhere' }, /NoSuchBucket/],
+    ['another region', { region: 'eu-west-9' }, /AuthorizationHeaderMalformed/],
+  ]
+  for (const [what, over, sentence] of refusals) {
+    test(`${what} is refused by the server, at once and without the secret`, async () => {
+      const store = patient(new S3Store({ ...s3.address, ...over }))
+      const isRefused = (error: unknown) => {
+        assert.ok(!String((error as Error).message).includes(over.secret ?? s3.address.secret))
+        return fails('store refused', sentence)(error)
+      }
+      await assert.rejects(store.put('k', Buffer.from('x')), isRefused)
+      await assert.rejects(store.get('k', limit), isRefused)
+      await assert.rejects(keysBelow(store, 'k/'), isRefused)
+      await store.close()
+    })
+  }
+})
+
+suite('a store that is unwell', () => {
+  const addressOf = (port: number): S3Address => ({
+    kind: 's3',
+    endpoint: new URL(`http://127.0.0.1:${port}`),
+    region: 'us-east-1',
+    bucket: 'archives',
+    prefix: '',
+    accessKey: 'key',
+    secret: 'secret',
+  })
+  /** Answers these in turn, then the last one for ever. */
+  const answering = async (answers: readonly [status: number, body: string][]) => {
+    let asked = 0
+    const server = createServer((_, reply) => {
+      const [status, body] = answers[Math.min(asked++, answers.length - 1)]!
+      reply.writeHead(status, { connection: 'close' }).end(body)
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const stop = () => new Promise<unknown>((resolve) => server.close(resolve))
+    const store = patient(new S3Store(addressOf((server.address() as AddressInfo).port)), [1, 1])
+    const dispose = async () => {
+      await store.close()
+      await stop()
+    }
+    return { store, asked: () => asked, [Symbol.asyncDispose]: dispose }
+  }
+
+  test('is asked again, and what it then says counts', async () => {
+    await using s3 = await answering([
+      [503, '<Error><Code>SlowDown</Code></Error>'],
+      [500, 'x'],
+      [200, 'content'],
+    ])
+    assert.equal((await s3.store.get('k', limit))?.toString(), 'content')
+    assert.equal(s3.asked(), 3)
+  })
+
+  test('is given up on after a few tries, in a sentence', async () => {
+    await using s3 = await answering([[503, '<Error><Code>SlowDown</Code></Error>']])
+    await assert.rejects(
+      s3.store.put('k', Buffer.from('x')),
+      fails('store down', /does not work: SlowDown\. Tried 3 times/),
+    )
+    assert.equal(s3.asked(), 3)
+    await assert.rejects(keysBelow(s3.store, 'k/'), fails('store down', /Tried 3 times/))
+  })
+
+  test('and full is not asked again', async () => {
+    await using s3 = await answering([[507, '<Error><Code>XMinioStorageFull</Code></Error>']])
+    await assert.rejects(s3.store.put('k', Buffer.from('x')), fails('store full', /full: XMinioStorageFull/))
+    assert.equal(s3.asked(), 1)
+  })
+
+  test('and not there at all is named with its host', async () => {
+    const store = patient(new S3Store(addressOf(1)), [1])
+    await assert.rejects(
+      store.get('k', limit),
+      fails('store down', /127\.0\.0\.1:1\) cannot be reached: ECONNREFUSED\. Tried 2/),
+    )
+    await store.close()
+  })
+
+  test('answers nonsense: what it says is neither believed nor repeated', async () => {
+    await using s3 = await answering([[400, '<Error><Code>\u001b[31m<script></Code></Error>']])
+    await assert.rejects(s3.store.get('k', limit), fails('store refused', /refuses: HTTP 400\.$/))
+  })
+
+  test('is not waited for once the signal is given', async () => {
+    const s3 = patient(new S3Store(addressOf(1)), [60_000])
+    const abort = new AbortController()
+    const asking = s3.get('k', limit, abort.signal)
+    const reason = new Error('enough')
+    abort.abort(reason)
+    await assert.rejects(asking, reason)
+    await s3.close()
+  })
+})

@@ -1,0 +1,147 @@
+// A disk as a stream and back, by GNU tar: content, modes, owners, nanoseconds, holes, hard links, whiteouts and every extended
+// attribute, those of overlayfs, capabilities and access lists included. The disk is hostile, and tar is root:
+//
+// - it is given two names of ours, and reads what is below without following links;
+// - it unpacks into a directory that nothing else can reach, refuses a name that comes twice, and makes links that lead
+//   elsewhere only when everything else is there;
+// - it dies with the runner, and is process 1 of a namespace of its own. That also makes its output the same each time: tar
+//   writes its process id into the headers of sparse files.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { basename, dirname } from 'node:path'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { runCommand } from '#src/kit/run-command.ts'
+import { ArchiveFailed } from './failed.ts'
+
+/** The two directories of a sandbox's disk that an archive holds. They lie side by side. */
+export type DiskParts = { upper: string; etc: string }
+
+const confinedTar = 'nice -n 10 setpriv --pdeathsig KILL unshare --pid --fork --kill-child -- tar'.split(' ')
+/** Records of 64 KiB both ways: tar reads the last one to its end. */
+const records = ['--blocking-factor=128', '--read-full-records']
+const everything = ['--numeric-owner', '--xattrs', '--xattrs-include=*', '--acls', '--warning=none']
+const stderrLimit = 16 * 1024
+/** The longest path that tar can make again, since it names each file from the top. */
+const maxPathBytes = 4095
+
+const names = ({ upper, etc }: DiskParts): [string, string] => {
+  if (basename(upper) !== 'upper' || basename(etc) !== 'etc' || dirname(upper) !== dirname(etc)) {
+    throw new TypeError('a disk is a directory with upper and etc')
+  }
+  return ['upper', 'etc']
+}
+
+/** The directory that both lie in. */
+export const holderOf = (disk: DiskParts): string => {
+  names(disk)
+  return dirname(disk.upper)
+}
+
+const startTar = (args: readonly string[], stdio: ['ignore', 'pipe', 'pipe'] | ['pipe', 'ignore', 'pipe']) => {
+  const [program = '', ...before] = confinedTar
+  // The C locale: names are bytes, and are neither understood nor changed.
+  const env = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' }
+  const child = spawn(program, [...before, ...args], { env, stdio })
+  let said = ''
+  child.stderr?.setEncoding('latin1').on('data', (text: string) => {
+    said = (said + text).slice(0, stderrLimit)
+  })
+  return { child, ended: outcome(child, () => said) }
+}
+
+/** Resolves when tar ended well; what a hostile name could add to its sentence is escaped and cut. */
+const outcome = async (child: ChildProcess, said: () => string): Promise<void> => {
+  const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null]
+  if (code === 0) return
+  const lines = said().split('\n')
+  const sentence = lines.find((line) => noRoom.test(line)) ?? lines[0] ?? ''
+  const harmless = sentence
+    .replace(/^tar: /, '')
+    .replace(/[^\x20-\x7e]/g, '?')
+    .slice(-300)
+  throw new ArchiveFailed(
+    'disk',
+    harmless || (signal === null ? `tar ended with ${code}` : `tar was ended by ${signal}`),
+  )
+}
+
+/** The first thing that tar says of a full disk is less clear. */
+const noRoom = /: (No space left on device|Disk quota exceeded)$/
+
+/** What tar could read but never make again. */
+const refuseWhatCannotReturn = async (holder: string, parts: readonly string[]) => {
+  const tooLong = ['-regextype', 'posix-extended', '-regex', `.{${maxPathBytes + 1},}`, '-print', '-quit']
+  const walk = ['env', `--chdir=${holder}`, 'find', ...parts, ...tooLong]
+  const options = { background: true, timeoutMs: 600_000, env: { LC_ALL: 'C' } }
+  const found = await runCommand(walk, options).catch((cause: unknown) => {
+    throw new ArchiveFailed('disk', 'The disk cannot be read.', { cause })
+  })
+  if (found !== '') {
+    throw new ArchiveFailed('disk', `The disk has a path of more than ${maxPathBytes} bytes, which cannot be archived.`)
+  }
+}
+
+/** The disk as one tar stream, the same bytes each time as long as nothing on it changes. Nobody may be writing to it. */
+export async function* readDisk(disk: DiskParts, signal?: AbortSignal): AsyncGenerator<Buffer> {
+  const holder = holderOf(disk)
+  await refuseWhatCannotReturn(holder, names(disk))
+  const headers = '--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime'
+  const order = ['--format=posix', headers, '--sort=name', '--sparse']
+  const { child, ended } = startTar(
+    ['--create', '--file=-', ...records, ...everything, ...order, `--directory=${holder}`, ...names(disk)],
+    ['ignore', 'pipe', 'pipe'],
+  )
+  ended.catch(() => undefined)
+  const stop = () => child.kill('SIGKILL')
+  signal?.addEventListener('abort', stop, { once: true })
+  try {
+    for await (const piece of child.stdout!) yield piece as Buffer
+    await ended
+    signal?.throwIfAborted()
+  } catch (error) {
+    signal?.throwIfAborted()
+    if (!(error instanceof ArchiveFailed)) throw error
+    throw new ArchiveFailed('disk', `The disk cannot be read: ${error.message}.`, { cause: error })
+  } finally {
+    signal?.removeEventListener('abort', stop)
+    stop()
+    await ended.catch(() => undefined)
+  }
+}
+
+/** Makes `upper` and `etc` in an empty directory from such a stream. What it leaves when it fails is the caller's to remove. */
+export const writeDisk = async (
+  stream: AsyncIterable<Buffer>,
+  directory: string,
+  signal?: AbortSignal,
+): Promise<void> => {
+  const careful = ['--keep-old-files', '--same-owner', '--same-permissions', '--delay-directory-restore']
+  const { child, ended } = startTar(
+    ['--extract', '--file=-', ...records, ...everything, ...careful, `--directory=${directory}`],
+    ['pipe', 'ignore', 'pipe'],
+  )
+  ended.catch(() => undefined)
+  const stop = () => child.kill('SIGKILL')
+  signal?.addEventListener('abort', stop, { once: true })
+  try {
+    await pipeline(Readable.from(stream), child.stdin!)
+    await ended
+  } catch (error) {
+    signal?.throwIfAborted()
+    // What the stream says of itself; else tar ended before it had read all, and knows why.
+    const why =
+      error instanceof ArchiveFailed
+        ? error
+        : await ended.then(
+            () => error,
+            (said: unknown) => said,
+          )
+    if (!(why instanceof ArchiveFailed) || why.why !== 'disk') throw why
+    throw new ArchiveFailed('disk', `The archive cannot be unpacked: ${why.message}.`, { cause: error })
+  } finally {
+    signal?.removeEventListener('abort', stop)
+    stop()
+    await ended.catch(() => undefined)
+  }
+}

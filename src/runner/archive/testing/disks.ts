@@ -1,0 +1,56 @@
+// For tests of archives: hostile disks, what can be said of them, and places that go away afterwards.
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { DiskParts } from '../tar.ts'
+
+/** What archives are made of is root's: owners, devices, trusted attributes. */
+export const cannotArchive = process.getuid?.() === 0 ? false : 'needs root'
+
+const script = join(import.meta.dirname, 'nasty-tree.py')
+const python = (...args: string[]) =>
+  execFileSync('/usr/bin/python3', [script, ...args], { encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 })
+
+export const diskIn = (directory: string): DiskParts => ({
+  upper: join(directory, 'upper'),
+  etc: join(directory, 'etc'),
+})
+
+export const makeNastyDisk = (directory: string): DiskParts => {
+  python('make', directory)
+  return diskIn(directory)
+}
+
+/** A line for each file; two disks are the same if these are. */
+export const listDisk = (directory: string): string[] => python('list', directory).trimEnd().split('\n')
+
+/** A directory, and what was mounted in it, until the end of the test. */
+export class Scratch {
+  readonly path = mkdtempSync(join(tmpdir(), 'alcove-archive-'))
+  readonly #mounted: string[] = []
+
+  at(name: string) {
+    return join(this.path, name)
+  }
+
+  make(name: string) {
+    const path = this.at(name)
+    mkdirSync(path, { recursive: true })
+    return path
+  }
+
+  /** A file system of its own that is soon full. */
+  small(name: string, mebibytes: number) {
+    const path = this.make(name)
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${mebibytes}m`, 'alcove-test', path])
+    this.#mounted.push(path)
+    return path
+  }
+
+  [Symbol.dispose]() {
+    for (const path of this.#mounted) execFileSync('umount', [path])
+    // Paths as long as can be are beyond what Node removes.
+    execFileSync('rm', ['-rf', '--', this.path])
+  }
+}

@@ -1,0 +1,112 @@
+// From the store to a disk: whole and as it was, or not at all. Nothing is unpacked that does not hash to its name.
+import { createHash } from 'node:crypto'
+import { mkdir, readdir, rename } from 'node:fs/promises'
+import { join } from 'node:path'
+import { runCommand } from '#src/kit/run-command.ts'
+import type { ArchiveRef } from '#src/wire/runner-link.ts'
+import { hasCode } from '../cgroup/files.ts'
+import { fetchChunk } from './chunks.ts'
+import { ArchiveFailed } from './failed.ts'
+import { manifestKey } from './keys.ts'
+import { hashOf, type Manifest, maxManifestBytes, readManifest } from './manifest.ts'
+import type { ObjectStore } from './store.ts'
+import { type DiskParts, holderOf, writeDisk } from './tar.ts'
+
+export type UnpackParts = {
+  store: ObjectStore
+  sandboxId: string
+  archive: Required<ArchiveRef>
+  /** `upper` and `etc` are absent or empty; the directory that they lie in is there, with the limit that it shall have. */
+  disk: DiskParts
+  onProgress?: (done: { bytes: number; of: number }) => void
+  signal?: AbortSignal
+}
+
+const chunksAhead = 3
+/** Beside the disk until it is whole. */
+const unfinished = 'unpacking'
+
+export const unpackDisk = async (parts: UnpackParts): Promise<void> => {
+  const { store, sandboxId, archive, disk, signal } = parts
+  const holder = holderOf(disk)
+  await refuseToOverwrite(disk)
+  const manifest = await openManifest(store, sandboxId, archive, signal)
+  const place = join(holder, unfinished)
+  await removeTree(place)
+  try {
+    await mkdir(place, { mode: 0o700 })
+    await writeDisk(stream(parts, manifest), place, signal)
+    // Whoever is told that the disk is there may remove the archive.
+    await runCommand(['sync', '--file-system', place], { timeoutMs: 600_000 })
+    await rename(join(place, 'upper'), disk.upper)
+    await rename(join(place, 'etc'), disk.etc)
+  } catch (error) {
+    signal?.throwIfAborted()
+    if (!hasCode(error, 'ENOSPC', 'EDQUOT')) throw error
+    throw new ArchiveFailed('disk', 'The disk has no room for what the archive holds.', { cause: error })
+  } finally {
+    await removeTree(place)
+  }
+}
+
+/** Paths in it are as long as paths can be, which only a program that walks by directory can remove. */
+const removeTree = (path: string) => runCommand(['rm', '-rf', '--', path], { timeoutMs: 600_000 })
+
+const refuseToOverwrite = async ({ upper, etc }: DiskParts) => {
+  for (const directory of [upper, etc]) {
+    const names = await readdir(directory).catch((error: unknown) => {
+      if (!hasCode(error, 'ENOENT')) throw error
+      return []
+    })
+    if (names.length > 0) throw new ArchiveFailed('disk', 'There is a disk already where the archive belongs.')
+  }
+}
+
+const openManifest = async (
+  store: ObjectStore,
+  sandboxId: string,
+  { id, sha256 }: Required<ArchiveRef>,
+  signal: AbortSignal | undefined,
+): Promise<Manifest> => {
+  const content = await store.get(manifestKey(sandboxId, id), maxManifestBytes, signal)
+  if (content === undefined) throw new ArchiveFailed('missing', 'The archive is missing in the archive store.')
+  if (hashOf(content) !== sha256) {
+    throw new ArchiveFailed('damaged', "The archive's table of contents is not the one that was written.")
+  }
+  return readManifest(content, sandboxId, id)
+}
+
+/** The tar stream: chunks fetched ahead, in order, each of them sound. */
+async function* stream({ store, sandboxId, onProgress, signal }: UnpackParts, manifest: Manifest) {
+  const whole = createHash('sha256')
+  const waiting = manifest.chunks.values()
+  const ahead: Promise<Buffer>[] = []
+  const fetchNext = () => {
+    const { value: chunk } = waiting.next()
+    if (chunk === undefined) return
+    const fetching = fetchChunk(store, sandboxId, chunk, signal)
+    fetching.catch(() => undefined)
+    ahead.push(fetching)
+  }
+  for (let count = 0; count < chunksAhead; count += 1) fetchNext()
+  try {
+    let bytes = 0
+    for (let next = ahead.shift(); next !== undefined; next = ahead.shift()) {
+      const content = await next
+      fetchNext()
+      // In pieces, so that nothing else of the runner waits long.
+      for (let at = 0; at < content.length; at += pieceBytes) {
+        const piece = content.subarray(at, at + pieceBytes)
+        whole.update(piece)
+        yield piece
+      }
+      bytes += content.length
+      onProgress?.({ bytes, of: manifest.bytes })
+    }
+    if (whole.digest('hex') !== manifest.sha256) throw new ArchiveFailed('damaged', 'The archive is damaged.')
+  } finally {
+    await Promise.allSettled(ahead)
+  }
+}
+
+const pieceBytes = 256 * 1024
