@@ -1,0 +1,188 @@
+import assert from 'node:assert/strict'
+import { createSocket } from 'node:dgram'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { suite, test } from 'node:test'
+import fc from 'fast-check'
+import { type DnsServer, type DnsServerParts, startDnsServer } from './server.ts'
+
+const address = '127.0.0.1'
+
+const question = (name: string, type = 1, id = 7) => {
+  const labels = name.split('.').flatMap((label) => [label.length, ...Buffer.from(label)])
+  return Buffer.from([0, id, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, ...labels, 0, 0, type, 0, 1])
+}
+
+const framed = (message: Buffer) => Buffer.concat([Buffer.from([message.length >> 8, message.length & 255]), message])
+
+const serve = async (parts: Partial<DnsServerParts> = {}): Promise<DnsServer & Disposable> => {
+  const server = await startDnsServer({
+    address,
+    domainsOf: () => ['api.example.com', '*.a.test'],
+    lookup: async () => [{ address: '203.0.113.5', ttl: 4000 }],
+    open: async (_sandbox, _name, addresses) => addresses,
+    ...parts,
+  })
+  return { ...server, [Symbol.dispose]: server.close }
+}
+
+/** The answer to the last of these datagrams; the ones before get none or another id. */
+const askUdp = async ({ udp }: DnsServer, ...messages: Buffer[]): Promise<Buffer> => {
+  const socket = createSocket('udp4')
+  try {
+    const wanted = messages.at(-1)?.[1]
+    const answered = new Promise<Buffer>((resolve) =>
+      socket.on('message', (message) => message[1] === wanted && resolve(message)),
+    )
+    for (const message of messages) socket.send(message, udp, address)
+    return await answered
+  } finally {
+    socket.close()
+  }
+}
+
+/** Also where the other side has broken it. */
+const closed = (socket: Socket) => new Promise((resolve) => socket.once('close', resolve))
+
+/** Everything that it answers until it, or we, close. */
+const askTcp = async ({ tcp }: DnsServer, chunks: readonly Buffer[], answers: number): Promise<Buffer[]> => {
+  const socket = connect(tcp, address)
+  socket.on('error', () => {})
+  const found: Buffer[] = []
+  let waiting: Buffer = Buffer.alloc(0)
+  socket.on('data', (data: Buffer) => {
+    waiting = Buffer.concat([waiting, data])
+    while (waiting.length >= 2 && waiting.length >= 2 + waiting.readUInt16BE(0)) {
+      found.push(waiting.subarray(2, 2 + waiting.readUInt16BE(0)))
+      waiting = waiting.subarray(2 + waiting.readUInt16BE(0))
+    }
+    if (found.length === answers) socket.destroy()
+  })
+  for (const chunk of chunks) {
+    socket.write(chunk)
+    await new Promise(setImmediate)
+  }
+  await closed(socket)
+  return found
+}
+
+const codeOf = (answer: Buffer) => (answer[3] ?? 0) & 15
+const countOf = (answer: Buffer) => answer.readUInt16BE(6)
+
+suite('the resolver of sandboxes with a list of domains', () => {
+  test('tells an address only after it is open, for five minutes at most', async () => {
+    const opened: unknown[] = []
+    using server = await serve({
+      open: async (...all) => {
+        opened.push(all)
+        return all[2].slice(0, 1)
+      },
+      lookup: async () => [
+        { address: '203.0.113.5', ttl: 4000 },
+        { address: '203.0.113.6', ttl: 9000 },
+      ],
+    })
+    const answer = await askUdp(server, question('api.example.com'))
+    assert.deepEqual(opened, [[address, 'api.example.com', ['203.0.113.5', '203.0.113.6'], 300]])
+    assert.deepEqual([codeOf(answer), countOf(answer), answer.readUInt32BE(answer.length - 10)], [0, 1, 300])
+    assert.deepEqual([...answer.subarray(-4)], [203, 0, 113, 5])
+  })
+
+  test('refuses what is not listed, without asking anybody', async () => {
+    using server = await serve({ lookup: () => assert.fail('somebody was asked') })
+    for (const name of ['a.test', 'example.com', 'api.example.com.evil.test']) {
+      assert.equal(codeOf(await askUdp(server, question(name))), 5, name)
+    }
+    assert.deepEqual([codeOf(await askUdp(server, question('api.example.com', 28)))], [0], 'AAAA is empty')
+  })
+
+  test('says what went wrong by its code', async () => {
+    for (const [code, expected] of [
+      ['ENOTFOUND', 3],
+      ['ENODATA', 0],
+      ['ETIMEOUT', 2],
+    ] as const) {
+      using server = await serve({ lookup: () => Promise.reject(Object.assign(new Error(code), { code })) })
+      const answer = await askUdp(server, question('api.example.com'))
+      assert.deepEqual([codeOf(answer), countOf(answer)], [expected, 0])
+    }
+    using server = await serve({ open: () => Promise.reject(new Error('the set is full')) })
+    assert.deepEqual(codeOf(await askUdp(server, question('api.example.com'))), 2, 'not told what is not open')
+  })
+
+  test('takes 64 questions of one sandbox at a time and drops the rest', async () => {
+    let asked = 0
+    const { promise: released, resolve: release } = Promise.withResolvers<void>()
+    const { promise: full, resolve: isFull } = Promise.withResolvers<void>()
+    using server = await serve({
+      lookup: async () => {
+        if (++asked === 64) isFull()
+        await released
+        return []
+      },
+    })
+    const many = Array.from({ length: 64 }, () => framed(question('api.example.com')))
+    // Of a connection one question at a time is taken, so these come as datagrams.
+    const socket = createSocket('udp4')
+    for (const message of many) socket.send(message.subarray(2), server.udp, address)
+    await full
+    assert.equal(codeOf(await askUdp(server, question('api.example.com', 1, 8), question('other.test', 1, 9))), 5)
+    assert.equal(asked, 64)
+    release()
+    socket.close()
+    assert.equal(codeOf(await askUdp(server, question('api.example.com', 1, 10))), 0)
+  })
+
+  test('by TCP: questions in pieces and several in one piece, each answered in order', async () => {
+    using server = await serve()
+    const [first, second] = [framed(question('api.example.com', 1, 1)), framed(question('b.a.test', 1, 2))]
+    const both = Buffer.concat([first, second])
+    for (const chunks of [
+      [both],
+      [...both].map((byte) => Buffer.from([byte])),
+      [first.subarray(0, 9), both.subarray(9)],
+    ]) {
+      assert.deepEqual(
+        (await askTcp(server, chunks, 2)).map((answer) => [answer[1], countOf(answer)]),
+        [
+          [1, 1],
+          [2, 1],
+        ],
+      )
+    }
+  })
+
+  test('by TCP: closes on a length that no question has, and on a stranger', async () => {
+    using server = await serve()
+    assert.deepEqual(await askTcp(server, [Buffer.from([0xff, 0xff, 0])], 1), [])
+    using unknown = await serve({ domainsOf: () => undefined })
+    assert.deepEqual(await askTcp(unknown, [framed(question('api.example.com'))], 1), [])
+  })
+
+  test('by TCP: a ninth connection of one sandbox is closed', async () => {
+    using server = await serve()
+    const sockets = Array.from({ length: 8 }, () => connect(server.tcp, address))
+    await Promise.all(sockets.map((socket) => once(socket, 'connect')))
+    assert.deepEqual(await askTcp(server, [framed(question('api.example.com'))], 1), [])
+    const gone = sockets.map(closed)
+    for (const socket of sockets) socket.destroy()
+    await Promise.all(gone)
+  })
+
+  test('lives through any bytes, by both', async () => {
+    using server = await serve()
+    const bytes = fc.uint8Array({ maxLength: 600 }).map((each) => Buffer.from(each))
+    await fc.assert(
+      fc.asyncProperty(fc.array(bytes, { minLength: 1, maxLength: 8 }), async (messages) => {
+        assert.equal(codeOf(await askUdp(server, ...messages, question('other.test', 1, 255))), 5)
+        const socket = connect(server.tcp, address)
+        socket.on('error', () => {})
+        socket.resume()
+        for (const message of messages) socket.write(message)
+        socket.end()
+        await closed(socket)
+      }),
+      { numRuns: 200 },
+    )
+  })
+})
