@@ -100,12 +100,15 @@ export const startControl = async (options: ControlOptions = {}): Promise<TestCo
   const { database } = opened
   const settings = { ...testSettings, ...options.settings }
   const parts: Parts = { database, clock, log: options.log ?? silentLog(), settings }
-  const app = await createApp(parts, { sweepSeconds: 0, createWaitSeconds: 0, ...options.sandboxes }).catch(
-    async (error) => {
-      await opened[Symbol.asyncDispose]()
-      throw error
-    },
-  )
+  const app = await createApp(parts, {
+    sweepSeconds: 0,
+    createWaitSeconds: 0,
+    momentMilliseconds: 0,
+    ...options.sandboxes,
+  }).catch(async (error) => {
+    await opened[Symbol.asyncDispose]()
+    throw error
+  })
   return {
     app,
     parts,

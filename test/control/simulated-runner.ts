@@ -4,7 +4,15 @@
 //   runner.behave(() => ({ type: 'fail', reason: 'the disk is full' }))
 import { once } from 'node:events'
 import { WebSocket } from 'ws'
-import type { Assignment, FromRunner, ImageAssignment, Report, Target, ToRunner } from '#src/wire/runner-link.ts'
+import type {
+  Assignment,
+  FromRunner,
+  ImageAssignment,
+  Report,
+  RunnerCapabilities,
+  Target,
+  ToRunner,
+} from '#src/wire/runner-link.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import type { TestControl } from './harness.ts'
 import { keys } from './people.ts'
@@ -13,6 +21,8 @@ import { keys } from './people.ts'
 export type Behaviour =
   | { type: 'do' }
   | { type: 'fail'; reason: string; recoverable?: boolean }
+  /** Leaves it as it is, or says that it is in this state, and why. */
+  | { type: 'refuse'; reason: string; state: Report['state'] }
   /** Takes it and says nothing. */
   | { type: 'silent' }
   /** Says everything twice. */
@@ -30,6 +40,8 @@ export type SimulatedRunner = AsyncDisposable & {
   /** What it has on its host. */
   has: Map<string, Exclude<Target, 'destroyed'>>
   behave: (choose: (assignment: Assignment) => Behaviour) => void
+  /** What it does with an image; nothing, unless a test says so. */
+  behaveWithImages: (choose: (assignment: ImageAssignment) => 'do' | 'fail' | 'silent') => void
   say: (message: FromRunner) => void
   report: (report: Report) => void
   /** Does what a silent one had left undone. */
@@ -50,9 +62,14 @@ const capabilities = {
   runtime: 'simulated',
   runtimeVersion: '1',
   hardDiskLimit: true,
-}
+  pause: 'memory',
+  fork: 'disk',
+} as const satisfies RunnerCapabilities
 
-export type RunnerOptions = { images?: readonly string[]; capabilities?: Partial<typeof capabilities> }
+/** What the simulated archive of a sandbox is. */
+export const archiveReport = (id: string) => ({ id, sha256: 'a'.repeat(64), bytes: 4096, storedBytes: 1024 })
+
+export type RunnerOptions = { images?: readonly string[]; capabilities?: Partial<RunnerCapabilities> }
 
 const untilMilliseconds = 20_000
 
@@ -67,6 +84,7 @@ export const connectRunner = async (
   const has: SimulatedRunner['has'] = new Map()
   const waiters = new Set<() => void>()
   let choose: (assignment: Assignment) => Behaviour = () => ({ type: 'do' })
+  let chooseForImage: (assignment: ImageAssignment) => 'do' | 'fail' | 'silent' = () => 'silent'
   let socket: WebSocket | undefined
 
   const say = (message: FromRunner) => {
@@ -74,10 +92,20 @@ export const connectRunner = async (
   }
   const report = (given: Report) => say({ type: 'report', report: given })
 
-  const perform = ({ sandboxId, generation, target }: Assignment) => {
+  const perform = ({ sandboxId, generation, target, archive }: Assignment) => {
     if (target === 'destroyed') has.delete(sandboxId)
     else has.set(sandboxId, target)
-    report({ sandboxId, generation, state: target })
+    const written = target === 'archived' && archive ? { archive: archiveReport(archive.id) } : {}
+    report({ sandboxId, generation, state: target, ...written })
+  }
+
+  const takeImage = (assignment: ImageAssignment) => {
+    askedImages.push(assignment)
+    const { image, target } = assignment
+    const done = chooseForImage(assignment)
+    if (done === 'do') say({ type: 'image', report: { image, state: target, sizeBytes: 2 ** 20 } })
+    if (done === 'fail') say({ type: 'image', report: { image, state: 'error', errorReason: 'The disk is full.' } })
+    for (const wake of waiters) wake()
   }
 
   const take = (assignment: Assignment) => {
@@ -100,6 +128,9 @@ export const connectRunner = async (
         report({ sandboxId, generation, state: 'error', errorReason: reason, recoverable })
         break
       }
+      case 'refuse':
+        report({ sandboxId, generation, state: behaviour.state, refused: behaviour.reason })
+        break
       case 'silent':
     }
     for (const wake of waiters) wake()
@@ -115,7 +146,7 @@ export const connectRunner = async (
 
   const hear = (message: ToRunner) => {
     if (message.type === 'assign') take(message.assignment)
-    if (message.type === 'image') askedImages.push(message.assignment)
+    if (message.type === 'image') takeImage(message.assignment)
     if (message.type === 'list') void takeList().catch(() => {})
   }
 
@@ -168,6 +199,9 @@ export const connectRunner = async (
     cut,
     behave: (chosen) => {
       choose = chosen
+    },
+    behaveWithImages: (chosen) => {
+      chooseForImage = chosen
     },
     untilAsked: (is) =>
       new Promise((resolve, reject) => {

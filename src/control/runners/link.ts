@@ -3,9 +3,9 @@ import Type from 'typebox'
 import { Compile } from 'typebox/compile'
 import type { RawData, WebSocket } from 'ws'
 import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
-import { applyReport } from '#src/control/sandboxes/reports.ts'
+import { applyProgress, applyReport } from '#src/control/sandboxes/reports.ts'
 import { asAssignment } from '#src/control/sandboxes/sandbox.ts'
-import { Cause } from '#src/control/sandboxes/schemas.ts'
+import { ArchiveReport, Cause, reportable } from '#src/control/sandboxes/schemas.ts'
 import { findSandboxById } from '#src/control/sandboxes/service.ts'
 import { applyImageReport, keepProgress } from '#src/control/snapshots/images.ts'
 import { Problem } from '#src/problems.ts'
@@ -35,6 +35,8 @@ const FromRunnerShape = Type.Union([
       runtime: text,
       runtimeVersion: text,
       hardDiskLimit: Type.Boolean(),
+      pause: Type.Optional(Type.Literal('memory')),
+      fork: Type.Optional(Type.Literal('disk')),
     }),
     version: text,
   }),
@@ -43,10 +45,12 @@ const FromRunnerShape = Type.Union([
     report: Type.Object({
       sandboxId: text,
       generation: Type.Integer({ minimum: 0 }),
-      state: Type.Enum(['started', 'stopped', 'destroyed', 'error']),
+      state: Type.Enum([...reportable]),
       errorReason: Type.Optional(Type.String()),
       recoverable: Type.Optional(Type.Boolean()),
       cause: Type.Optional(Cause),
+      refused: Type.Optional(Type.String()),
+      archive: Type.Optional(ArchiveReport),
     }),
   }),
   Type.Object({
@@ -61,6 +65,13 @@ const FromRunnerShape = Type.Union([
     }),
   }),
   Type.Object({ type: Type.Literal('image-progress'), image: text, step: text, percent: Type.Number() }),
+  Type.Object({
+    type: Type.Literal('progress'),
+    sandboxId: text,
+    generation: Type.Integer({ minimum: 0 }),
+    step: text,
+    percent: Type.Number({ minimum: 0, maximum: 100 }),
+  }),
   Type.Object({ type: Type.Literal('alive') }),
 ])
 
@@ -116,6 +127,9 @@ export const serveRunnerLink = (parts: SandboxParts, runner: RunnerIdentity, soc
         return
       case 'report':
         await takeReport(message.report)
+        return
+      case 'progress':
+        await applyProgress(parts, runnerId, message)
     }
   }
 

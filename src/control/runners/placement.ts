@@ -22,6 +22,21 @@ const loadOf = async (transaction: Transaction, runnerId: string, exceptSandboxI
 
 type RunnerRow = { id: string; cpu: number; memory_gib: number; disk_gib: number }
 
+/** What a sandbox will hold; without `diskGiB`: its disk is there already. */
+type Wanted = { cpu: number; memoryGiB: number; diskGiB?: number }
+
+/** How much of what may be promised would be. */
+const sharesOf = (
+  runner: RunnerRow,
+  load: Load,
+  { cpu, memoryGiB, diskGiB }: Wanted,
+  overcommit: Overcommit,
+): number[] => [
+  (load.cpu + cpu) / (runner.cpu * overcommit.cpu),
+  (load.memory_gib + memoryGiB) / (runner.memory_gib * overcommit.memory),
+  ...(diskGiB === undefined ? [] : [(load.disk_gib + diskGiB) / (runner.disk_gib * overcommit.disk)]),
+]
+
 /** Finds the ready runner of a region that has the image and the most room, and holds it until the transaction ends. */
 export const reserveRunner = async (
   transaction: Transaction,
@@ -36,12 +51,7 @@ export const reserveRunner = async (
   let best: { id: string; share: number } | undefined
   for (const runner of runners) {
     const load = await loadOf(transaction, runner.id, null)
-    const shares = [
-      (load.cpu + wanted.cpu) / (runner.cpu * overcommit.cpu),
-      (load.memory_gib + wanted.memoryGiB) / (runner.memory_gib * overcommit.memory),
-      (load.disk_gib + wanted.diskGiB) / (runner.disk_gib * overcommit.disk),
-    ]
-    const share = Math.max(...shares)
+    const share = Math.max(...sharesOf(runner, load, wanted, overcommit))
     if (share <= 1 && (best === undefined || share < best.share)) best = { id: runner.id, share }
   }
   if (best) return best.id
@@ -49,20 +59,20 @@ export const reserveRunner = async (
   throw new Problem('unavailable', 'No runner has room for a sandbox of this size now.')
 }
 
-/** Before a start: the sandbox stays where its files are, so it is there that room is needed. */
+/** Where a sandbox stays where its files are, so that it is there that room is needed for what it will hold. */
 export const checkRoom = async (
   transaction: Transaction,
   runnerId: string | null,
-  wanted: { exceptSandboxId: string; cpu: number; memoryGiB: number },
+  /** Not counted, because it will hold `wanted` instead; `null`: nothing of it is there yet. */
+  sandboxId: string | null,
+  wanted: Wanted,
   overcommit: Overcommit,
 ): Promise<void> => {
   if (runnerId === null) throw new Problem('conflict', 'This sandbox is on no runner.')
   const [runner] = await transaction<RunnerRow[]>`
     select id, cpu, memory_gib, disk_gib from runners where id = ${runnerId} for no key update`
   if (!runner) throw new Problem('conflict', 'The runner of this sandbox is gone.')
-  const load = await loadOf(transaction, runnerId, wanted.exceptSandboxId)
-  const fits =
-    load.cpu + wanted.cpu <= runner.cpu * overcommit.cpu &&
-    load.memory_gib + wanted.memoryGiB <= runner.memory_gib * overcommit.memory
-  if (!fits) throw new Problem('unavailable', 'The runner of this sandbox has no room to start it now.')
+  const load = await loadOf(transaction, runnerId, sandboxId)
+  if (Math.max(...sharesOf(runner, load, wanted, overcommit)) <= 1) return
+  throw new Problem('unavailable', 'The runner of this sandbox has no room for that now.')
 }

@@ -4,14 +4,12 @@ import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
 import { applyReport } from '#src/control/sandboxes/reports.ts'
 import { asAssignment, asRecord } from '#src/control/sandboxes/sandbox.ts'
-import { ForRunnerQuery, SandboxRecord, UpdateSandboxState } from '#src/control/sandboxes/schemas.ts'
+import { ForRunnerQuery, reportable, SandboxRecord, UpdateSandboxState } from '#src/control/sandboxes/schemas.ts'
 import { listForRunner } from '#src/control/sandboxes/service.ts'
 import { listForRunner as listImages } from '#src/control/snapshots/images.ts'
 import { ImageAssignmentShape } from '#src/control/snapshots/schemas.ts'
 import { Problem } from '#src/problems.ts'
 import { serveRunnerLink } from './link.ts'
-
-const reportable = ['started', 'stopped', 'destroyed', 'error'] as const
 
 const isReportable = (state: string): state is (typeof reportable)[number] =>
   (reportable as readonly string[]).includes(state)

@@ -30,11 +30,12 @@ export type Hello = {
 }
 
 export const writeHello = async (sql: Sql, runnerId: string, hello: Hello, now: Date): Promise<void> => {
-  const { cpu, memoryGiB, diskGiB, runtime, runtimeVersion, hardDiskLimit } = hello.capabilities
+  const { cpu, memoryGiB, diskGiB, runtime, runtimeVersion, hardDiskLimit, pause, fork } = hello.capabilities
   await sql`
     update runners set address = ${hello.address}, images = ${hello.images as string[]}, version = ${hello.version},
       cpu = ${cpu}, memory_gib = ${memoryGiB}, disk_gib = ${diskGiB}, runtime = ${runtime},
       runtime_version = ${runtimeVersion}, hard_disk_limit = ${hardDiskLimit},
+      pause = ${pause ?? null}, fork = ${fork ?? null},
       state = case when state in ('initializing', 'unresponsive') then 'ready' else state end,
       last_heartbeat_at = ${now}, updated_at = ${now}
     where id = ${runnerId}`
@@ -71,4 +72,14 @@ export const reconcileSnapshots = async ({ sql }: Database, now: Date): Promise<
 export const findRunnerAddress = async (sql: Sql, runnerId: string): Promise<string | undefined> => {
   const [row] = await sql<{ address: string | null }[]>`select address from runners where id = ${runnerId}`
   return row?.address ?? undefined
+}
+
+/** How a runner pauses and what its forks carry over; nothing where it cannot. */
+export const findRunnerAbilities = async (
+  sql: Sql,
+  runnerId: string,
+): Promise<Pick<RunnerCapabilities, 'pause' | 'fork'>> => {
+  const [row] = await sql<{ pause: 'memory' | null; fork: 'disk' | null }[]>`
+    select pause, fork from runners where id = ${runnerId}`
+  return { ...(row?.pause ? { pause: row.pause } : {}), ...(row?.fork ? { fork: row.fork } : {}) }
 }

@@ -7,6 +7,7 @@ import { findRunnerAddress } from '#src/control/runners/service.ts'
 import { Problem } from '#src/problems.ts'
 import { type Access, type AccessQuestion, type Credential, type OpenedBy, signedToken } from '#src/wire/access.ts'
 import { isSignedBy } from './file-signature.ts'
+import { isRunning } from './lifecycle.ts'
 import type { SandboxParts } from './parts.ts'
 import type { SandboxRow } from './sandbox.ts'
 import { findSigned } from './signed-previews.ts'
@@ -127,7 +128,7 @@ export const answerAccess = async (parts: SandboxParts, question: AccessQuestion
     sandboxId: row.id,
     organizationId: row.organization_id,
     runnerAddress,
-    isStarted: row.state === 'started',
+    isStarted: isRunning(row.state, row.desired_state),
     state: row.state,
     openedBy,
     isBearerOurs: await hasOurBearer(parts, question.credentials),

@@ -18,6 +18,7 @@ export type Wish = {
   memory: number | undefined
   disk: number | undefined
   autoStopInterval: number
+  autoPauseInterval: number
   autoArchiveInterval: number
   autoDeleteInterval: number
   ttlMinutes: number
@@ -34,14 +35,12 @@ const isAsked = (value: unknown): boolean => {
 const notBuilt = [
   'gpu',
   'gpuType',
-  'spot',
   'volumes',
   'buildInfo',
   'linkedSandbox',
   'secrets',
   'outboundProxyUrl',
   'otelEndpointOverride',
-  'autoPauseInterval',
 ] as const satisfies readonly (keyof CreateSandbox)[]
 
 export const checkName = (given: string): string => {
@@ -59,6 +58,16 @@ const checkEnv = (env: Record<string, string>): Record<string, string> => {
   throw new Problem('bad_request', `env has "${wrong.slice(0, 60)}", which is not the name of a variable`)
 }
 
+/** At most one of stop and pause happens to an idle sandbox: whoever asks for a pause alone does not want the stop. */
+const readIdleIntervals = ({ autoStopInterval, autoPauseInterval = 0, autoDeleteInterval }: CreateSandbox) => {
+  if (autoPauseInterval === 0) return { autoStopInterval: autoStopInterval ?? 15, autoPauseInterval }
+  if (autoStopInterval) throw new Problem('bad_request', 'autoStopInterval and autoPauseInterval cannot both be set')
+  if (autoDeleteInterval === 0) {
+    throw new Problem('bad_request', 'autoPauseInterval cannot be set for a sandbox that is deleted when it stops')
+  }
+  return { autoStopInterval: 0, autoPauseInterval }
+}
+
 export const checkBody = (body: CreateSandbox, organization: { sandboxLimitedNetworkEgress: boolean }): Wish => {
   const unbuilt = notBuilt.filter((field) => isAsked(body[field]))
   if (unbuilt.length > 0) throw new Problem('unprocessable', `${unbuilt.join(', ')}: not supported yet`)
@@ -67,6 +76,7 @@ export const checkBody = (body: CreateSandbox, organization: { sandboxLimitedNet
     if (size.length > 0)
       throw new Problem('bad_request', `${size.join(', ')} cannot be given with snapshot, which has its own`)
   }
+  if (body.spot) throw new Problem('bad_request', 'spot is for sandboxes with a gpu, and there are none yet')
   const archive = body.autoArchiveInterval ?? 10_080
   return {
     name: body.name === undefined ? undefined : checkName(body.name),
@@ -80,7 +90,7 @@ export const checkBody = (body: CreateSandbox, organization: { sandboxLimitedNet
     cpu: body.cpu,
     memory: body.memory,
     disk: body.disk,
-    autoStopInterval: body.autoStopInterval ?? 15,
+    ...readIdleIntervals(body),
     autoArchiveInterval: archive === 0 ? maxAutoArchiveInterval : Math.min(archive, maxAutoArchiveInterval),
     autoDeleteInterval: Math.max(body.autoDeleteInterval ?? -1, -1),
     ttlMinutes: body.ttlMinutes ?? 0,

@@ -104,6 +104,7 @@ suite('POST /sandbox', () => {
           allowList: ['10.0.0.0/8', '1.2.3.4/32'],
           domains: ['api.example.com', '*.xn--bcher-kva.example'],
         },
+        isNew: true,
       },
     ])
   })
@@ -223,14 +224,15 @@ suite('POST /sandbox', () => {
   const refused: [status: number, body: unknown, says: RegExp][] = [
     [422, { gpu: 1 }, /gpu/],
     [422, { gpuType: ['H100'] }, /gpuType/],
-    [422, { spot: true }, /spot/],
+    [400, { spot: true }, /spot/],
     [422, { volumes: [{ volumeId: 'v', mountPath: '/v' }] }, /volumes/],
     [422, { buildInfo: { dockerfileContent: 'FROM x' } }, /buildInfo/],
     [422, { linkedSandbox: 'x' }, /linkedSandbox/],
     [422, { secrets: [{ A: 'b' }] }, /secrets/],
     [422, { outboundProxyUrl: 'http://x' }, /outboundProxyUrl/],
     [422, { otelEndpointOverride: 'http://x' }, /otelEndpointOverride/],
-    [422, { autoPauseInterval: 5 }, /autoPauseInterval/],
+    [400, { autoPauseInterval: 5, autoStopInterval: 5 }, /autoPauseInterval cannot both/],
+    [400, { autoPauseInterval: 5, autoDeleteInterval: 0 }, /autoPauseInterval/],
     [400, { autoStopInterval: -1 }, /autoStopInterval/],
     [400, { autoStopInterval: 1.5 }, /autoStopInterval/],
     [400, { ttlMinutes: -1 }, /ttlMinutes/],

@@ -2,14 +2,30 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { Problem } from '#src/problems.ts'
 import { type SandboxState, sandboxStates } from '#src/wire/sandbox-state.ts'
-import { afterReport, findMove, isAlreadyDone, moveFor, moves, stateRows, type Verb, verbs } from './lifecycle.ts'
+import {
+  afterRefusal,
+  afterReport,
+  checkForkable,
+  findMove,
+  isAlreadyDone,
+  isMeant,
+  isRunning,
+  moveFor,
+  moves,
+  refusals,
+  settlements,
+  stateRows,
+  type Verb,
+  verbs,
+} from './lifecycle.ts'
 
 type Answer = 'moves' | 'already' | 400 | 404 | 409
 
 const answerTo = (verb: Verb, state: SandboxState): Answer => {
   if (isAlreadyDone(verb, state)) return 'already'
   try {
-    moveFor(verb, state)
+    if (verb === 'fork') checkForkable(state)
+    else moveFor(verb, state)
     return 'moves'
   } catch (error) {
     assert.ok(error instanceof Problem)
@@ -17,30 +33,31 @@ const answerTo = (verb: Verb, state: SandboxState): Answer => {
   }
 }
 
-/** The whole of state × verb, written out by hand: create, start, stop, delete, recover, recover-stopped. */
-const expected: Record<SandboxState, [Answer, Answer, Answer, Answer, Answer, Answer]> = {
-  creating: [409, 409, 409, 'moves', 409, 409],
-  restoring: [409, 409, 409, 'moves', 409, 409],
-  destroyed: [404, 404, 404, 404, 404, 404],
-  destroying: [404, 404, 404, 404, 404, 404],
-  started: [400, 'already', 'moves', 'moves', 400, 400],
-  stopped: [400, 'moves', 'already', 'moves', 400, 400],
-  starting: [409, 409, 409, 'moves', 409, 409],
-  stopping: [409, 409, 409, 'moves', 409, 409],
-  error: [400, 400, 400, 'moves', 'moves', 'moves'],
-  build_failed: [400, 400, 400, 'moves', 400, 400],
-  pending_build: [409, 409, 409, 'moves', 409, 409],
-  building_snapshot: [409, 409, 409, 'moves', 409, 409],
-  unknown: [409, 409, 409, 'moves', 409, 409],
-  pulling_snapshot: [409, 409, 409, 'moves', 409, 409],
-  archived: [400, 400, 400, 'moves', 400, 400],
-  archiving: [409, 409, 409, 'moves', 409, 409],
-  resizing: [409, 409, 409, 'moves', 409, 409],
-  snapshotting: [409, 409, 409, 'moves', 409, 409],
-  forking: [409, 409, 409, 'moves', 409, 409],
-  pausing: [409, 409, 409, 'moves', 409, 409],
-  paused: [400, 400, 400, 'moves', 400, 400],
-  resuming: [409, 409, 409, 'moves', 409, 409],
+/** The whole of state × verb, written out by hand, in the order of `verbs`: create, fork, start, stop, pause, archive,
+ * resize, snapshot, recover, recover-stopped, delete. A fork is asked of the state of its parent. */
+const expected: Record<SandboxState, Answer[]> = {
+  creating: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
+  restoring: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
+  destroyed: [404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404],
+  destroying: [404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404],
+  started: [400, 'moves', 'already', 'moves', 'moves', 'moves', 'moves', 'moves', 400, 400, 'moves'],
+  stopped: [400, 'moves', 'moves', 'already', 400, 'moves', 'moves', 'moves', 400, 400, 'moves'],
+  starting: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
+  stopping: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
+  error: [400, 400, 400, 400, 400, 400, 400, 400, 'moves', 'moves', 'moves'],
+  build_failed: [400, 400, 400, 400, 400, 400, 400, 400, 400, 400, 'moves'],
+  pending_build: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
+  building_snapshot: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
+  unknown: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
+  pulling_snapshot: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
+  archived: [400, 400, 'moves', 400, 400, 'already', 400, 400, 400, 400, 'moves'],
+  archiving: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
+  resizing: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
+  snapshotting: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
+  forking: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
+  pausing: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
+  paused: [400, 'moves', 'moves', 'moves', 'already', 'moves', 'moves', 'moves', 400, 400, 'moves'],
+  resuming: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
 }
 
 suite('the life of a sandbox', () => {
@@ -71,8 +88,17 @@ suite('the life of a sandbox', () => {
 
   test('a runner can end every move both ways', () => {
     for (const [, , through, to, failing] of moves) {
-      assert.equal(afterReport(through, to, to), to)
+      // That one ends with its image.
+      if (through !== 'snapshotting') assert.equal(afterReport(through, to, to), to)
       assert.equal(afterReport(through, to, 'error'), failing)
+      assert.equal(isMeant(through, to), true)
+    }
+  })
+
+  test('delete leads out of every state that is not itself an end', () => {
+    for (const state of sandboxStates) {
+      if (state === 'destroyed' || state === 'destroying') continue
+      assert.deepEqual(findMove('delete', state)?.to, 'destroyed', state)
     }
   })
 
@@ -84,6 +110,8 @@ suite('the life of a sandbox', () => {
     }
   })
 })
+
+const words = ['started', 'stopped', 'paused', 'archived', 'destroyed', 'error'] as const
 
 suite('what a runner says', () => {
   test('a start in progress is not ended by hearing what was before', () => {
@@ -113,8 +141,52 @@ suite('what a runner says', () => {
   })
 
   test('what is destroyed never comes back', () => {
-    for (const reported of ['started', 'stopped', 'destroyed', 'error'] as const) {
+    for (const reported of words) {
       assert.equal(afterReport('destroyed', 'destroyed', reported), undefined)
+      if (reported !== 'destroyed' && reported !== 'error') {
+        assert.equal(afterReport('destroying', 'destroyed', reported), undefined)
+      }
+      assert.equal(afterRefusal('destroying', reported), undefined)
     }
+  })
+
+  test('never runs what nobody wants to run', () => {
+    for (const state of sandboxStates) {
+      for (const desired of ['stopped', 'paused', 'archived', 'destroyed'] as const) {
+        assert.notEqual(afterReport(state, desired, 'started'), 'started', `${state}, wanted ${desired}`)
+      }
+    }
+  })
+
+  test('leads to states that are settled, out of states that exist', () => {
+    for (const state of sandboxStates) {
+      for (const to of Object.values(settlements[state])) assert.equal(stateRows[to].settled, true)
+      for (const to of refusals[state] ?? []) assert.equal(stateRows[to].settled, true)
+    }
+  })
+
+  test('a snapshot under way is ended by its image, or by the end of its sandbox, not by hearing what it was', () => {
+    for (const was of ['started', 'stopped', 'paused'] as const) {
+      assert.equal(afterReport('snapshotting', was, was), undefined)
+    }
+    assert.equal(afterReport('snapshotting', 'started', 'stopped'), 'stopped')
+    assert.equal(afterReport('snapshotting', 'paused', 'error'), 'error')
+  })
+
+  test('a refusal leaves a sandbox where it was', () => {
+    for (const [, from, through] of moves) {
+      if (from === null || through === 'starting' || through === 'stopping') continue
+      if (through === 'destroying' || through === 'snapshotting') continue
+      assert.equal(afterRefusal(through, from as 'started'), from, `${through} from ${from}`)
+    }
+    assert.equal(afterRefusal('resizing', 'error'), undefined)
+    assert.equal(afterRefusal('creating', 'stopped'), undefined)
+  })
+
+  test('the toolbox of a running sandbox answers while it is resized or becomes a snapshot, and of no other', () => {
+    const running = sandboxStates.filter((state) => isRunning(state, 'started'))
+    assert.deepEqual(running, ['started', 'resizing', 'snapshotting'])
+    assert.equal(isRunning('resizing', 'paused'), false)
+    assert.equal(isRunning('snapshotting', 'stopped'), false)
   })
 })

@@ -6,7 +6,19 @@ import { Problem } from '#src/problems.ts'
 import type { Report, Target } from '#src/wire/runner-link.ts'
 import type { DesiredState, SandboxState } from '#src/wire/sandbox-state.ts'
 
-export const verbs = ['create', 'start', 'stop', 'delete', 'recover', 'recover-stopped'] as const
+export const verbs = [
+  'create',
+  'fork',
+  'start',
+  'stop',
+  'pause',
+  'archive',
+  'resize',
+  'snapshot',
+  'recover',
+  'recover-stopped',
+  'delete',
+] as const
 
 export type Verb = (typeof verbs)[number]
 
@@ -18,12 +30,26 @@ type MoveRow = readonly [
   failing: SandboxState,
 ]
 
-/** Verbs as rows. The runner is asked for the state in `to`; `from: null` is "not there yet". */
+/** Verbs as rows. The runner is asked for the state in `to`; `from: null` is "not there yet", for a fork: the child. */
 export const moves = [
   // on                from                 through       to           failing
   ['create', null, 'creating', 'started', 'error'],
+  ['fork', null, 'forking', 'started', 'error'],
   ['start', 'stopped', 'starting', 'started', 'error'],
+  ['start', 'paused', 'resuming', 'started', 'error'],
+  ['start', 'archived', 'restoring', 'started', 'error'],
   ['stop', 'started', 'stopping', 'stopped', 'error'],
+  ['stop', 'paused', 'stopping', 'stopped', 'error'],
+  ['pause', 'started', 'pausing', 'paused', 'error'],
+  ['archive', 'started', 'archiving', 'archived', 'error'],
+  ['archive', 'stopped', 'archiving', 'archived', 'error'],
+  ['archive', 'paused', 'archiving', 'archived', 'error'],
+  ['resize', 'started', 'resizing', 'started', 'error'],
+  ['resize', 'stopped', 'resizing', 'stopped', 'error'],
+  ['resize', 'paused', 'resizing', 'paused', 'error'],
+  ['snapshot', 'started', 'snapshotting', 'started', 'error'],
+  ['snapshot', 'stopped', 'snapshotting', 'stopped', 'error'],
+  ['snapshot', 'paused', 'snapshotting', 'paused', 'error'],
   ['recover', 'error', 'starting', 'started', 'error'],
   ['recover-stopped', 'error', 'stopping', 'stopped', 'error'],
   ['delete', 'creating', 'destroying', 'destroyed', 'error'],
@@ -60,7 +86,12 @@ export type Move = {
 export const alreadyDone = [
   ['start', 'started'],
   ['stop', 'stopped'],
+  ['pause', 'paused'],
+  ['archive', 'archived'],
 ] as const satisfies readonly (readonly [Verb, SandboxState])[]
+
+/** The states of a parent that can be forked; the fork leaves it as it is. */
+export const forkableStates = ['started', 'stopped', 'paused'] as const satisfies readonly SandboxState[]
 
 type StateRow = {
   /** Nothing is under way. */
@@ -145,32 +176,85 @@ export const moveFrom = (on: Verb, from: SandboxState | null): Move => {
 export const moveFor = (on: Verb, from: SandboxState): Move => {
   const move = findMove(on, from)
   if (move) return move
-  if (from === 'destroyed' || from === 'destroying') throw new Problem('not_found', 'There is no such sandbox.')
+  throw refusal(on, from)
+}
+
+/** Throws the sentence that a caller reads when a sandbox cannot be forked now. */
+export const checkForkable = (state: SandboxState): void => {
+  if (!(forkableStates as readonly SandboxState[]).includes(state)) throw refusal('fork', state)
+}
+
+const refusal = (on: Verb, from: SandboxState): Problem => {
+  if (from === 'destroyed' || from === 'destroying') return new Problem('not_found', 'There is no such sandbox.')
   if (!stateRows[from].settled) {
-    throw new Problem('conflict', `The sandbox is ${from}; wait until that has ended, or delete it.`)
+    return new Problem('conflict', `The sandbox is ${from}; wait until that has ended, or delete it.`)
   }
   const instead = on === 'start' && from === 'error' ? '; recover it instead' : ''
-  throw new Problem('bad_request', `A sandbox that is ${from} cannot ${said[on]}${instead}.`)
+  return new Problem('bad_request', `A sandbox that is ${from} cannot ${said[on]}${instead}.`)
 }
 
 const said: Record<Verb, string> = {
   create: 'be created again',
+  fork: 'be forked',
   start: 'be started',
   stop: 'be stopped',
+  pause: 'be paused',
+  archive: 'be archived',
+  resize: 'be resized',
+  snapshot: 'become a snapshot',
   delete: 'be deleted',
   recover: 'be recovered: only one in the state error can',
   'recover-stopped': 'be recovered: only one in the state error can',
 }
 
+/** Processes run in it, and its toolbox answers: also while something is done to it that does not stop them. */
+export const isRunning = (state: SandboxState, desired: DesiredState): boolean =>
+  state === 'started' || ((state === 'resizing' || state === 'snapshotting') && desired === 'started')
+
+type Settlement = Partial<Record<Report['state'], SandboxState>>
+
+const lost = { error: 'error', destroyed: 'error' } as const satisfies Settlement
+
 /** What a runner's word about the current generation changes. Absent: it tells what we know, or what is not final yet. */
-const settlements: Partial<Record<SandboxState, Partial<Record<Report['state'], SandboxState>>>> = {
-  creating: { started: 'started', error: 'error', destroyed: 'error' },
-  starting: { started: 'started', error: 'error', destroyed: 'error' },
-  stopping: { stopped: 'stopped', error: 'error', destroyed: 'error' },
+export const settlements: Record<SandboxState, Settlement> = {
+  creating: { started: 'started', ...lost },
+  forking: { started: 'started', ...lost },
+  pending_build: { started: 'started', ...lost },
+  building_snapshot: { started: 'started', ...lost },
+  pulling_snapshot: { started: 'started', ...lost },
+  starting: { started: 'started', ...lost },
+  restoring: { started: 'started', ...lost },
+  // Its memory may be gone: the host was restarted.
+  resuming: { started: 'started', stopped: 'stopped', ...lost },
+  pausing: { paused: 'paused', stopped: 'stopped', ...lost },
+  stopping: { stopped: 'stopped', ...lost },
+  archiving: { archived: 'archived', ...lost },
+  resizing: { started: 'started', stopped: 'stopped', paused: 'paused', ...lost },
+  // Ends with its image (snapshots/images.ts), unless the sandbox ends first.
+  snapshotting: { stopped: 'stopped', ...lost },
   destroying: { destroyed: 'destroyed', error: 'error' },
   // It ended by itself: its first process died, or its host was restarted.
-  started: { stopped: 'stopped', error: 'error', destroyed: 'error' },
-  stopped: { error: 'error', destroyed: 'error' },
+  started: { stopped: 'stopped', ...lost },
+  paused: { stopped: 'stopped', ...lost },
+  stopped: lost,
+  unknown: { started: 'started', stopped: 'stopped', paused: 'paused', archived: 'archived', ...lost },
+  // Nothing of it is on a runner.
+  archived: {},
+  build_failed: {},
+  destroyed: {},
+  // Only to what was wanted: see `afterReport`.
+  error: {},
+}
+
+/** Where a sandbox is when its runner would not do what it was asked, and left the sandbox well. */
+export const refusals: Partial<Record<SandboxState, readonly Report['state'][]>> = {
+  starting: ['stopped', 'archived'],
+  restoring: ['archived'],
+  resuming: ['paused', 'stopped'],
+  pausing: ['started', 'stopped'],
+  stopping: ['archived'],
+  archiving: ['started', 'stopped', 'paused'],
+  resizing: ['started', 'stopped', 'paused'],
 }
 
 /**
@@ -183,5 +267,15 @@ export const afterReport = (
   reported: Report['state'],
 ): SandboxState | undefined => {
   if (state === 'error') return reported === desired ? reported : undefined
-  return settlements[state]?.[reported]
+  if (state === 'snapshotting' && reported === desired) return undefined
+  const to = settlements[state][reported]
+  return (to === 'started' || to === 'paused') && to !== desired ? undefined : to
 }
+
+/** The state after a refusal, or `undefined` where none can be. */
+export const afterRefusal = (state: SandboxState, reported: Report['state']): SandboxState | undefined =>
+  refusals[state]?.includes(reported) ? reported : undefined
+
+/** Whether a move through this state was meant to end there: else its runner must be told what is wanted now. */
+export const isMeant = (through: SandboxState, state: SandboxState): boolean =>
+  moves.some((move) => move[2] === through && move[3] === state)

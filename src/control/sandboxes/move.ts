@@ -1,5 +1,5 @@
 // Carries out a verb: finds its move in the table, writes it, and tells who waits.
-import type { Transaction } from '#src/control/storage/database.ts'
+import type { Sql, Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import { isAlreadyDone, type Move, moveFor, type Verb } from './lifecycle.ts'
 import type { SandboxParts } from './parts.ts'
@@ -13,9 +13,12 @@ export type MoveOptions = {
   reason?: string
   /** Columns that change with the state. */
   set?: (sandbox: SandboxRow) => Partial<SandboxRow>
-  /** Runs in the move's own transaction before it is written, and may refuse it. */
-  check?: (transaction: Transaction, sandbox: SandboxRow) => Promise<void>
+  /** Runs in the move's own transaction before it is written; may refuse it, write what belongs to it, and say columns. */
+  check?: (transaction: Transaction, sandbox: SandboxRow) => Promise<Partial<SandboxRow>>
 }
+
+/** Somebody else was first: whatever `check` has written is undone. */
+class Overtaken extends Error {}
 
 /** The columns that every move writes: what is wanted now, under a new generation, and a clean slate of errors. */
 const intent = (sandbox: SandboxRow, move: Move): Partial<SandboxRow> => ({
@@ -23,6 +26,8 @@ const intent = (sandbox: SandboxRow, move: Move): Partial<SandboxRow> => ({
   generation: sandbox.generation + 1,
   error_reason: null,
   recoverable: null,
+  stop_signal: 'SIGTERM',
+  resize_from: null,
 })
 
 /**
@@ -39,19 +44,24 @@ export const moveSandbox = async (
   for (let attempt = 0; attempt < mostAttempts; attempt++) {
     if (isAlreadyDone(verb, sandbox.state)) return sandbox
     const move = moveFor(verb, sandbox.state)
-    const change = {
-      to: move.through,
-      by,
-      reason: reason ?? null,
-      set: { ...intent(sandbox, move), ...set?.(sandbox) },
-    }
     const from = sandbox
+    const write = (sql: Sql, more: Partial<SandboxRow> = {}) => {
+      const columns = { ...intent(from, move), ...set?.(from), ...more }
+      const change = { to: move.through, by, reason: reason ?? null, set: columns }
+      return writeState(sql, from, change, clock.now(), changes.origin)
+    }
     const moved = check
-      ? await database.transaction(async (transaction) => {
-          await check(transaction, from)
-          return await writeState(transaction, from, change, clock.now(), changes.origin)
-        })
-      : await writeState(database.sql, from, change, clock.now(), changes.origin)
+      ? await database
+          .transaction(async (transaction) => {
+            const written = await write(transaction, await check(transaction, from))
+            if (!written) throw new Overtaken()
+            return written
+          })
+          .catch((error) => {
+            if (error instanceof Overtaken) return undefined
+            throw error
+          })
+      : await write(database.sql)
     if (moved) {
       changes.announce(from.state, moved)
       return moved

@@ -7,8 +7,10 @@ import type { User } from '#src/control/users/user.ts'
 import type { ChangeFeed } from './changes.ts'
 
 export type SandboxOptions = {
-  /** How long a create waits for `started` before it answers what is there. */
+  /** How long a create, a fork or a resize waits for its end before it answers what is there. */
   createWaitSeconds: number
+  /** How long a pause or a resume does: it is nearly always done at once. */
+  momentMilliseconds: number
   /** How many times a runner's cpu, memory and disk may be promised. Idle sandboxes use next to nothing of each. */
   overcommit: { cpu: number; memory: number; disk: number }
   /** How often a runner says that it is alive, and how long it may be silent before nothing new is given to it. */
@@ -21,6 +23,7 @@ export type SandboxOptions = {
 
 export const standardOptions: SandboxOptions = {
   createWaitSeconds: 30,
+  momentMilliseconds: 500,
   overcommit: { cpu: 64, memory: 8, disk: 8 },
   heartbeatSeconds: 5,
   leaseSeconds: 20,

@@ -1,7 +1,8 @@
 // Brings what should be to the runners: at every change, and again by sweeping for whatever is still not done.
 // It takes no input but the rows, and may say everything twice.
-import type { RunnerLinks } from '#src/control/runners/links.ts'
+import { pushImage } from '#src/control/snapshots/images.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
+import { isMeant } from './lifecycle.ts'
 import type { SandboxParts } from './parts.ts'
 import { asAssignment, type SandboxRow } from './sandbox.ts'
 import { findSandboxById, listUnderWay } from './store.ts'
@@ -9,32 +10,42 @@ import { findSandboxById, listUnderWay } from './store.ts'
 const askAgainSeconds = 5
 
 /**
- * Its runner has something to do or, where a sandbox ended by itself, must know that it shall stay so. Not after an
- * error: that waits for a person, or for the sweep, or a runner that cannot would be asked without a pause.
+ * Its runner has something to do or, where a sandbox came to be as nobody asked, must know that it shall stay so. Not
+ * after an error: that waits for a person, or for the sweep, or a runner that cannot would be asked without a pause.
  */
 const isForRunner = (from: SandboxState | null, row: SandboxRow): boolean =>
-  row.state !== 'error' && (row.desired_state !== row.state || (from === 'started' && row.state === 'stopped'))
+  row.state !== 'error' &&
+  (row.desired_state !== row.state || (from !== null && (from === 'resizing' || !isMeant(from, row.state))))
+
+/** What is asked of the runner, and of which image, where a snapshot is made. */
+const tell = (parts: SandboxParts, runnerId: string, row: SandboxRow): void => {
+  parts.links.push(runnerId, asAssignment(row))
+  if (row.state === 'snapshotting' && row.snapshot_image !== null) void pushImage(parts, row.snapshot_image)
+}
 
 /** Pushes changed sandboxes to the runners that are linked to this process, until the answer is called. */
-export const startPushing = ({ database, changes, log }: SandboxParts, links: RunnerLinks): (() => void) =>
-  changes.hear(({ sandboxId, runnerId, from, row }) => {
+export const startPushing = (parts: SandboxParts): (() => void) => {
+  const { database, changes, links, log } = parts
+  return changes.hear(({ sandboxId, runnerId, from, row }) => {
     if (runnerId === null || !links.has(runnerId)) return
     if (row) {
-      if (isForRunner(from, row)) links.push(runnerId, asAssignment(row))
+      if (isForRunner(from, row)) tell(parts, runnerId, row)
       return
     }
     findSandboxById(database.sql, sandboxId).then(
-      (found) => found && isForRunner(from, found) && links.push(runnerId, asAssignment(found)),
+      (found) => found && isForRunner(from, found) && tell(parts, runnerId, found),
       (error) => log.warn({ err: error, sandboxId }, 'a change could not be pushed; the sweep will'),
     )
   })
+}
 
 /** Says again what was said some time ago and has not been done. */
-export const sweepPushes = async ({ database, clock }: SandboxParts, links: RunnerLinks): Promise<void> => {
+export const sweepPushes = async (parts: SandboxParts): Promise<void> => {
+  const { database, clock, links } = parts
   const runnerIds = links.ids()
   if (runnerIds.length === 0) return
   const before = new Date(clock.now().getTime() - askAgainSeconds * 1000)
   for (const row of await listUnderWay(database.sql, runnerIds, before)) {
-    if (row.runner_id !== null) links.push(row.runner_id, asAssignment(row))
+    if (row.runner_id !== null) tell(parts, row.runner_id, row)
   }
 }

@@ -22,6 +22,5 @@ export const recoverSandbox = async (
   }
   return await moveSandbox(parts, sandbox, skipStart ? 'recover-stopped' : 'recover', {
     by: { kind: 'user', id: actor.user.id },
-    set: () => ({ stop_signal: 'SIGTERM' }),
   })
 }

@@ -1,8 +1,9 @@
 // What a runner says about one of its sandboxes, and what that changes.
 import { Problem } from '#src/problems.ts'
-import type { Cause, Report } from '#src/wire/runner-link.ts'
+import type { Cause, Progress, Report } from '#src/wire/runner-link.ts'
+import type { DesiredState } from '#src/wire/sandbox-state.ts'
 import { destroy } from './destroy.ts'
-import { afterReport } from './lifecycle.ts'
+import { afterRefusal, afterReport, stateRows, statesUnderWay } from './lifecycle.ts'
 import type { SandboxParts } from './parts.ts'
 import type { SandboxRow } from './sandbox.ts'
 import { findSandboxById, type StateChange, writeState } from './store.ts'
@@ -31,46 +32,102 @@ const describe = (cause: Cause | undefined): string | undefined => {
   return undefined
 }
 
-const changeFor = (row: SandboxRow, to: SandboxRow['state'], report: GivenReport, now: Date): StateChange => {
-  const cause = report.cause && cleanCause(report.cause)
-  const said = report.errorReason === undefined ? describe(cause) : asText(report.errorReason)
-  const base = {
-    to,
-    by: { kind: 'runner', id: row.runner_id ?? '' },
-    reason: said ?? null,
-    cause: cause ?? null,
-  } as const
+const wellAgain = { error_reason: null, recoverable: null, resize_from: null } as const
+
+/** Its disk is on a runner, whatever archive there is of what it was. */
+const onRunner = { archived_at: null, archive_not_before: null } as const
+
+const archivedAs = (row: SandboxRow, { archive }: GivenReport, now: Date): Partial<SandboxRow> => ({
+  archived_at: row.archived_at ?? now,
+  // What a timer reckons from, however the sandbox came to be archived.
+  stopped_at: row.stopped_at ?? now,
+  ...(archive === undefined
+    ? {}
+    : {
+        archive_id: archive.id,
+        archive_sha256: archive.sha256,
+        archive_bytes: archive.bytes,
+        archive_stored_bytes: archive.storedBytes,
+      }),
+})
+
+/** What a settled state means for the other columns. */
+const columnsOf = (row: SandboxRow, to: SandboxRow['state'], report: GivenReport, now: Date): Partial<SandboxRow> => {
   switch (to) {
     case 'started':
       return {
-        ...base,
-        set: { error_reason: null, recoverable: null, stopped_at: null, last_activity_at: now },
+        ...onRunner,
+        stopped_at: null,
+        last_activity_at: now,
+        first_started_at: row.first_started_at ?? now,
       }
     case 'stopped':
-      // Where nobody asked for it, being stopped is what is wanted from now on: it must not start again by itself.
-      return row.desired_state === 'stopped'
-        ? { ...base, set: { error_reason: null, recoverable: null, stopped_at: now } }
-        : {
-            ...base,
-            set: {
-              error_reason: said ?? 'It ended by itself.',
-              stopped_at: now,
-              desired_state: 'stopped',
-              generation: row.generation + 1,
-            },
-          }
+      return { ...onRunner, stopped_at: row.state === 'archiving' ? (row.stopped_at ?? now) : now }
+    case 'archived':
+      return archivedAs(row, report, now)
     case 'destroyed':
-      return { ...base, set: { error_reason: null, recoverable: null, destroyed_at: now, gone_at: now } }
-    default: {
-      const isLost = report.state === 'destroyed'
-      const reason = said ?? (isLost ? 'Its runner no longer has this sandbox.' : 'Its runner gave no reason.')
-      return {
-        ...base,
-        reason,
-        set: { error_reason: reason, recoverable: isLost ? false : (report.recoverable ?? false) },
-      }
-    }
+      return { destroyed_at: now, gone_at: now }
+    default:
+      return {}
   }
+}
+
+const changeFor = (row: SandboxRow, to: SandboxRow['state'], report: GivenReport, now: Date): StateChange => {
+  const cause = report.cause && cleanCause(report.cause)
+  const said = report.errorReason === undefined ? describe(cause) : asText(report.errorReason)
+  const by = { kind: 'runner', id: row.runner_id ?? '' } as const
+  if (to === 'error') {
+    const isLost = report.state === 'destroyed'
+    const reason = said ?? (isLost ? 'Its runner no longer has this sandbox.' : 'Its runner gave no reason.')
+    const recoverable = isLost ? false : (report.recoverable ?? false)
+    return { to, by, reason, cause: cause ?? null, set: { error_reason: reason, recoverable, resize_from: null } }
+  }
+  const set = { ...wellAgain, ...columnsOf(row, to, report, now) }
+  // Where nobody asked for it, being so is what is wanted from now on: it must not start again by itself.
+  if (to === 'stopped' && row.desired_state !== 'stopped') {
+    Object.assign(set, {
+      error_reason: said ?? 'It ended by itself.',
+      desired_state: to,
+      generation: row.generation + 1,
+    } satisfies Partial<SandboxRow>)
+  }
+  return { to, by, reason: said ?? null, cause: cause ?? null, set }
+}
+
+/** How long a timer leaves alone a sandbox whose archive was refused. */
+const archiveAgainMinutes = 60
+
+/** The sandbox goes on as it was, that is what is wanted of it now, and its reason says why. */
+const refusalFor = (row: SandboxRow, to: SandboxRow['state'], report: GivenReport, now: Date): StateChange => {
+  const reason = asText(report.refused ?? '') || 'Its runner would not, and gave no reason.'
+  const { resize_from: before } = row
+  return {
+    to,
+    by: { kind: 'runner', id: row.runner_id ?? '' },
+    reason,
+    set: {
+      ...columnsOf(row, to, report, now),
+      resize_from: null,
+      recoverable: null,
+      error_reason: reason,
+      desired_state: to as DesiredState,
+      generation: row.generation + 1,
+      ...(before ? { cpu: before.cpu, memory_gib: before.memoryGiB, disk_gib: before.diskGiB } : {}),
+      ...(row.state === 'archiving'
+        ? { archive_not_before: new Date(now.getTime() + archiveAgainMinutes * 60_000) }
+        : {}),
+    },
+  }
+}
+
+const changeAfter = (row: SandboxRow, report: GivenReport, now: Date): StateChange | undefined => {
+  if (report.state === 'archived' && !report.archive && row.archive_sha256 === null) {
+    throw new Problem('bad_request', 'A sandbox that is archived needs to say where.')
+  }
+  const refusedTo = report.refused === undefined ? undefined : afterRefusal(row.state, report.state)
+  if (refusedTo) return refusalFor(row, refusedTo, report, now)
+  const to = afterReport(row.state, row.desired_state, report.state)
+  return to && changeFor(row, to, report, now)
 }
 
 /** Takes a report; one that is stale, or about a sandbox of another runner, is refused and changes nothing. */
@@ -89,18 +146,13 @@ export const applyReport = async (parts: SandboxParts, runnerId: string, report:
       if (report.state === 'destroyed') await confirmGone(parts, row)
       return
     }
-    const to = afterReport(row.state, row.desired_state, report.state)
-    if (to === undefined) return
-    const written = await writeState(
-      database.sql,
-      row,
-      changeFor(row, to, report, clock.now()),
-      clock.now(),
-      changes.origin,
-    )
+    const now = clock.now()
+    const change = changeAfter(row, report, now)
+    if (change === undefined) return
+    const written = await writeState(database.sql, row, change, now, changes.origin)
     if (!written) continue
     changes.announce(row.state, written)
-    if (to === 'stopped' && written.auto_delete_interval === 0) {
+    if (written.state === 'stopped' && written.auto_delete_interval === 0) {
       await destroy(parts, written, { kind: 'timer', id: 'auto-delete' }, 'Ephemeral: deleted when it stopped.')
     }
     return
@@ -110,4 +162,21 @@ export const applyReport = async (parts: SandboxParts, runnerId: string, report:
 
 const confirmGone = async ({ database, clock }: SandboxParts, row: SandboxRow): Promise<void> => {
   await database.sql`update sandboxes set gone_at = ${clock.now()} where id = ${row.id} and gone_at is null`
+}
+
+/** Keeps how far something has come. As long as it comes further it is not stuck. */
+export const applyProgress = async (
+  { database, clock }: SandboxParts,
+  runnerId: string,
+  { sandboxId, generation, step, percent }: Progress & { sandboxId: string; generation: number },
+): Promise<void> => {
+  const row = await findSandboxById(database.sql, sandboxId)
+  if (row?.runner_id !== runnerId || row.generation !== generation || !statesUnderWay.includes(row.state)) return
+  const progress = { step: asText(step), percent }
+  if (row.progress?.step === progress.step && row.progress.percent === percent) return
+  const { stuckAfterSeconds } = stateRows[row.state]
+  await database.sql`
+    update sandboxes set progress = ${database.sql.json(progress)},
+      stuck_at = ${new Date(clock.now().getTime() + (stuckAfterSeconds ?? 0) * 1000)}
+    where id = ${sandboxId} and version = ${row.version}`
 }

@@ -29,7 +29,7 @@ export const openSandboxRoom = async (
   const { database, clock } = parts
   await reconcileSnapshots(database, clock.now())
   await changes.listen(given.database.listen)
-  const stopPushing = startPushing(parts, links)
+  const stopPushing = startPushing(parts)
 
   let sweeping: Promise<void> = Promise.resolve()
   const sweep = () => {
@@ -40,7 +40,7 @@ export const openSandboxRoom = async (
         await sweepLeases(parts)
         await sweepTimers(parts)
         await sweepSnapshots(parts)
-        await sweepPushes(parts, links)
+        await sweepPushes(parts)
       })
     return sweeping
   }

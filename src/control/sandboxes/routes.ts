@@ -1,16 +1,20 @@
 // The sandbox endpoints (contract/control-plane.md §12). `/sandbox/for-runner` and `/state` are in runners/.
 import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
+import { archiveSandbox } from './archive.ts'
 import { createSandbox } from './create.ts'
 import { deleteSandbox } from './destroy.ts'
 import { readIdempotencyKey } from './idempotency.ts'
 import { listSandboxes, pageSandboxes } from './listing.ts'
 import { setNetwork } from './network-settings.ts'
 import type { SandboxParts } from './parts.ts'
+import { pauseSandbox } from './pause.ts'
 import { recoverSandbox } from './recover.ts'
+import { resizeSandbox } from './resize.ts'
 import { asListItem, asRecord, type SandboxRow } from './sandbox.ts'
 import * as shapes from './schemas.ts'
 import * as settings from './settings.ts'
+import { snapshotSandbox } from './snapshot.ts'
 import { startSandbox } from './start.ts'
 import { stopSandbox } from './stop.ts'
 import { getSandbox } from './store.ts'
@@ -84,7 +88,7 @@ export const sandboxRoutes = (parts: SandboxParts): ControlRoute[] => {
       method: 'POST',
       path: '/sandbox/:sandboxIdOrName/start',
       needs: 'write:sandboxes',
-      summary: 'Starts a stopped sandbox.',
+      summary: 'Runs a sandbox that is stopped, paused or archived.',
       params: ByIdOrName,
       replies: { 200: SandboxRecord },
       run: async ({ params, ...actor }) => record(await startSandbox(parts, actor, params.sandboxIdOrName)),
@@ -99,6 +103,46 @@ export const sandboxRoutes = (parts: SandboxParts): ControlRoute[] => {
       replies: { 200: SandboxRecord },
       run: async ({ params, query, ...actor }) =>
         record(await stopSandbox(parts, actor, params.sandboxIdOrName, query)),
+    }),
+    route({
+      method: 'POST',
+      path: '/sandbox/:sandboxIdOrName/pause',
+      needs: 'write:sandboxes',
+      summary: 'Freezes a started sandbox with everything that runs in it; start lets it go on.',
+      params: ByIdOrName,
+      replies: { 200: SandboxRecord },
+      run: async ({ params, ...actor }) => record(await pauseSandbox(parts, actor, params.sandboxIdOrName)),
+    }),
+    route({
+      method: 'POST',
+      path: '/sandbox/:sandboxIdOrName/resize',
+      needs: 'write:sandboxes',
+      summary: 'Gives a sandbox other limits of cpu, memory and disk, while it runs too, and waits for it.',
+      params: ByIdOrName,
+      body: shapes.ResizeSandbox,
+      replies: { 200: SandboxRecord },
+      run: async ({ params, body, ...actor }) =>
+        record(await resizeSandbox(parts, actor, params.sandboxIdOrName, body)),
+    }),
+    route({
+      method: 'POST',
+      path: '/sandbox/:sandboxIdOrName/archive',
+      needs: 'write:sandboxes',
+      summary: 'Puts the disk of a sandbox into the object store and takes it off its runner; start brings it back.',
+      params: ByIdOrName,
+      replies: { 200: SandboxRecord },
+      run: async ({ params, ...actor }) => record(await archiveSandbox(parts, actor, params.sandboxIdOrName)),
+    }),
+    route({
+      method: 'POST',
+      path: '/sandbox/:sandboxIdOrName/snapshot',
+      needs: 'write:sandboxes',
+      summary: 'Makes a snapshot of the disk of a sandbox, as it is at one moment; the sandbox goes on as it was.',
+      params: ByIdOrName,
+      body: shapes.CreateSandboxSnapshot,
+      replies: { 200: SandboxRecord },
+      run: async ({ params, body, ...actor }) =>
+        record(await snapshotSandbox(parts, actor, params.sandboxIdOrName, body)),
     }),
     route({
       method: 'POST',
@@ -169,7 +213,7 @@ export const sandboxRoutes = (parts: SandboxParts): ControlRoute[] => {
       path: '/sandbox/:sandboxIdOrName/autopause/:interval',
       needs: 'write:sandboxes',
       summary:
-        'Sets after how many minutes without activity a sandbox is paused; only 0, never, until it can be paused.',
+        'Sets after how many minutes without activity a sandbox is paused; 0: never. Not together with autostop.',
       params: byIdOrNameAnd('interval'),
       replies: { 200: SandboxRecord },
       run: async ({ params, ...actor }) =>

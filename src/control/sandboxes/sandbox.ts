@@ -1,7 +1,14 @@
 // A sandbox as control knows it, read from its row, and the three ways in which others see it.
-import type { Assignment, Target } from '#src/wire/runner-link.ts'
+import type { ArchiveRef, Assignment, Progress, Target } from '#src/wire/runner-link.ts'
 import type { DesiredState, SandboxState } from '#src/wire/sandbox-state.ts'
 import type { SandboxListItem, SandboxRecord } from './schemas.ts'
+import type { Size } from './size.ts'
+
+export const sizeOf = ({ cpu, memory_gib, disk_gib }: SandboxRow): Size => ({
+  cpu,
+  memoryGiB: memory_gib,
+  diskGiB: disk_gib,
+})
 
 export type SandboxRow = {
   id: string
@@ -9,6 +16,7 @@ export type SandboxRow = {
   name: string
   region_id: string
   sandbox_class: SandboxRecord['sandboxClass']
+  snapshot_id: string
   snapshot: string
   image: string
   os_user: string
@@ -41,6 +49,22 @@ export type SandboxRow = {
   stuck_at: Date | null
   destroyed_at: Date | null
   gone_at: Date | null
+  first_started_at: Date | null
+  spot: boolean
+  spot_evicted_at: Date | null
+  pause_kind: SandboxRecord['pauseKind'] | null
+  resize_from: Size | null
+  snapshot_image: string | null
+  progress: Progress | null
+  archive_id: string | null
+  archive_sha256: string | null
+  archive_bytes: number | null
+  archive_stored_bytes: number | null
+  archived_at: Date | null
+  archive_not_before: Date | null
+  parent_id: string | null
+  ancestor_ids: string[]
+  fork_kind: SandboxRecord['forkKind'] | null
   preview_token: string
   signing_key: string
   created_by: string
@@ -76,7 +100,7 @@ export const asListItem = (row: SandboxRow, proxyUrl: string): SandboxListItem =
   gpu: 0,
   memory: row.memory_gib,
   disk: row.disk_gib,
-  spot: false,
+  spot: row.spot,
   state: row.state,
   desiredState: row.desired_state,
   backupState: 'None',
@@ -97,6 +121,10 @@ export const asListItem = (row: SandboxRow, proxyUrl: string): SandboxListItem =
     warmPoolId: row.warm_pool_id,
     autoDestroyAt: row.auto_destroy_at?.toISOString(),
     runnerId: row.runner_id,
+    spotEvictedAt: row.spot_evicted_at?.toISOString(),
+    pauseKind: row.state === 'paused' ? row.pause_kind : null,
+    forkKind: row.fork_kind,
+    progress: row.progress,
   }),
 })
 
@@ -108,8 +136,20 @@ export const asRecord = (row: SandboxRow, proxyUrl: string): SandboxRecord => ({
 })
 
 const targetOf = (desired: DesiredState): Target => {
-  if (desired === 'started' || desired === 'stopped' || desired === 'destroyed') return desired
-  throw new Error(`no runner can be asked for ${desired}`)
+  if (desired === 'resized') throw new Error('no runner can be asked for resized')
+  return desired
+}
+
+/**
+ * The archive that its runner needs to know: one to write or to take away, or the one that its disk is in. Not one that
+ * the sandbox has run on from: a disk that is lost then must not come back as it was long ago.
+ */
+const archiveOf = (row: SandboxRow): ArchiveRef | undefined => {
+  if (row.archive_id === null) return undefined
+  if (row.archived_at !== null && row.archive_sha256 !== null) {
+    return { id: row.archive_id, sha256: row.archive_sha256 }
+  }
+  return row.desired_state === 'archived' || row.desired_state === 'destroyed' ? { id: row.archive_id } : undefined
 }
 
 export const languageLabel = 'code-toolbox-language'
@@ -142,4 +182,9 @@ export const asAssignment = (row: SandboxRow): Assignment => ({
     allowList: row.network_allow_list,
     domains: row.domain_allow_list,
   },
+  isNew: row.first_started_at === null,
+  ...defined({
+    forkOf: row.first_started_at === null ? row.parent_id : null,
+    archive: archiveOf(row),
+  }),
 })

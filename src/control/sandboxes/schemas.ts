@@ -51,6 +51,11 @@ const listed = {
   daemonVersion: Type.Optional(Type.String()),
   runnerId: Type.Optional(Type.String()),
   toolboxProxyUrl: Type.String(),
+  spotEvictedAt: Type.Optional(DateTime),
+  /** Ours: what a pause keeps, what a fork carried over, how far something long has come. */
+  pauseKind: Type.Optional(oneOf(['memory'])),
+  forkKind: Type.Optional(oneOf(['disk'])),
+  progress: Type.Optional(Type.Object({ step: Type.String(), percent: Type.Number() })),
 }
 
 export const SandboxListItem = Type.Object(listed)
@@ -108,12 +113,30 @@ export const CreateSandbox = Type.Object({
 
 export type CreateSandbox = Static<typeof CreateSandbox>
 
+const amount = Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 }))
+
+export const ResizeSandbox = Type.Object({ cpu: amount, memory: amount, disk: amount })
+
+export type ResizeSandbox = Static<typeof ResizeSandbox>
+
+export const ForkSandbox = Type.Object({ name: Type.Optional(Type.String({ maxLength: 255 })) })
+
+export type ForkSandbox = Static<typeof ForkSandbox>
+
+export const CreateSandboxSnapshot = Type.Object({
+  name: Type.String({ maxLength: 255 }),
+  includeMemory: Type.Optional(Type.Boolean()),
+})
+
+export type CreateSandboxSnapshot = Static<typeof CreateSandboxSnapshot>
+
 export const SandboxLabels = Type.Object({ labels: TextMap })
 
 export const ByIdOrName = Type.Object({ sandboxIdOrName: Type.String({ minLength: 1, maxLength: 255 }) })
 
 export const GetQuery = Type.Object({ verbose: Type.Optional(Type.Boolean()) })
 export const StopQuery = Type.Object({ force: Type.Boolean({ default: false }) })
+export const ForksQuery = Type.Object({ includeDestroyed: Type.Boolean({ default: false }) })
 export const RecoverQuery = Type.Object({ skipStart: Type.Boolean({ default: false }) })
 
 const sizeFilter = Type.Optional(Type.Number({ minimum: 1 }))
@@ -208,6 +231,16 @@ export const Cause = Type.Object({
   detail: Type.Optional(Type.String()),
 })
 
+export const ArchiveReport = Type.Object({
+  id: Type.String({ maxLength: 255 }),
+  sha256: Type.String({ pattern: '^[0-9a-f]{64}$' }),
+  bytes: Type.Integer({ minimum: 0 }),
+  storedBytes: Type.Integer({ minimum: 0 }),
+})
+
+/** What a runner can say that a sandbox is. */
+export const reportable = ['started', 'stopped', 'paused', 'archived', 'destroyed', 'error'] as const
+
 /** The contract's fields, and what our own runner adds: which assignment it speaks of, and why (wire/runner-link.ts). */
 export const UpdateSandboxState = Type.Object({
   state: SandboxState,
@@ -215,6 +248,8 @@ export const UpdateSandboxState = Type.Object({
   recoverable: Type.Optional(Type.Boolean()),
   generation: Type.Optional(Type.Integer({ minimum: 0 })),
   cause: Type.Optional(Cause),
+  refused: Type.Optional(Type.String()),
+  archive: Type.Optional(ArchiveReport),
 })
 
 export type UpdateSandboxState = Static<typeof UpdateSandboxState>

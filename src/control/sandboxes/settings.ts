@@ -5,7 +5,7 @@ import type { Actor, SandboxParts } from './parts.ts'
 import { asAssignment, type SandboxRow } from './sandbox.ts'
 import { largestInterval } from './schemas.ts'
 import { newSecret } from './secret.ts'
-import { getSandbox, updateSandbox, writeLabels } from './store.ts'
+import { getSandbox, lockSandbox, updateSandbox, writeLabels } from './store.ts'
 
 type Set = Partial<Omit<SandboxRow, 'state' | 'version' | 'desired_state'>>
 
@@ -47,16 +47,45 @@ export const setPublic = (parts: SandboxParts, actor: Actor, idOrName: string, t
   return change(parts, actor, idOrName, () => ({ public: text === 'true' }))
 }
 
-export const setAutoStop = (parts: SandboxParts, actor: Actor, idOrName: string, text: string) => {
-  const minutes = readMinutes('interval', text)
-  // Counted anew from now: whoever sets it is using the sandbox.
-  return change(parts, actor, idOrName, (_, now) => ({ auto_stop_interval: minutes, last_activity_at: now }))
+type IdleColumn = 'auto_stop_interval' | 'auto_pause_interval' | 'auto_delete_interval'
+
+const checkIdle = (sandbox: SandboxRow, column: IdleColumn, minutes: number): void => {
+  const after = { ...sandbox, [column]: minutes }
+  if (after.auto_pause_interval === 0) return
+  if (after.auto_stop_interval > 0) {
+    const other = column === 'auto_stop_interval' ? ['paused', 'autopause'] : ['stopped', 'autostop']
+    throw new Problem('bad_request', `This sandbox is ${other[0]} when it is idle; set ${other[1]} to 0 first.`)
+  }
+  if (after.auto_delete_interval === 0) {
+    throw new Problem('bad_request', 'A sandbox cannot be both: paused when it is idle, and deleted when it stops.')
+  }
 }
 
-export const setAutoPause = (parts: SandboxParts, actor: Actor, idOrName: string, text: string) => {
-  if (readMinutes('interval', text) > 0) throw new Problem('bad_request', 'Sandboxes cannot be paused yet.')
-  return change(parts, actor, idOrName, () => ({ auto_pause_interval: 0 }))
-}
+/** Of what happens to an idle sandbox at most one may be set; 0 takes it away, and always may. */
+const setIdleInterval = async (
+  { database, clock }: SandboxParts,
+  { organization }: Actor,
+  idOrName: string,
+  column: IdleColumn,
+  minutes: number,
+  set: (now: Date) => Set = () => ({}),
+): Promise<SandboxRow> =>
+  database.transaction(async (transaction) => {
+    const { id } = await getSandbox(transaction, organization.id, idOrName)
+    const sandbox = await lockSandbox(transaction, id)
+    if (minutes > 0 || column === 'auto_delete_interval') checkIdle(sandbox, column, minutes)
+    const now = clock.now()
+    return await updateSandbox(transaction, id, { [column]: minutes, updated_at: now, ...set(now) })
+  })
+
+/** Counted anew from now: whoever sets it is using the sandbox. */
+const fromNow = (now: Date): Set => ({ last_activity_at: now })
+
+export const setAutoStop = async (parts: SandboxParts, actor: Actor, idOrName: string, text: string) =>
+  setIdleInterval(parts, actor, idOrName, 'auto_stop_interval', readMinutes('interval', text), fromNow)
+
+export const setAutoPause = async (parts: SandboxParts, actor: Actor, idOrName: string, text: string) =>
+  setIdleInterval(parts, actor, idOrName, 'auto_pause_interval', readMinutes('interval', text), fromNow)
 
 export const setAutoArchive = (parts: SandboxParts, actor: Actor, idOrName: string, text: string) => {
   const minutes = readMinutes('interval', text)
@@ -64,9 +93,9 @@ export const setAutoArchive = (parts: SandboxParts, actor: Actor, idOrName: stri
   return change(parts, actor, idOrName, () => ({ auto_archive_interval: kept }))
 }
 
-export const setAutoDelete = (parts: SandboxParts, actor: Actor, idOrName: string, text: string) => {
+export const setAutoDelete = async (parts: SandboxParts, actor: Actor, idOrName: string, text: string) => {
   const minutes = Math.max(readMinutes('interval', text, -largestInterval), -1)
-  return change(parts, actor, idOrName, () => ({ auto_delete_interval: minutes }))
+  return await setIdleInterval(parts, actor, idOrName, 'auto_delete_interval', minutes)
 }
 
 /** Counted from now, whatever it was before; 0 takes it away. */

@@ -5,18 +5,22 @@ import { findSandboxById, writeState } from './store.ts'
 
 /**
  * Its disk was copied, or could not be: the sandbox goes back to what it was. Answers it, for the caller to announce once
- * the transaction is over; `undefined` where it is doing something else by now.
+ * the transaction is over; `undefined` where it is doing something else by now, another snapshot too.
  */
 export const endSnapshotting = async (
   { changes }: SandboxParts,
   transaction: Transaction,
   sandboxId: string,
+  image: string,
   reason: string,
   now: Date,
 ): Promise<SandboxRow | undefined> => {
+  // Nobody writes it until we have: what is read here is what is moved on.
+  await transaction`select 1 from sandboxes where id = ${sandboxId} for no key update`
   const row = await findSandboxById(transaction, sandboxId)
   const to = row?.desired_state
-  if (row?.state !== 'snapshotting' || (to !== 'started' && to !== 'stopped' && to !== 'paused')) return undefined
+  if (row?.state !== 'snapshotting' || row.snapshot_image !== image) return undefined
+  if (to !== 'started' && to !== 'stopped' && to !== 'paused') return undefined
   const by = { kind: 'runner', id: row.runner_id ?? '' } as const
-  return await writeState(transaction, row, { to, by, reason }, now, changes.origin)
+  return await writeState(transaction, row, { to, by, reason, set: { snapshot_image: null } }, now, changes.origin)
 }

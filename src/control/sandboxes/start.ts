@@ -1,21 +1,35 @@
-import { checkRoom } from '#src/control/runners/placement.ts'
+import { checkRoom, reserveRunner } from '#src/control/runners/placement.ts'
+import type { Transaction } from '#src/control/storage/database.ts'
 import { moveSandbox } from './move.ts'
 import type { Actor, SandboxParts } from './parts.ts'
-import type { SandboxRow } from './sandbox.ts'
+import { type SandboxRow, sizeOf } from './sandbox.ts'
 import { newSecret } from './secret.ts'
 import { getSandbox } from './store.ts'
 import { checkNotSuspended } from './suspension.ts'
+import { waitWhile } from './wait.ts'
 
-/** Asks a stopped sandbox to start and returns at once; its runner does the starting. */
+/** While it was stopped its cpu and memory may have been given to others. An archived one goes wherever there is room. */
+const findRoom =
+  ({ options }: SandboxParts) =>
+  async (transaction: Transaction, sandbox: SandboxRow): Promise<Partial<SandboxRow>> => {
+    if (sandbox.archived_at !== null) {
+      const wanted = { regionId: sandbox.region_id, image: sandbox.image, ...sizeOf(sandbox) }
+      return { runner_id: await reserveRunner(transaction, wanted, options.overcommit) }
+    }
+    const wanted = { cpu: sandbox.cpu, memoryGiB: sandbox.memory_gib }
+    await checkRoom(transaction, sandbox.runner_id, sandbox.id, wanted, options.overcommit)
+    return {}
+  }
+
+/** Asks a sandbox that rests to run and returns, a pause of a moment aside, at once; its runner does the starting. */
 export const startSandbox = async (parts: SandboxParts, actor: Actor, idOrName: string): Promise<SandboxRow> => {
   checkNotSuspended(parts, actor)
   const sandbox = await getSandbox(parts.database.sql, actor.organization.id, idOrName)
-  return await moveSandbox(parts, sandbox, 'start', {
+  const moved = await moveSandbox(parts, sandbox, 'start', {
     by: { kind: 'user', id: actor.user.id },
-    // Whoever was given the old one saw what ran before.
-    set: () => ({ preview_token: newSecret() }),
-    // While it was stopped its cpu and memory may have been given to others.
-    check: (transaction, { id, runner_id, cpu, memory_gib }) =>
-      checkRoom(transaction, runner_id, { exceptSandboxId: id, cpu, memoryGiB: memory_gib }, parts.options.overcommit),
+    // Whoever was given the old one saw what ran before. What was paused runs on.
+    set: ({ state }) => (state === 'paused' ? {} : { preview_token: newSecret() }),
+    check: findRoom(parts),
   })
+  return await waitWhile(parts, moved, 'resuming', parts.options.momentMilliseconds)
 }

@@ -1,5 +1,5 @@
 // The SQL of sandboxes. A caller's reads always take the organization; `writeState` is the only writer of `state`.
-import { isDuplicate, type Sql } from '#src/control/storage/database.ts'
+import { isDuplicate, type Sql, type Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import type { Cause } from '#src/wire/runner-link.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
@@ -53,6 +53,14 @@ export const findSandboxById = async (sql: Sql, id: string): Promise<SandboxRow 
   return row
 }
 
+/** As it is now, and nobody writes it until the transaction ends. */
+export const lockSandbox = async (transaction: Transaction, id: string): Promise<SandboxRow> => {
+  const [row] = await transaction<SandboxRow[]>`
+    select * from sandboxes where id = ${id} and state <> 'destroyed' for no key update`
+  if (!row) throw new Problem('not_found', 'There is no such sandbox.')
+  return row
+}
+
 export const findByPreviewToken = async (sql: Sql, token: string): Promise<SandboxRow | undefined> => {
   const [row] = await sql<SandboxRow[]>`
     select * from sandboxes where preview_token = ${token} and state <> 'destroyed'`
@@ -88,8 +96,9 @@ export const writeState = async (
   now: Date,
   origin: string,
 ): Promise<SandboxRow | undefined> => {
-  const columns = {
+  const columns: Partial<SandboxRow> = {
     stuck_at: stuckAt(change.to, now),
+    progress: null,
     ...change.set,
     state: change.to,
     state_changed_at: now,
@@ -105,18 +114,43 @@ export const writeState = async (
   return row
 }
 
-export type NewSandbox = Omit<
+/** What is known when a sandbox is made; every other column begins with its default. */
+export type NewSandbox = Pick<
   SandboxRow,
-  | 'state_changed_at'
-  | 'stopped_at'
-  | 'stuck_at'
-  | 'destroyed_at'
-  | 'gone_at'
-  | 'updated_at'
-  | 'last_activity_at'
-  | 'runner_state'
-  | 'runner_heartbeat_at'
-> & { snapshot_id: string }
+  | 'id'
+  | 'organization_id'
+  | 'name'
+  | 'region_id'
+  | 'sandbox_class'
+  | 'snapshot_id'
+  | 'snapshot'
+  | 'image'
+  | 'os_user'
+  | 'env'
+  | 'labels'
+  | 'public'
+  | 'network_block_all'
+  | 'network_allow_list'
+  | 'domain_allow_list'
+  | 'cpu'
+  | 'memory_gib'
+  | 'disk_gib'
+  | 'state'
+  | 'desired_state'
+  | 'version'
+  | 'generation'
+  | 'runner_id'
+  | 'auto_stop_interval'
+  | 'auto_pause_interval'
+  | 'auto_archive_interval'
+  | 'auto_delete_interval'
+  | 'auto_destroy_at'
+  | 'preview_token'
+  | 'signing_key'
+  | 'created_by'
+  | 'created_at'
+> &
+  Partial<Pick<SandboxRow, 'parent_id' | 'ancestor_ids' | 'fork_kind'>>
 
 /** Writes a new sandbox with its first event; a name that is taken is a 409, decided by the unique index. */
 export const insertSandbox = async (sql: Sql, sandbox: NewSandbox, by: By, origin: string): Promise<SandboxRow> => {

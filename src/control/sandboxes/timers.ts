@@ -1,15 +1,18 @@
 // Everything that happens to a sandbox because time has passed. `due_at` of its row says when to look, `dueTimer` what
 // is due then. No timer in memory is ever the truth: a sweep that is missed is made up for by the next.
 import type { Database } from '#src/control/storage/database.ts'
+import { Problem } from '#src/problems.ts'
+import { archive } from './archive.ts'
 import { destroy } from './destroy.ts'
 import { forgetOldKeys } from './idempotency.ts'
 import { stateRows } from './lifecycle.ts'
 import { moveSandbox } from './move.ts'
 import type { SandboxParts } from './parts.ts'
+import { pause } from './pause.ts'
 import type { SandboxRow } from './sandbox.ts'
-import { type StateChange, writeState } from './store.ts'
+import { type By, type StateChange, writeState } from './store.ts'
 
-export type Timer = 'ttl' | 'stuck' | 'auto-stop' | 'auto-delete' | 'purge'
+export type Timer = 'ttl' | 'stuck' | 'auto-stop' | 'auto-pause' | 'auto-archive' | 'auto-delete' | 'purge'
 
 const rowsPerSweep = 500
 const hoursKeptWhenDestroyed = 24
@@ -24,21 +27,25 @@ export const dueTimer = (row: SandboxRow, now: Date): Timer | undefined => {
   if (row.state === 'destroyed') return at >= after(row.gone_at, hoursKeptWhenDestroyed * 60) ? 'purge' : undefined
   if (row.desired_state !== 'destroyed' && at >= after(row.auto_destroy_at, 0)) return 'ttl'
   if (at >= after(row.stuck_at, 0)) return 'stuck'
-  if (
-    row.state === 'stopped' &&
-    row.auto_delete_interval >= 0 &&
-    at >= after(row.stopped_at, row.auto_delete_interval)
-  ) {
-    return 'auto-delete'
+  return dueWhenIdle(row, at)
+}
+
+const dueWhenIdle = (row: SandboxRow, at: number): Timer | undefined => {
+  const isDue = (from: Date | null, interval: number) => interval > 0 && at >= after(from, interval)
+  switch (row.state) {
+    case 'started':
+      if (isDue(row.last_activity_at, row.auto_stop_interval)) return 'auto-stop'
+      return isDue(row.last_activity_at, row.auto_pause_interval) ? 'auto-pause' : undefined
+    case 'stopped':
+    case 'archived': {
+      const { auto_delete_interval: interval } = row
+      if (interval >= 0 && at >= after(row.stopped_at, interval)) return 'auto-delete'
+      if (row.state === 'archived' || at < (row.archive_not_before?.getTime() ?? 0)) return undefined
+      return isDue(row.stopped_at, row.auto_archive_interval) ? 'auto-archive' : undefined
+    }
+    default:
+      return undefined
   }
-  if (
-    row.state === 'started' &&
-    row.auto_stop_interval > 0 &&
-    at >= after(row.last_activity_at, row.auto_stop_interval)
-  ) {
-    return 'auto-stop'
-  }
-  return undefined
 }
 
 const minutes = (count: number) => (count === 1 ? '1 minute' : `${count} minutes`)
@@ -55,14 +62,31 @@ const act = async (parts: SandboxParts, row: SandboxRow, timer: Timer): Promise<
       return
     case 'auto-stop': {
       const reason = `Stopped after ${minutes(row.auto_stop_interval)} without activity.`
-      await moveSandbox(parts, row, 'stop', { by, reason, set: () => ({ stop_signal: 'SIGTERM' }) })
+      await moveSandbox(parts, row, 'stop', { by, reason })
       return
     }
+    case 'auto-pause':
+      await autoPause(parts, row, by)
+      return
+    case 'auto-archive':
+      await archive(parts, row, by, `Archived ${minutes(row.auto_archive_interval)} after it stopped.`)
+      return
     case 'purge':
       await parts.database.sql`delete from sandboxes where id = ${row.id} and state = 'destroyed'`
       return
     case 'stuck':
       await unstick(parts, row)
+  }
+}
+
+/** One whose runner cannot is stopped: it asked for no resources to be held while it is idle. */
+const autoPause = async (parts: SandboxParts, row: SandboxRow, by: By): Promise<void> => {
+  const idle = `after ${minutes(row.auto_pause_interval)} without activity.`
+  try {
+    await pause(parts, row, by, `Paused ${idle}`)
+  } catch (error) {
+    if (!(error instanceof Problem) || error.code !== 'unprocessable') throw error
+    await moveSandbox(parts, row, 'stop', { by, reason: `Stopped ${idle} ${error.message}` })
   }
 }
 

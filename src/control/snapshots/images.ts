@@ -77,7 +77,7 @@ export const applyImageReport = async (parts: SandboxParts, runner: Runner, repo
       case 'absent':
         await takeFromRunner(transaction, runner.id, image.name)
         await forgetUnneeded(transaction, image.name)
-        return undefined
+        return await releaseSource(parts, transaction, image, 'Its snapshot was deleted while it was made.', now)
       case 'present':
         await addToRunner(transaction, runner.id, image.name)
         await keepDigest(transaction, image, report, now)
@@ -131,11 +131,11 @@ const fail = async (transaction: Transaction, image: Image, reason: string, now:
 const releaseSource = async (
   parts: SandboxParts,
   transaction: Transaction,
-  { source }: Image,
+  { name, source }: Image,
   reason: string,
   now: Date,
 ): Promise<SandboxRow | undefined> =>
-  source.kind === 'sandbox' ? await endSnapshotting(parts, transaction, source.sandboxId, reason, now) : undefined
+  source.kind === 'sandbox' ? await endSnapshotting(parts, transaction, source.sandboxId, name, reason, now) : undefined
 
 /** Kept only for whoever looks; nothing waits for it. */
 export const keepProgress = async (

@@ -1,0 +1,28 @@
+import { findRunnerAbilities } from '#src/control/runners/service.ts'
+import type { Sql } from '#src/control/storage/database.ts'
+import { Problem } from '#src/problems.ts'
+import { moveSandbox } from './move.ts'
+import type { Actor, SandboxParts } from './parts.ts'
+import type { SandboxRow } from './sandbox.ts'
+import { type By, getSandbox } from './store.ts'
+import { waitWhile } from './wait.ts'
+
+const howToPause = async (sql: Sql, { runner_id }: SandboxRow): Promise<'memory'> => {
+  const { pause } = (runner_id !== null && (await findRunnerAbilities(sql, runner_id))) || {}
+  if (pause) return pause
+  throw new Problem('unprocessable', 'The runner of this sandbox cannot pause.')
+}
+
+/** Stops the clock of everything that runs in a sandbox; nothing of it is lost. */
+export const pause = (parts: SandboxParts, sandbox: SandboxRow, by: By, reason?: string): Promise<SandboxRow> =>
+  moveSandbox(parts, sandbox, 'pause', {
+    by,
+    ...(reason === undefined ? {} : { reason }),
+    check: async (transaction, found) => ({ pause_kind: await howToPause(transaction, found) }),
+  })
+
+export const pauseSandbox = async (parts: SandboxParts, actor: Actor, idOrName: string): Promise<SandboxRow> => {
+  const sandbox = await getSandbox(parts.database.sql, actor.organization.id, idOrName)
+  const moved = await pause(parts, sandbox, { kind: 'user', id: actor.user.id })
+  return await waitWhile(parts, moved, 'pausing', parts.options.momentMilliseconds)
+}

@@ -1,0 +1,465 @@
+// Pause, resize and archive: what a sandbox does besides running and resting.
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { startControl, type TestControl } from '#test/control/harness.ts'
+import { organizations } from '#test/control/people.ts'
+import { archiveReport, connectRunner, eventsOf, untilState } from '#test/control/simulated-runner.ts'
+
+const waiting = { sandboxes: { createWaitSeconds: 20 } }
+
+const create = async (app: TestControl, body: object = {}): Promise<string> => {
+  const reply = await app.as('member').post('/sandbox', { name: 'box', ...body })
+  assert.equal(reply.status, 200, reply.text)
+  return reply.body.id
+}
+
+const get = async (app: TestControl, id: string) => (await app.as('member').get(`/sandbox/${id}`)).body
+
+const post = (app: TestControl, verb: string, body?: object) => app.as('member').post(`/sandbox/box/${verb}`, body)
+
+suite('POST /sandbox/:sandboxIdOrName/pause', () => {
+  test('200 answers "pausing" and ends in paused, which start resumes with the same preview token', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app)
+    const tokenOf = async () => (await app.as('member').get(`/sandbox/${id}/ports/80/preview-url`)).body.token
+    const token = await tokenOf()
+    const reply = await post(app, 'pause')
+    assert.deepEqual([reply.status, reply.body.state, reply.body.desiredState], [200, 'pausing', 'paused'])
+    await untilState(app, id, 'paused')
+    assert.equal((await get(app, id)).pauseKind, 'memory')
+    assert.deepEqual((await post(app, 'pause')).body.state, 'paused')
+    const resumed = await post(app, 'start')
+    assert.deepEqual([resumed.status, resumed.body.state], [200, 'resuming'])
+    await untilState(app, id, 'started')
+    assert.equal((await get(app, id)).pauseKind, undefined)
+    assert.equal(await tokenOf(), token)
+    assert.deepEqual(
+      runner.asked.map(({ target }) => target),
+      ['started', 'paused', 'started'],
+    )
+  })
+
+  test('200 answers "paused" when its runner is as quick as it mostly is', async () => {
+    await using app = await startControl({ sandboxes: { createWaitSeconds: 20, momentMilliseconds: 20_000 } })
+    await using _runner = await connectRunner(app)
+    await create(app)
+    assert.equal((await post(app, 'pause')).body.state, 'paused')
+    assert.equal((await post(app, 'start')).body.state, 'started')
+  })
+
+  test('200 and started again with the reason, when the runner could not', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app)
+    runner.behave(({ target }) =>
+      target === 'paused' ? { type: 'refuse', state: 'started', reason: 'The freezer is stuck.' } : { type: 'do' },
+    )
+    await post(app, 'pause')
+    await untilState(app, id, 'started')
+    const { desiredState, errorReason } = await get(app, id)
+    assert.deepEqual([desiredState, errorReason], ['started', 'The freezer is stuck.'])
+    // And the runner hears that it is to stay so.
+    const last = await runner.untilAsked(({ target, generation }) => target === 'started' && generation > 2)
+    assert.equal(last.generation, 3)
+  })
+
+  test('200 stops from paused, and the end of its host leaves it stopped', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app)
+    await post(app, 'pause')
+    await untilState(app, id, 'paused')
+    assert.equal((await post(app, 'stop')).body.state, 'stopping')
+    await untilState(app, id, 'stopped')
+    await post(app, 'start')
+    await untilState(app, id, 'started')
+    await post(app, 'pause')
+    await untilState(app, id, 'paused')
+    const { generation } = await runner.untilAsked(({ target }) => target === 'paused')
+    runner.report({ sandboxId: id, generation, state: 'stopped', cause: { detail: 'The host was restarted.' } })
+    await untilState(app, id, 'stopped')
+    assert.match((await get(app, id)).errorReason, /host was restarted/)
+  })
+
+  test('422 where the runner cannot; 400 when stopped; 404 for strangers, 403 for a viewer', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    await create(app)
+    runner.say({
+      type: 'hello',
+      address: 'unix:/simulated/runner.sock',
+      images: ['default'],
+      version: '1',
+      capabilities: { cpu: 4, memoryGiB: 16, diskGiB: 100, runtime: '', runtimeVersion: '', hardDiskLimit: true },
+    })
+    while ((await app.database.sql`select 1 from runners where pause is not null`).length > 0) {
+      await new Promise(setImmediate)
+    }
+    assert.equal((await post(app, 'pause')).status, 422)
+    assert.equal((await app.as('stranger').post('/sandbox/box/pause')).status, 404)
+    assert.equal((await app.as('viewer').post('/sandbox/box/pause')).status, 403)
+    await post(app, 'stop')
+    await untilState(app, (await get(app, 'box')).id, 'stopped')
+    assert.equal((await post(app, 'pause')).status, 400)
+  })
+})
+
+suite('POST /sandbox/:sandboxIdOrName/resize', () => {
+  test('200 with the new size, the state as it was, while it runs, is stopped and is paused', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app)
+    const sizeAfter = async (body: object) => {
+      const reply = await post(app, 'resize', body)
+      assert.equal(reply.status, 200, reply.text)
+      const { state, cpu, memory, disk } = reply.body
+      return [state, cpu, memory, disk]
+    }
+    assert.deepEqual(await sizeAfter({ cpu: 2, memory: 4, disk: 5 }), ['started', 2, 4, 5])
+    const { cpu, memoryGiB, diskGiB, target } = await runner.untilAsked(({ generation }) => generation === 2)
+    assert.deepEqual([cpu, memoryGiB, diskGiB, target], [2, 4, 5, 'started'])
+    await post(app, 'pause')
+    await untilState(app, id, 'paused')
+    assert.deepEqual(await sizeAfter({ cpu: 1 }), ['paused', 1, 4, 5])
+    await post(app, 'stop')
+    await untilState(app, id, 'stopped')
+    assert.deepEqual(await sizeAfter({ memory: 1, disk: 5 }), ['stopped', 1, 1, 5])
+    const reasons = (await eventsOf(app, id)).filter(({ to_state }) => to_state === 'resizing')
+    assert.match(reasons[0]?.reason ?? '', /from 1 CPU, 1 GiB memory, 3 GiB disk to 2 CPU, 4 GiB memory, 5 GiB disk/)
+  })
+
+  test('409 with the sentence of the runner when it refuses, and everything is as it was', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app)
+    assert.equal((await post(app, 'resize', { memory: 4 })).status, 200)
+    const reason = '1 GiB of memory is less than the 2.5 GiB in use.'
+    runner.behave(() => ({ type: 'refuse', state: 'started', reason }))
+    const reply = await post(app, 'resize', { memory: 1, cpu: 2 })
+    assert.deepEqual([reply.status, reply.body.message], [409, reason])
+    const { state, desiredState, cpu, memory, errorReason } = await get(app, id)
+    assert.deepEqual([state, desiredState, cpu, memory, errorReason], ['started', 'started', 1, 4, reason])
+    const last = await runner.untilAsked(({ generation }) => generation === 4)
+    assert.deepEqual([last.cpu, last.memoryGiB], [1, 4])
+    // What is asked next is not held against what was refused before.
+    runner.behave(() => ({ type: 'do' }))
+    assert.equal((await post(app, 'resize', { cpu: 3 })).body.errorReason, undefined)
+  })
+
+  test('400 for nothing, no change, a smaller disk and what is no whole number; 403 above the limits; 503 without room', async () => {
+    await using app = await startControl({
+      sandboxes: { createWaitSeconds: 20, overcommit: { cpu: 1, memory: 1, disk: 1 } },
+    })
+    await using runner = await connectRunner(app, { capabilities: { cpu: 1 } })
+    await create(app)
+    await app.database.sql`update organizations set max_memory_per_sandbox = 8 where id = ${organizations.ours}`
+    app.app.sandboxes.callers.forget()
+    for (const [status, body, says] of [
+      [400, {}, /must be given/],
+      [400, { cpu: 1, memory: 1, disk: 3 }, /differ/],
+      [400, { disk: 2 }, /3 GiB/],
+      [400, { cpu: 0 }, /cpu/],
+      [400, { cpu: 1.5 }, /cpu/],
+      [400, { memory: -1 }, /memory/],
+      [400, { memory: 1e300 }, /memory/],
+      [403, { memory: 9 }, /memory 9 GiB is more than the 8 GiB/],
+      [503, { cpu: 2 }, /no room/],
+    ] as const) {
+      const reply = await post(app, 'resize', body)
+      assert.equal(reply.status, status, `${JSON.stringify(body)}: ${reply.text}`)
+      assert.match(reply.body.message, says)
+    }
+    assert.equal(runner.asked.length, 1)
+  })
+
+  test('404 for strangers, 403 for a viewer, 409 while it starts', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    await create(app)
+    assert.equal((await app.as('stranger').post('/sandbox/box/resize', { cpu: 2 })).status, 404)
+    assert.equal((await app.as('viewer').post('/sandbox/box/resize', { cpu: 2 })).status, 403)
+    runner.behave(() => ({ type: 'silent' }))
+    await post(app, 'stop')
+    assert.equal((await post(app, 'resize', { cpu: 2 })).status, 409)
+  })
+})
+
+suite('POST /sandbox/:sandboxIdOrName/archive', () => {
+  test('200 leads from started, stopped and paused to archived, and start brings it back', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app)
+    for (const before of ['started', 'stopped', 'paused'] as const) {
+      if (before === 'stopped') await post(app, 'stop')
+      if (before === 'paused') await post(app, 'pause')
+      await untilState(app, id, before)
+      const reply = await post(app, 'archive')
+      assert.deepEqual([reply.status, reply.body.state, reply.body.desiredState], [200, 'archiving', 'archived'])
+      await untilState(app, id, 'archived')
+      assert.equal((await post(app, 'archive')).body.state, 'archived')
+      const asked = runner.asked.at(-1)
+      assert.equal(asked?.target, 'archived')
+      const archived = archiveReport(asked?.archive?.id ?? '')
+      const started = await post(app, 'start')
+      assert.deepEqual([started.status, started.body.state], [200, 'restoring'])
+      await untilState(app, id, 'started')
+      const { archive, isNew } = runner.asked.at(-1)!
+      assert.deepEqual([archive, isNew], [{ id: archived.id, sha256: archived.sha256 }, false])
+      // A disk that is lost later must not come back as it was in the archive.
+      await post(app, 'stop')
+      await untilState(app, id, 'stopped')
+      assert.equal(runner.asked.at(-1)?.archive, undefined)
+      await post(app, 'start')
+      await untilState(app, id, 'started')
+    }
+  })
+
+  test('holds no cpu, memory or disk, so that others may', async () => {
+    await using app = await startControl({
+      sandboxes: { createWaitSeconds: 20, overcommit: { cpu: 1, memory: 1, disk: 1 } },
+    })
+    await using _runner = await connectRunner(app, { capabilities: { cpu: 1 } })
+    const id = await create(app)
+    assert.equal((await app.as('member').post('/sandbox', { name: 'other' })).status, 503)
+    await post(app, 'archive')
+    await untilState(app, id, 'archived')
+    assert.equal((await app.as('member').post('/sandbox', { name: 'other' })).status, 200)
+    // And has to find room when it comes back.
+    assert.equal((await post(app, 'start')).status, 503)
+    assert.equal((await get(app, id)).state, 'archived')
+  })
+
+  test('200 and stopped again with the reason, when the store is away, and no timer tries again at once', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app, { autoArchiveInterval: 10 })
+    await post(app, 'stop')
+    await untilState(app, id, 'stopped')
+    runner.behave(({ target }) =>
+      target === 'archived' ? { type: 'refuse', state: 'stopped', reason: 'The store is away.' } : { type: 'do' },
+    )
+    app.clock.advance({ minutes: 10 })
+    const attempts = () => runner.asked.filter(({ target }) => target === 'archived').length
+    await app.sweep()
+    await untilState(app, id, 'stopped')
+    await runner.untilAsked(({ target, generation }) => target === 'stopped' && generation > 3)
+    const [row] = await app.database.sql`select error_reason from sandboxes where id = ${id}`
+    assert.equal(row?.['error_reason'], 'The store is away.')
+    await app.sweep()
+    assert.equal(attempts(), 1)
+    runner.behave(() => ({ type: 'do' }))
+    app.clock.advance({ minutes: 61 })
+    runner.say({ type: 'alive' })
+    await app.sweep()
+    await untilState(app, id, 'archived')
+    assert.equal(attempts(), 2)
+    const archived = (await eventsOf(app, id)).findLast(({ to_state }) => to_state === 'archiving')
+    assert.deepEqual([archived?.by_id, archived?.reason], ['auto-archive', 'Archived 10 minutes after it stopped.'])
+  })
+
+  test('200 and archived still with the reason, when it could not be restored', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app)
+    await post(app, 'archive')
+    await untilState(app, id, 'archived')
+    runner.behave(() => ({ type: 'refuse', state: 'archived', reason: 'The store is away.' }))
+    await post(app, 'start')
+    await untilState(app, id, 'archived')
+    assert.equal((await get(app, id)).errorReason, 'The store is away.')
+    runner.behave(() => ({ type: 'do' }))
+    await post(app, 'start')
+    await untilState(app, id, 'started')
+  })
+
+  test('200 shows how far it has come, and is not stuck while it comes further', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app)
+    runner.behave(() => ({ type: 'silent' }))
+    await post(app, 'archive')
+    const { generation } = await runner.untilAsked(({ target }) => target === 'archived')
+    for (const percent of [25, 50]) {
+      app.clock.advance({ minutes: 50 })
+      runner.say({ type: 'progress', sandboxId: id, generation, step: 'packing', percent })
+      while ((await get(app, id)).progress?.percent !== percent) await new Promise(setImmediate)
+      await app.sweep()
+      assert.equal((await get(app, id)).state, 'archiving')
+    }
+    // Saying the same again is no progress.
+    app.clock.advance({ minutes: 50 })
+    runner.say({ type: 'progress', sandboxId: id, generation, step: 'packing', percent: 50 })
+    runner.say({ type: 'progress', sandboxId: id, generation: generation - 1, step: 'packing', percent: 51 })
+    runner.say({ type: 'alive' })
+    app.clock.advance({ minutes: 10 })
+    await app.sweep()
+    assert.deepEqual([(await get(app, id)).state, (await get(app, id)).progress], ['error', undefined])
+    // It was done all the same: that counts when it is told.
+    runner.perform(await runner.untilAsked(({ target }) => target === 'archived'))
+    await untilState(app, id, 'archived')
+  })
+
+  test('404 for strangers, 403 for a viewer, 400 from error, and an archived one can be deleted', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app)
+    assert.equal((await app.as('stranger').post('/sandbox/box/archive')).status, 404)
+    assert.equal((await app.as('viewer').post('/sandbox/box/archive')).status, 403)
+    await post(app, 'archive')
+    await untilState(app, id, 'archived')
+    await app.as('owner').delete('/sandbox/box')
+    await untilState(app, id, 'destroyed')
+    assert.notEqual(runner.asked.at(-1)?.archive?.id, undefined)
+    runner.behave(() => ({ type: 'fail', reason: 'no' }))
+    await create(app)
+    assert.equal((await post(app, 'archive')).status, 400)
+  })
+})
+
+suite('POST /sandbox/:sandboxIdOrName/autopause/:interval', () => {
+  test('200 pauses after its minutes without activity, and says why', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app, { autoPauseInterval: 5 })
+    assert.deepEqual([(await get(app, id)).autoStopInterval, (await get(app, id)).autoPauseInterval], [0, 5])
+    app.clock.advance({ minutes: 4, seconds: 59 })
+    await app.sweep()
+    assert.equal((await get(app, id)).state, 'started')
+    app.clock.advance({ seconds: 1 })
+    runner.say({ type: 'alive' })
+    await app.sweep()
+    await untilState(app, id, 'paused')
+    const pause = (await eventsOf(app, id)).find(({ to_state }) => to_state === 'pausing')
+    assert.deepEqual([pause?.by_id, pause?.reason], ['auto-pause', 'Paused after 5 minutes without activity.'])
+  })
+
+  test('400 together with autostop or with autodelete at once, in whichever order; 0 is always fine', async () => {
+    await using app = await startControl(waiting)
+    await using _runner = await connectRunner(app)
+    await create(app)
+    const set = async (path: string) => (await app.as('member').post(`/sandbox/box/${path}`)).status
+    assert.equal(await set('autopause/5'), 400)
+    assert.equal(await set('autopause/0'), 200)
+    assert.equal(await set('autostop/0'), 200)
+    assert.equal(await set('autodelete/0'), 200)
+    assert.equal(await set('autopause/5'), 400)
+    assert.equal(await set('autodelete/-1'), 200)
+    assert.equal(await set('autopause/5'), 200)
+    assert.equal(await set('autostop/5'), 400)
+    assert.equal(await set('autodelete/0'), 400)
+    assert.equal(await set('autodelete/7'), 200)
+    assert.equal(await set('autostop/0'), 200)
+    assert.equal(await set('autopause/0'), 200)
+    const both = await Promise.all(['autopause/5', 'autostop/5', 'autopause/6', 'autostop/6'].map(set))
+    assert.ok(both.includes(200) && both.includes(400))
+    const { autoStopInterval, autoPauseInterval } = await get(app, 'box')
+    assert.equal(autoStopInterval * autoPauseInterval, 0)
+  })
+})
+
+suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
+  const snapshotOf = async (app: TestControl, name = 'made') => (await app.as('member').get(`/snapshots/${name}`)).body
+
+  test('200 from started, stopped and paused, back to it, and others are made from the snapshot', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    runner.behaveWithImages(() => 'do')
+    const id = await create(app)
+    for (const before of ['started', 'stopped', 'paused'] as const) {
+      if (before === 'stopped') await post(app, 'stop')
+      if (before === 'paused') {
+        await post(app, 'start')
+        await untilState(app, id, 'started')
+        await post(app, 'pause')
+      }
+      await untilState(app, id, before)
+      const reply = await post(app, 'snapshot', { name: `made-${before}` })
+      assert.deepEqual([reply.status, reply.body.state, reply.body.desiredState], [200, 'snapshotting', before])
+      await untilState(app, id, before)
+      const { state, sourceSandboxId, mem } = await snapshotOf(app, `made-${before}`)
+      assert.deepEqual([state, sourceSandboxId, mem], ['active', id, 1])
+    }
+    const made = await app.as('member').post('/sandbox', { snapshot: 'made-started' })
+    assert.deepEqual([made.status, made.body.state], [200, 'started'])
+    assert.match(runner.asked.at(-1)?.image ?? '', /^snap-/)
+  })
+
+  test('200 and back as it was when it failed, with the reason on the snapshot', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    runner.behaveWithImages(() => 'fail')
+    const id = await create(app)
+    await post(app, 'snapshot', { name: 'made' })
+    await untilState(app, id, 'started')
+    const { state, errorReason } = await snapshotOf(app)
+    assert.deepEqual([state, errorReason], ['error', 'The disk is full.'])
+  })
+
+  test('200 and the word about another snapshot does not end it; the deletion of its own does', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    runner.behaveWithImages(() => 'do')
+    const id = await create(app)
+    await post(app, 'snapshot', { name: 'first' })
+    await untilState(app, id, 'started')
+    const first = runner.askedImages.at(-1)!.image
+    runner.behaveWithImages(({ target }) => (target === 'absent' ? 'do' : 'silent'))
+    await post(app, 'snapshot', { name: 'second' })
+    runner.say({ type: 'image', report: { image: first, state: 'present' } })
+    runner.say({ type: 'image-progress', image: first, step: 'heard', percent: 1 })
+    // Until what was said has been taken.
+    while ((await snapshotOf(app, 'first')).progress?.step !== 'heard') await new Promise(setImmediate)
+    assert.equal((await get(app, id)).state, 'snapshotting')
+    assert.equal((await app.as('owner').delete('/snapshots/second')).status, 200)
+    await untilState(app, id, 'started')
+  })
+
+  test('200 and asked for again when the first push was lost', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app)
+    await post(app, 'snapshot', { name: 'made' })
+    while (runner.askedImages.length === 0) await new Promise(setImmediate)
+    runner.behaveWithImages(() => 'do')
+    app.clock.advance({ seconds: 6 })
+    await app.sweep()
+    await untilState(app, id, 'started')
+  })
+
+  test('200 and a delete ends it; the snapshot is made or not, and the sandbox is gone', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app)
+    await post(app, 'snapshot', { name: 'made' })
+    await app.as('owner').delete('/sandbox/box')
+    await untilState(app, id, 'destroyed')
+    while (runner.askedImages.length === 0) await new Promise(setImmediate)
+    const { image } = runner.askedImages[0]!
+    runner.say({ type: 'image', report: { image, state: 'error', errorReason: 'The sandbox is gone.' } })
+    while ((await snapshotOf(app)).state === 'snapshotting') await new Promise(setImmediate)
+    assert.equal((await snapshotOf(app)).state, 'error')
+  })
+
+  test('409 for a name that is taken, 400 for no name, 422 with memory, 403 above the quota: and nothing happens', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    runner.behaveWithImages(() => 'do')
+    const id = await create(app)
+    await post(app, 'snapshot', { name: 'taken' })
+    await untilState(app, id, 'started')
+    const { generation } = runner.asked.at(-1)!
+    assert.equal((await post(app, 'snapshot', { name: 'taken' })).status, 409)
+    for (const body of [{}, { name: '' }, { name: 'a b' }, { name: '../x' }, { name: 'x'.repeat(300) }]) {
+      assert.equal((await post(app, 'snapshot', body)).status, 400, JSON.stringify(body))
+    }
+    assert.equal((await post(app, 'snapshot', { name: 'other', includeMemory: true })).status, 422)
+    await app.database.sql`update organizations set snapshot_quota = 1 where id = ${organizations.ours}`
+    assert.equal((await post(app, 'snapshot', { name: 'other' })).status, 403)
+    assert.equal((await app.as('stranger').post('/sandbox/box/snapshot', { name: 'other' })).status, 404)
+    assert.equal((await get(app, id)).state, 'started')
+    assert.equal(runner.asked.at(-1)?.generation, generation)
+    const [left] = await app.database.sql`select count(*)::int as n from images`
+    assert.equal(left?.['n'], 1)
+  })
+})

@@ -1,0 +1,31 @@
+// A snapshot of a sandbox: its disk, as it is at one moment, becomes an image that others are made from.
+import { randomUUID } from 'node:crypto'
+import { writeSnapshotOf } from '#src/control/snapshots/of-sandbox.ts'
+import { Problem } from '#src/problems.ts'
+import { moveSandbox } from './move.ts'
+import type { Actor, SandboxParts } from './parts.ts'
+import type { SandboxRow } from './sandbox.ts'
+import type { CreateSandboxSnapshot } from './schemas.ts'
+import { getSandbox } from './store.ts'
+import { checkNotSuspended } from './suspension.ts'
+
+/** Writes what is wanted, the snapshot with it, and returns; what its runner says of the image ends it. */
+export const snapshotSandbox = async (
+  parts: SandboxParts,
+  actor: Actor,
+  idOrName: string,
+  { name, includeMemory }: CreateSandboxSnapshot,
+): Promise<SandboxRow> => {
+  checkNotSuspended(parts, actor)
+  const { database, clock } = parts
+  if (includeMemory) throw new Problem('unprocessable', 'includeMemory: only the disk can be kept.')
+  const sandbox = await getSandbox(database.sql, actor.organization.id, idOrName)
+  return await moveSandbox(parts, sandbox, 'snapshot', {
+    by: { kind: 'user', id: actor.user.id },
+    check: async (transaction, found) => {
+      const image = `snap-${randomUUID()}`
+      await writeSnapshotOf(transaction, found, name, image, clock.now())
+      return { snapshot_image: image }
+    },
+  })
+}
