@@ -6,13 +6,13 @@ import type { Logger } from '#src/kit/log.ts'
 import { version } from '#src/kit/version.ts'
 import { agentAt } from '#src/toolbox/agent/agent.ts'
 import type { Report } from '#src/wire/runner-link.ts'
-import { AllImages, type BroughtImages } from './all-images.ts'
+import { AllImages } from './all-images.ts'
 import { createToolboxServer, listenOn } from './api.ts'
 import type { RunnerConfig } from './config.ts'
 import { ControlClient } from './control-client.ts'
 import { openHost } from './host.ts'
 import { ImageKeeper } from './image-keeper.ts'
-import { type ImageStore, openImageStore, type Progress } from './images/store.ts'
+import { openImageStore, type Progress } from './images/store.ts'
 import { Keeper } from './keeper.ts'
 import { Link } from './link.ts'
 import { Listing } from './listing.ts'
@@ -66,7 +66,7 @@ export const startRunner = async (
   const send = (report: Report) => link.say({ type: 'report', report })
   const reporter = new Reporter({ send, tell: (report) => control.tell(report), log })
   const keeper = new Keeper({ host, report: (report) => reporter.say(report), log })
-  const allImages = await AllImages.open(brought(images), host)
+  const allImages = await AllImages.open(images, host)
   const imageKeeper = new ImageKeeper({
     images: allImages,
     // A report that is lost is told again with the next list.
@@ -135,13 +135,3 @@ export const startRunner = async (
     },
   }
 }
-
-/** The built-in image is the only one so far that does not come from a sandbox. */
-const brought = ({ list, rootfsOf }: ImageStore): BroughtImages => ({
-  list,
-  rootfsOf,
-  configOf: () => undefined,
-  find: () => undefined,
-  bring: () => Promise.reject(new Error('This runner brings no images from elsewhere.')),
-  remove: () => Promise.reject(new Error('A built-in image stays.')),
-})

@@ -28,6 +28,8 @@ export type ImageStore = {
   describe(image: string): ImageDescription | undefined
   /** Makes the built-in image unless it is there: from the machine's cache, or by building it. */
   ensureDefault(): Promise<void>
+  /** One that was brought; undefined for any other. */
+  find(image: string): Brought | undefined
   /** What an image says of the sandboxes made from it; undefined if there is no such image. */
   configOf(image: string): ImageConfig | undefined
   /** Throws `ImageFailed`, whose message is for whoever asked. Asking twice is fine, also at the same time. */
@@ -78,9 +80,9 @@ export const openImageStore = (options: ImageStoreOptions): ImageStore => {
   }
 
   const ensureDefault = async () => {
+    await library.open()
     if (describe(defaultImage) !== undefined) return
     const started = performance.now()
-    await library.open()
     const unpacked = join(images, `.${defaultImage}.${randomBytes(4).toString('hex')}`)
     try {
       await unpackDefault(options, recipe, join(unpacked, 'rootfs'))
@@ -99,6 +101,7 @@ export const openImageStore = (options: ImageStoreOptions): ImageStore => {
   return {
     list: () => [...namesIn(images).filter((name) => describe(name) !== undefined), ...library.list()],
     rootfsOf: (image) => (describe(image) === undefined ? library.rootfsOf(image) : join(images, image, 'rootfs')),
+    find: (image) => library.find(image),
     configOf: (image) => {
       const description = describe(image)
       return description === undefined ? library.find(image)?.config : asConfig(description)

@@ -1,0 +1,86 @@
+// Images of others promise nothing: these have one static program, and no user, no bash, no home and no /etc at all.
+import assert from 'node:assert/strict'
+import { existsSync, readFileSync } from 'node:fs'
+import { mkdir, rename } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import { silentLog } from '#src/kit/log.ts'
+import { agentAt } from '#src/toolbox/agent/agent.ts'
+import { execute } from '#src/toolbox/exec/service.ts'
+import type { Assignment } from '#src/wire/runner-link.ts'
+import { cannotRun, TestHost } from '../testing/test-host.ts'
+import { Library } from './library.ts'
+import { standardLimits } from './limits.ts'
+import { makeImage, type TarEntry, tarOf, writeLayout } from './testing/oci-image.ts'
+
+const busybox = '/bin/busybox'
+const needs = cannotRun || (existsSync(busybox) ? false : 'needs busybox-static')
+
+const applets = ['sh', 'id', 'cat', 'ls', 'pwd', 'touch', 'echo', 'hostname']
+
+suite('a sandbox of a bare image', { skip: needs }, () => {
+  let host: TestHost
+
+  const bring = async (image: string, entries: readonly TarEntry[]) => {
+    const files = join(host.directory, 'in')
+    writeLayout(makeImage({ layers: [tarOf(entries)] }), join(files, image))
+    const library = new Library({
+      poolDir: join(host.directory, 'library'),
+      filesDir: files,
+      registries: { plainRegistries: [], authFile: undefined },
+      limits: { ...standardLimits, keepFreeBytes: 0 },
+      log: silentLog(),
+    })
+    const { config } = await library.bring({ image, source: { kind: 'file', path: image }, maxGiB: 1 })
+    await rename(library.rootfsOf(image) as string, join(host.directory, image))
+    return config
+  }
+
+  before(async () => {
+    host = await TestHost.start()
+    await mkdir(join(host.directory, 'in'))
+  })
+  after(() => host?.[Symbol.asyncDispose]())
+
+  const run = async (assignment: Assignment, command: string, user: string) => {
+    const socketPath = host.host.get(assignment.sandboxId)?.socketPath as string
+    const agent = agentAt(socketPath)
+    return execute(
+      { id: assignment.sandboxId, agent, assignment: { ...assignment, user } },
+      { command },
+      { signal: AbortSignal.timeout(60_000), [Symbol.dispose]: () => {} },
+    )
+  }
+
+  test('with nothing but busybox starts, and commands run by its sh as root or a bare number', async () => {
+    const config = await bring('busybox', [
+      { path: 'bin', type: '5' },
+      { path: 'bin/busybox', content: readFileSync(busybox), mode: 0o755 },
+      ...applets.map((name): TarEntry => ({ path: `bin/${name}`, type: '2', target: 'busybox' })),
+    ])
+    assert.deepEqual([config.user, config.workdir], ['root', '/'])
+    const assignment = await host.started({ image: 'busybox', user: config.user })
+    const asRoot = await run(
+      assignment,
+      'id -u; pwd; hostname; cat /etc/hosts | grep -c localhost; touch /file && ls /file',
+      'root',
+    )
+    assert.deepEqual([asRoot.exitCode, asRoot.result], [0, `0\n/\n${assignment.sandboxId.slice(0, 12)}\n2\n/file\n`])
+    assert.deepEqual(await run(assignment, 'id -u; id -g; touch /file2', '1234'), {
+      exitCode: 1,
+      result: '1234\n1234\ntouch: /file2: Permission denied\n',
+    })
+    await host.host.stop({ ...assignment, target: 'stopped' })
+    await host.host.start(assignment)
+    assert.equal((await run(assignment, 'ls /file', 'root')).result, '/file\n')
+  })
+
+  test('without any program starts too, and says what is missing', async () => {
+    await bring('empty', [{ path: 'nothing', content: '' }])
+    const assignment = await host.started({ image: 'empty', user: 'root' })
+    assert.deepEqual(await run(assignment, 'true', 'root'), {
+      exitCode: -1,
+      result: 'This sandbox has neither bash nor sh.\n',
+    })
+  })
+})
