@@ -30,7 +30,10 @@ export const defaultDataDirectory = '/var/lib/alcove'
  */
 export const codeView = '/run/alcove/code'
 
-/** Numeric users without a name: nothing on the host runs as them but the one program of Alcove. */
+/**
+ * Numeric users without a name: nothing on the host runs as them but the one program of Alcove. 61004 is the runner's
+ * resolver of names (`runner/network/dns/process.ts`).
+ */
 export const uids = { postgres: 61001, control: 61002, proxy: 61003 } as const
 
 export type DataDirectory = ReturnType<typeof dataDirectoryAt>
