@@ -1,6 +1,7 @@
 // Forwards one plain call and its answer back, both as streams: neither side may be faster than the other, and when one
 // goes away the other hears of it. The other side may be a hostile server inside a sandbox.
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { pour } from '#src/kit/pour.ts'
 import type { Destination } from './destination.ts'
 import { hasBody } from './headers.ts'
 
@@ -12,7 +13,7 @@ const answerWith = (answer: IncomingMessage, response: ServerResponse, { outward
   // An answer without a length may be a stream whose first piece is far away: its head must not wait for that.
   if (answer.headers['content-length'] === undefined) response.flushHeaders()
   answer.once('error', () => response.destroy())
-  answer.pipe(response)
+  pour(answer, response)
 }
 
 /** Answers when the call is over; throws a Problem only while nothing has been answered. */
@@ -29,6 +30,7 @@ export const forward = ({ request, response, destination }: Exchange): Promise<v
       else reject(destination.failure(cause))
     }
     let isAnswered = false
+    let stopBody = () => {}
     response.once('close', () => {
       // Also when all is answered and a body still comes that nobody waits for.
       if (!response.writableFinished || !request.complete) outgoing.destroy()
@@ -41,7 +43,7 @@ export const forward = ({ request, response, destination }: Exchange): Promise<v
     outgoing.once('close', () => {
       if (!isAnswered) fail('it closed the connection')
       // What nobody takes any more is read away, so that the caller gets to read the answer.
-      request.unpipe(outgoing)
+      stopBody()
       request.resume()
     })
     outgoing.once('response', (answer) => {
@@ -53,6 +55,6 @@ export const forward = ({ request, response, destination }: Exchange): Promise<v
         fail(error)
       }
     })
-    if (hasBody(request)) request.pipe(outgoing)
+    if (hasBody(request)) stopBody = pour(request, outgoing)
     else outgoing.end()
   })

@@ -236,6 +236,27 @@ suite('proxy: what reaches the toolbox', () => {
     assert.equal(await reply.text(), 'late')
   })
 
+  test('large bodies cross whole both ways, in pieces or of a known length, one call after the other', async () => {
+    await using sides = await startSides()
+    // Of more than many reads, and different at every place of a read.
+    const large = Buffer.from(Uint32Array.from({ length: 1_000_003 }, (_, index) => index).buffer)
+    let received = Buffer.alloc(0)
+    sides.runner.call = async (request, response) => {
+      received = Buffer.concat(await request.toArray())
+      if (request.url?.endsWith('/known')) response.setHeader('content-length', large.length)
+      for (let at = 0; at < large.length; at += 300_000) response.write(large.subarray(at, at + 300_000))
+      response.end()
+    }
+    for (const path of ['known', 'pieces', 'known']) {
+      const body = path === 'known' ? large : new Blob([large]).stream()
+      const call = { method: 'POST', headers: bearer, body, duplex: 'half' } as RequestInit
+      const reply = await fetch(`${sides.url}/toolbox/box/${path}`, call)
+      assert.ok(Buffer.from(await reply.arrayBuffer()).equals(large), `the answer, ${path}`)
+      assert.ok(received.equals(large), `the body, ${path}`)
+    }
+    assert.equal(sides.runnerConnections(), 1)
+  })
+
   test('a slow reader holds the toolbox back: the proxy does not take in what nobody reads', async () => {
     await using sides = await startSides()
     const total = 256 * 1024 * 1024

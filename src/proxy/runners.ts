@@ -1,6 +1,7 @@
 // Connections from the proxy to the runners' toolbox servers, kept open between calls.
 import { Agent, type ClientRequest, type RequestOptions, request } from 'node:http'
 import type { Socket } from 'node:net'
+import { giveBack } from '#src/kit/pour.ts'
 import { Problem } from '#src/problems.ts'
 import { dialRefusals } from '#src/wire/dial.ts'
 import type { Outgoing } from './destination.ts'
@@ -30,6 +31,13 @@ const dialProblem = (status: number, port: number): Problem => {
   return new Problem('bad_gateway', undefined, { cause: `the runner answered ${status}` })
 }
 
+/** What was read is copied by the parser, which takes it first; the first bytes behind an upgrade are not. */
+const clearAway = (outgoing: ClientRequest, socket: Socket) => {
+  socket.on('data', giveBack)
+  // Before the next request takes this connection and puts its own parser behind this one.
+  outgoing.once('close', () => socket.off('data', giveBack))
+}
+
 export class Runners implements Disposable {
   // Idle connections close before the runner's own 90 s, so that none is used in the moment it goes away.
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 2048, maxFreeSockets: 256, timeout: 60_000 })
@@ -46,6 +54,7 @@ export class Runners implements Disposable {
     })
     outgoing.once('socket', (socket) => {
       socket.setNoDelay(true)
+      if (!isUpgrade) clearAway(outgoing, socket)
       if (!socket.connecting) return
       const timer = setTimeout(() => outgoing.destroy(new Error('the runner did not accept in time')), connectMs)
       const settle = () => clearTimeout(timer)

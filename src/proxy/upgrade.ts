@@ -1,6 +1,7 @@
 // Hands a connection over: after the other side has agreed, bytes pass both ways unread.
 import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { pour } from '#src/kit/pour.ts'
 import { Problem } from '#src/problems.ts'
 import type { Destination } from './destination.ts'
 import { headOf } from './refusal.ts'
@@ -27,7 +28,8 @@ const join = (one: Duplex, other: Duplex) => {
     linger ??= setTimeout(part, lingerMs).unref()
     if (one.destroyed && other.destroyed) clearTimeout(linger)
   }
-  one.pipe(other).pipe(one)
+  pour(one, other)
+  pour(other, one)
   for (const [end, opposite] of [
     [one, other],
     [other, one],
@@ -81,7 +83,7 @@ export const handOver = ({ socket, head, destination }: Handover): Promise<boole
       // In pieces the body would need framing that the plain socket does not do; its end is the connection's.
       const headers = [...destination.outward(answer), 'Connection', 'close']
       sendHead(socket, answer.statusCode ?? 502, answer.statusMessage ?? '', headers)
-      answer.pipe(socket)
+      pour(answer, socket)
       answer.once('error', () => socket.destroy())
       settle(false)
     })

@@ -3,6 +3,7 @@
 import type { Server } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
+import { pour } from '#src/kit/pour.ts'
 import { type Agent, AgentRefused } from '#src/toolbox/agent/agent.ts'
 import { dialRefusals } from '#src/wire/dial.ts'
 import type { HeldSandbox } from './host.ts'
@@ -32,7 +33,7 @@ const join = (one: Duplex, other: Duplex) => {
       if (from.readableEnded) part()
       else to.destroy()
     })
-    from.pipe(to)
+    pour(from, to)
   }
   // Of the proxy's side the end is all that is heard when it goes away; a server that only listens would hold on for ever.
   one.once('end', () => setTimeout(() => other.destroy(), lingerMs).unref())

@@ -2,7 +2,17 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { constants } from 'node:os'
-import { BadFrame, encodeFrame, encodeRequest, FieldReader, type Frame, FrameDecoder, kinds } from './frames.ts'
+import { giveBack } from '#src/kit/pour.ts'
+import {
+  BadFrame,
+  encodeFrame,
+  encodeRequest,
+  FieldReader,
+  type Frame,
+  FrameDecoder,
+  frameHeader,
+  kinds,
+} from './frames.ts'
 
 /** The agent cannot be reached, or went away before it had answered. */
 export class AgentGone extends Error {
@@ -112,6 +122,7 @@ export class Connection {
       if (chunk === undefined) return undefined
       try {
         this.#frames = this.#decoder.push(chunk)
+        giveBack(chunk)
       } catch (error) {
         this.close()
         throw error
@@ -138,15 +149,15 @@ export class Connection {
     if (this.#socket.writable) this.#socket.write(encodeFrame(kind, payload))
   }
 
-  /** Settles when the socket has room again, or will never have. */
-  async room(): Promise<void> {
-    if (!this.#socket.writableNeedDrain) return
-    const settled = new AbortController()
-    const { signal } = settled
-    const events = ['drain', 'close', 'error'].map((event) => once(this.#socket, event, { signal }))
-    await Promise.race(events).catch(() => {})
-    settled.abort()
-    await Promise.allSettled(events)
+  /** The same without a copy. Settles when the kernel has all of it, or the socket is gone. */
+  sendWhole(kind: number, payload: Uint8Array): Promise<void> {
+    return new Promise((resolve) => {
+      if (!this.#socket.writable) return resolve()
+      this.#socket.cork()
+      this.#socket.write(frameHeader(kind, payload.length))
+      this.#socket.write(payload, () => resolve())
+      this.#socket.uncork()
+    })
   }
 
   close(): void {

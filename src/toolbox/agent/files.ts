@@ -1,6 +1,7 @@
 // Files of a sandbox, with the rights of one of its users: the agent forks for each call, becomes that user, and only
 // then looks at the path. Names are bytes; a name that is no UTF-8 comes and goes as it is.
-import { pipeline, type Readable, Transform, type TransformCallback } from 'node:stream'
+import { pipeline, type Readable, Transform, type TransformCallback, type Writable } from 'node:stream'
+import { pour } from '#src/kit/pour.ts'
 import { AgentGone, Connection, requestRaw } from './connection.ts'
 import { BadFrame, FieldReader, FieldWriter, kinds, maxPayloadBytes } from './frames.ts'
 
@@ -39,7 +40,10 @@ export interface Files {
   /** What is in a directory, to a depth of 1 to 64; links are not followed. In no order, and as long as it is. */
   list(path: Path, depth?: number): AsyncGenerator<Entry, void, void>
   read(path: Path, options?: { offset?: number; length?: number }): Promise<FileContents>
-  /** Replaces the file as a whole when everything is on the disk; if `contents` breaks off, nothing has happened. */
+  /**
+   * Replaces the file as a whole when everything is on the disk; if `contents` breaks off, nothing has happened. It is asked
+   * for the next piece when nothing looks at the last one any more.
+   */
   write(path: Path, contents: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, options?: WriteOptions): Promise<void>
   /** With all that is missing on the way; false when it was there already. */
   mkdir(path: Path, mode?: number): Promise<boolean>
@@ -96,6 +100,11 @@ class Promised extends Transform {
     else done(null, chunk)
   }
 
+  override pipe<T extends NodeJS.WritableStream>(to: T): T {
+    pour(this, to as unknown as Writable)
+    return to
+  }
+
   override _flush(done: TransformCallback): void {
     done(this.#left === 0 ? null : new AgentGone('the file became shorter, or the sandbox ended, while it was read'))
   }
@@ -131,9 +140,8 @@ const write = async (
     answer.catch(() => {})
     for await (const chunk of contents) {
       for (let at = 0; at < chunk.length && !isAnswered; at += maxPayloadBytes) {
-        connection.send(kinds.stdin, chunk.subarray(at, at + maxPayloadBytes))
         // An agent that has refused reads on until we close. Racing with the answer would leave a trace in it for every chunk.
-        await connection.room()
+        await connection.sendWhole(kinds.stdin, chunk.subarray(at, at + maxPayloadBytes))
       }
       if (isAnswered) break
     }

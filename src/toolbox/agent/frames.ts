@@ -61,14 +61,17 @@ export class BadFrame extends Error {
   override name = 'BadFrame'
 }
 
-export const encodeFrame = (kind: number, payload: Uint8Array = Buffer.alloc(0)): Buffer => {
-  if (payload.length > maxPayloadBytes) throw new RangeError(`a frame holds at most ${maxPayloadBytes} bytes`)
-  const frame = Buffer.allocUnsafe(headerBytes + payload.length)
-  frame.writeUInt32LE(payload.length, 0)
-  frame[4] = kind
-  frame.set(payload, headerBytes)
-  return frame
+/** What stands before the payload of a frame. */
+export const frameHeader = (kind: number, payloadBytes: number): Buffer => {
+  if (payloadBytes > maxPayloadBytes) throw new RangeError(`a frame holds at most ${maxPayloadBytes} bytes`)
+  const header = Buffer.allocUnsafe(headerBytes)
+  header.writeUInt32LE(payloadBytes, 0)
+  header[4] = kind
+  return header
 }
+
+export const encodeFrame = (kind: number, payload: Uint8Array = Buffer.alloc(0)): Buffer =>
+  Buffer.concat([frameHeader(kind, payload.length), payload])
 
 /** A request, in as many frames as its size needs. */
 export const encodeRequest = (kind: number, body: Uint8Array): Buffer[] => {
@@ -82,50 +85,43 @@ export const encodeRequest = (kind: number, body: Uint8Array): Buffer[] => {
   return frames
 }
 
-/** Cuts a byte stream into frames, however the stream was cut before. Holds at most one unfinished frame. */
+/**
+ * Cuts a byte stream into frames, however the stream was cut before. What it is given is copied, so its memory can be given
+ * back at once; a large payload has memory of its own, so whoever takes it can do the same. Holds at most one unfinished frame.
+ */
 export class FrameDecoder {
-  #chunks: Buffer[] = []
-  #size = 0
+  readonly #header = Buffer.alloc(headerBytes)
+  #headerSize = 0
+  #payload: Buffer | undefined
+  #payloadSize = 0
 
   push(chunk: Buffer): Frame[] {
-    this.#chunks.push(chunk)
-    this.#size += chunk.length
-    // A frame that comes in crumbs must not cost an object for each of them.
-    if (this.#chunks.length > 128) this.#chunks = [Buffer.concat(this.#chunks)]
     const frames: Frame[] = []
-    for (;;) {
-      if (this.#size < headerBytes) return frames
-      const payloadBytes = this.#peek(headerBytes).readUInt32LE(0)
-      if (payloadBytes > maxPayloadBytes) throw new BadFrame(`a frame of ${payloadBytes} bytes`)
-      if (this.#size < headerBytes + payloadBytes) return frames
-      const whole = this.#peek(headerBytes + payloadBytes)
-      frames.push({ kind: whole[4]!, payload: whole.subarray(headerBytes, headerBytes + payloadBytes) })
-      this.#drop(headerBytes + payloadBytes)
+    for (let at = 0; at < chunk.length; ) {
+      if (this.#payload === undefined) {
+        const size = chunk.copy(this.#header, this.#headerSize, at)
+        this.#headerSize += size
+        at += size
+        if (this.#headerSize < headerBytes) break
+        const payloadBytes = this.#header.readUInt32LE(0)
+        if (payloadBytes > maxPayloadBytes) throw new BadFrame(`a frame of ${payloadBytes} bytes`)
+        this.#payload = Buffer.allocUnsafe(payloadBytes)
+        this.#payloadSize = 0
+      }
+      const size = chunk.copy(this.#payload, this.#payloadSize, at)
+      this.#payloadSize += size
+      at += size
+      if (this.#payloadSize < this.#payload.length) break
+      frames.push({ kind: this.#header[4]!, payload: this.#payload })
+      this.#payload = undefined
+      this.#headerSize = 0
     }
+    return frames
   }
 
   /** True when the stream may end here. */
   get isBetweenFrames(): boolean {
-    return this.#size === 0
-  }
-
-  /** At least `size` bytes from the front in one piece; joins chunks only where a frame spans them. */
-  #peek(size: number): Buffer {
-    const first = this.#chunks[0]!
-    if (first.length >= size) return first
-    let joined = 0
-    let count = 0
-    while (joined < size) joined += this.#chunks[count++]!.length
-    const whole = Buffer.concat(this.#chunks.slice(0, count), joined)
-    this.#chunks.splice(0, count, whole)
-    return whole
-  }
-
-  #drop(size: number): void {
-    const first = this.#chunks[0]!
-    if (first.length === size) this.#chunks.shift()
-    else this.#chunks[0] = first.subarray(size)
-    this.#size -= size
+    return this.#headerSize === 0
   }
 }
 

@@ -5,20 +5,21 @@ import { boundaryOf, readParts } from './multipart.ts'
 
 type Read = { name: string; contents: Buffer }
 
+/** Pieces whose memory is used for something else when the next one is asked for. */
 async function* cut(bytes: Buffer, sizes: readonly number[]) {
-  let at = 0
-  for (const size of sizes) {
-    if (at < bytes.length) yield bytes.subarray(at, at + size)
-    at += size
+  for (let at = 0, index = 0; at < bytes.length; index++) {
+    const piece = Buffer.from(bytes.subarray(at, at + (sizes[index] ?? bytes.length)))
+    at += piece.length
+    yield piece
+    piece.fill('?')
   }
-  if (at < bytes.length) yield bytes.subarray(at)
 }
 
 const readAll = async (body: AsyncIterable<Buffer>, boundary: string): Promise<Read[]> => {
   const read: Read[] = []
   for await (const { name, contents } of readParts(body, boundary, 100)) {
     const pieces: Buffer[] = []
-    for await (const piece of contents) pieces.push(piece)
+    for await (const piece of contents) pieces.push(Buffer.from(piece))
     read.push({ name, contents: Buffer.concat(pieces) })
   }
   return read

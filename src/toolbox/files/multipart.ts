@@ -1,10 +1,11 @@
 // Reads a multipart body (RFC 2046 §5.1, RFC 7578) part by part, as a stream: it asks for the next bytes only when whoever
-// takes the contents of a part asks, and holds one chunk.
+// takes the contents of a part asks, and holds one chunk. A chunk, and what was taken of it, is gone when the next is there.
 import { Problem } from '#src/problems.ts'
 
 const headerBytes = 16 * 1024
 const boundaryLength = 200
 const noBytes = Buffer.alloc(0)
+const carriageReturn = 13
 
 export type Part = {
   /** Of the form's field. */
@@ -43,17 +44,26 @@ class Reader {
   }
 
   async #more(): Promise<void> {
+    const held = Buffer.from(this.#held)
     const { done, value } = await this.#chunks.next()
     if (done) throw new Problem('bad_request', 'The multipart body ends in the middle.')
-    this.#held = this.#held.length === 0 ? value : Buffer.concat([this.#held, value])
+    this.#held = held.length === 0 ? value : Buffer.concat([held, value])
+  }
+
+  /** How much at the end of what is held could be the beginning of a delimiter. */
+  #doubtfulBytes(): number {
+    for (let size = Math.min(this.#held.length, this.#delimiter.length - 1); size > 0; size--) {
+      const end = this.#held.subarray(-size)
+      if (end[0] === carriageReturn && this.#delimiter.subarray(0, size).equals(end)) return size
+    }
+    return 0
   }
 
   /** What is left of a part, whoever took the beginning. */
   async *contents(): AsyncGenerator<Buffer, void, void> {
     while (this.#isInContents) {
       const at = this.#held.indexOf(this.#delimiter)
-      // Without a delimiter, its beginning could still be at the end.
-      const size = at < 0 ? Math.max(0, this.#held.length - this.#delimiter.length + 1) : at
+      const size = at < 0 ? this.#held.length - this.#doubtfulBytes() : at
       const piece = this.#held.subarray(0, size)
       if (at >= 0) {
         this.#isInContents = false
@@ -127,7 +137,7 @@ export const readText = async ({ name, contents }: Part, maxBytes: number): Prom
   for await (const piece of contents) {
     size += piece.length
     if (size > maxBytes) throw new Problem('bad_request', `${name.slice(0, 100)} is too long.`)
-    pieces.push(piece)
+    pieces.push(Buffer.from(piece))
   }
   return Buffer.concat(pieces)
 }

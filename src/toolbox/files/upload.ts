@@ -1,6 +1,7 @@
 // Files that come in. Each replaces the old one when all of it is on the sandbox's disk, and not before; only what is on
 // the way between two sockets is in memory.
 import type { IncomingMessage } from 'node:http'
+import { giveBack } from '#src/kit/pour.ts'
 import { Problem } from '#src/problems.ts'
 import type { Files } from '../agent/agent.ts'
 import { problemOf, told } from './failures.ts'
@@ -10,10 +11,16 @@ import { boundaryOf, type Part, readParts, readText } from './multipart.ts'
 const maxParts = 2 * 1000
 const pathBytes = 16 * 1024
 
-/** Leaving the loop must not break the connection, on which the answer is still to come. */
+/**
+ * Each piece is gone when the next one is asked for. Leaving the loop must not break the connection, on which the answer is
+ * still to come.
+ */
 async function* bodyOf(request: IncomingMessage): AsyncGenerator<Buffer, void, void> {
   try {
-    for await (const chunk of request.iterator({ destroyOnReturn: false })) yield chunk as Buffer
+    for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+      yield chunk as Buffer
+      giveBack(chunk as Buffer)
+    }
   } catch (cause) {
     throw new Problem('bad_request', 'The upload was cut short.', { cause })
   }

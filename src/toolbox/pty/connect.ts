@@ -4,6 +4,7 @@ import { constants } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { WebSocket } from 'ws'
 import { closeWith, keepAlive, sendWhole } from '#src/http/socket.ts'
+import { giveBack } from '#src/kit/pour.ts'
 import type { JobEvent } from '../agent/agent.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'
 import { tellExit } from './exit.ts'
@@ -77,7 +78,9 @@ class Client {
   }
 
   async #show(data: Buffer): Promise<void> {
-    if (data.length > 0) await sendWhole(this.#socket, data)
+    if (data.length === 0) return
+    await sendWhole(this.#socket, data)
+    giveBack(data)
   }
 
   async #end(exit: JobEvent & { type: 'exit' }): Promise<void> {

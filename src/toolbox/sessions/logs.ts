@@ -1,6 +1,7 @@
 // What a command wrote, for a caller: as texts within bounds, or as frames that never wait in our memory.
 import type { WebSocket } from 'ws'
 import { closeWith, keepAlive, sendWhole } from '#src/http/socket.ts'
+import { giveBack } from '#src/kit/pour.ts'
 import type { CommandEvent } from '../agent/agent.ts'
 import { BoundedOutput } from '../exec/output.ts'
 import { asTold } from './refusals.ts'
@@ -66,7 +67,11 @@ export const sendLogs = async (
   keepAlive(socket)
   try {
     for await (const event of open(gone.signal)) {
-      if (event.type !== 'exit') await sendWhole(socket, frameOf(event))
+      if (event.type === 'exit') continue
+      const frame = frameOf(event)
+      if (event.type === 'output') giveBack(event.data)
+      await sendWhole(socket, frame)
+      giveBack(frame)
     }
     closeWith(socket, 1000, '')
   } catch (error) {

@@ -1,5 +1,6 @@
 // Sessions as the agent of a sandbox keeps them. Nothing is remembered here: whatever a caller asks, the agent is asked.
 import { randomUUID } from 'node:crypto'
+import { giveBack } from '#src/kit/pour.ts'
 import { Problem } from '#src/problems.ts'
 import { type AgentSession, type CommandEvent, type SessionCommand, StartFailed } from '../agent/agent.ts'
 import { environmentOf, type ToolboxSandbox } from '../sandbox.ts'
@@ -87,7 +88,10 @@ const collect = async (events: AsyncIterable<CommandEvent>) => {
   let exit: Extract<CommandEvent, { type: 'exit' }> | undefined
   for await (const event of events) {
     if (event.type === 'exit') exit = event
-    else logs.add(event)
+    else {
+      logs.add(event)
+      if (event.type === 'output') giveBack(event.data)
+    }
   }
   return { logs: logs.view(), exit }
 }

@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+import { PassThrough, Writable } from 'node:stream'
+import { suite, test } from 'node:test'
+import { giveBack, pour } from './pour.ts'
+
+/** Both ends of a connection. */
+const openPair = async (): Promise<[Socket, Socket, () => void]> => {
+  const server = createServer()
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const near = connect((server.address() as { port: number }).port, '127.0.0.1')
+  const [far] = (await once(server, 'connection')) as [Socket]
+  const close = () => {
+    for (const end of [near, far]) end.destroy()
+    server.close()
+  }
+  return [near, far, close]
+}
+
+suite('giveBack', () => {
+  test('frees memory of its own', () => {
+    const bytes = Buffer.allocUnsafeSlow(65_536)
+    giveBack(bytes)
+    assert.equal(bytes.length, 0)
+  })
+
+  test('leaves alone what is a part of something, or shared, or small', () => {
+    const whole = Buffer.alloc(65_536, 1)
+    giveBack(whole.subarray(1))
+    giveBack(whole.subarray(0, 40_000))
+    const shared = new Uint8Array(new SharedArrayBuffer(65_536))
+    giveBack(shared)
+    const small = Buffer.from('small')
+    giveBack(small)
+    assert.deepEqual([whole.length, whole[40_000], shared.length, small.length], [65_536, 1, 65_536, 5])
+  })
+})
+
+suite('pour', () => {
+  test('passes every byte on, in order, and then the end', async () => {
+    const [giving, from, closeOne] = await openPair()
+    const [to, taking, closeOther] = await openPair()
+    pour(from, to)
+    const sent = Buffer.allocUnsafeSlow(20 * 1024 * 1024 + 7)
+    for (let at = 0; at + 4 <= sent.length; at += 4) sent.writeUInt32LE(at, at)
+    giving.end(sent)
+    const pieces = await taking.toArray()
+    assert.ok(Buffer.concat(pieces).equals(sent))
+    closeOne()
+    closeOther()
+  })
+
+  test('frees what was written, and takes no more than is written', async () => {
+    const from = new PassThrough()
+    const pieces = Array.from({ length: 8 }, () => Buffer.allocUnsafeSlow(65_536))
+    const waiting: (() => void)[] = []
+    const to = new Writable({ highWaterMark: 1, write: (_bytes, _encoding, done) => void waiting.push(done) })
+    const finished = once(to, 'finish')
+    pour(from, to)
+    for (const piece of pieces) from.write(piece)
+    from.end()
+    for (let written = 0; written < pieces.length; written++) {
+      while (waiting.length === 0) await new Promise(setImmediate)
+      assert.equal(to.writableLength, 65_536, 'one piece waits, and no second')
+      assert.equal(pieces[written]!.length, 65_536, 'not yet written')
+      waiting.shift()!()
+      await new Promise(setImmediate)
+      assert.equal(pieces[written]!.length, 0)
+    }
+    await finished
+  })
+
+  test('stops when the taker goes away, or when told', async () => {
+    for (const stopping of ['close', 'stop'] as const) {
+      const from = new PassThrough()
+      const to = new PassThrough()
+      const stop = pour(from, to)
+      if (stopping === 'close') {
+        to.destroy()
+        await once(to, 'close')
+      } else stop()
+      from.write('more')
+      await new Promise(setImmediate)
+      assert.deepEqual([from.isPaused(), from.readableLength, to.readableLength], [true, 4, 0])
+    }
+  })
+})

@@ -1,0 +1,28 @@
+// Streams whose memory is given back at once. Node reads every 64 KiB into memory of its own and leaves it to the garbage
+// collector, which comes every 64 MiB: between its visits that is what a program grows by, and the visits cost more than the
+// copying. What is freed as soon as it has been written is taken again for the next read.
+import type { Readable, Writable } from 'node:stream'
+
+/** Smaller ones are not worth it, and mostly share their memory with others. */
+const leastBytes = 4096
+
+/** Frees what nobody looks at any more, if the memory is its own; it is empty afterwards. */
+export const giveBack = ({ buffer, byteLength }: Uint8Array): void => {
+  if (byteLength >= leastBytes && byteLength === buffer.byteLength && buffer instanceof ArrayBuffer) buffer.transfer(0)
+}
+
+/** Like `pipe`, for bytes that nobody else looks at. Answers what stops it; `from` is paused then. */
+export const pour = (from: Readable, to: Writable): (() => void) => {
+  const onData = (bytes: Uint8Array) => {
+    if (!to.write(bytes, () => giveBack(bytes))) from.pause()
+  }
+  const onDrain = () => void from.resume()
+  const onEnd = () => void to.end()
+  const stop = () => {
+    from.off('data', onData).off('end', onEnd).pause()
+    to.off('drain', onDrain).off('close', stop)
+  }
+  to.on('drain', onDrain).on('close', stop)
+  from.on('data', onData).on('end', onEnd)
+  return stop
+}
