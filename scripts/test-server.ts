@@ -30,6 +30,7 @@ export const startSharedPlatform = async (data: string): Promise<ChildProcess> =
   const port = await freePorts(2)
   const child = spawn(launcher, ['up', '--data', data, '--port', String(port)], {
     stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ALCOVE_MOST_WARM: '0', ...process.env },
   })
   const printed = new Promise<void>((resolve) => {
     let text = ''

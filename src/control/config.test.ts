@@ -10,6 +10,7 @@ const good = {
   ALCOVE_PROXY_URL: 'http://localhost:3001',
   ALCOVE_PROXY_KEY: 'p'.repeat(32),
   ALCOVE_RUNNER_KEY: 'r'.repeat(32),
+  ALCOVE_MOST_WARM: '8',
 }
 
 suite('the settings of control', () => {

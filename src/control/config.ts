@@ -9,16 +9,18 @@ export type ControlConfig = {
   listen: { host: string; port: number }
   /** Of the first administrator; used only while there is no user. */
   firstKey: string | undefined
+  mostWarm: number
   settings: Settings
 }
 
 const origin = (url: URL) => url.href.replace(/\/+$/, '')
 
 export const loadConfig = (environment: NodeJS.ProcessEnv): ControlConfig =>
-  readSettings(environment, ({ address, optional, text, url }) => ({
+  readSettings(environment, ({ address, optional, text, url, whole }) => ({
     databaseUrl: url('ALCOVE_DATABASE_URL', 'the PostgreSQL database; ?host=/directory names a unix socket').href,
     listen: address('ALCOVE_LISTEN', 'host:port that control serves on'),
     firstKey: optional('ALCOVE_FIRST_KEY'),
+    mostWarm: whole('ALCOVE_MOST_WARM', 'how many sandboxes of each snapshot are kept started ahead at most; 0: none'),
     settings: {
       publicUrl: origin(url('ALCOVE_PUBLIC_URL', 'where clients reach control; the API is below /api')),
       proxyUrl: origin(url('ALCOVE_PROXY_URL', 'where clients reach the proxy; toolboxes are below /toolbox')),

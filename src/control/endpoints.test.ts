@@ -37,6 +37,7 @@ const ours: Record<string, string> = {
   userId: userId('member'),
   name: 'member',
   idOrName: 'snapshot-ours',
+  warmPoolId: 'pool-ours',
   id: 'region-ours',
   interval: '0',
   ttlMinutes: '0',

@@ -12,6 +12,7 @@ import { previewRoutes } from './sandboxes/preview-routes.ts'
 import { sandboxRoutes } from './sandboxes/routes.ts'
 import { snapshotRoutes } from './snapshots/routes.ts'
 import { userRoutes } from './users/routes.ts'
+import { warmPoolRoutes } from './warm-pools/routes.ts'
 
 export type EndpointParts = SandboxParts
 
@@ -23,6 +24,7 @@ export const endpoints = (parts: EndpointParts): ControlRoute[] => [
   ...organizationRoutes(parts),
   ...apiKeyRoutes(parts),
   ...snapshotRoutes(parts),
+  ...warmPoolRoutes(parts),
   ...sandboxRoutes(parts),
   ...previewRoutes(parts),
   ...accessRoutes(parts),

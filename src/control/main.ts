@@ -9,14 +9,20 @@ import { migrate } from './storage/migrate.ts'
 
 export type Running = { address: string; stop: () => Promise<void> }
 
-export const startProgram = async ({ databaseUrl, listen, firstKey, settings }: ControlConfig): Promise<Running> => {
+export const startProgram = async ({
+  databaseUrl,
+  listen,
+  firstKey,
+  mostWarm,
+  settings,
+}: ControlConfig): Promise<Running> => {
   const log = createLog('control')
   const database = openDatabase(databaseUrl)
   const applied = await migrate(database)
   if (applied.length > 0) log.info({ applied }, 'migrated the database')
   const parts = { database, clock: systemClock, log, settings }
   await bootstrap(parts, firstKey)
-  const app = await createApp(parts)
+  const app = await createApp(parts, { mostWarm })
   const address = await app.server.listen(listen)
   log.info({ address }, 'control serves')
   return {

@@ -11,12 +11,15 @@ export type UpConfig = {
   /** Where the runner puts archives, and the key to it: for the runner, and no other program. */
   archive: Readonly<Record<string, string>>
   logLevel: string
+  /** Of each snapshot, sandboxes that the server keeps started ahead at most. */
+  mostWarm: number
   path: string
 }
 
 export const defaultCacheDirectory = '/var/cache/alcove'
 
 const imageSettingNames = ['ALCOVE_IMAGES_DIR', 'ALCOVE_PLAIN_REGISTRIES', 'ALCOVE_REGISTRY_AUTH'] as const
+const defaultMostWarm = 8
 
 const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
 
@@ -37,10 +40,20 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
   for (const name of ['ALCOVE_IMAGES_DIR', 'ALCOVE_REGISTRY_AUTH'])
     if (imageSettings[name]?.startsWith('/') === false) complaints.push(`${name} must be an absolute path`)
   const archive = readArchive(env, complaints)
+  const warm = env['ALCOVE_MOST_WARM'] || String(defaultMostWarm)
+  if (!/^\d{1,4}$/.test(warm)) complaints.push('ALCOVE_MOST_WARM must be a whole number')
   if (complaints.length > 0) throw new Error(complaints.join('\n'))
   // Root's PATH on some systems leaves the sbin directories out; nft, ip and mkfs live there.
   const path = [...new Set([...(env['PATH'] ?? '').split(':'), '/usr/sbin', '/usr/bin', '/sbin', '/bin'])]
-  return { databaseUrl, cacheDirectory, imageSettings, archive, logLevel, path: path.filter(Boolean).join(':') }
+  return {
+    databaseUrl,
+    cacheDirectory,
+    imageSettings,
+    archive,
+    logLevel,
+    mostWarm: Number(warm),
+    path: path.filter(Boolean).join(':'),
+  }
 }
 
 /** As the runner will read it: what is wrong with it is said before anything starts. */

@@ -102,6 +102,7 @@ export const startControl = async (options: ControlOptions = {}): Promise<TestCo
   const parts: Parts = { database, clock, log: options.log ?? silentLog(), settings }
   const app = await createApp(parts, {
     sweepSeconds: 0,
+    mostWarm: 0,
     createWaitSeconds: 0,
     momentMilliseconds: 0,
     ...options.sandboxes,

@@ -8,7 +8,15 @@ export type Overcommit = { cpu: number; memory: number; disk: number }
 
 type Load = { cpu: number; memory_gib: number; disk_gib: number }
 
-const loadOf = async (transaction: Transaction, runnerId: string, exceptSandboxId: string | null): Promise<Load> => {
+/** Warm sandboxes that nobody has claimed give way to everybody else, and count only for the next of their kind. */
+type CountsWarm = 'warm' | undefined
+
+const loadOf = async (
+  transaction: Transaction,
+  runnerId: string,
+  exceptSandboxId: string | null,
+  countsWarm: CountsWarm,
+): Promise<Load> => {
   const [load] = await transaction<[Load]>`
     select
       coalesce(sum(cpu) filter (where state in ${transaction(statesHoldingCompute)}), 0)::float8 as cpu,
@@ -16,7 +24,8 @@ const loadOf = async (transaction: Transaction, runnerId: string, exceptSandboxI
       coalesce(sum(disk_gib), 0)::float8 as disk_gib
     from sandboxes
     where runner_id = ${runnerId} and state in ${transaction(statesHoldingDisk)}
-      and id is distinct from ${exceptSandboxId}`
+      and id is distinct from ${exceptSandboxId}
+      ${countsWarm ? transaction`` : transaction`and warm_pool_id is null`}`
   return load
 }
 
@@ -42,6 +51,7 @@ export const reserveRunner = async (
   transaction: Transaction,
   wanted: { regionId: string; image: string; cpu: number; memoryGiB: number; diskGiB: number },
   overcommit: Overcommit,
+  countsWarm?: CountsWarm,
 ): Promise<string> => {
   // In the order of their ids, so that two placements never wait for each other in a circle.
   const runners = await transaction<RunnerRow[]>`
@@ -50,7 +60,7 @@ export const reserveRunner = async (
     order by id for no key update`
   let best: { id: string; share: number } | undefined
   for (const runner of runners) {
-    const load = await loadOf(transaction, runner.id, null)
+    const load = await loadOf(transaction, runner.id, null, countsWarm)
     const share = Math.max(...sharesOf(runner, load, wanted, overcommit))
     if (share <= 1 && (best === undefined || share < best.share)) best = { id: runner.id, share }
   }
@@ -72,7 +82,7 @@ export const checkRoom = async (
   const [runner] = await transaction<RunnerRow[]>`
     select id, cpu, memory_gib, disk_gib from runners where id = ${runnerId} for no key update`
   if (!runner) throw new Problem('conflict', 'The runner of this sandbox is gone.')
-  const load = await loadOf(transaction, runnerId, sandboxId)
+  const load = await loadOf(transaction, runnerId, sandboxId, undefined)
   if (Math.max(...sharesOf(runner, load, wanted, overcommit)) <= 1) return
   throw new Problem('unavailable', 'The runner of this sandbox has no room for that now.')
 }

@@ -17,6 +17,7 @@ import { checkLimits, type Size } from './size.ts'
 import { insertSandbox } from './store.ts'
 import { checkNotSuspended } from './suspension.ts'
 import { waitWhile } from './wait.ts'
+import { claimWarm } from './warm-claim.ts'
 
 const getSnapshot = async (parts: SandboxParts, organizationId: string, idOrName: string): Promise<Snapshot> => {
   const snapshot = await findSnapshot(parts, organizationId, idOrName)
@@ -53,21 +54,22 @@ const plan = async (parts: SandboxParts, { organization }: Actor, wish: Wish): P
   return { snapshot, regionId, size }
 }
 
+/** `from`: the state that a warm sandbox was claimed in. */
+type Made = { row: SandboxRow; from: SandboxRow['state'] | null }
+
 const write = async (
   transaction: Transaction,
-  { options, changes, clock }: SandboxParts,
+  parts: SandboxParts,
   { organization, user }: Actor,
   wish: Wish,
   { snapshot, regionId, size }: Plan,
-): Promise<SandboxRow> => {
-  const runnerId = await reserveRunner(transaction, { regionId, image: snapshot.image, ...size }, options.overcommit)
+): Promise<Made> => {
+  const { options, changes, clock } = parts
   const id = randomUUID()
   const now = clock.now()
-  const move = moveFrom('create', null)
-  const row = {
-    id,
+  const by = { kind: 'user', id: user.id } as const
+  const wanted = {
     organization_id: organization.id,
-    name: wish.name ?? id,
     region_id: regionId,
     sandbox_class: snapshot.sandboxClass as SandboxRow['sandbox_class'],
     snapshot_id: snapshot.id,
@@ -81,11 +83,6 @@ const write = async (
     labels: wish.labels,
     public: wish.isPublic,
     ...wish.network,
-    state: move.through,
-    desired_state: move.to,
-    version: 1,
-    generation: 1,
-    runner_id: runnerId,
     auto_stop_interval: wish.autoStopInterval,
     auto_pause_interval: wish.autoPauseInterval,
     auto_archive_interval: wish.autoArchiveInterval,
@@ -96,7 +93,21 @@ const write = async (
     created_by: user.id,
     created_at: now,
   }
-  return await insertSandbox(transaction, row, { kind: 'user', id: user.id }, changes.origin)
+  const claimed = await claimWarm(transaction, parts, wanted, wish.name, by)
+  if (claimed) return { row: claimed, from: 'started' }
+  const runnerId = await reserveRunner(transaction, { regionId, image: snapshot.image, ...size }, options.overcommit)
+  const move = moveFrom('create', null)
+  const row = {
+    ...wanted,
+    id,
+    name: wish.name ?? id,
+    state: move.through,
+    desired_state: move.to,
+    version: 1,
+    generation: 1,
+    runner_id: runnerId,
+  }
+  return { row: await insertSandbox(transaction, row, by, changes.origin), from: null }
 }
 
 /** The same key with the same body answers the same sandbox; with another body it is a mistake of the caller (422). */
@@ -107,24 +118,25 @@ export const createSandbox = async (
   idempotencyKey?: string,
 ): Promise<SandboxRow> => {
   checkNotSuspended(parts, actor)
-  const { database, changes, options } = parts
+  const { database, changes, demand, options } = parts
   const wish = checkBody(body, actor.organization)
   const once = idempotencyKey === undefined ? undefined : onceFor(actor.organization.id, idempotencyKey, body)
   const known = once && (await findMade(database.sql, once))
   if (known) return await waitWhile(parts, known, 'creating', options.createWaitSeconds * 1000)
 
   const planned = await plan(parts, actor, wish)
-  const { row, isNew } = await database.transaction(async (transaction) => {
+  demand.count({ snapshotId: planned.snapshot.id, regionId: planned.regionId })
+  const { row, from, isNew } = await database.transaction(async (transaction) => {
     if (once) {
       await holdKey(transaction, once)
       const other = await findMade(transaction, once)
-      if (other) return { row: other, isNew: false }
+      if (other) return { row: other, from: null, isNew: false }
     }
     const made = await write(transaction, parts, actor, wish, planned)
-    await markUsed(transaction, planned.snapshot, made.created_at)
-    if (once) await rememberMade(transaction, once, made)
-    return { row: made, isNew: true }
+    await markUsed(transaction, planned.snapshot, made.row.created_at)
+    if (once) await rememberMade(transaction, once, made.row)
+    return { ...made, isNew: true }
   })
-  if (isNew) changes.announce(null, row)
+  if (isNew) changes.announce(from, row)
   return await waitWhile(parts, row, 'creating', options.createWaitSeconds * 1000)
 }

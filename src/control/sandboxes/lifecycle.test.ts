@@ -33,31 +33,31 @@ const answerTo = (verb: Verb, state: SandboxState): Answer => {
   }
 }
 
-/** The whole of state × verb, written out by hand, in the order of `verbs`: create, fork, start, stop, pause, archive,
+/** The whole of state × verb, written out by hand, in the order of `verbs`: create, claim, fork, start, stop, pause, archive,
  * resize, snapshot, recover, recover-stopped, delete. A fork is asked of the state of its parent. */
 const expected: Record<SandboxState, Answer[]> = {
-  creating: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
-  restoring: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
-  destroyed: [404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404],
-  destroying: [404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404],
-  started: [400, 'moves', 'already', 'moves', 'moves', 'moves', 'moves', 'moves', 400, 400, 'moves'],
-  stopped: [400, 'moves', 'moves', 'already', 400, 'moves', 'moves', 'moves', 400, 400, 'moves'],
-  starting: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
-  stopping: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
-  error: [400, 400, 400, 400, 400, 400, 400, 400, 'moves', 'moves', 'moves'],
-  build_failed: [400, 400, 400, 400, 400, 400, 400, 400, 400, 400, 'moves'],
-  pending_build: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
-  building_snapshot: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
-  unknown: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
-  pulling_snapshot: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
-  archived: [400, 400, 'moves', 400, 400, 'already', 400, 400, 400, 400, 'moves'],
-  archiving: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
-  resizing: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
-  snapshotting: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
-  forking: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
-  pausing: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
-  paused: [400, 'moves', 'moves', 'moves', 'already', 'moves', 'moves', 'moves', 400, 400, 'moves'],
-  resuming: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
+  creating: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
+  restoring: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
+  destroyed: [404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404],
+  destroying: [404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404],
+  started: [400, 'moves', 'moves', 'already', 'moves', 'moves', 'moves', 'moves', 'moves', 400, 400, 'moves'],
+  stopped: [400, 400, 'moves', 'moves', 'already', 400, 'moves', 'moves', 'moves', 400, 400, 'moves'],
+  starting: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
+  stopping: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
+  error: [400, 400, 400, 400, 400, 400, 400, 400, 400, 'moves', 'moves', 'moves'],
+  build_failed: [400, 400, 400, 400, 400, 400, 400, 400, 400, 400, 400, 'moves'],
+  pending_build: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
+  building_snapshot: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
+  unknown: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
+  pulling_snapshot: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
+  archived: [400, 400, 400, 'moves', 400, 400, 'already', 400, 400, 400, 400, 'moves'],
+  archiving: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
+  resizing: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
+  snapshotting: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
+  forking: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
+  pausing: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
+  paused: [400, 400, 'moves', 'moves', 'moves', 'already', 'moves', 'moves', 'moves', 400, 400, 'moves'],
+  resuming: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
 }
 
 suite('the life of a sandbox', () => {
@@ -176,7 +176,7 @@ suite('what a runner says', () => {
   test('a refusal leaves a sandbox where it was', () => {
     for (const [, from, through] of moves) {
       if (from === null || through === 'starting' || through === 'stopping') continue
-      if (through === 'destroying' || through === 'snapshotting') continue
+      if (through === 'destroying' || through === 'snapshotting' || through === 'creating') continue
       assert.equal(afterRefusal(through, from as 'started'), from, `${through} from ${from}`)
     }
     assert.equal(afterRefusal('resizing', 'error'), undefined)

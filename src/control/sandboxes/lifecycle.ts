@@ -8,6 +8,7 @@ import type { DesiredState, SandboxState } from '#src/wire/sandbox-state.ts'
 
 export const verbs = [
   'create',
+  'claim',
   'fork',
   'start',
   'stop',
@@ -34,6 +35,8 @@ type MoveRow = readonly [
 export const moves = [
   // on                from                 through       to           failing
   ['create', null, 'creating', 'started', 'error'],
+  // A sandbox of a warm pool becomes the one that a caller creates.
+  ['claim', 'started', 'creating', 'started', 'error'],
   ['fork', null, 'forking', 'started', 'error'],
   ['start', 'stopped', 'starting', 'started', 'error'],
   ['start', 'paused', 'resuming', 'started', 'error'],
@@ -195,6 +198,7 @@ const refusal = (on: Verb, from: SandboxState): Problem => {
 
 const said: Record<Verb, string> = {
   create: 'be created again',
+  claim: 'be claimed',
   fork: 'be forked',
   start: 'be started',
   stop: 'be stopped',

@@ -5,6 +5,7 @@ import type { Parts } from '#src/control/parts.ts'
 import type { RunnerLinks } from '#src/control/runners/links.ts'
 import type { User } from '#src/control/users/user.ts'
 import type { ChangeFeed } from './changes.ts'
+import type { WarmDemand } from './warm-demand.ts'
 
 export type SandboxOptions = {
   /** How long a create, a fork or a resize waits for its end before it answers what is there. */
@@ -19,6 +20,8 @@ export type SandboxOptions = {
   sweepSeconds: number
   /** How often a socket that watches must show that somebody is there. */
   eventPingSeconds: number
+  /** Of each snapshot in a region the server itself keeps at most this many started ahead, as they are in demand. */
+  mostWarm: number
 }
 
 export const standardOptions: SandboxOptions = {
@@ -29,12 +32,14 @@ export const standardOptions: SandboxOptions = {
   leaseSeconds: 20,
   sweepSeconds: 2,
   eventPingSeconds: 25,
+  mostWarm: 8,
 }
 
 export type SandboxParts = Parts & {
   callers: Callers
   changes: ChangeFeed
   links: RunnerLinks
+  demand: WarmDemand
   options: SandboxOptions
 }
 

@@ -124,6 +124,10 @@ const changeAfter = (row: SandboxRow, report: GivenReport, now: Date): StateChan
   if (report.state === 'archived' && !report.archive && row.archive_sha256 === null) {
     throw new Problem('bad_request', 'A sandbox that is archived needs to say where.')
   }
+  // One from a warm pool that cannot be made what its caller asked for is of no use to them.
+  if (report.refused !== undefined && row.state === 'creating') {
+    return changeFor(row, 'error', { ...report, state: 'error', errorReason: report.refused }, now)
+  }
   const refusedTo = report.refused === undefined ? undefined : afterRefusal(row.state, report.state)
   if (refusedTo) return refusalFor(row, refusedTo, report, now)
   const to = afterReport(row.state, row.desired_state, report.state)

@@ -9,6 +9,8 @@ import { ChangeFeed } from './changes.ts'
 import { type SandboxOptions, type SandboxParts, standardOptions } from './parts.ts'
 import { startPushing, sweepPushes } from './reconciler.ts'
 import { sweepTimers } from './timers.ts'
+import { WarmDemand } from './warm-demand.ts'
+import { keepFilling } from './warm-fill.ts'
 
 export type SandboxRoom = SandboxParts & {
   /** Does once what is done every few seconds: timers, leases, pushes that were lost. */
@@ -25,11 +27,13 @@ export const openSandboxRoom = async (
 ): Promise<SandboxRoom> => {
   const changes = new ChangeFeed(given.log)
   const links = new RunnerLinks()
-  const parts: SandboxParts = { ...given, changes, links, options: { ...standardOptions, ...options } }
+  const demand = new WarmDemand()
+  const parts: SandboxParts = { ...given, changes, links, demand, options: { ...standardOptions, ...options } }
   const { database, clock } = parts
   await reconcileSnapshots(database, clock.now())
   await changes.listen(given.database.listen)
   const stopPushing = startPushing(parts)
+  const filling = keepFilling(parts)
 
   let sweeping: Promise<void> = Promise.resolve()
   const sweep = () => {
@@ -41,6 +45,8 @@ export const openSandboxRoom = async (
         await sweepTimers(parts)
         await sweepSnapshots(parts)
         await sweepPushes(parts)
+        await demand.write(parts)
+        await filling.fill()
       })
     return sweeping
   }
@@ -65,6 +71,7 @@ export const openSandboxRoom = async (
       isClosed = true
       clearTimeout(timer)
       stopPushing()
+      await filling.stop()
       changes.close()
       links.closeAll()
       await sweeping.catch(() => {})

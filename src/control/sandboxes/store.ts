@@ -150,7 +150,7 @@ export type NewSandbox = Pick<
   | 'created_by'
   | 'created_at'
 > &
-  Partial<Pick<SandboxRow, 'parent_id' | 'ancestor_ids' | 'fork_kind'>>
+  Partial<Pick<SandboxRow, 'parent_id' | 'ancestor_ids' | 'fork_kind' | 'warm_pool_id'>>
 
 /** Writes a new sandbox with its first event; a name that is taken is a 409, decided by the unique index. */
 export const insertSandbox = async (sql: Sql, sandbox: NewSandbox, by: By, origin: string): Promise<SandboxRow> => {

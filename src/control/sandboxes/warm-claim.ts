@@ -1,0 +1,64 @@
+// Gives a caller a sandbox that runs already. One transaction: it is the caller's, or still anybody's.
+
+import { checkRoom } from '#src/control/runners/placement.ts'
+import { isDuplicate, type Transaction } from '#src/control/storage/database.ts'
+import { Problem } from '#src/problems.ts'
+import { moveFrom } from './lifecycle.ts'
+import type { SandboxParts } from './parts.ts'
+import type { SandboxRow } from './sandbox.ts'
+import { type By, type NewSandbox, writeState } from './store.ts'
+
+/** What a sandbox keeps of what it was before anybody wanted it: where it is, and what it was made from. */
+type Wanted = Omit<NewSandbox, 'id' | 'name' | 'state' | 'desired_state' | 'version' | 'generation' | 'runner_id'>
+
+/** Of the caller's own pools first. One that somebody else is taking is passed over. */
+const takeOne = async (transaction: Transaction, wanted: Wanted): Promise<SandboxRow | undefined> => {
+  const [row] = await transaction<SandboxRow[]>`
+    select sandboxes.* from sandboxes
+      join warm_pools on warm_pools.id = warm_pool_id
+      join runners on runners.id = runner_id
+    where warm_pools.snapshot_id = ${wanted.snapshot_id} and warm_pools.region_id = ${wanted.region_id}
+      and (warm_pools.organization_id = ${wanted.organization_id} or warm_pools.organization_id is null)
+      and sandboxes.state = 'started' and desired_state = 'started' and runners.state = 'ready'
+    order by warm_pools.organization_id nulls last, sandboxes.created_at, sandboxes.id
+    limit 1 for no key update of sandboxes skip locked`
+  return row
+}
+
+/** Undefined where none is ready, or where the size that is wanted has no room beside it: it is made cold then. */
+export const claimWarm = async (
+  transaction: Transaction,
+  { options, changes, clock }: SandboxParts,
+  wanted: Wanted,
+  /** Absent: its id. */
+  name: string | undefined,
+  by: By,
+): Promise<SandboxRow | undefined> => {
+  const warm = await takeOne(transaction, wanted)
+  if (warm === undefined) return undefined
+  const size = { cpu: wanted.cpu, memoryGiB: wanted.memory_gib, diskGiB: wanted.disk_gib }
+  const hasRoom = await checkRoom(transaction, warm.runner_id, warm.id, size, options.overcommit).then(
+    () => true,
+    () => false,
+  )
+  if (!hasRoom) return undefined
+  const move = moveFrom('claim', warm.state)
+  const { env, labels, ...columns } = wanted
+  const set = {
+    ...columns,
+    name: name ?? warm.id,
+    env: transaction.json(env) as unknown as SandboxRow['env'],
+    labels: transaction.json(labels) as unknown as SandboxRow['labels'],
+    warm_pool_id: null,
+    desired_state: move.to,
+    generation: warm.generation + 1,
+    last_activity_at: clock.now(),
+  }
+  try {
+    const change = { to: move.through, by, reason: 'Claimed from a warm pool.', set }
+    return await writeState(transaction, warm, change, clock.now(), changes.origin)
+  } catch (error) {
+    if (!isDuplicate(error)) throw error
+    throw new Problem('conflict', `There is a sandbox named "${name}" already.`, { cause: error })
+  }
+}

@@ -1,0 +1,41 @@
+// How much sandboxes of each snapshot are wanted: what the size of the server's own warm pools follows.
+import { randomUUID } from 'node:crypto'
+import type { SandboxParts } from './parts.ts'
+
+/** After this long a create counts half. */
+const halfLifeSeconds = 300
+/** Below it nobody seems to come any more: the pool is given up. */
+const least = 0.05
+
+type Key = { snapshotId: string; regionId: string }
+
+/** Counts creates since the last sweep; what a crash forgets is made up for by the next creates. */
+export class WarmDemand {
+  readonly #counts = new Map<string, Key & { count: number }>()
+
+  count(key: Key): void {
+    const name = `${key.snapshotId} ${key.regionId}`
+    const known = this.#counts.get(name)
+    if (known) known.count += 1
+    else this.#counts.set(name, { ...key, count: 1 })
+  }
+
+  /** Writes what was counted, and lets what was written before fade. */
+  async write({ database, clock, options }: SandboxParts): Promise<void> {
+    const now = clock.now()
+    const { sql } = database
+    const faded = sql`warm_pools.demand * power(0.5, extract(epoch from ${now}::timestamptz - warm_pools.demand_at)::float8 / ${halfLifeSeconds})`
+    const counts = [...this.#counts.values()]
+    this.#counts.clear()
+    for (const { snapshotId, regionId, count } of options.mostWarm > 0 ? counts : []) {
+      await sql`
+        insert into warm_pools
+          (id, organization_id, snapshot_id, region_id, size, demand, demand_at, created_at, updated_at)
+        select ${randomUUID()}, null, id, ${regionId}, 0, ${count}, ${now}, ${now}, ${now}
+        from snapshots where id = ${snapshotId}
+        on conflict (organization_id, snapshot_id, region_id)
+        do update set demand = ${faded} + ${count}, demand_at = ${now}`
+    }
+    await sql`delete from warm_pools where organization_id is null and ${faded} < ${least}`
+  }
+}

@@ -1,0 +1,225 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { startControl, type TestControl } from '#test/control/harness.ts'
+import { organizations } from '#test/control/people.ts'
+import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
+
+const waits = { createWaitSeconds: 20 }
+
+/** Sweeps until the pools have no more to do. */
+const fill = async (app: TestControl) => {
+  let before = ''
+  for (;;) {
+    await app.sweep()
+    const rows = await app.database.sql`
+      select id, state from sandboxes where warm_pool_id is not null and state <> 'destroyed' order by id`
+    const now = JSON.stringify(rows)
+    if (now === before && rows.every(({ state }) => state === 'started')) return rows.length
+    before = now
+  }
+}
+
+const create = async (app: TestControl, body: object = {}) => {
+  const made = await app.as('owner').post('/sandbox', body)
+  assert.equal(made.status, 200, made.text)
+  return made.body
+}
+
+const pool = async (app: TestControl, size: number, snapshot = 'default') => {
+  const made = await app.as('owner').post('/warm-pools', { snapshot, pool: size })
+  assert.equal(made.status, 201, made.text)
+  return made.body
+}
+
+const idsOf = async (app: TestControl, query = '') =>
+  (await app.as('owner').get(`/sandbox${query}`)).body.items.map(({ id }: { id: string }) => id)
+
+suite('a warm pool', () => {
+  test('is filled, is invisible unless asked for, and says how many are ready', async () => {
+    await using app = await startControl({ sandboxes: waits })
+    await using _runner = await connectRunner(app)
+    await pool(app, 3)
+    assert.equal(await fill(app), 3)
+    assert.deepEqual(await idsOf(app), [])
+    assert.equal((await idsOf(app, '?includeWarm=true')).length, 3)
+    const [seen] = (await app.as('owner').get('/warm-pools')).body
+    assert.deepEqual([seen.pool, seen.currentSize, seen.snapshot, seen.target], [3, 3, 'default', 'local'])
+  })
+
+  test('gives its oldest sandbox to whoever creates one, with everything that was asked for', async () => {
+    await using app = await startControl({ sandboxes: waits })
+    await using runner = await connectRunner(app)
+    await pool(app, 2)
+    await fill(app)
+    const ready = await idsOf(app, '?includeWarm=true&sort=createdAt&order=asc')
+    const before = runner.asked.length
+    const made = await create(app, {
+      name: 'mine',
+      env: { A: '1' },
+      labels: { b: '2' },
+      networkBlockAll: true,
+      autoStopInterval: 7,
+      cpu: 2,
+    })
+    assert.equal(made.id, ready[0])
+    assert.deepEqual(
+      [made.name, made.state, made.env, made.labels, made.cpu, made.autoStopInterval, made.warmPoolId],
+      ['mine', 'started', { A: '1' }, { b: '2' }, 2, 7, undefined],
+    )
+    // Its runner had taken all of that before the caller heard of it.
+    const [told] = runner.asked.slice(before).filter(({ sandboxId }) => sandboxId === made.id)
+    assert.deepEqual([told?.env, told?.network.blockAll, told?.cpu, told?.isNew ?? false], [{ A: '1' }, true, 2, false])
+    assert.deepEqual(await idsOf(app), [made.id])
+    assert.equal(await fill(app), 2)
+  })
+
+  test('gives each sandbox once, however many ask at the same time, and the others are made cold', async () => {
+    await using app = await startControl({ sandboxes: waits })
+    await using _runner = await connectRunner(app)
+    await pool(app, 3)
+    await fill(app)
+    const ready = new Set(await idsOf(app, '?includeWarm=true'))
+    const made = await Promise.all(Array.from({ length: 8 }, () => create(app)))
+    assert.equal(new Set(made.map(({ id }) => id)).size, 8)
+    assert.equal(made.filter(({ id }) => ready.has(id)).length, 3)
+    assert.ok(made.every(({ state }) => state === 'started'))
+  })
+
+  test('of another organization is never used', async () => {
+    await using app = await startControl({ sandboxes: waits })
+    await using _runner = await connectRunner(app)
+    assert.equal((await app.as('stranger').post('/warm-pools', { snapshot: 'default', pool: 1 })).status, 201)
+    await fill(app)
+    await create(app)
+    assert.equal((await app.as('stranger').get('/warm-pools')).body[0].currentSize, 1)
+    assert.deepEqual(await idsOf(app, '?includeWarm=true').then((ids) => ids.length), 1)
+  })
+
+  test('a name that is taken is a 409, and the sandbox stays in the pool', async () => {
+    await using app = await startControl({ sandboxes: waits })
+    await using _runner = await connectRunner(app)
+    await create(app, { name: 'mine' })
+    await pool(app, 1)
+    await fill(app)
+    assert.equal((await app.as('owner').post('/sandbox', { name: 'mine' })).status, 409)
+    assert.equal((await app.as('owner').get('/warm-pools')).body[0].currentSize, 1)
+  })
+
+  test('never makes a create fail for want of room', async () => {
+    await using app = await startControl({ sandboxes: { ...waits, overcommit: { cpu: 1, memory: 1, disk: 1 } } })
+    await using _runner = await connectRunner(app, { capabilities: { cpu: 2, memoryGiB: 2, diskGiB: 6 } })
+    await pool(app, 2)
+    assert.equal(await fill(app), 2)
+    await pool(app, 0, 'default').catch(() => {})
+    for (let made = 0; made < 2; made++) await create(app)
+    assert.equal((await app.as('owner').post('/sandbox', {})).status, 503)
+    // And it waits for room before it fills again, and says so.
+    await app.sweep()
+    assert.match((await app.as('owner').get('/warm-pools')).body[0].errorReason, /room/)
+  })
+
+  test('replaces what broke in it, and goes with its snapshot', async () => {
+    await using app = await startControl({ sandboxes: waits })
+    await using runner = await connectRunner(app)
+    await pool(app, 1)
+    await fill(app)
+    const [broken] = await idsOf(app, '?includeWarm=true')
+    const { generation } = runner.asked.at(-1)!
+    runner.report({ sandboxId: broken, generation, state: 'stopped' })
+    await untilState(app, broken, 'stopped')
+    assert.equal(await fill(app), 1)
+    assert.notDeepEqual(await idsOf(app, '?includeWarm=true'), [broken])
+    await app.database.sql`update snapshots set state = 'inactive' where name = 'default'`
+    assert.equal(await fill(app), 0)
+  })
+})
+
+suite('a sandbox that was claimed', () => {
+  test('and cannot be what its caller asked for is an error with the reason, not something else', async () => {
+    await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
+    await using runner = await connectRunner(app)
+    await pool(app, 1)
+    await fill(app)
+    runner.behave(() => ({ type: 'silent' }))
+    const creating = create(app, { disk: 5 })
+    const { sandboxId, generation } = await runner.untilAsked(({ diskGiB }) => diskGiB === 5)
+    runner.report({ sandboxId, generation, state: 'started', refused: 'The disk holds more than that.' })
+    const { state, errorReason } = await creating
+    assert.deepEqual([state, errorReason], ['error', 'The disk holds more than that.'])
+  })
+})
+
+suite('the warm pools of the server itself', () => {
+  test('grow with demand up to what the operator allows, and fade with it', async () => {
+    await using app = await startControl({ sandboxes: { ...waits, mostWarm: 3 } })
+    await using _runner = await connectRunner(app)
+    assert.equal(await fill(app), 0)
+    await create(app)
+    assert.equal(await fill(app), 1)
+    for (let made = 0; made < 6; made++) await create(app)
+    assert.equal(await fill(app), 3)
+    app.clock.advance({ hours: 2 })
+    assert.equal(await fill(app), 0)
+    // They were nobody's: no organization ever saw them.
+    const [seen] = await app.database.sql<{ count: number }[]>`
+      select count(*) from sandboxes where warm_pool_id is not null and organization_id = ${organizations.ours}`
+    assert.equal(seen?.count, 0)
+  })
+
+  test('are not kept where the operator wants none', async () => {
+    await using app = await startControl({ sandboxes: waits })
+    await using _runner = await connectRunner(app)
+    await create(app)
+    assert.equal(await fill(app), 0)
+  })
+})
+
+suite('GET /warm-pools', () => {
+  test('200 those of the organization only', async () => {
+    await using app = await startControl()
+    await using _runner = await connectRunner(app)
+    await pool(app, 0)
+    assert.equal((await app.as('viewer').get('/warm-pools')).body.length, 1)
+    assert.deepEqual((await app.as('stranger').get('/warm-pools')).body, [])
+  })
+})
+
+suite('POST /warm-pools', () => {
+  test('201; 409 for a second of the same snapshot and region; 400 and 404 for what is not there', async () => {
+    await using app = await startControl()
+    await using _runner = await connectRunner(app)
+    await pool(app, 0)
+    const status = async (body: object) => (await app.as('owner').post('/warm-pools', body)).status
+    assert.equal(await status({ snapshot: 'default', pool: 1 }), 409)
+    assert.equal(await status({ snapshot: 'none', pool: 1 }), 400)
+    assert.equal(await status({ snapshot: 'default', pool: 1, target: 'none' }), 404)
+    for (const size of [-1, 1.5, 101, '1', null]) assert.equal(await status({ snapshot: 'default', pool: size }), 400)
+    assert.equal((await app.as('viewer').post('/warm-pools', { snapshot: 'default', pool: 1 })).status, 403)
+  })
+})
+
+suite('PATCH /warm-pools/{warmPoolId}', () => {
+  test('200 and 0 drains it; 404 for one of others', async () => {
+    await using app = await startControl({ sandboxes: waits })
+    await using _runner = await connectRunner(app)
+    const { id } = await pool(app, 2)
+    await fill(app)
+    assert.equal((await app.as('owner').patch(`/warm-pools/${id}`, { pool: 0 })).body.pool, 0)
+    assert.equal(await fill(app), 0)
+    assert.equal((await app.as('stranger').patch(`/warm-pools/${id}`, { pool: 1 })).status, 404)
+  })
+})
+
+suite('DELETE /warm-pools/{warmPoolId}', () => {
+  test('204 and its sandboxes go; 404 for one of others', async () => {
+    await using app = await startControl({ sandboxes: waits })
+    await using runner = await connectRunner(app)
+    const { id } = await pool(app, 1)
+    await fill(app)
+    assert.equal((await app.as('stranger').delete(`/warm-pools/${id}`)).status, 404)
+    assert.equal((await app.as('owner').delete(`/warm-pools/${id}`)).status, 204)
+    await app.sweep()
+    await runner.untilAsked(({ target }) => target === 'destroyed')
+    assert.equal(await fill(app), 0)
+  })
+})

@@ -1,0 +1,34 @@
+// The shapes of `/warm-pools` (contract/sdk-extra.md §9, the public client's types).
+import Type, { type Static } from 'typebox'
+
+export const mostWarm = 100
+
+const Pool = Type.Integer({ minimum: 0, maximum: mostWarm })
+
+export const WarmPool = Type.Object({
+  id: Type.String(),
+  organizationId: Type.String(),
+  snapshot: Type.String(),
+  target: Type.String(),
+  pool: Type.Number(),
+  currentSize: Type.Number(),
+  cpu: Type.Number(),
+  mem: Type.Number(),
+  disk: Type.Number(),
+  osUser: Type.String(),
+  env: Type.Record(Type.String(), Type.String()),
+  errorReason: Type.Union([Type.String(), Type.Null()]),
+  createdAt: Type.String({ format: 'date-time' }),
+  updatedAt: Type.String({ format: 'date-time' }),
+})
+
+export const CreateWarmPool = Type.Object({
+  snapshot: Type.String({ minLength: 1, maxLength: 300 }),
+  pool: Pool,
+  target: Type.Optional(Type.String({ maxLength: 300 })),
+})
+export type CreateWarmPool = Static<typeof CreateWarmPool>
+
+export const UpdateWarmPool = Type.Object({ pool: Pool })
+
+export const WarmPoolId = Type.Object({ warmPoolId: Type.String() })

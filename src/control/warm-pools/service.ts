@@ -1,0 +1,65 @@
+// Sandboxes that an organization wants started ahead. This room keeps what is wanted; sandboxes/warm.ts makes it so.
+import { findRegion } from '#src/control/regions/service.ts'
+import type { Actor, SandboxParts } from '#src/control/sandboxes/parts.ts'
+import { checkNotSuspended } from '#src/control/sandboxes/suspension.ts'
+import { findSnapshot } from '#src/control/snapshots/service.ts'
+import { Problem } from '#src/problems.ts'
+import type { CreateWarmPool } from './schemas.ts'
+import { findPool, insertPool, listPools, removePool, type WarmPool, writeSize } from './store.ts'
+
+const asView = (pool: WarmPool) => ({
+  id: pool.id,
+  organizationId: pool.organizationId ?? '',
+  snapshot: pool.snapshot,
+  target: pool.regionId,
+  pool: pool.size,
+  currentSize: pool.currentSize,
+  cpu: pool.cpu,
+  mem: pool.memoryGiB,
+  disk: pool.diskGiB,
+  osUser: pool.osUser,
+  env: {},
+  errorReason: pool.errorReason,
+  createdAt: pool.createdAt.toISOString(),
+  updatedAt: pool.updatedAt.toISOString(),
+})
+
+export const viewWarmPools = async ({ database }: SandboxParts, { organization }: Actor) =>
+  (await listPools(database.sql, organization.id)).map(asView)
+
+const getPool = async ({ database }: SandboxParts, { organization }: Actor, id: string): Promise<WarmPool> => {
+  const pool = await findPool(database.sql, organization.id, id)
+  if (pool === undefined) throw new Problem('not_found', 'There is no such warm pool.')
+  return pool
+}
+
+export const createWarmPool = async (parts: SandboxParts, actor: Actor, body: CreateWarmPool) => {
+  checkNotSuspended(parts, actor)
+  const { database, clock } = parts
+  const { organization } = actor
+  const regionId = body.target ?? organization.defaultRegionId
+  if (regionId === null) throw new Problem('bad_request', 'target is needed: this organization has no default region')
+  const [snapshot, region] = await Promise.all([
+    findSnapshot(parts, organization.id, body.snapshot),
+    findRegion(parts, organization.id, regionId),
+  ])
+  if (region === undefined) throw new Problem('not_found', `There is no region "${regionId}".`)
+  if (snapshot?.state !== 'active') throw new Problem('bad_request', `There is no active snapshot "${body.snapshot}".`)
+  const pool = { organizationId: organization.id, snapshotId: snapshot.id, regionId, size: body.pool }
+  const id = await insertPool(database.sql, pool, clock.now())
+  return asView(await getPool(parts, actor, id))
+}
+
+/** 0 drains it. */
+export const resizeWarmPool = async (parts: SandboxParts, actor: Actor, id: string, size: number) => {
+  checkNotSuspended(parts, actor)
+  await getPool(parts, actor, id)
+  await writeSize(parts.database.sql, id, size, parts.clock.now())
+  return asView(await getPool(parts, actor, id))
+}
+
+/** Its sandboxes that nobody has claimed are deleted by the next sweep. */
+export const deleteWarmPool = async (parts: SandboxParts, actor: Actor, id: string): Promise<void> => {
+  await getPool(parts, actor, id)
+  await removePool(parts.database.sql, id)
+}
