@@ -283,6 +283,13 @@ suite('images from registries and files', { skip: cannotRun }, () => {
       }
     })
 
+    test('what cannot be unpacked here: other kinds of layers, users that sandboxes do not have', async () => {
+      const zstd = makeImage({ layers: [layer(file('a'))], layerKind: 'layer.v1.tar+zstd' })
+      await fails('unsupported', /not supported \(.*zstd\)/, bring(open(), 'one', from(registry.put('x:1', zstd))))
+      const high = makeImage({ layers: [layer(file('a', 'a', { uid: 70_000 }))] })
+      await fails('unsupported', /users above 65535/, bring(open(), 'one', from(registry.put('x:2', high))))
+    })
+
     test('too many layers', async () => {
       const image = makeImage({ layers: Array.from({ length: 128 }, (_, at) => layer(file(`f${at}`))) })
       await fails('too-many-layers', /128 layers; 127/, bring(open(), 'one', from(registry.put('x:1', image))))

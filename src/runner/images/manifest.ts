@@ -73,6 +73,19 @@ const listOf = (value: unknown, what: string): unknown[] => {
 const platformOf = (value: unknown): Platform | undefined =>
   isFields(value) ? { os: String(value['os']), architecture: String(value['architecture']) } : undefined
 
+const layerKinds = [
+  'application/vnd.oci.image.layer.v1.tar',
+  'application/vnd.oci.image.layer.v1.tar+gzip',
+  'application/vnd.docker.image.rootfs.diff.tar.gzip',
+]
+
+/** Others are packed with zstd, encrypted, or of Windows. */
+const checkKind = (mediaType: unknown) => {
+  if (layerKinds.includes(String(mediaType))) return
+  const sentence = `A layer of the image is of a kind that is not supported (${String(mediaType).slice(0, 100)}).`
+  throw new ImageFailed('unsupported', sentence)
+}
+
 /** One image, or the images of several platforms under one name. */
 export const parseManifest = (text: string): { manifest: Manifest } | { index: IndexEntry[] } => {
   const fields = fieldsOf(text, 'its manifest')
@@ -86,6 +99,7 @@ export const parseManifest = (text: string): { manifest: Manifest } | { index: I
   if (fields['config'] === undefined)
     throw new ImageFailed('unsupported', 'The image is in the format that Docker gave up in 2017 (schema 1).')
   const layers = listOf(fields['layers'], 'its list of layers')
+  for (const layer of layers) checkKind(isFields(layer) ? layer['mediaType'] : undefined)
   if (layers.length > mostLayers)
     throw new ImageFailed('too-many-layers', `The image has ${layers.length} layers; ${mostLayers} is the most.`)
   return {

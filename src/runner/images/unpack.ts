@@ -87,5 +87,7 @@ const complaintOf = (stderr: string, mostBytes: number): ImageFailed => {
   if (/no space left|disk quota/i.test(stderr))
     return new ImageFailed('no-room', 'The disk that the runner keeps images on is full.', { cause })
   if (/file too large/i.test(stderr)) return tooLarge(mostBytes)
+  if (/chown.*invalid argument/i.test(stderr))
+    return new ImageFailed('unsupported', `The image has files of users above ${uidCount - 1}.`, { cause })
   return new ImageFailed('corrupted', 'The image could not be unpacked: one of its layers is damaged.', { cause })
 }

@@ -60,6 +60,7 @@ export type ImageParts = {
   config?: Record<string, unknown>
   architecture?: string
   os?: string
+  layerKind?: string
   /** Instead of the digests of the layers. */
   diffIds?: readonly string[]
 }
@@ -71,6 +72,7 @@ export const makeImage = ({
   config = {},
   architecture = ours,
   os = 'linux',
+  layerKind = 'layer.v1.tar+gzip',
   diffIds,
 }: ImageParts): TestImage => {
   const blobs = new Map<string, Buffer>()
@@ -78,7 +80,7 @@ export const makeImage = ({
     blobs.set(digestOf(bytes), bytes)
     return { mediaType: `application/vnd.oci.image.${mediaType}`, digest: digestOf(bytes), size: bytes.length }
   }
-  const packed = layers.map((layer) => add(gzipSync(layer, { level: 1 }), 'layer.v1.tar+gzip'))
+  const packed = layers.map((layer) => add(gzipSync(layer, { level: 1 }), layerKind))
   const rootfs = { type: 'layers', diff_ids: diffIds ?? layers.map((layer) => digestOf(layer)) }
   const described = add(Buffer.from(JSON.stringify({ architecture, os, config, rootfs })), 'config.v1+json')
   const mediaType = 'application/vnd.oci.image.manifest.v1+json'
