@@ -25,6 +25,19 @@ suite('the cursor of a listing', () => {
     )
   })
 
+  test('a value that no row can have is refused before the database sees it', () => {
+    const number = { sort: 'cpu', order: 'asc', valueIs: 'number' } as const
+    const time = { sort: 'createdAt', order: 'asc', valueIs: 'time' } as const
+    for (const value of [2 ** 31, -(2 ** 31), 1e300, 1.5, '1', null]) {
+      const text = Buffer.from(JSON.stringify(['cpu', 'asc', value, 'a'])).toString('base64url')
+      assert.throws(() => readCursor(text, number), { status: 400 }, String(value))
+    }
+    for (const value of ['0000-01-01T00:00:00.000Z', '-000001-01-01T00:00:00.000Z', '+012026-01-01T00:00:00.000Z']) {
+      const text = Buffer.from(JSON.stringify(['createdAt', 'asc', value, 'a'])).toString('base64url')
+      assert.throws(() => readCursor(text, time), { status: 400 }, value)
+    }
+  })
+
   test('a NUL inside is refused before the database sees it', () => {
     const text = writeCursor({ sort: 'name', order: 'asc', value: 'a\0b', id: 'a' })
     assert.throws(() => readCursor(text, { sort: 'name', order: 'asc', valueIs: 'text' }), { status: 400 })

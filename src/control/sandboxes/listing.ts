@@ -1,11 +1,12 @@
-// The two listings: one goes on from a cursor, the deprecated one counts pages. Every filter is plain SQL.
-import type { Database } from '#src/control/storage/database.ts'
-import { Problem } from '#src/problems.ts'
+// The two listings: one goes on from a cursor, the deprecated one counts pages.
+//
+// The ids of a page are picked in an index that holds what filters ask about, and only their rows are read. So a listing
+// costs what its page costs, and at worst one narrow index of the caller's own organization (bench/listing.ts).
+import type { Database, Piece, Transaction } from '#src/control/storage/database.ts'
 import { readCursor, writeCursor } from './cursor.ts'
+import { type Labels, listConditions, pageConditions, readLabels } from './listing-filters.ts'
 import type { SandboxRow } from './sandbox.ts'
 import type { ListQuery, listSorts, PageQuery, pageSorts } from './schemas.ts'
-
-type Pool = Database['sql']
 
 type Sort = { column: string; valueIs: 'text' | 'number' | 'time'; valueOf: (row: SandboxRow) => string | number }
 
@@ -33,115 +34,155 @@ const pageColumns: Record<(typeof pageSorts)[number], string> = {
   lastActivityAt: 'last_activity_at',
 }
 
-const readLabels = (text: string): Record<string, string> => {
-  const wrong = () => new Problem('bad_request', 'query.labels must be a JSON object of texts')
-  let labels: unknown
-  try {
-    labels = JSON.parse(text)
-  } catch {
-    throw wrong()
+/**
+ * Asks with plans made for the very values that are asked for: one that suits any value reads far too much for a rare one.
+ * And never by reading the table, which takes ten times as long as the worst index.
+ */
+const asking = <T>({ transaction }: Database, work: (sql: Transaction) => Promise<T>): Promise<T> =>
+  transaction(async (sql) => {
+    await sql`
+      select set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_seqscan', 'off', true),
+        set_config('random_page_cost', '1.1', true)`
+    return await work(sql)
+  })
+
+/** By a column, then by id, so that no two are equal. */
+const orderBy = (sql: Transaction, column: string, order: 'asc' | 'desc') =>
+  order === 'asc'
+    ? sql`sandboxes.${sql(column)} asc, sandboxes.id asc`
+    : sql`sandboxes.${sql(column)} desc, sandboxes.id desc`
+
+/** The rows of `picked`, and one more column where it is given. */
+const rowsOf = (sql: Transaction, order: Piece, more?: Piece) => sql`
+  select sandboxes.* ${more ? sql`, ${more}` : sql``}, runners.state as runner_state, runners.last_heartbeat_at as runner_heartbeat_at
+  from picked join sandboxes using (id) left join runners on runners.id = sandboxes.runner_id
+  order by ${order}`
+
+type Question = {
+  organizationId: string
+  /** Where the page begins. */
+  beginning: Piece
+  conditions: Piece
+  labels: Labels | undefined
+  order: Piece
+  limit: number
+}
+
+/** Of the sort's index: what conditions ask about. */
+const indexed = [
+  ...['id', 'name', 'state', 'desired_state', 'snapshot', 'region_id', 'sandbox_class', 'organization_id', 'public'],
+  ...['recoverable', 'warm_pool_id', 'cpu', 'memory_gib', 'disk_gib', 'created_at', 'last_activity_at'],
+  ...['state_changed_at', 'auto_destroy_at', 'label_signature'],
+]
+
+/** So much of the sort's index is read before anything is supposed of how rare the sandboxes are that are asked for. */
+const firstLook = 2000
+
+/** Most questions have filled their page within the first sandboxes of the sort; `undefined` where one has not. */
+const lookAtFirst = async (sql: Transaction, question: Question): Promise<SandboxRow[] | undefined> => {
+  const { organizationId, beginning, conditions, labels, order, limit } = question
+  const rows = await sql<(SandboxRow & { seen: number })[]>`
+    with seen as materialized (
+      select ${sql(indexed)} from sandboxes
+      where organization_id = ${organizationId} and state <> 'destroyed' ${beginning} order by ${order} limit ${firstLook}
+    ), picked as materialized (
+      select id from seen sandboxes where ${conditions} ${labels ? sql`and ${hasLabels(sql, labels)}` : sql``}
+      order by ${order} limit ${limit}
+    ) ${rowsOf(sql, order, sql`(select count(*)::int from seen) as seen`)}`
+  return rows.length === limit || (rows[0] && rows[0].seen < firstLook) ? rows : undefined
+}
+
+/** Up to so many sandboxes with a label are read and sorted; more are looked for in the order of the listing. */
+const fewLabelled = 2000
+
+/** Sandboxes, as something to select from. A function, because who waits for a piece of a question asks it. */
+type Source = () => Piece
+
+/**
+ * Labels may be larger than an index's entry, so the sorts' indexes have but a signature of them. Sandboxes with a rare
+ * label are read first, through the labels' own index; of those with a common one, as many as the page takes.
+ */
+const matching = async (sql: Transaction, { conditions, beginning, labels, order }: Question): Promise<Source> => {
+  if (labels === undefined) return () => sql`sandboxes where ${conditions} ${beginning}`
+  const labelled = sql`select * from sandboxes where labels @> ${sql.json(labels)}`
+  const [found] = await sql<[{ count: number }]>`
+    select count(*)::int as count from (${labelled} limit ${fewLabelled + 1}) labelled`
+  if (found.count <= fewLabelled) {
+    return () => sql`
+      (with labelled as materialized (${labelled}) select * from labelled) sandboxes where ${conditions} ${beginning}`
   }
-  if (typeof labels !== 'object' || labels === null || Array.isArray(labels)) throw wrong()
-  const texts = Object.entries(labels).flat()
-  if (texts.some((each) => typeof each !== 'string' || each.includes('\0') || !each.isWellFormed())) throw wrong()
-  return labels as Record<string, string>
+  return () => sql`
+    (select * from sandboxes where ${conditions} ${beginning} order by ${order} offset 0) sandboxes
+    where ${hasLabels(sql, labels)}`
 }
 
-/** PostgreSQL knows no year 0. */
-const time = (text: string): Date => {
-  const date = new Date(text)
-  if (Number.isNaN(date.getTime()) || date.getUTCFullYear() < 1)
-    throw new Problem('bad_request', `${text} is not a time`)
-  return date
-}
-
-const likeText = (text: string) => text.toLowerCase().replace(/[\\%_]/g, '\\$&')
-
-type Shared = Pick<ListQuery, Exclude<keyof ListQuery & keyof PageQuery, 'sort'>>
-
-/** What both listings filter by. `match` makes the LIKE pattern: a prefix in one, a part in the other. */
-const where = (sql: Pool, organizationId: string, query: Shared, match: (text: string) => string) => {
-  const given = <T>(value: T, condition: (value: NonNullable<T>) => ReturnType<Pool>) =>
-    value === undefined || value === null ? sql`` : condition(value)
-  const some = (values: readonly string[] | undefined, column: string) =>
-    given(values?.length ? values : undefined, (list) => sql`and ${sql(column)} in ${sql(list as string[])}`)
+/** A subquery in place of a join: asked for one sandbox after the other, and no further than the page goes. */
+const hasLabels = (sql: Transaction, labels: Labels): Piece => {
+  const asked = sql.json(labels)
   return sql`
-    where organization_id = ${organizationId} and state <> 'destroyed'
-    ${query.includeErroredDeleted ? sql`` : sql`and not (state in ('error', 'build_failed') and desired_state = 'destroyed')`}
-    ${given(query.id, (id) => sql`and id like ${match(id)}`)}
-    ${given(query.name, (name) => sql`and lower(name) like ${match(name)}`)}
-    ${given(query.labels, (labels) => sql`and labels @> ${sql.json(readLabels(labels))}`)}
-    ${some(query.states, 'state')}
-    ${some(query.snapshots, 'snapshot')}
-    ${given(query.minCpu, (n) => sql`and cpu >= ${n}::float8`)}
-    ${given(query.maxCpu, (n) => sql`and cpu <= ${n}::float8`)}
-    ${given(query.minMemoryGiB, (n) => sql`and memory_gib >= ${n}::float8`)}
-    ${given(query.maxMemoryGiB, (n) => sql`and memory_gib <= ${n}::float8`)}
-    ${given(query.minDiskGiB, (n) => sql`and disk_gib >= ${n}::float8`)}
-    ${given(query.maxDiskGiB, (n) => sql`and disk_gib <= ${n}::float8`)}
-    ${given(query.lastEventAfter, (at) => sql`and state_changed_at >= ${time(at)}`)}
-    ${given(query.lastEventBefore, (at) => sql`and state_changed_at <= ${time(at)}`)}`
+    label_signature & label_signature(${asked}) = label_signature(${asked})
+    and (select labels @> ${asked} from sandboxes labelled where labelled.id = sandboxes.id)`
 }
 
-const reasonColumns = (sql: Pool) => sql`
-  (select runners.state from runners where runners.id = runner_id) as runner_state,
-  (select runners.last_heartbeat_at from runners where runners.id = runner_id) as runner_heartbeat_at`
+const pick = async (sql: Transaction, question: Question): Promise<SandboxRow[]> => {
+  const { order, limit } = question
+  const first = await lookAtFirst(sql, question)
+  if (first) return first
+  const source = await matching(sql, question)
+  return await sql<SandboxRow[]>`
+    with picked as materialized (
+      select id from ${source()} order by ${order} limit ${limit}
+    ) ${rowsOf(sql, order)}`
+}
 
-export const listSandboxes = async (
-  { sql }: Database,
+export const listSandboxes = (
+  database: Database,
   organizationId: string,
   query: ListQuery,
 ): Promise<{ rows: SandboxRow[]; nextCursor: string | null }> => {
-  const sort = sorts[query.sort]
   const { order, limit } = query
-  const asked = { sort: query.sort, order, valueIs: sort.valueIs }
-  const cursor = query.cursor === undefined ? undefined : readCursor(query.cursor, asked)
-  const column = sql(sort.column)
-  const direction = order === 'asc' ? sql`asc` : sql`desc`
-  const beyond = order === 'asc' ? sql`>` : sql`<`
-  const from = cursor && (sort.valueIs === 'time' ? new Date(cursor.value) : cursor.value)
-  const and = <T>(value: T | undefined, condition: (value: T) => ReturnType<Pool>) =>
-    value === undefined ? sql`` : condition(value)
-  const rows = await sql<SandboxRow[]>`
-    select *, ${reasonColumns(sql)} from sandboxes
-    ${where(sql, organizationId, query, (text) => `${likeText(text)}%`)}
-    ${query.includeWarm ? sql`` : sql`and warm_pool_id is null`}
-    ${and(query.regionIds?.length ? query.regionIds : undefined, (ids) => sql`and region_id in ${sql(ids)}`)}
-    ${and(query.sandboxClasses?.length ? query.sandboxClasses : undefined, (all) => sql`and sandbox_class in ${sql(all)}`)}
-    ${and(query.isPublic, (is) => sql`and public = ${is}`)}
-    ${and(query.isRecoverable, (is) => sql`and coalesce(recoverable, false) = ${is}`)}
-    ${and(query.createdAtAfter, (at) => sql`and created_at >= ${time(at)}`)}
-    ${and(query.createdAtBefore, (at) => sql`and created_at <= ${time(at)}`)}
-    ${and(query.autoDestroyAtAfter, (at) => sql`and auto_destroy_at >= ${time(at)}`)}
-    ${and(query.autoDestroyAtBefore, (at) => sql`and auto_destroy_at <= ${time(at)}`)}
-    ${and(from, (value) => sql`and (${column}, id) ${beyond} (${value}, ${cursor?.id ?? ''})`)}
-    order by ${column} ${direction}, id ${direction}
-    limit ${limit + 1}`
-  const items = rows.slice(0, limit)
-  const last = items.at(-1)
-  const nextCursor =
-    rows.length > limit && last
-      ? writeCursor({ sort: query.sort, order, value: sort.valueOf(last), id: last.id })
-      : null
-  return { rows: items, nextCursor }
+  const { column, valueIs, valueOf: keyOf } = sorts[query.sort]
+  const cursor = query.cursor === undefined ? undefined : readCursor(query.cursor, { ...query, valueIs })
+  const labels = readLabels(query.labels)
+  return asking(database, async (sql) => {
+    const beyond = order === 'asc' ? sql`>` : sql`<`
+    const value = cursor && (valueIs === 'time' ? new Date(cursor.value) : cursor.value)
+    const rows = await pick(sql, {
+      organizationId,
+      beginning: value === undefined ? sql`` : sql`and (${sql(column)}, id) ${beyond} (${value}, ${cursor?.id ?? ''})`,
+      conditions: listConditions(sql, organizationId, query),
+      labels,
+      order: orderBy(sql, column, order),
+      limit: limit + 1,
+    })
+    const items = rows.slice(0, limit)
+    const last = rows.length > limit ? items.at(-1) : undefined
+    const nextCursor = last ? writeCursor({ sort: query.sort, order, value: keyOf(last), id: last.id }) : null
+    return { rows: items, nextCursor }
+  })
 }
 
-export const pageSandboxes = async (
-  { sql }: Database,
+/** The total is exact, so this one reads what matches to its end. */
+export const pageSandboxes = (
+  database: Database,
   organizationId: string,
   query: PageQuery,
 ): Promise<{ rows: SandboxRow[]; total: number; page: number; totalPages: number }> => {
-  const column = sql(pageColumns[query.sort])
-  const direction = query.order === 'asc' ? sql`asc` : sql`desc`
-  const regions = query.regions?.length ? sql`and region_id in ${sql(query.regions)}` : sql``
-  const filter = sql`
-    ${where(sql, organizationId, query, (text) => `%${likeText(text)}%`)} and warm_pool_id is null ${regions}`
-  const [[counted], rows] = await Promise.all([
-    sql<[{ total: number }]>`select count(*)::int as total from sandboxes ${filter}`,
-    sql<SandboxRow[]>`
-      select *, ${reasonColumns(sql)} from sandboxes ${filter}
-      order by ${column} ${direction}, id ${direction}
-      limit ${query.limit} offset ${(query.page - 1) * query.limit}`,
-  ])
-  return { rows, total: counted.total, page: query.page, totalPages: Math.ceil(counted.total / query.limit) }
+  const { page, limit } = query
+  const labels = readLabels(query.labels)
+  return asking(database, async (sql) => {
+    const order = orderBy(sql, pageColumns[query.sort], query.order)
+    const conditions = sql`
+      ${pageConditions(sql, organizationId, query)} ${labels ? sql`and labels @> ${sql.json(labels)}` : sql``}`
+    const [{ total }] = await sql<[{ total: number }]>`select count(*)::int as total from sandboxes where ${conditions}`
+    const skipped = (page - 1) * limit
+    const rows =
+      skipped >= total
+        ? []
+        : await sql<SandboxRow[]>`
+            with picked as materialized (
+              select id from sandboxes where ${conditions} order by ${order} limit ${limit} offset ${skipped}
+            ) ${rowsOf(sql, order)}`
+    return { rows, total, page, totalPages: Math.ceil(total / limit) }
+  })
 }

@@ -4,7 +4,7 @@ import { Problem } from '#src/problems.ts'
 import type { Cause } from '#src/wire/runner-link.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import { changesChannel } from './changes.ts'
-import { stateRows, statesUnderWay } from './lifecycle.ts'
+import { stateRows } from './lifecycle.ts'
 import { languageLabel, type SandboxRow } from './sandbox.ts'
 
 /** Who made a change: a person's id, a runner's id or the name of a timer. */
@@ -181,12 +181,12 @@ export const listForRunner = (sql: Sql, runnerId: string): Promise<SandboxRow[]>
     select * from sandboxes
     where runner_id = ${runnerId} and (state <> 'destroyed' or gone_at is null) order by created_at`
 
-/** What these runners were asked for some time ago and have not done yet. */
+/** What these runners were asked for some time ago and have not done yet. The condition is that of its index, sandboxes_owed. */
 export const listUnderWay = (sql: Sql, runnerIds: readonly string[], before: Date): Promise<SandboxRow[]> =>
   sql<SandboxRow[]>`
     select * from sandboxes
     where runner_id in ${sql(runnerIds as string[])} and state_changed_at < ${before}
-      and (state in ${sql(statesUnderWay)} or (state = 'destroyed' and gone_at is null)
+      and (stuck_at is not null or (state = 'destroyed' and gone_at is null)
         or (state = 'error' and desired_state = 'destroyed'))
     order by state_changed_at limit 500`
 

@@ -10,6 +10,8 @@ type Types = { bigint: number; textArray: string[] }
 /** What a store asks its questions with: the pool, or one transaction of it. */
 export type Sql = postgres.ISql<Types>
 export type Transaction = postgres.TransactionSql<Types>
+/** A piece of a question, to be put into another. */
+export type Piece = postgres.Fragment
 
 export type Database = {
   sql: postgres.Sql<Types>
