@@ -4,6 +4,8 @@ import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import { archiveSandbox } from './archive.ts'
 import { createSandbox } from './create.ts'
 import { deleteSandbox } from './destroy.ts'
+import { evictSandbox, getEvenEvicted } from './evict.ts'
+import { forkSandbox, getParent, listAncestors, listForks } from './fork.ts'
 import { readIdempotencyKey } from './idempotency.ts'
 import { listSandboxes, pageSandboxes } from './listing.ts'
 import { setNetwork } from './network-settings.ts'
@@ -73,7 +75,7 @@ export const sandboxRoutes = (parts: SandboxParts): ControlRoute[] => {
       query: shapes.GetQuery,
       replies: { 200: SandboxRecord },
       run: async ({ organization, params }) =>
-        record(await getSandbox(database.sql, organization.id, params.sandboxIdOrName)),
+        record(await getEvenEvicted(parts, organization.id, params.sandboxIdOrName)),
     }),
     route({
       method: 'DELETE',
@@ -143,6 +145,58 @@ export const sandboxRoutes = (parts: SandboxParts): ControlRoute[] => {
       replies: { 200: SandboxRecord },
       run: async ({ params, body, ...actor }) =>
         record(await snapshotSandbox(parts, actor, params.sandboxIdOrName, body)),
+    }),
+    route({
+      method: 'POST',
+      path: '/sandbox/:sandboxIdOrName/fork',
+      needs: 'write:sandboxes',
+      summary: 'Makes another sandbox with the disk of this one, as it is now; answers the new one.',
+      params: ByIdOrName,
+      body: shapes.ForkSandbox,
+      bodyOptional: true,
+      replies: { 200: SandboxRecord },
+      run: async ({ params, body, request, ...actor }) => {
+        const key = readIdempotencyKey(request.headers['idempotency-key'])
+        return record(await forkSandbox(parts, actor, params.sandboxIdOrName, body ?? {}, key))
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/sandbox/:sandboxIdOrName/forks',
+      needs: 'member',
+      summary: 'The sandboxes that were forked from this one, the newest first, at most 100.',
+      params: ByIdOrName,
+      query: shapes.ForksQuery,
+      replies: { 200: Type.Array(SandboxRecord) },
+      run: async ({ params, query, ...actor }) =>
+        (await listForks(parts, actor, params.sandboxIdOrName, query)).map(record),
+    }),
+    route({
+      method: 'GET',
+      path: '/sandbox/:sandboxIdOrName/parent',
+      needs: 'member',
+      summary: 'The sandbox that this one was forked from.',
+      params: ByIdOrName,
+      replies: { 200: SandboxRecord },
+      run: async ({ params, ...actor }) => record(await getParent(parts, actor, params.sandboxIdOrName)),
+    }),
+    route({
+      method: 'GET',
+      path: '/sandbox/:sandboxIdOrName/ancestors',
+      needs: 'member',
+      summary: 'Its parent, the parent of that, and so on, the first of all first; at most 50.',
+      params: ByIdOrName,
+      replies: { 200: Type.Array(SandboxRecord) },
+      run: async ({ params, ...actor }) => (await listAncestors(parts, actor, params.sandboxIdOrName)).map(record),
+    }),
+    route({
+      method: 'POST',
+      path: '/sandbox/:sandboxId/evict',
+      needs: 'admin',
+      summary: 'Takes a sandbox of any organization away because its room is needed; shown for a day as evicted.',
+      params: Type.Object({ sandboxId: Type.String({ minLength: 1, maxLength: 255 }) }),
+      replies: { 200: SandboxRecord },
+      run: async ({ params, user }) => record(await evictSandbox(parts, user.id, params.sandboxId)),
     }),
     route({
       method: 'POST',

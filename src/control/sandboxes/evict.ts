@@ -1,0 +1,34 @@
+// An operator takes a sandbox away because its room is needed. Whoever asks for it within a day is told so.
+import { Problem } from '#src/problems.ts'
+import { destroy } from './destroy.ts'
+import type { SandboxParts } from './parts.ts'
+import type { SandboxRow } from './sandbox.ts'
+import { findSandbox, findSandboxById, updateSandbox } from './store.ts'
+
+const hoursShown = 24
+
+/** Of any organization, and only by its id: names mean nothing here. */
+export const evictSandbox = async (parts: SandboxParts, userId: string, sandboxId: string): Promise<SandboxRow> => {
+  const { database, clock } = parts
+  const sandbox = await findSandboxById(database.sql, sandboxId)
+  if (!sandbox || sandbox.desired_state === 'destroyed') throw new Problem('not_found', 'There is no such sandbox.')
+  // First, so that it is told whatever becomes of the rest; a second eviction says the same.
+  const marked = await updateSandbox(database.sql, sandbox.id, { spot_evicted_at: clock.now() })
+  return await destroy(parts, marked, { kind: 'user', id: userId }, 'Evicted: its room was needed.')
+}
+
+/** As `getSandbox`, and by its id also one that was evicted less than a day ago. */
+export const getEvenEvicted = async (
+  { database, clock }: SandboxParts,
+  organizationId: string,
+  idOrName: string,
+): Promise<SandboxRow> => {
+  const found = await findSandbox(database.sql, organizationId, idOrName)
+  if (found) return found
+  const after = new Date(clock.now().getTime() - hoursShown * 3_600_000)
+  const [evicted] = await database.sql<SandboxRow[]>`
+    select * from sandboxes
+    where id = ${idOrName} and organization_id = ${organizationId} and spot_evicted_at > ${after}`
+  if (!evicted) throw new Problem('not_found', 'There is no such sandbox.')
+  return evicted
+}

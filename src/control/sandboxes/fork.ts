@@ -1,0 +1,172 @@
+// A fork: another sandbox that begins with the disk of this one, as it is now. Its parent goes on as it was.
+import { randomUUID } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
+import { checkRoom } from '#src/control/runners/placement.ts'
+import { findRunnerAbilities } from '#src/control/runners/service.ts'
+import type { Sql, Transaction } from '#src/control/storage/database.ts'
+import { Problem } from '#src/problems.ts'
+import { checkName } from './create-body.ts'
+import { findMade, holdKey, onceFor, rememberMade } from './idempotency.ts'
+import { checkForkable, moveFrom } from './lifecycle.ts'
+import type { Actor, SandboxParts } from './parts.ts'
+import { type SandboxRow, sizeOf } from './sandbox.ts'
+import type { ForkSandbox } from './schemas.ts'
+import { newSecret } from './secret.ts'
+import { checkLimits } from './size.ts'
+import { findSandbox, getSandbox, insertSandbox, lockSandbox, type NewSandbox } from './store.ts'
+import { checkNotSuspended } from './suspension.ts'
+import { waitWhile } from './wait.ts'
+
+const mostListed = 100
+const mostAncestors = 50
+
+const howToFork = async (sql: Sql, { runner_id }: SandboxRow): Promise<'disk'> => {
+  const { fork } = (runner_id !== null && (await findRunnerAbilities(sql, runner_id))) || {}
+  if (fork) return fork
+  throw new Problem('unprocessable', 'The runner of this sandbox cannot fork.')
+}
+
+const checkParent = (parent: SandboxRow): void => {
+  checkForkable(parent.state)
+  if (parent.first_started_at === null) {
+    throw new Problem('bad_request', 'This sandbox has never run, so there is nothing to fork.')
+  }
+}
+
+/** All that its parent has and does, under a name and with secrets of its own. */
+const childOf = (parent: SandboxRow, name: string | undefined, createdBy: string, now: Date): NewSandbox => {
+  const id = randomUUID()
+  const move = moveFrom('fork', null)
+  return {
+    id,
+    organization_id: parent.organization_id,
+    name: name ?? id,
+    region_id: parent.region_id,
+    sandbox_class: parent.sandbox_class,
+    snapshot_id: parent.snapshot_id,
+    snapshot: parent.snapshot,
+    image: parent.image,
+    os_user: parent.os_user,
+    env: parent.env,
+    labels: parent.labels,
+    public: parent.public,
+    network_block_all: parent.network_block_all,
+    network_allow_list: parent.network_allow_list,
+    domain_allow_list: parent.domain_allow_list,
+    cpu: parent.cpu,
+    memory_gib: parent.memory_gib,
+    disk_gib: parent.disk_gib,
+    state: move.through,
+    desired_state: move.to,
+    version: 1,
+    generation: 1,
+    runner_id: parent.runner_id,
+    auto_stop_interval: parent.auto_stop_interval,
+    auto_pause_interval: parent.auto_pause_interval,
+    auto_archive_interval: parent.auto_archive_interval,
+    auto_delete_interval: parent.auto_delete_interval,
+    // Not anew: or a fork would outlive the time that its parent was given.
+    auto_destroy_at: parent.auto_destroy_at,
+    parent_id: parent.id,
+    ancestor_ids: [...parent.ancestor_ids, parent.id].slice(-mostAncestors),
+    fork_kind: 'disk',
+    preview_token: newSecret(),
+    signing_key: newSecret(),
+    created_by: createdBy,
+    created_at: now,
+  }
+}
+
+const write = async (
+  transaction: Transaction,
+  { options, changes, clock }: SandboxParts,
+  { organization, user }: Actor,
+  found: SandboxRow,
+  name: string | undefined,
+): Promise<SandboxRow> => {
+  checkParent(found)
+  await howToFork(transaction, found)
+  const size = sizeOf(found)
+  checkLimits(size, organization)
+  // Its runner first and then the sandbox, as every verb does, or two would wait for each other.
+  await checkRoom(transaction, found.runner_id, null, size, options.overcommit)
+  const parent = await lockSandbox(transaction, found.id)
+  checkParent(parent)
+  if (parent.runner_id !== found.runner_id || !isDeepStrictEqual(sizeOf(parent), size)) {
+    throw new Problem('conflict', 'The sandbox is changing; try again.')
+  }
+  const child = childOf(parent, name, user.id, clock.now())
+  return await insertSandbox(transaction, child, { kind: 'user', id: user.id }, changes.origin)
+}
+
+/** Answers the child, and waits a while for it to be started; like a create, the same key answers the same child. */
+export const forkSandbox = async (
+  parts: SandboxParts,
+  actor: Actor,
+  idOrName: string,
+  body: ForkSandbox,
+  idempotencyKey?: string,
+): Promise<SandboxRow> => {
+  checkNotSuspended(parts, actor)
+  const { database, changes, options } = parts
+  const name = body.name === undefined ? undefined : checkName(body.name)
+  const once =
+    idempotencyKey === undefined ? undefined : onceFor(actor.organization.id, idempotencyKey, { idOrName, ...body })
+  const parent = await getSandbox(database.sql, actor.organization.id, idOrName)
+  const { row, isNew } = await database.transaction(async (transaction) => {
+    if (once) {
+      await holdKey(transaction, once)
+      const known = await findMade(transaction, once)
+      if (known) return { row: known, isNew: false }
+    }
+    const made = await write(transaction, parts, actor, parent, name)
+    if (once) await rememberMade(transaction, once, made)
+    return { row: made, isNew: true }
+  })
+  if (isNew) changes.announce(null, row)
+  return await waitWhile(parts, row, 'forking', options.createWaitSeconds * 1000)
+}
+
+/** The newest first. */
+export const listForks = async (
+  { database }: SandboxParts,
+  { organization }: Pick<Actor, 'organization'>,
+  idOrName: string,
+  { includeDestroyed }: { includeDestroyed: boolean },
+): Promise<SandboxRow[]> => {
+  const { sql } = database
+  const parent = await getSandbox(sql, organization.id, idOrName)
+  return await sql<SandboxRow[]>`
+    select * from sandboxes
+    where organization_id = ${organization.id} and parent_id = ${parent.id}
+      ${includeDestroyed ? sql`` : sql`and state <> 'destroyed'`}
+    order by created_at desc, id limit ${mostListed}`
+}
+
+/** 404 for what is no fork, and where the parent is gone. */
+export const getParent = async (
+  { database }: SandboxParts,
+  { organization }: Pick<Actor, 'organization'>,
+  idOrName: string,
+): Promise<SandboxRow> => {
+  const { parent_id } = await getSandbox(database.sql, organization.id, idOrName)
+  if (parent_id === null) throw new Problem('not_found', 'This sandbox is not a fork.')
+  const parent = await findSandbox(database.sql, organization.id, parent_id)
+  if (parent?.id !== parent_id) throw new Problem('not_found', 'The parent of this sandbox is gone.')
+  return parent
+}
+
+/** Those that there still are, the root first and the parent last. */
+export const listAncestors = async (
+  { database }: SandboxParts,
+  { organization }: Pick<Actor, 'organization'>,
+  idOrName: string,
+): Promise<SandboxRow[]> => {
+  const { sql } = database
+  const { ancestor_ids } = await getSandbox(sql, organization.id, idOrName)
+  if (ancestor_ids.length === 0) return []
+  const rows = await sql<SandboxRow[]>`
+    select * from sandboxes
+    where organization_id = ${organization.id} and id in ${sql(ancestor_ids)} and state <> 'destroyed'`
+  return ancestor_ids.flatMap((id) => rows.find((row) => row.id === id) ?? [])
+}
