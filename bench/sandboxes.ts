@@ -1,12 +1,13 @@
 // How long a sandbox takes from the request to its first answer, how long one command takes, what an idle one costs, and
 // how many are made per second: each beside a peer doing the same in the same run. `node bench/sandboxes.ts [n]`, as root.
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Pool } from 'undici'
 import { runCommand } from '#src/kit/run-command.ts'
 import { createBox } from '#test/sandboxes/box.ts'
-import { type Platform, platform } from '#test/sandboxes/harness.ts'
-import { command, commandAlone, executeBody, sayTrace, traceExec } from './exec-trace.ts'
+import { platform } from '#test/sandboxes/harness.ts'
+import { openClient } from './client.ts'
+import { command, commandAlone, sayTrace, traceExec } from './exec-trace.ts'
+import { agentPids, proportionalBytes } from './memory.ts'
 import { openPodman } from './podman.ts'
 import { openRawCrun } from './raw-crun.ts'
 import { compare, keep, median, type Samples, say, timed } from './samples.ts'
@@ -14,52 +15,10 @@ import { compare, keep, median, type Samples, say, timed } from './samples.ts'
 const rounds = Number(process.argv[2] ?? 30)
 const idleBoxes = 50
 
-/** A client that keeps its connections, as the SDKs do. */
-const client = (alcove: Platform) => {
-  const api = new Pool(alcove.url, { connections: 16 })
-  const toolboxes = new Map<string, Pool>()
-  const headers = { authorization: `Bearer ${alcove.key}`, 'content-type': 'application/json' }
-  const ask = async (pool: Pool, method: 'POST' | 'DELETE', path: string, body?: string) => {
-    const reply = await pool.request({ method, path, headers, ...(body === undefined ? {} : { body }) })
-    const answer = await reply.body.text()
-    if (reply.statusCode !== 200) throw new Error(`${path}: ${reply.statusCode} ${answer}`)
-    return JSON.parse(answer) as { id: string; toolboxProxyUrl: string; exitCode: number }
-  }
-  return {
-    create: () => ask(api, 'POST', '/api/sandbox', '{}'),
-    remove: (id: string) => ask(api, 'DELETE', `/api/sandbox/${id}`),
-    execute: async ({ id, toolboxProxyUrl }: { id: string; toolboxProxyUrl: string }) => {
-      const { origin, pathname } = new URL(toolboxProxyUrl)
-      const pool = toolboxes.get(origin) ?? new Pool(origin, { connections: 16 })
-      toolboxes.set(origin, pool)
-      const { exitCode } = await ask(pool, 'POST', `${pathname}/${id}/process/execute`, executeBody)
-      if (exitCode !== 0) throw new Error(`exit code ${exitCode}`)
-    },
-    close: async () => {
-      for (const pool of [api, ...toolboxes.values()]) await pool.close()
-    },
-  }
-}
-
-const proportionalBytes = (pid: number) =>
-  Number(/^Pss:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1] ?? 0) * 1024
-
-const agentPids = () =>
-  readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .map(Number)
-    .filter((pid) => {
-      try {
-        return readFileSync(`/proc/${pid}/cmdline`, 'utf8').startsWith('/dev/.alcove/agent')
-      } catch {
-        return false
-      }
-    })
-
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
 const alcove = await platform({ own: true })
-const http = client(alcove)
+const http = openClient(alcove)
 try {
   const first = await createBox(alcove)
   const runner = join(alcove.data, 'runner')

@@ -11,6 +11,7 @@ const good = {
   ALCOVE_PROXY_KEY: 'p'.repeat(32),
   ALCOVE_RUNNER_KEY: 'r'.repeat(32),
   ALCOVE_MOST_WARM: '8',
+  ALCOVE_OVERCOMMIT: '64,8,8',
 }
 
 suite('the settings of control', () => {

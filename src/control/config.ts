@@ -3,6 +3,7 @@ import { readSettings } from '#src/kit/settings.ts'
 import { version } from '#src/kit/version.ts'
 import { hashKey } from './auth/secret.ts'
 import type { Settings } from './parts.ts'
+import type { Overcommit } from './runners/placement.ts'
 
 export type ControlConfig = {
   databaseUrl: string
@@ -10,17 +11,28 @@ export type ControlConfig = {
   /** Of the first administrator; used only while there is no user. */
   firstKey: string | undefined
   mostWarm: number
+  overcommit: Overcommit
   settings: Settings
+}
+
+const overcommitMeaning = 'how many times the cpu, memory and disk of a runner may be promised, such as 64,8,8'
+
+const readOvercommit = (given: string, complain: (sentence: string) => void): Overcommit => {
+  const [cpu = 0, memory = 0, disk = 0, ...more] = given.split(',').map(Number)
+  const isSound = [cpu, memory, disk].every((times) => times >= 1 && times <= 1_000_000) && more.length === 0
+  if (given !== '' && !isSound) complain(`ALCOVE_OVERCOMMIT is not usable: ${overcommitMeaning}`)
+  return { cpu, memory, disk }
 }
 
 const origin = (url: URL) => url.href.replace(/\/+$/, '')
 
 export const loadConfig = (environment: NodeJS.ProcessEnv): ControlConfig =>
-  readSettings(environment, ({ address, optional, text, url, whole }) => ({
+  readSettings(environment, ({ address, complain, optional, text, url, whole }) => ({
     databaseUrl: url('ALCOVE_DATABASE_URL', 'the PostgreSQL database; ?host=/directory names a unix socket').href,
     listen: address('ALCOVE_LISTEN', 'host:port that control serves on'),
     firstKey: optional('ALCOVE_FIRST_KEY'),
     mostWarm: whole('ALCOVE_MOST_WARM', 'how many sandboxes of each snapshot are kept started ahead at most; 0: none'),
+    overcommit: readOvercommit(text('ALCOVE_OVERCOMMIT', overcommitMeaning), complain),
     settings: {
       publicUrl: origin(url('ALCOVE_PUBLIC_URL', 'where clients reach control; the API is below /api')),
       proxyUrl: origin(url('ALCOVE_PROXY_URL', 'where clients reach the proxy; toolboxes are below /toolbox')),

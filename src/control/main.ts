@@ -14,6 +14,7 @@ export const startProgram = async ({
   listen,
   firstKey,
   mostWarm,
+  overcommit,
   settings,
 }: ControlConfig): Promise<Running> => {
   const log = createLog('control')
@@ -22,7 +23,7 @@ export const startProgram = async ({
   if (applied.length > 0) log.info({ applied }, 'migrated the database')
   const parts = { database, clock: systemClock, log, settings }
   await bootstrap(parts, firstKey)
-  const app = await createApp(parts, { mostWarm })
+  const app = await createApp(parts, { mostWarm, overcommit })
   const address = await app.server.listen(listen)
   log.info({ address }, 'control serves')
   return {

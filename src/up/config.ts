@@ -13,6 +13,8 @@ export type UpConfig = {
   logLevel: string
   /** Of each snapshot, sandboxes that the server keeps started ahead at most. */
   mostWarm: number
+  /** How many times the cpu, memory and disk of the machine may be promised; control reads it. */
+  overcommit: string
   path: string
 }
 
@@ -20,6 +22,8 @@ export const defaultCacheDirectory = '/var/cache/alcove'
 
 const imageSettingNames = ['ALCOVE_IMAGES_DIR', 'ALCOVE_PLAIN_REGISTRIES', 'ALCOVE_REGISTRY_AUTH'] as const
 const defaultMostWarm = 8
+/** Idle sandboxes use next to nothing of each. */
+const defaultOvercommit = '64,8,8'
 
 const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
 
@@ -41,6 +45,10 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
     if (imageSettings[name]?.startsWith('/') === false) complaints.push(`${name} must be an absolute path`)
   const archive = readArchive(env, complaints)
   const warm = env['ALCOVE_MOST_WARM'] || String(defaultMostWarm)
+  const overcommit = env['ALCOVE_OVERCOMMIT'] || defaultOvercommit
+  if (!/^\d{1,6}(?:\.\d+)?(?:,\d{1,6}(?:\.\d+)?){2}$/.test(overcommit)) {
+    complaints.push('ALCOVE_OVERCOMMIT must be three numbers with commas between, such as 64,8,8')
+  }
   if (!/^\d{1,4}$/.test(warm)) complaints.push('ALCOVE_MOST_WARM must be a whole number')
   if (complaints.length > 0) throw new Error(complaints.join('\n'))
   // Root's PATH on some systems leaves the sbin directories out; nft, ip and mkfs live there.
@@ -52,6 +60,7 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
     archive,
     logLevel,
     mostWarm: Number(warm),
+    overcommit,
     path: path.filter(Boolean).join(':'),
   }
 }

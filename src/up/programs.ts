@@ -77,6 +77,7 @@ export const controlProgram = (parts: ProgramParts): Program => {
           ALCOVE_PROXY_KEY: secrets.proxyKey,
           ALCOVE_RUNNER_KEY: secrets.runnerKey,
           ALCOVE_FIRST_KEY: secrets.firstKey,
+          ALCOVE_OVERCOMMIT: parts.config.overcommit,
           ALCOVE_MOST_WARM: String(parts.config.mostWarm),
         }),
       }),

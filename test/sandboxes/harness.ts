@@ -30,6 +30,7 @@ export type Platform = {
   /** Runs `up` again after it has ended, and waits until it is ready. */
   start: () => Promise<void>
   stop: () => Promise<void>
+  pidOf: (program: Program) => Promise<number>
   /** Resident bytes of a program. */
   memoryOf: (program: Program) => Promise<number>
   /** A host process in one of this instance's sandbox cgroups whose command line contains this. */
@@ -120,6 +121,7 @@ const viewOf = (directory: string) => {
     data: data.path,
     api: caller(url, key),
     kill: (program: Program) => killAndWait(identify(directory, program)),
+    pidOf: async (program: Program) => identify(directory, program).pid,
     memoryOf: async (program: Program) => {
       const status = readFileSync(`/proc/${identify(directory, program).pid}/status`, 'utf8')
       return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024

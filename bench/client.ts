@@ -1,0 +1,33 @@
+// The platform as a client sees it that keeps its connections, as the SDKs do.
+import { Pool } from 'undici'
+import type { Platform } from '#test/sandboxes/harness.ts'
+import { executeBody } from './exec-trace.ts'
+
+export type Made = { id: string; state: string; toolboxProxyUrl: string; exitCode: number }
+
+export const openClient = (alcove: Platform) => {
+  const api = new Pool(alcove.url, { connections: 128 })
+  const toolboxes = new Map<string, Pool>()
+  const headers = { authorization: `Bearer ${alcove.key}`, 'content-type': 'application/json' }
+  const ask = async (pool: Pool, method: 'POST' | 'DELETE', path: string, body?: string) => {
+    const reply = await pool.request({ method, path, headers, ...(body === undefined ? {} : { body }) })
+    const answer = await reply.body.text()
+    if (reply.statusCode !== 200) throw new Error(`${path}: ${reply.statusCode} ${answer}`)
+    return JSON.parse(answer) as Made
+  }
+  return {
+    post: (path: string, body: object = {}) => ask(api, 'POST', `/api${path}`, JSON.stringify(body)),
+    create: () => ask(api, 'POST', '/api/sandbox', '{}'),
+    remove: (id: string) => ask(api, 'DELETE', `/api/sandbox/${id}`),
+    execute: async ({ id, toolboxProxyUrl }: Pick<Made, 'id' | 'toolboxProxyUrl'>) => {
+      const { origin, pathname } = new URL(toolboxProxyUrl)
+      const pool = toolboxes.get(origin) ?? new Pool(origin, { connections: 128 })
+      toolboxes.set(origin, pool)
+      const { exitCode } = await ask(pool, 'POST', `${pathname}/${id}/process/execute`, executeBody)
+      if (exitCode !== 0) throw new Error(`exit code ${exitCode}`)
+    },
+    close: async () => {
+      for (const pool of [api, ...toolboxes.values()]) await pool.close()
+    },
+  }
+}
