@@ -1,0 +1,85 @@
+// What our programs hold for readers that do not keep up: bounded, and the same after a second as after many.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { after, before, suite, test } from 'node:test'
+import { type Box, createBox } from './box.ts'
+import { type Platform, platform } from './harness.ts'
+
+const readers = 100
+const mostGrowthBytes = 50_000_000
+const programs = ['runner', 'proxy'] as const
+/** Each, which is several times what is on the way to its reader, and more than its reader takes. */
+const secondsBusy = 6
+const busy = `for i in $(seq ${secondsBusy}); do head -c 1000000 /dev/zero; sleep 1; done`
+
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+
+suite('readers that are slower than what they follow', () => {
+  let alcove: Platform
+  let box: Box
+  before(async () => {
+    alcove = await platform({ own: true })
+    box = await createBox(alcove)
+  })
+  after(async () => {
+    await alcove?.[Symbol.asyncDispose]()
+  })
+
+  const execute = async (session: string, command: string, runAsync: boolean): Promise<string> => {
+    const { status, body } = await box.toolbox('POST', `/process/session/${session}/exec`, { command, runAsync })
+    assert.equal(status, runAsync ? 202 : 200, JSON.stringify(body))
+    return String(body['cmdId'])
+  }
+
+  /** Has asked for a WebSocket and takes nothing of it yet: a client of the library would take all that comes. */
+  const follow = async (session: string, commandId: string): Promise<Socket> => {
+    const { hostname, port, pathname } = new URL(String(box.record['toolboxProxyUrl']))
+    const socket = connect(Number(port), hostname)
+    const path = `${pathname}/${box.id}/process/session/${session}/command/${commandId}/logs?follow=true`
+    const headers = [
+      `Host: ${hostname}:${port}`,
+      `Authorization: Bearer ${alcove.key}`,
+      'Connection: Upgrade',
+      'Upgrade: websocket',
+      'Sec-WebSocket-Version: 13',
+      `Sec-WebSocket-Key: ${Buffer.alloc(16).toString('base64')}`,
+    ]
+    socket.write(`GET ${path} HTTP/1.1\r\n${headers.join('\r\n')}\r\n\r\n`)
+    await once(socket, 'readable')
+    assert.match(String(socket.read(12)), /^HTTP\/1.1 101/)
+    return socket
+  }
+
+  const memory = async () => Promise.all(programs.map((program) => alcove.memoryOf(program)))
+
+  test(`${readers} slow readers of ${readers} busy commands: runner and proxy grow by less than 50 MB`, async () => {
+    const sessions = Array.from({ length: readers }, (_, index) => `session-${index}`)
+    for (const sessionId of sessions) {
+      assert.equal((await box.toolbox('POST', '/process/session', { sessionId })).status, 201)
+      const quick = await execute(sessionId, 'echo ready', false)
+      const socket = await follow(sessionId, quick)
+      socket.destroy()
+    }
+    const before = await memory()
+    const sockets: Socket[] = []
+    for (const session of sessions) sockets.push(await follow(session, await execute(session, busy, true)))
+    const most = [...before]
+    let takenBytes = 0
+    // One half takes a little at a time, the other half nothing.
+    for (const end = Date.now() + (secondsBusy + 2) * 1000; Date.now() < end; await pause(100)) {
+      for (const socket of sockets.slice(readers / 2)) {
+        takenBytes += (socket.read(Math.min(socket.readableLength, 8192)) as Buffer | null)?.length ?? 0
+      }
+      for (const [index, bytes] of (await memory()).entries()) most[index] = Math.max(most[index]!, bytes)
+    }
+    assert.ok(takenBytes > readers * 8192, `${takenBytes} bytes were taken`)
+    for (const [index, program] of programs.entries()) {
+      const growthBytes = most[index]! - before[index]!
+      assert.ok(growthBytes < mostGrowthBytes, `${program} grew by ${growthBytes} bytes`)
+    }
+    // Nobody was cut off for that.
+    assert.ok(sockets.every(({ destroyed }) => !destroyed))
+    for (const socket of sockets) socket.destroy()
+  })
+})
