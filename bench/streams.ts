@@ -1,0 +1,171 @@
+// How late a keystroke is echoed, what a session adds to its command, and how fast logs and files stream, each of these
+// as a multiple of two `cat`s with a unix socket between them in the same sandbox. `node bench/streams.ts [n]`, as root.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { WebSocket } from 'ws'
+import { runCommand } from '#src/kit/run-command.ts'
+import { createBox } from '#test/sandboxes/box.ts'
+import { platform } from '#test/sandboxes/harness.ts'
+import { compare, keep, median, type Samples, say, timed } from './samples.ts'
+import { openFloor } from './unix-socket.ts'
+
+const rounds = Number(process.argv[2] ?? 5)
+const streamBytes = 512 * 1024 * 1024
+const keystrokes = rounds * 100
+const commands = rounds * 60
+
+const alcove = await platform({ own: true })
+// In memory, so that this end is never the slow one.
+const directory = mkdtempSync('/dev/shm/alcove-bench-')
+try {
+  const box = await createBox(alcove)
+  const toolbox = `${box.record['toolboxProxyUrl']}/${box.id}`
+  const headers = { authorization: `Bearer ${alcove.key}` }
+  const follow = (path: string) =>
+    new WebSocket(`${toolbox.replace(/^http/, 'ws')}${path}`, { headers, perMessageDeflate: false })
+  const settled = (socket: WebSocket) =>
+    new Promise<void>((resolve, reject) => {
+      socket.once('error', reject)
+      socket.once('close', (code, reason) =>
+        code === 1000 ? resolve() : reject(new Error(`closed with ${code} ${reason}`)),
+      )
+    })
+
+  /** From a key to its echo by the shell's prompt, one key after the other. */
+  const type = async (): Promise<Samples> => {
+    const made = await box.toolbox('POST', '/process/pty', { id: 'typing', cols: 80, rows: 24 })
+    if (made.status !== 201) throw new Error(JSON.stringify(made))
+    const socket = follow('/process/pty/typing/connect')
+    let heard = ''
+    let listen = () => {}
+    socket.on('message', (data, isBinary) => {
+      if (!isBinary) return
+      heard += String(data)
+      listen()
+    })
+    const hear = (text: string) =>
+      new Promise<void>((resolve) => {
+        listen = () => {
+          if (heard.includes(text)) resolve()
+        }
+        listen()
+      })
+    await new Promise((resolve) => socket.once('open', resolve))
+    socket.send('PS1=rea""dy; echo\r')
+    await hear('ready')
+    const samples: Samples = []
+    for (let index = 0; index < keystrokes; index++) {
+      // One line is never longer than the terminal is wide, where the shell would redraw it.
+      const key = index % 40 === 39 ? '\x15' : 'x'
+      heard = ''
+      const echo = key === 'x' ? 'x' : '\x1b'
+      const milliseconds = await timed(() => {
+        socket.send(key)
+        return hear(echo)
+      })
+      if (key === 'x') samples.push(milliseconds)
+      await new Promise((resolve) => setTimeout(resolve, 2))
+    }
+    socket.close()
+    return samples
+  }
+
+  /** `true` costs the shell of a session nothing, so all of the time is ours. */
+  const inSession = async (): Promise<Samples> => {
+    const samples: Samples = []
+    const execute = async () => {
+      const { status } = await box.toolbox('POST', '/process/session/exec/exec', { command: 'true' })
+      if (status !== 200) throw new Error(`status ${status}`)
+    }
+    for (let index = 0; index < commands; index++) samples.push(await timed(execute))
+    return samples
+  }
+
+  /** Milliseconds for as many bytes as the command writes, also if some came too fast to be kept for this reader. */
+  const followBusy = async (): Promise<{ milliseconds: number; arrivedBytes: number }> => {
+    const began = performance.now()
+    const command = `head -c ${streamBytes} /dev/zero`
+    const { body } = await box.toolbox('POST', '/process/session/logs/exec', { command, runAsync: true })
+    const socket = follow(`/process/session/logs/command/${body['cmdId']}/logs?follow=true`)
+    let arrivedBytes = 0
+    socket.on('message', (data: Buffer) => {
+      arrivedBytes += data.length - 3
+    })
+    await settled(socket)
+    return { milliseconds: performance.now() - began, arrivedBytes }
+  }
+
+  const curl = (...args: string[]) => {
+    const argv = ['curl', '-sS', '--fail', '-H', `Authorization: Bearer ${alcove.key}`, ...args]
+    return timed(() => runCommand(argv, { timeoutMs: 120_000 }))
+  }
+  const file = (name: string) => join(directory, name)
+  for (const [name, bytes] of [['whole', streamBytes] as const, ['half', streamBytes / 2] as const]) {
+    await runCommand(['sh', '-c', `head -c ${bytes} /dev/zero > ${file(name)}`])
+  }
+  const at = (call: string, path: string) => `${toolbox}/files/${call}?path=${path}`
+  const upload = (name: string, path: string) => curl('-T', file(name), '-X', 'POST', at('upload', path))
+  const form = (name: string, path: string) => curl('-F', `file=@${file(name)}`, at('upload', path))
+  const floor = await openFloor(box)
+
+  for (const id of ['exec', 'logs']) await box.toolbox('POST', '/process/session', { sessionId: id })
+  for (const name of ['whole', 'half']) await upload(name, name)
+  // A server that has just started still compiles what it runs.
+  for (let index = 0; index < 200; index++) await box.toolbox('POST', '/process/session/exec/exec', { command: 'true' })
+  await curl('-o', '/dev/null', at('download', 'whole'))
+  await followBusy()
+  const echo = await type()
+  console.log(`${'PTY keystroke to echo'.padEnd(34)} ${say(echo)}`)
+  const session = await inSession()
+  console.log(`${'session exec above the command'.padEnd(34)} ${say(session)}`)
+
+  const taken = {
+    floor: { nothing: [] as Samples, disk: [] as Samples, memory: [] as Samples },
+    follow: [] as Samples,
+    download: { nothing: [] as Samples, disk: [] as Samples },
+    upload: { disk: [] as Samples, memory: [] as Samples },
+    form: { disk: [] as Samples, memory: [] as Samples },
+  }
+  const arrived: number[] = []
+  // What is in the sandbox's memory counts against its limit, so it is half as much and goes at once.
+  const inMemory = async (samples: Samples, write: (path: string) => Promise<number>) => {
+    samples.push(await write('/dev/shm/half'))
+    await box.run('rm /dev/shm/half')
+  }
+  for (let round = 0; round < rounds; round++) {
+    taken.floor.nothing.push(await floor.cat('whole', '/dev/null'))
+    const { milliseconds, arrivedBytes } = await followBusy()
+    arrived.push(arrivedBytes)
+    // What came too fast to be kept for this reader does not count.
+    taken.follow.push((milliseconds * streamBytes) / arrivedBytes)
+    taken.download.nothing.push(await curl('-o', '/dev/null', at('download', 'whole')))
+    taken.download.disk.push(await curl('-o', file('saved'), at('download', 'whole')))
+    await inMemory(taken.floor.memory, (path) => floor.cat('half', path))
+    await inMemory(taken.upload.memory, (path) => upload('half', path))
+    await inMemory(taken.form.memory, (path) => form('half', path))
+    // The next one would pay for what the last one left to the disk.
+    await box.run('sync')
+    taken.floor.disk.push(await floor.cat('whole', 'copy'))
+    taken.upload.disk.push(await upload('whole', 'uploaded'))
+    taken.form.disk.push(await form('whole', 'uploaded'))
+  }
+  const nothing = { name: 'cat to nothing', samples: taken.floor.nothing }
+  const disk = { name: 'cat to a file', samples: taken.floor.disk }
+  const memory = { name: 'cat to memory', samples: taken.floor.memory }
+  console.log(compare('cat through a socket to nothing', taken.floor.nothing))
+  console.log(
+    `${compare('follow of a busy command', taken.follow, nothing)}, ${Math.round((median(arrived) / streamBytes) * 100)} % arrived`,
+  )
+  console.log(compare('download, thrown away', taken.download.nothing, nothing))
+  console.log(compare('download to a file', taken.download.disk, nothing))
+  console.log(compare('cat through a socket to memory', taken.floor.memory))
+  console.log(compare('upload to memory, the body itself', taken.upload.memory, memory))
+  console.log(compare('upload to memory, a form', taken.form.memory, memory))
+  console.log(compare('cat through a socket to a file', taken.floor.disk))
+  console.log(compare('upload to a file, the body itself', taken.upload.disk, disk))
+  console.log(compare('upload to a file, a form', taken.form.disk, disk))
+  console.log(keep('streams', { streamBytes, echo, session, arrived, ...taken }))
+} finally {
+  rmSync(directory, { recursive: true })
+  await alcove[Symbol.asyncDispose]()
+}

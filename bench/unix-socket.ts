@@ -1,0 +1,26 @@
+// The floor that streams are compared to: two `cat`s of the same sandbox with a unix socket between them, and nothing else.
+import type { Box } from '#test/sandboxes/box.ts'
+
+const program = `
+import os, socket, subprocess, sys, time
+source, target = sys.argv[1:]
+one, other = socket.socketpair()
+began = time.perf_counter()
+into = open(target, 'wb')
+giver = subprocess.Popen(['cat', source], stdout=one)
+taker = subprocess.Popen(['cat'], stdin=other, stdout=into)
+one.close(); other.close()
+assert giver.wait() == 0 and taker.wait() == 0
+if os.path.isfile(target): os.fsync(into.fileno())
+print((time.perf_counter() - began) * 1000)
+`
+
+export type Floor = {
+  /** Milliseconds for the file `source` of the sandbox to get to `target`; a file is on the disk by then. */
+  cat: (source: string, target: string) => Promise<number>
+}
+
+export const openFloor = async (box: Box): Promise<Floor> => {
+  await box.run(`cat > ~/floor.py <<'END'\n${program}\nEND`)
+  return { cat: async (source, target) => Number(await box.run(`python3 ~/floor.py ${source} ${target}`)) }
+}
