@@ -7,7 +7,15 @@ import { allPermissions, permissions } from '#src/control/auth/permissions.ts'
 import { type ControlRoute, roleNeeds } from '#src/control/auth/route.ts'
 import { loadConfig as loadControl } from '#src/control/config.ts'
 import { type EndpointParts, endpoints } from '#src/control/endpoints.ts'
-import { alreadyDone, moves, stateRows } from '#src/control/sandboxes/lifecycle.ts'
+import {
+  alreadyDone,
+  forkableStates,
+  moves,
+  refusals,
+  settlements,
+  stateRows,
+} from '#src/control/sandboxes/lifecycle.ts'
+import { reportable } from '#src/control/sandboxes/schemas.ts'
 import { problems } from '#src/problems.ts'
 import { loadConfig as loadProxy } from '#src/proxy/config.ts'
 import { loadConfig as loadRunner } from '#src/runner/config.ts'
@@ -144,8 +152,37 @@ const statesPage = () =>
         code(failing),
       ]),
     ),
+    `A fork is asked of a sandbox that is ${forkableStates.map(code).join(', ')}, whose state it does not change; its row is the child's.`,
     `A verb that finds its work done answers the sandbox as it is: ${alreadyDone.map(([verb, state]) => `${verb} on ${code(state)}`).join(', ')}.`,
   )
+
+/** What may follow what, as a picture; `delete` leads out of every state, and would hide all else. */
+const lifecyclePage = () => {
+  const drawn = moves.filter(([on]) => on !== 'delete')
+  const arrows = [
+    ...drawn.map(([on, from, through]) => `${from ?? '[*]'} --> ${through}: ${on}`),
+    ...drawn.map(([, , through, to]) => `${through} --> ${to}`),
+    'destroying --> destroyed',
+    'destroyed --> [*]',
+  ]
+  const words = reportable.filter((word) => word !== 'error' && word !== 'destroyed')
+  const told = (Object.keys(stateRows) as (keyof typeof stateRows)[]).map((state) => [
+    code(state),
+    ...words.map((word) => {
+      const to = settlements[state][word]
+      return to === undefined ? '' : code(to)
+    }),
+    (refusals[state] ?? []).map(code).join(', '),
+  ])
+  return page(
+    'The life of a sandbox',
+    'The same tables as in [states](states.md), drawn. `delete` leads from every state through `destroying` to `destroyed`; every other move may also end in `error`, from which `recover` and `delete` lead on.',
+    ['```mermaid', 'stateDiagram-v2', ...[...new Set(arrows)].map((arrow) => `  ${arrow}`), '```'].join('\n'),
+    '## What the word of a runner changes',
+    'Of the newest generation only; a word that is not here changes nothing. `started` and `paused` count only where that is wanted. From every state with an entry, `error` and `destroyed` lead to `error`, except that `destroyed` ends `destroying`. Out of `error` the word that was wanted leads there, however late. `snapshotting` ends with its image. What a runner refuses leaves the sandbox in one of the states of the last column, with its reason.',
+    table(['state', ...words.map((word) => `says ${code(word)}`), 'refuses, and it is'], told),
+  )
+}
 
 const permissionsPage = () =>
   page(
@@ -236,6 +273,7 @@ export const printPages = (): Record<string, string> => ({
   'endpoints.md': endpointsPage(),
   'errors.md': errorsPage(),
   'states.md': statesPage(),
+  'lifecycle.md': lifecyclePage(),
   'permissions.md': permissionsPage(),
   'settings.md': settingsPage(),
 })
