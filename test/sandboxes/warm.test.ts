@@ -1,0 +1,82 @@
+// Sandboxes that were started before anybody wanted them: a caller cannot tell them from others, but by how soon they are there.
+import assert from 'node:assert/strict'
+import { after, before, suite, test } from 'node:test'
+import { boxOf, createBox, until } from './box.ts'
+import { type Platform, platform } from './harness.ts'
+
+suite('a warm sandbox', () => {
+  let alcove: Platform
+
+  before(async () => {
+    alcove = await platform({ own: true, env: { ALCOVE_MOST_WARM: '2' } })
+  })
+  after(async () => {
+    await alcove?.[Symbol.asyncDispose]()
+  })
+
+  const list = async (query: string) =>
+    (await alcove.api('GET', `/sandbox?${query}`)).body['items'] as { id: string; state: string; warmPoolId?: string }[]
+
+  /** Keeps one ready, and answers its id. */
+  const ready = async (): Promise<string> => {
+    let found: { id: string; state: string } | undefined
+    await until(
+      'a warm sandbox is ready',
+      async () => {
+        const all = await list('includeWarm=true')
+        found = all.find(({ state, warmPoolId }) => warmPoolId !== undefined && state === 'started')
+        return found !== undefined
+      },
+      60,
+    )
+    return found!.id
+  }
+
+  test('is what its caller asked for, down to the limits and the network', async () => {
+    await alcove.api('POST', '/warm-pools', { snapshot: 'default', pool: 1 })
+    const id = await ready()
+    await using box = await createBox(alcove, {
+      name: 'asked-for',
+      env: { COLOUR: 'blue' },
+      labels: { 'code-toolbox-language': 'javascript' },
+      memory: 2,
+      disk: 2,
+      networkBlockAll: true,
+    })
+    assert.equal(box.id, id)
+    assert.equal(await box.run('echo $COLOUR'), 'blue')
+    const code = await box.toolbox('POST', '/process/code-run', { code: 'console.log(typeof process)' })
+    assert.equal(String(code.body['result']).trim(), 'object')
+    // As much as was asked for, and no more: not what it was started with.
+    const inMemory = (mebibytes: number) => `python3 -c 'len(bytearray(${mebibytes} << 20))'`
+    assert.equal((await box.try(inMemory(1500))).exitCode, 0)
+    assert.notEqual((await box.try(inMemory(2500))).exitCode, 0)
+    assert.notEqual((await box.try('head -c 2200M /dev/zero > ~/big')).exitCode, 0)
+    assert.notEqual((await box.try('timeout 3 bash -c "exec 3<>/dev/tcp/192.0.2.1/80"')).exitCode, 0)
+  })
+
+  test('answers at once after a kill -9 of the runner between its claim and its first command', async () => {
+    await ready()
+    await using box = await createBox(alcove, { env: { COLOUR: 'green' } })
+    await alcove.kill('runner')
+    await until('it answers', async () => {
+      const reply = await box
+        .toolbox('POST', '/process/execute', { command: 'echo $COLOUR' })
+        .catch(() => ({ status: 0, body: {} as Record<string, unknown> }))
+      return reply.status === 200 && String(reply.body['result']).trim() === 'green'
+    })
+  })
+
+  test('is kept by the server itself once its snapshot is in demand, and is claimed by its users', async () => {
+    const { body: pools } = await alcove.api('GET', '/warm-pools')
+    for (const { id } of pools as unknown as { id: string }[]) await alcove.api('DELETE', `/warm-pools/${id}`)
+    await using _first = await createBox(alcove)
+    // Nobody's: only the host shows them.
+    const processes = async () => (await alcove.leftovers()).filter((line) => line.startsWith('process'))
+    await until('the server has made some of its own', async () => (await processes()).length >= 3, 60)
+    const before = (await processes()).join('\n')
+    await using second = await createBox(alcove)
+    assert.ok(before.includes(second.id), `${second.id} did not run before`)
+    assert.equal(await boxOf(alcove, second.record).run('echo here'), 'here')
+  })
+})
