@@ -48,6 +48,8 @@ suite('the program control', () => {
       ALCOVE_PROXY_URL: 'http://127.0.0.1:1',
       ALCOVE_PROXY_KEY: keys.proxy,
       ALCOVE_RUNNER_KEY: keys.runner,
+      ALCOVE_MOST_WARM: '0',
+      ALCOVE_OVERCOMMIT: '64,8,8',
       ALCOVE_FIRST_KEY: firstKey,
     })
     await using _ended = ending(child)
