@@ -1,2 +1,9 @@
 // What other rooms may ask about runners. How the answers are stored is this room's own affair.
-export { ensureRunner, findRunnerAbilities, findRunnerAddress, findRunnerByKey, reconcileSnapshots } from './store.ts'
+export {
+  ensureRunner,
+  findReadyRunner,
+  findRunnerAbilities,
+  findRunnerAddress,
+  findRunnerByKey,
+  reconcileSnapshots,
+} from './store.ts'

@@ -83,3 +83,15 @@ export const findRunnerAbilities = async (
     select pause, fork from runners where id = ${runnerId}`
   return { ...(row?.pause ? { pause: row.pause } : {}), ...(row?.fork ? { fork: row.fork } : {}) }
 }
+
+/** The preferred runner if it is ready, else another of the region that is, else the preferred one all the same. */
+export const findReadyRunner = async (
+  sql: Sql,
+  regionId: string,
+  preferredId: string | null,
+): Promise<string | null> => {
+  const [row] = await sql<{ id: string }[]>`
+    select id from runners where region_id = ${regionId} and state = 'ready'
+    order by id = ${preferredId} desc nulls last, id limit 1`
+  return row?.id ?? preferredId
+}

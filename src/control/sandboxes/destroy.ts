@@ -1,3 +1,5 @@
+import { findReadyRunner } from '#src/control/runners/service.ts'
+import type { Transaction } from '#src/control/storage/database.ts'
 import { moveSandbox } from './move.ts'
 import type { Actor, SandboxParts } from './parts.ts'
 import type { SandboxRow } from './sandbox.ts'
@@ -12,7 +14,14 @@ export const destroy = (parts: SandboxParts, sandbox: SandboxRow, by: By, reason
       name: name.startsWith(destroyedPrefix) ? name : `${destroyedPrefix}${name}_${parts.clock.now().getTime()}`,
       stop_signal: 'SIGKILL',
     }),
+    ...(sandbox.state === 'archived' ? { check: whoeverIsReady } : {}),
   })
+
+/** Of an archived sandbox there is nothing but its archive, which any runner of its region can take away. */
+const whoeverIsReady = async (transaction: Transaction, sandbox: SandboxRow): Promise<Partial<SandboxRow>> => {
+  const { region_id: regionId, runner_id: runnerId } = sandbox
+  return sandbox.state === 'archived' ? { runner_id: await findReadyRunner(transaction, regionId, runnerId) } : {}
+}
 
 export const deleteSandbox = async (parts: SandboxParts, actor: Actor, idOrName: string): Promise<SandboxRow> => {
   const sandbox = await getSandbox(parts.database.sql, actor.organization.id, idOrName)

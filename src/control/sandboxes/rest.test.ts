@@ -317,6 +317,24 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
   })
 })
 
+suite('DELETE of an archived sandbox', () => {
+  test('200 and another runner of its region is asked, when its own is silent', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app)
+    await post(app, 'archive')
+    await untilState(app, id, 'archived')
+    app.clock.advance({ minutes: 1 })
+    await app.sweep()
+    await app.database.sql`
+      insert into runners (id, region_id, key_hash, state, created_at, updated_at)
+      values ('other', 'local', 'other', 'ready', now(), now())`
+    const asked = runner.asked.length
+    assert.equal((await app.as('owner').delete('/sandbox/box')).body.runnerId, 'other')
+    assert.equal(runner.asked.length, asked)
+  })
+})
+
 suite('POST /sandbox/:sandboxIdOrName/autopause/:interval', () => {
   test('200 pauses after its minutes without activity, and says why', async () => {
     await using app = await startControl(waiting)
