@@ -11,11 +11,13 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #define RUNS_MAX 32768u /* 256 KiB; streams that alternate more often than that lose their oldest output sooner */
 #define TMPFS 0x01021994
+#define TAKE_MAX 65536u
 
 /* -1 with errno. A file system in memory does not count. */
 static int open_hidden(const char *directory) {
@@ -108,8 +110,7 @@ static bool store(struct ring *ring, const uint8_t *bytes, size_t size) {
   return true;
 }
 
-static void append_piece(struct ring *ring, enum origin origin, const uint8_t *bytes, size_t size) {
-  bool stored = store(ring, bytes, size);
+static void count(struct ring *ring, enum origin origin, bool stored, size_t size) {
   if (!begin_run(ring, stored ? origin : LOST)) {
     /* Without memory for the list nothing that is there can be told apart any more. */
     ring->start = ring->end + size;
@@ -120,6 +121,11 @@ static void append_piece(struct ring *ring, enum origin origin, const uint8_t *b
   forget_before_start(ring);
 }
 
+static void append_piece(struct ring *ring, enum origin origin, const uint8_t *bytes, size_t size) {
+  bool stored = store(ring, bytes, size);
+  count(ring, origin, stored, size);
+}
+
 void ring_append(struct ring *ring, enum origin origin, const uint8_t *bytes, size_t size) {
   while (size > 0) {
     size_t piece = size < ring->capacity ? size : ring->capacity;
@@ -127,6 +133,40 @@ void ring_append(struct ring *ring, enum origin origin, const uint8_t *bytes, si
     bytes += piece;
     size -= piece;
   }
+}
+
+/* Only what fits pages can be mapped, and the file must be as long as the mapping. */
+static bool map(struct ring *ring) {
+  int *file = ring->shared ? ring->shared : &ring->fd;
+  if (*file < 0) *file = ring_storage();
+  off_t needed = (off_t)(ring->base + ring->capacity);
+  struct stat stat;
+  if (*file < 0 || fstat(*file, &stat) < 0 || (stat.st_size < needed && ftruncate(*file, needed) < 0)) return false;
+  void *mapped = mmap(NULL, ring->capacity, PROT_READ | PROT_WRITE, MAP_SHARED, *file, (off_t)ring->base);
+  if (mapped == MAP_FAILED) return false;
+  madvise(mapped, ring->capacity, MADV_DONTFORK); /* what is forked here becomes a user's process */
+  ring->map = mapped;
+  return true;
+}
+
+ssize_t ring_take(struct ring *ring, enum origin origin, int pipe, size_t at_most) {
+  static uint8_t bytes[TAKE_MAX];
+  if (at_most > TAKE_MAX) at_most = TAKE_MAX;
+  if (ring->map || map(ring)) {
+    uint64_t place = ring->end % ring->capacity;
+    size_t room = at_most < ring->capacity - place ? at_most : (size_t)(ring->capacity - place);
+    ssize_t got = read(pipe, ring->map + place, room);
+    if (got > 0) count(ring, origin, true, (size_t)got);
+    if (got >= 0 || errno != EFAULT) return got;
+  }
+  ssize_t got = read(pipe, bytes, at_most);
+  if (got > 0) ring_append(ring, origin, bytes, (size_t)got);
+  return got;
+}
+
+void ring_rest(struct ring *ring) {
+  if (ring->map) munmap(ring->map, ring->capacity);
+  ring->map = NULL;
 }
 
 size_t ring_read(const struct ring *ring, uint64_t offset, uint8_t *into, size_t room, enum origin *origin) {
@@ -159,6 +199,7 @@ void ring_drop(struct ring *ring) {
 }
 
 void ring_close(struct ring *ring) {
+  ring_rest(ring);
   if (ring->fd >= 0) close(ring->fd);
   free(ring->runs);
   *ring = (struct ring){.fd = -1};

@@ -26,16 +26,13 @@ struct session_command *session_command_find(const struct session *session, cons
 /* ---- output ---- */
 
 static bool collect(struct session_command *command, int which, size_t at_most) {
-  static uint8_t bytes[CHUNK];
   struct source *source = &command->output[which];
-  ssize_t got = read(source->fd, bytes, at_most < sizeof bytes ? at_most : sizeof bytes);
+  ssize_t got = ring_take(&command->record.ring, which == 0 ? FROM_STDOUT : FROM_STDERR, source->fd, at_most);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-  if (got <= 0) {
-    source_close(source);
-    return false;
-  }
-  ring_append(&command->record.ring, which == 0 ? FROM_STDOUT : FROM_STDERR, bytes, (size_t)got);
-  return true;
+  if (got > 0) return true;
+  source_close(source);
+  if (command->output[0].fd < 0 && command->output[1].fd < 0) ring_rest(&command->record.ring);
+  return false;
 }
 
 static void on_stdout(struct source *source, uint32_t events) {

@@ -92,6 +92,40 @@ suite('the agent as PID 1', { skip: cannotRun }, () => {
     await box.run(id, 'rm /root/fill')
   })
 
+  test('a disk that fills up under the log of a session’s command loses output and says so; what came before is intact', async () => {
+    const { sessions } = agent
+    const ringBytes = 16 * MiB
+    await sessions.open({ id: 'disk', env: { PATH: '/bin' }, user: 'root', shell: 'sh', ringBytes })
+    const attached = async (commandId: string) => {
+      const seen = { wrong: 0, kept: 0, lost: 0, exitCode: -1 }
+      for await (const event of sessions.attach('disk', commandId, 0)) {
+        if (event.type === 'truncated') seen.lost += event.lostBytes
+        if (event.type === 'exit') seen.exitCode = event.end?.exitCode ?? -1
+        if (event.type !== 'output') continue
+        seen.kept += event.data.length
+        seen.wrong += event.data.filter((byte) => byte !== 0).length
+      }
+      return seen
+    }
+    const run = async (commandId: string, text: string) => {
+      await sessions.exec('disk', { id: commandId, text, keepInput: false, echoInput: false })
+      return await attached(commandId)
+    }
+    const write = (bytes: number) => `dd if=/dev/zero bs=65536 count=${bytes / 65536} 2> /dev/null`
+    // What was written first is on the disk when that is full: writing over it needs room again.
+    const fill = 'dd if=/dev/urandom of=/root/fill bs=1M count=3000 2> /dev/null'
+    const filling = await run('filling', `${write(24 * MiB)}; ${fill}; ${write(24 * MiB)}`)
+    assert.equal(filling.exitCode, 0)
+    assert.equal(filling.kept + filling.lost, 48 * MiB)
+    assert.ok(filling.lost > 16 * MiB, `${filling.lost} bytes were lost`)
+    assert.equal(filling.wrong, 0)
+    await box.run(id, 'rm /root/fill')
+    const roomy = await run('roomy', write(20 * MiB))
+    assert.deepEqual([roomy.exitCode, roomy.kept + roomy.lost, roomy.wrong], [0, 20 * MiB, 0])
+    assert.ok(roomy.kept >= ringBytes)
+    await sessions.remove('disk')
+  })
+
   test('a sandbox that may start no more processes is told so, and works again when it may', async () => {
     const bomb = await agent.exec({
       argv: ['/bin/sh', '-c', 'while :; do sleep 1000 & done'],
