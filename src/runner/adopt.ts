@@ -43,6 +43,8 @@ const adoptOne = async (machine: Machine, sandboxId: string, entry: Entry): Prom
     const cause = found.cause ?? (await causeOfEnd(machine, sandboxId, run))
     // Its network goes in the sweep, together with the others.
     await clearSandbox(machine, sandboxId, undefined)
+    // It is in its archive. What of it is here may be what was not yet removed, or only half brought back.
+    if (spec.status === 'archived') await machine.pool.remove(sandboxId)
     if (spec.status !== 'started') return { spec }
     machine.log.warn({ sandboxId, cause }, 'ended while no runner looked')
     const stopped: Spec = { assignment: spec.assignment, status: 'stopped', cause }
@@ -110,7 +112,7 @@ const sweep = async (machine: Machine, known: ReadonlySet<string>): Promise<stri
   const unknown = new Set([...withoutSpec, ...lists.flat()].filter((id) => !known.has(id)))
   await inParallel(atOnce, [...unknown], async (id) => {
     try {
-      await destroySandbox(machine, id, undefined)
+      await destroySandbox(machine, id, undefined, await journal.owesArchives(id))
     } catch (error) {
       // It stays for the next runner to try again.
       machine.log.error({ err: error, id }, 'what no journal knows could not be removed')

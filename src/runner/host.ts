@@ -1,10 +1,13 @@
 // The sandboxes of this host: what the rest of the runner sees of them. Verbs for one sandbox run one at a time and may be
 // asked twice; closing leaves every sandbox running for the next runner to adopt.
-import type { Assignment, Cause, RunnerCapabilities } from '#src/wire/runner-link.ts'
+import type { ArchiveRef, Assignment, Cause, Progress, RunnerCapabilities } from '#src/wire/runner-link.ts'
 import { type Adopted, adoptSandboxes } from './adopt.ts'
+import { ArchiveFailed } from './archive/failed.ts'
+import type { Archive } from './archive/pack.ts'
+import { archiveDisk, finishArchiving } from './archive.ts'
 import { changeSandbox } from './change.ts'
 import { clearSandbox } from './clear.ts'
-import { destroySandbox } from './destroy.ts'
+import { destroySandbox, removeAllOwedArchives } from './destroy.ts'
 import { causeOfEnd } from './ended.ts'
 import { forkDisk } from './fork.ts'
 import type { Spec } from './journal.ts'
@@ -15,7 +18,7 @@ import { pauseSandbox, resumeSandbox } from './pause.ts'
 import { checkSandboxId, socketOf } from './places.ts'
 import { isAlive } from './processes.ts'
 import { makeTemplate } from './snapshot.ts'
-import { startSandbox } from './start.ts'
+import { RestoreFailed, startSandbox } from './start.ts'
 import { stopSandbox } from './stop.ts'
 import { Watch } from './watch.ts'
 
@@ -24,11 +27,13 @@ export type { HostParts } from './open-machine.ts'
 export type HeldSandbox = {
   id: string
   assignment: Assignment
-  status: 'started' | 'paused' | 'stopped' | 'error'
+  status: 'started' | 'paused' | 'stopped' | 'archived' | 'error'
   socketPath: string
   errorReason?: string
   /** Why what the assignment asked for was not done; the sandbox is well, and as it was. */
   refused?: string
+  /** Where its disk is, once it was archived here. */
+  archive?: Archive
   /** Why it does not run, if it ended without being asked to. */
   cause?: Cause
 }
@@ -39,13 +44,15 @@ export interface Host {
   list(): readonly HeldSandbox[]
   get(sandboxId: string): HeldSandbox | undefined
   /** Makes it run as assigned: creates, starts, resumes or changes it, whatever is missing. Throws with a sentence for a person. */
-  start(assignment: Assignment): Promise<void>
+  start(assignment: Assignment, onProgress?: (progress: Progress) => void): Promise<void>
   /** Keeps what runs in memory and lets none of it run. One that has ended meanwhile is stopped, with its cause. */
   pause(assignment: Assignment): Promise<void>
   /** Makes it rest, with its disk kept. Throws for a sandbox that is not here. */
   stop(assignment: Assignment): Promise<void>
+  /** Moves its disk to the archive store. What cannot be archived is stopped, with its disk, and says why it was refused. */
+  archive(assignment: Assignment, onProgress?: (progress: Progress) => void): Promise<void>
   /** Makes it gone. Fine for a sandbox that never was here. */
-  destroy(sandboxId: string): Promise<void>
+  destroy(sandboxId: string, withArchives?: 'with archives'): Promise<void>
   /** Keeps the disk of a sandbox, as it is now, as an image that others can be made from. */
   snapshot(sandboxId: string, image: string): Promise<void>
   /** The images that are disks of sandboxes, each with the image below it. */
@@ -63,22 +70,28 @@ export const openHost = async (parts: HostParts): Promise<Host> => {
   return new MachineHost(parts.instance, machine, await adoptSandboxes(machine))
 }
 
+/** How often archives are tried again that could not be removed with their sandbox. */
+const owedEveryMs = 10 * 60_000
+
 class MachineHost implements Host {
   readonly instance: string
   readonly capabilities: RunnerCapabilities
   readonly #machine: Machine
   readonly #held: Map<string, Adopted>
   readonly #inLine = new OneAtATime()
-  /** Cut short the polite stops that are under way or in line. */
-  readonly #polite = new Map<string, Set<AbortController>>()
+  /** Cut short what may take long, under way or in line: polite stops, and moving disks to and from archives. */
+  readonly #long = new Map<string, Set<AbortController>>()
   readonly #listeners: ((sandboxId: string, cause: Cause) => void)[] = []
   readonly #watch = new Watch((sandboxId) => void this.#inLine.run(sandboxId, () => this.#ended(sandboxId)))
+
+  readonly #owed: NodeJS.Timeout
 
   constructor(instance: string, machine: Machine, held: Map<string, Adopted>) {
     this.instance = instance
     this.capabilities = capabilitiesOf(machine)
     this.#machine = machine
     this.#held = held
+    this.#owed = setInterval(() => void this.#removeOwed(), owedEveryMs).unref()
     for (const [sandboxId, { running }] of held) if (running) this.#watch.add(sandboxId, running.init)
   }
 
@@ -93,10 +106,10 @@ class MachineHost implements Host {
     return { ...spec, status, id: sandboxId, socketPath: socketOf(this.#machine.places, sandboxId) }
   }
 
-  start(assignment: Assignment) {
+  start(assignment: Assignment, onProgress: (progress: Progress) => void = () => undefined) {
     const { sandboxId } = assignment
     checkSandboxId(sandboxId)
-    return this.#inLine.run(sandboxId, async () => {
+    return this.#cuttable(sandboxId, async (signal) => {
       const { spec, running } = this.#held.get(sandboxId) ?? {}
       if (spec && running && isAlive(running.init)) {
         const changed = await changeSandbox(this.#machine, spec, assignment, running.slot)
@@ -106,12 +119,15 @@ class MachineHost implements Host {
       try {
         // What ended by itself a moment ago, or could not be cleared away when it failed.
         if (running || spec?.status === 'error') await clearSandbox(this.#machine, sandboxId, running?.slot)
+        if (spec?.status === 'archived') await this.#machine.pool.remove(sandboxId)
         if (assignment.isNew && assignment.forkOf !== undefined) await this.#forkDisk(assignment, assignment.forkOf)
         this.#hold(sandboxId, {
           spec: { assignment, status: 'started' },
-          running: await startSandbox(this.#machine, assignment),
+          running: await startSandbox(this.#machine, assignment, archiveOf(assignment, spec), { signal, onProgress }),
         })
       } catch (error) {
+        if (signal.aborted) throw error
+        if (error instanceof RestoreFailed) return this.#stillArchived(assignment, spec, error)
         await this.#failed(sandboxId, assignment, error)
         throw error
       }
@@ -137,24 +153,39 @@ class MachineHost implements Host {
 
   async stop(assignment: Assignment) {
     const { sandboxId, signal } = assignment
-    if (signal === 'SIGKILL') this.#hurry(sandboxId)
-    const hurry = new AbortController()
-    const polite = this.#polite.get(sandboxId) ?? new Set()
-    this.#polite.set(sandboxId, polite.add(hurry))
-    try {
-      await this.#inLine.run(sandboxId, () => this.#stopInLine(assignment, hurry.signal))
-    } finally {
-      polite.delete(hurry)
-      if (polite.size === 0) this.#polite.delete(sandboxId)
-    }
+    if (signal === 'SIGKILL') this.#cutShort(sandboxId)
+    await this.#cuttable(sandboxId, (hurry) => this.#stopInLine(assignment, hurry))
   }
 
-  destroy(sandboxId: string) {
+  archive(assignment: Assignment, onProgress: (progress: Progress) => void = () => undefined) {
+    const { sandboxId } = assignment
+    return this.#cuttable(sandboxId, async (signal) => {
+      const before = this.#held.get(sandboxId)?.spec
+      if (before?.status !== 'archived' || before.archive?.id !== assignment.archive?.id) {
+        await this.#stopInLine(assignment, signal)
+        signal.throwIfAborted()
+        try {
+          this.#hold(sandboxId, { spec: await archiveDisk(this.#machine, assignment, { signal, onProgress }) })
+        } catch (error) {
+          if (!(error instanceof ArchiveFailed) || signal.aborted) throw error
+          this.#machine.log.warn({ err: error, sandboxId }, 'could not be archived')
+          await this.#write(sandboxId, { assignment, status: 'stopped', refused: error.message })
+          return
+        }
+      }
+      const { spec } = this.#held.get(sandboxId)!
+      if (spec.assignment.generation !== assignment.generation) await this.#write(sandboxId, { ...spec, assignment })
+      if (spec.archive) await finishArchiving(this.#machine, sandboxId, spec.archive.id)
+    })
+  }
+
+  destroy(sandboxId: string, withArchives?: 'with archives') {
     checkSandboxId(sandboxId)
-    this.#hurry(sandboxId)
+    this.#cutShort(sandboxId)
     return this.#inLine.run(sandboxId, async () => {
       this.#watch.remove(sandboxId)
-      await destroySandbox(this.#machine, sandboxId, this.#held.get(sandboxId)?.running?.slot)
+      const slot = this.#held.get(sandboxId)?.running?.slot
+      await destroySandbox(this.#machine, sandboxId, slot, withArchives !== undefined)
       this.#held.delete(sandboxId)
     })
   }
@@ -190,7 +221,9 @@ class MachineHost implements Host {
   }
 
   async close() {
+    clearInterval(this.#owed)
     this.#watch.close()
+    for (const controllers of this.#long.values()) for (const controller of controllers) controller.abort()
   }
 
   async #templateBases() {
@@ -202,8 +235,21 @@ class MachineHost implements Host {
     return (await Promise.all(all)).flat()
   }
 
-  #hurry(sandboxId: string) {
-    for (const controller of this.#polite.get(sandboxId) ?? []) controller.abort()
+  /** In line, with a signal for when somebody has asked for more than this meanwhile. */
+  async #cuttable(sandboxId: string, work: (signal: AbortSignal) => Promise<void>) {
+    const controller = new AbortController()
+    const long = this.#long.get(sandboxId) ?? new Set()
+    this.#long.set(sandboxId, long.add(controller))
+    try {
+      await this.#inLine.run(sandboxId, () => work(controller.signal))
+    } finally {
+      long.delete(controller)
+      if (long.size === 0) this.#long.delete(sandboxId)
+    }
+  }
+
+  #cutShort(sandboxId: string) {
+    for (const controller of this.#long.get(sandboxId) ?? []) controller.abort()
   }
 
   async #stopInLine(assignment: Assignment, hurry: AbortSignal) {
@@ -215,6 +261,14 @@ class MachineHost implements Host {
       this.#hold(sandboxId, { spec: await stopSandbox(this.#machine, assignment, running, hurry) })
       return
     }
+    if (spec.status === 'archived') {
+      await this.#write(sandboxId, {
+        ...spec,
+        assignment,
+        refused: 'The sandbox is archived. Start it to have it back.',
+      })
+      return
+    }
     // Nothing runs; what a failed start could not clear away goes now.
     if (spec.status === 'error') await clearSandbox(this.#machine, sandboxId, undefined)
     await this.#rest(assignment, spec)
@@ -222,12 +276,35 @@ class MachineHost implements Host {
 
   /** Nothing of it runs; it only takes what is new in the assignment. */
   async #rest(assignment: Assignment, { assignment: before, cause }: Spec) {
-    const { journal, pool } = this.#machine
+    const { pool } = this.#machine
     const { sandboxId, diskGiB } = assignment
     if (before.diskGiB !== diskGiB && (await pool.exists(sandboxId))) await pool.limit(sandboxId, diskGiB)
-    const stopped: Spec = { assignment, status: 'stopped', ...(cause ? { cause } : {}) }
-    await journal.writeSpec(sandboxId, stopped)
-    this.#hold(sandboxId, { spec: stopped })
+    await this.#write(sandboxId, { assignment, status: 'stopped', ...(cause ? { cause } : {}) })
+  }
+
+  /** What could not be brought back is in its archive as it was. */
+  async #stillArchived(assignment: Assignment, before: Spec | undefined, error: RestoreFailed) {
+    const { sandboxId } = assignment
+    this.#machine.log.warn({ err: error, sandboxId }, 'could not be restored')
+    const { archive } = before ?? {}
+    await this.#write(sandboxId, {
+      assignment,
+      status: 'archived',
+      ...(archive ? { archive } : {}),
+      refused: error.message,
+    })
+  }
+
+  /** Of one that does not run. */
+  async #write(sandboxId: string, spec: Spec) {
+    await this.#machine.journal.writeSpec(sandboxId, spec)
+    this.#hold(sandboxId, { spec })
+  }
+
+  async #removeOwed() {
+    await removeAllOwedArchives(this.#machine).catch((err: unknown) =>
+      this.#machine.log.warn({ err }, 'archives that are owed could not be removed'),
+    )
   }
 
   /** In the line of both, so that no verb of the parent's is under way. */
@@ -272,3 +349,7 @@ class MachineHost implements Host {
     }
   }
 }
+
+/** Control's word for it, or else what was written down here when nobody heard of it. */
+const archiveOf = ({ archive }: Assignment, spec: Spec | undefined): ArchiveRef | undefined =>
+  archive?.sha256 !== undefined || spec?.status !== 'archived' ? archive : spec.archive

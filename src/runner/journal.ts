@@ -6,14 +6,17 @@
 import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Assignment, Cause } from '#src/wire/runner-link.ts'
+import type { Archive } from './archive/pack.ts'
 import { hasCode } from './cgroup/files.ts'
 
 export type Spec = {
   assignment: Assignment
   /** `started` stays here when a sandbox ends by itself while no runner looks; `run.json` and the host tell the rest. */
-  status: 'started' | 'stopped' | 'error'
+  status: 'started' | 'stopped' | 'archived' | 'error'
   errorReason?: string
   cause?: Cause
+  /** Where its disk is. From here on there is none on this host, or what is left of it goes. */
+  archive?: Archive
   /** Why what the assignment's generation asked for was not done; the sandbox is as it was. */
   refused?: string
 }
@@ -33,6 +36,7 @@ export type Run = {
 export type Entry = { spec: Spec; run: Run | undefined }
 
 const specName = 'spec.json'
+const owedName = 'archives'
 const runName = 'run.json'
 const gone = '.gone-'
 
@@ -93,6 +97,18 @@ export class Journal {
       if (!hasCode(error, 'ENOENT')) throw error
     }
     await sync(this.#directory)
+  }
+
+  /** That its archives go too will be known until it is forgotten. */
+  async oweArchives(sandboxId: string): Promise<void> {
+    const directory = await this.makeDirectory(sandboxId)
+    await replace(join(directory, owedName), {}, true)
+    await sync(directory)
+  }
+
+  /** Of those whose removal was begun. */
+  async owesArchives(sandboxId: string): Promise<boolean> {
+    return (await readJson(join(this.directoryOf(`${gone}${sandboxId}`), owedName))) !== undefined
   }
 
   async forget(sandboxId: string): Promise<void> {

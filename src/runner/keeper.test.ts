@@ -73,6 +73,59 @@ suite('keeper: what should be is made so', () => {
     assert.equal(kept.said().at(-1), 'box 4 stopped')
   })
 
+  test('archived, with where the disk is; its progress is told at most once a second', async () => {
+    const progress: string[] = []
+    using kept = startKeeper({
+      onProgress: (sandboxId, generation, { step, percent }) =>
+        progress.push(`${sandboxId} ${generation} ${step} ${percent}`),
+    })
+    kept.keeper.take(assigned('box', 1))
+    await kept.reported(1)
+    kept.keeper.take(assigned('box', 2, { target: 'archived', archive: { id: 'a' } }))
+    await kept.reported(2)
+    assert.deepEqual([kept.said().at(-1), progress], ['box 2 archived', ['box 2 archiving 10']])
+    kept.keeper.take(assigned('box', 3, { archive: { id: 'a', sha256: 'f'.repeat(64) } }))
+    await kept.reported(3)
+    kept.host.refuses = 'The archive store is full.'
+    kept.keeper.take(assigned('box', 4, { target: 'archived', archive: { id: 'b' } }))
+    await kept.reported(4)
+    assert.deepEqual(kept.reports.at(-1), {
+      sandboxId: 'box',
+      generation: 4,
+      state: 'stopped',
+      refused: 'The archive store is full.',
+    })
+  })
+
+  test('an archived one that is not here any more is still archived, and is destroyed with its archives', async () => {
+    using kept = startKeeper()
+    const archive = { id: 'a', sha256: 'f'.repeat(64) }
+    kept.keeper.take(assigned('box', 4, { target: 'archived', archive }))
+    kept.keeper.take(assigned('box', 5, { target: 'destroyed', archive }))
+    await kept.reported(2)
+    assert.deepEqual(kept.said(), ['box 4 archived', 'box 5 destroyed'])
+    assert.deepEqual(kept.host.asked, ['destroy box with archives'])
+  })
+
+  test('a delete waits neither for a start nor for an archive; what still waits for its turn is not done any more', async () => {
+    for (const first of [{}, { target: 'archived', archive: { id: 'a' } }] as const) {
+      using kept = startKeeper({ atOnce: { work: 2, stops: 1, transfers: 1 } })
+      kept.host.hold(assigned('other', 1), 'stopped')
+      kept.host.hold(assigned('box', 1), 'stopped')
+      const { passed, open } = gate()
+      kept.host.before = (verb) => (verb === 'destroy' ? undefined : passed)
+      kept.keeper.take(assigned('other', 2, first))
+      kept.keeper.take(assigned('box', 2, first))
+      kept.keeper.take(assigned('box', 3, { target: 'destroyed' }))
+      await kept.reported(1)
+      assert.deepEqual(kept.said(), ['box 3 destroyed'])
+      open()
+      await kept.settled()
+      const late = kept.host.asked.slice(kept.host.asked.indexOf('destroy box') + 1)
+      assert.deepEqual(late, [])
+    }
+  })
+
   test('a refusal is reported with what the sandbox still is', async () => {
     using kept = startKeeper()
     kept.keeper.take(assigned('box', 1))
@@ -151,6 +204,21 @@ suite('keeper: what should be is made so', () => {
     }
   })
 
+  test('what it was asked before its turn came is not done in the name of what it is asked now', async () => {
+    using kept = startKeeper({ atOnce: { work: 1, stops: 1, transfers: 1 } })
+    const { passed, open } = gate()
+    kept.host.before = () => passed
+    kept.host.hold(assigned('box', 1), 'stopped')
+    kept.keeper.take(assigned('other', 1))
+    kept.keeper.take(assigned('box', 2))
+    kept.keeper.take(assigned('box', 3, { target: 'stopped' }))
+    open()
+    await kept.reported(2)
+    await kept.settled()
+    assert.deepEqual(kept.host.asked, ['start other 1', 'stop box 3'])
+    assert.equal(kept.host.get('box')?.status, 'stopped')
+  })
+
   test('no more than 8 starts at one time, and all get their turn', async () => {
     using kept = startKeeper()
     const { passed, open } = gate()
@@ -170,7 +238,7 @@ suite('keeper: what should be is made so', () => {
   })
 
   test('a sandbox that shall be stopped and is not here is reported lost; one that never began to start is stopped', async () => {
-    using kept = startKeeper({ atOnce: { work: 1, stops: 1 } })
+    using kept = startKeeper({ atOnce: { work: 1, stops: 1, transfers: 1 } })
     kept.keeper.take(assigned('lost', 2, { target: 'stopped' }))
     assert.deepEqual(kept.said(), ['lost 2 destroyed'])
     const { passed, open } = gate()

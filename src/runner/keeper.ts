@@ -4,31 +4,44 @@
 // difference. For each sandbox only the newest generation counts, one verb runs at a time, and what failed is tried again.
 import { Lanes } from '#src/kit/lanes.ts'
 import type { Logger } from '#src/kit/log.ts'
-import type { Assignment, Cause, Report, Target } from '#src/wire/runner-link.ts'
+import type { Assignment, Cause, Progress, Report, Target } from '#src/wire/runner-link.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import type { Listed } from './assignment.ts'
 import type { Host } from './host.ts'
 import { NotRecoverable } from './machine.ts'
 import { Strangers } from './strangers.ts'
 
-export type KeptHost = Pick<Host, 'list' | 'get' | 'start' | 'pause' | 'stop' | 'destroy' | 'onExit'>
+export type KeptHost = Pick<Host, 'list' | 'get' | 'start' | 'pause' | 'stop' | 'archive' | 'destroy' | 'onExit'>
 
 export type KeeperParts = {
   host: KeptHost
   report: (report: Report) => void
+  /** How far something long has come, at most once a second for each sandbox. */
+  onProgress?: (sandboxId: string, generation: number, progress: Progress) => void
   log: Logger
   now?: () => number
   /** Waits before the second, third … try of a verb; the last one goes on for a destroy, which is never given up. */
   retryMs?: readonly number[]
   /** How long a sandbox that control does not list is left alone. */
   strangerGraceMs?: number
-  /** Starts and destroys under way at one time; stops mostly wait, so there may be more of them. */
-  atOnce?: { work: number; stops: number }
+  /**
+   * Starts, and destroys, under way at one time; stops mostly wait, so there may be more of them; what moves whole disks to
+   * and from archives must not keep the rest waiting.
+   */
+  atOnce?: { work: number; stops: number; transfers: number }
 }
 
-type Verb = 'start' | 'pause' | 'stop' | 'destroy'
+const verbTo = {
+  started: 'start',
+  paused: 'pause',
+  stopped: 'stop',
+  archived: 'archive',
+  destroyed: 'destroy',
+} as const
 
-const verbTo = { started: 'start', paused: 'pause', stopped: 'stop', destroyed: 'destroy' } as const
+type Verb = (typeof verbTo)[Target]
+
+const progressEveryMs = 1000
 
 type Entry = {
   assignment: Assignment
@@ -38,6 +51,7 @@ type Entry = {
   takenAt: number
   /** Under way or in line for a lane. */
   verb?: Verb
+  progressAt: number
   attempts: number
   retry?: NodeJS.Timeout
   /** A start was superseded before it began, so there may rightly be nothing on the host. */
@@ -55,20 +69,26 @@ export class Keeper implements Disposable {
   readonly #now: () => number
   readonly #retryMs: readonly number[]
   readonly #work: Lanes
+  readonly #destroys: Lanes
   readonly #stops: Lanes
+  readonly #transfers: Lanes
+  readonly #onProgress: NonNullable<KeeperParts['onProgress']>
   readonly #strangers: Strangers
   readonly #entries = new Map<string, Entry>()
   #isClosed = false
 
   constructor({ host, report, log, now = Date.now, ...parts }: KeeperParts) {
-    const { work, stops } = parts.atOnce ?? { work: 8, stops: 64 }
+    const { work, stops, transfers } = parts.atOnce ?? { work: 8, stops: 64, transfers: 4 }
     this.#host = host
     this.#report = report
     this.#log = log
     this.#now = now
     this.#retryMs = parts.retryMs ?? [500, 2000, 10_000, 30_000]
     this.#work = new Lanes(work)
+    this.#destroys = new Lanes(work)
     this.#stops = new Lanes(stops)
+    this.#transfers = new Lanes(transfers)
+    this.#onProgress = parts.onProgress ?? (() => undefined)
     this.#strangers = new Strangers({ graceMs: parts.strangerGraceMs ?? 10 * 60_000, log })
     host.onExit((sandboxId, cause) => this.#onExit(sandboxId, cause))
   }
@@ -103,7 +123,14 @@ export class Keeper implements Disposable {
   #entryFor(assignment: Assignment): Entry {
     const known = this.#entries.get(assignment.sandboxId)
     if (!known) {
-      const entry: Entry = { assignment, settledAt: 0, takenAt: this.#now(), attempts: 0, mayBeUnborn: false }
+      const entry: Entry = {
+        assignment,
+        settledAt: 0,
+        progressAt: 0,
+        takenAt: this.#now(),
+        attempts: 0,
+        mayBeUnborn: false,
+      }
       this.#entries.set(assignment.sandboxId, entry)
       return entry
     }
@@ -127,27 +154,31 @@ export class Keeper implements Disposable {
       this.#settle(entry, outcome, known)
       return
     }
-    const { sandboxId, target } = entry.assignment
-    if (target === 'archived') {
-      const state = this.#host.get(sandboxId)?.status ?? 'error'
-      this.#settle(entry, { state, refused: 'This runner does not archive.' }, known)
-      return
-    }
-    const verb = verbTo[target]
+    const verb = verbTo[entry.assignment.target]
     entry.verb = verb
-    void (verb === 'stop' ? this.#stops : this.#work).run(() => this.#perform(entry, verb))
+    void this.#lanesOf(verb, entry.assignment).run(() => this.#perform(entry, verb))
+  }
+
+  #lanesOf(verb: Verb, { sandboxId, archive }: Assignment): Lanes {
+    if (verb === 'stop') return this.#stops
+    if (verb === 'destroy') return this.#destroys
+    const status = this.#host.get(sandboxId)?.status ?? 'archived'
+    const isRestore = verb === 'start' && status === 'archived' && archive?.sha256 !== undefined
+    return isRestore || verb === 'archive' ? this.#transfers : this.#work
   }
 
   /** The outcome, if there is nothing to do. */
   #reached({ assignment, mayBeUnborn }: Entry, known?: SandboxState): Outcome | undefined {
     const { sandboxId, target, generation } = assignment
     const held = this.#host.get(sandboxId)
-    if (target === 'destroyed') return held ? undefined : { state: 'destroyed' }
+    // Its archives may lie in the store although nothing of it is here.
+    if (target === 'destroyed') return held || assignment.archive ? undefined : { state: 'destroyed' }
     if (!held) {
       if (target === 'started') return undefined
+      if (target === 'archived' && assignment.archive?.sha256 !== undefined) return { state: 'archived' }
       return mayBeUnborn ? { state: 'stopped' } : { state: 'destroyed', errorReason: 'It is not on this runner.' }
     }
-    const { status, cause, refused } = held
+    const { status, cause, refused, archive } = held
     const isThisGeneration = held.assignment.generation === generation
     // It ended by itself, perhaps while no runner looked: it stays so until someone wants it started again. That control
     // has once heard of it as it should be tells as much as the journal, which is not asked to keep every generation.
@@ -157,25 +188,39 @@ export class Keeper implements Disposable {
     // It failed and control has heard so, perhaps from a former runner: trying again is for a person to say.
     if (status === 'error') return known === 'error' ? { state: 'error' } : undefined
     if (refused !== undefined) return { state: status, refused }
-    return status === target ? { state: target } : undefined
+    if (status !== target) return undefined
+    return { state: target, ...(target === 'archived' && archive ? { archive } : {}) }
   }
 
   async #perform(entry: Entry, verb: Verb): Promise<void> {
     const { assignment } = entry
     const isCurrent = () => entry.assignment.generation === assignment.generation
+    // While it waited for its turn, something else may have been asked, or been done already.
+    const isWanted = verbTo[assignment.target] === verb
     let failure: { error: unknown } | undefined
-    if (!this.#isClosed) {
+    if (!this.#isClosed && isWanted) {
       try {
-        if (verb === 'destroy') await this.#host.destroy(assignment.sandboxId)
-        else await this.#host[verb](assignment)
+        if (verb === 'destroy')
+          await this.#host.destroy(assignment.sandboxId, assignment.archive ? 'with archives' : undefined)
+        else await this.#host[verb](assignment, (progress) => this.#say(entry, assignment, progress))
       } catch (error) {
         failure = { error }
       }
     }
     if (entry.verb === verb) delete entry.verb
-    if (!isCurrent()) this.#reconcile(entry)
+    if (!isWanted || !isCurrent()) this.#reconcile(entry)
     else if (failure) this.#failed(entry, verb, failure.error)
-    else if (!entry.settled) this.#settle(entry, this.#reached(entry) ?? { state: assignment.target })
+    else if (!entry.settled) {
+      const isGone = verb === 'destroy'
+      this.#settle(entry, (isGone ? undefined : this.#reached(entry)) ?? { state: assignment.target })
+    }
+  }
+
+  #say(entry: Entry, { sandboxId, generation }: Assignment, progress: Progress) {
+    const now = this.#now()
+    if (this.#isClosed || entry.assignment.generation !== generation || now - entry.progressAt < progressEveryMs) return
+    entry.progressAt = now
+    this.#onProgress(sandboxId, generation, progress)
   }
 
   #failed(entry: Entry, verb: Verb, error: unknown) {
@@ -202,9 +247,11 @@ export class Keeper implements Disposable {
   #givenUp({ assignment }: Entry, verb: Verb, error: unknown): Outcome {
     const reason = sentenceOf(error)
     const status = this.#host.get(assignment.sandboxId)?.status
-    // What could not be paused runs on.
-    if (verb === 'pause' && status === 'started') return { state: status, refused: reason }
-    return { state: 'error', errorReason: reason, recoverable: !(error instanceof NotRecoverable) }
+    const recoverable = !(error instanceof NotRecoverable)
+    // What could not be paused runs on, and what could not be archived has its disk.
+    const isWell = (verb === 'pause' && status === 'started') || (verb === 'archive' && status === 'stopped')
+    if (recoverable && isWell) return { state: status, refused: reason }
+    return { state: 'error', errorReason: reason, recoverable }
   }
 
   #settle(entry: Entry, outcome: Outcome, known?: SandboxState) {
@@ -248,6 +295,12 @@ const ended = (cause: Cause): Outcome =>
     ? { state: 'error', errorReason: cause.detail ?? 'It was killed.', recoverable: true, cause }
     : { state: 'stopped', cause }
 
-/** A polite stop waits for processes to end; who wants them gone now need not wait for it. */
-const overtakes = ({ verb, assignment: { target, signal } }: Entry) =>
-  verb === 'stop' && (target === 'destroyed' || (target === 'stopped' && signal === 'SIGKILL'))
+/**
+ * A polite stop waits for processes to end, and what moves whole disks waits for a store: who wants something else by now
+ * need not wait for that. A destroy waits for nothing.
+ */
+const overtakes = ({ verb, assignment: { target, signal } }: Entry) => {
+  if (target === 'destroyed') return verb !== 'destroy'
+  if (verb === 'archive') return target !== 'archived'
+  return verb === 'stop' && target === 'stopped' && signal === 'SIGKILL'
+}

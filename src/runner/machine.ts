@@ -1,5 +1,6 @@
 // The parts that every verb works with: this host, opened once.
 import type { Logger } from '#src/kit/log.ts'
+import type { ObjectStore } from './archive/store.ts'
 import { type Cgroup, cgroupAt } from './cgroup/cgroup.ts'
 import type { CgroupLayout } from './cgroup/layout.ts'
 import type { Journal } from './journal.ts'
@@ -40,6 +41,8 @@ export type Machine = {
   /** IPv4 addresses for `/etc/resolv.conf`. */
   resolvers: readonly string[]
   journal: Journal
+  /** Where the disks of archived sandboxes go. */
+  archiveStore: ObjectStore
   bootId: string
   log: Logger
 }

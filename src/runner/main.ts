@@ -8,6 +8,7 @@ import { agentAt } from '#src/toolbox/agent/agent.ts'
 import type { Report } from '#src/wire/runner-link.ts'
 import { AllImages } from './all-images.ts'
 import { createToolboxServer, listenOn } from './api.ts'
+import { openStore } from './archive/store.ts'
 import type { RunnerConfig } from './config.ts'
 import { ControlClient } from './control-client.ts'
 import { openHost } from './host.ts'
@@ -49,6 +50,7 @@ export const startRunner = async (
     onProgress,
   })
   const network = await openNetworkPool({ instance, log, spare: spareNetworks })
+  const archiveStore = openStore(config.archiveStore)
   const host = await openHost({
     instance,
     directory,
@@ -57,6 +59,7 @@ export const startRunner = async (
     agentAt,
     network,
     images,
+    archiveStore,
     log,
   })
   const server = await createToolboxServer({ host, log })
@@ -65,7 +68,13 @@ export const startRunner = async (
   const control = new ControlClient({ controlUrl, runnerKey, log })
   const send = (report: Report) => link.say({ type: 'report', report })
   const reporter = new Reporter({ send, tell: (report) => control.tell(report), log })
-  const keeper = new Keeper({ host, report: (report) => reporter.say(report), log })
+  const keeper = new Keeper({
+    host,
+    report: (report) => reporter.say(report),
+    onProgress: (sandboxId, generation, progress) =>
+      void link.say({ type: 'progress', sandboxId, generation, ...progress }),
+    log,
+  })
   const allImages = await AllImages.open(images, host)
   const imageKeeper = new ImageKeeper({
     images: allImages,
@@ -131,6 +140,7 @@ export const startRunner = async (
       clearTimeout(timer)
       await control[Symbol.asyncDispose]()
       await host.close()
+      await archiveStore.close()
       await network.close()
     },
   }

@@ -5,6 +5,7 @@ import { availableParallelism, totalmem } from 'node:os'
 import { join } from 'node:path'
 import type { Logger } from '#src/kit/log.ts'
 import type { RunnerCapabilities } from '#src/wire/runner-link.ts'
+import type { ObjectStore } from './archive/store.ts'
 import { limitsSwap } from './cgroup/cgroup.ts'
 import { mountsToHide, readLayout } from './cgroup/layout.ts'
 import { Journal } from './journal.ts'
@@ -31,6 +32,7 @@ export type HostParts = {
   agentAt: (socketPath: string) => AgentLink
   network: NetworkPool
   images: Images
+  archiveStore: ObjectStore
   log: Logger
   /** Absent: those of the host that a sandbox can reach. */
   resolvers?: readonly string[]
@@ -78,6 +80,7 @@ export const openMachine = async (parts: HostParts): Promise<Machine> => {
     images: parts.images,
     resolvers: parts.resolvers ?? resolversForSandboxes(),
     journal: new Journal(places.sandboxes),
+    archiveStore: parts.archiveStore,
     bootId: bootId(),
     log,
   }

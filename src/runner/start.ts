@@ -6,11 +6,12 @@
 import { randomUUID } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Assignment } from '#src/wire/runner-link.ts'
+import type { ArchiveRef, Assignment } from '#src/wire/runner-link.ts'
+import type { Transfer } from './archive.ts'
 import { clearSandbox } from './clear.ts'
 import type { Run } from './journal.ts'
 import { LaunchFailed, runSteps, type Step, step } from './launch.ts'
-import { cgroupOf, type Machine, NotRecoverable } from './machine.ts'
+import { cgroupOf, type Machine, NotRecoverable, reasonOf } from './machine.ts'
 import type { Slot } from './network/pool.ts'
 import { hostnameOf, makeConfig } from './oci/config.ts'
 import { hideMounts } from './oci/runtime.ts'
@@ -18,17 +19,28 @@ import { uidBase } from './oci/sandbox-limits.ts'
 import { overlayOptions } from './overlay/options.ts'
 import { cgroupPathOf, socketOf } from './places.ts'
 import { findInit, type Init } from './processes.ts'
+import { restoreDisk } from './restore.ts'
 import { settlesWithin } from './settles-within.ts'
+
+/** The disk could not be brought back; the archive is as it was. */
+export class RestoreFailed extends Error {
+  override readonly name = 'RestoreFailed'
+}
 
 /** What a sandbox has only while it runs. */
 export type Running = { init: Init; slot: Slot; isPaused: boolean }
 
 const agentAnswersWithinMs = 10_000
 
-export const startSandbox = async (machine: Machine, assignment: Assignment): Promise<Running> => {
+export const startSandbox = async (
+  machine: Machine,
+  assignment: Assignment,
+  archive: ArchiveRef | undefined,
+  transfer: Transfer,
+): Promise<Running> => {
   const { journal, network } = machine
   const { sandboxId } = assignment
-  const { base, isMissing } = await prepareDisk(machine, assignment)
+  const { base, isMissing } = await prepareDisk(machine, assignment, archive, transfer)
   const rootfs = machine.images.rootfsOf(base)
   if (rootfs === undefined) throw new Error(`The image ${base} is not on this runner.`)
 
@@ -63,15 +75,31 @@ type Disk = {
   isMissing: boolean
 }
 
-const prepareDisk = async ({ pool, journal }: Machine, assignment: Assignment): Promise<Disk> => {
+const prepareDisk = async (
+  machine: Machine,
+  assignment: Assignment,
+  archive: ArchiveRef | undefined,
+  transfer: Transfer,
+): Promise<Disk> => {
+  const { pool, journal } = machine
   const { sandboxId, image, diskGiB } = assignment
-  if (await pool.exists(sandboxId)) return { base: (await pool.baseOf({ sandboxId })) ?? image, isMissing: false }
+  const found = async () => ({ base: (await pool.baseOf({ sandboxId })) ?? image, isMissing: false })
+  if (await pool.exists(sandboxId)) return found()
+  if (archive?.sha256 !== undefined) {
+    try {
+      await restoreDisk(machine, assignment, { id: archive.id, sha256: archive.sha256 }, transfer)
+    } catch (error) {
+      transfer.signal.throwIfAborted()
+      throw new RestoreFailed(reasonOf(error), { cause: error })
+    }
+    return found()
+  }
   const isNew = assignment.isNew ?? (await journal.read(sandboxId))?.run?.pid === undefined
   if (!isNew) throw new NotRecoverable('The disk of the sandbox is gone.')
   const base = await pool.baseOf({ template: image })
   if (base === undefined) return { base: image, isMissing: true }
   await pool.copyDisk({ template: image }, sandboxId, base, diskGiB)
-  return { base, isMissing: false }
+  return found()
 }
 
 /** Waits for all, also when one fails: an undo must not run beside what it undoes. */

@@ -31,6 +31,8 @@ export interface StoragePool {
   baseOf(of: Original): Promise<string | undefined>
   /** Steps that make a disk over an image, or do nothing if it is there. */
   stepsToMake(sandboxId: string, base: string): Step[]
+  /** Steps for a disk that does not count until `upper` and `etc` are put into it. */
+  stepsToMakeEmpty(sandboxId: string, diskGiB: number): Step[]
   /** A disk like another is now, but for what makes a sandbox itself. Of btrfs, at once. */
   copyDisk(from: Original, sandboxId: string, base: string, diskGiB: number): Promise<void>
   /** Steps that bound it; the ones with room to spare are for what a start itself writes on a disk that is full. */
@@ -42,8 +44,9 @@ export interface StoragePool {
   /** Keeps the disk of a sandbox, as it is now, for others to begin as; it is on the disk when this resolves. */
   makeTemplate(template: string, sandboxId: string, base: string): Promise<void>
   removeTemplate(template: string): Promise<void>
-  /** What it holds, image below not counted; undefined where that is not known. */
+  /** What they hold, image below not counted; undefined where that is not known. */
   sizeOfTemplate(template: string): Promise<number | undefined>
+  sizeOfDisk(sandboxId: string): Promise<number | undefined>
   listTemplates(): Promise<string[]>
 }
 
@@ -182,6 +185,14 @@ class Pool implements StoragePool {
     return [this.#disks.stepToMake(sandboxId), step.directory(upper, uidBase, 0o755), ...stepsToFinish(path, base)]
   }
 
+  stepsToMakeEmpty(sandboxId: string, diskGiB: number): Step[] {
+    return [
+      this.#disks.stepToMake(sandboxId),
+      ...this.stepsToLimit(sandboxId, diskGiB, 'with room'),
+      step.directory(this.diskOf(sandboxId).work, 0, 0o700),
+    ]
+  }
+
   copyDisk(from: Original, sandboxId: string, base: string, diskGiB: number) {
     const room = bytesOf(diskGiB) + roomForStart
     return this.#disks.copy(this.#pathOf(from), sandboxId, (path) => [
@@ -220,6 +231,10 @@ class Pool implements StoragePool {
 
   removeTemplate(template: string) {
     return this.#templates.remove(template)
+  }
+
+  sizeOfDisk(sandboxId: string) {
+    return this.#disks.sizeOf(sandboxId)
   }
 
   sizeOfTemplate(template: string) {

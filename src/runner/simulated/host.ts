@@ -1,10 +1,10 @@
 // A host in memory: the same promises as the real one, for tests of what stands above it. A test may hold verbs back, make
 // them fail, and let a sandbox end by itself.
-import type { Assignment, Cause } from '#src/wire/runner-link.ts'
+import type { Assignment, Cause, Progress } from '#src/wire/runner-link.ts'
 import type { HeldSandbox } from '../host.ts'
 import type { KeptHost } from '../keeper.ts'
 
-type Verb = 'start' | 'pause' | 'stop' | 'destroy'
+type Verb = 'start' | 'pause' | 'stop' | 'archive' | 'destroy'
 
 export class SimulatedHost implements KeptHost {
   /** Every verb that began, such as `start box 3`. */
@@ -41,8 +41,21 @@ export class SimulatedHost implements KeptHost {
     return this.#perform('pause', assignment.sandboxId, assignment.generation, () => this.hold(assignment, 'paused'))
   }
 
-  destroy(sandboxId: string) {
-    return this.#perform('destroy', sandboxId, undefined, () => void this.held.delete(sandboxId))
+  archive(assignment: Assignment, onProgress: (progress: Progress) => void) {
+    const { sandboxId, generation } = assignment
+    return this.#perform('archive', sandboxId, generation, () => {
+      for (const percent of [10, 20]) onProgress({ step: 'archiving', percent })
+      this.hold(assignment, this.refuses === undefined ? 'archived' : 'stopped')
+    })
+  }
+
+  destroy(sandboxId: string, withArchives?: 'with archives') {
+    return this.#perform(
+      'destroy',
+      [sandboxId, withArchives].filter(Boolean).join(' '),
+      undefined,
+      () => void this.held.delete(sandboxId),
+    )
   }
 
   onExit(listener: (sandboxId: string, cause: Cause) => void) {

@@ -3,7 +3,7 @@
 import type { Assignment } from '#src/wire/runner-link.ts'
 import { openTestHostIn } from './test-host.ts'
 
-export type Order = { verb: 'start' | 'pause' | 'stop' | 'destroy'; assignment: Assignment }
+export type Order = { verb: 'start' | 'pause' | 'stop' | 'archive' | 'destroy'; assignment: Assignment }
 
 const [instance, directory] = process.argv.slice(2)
 if (instance === undefined || directory === undefined) throw new Error('usage: doomed-runner INSTANCE DIRECTORY')
@@ -11,7 +11,7 @@ const { host } = await openTestHostIn(instance, directory)
 
 process.on('message', async ({ verb, assignment }: Order) => {
   process.send?.('begun')
-  if (verb === 'destroy') await host.destroy(assignment.sandboxId)
+  if (verb === 'destroy') await host.destroy(assignment.sandboxId, 'with archives')
   else await host[verb](assignment)
   process.send?.('done')
 })

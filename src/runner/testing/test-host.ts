@@ -9,6 +9,7 @@ import { runDirectoryOf } from '#src/kit/instance.ts'
 import { silentLog } from '#src/kit/log.ts'
 import { agentAt } from '#src/toolbox/agent/agent.ts'
 import type { Assignment } from '#src/wire/runner-link.ts'
+import { openStore } from '../archive/store.ts'
 import { cgroupAt, listCgroups } from '../cgroup/cgroup.ts'
 import { readLayout } from '../cgroup/layout.ts'
 import { type Host, openHost } from '../host.ts'
@@ -51,6 +52,7 @@ export const openTestHostIn = async (instance: string, directory: string, poolBy
     agentAt,
     network,
     images: { rootfsOf: (image) => [join(directory, image)].find((path) => existsSync(path)) },
+    archiveStore: openStore({ kind: 'directory', path: join(directory, 'archive') }),
     log,
     resolvers: ['192.0.2.53'],
     poolBytes: poolBytes ?? 4 * GiB,

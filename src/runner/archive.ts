@@ -1,0 +1,45 @@
+// Moves the disk of a sandbox that rests into the archive store. The journal says so before anything local goes, and is
+// what the next runner finishes from: killed earlier, all of it is done again under the same name.
+import type { Assignment, Progress } from '#src/wire/runner-link.ts'
+import { packDisk } from './archive/pack.ts'
+import { removeArchives } from './archive/remove.ts'
+import type { Spec } from './journal.ts'
+import { type Machine, NotRecoverable } from './machine.ts'
+import { GiB } from './oci/sandbox-limits.ts'
+
+export type Transfer = { signal: AbortSignal; onProgress: (progress: Progress) => void }
+
+/** The archive is whole, and known to be, when this resolves; the disk is still there. */
+export const archiveDisk = async (
+  { journal, pool, archiveStore: store }: Machine,
+  assignment: Assignment,
+  { signal, onProgress }: Transfer,
+): Promise<Spec> => {
+  const { sandboxId, diskGiB, archive: wanted } = assignment
+  if (wanted === undefined) throw new NotRecoverable('Nobody has said what the archive is called.')
+  if (!(await pool.exists(sandboxId))) throw new NotRecoverable('The disk of the sandbox is gone.')
+  const size = (await pool.sizeOfDisk(sandboxId)) ?? diskGiB * GiB
+  const archive = await packDisk({
+    store,
+    sandboxId,
+    archiveId: wanted.id,
+    disk: pool.diskOf(sandboxId),
+    onProgress: ({ bytes }) => onProgress({ step: 'archiving', percent: percentOf(bytes, size) }),
+    signal,
+  })
+  signal.throwIfAborted()
+  const archived: Spec = { assignment, status: 'archived', archive }
+  await journal.writeSpec(sandboxId, archived)
+  return archived
+}
+
+/** What nobody needs once a sandbox is archived: its disk, and archives of it that this one replaces. */
+export const finishArchiving = async (machine: Machine, sandboxId: string, keep: string): Promise<void> => {
+  await machine.pool.remove(sandboxId)
+  // Room in the store, and nothing else, hangs on this; the next archive or the delete takes them too.
+  await removeArchives({ store: machine.archiveStore, sandboxId, keep }).catch((err: unknown) =>
+    machine.log.warn({ err, sandboxId }, 'older archives could not be removed'),
+  )
+}
+
+export const percentOf = (done: number, of: number) => Math.min(99, Math.floor((done / Math.max(of, 1)) * 100))
