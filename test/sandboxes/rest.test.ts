@@ -1,0 +1,86 @@
+// Sandboxes that are paused, resized, archived and kept as snapshots, through HTTP, on the real platform.
+import assert from 'node:assert/strict'
+import { after, before, suite, test } from 'node:test'
+import { boxOf, createBox, until } from './box.ts'
+import { type Platform, platform } from './harness.ts'
+
+suite('the rest of the life of a sandbox', () => {
+  let alcove: Platform
+  before(async () => {
+    alcove = await platform()
+  })
+  after(async () => {
+    await alcove?.[Symbol.asyncDispose]()
+  })
+
+  const recordOf = async (id: string) => (await alcove.api('GET', `/sandbox/${id}`)).body
+  const asks = async (id: string, verb: string, body?: unknown) => {
+    const answer = await alcove.api('POST', `/sandbox/${id}/${verb}`, body)
+    assert.equal(answer.status, 200, JSON.stringify(answer.body))
+  }
+  const becomes = (id: string, state: string) =>
+    until(`${id} is ${state}`, async () => (await recordOf(id))['state'] === state, 60)
+
+  test('pause keeps what runs; its toolbox says so at once, and start goes on with it', async () => {
+    await using box = await createBox(alcove)
+    await box.run(
+      'setsid sh -c "i=0; while :; do i=\\$((i+1)); echo \\$i > /dev/shm/n; done" >/dev/null 2>&1 & sleep 0.2',
+    )
+    await asks(box.id, 'pause')
+    await becomes(box.id, 'paused')
+    const answer = await box.toolbox('POST', '/process/execute', { command: 'true' })
+    assert.equal(answer.status, 409)
+    assert.match(String(answer.body['message']), /paused/)
+    await asks(box.id, 'start')
+    await becomes(box.id, 'started')
+    const from = Number(await box.run('cat /dev/shm/n'))
+    assert.ok(from > 0)
+    await until('it counts on', async () => Number(await box.run('cat /dev/shm/n')) > from)
+  })
+
+  test('new sizes are there at once; memory that is in use is not taken away, and the caller reads why', async () => {
+    await using box = await createBox(alcove)
+    await asks(box.id, 'resize', { cpu: 2, memory: 2 })
+    await becomes(box.id, 'started')
+    const limit = 'cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null; true'
+    assert.equal(await box.run(limit), String(2 * 1024 ** 3))
+    const hold = "python3 -c \"import time; held = bytearray(1200 << 20); open('held', 'w'); time.sleep(1000)\""
+    await box.run(`setsid ${hold} >/dev/null 2>&1 & while [ ! -e held ]; do sleep 0.1; done`)
+    const refused = await alcove.api('POST', `/sandbox/${box.id}/resize`, { memory: 1 })
+    assert.equal(refused.status, 409)
+    assert.match(String(refused.body['message']), /uses 1\.\d* GiB of memory, so it cannot be given 1 GiB/)
+    const record = await recordOf(box.id)
+    assert.deepEqual([record['state'], record['memory']], ['started', 2])
+    assert.equal(await box.run(limit), String(2 * 1024 ** 3))
+  })
+
+  test('an archived sandbox is off its host, and comes back as it was', async () => {
+    await using box = await createBox(alcove)
+    await box.run('echo kept > file; head -c 5M /dev/urandom > big')
+    const before = await box.run('sha256sum file big; cat /etc/machine-id')
+    await asks(box.id, 'archive')
+    await becomes(box.id, 'archived')
+    const left = (await alcove.leftovers()).filter((line) => line.includes(box.id))
+    assert.deepEqual(
+      left.filter((line) => !line.endsWith(`/runner/sandboxes/${box.id}`)),
+      [],
+      'nothing but what is written down of it',
+    )
+    await asks(box.id, 'start')
+    await becomes(box.id, 'started')
+    assert.equal(await box.run('sha256sum file big; cat /etc/machine-id'), before)
+  })
+
+  test('a snapshot of a sandbox starts others as it was then', async () => {
+    await using box = await createBox(alcove)
+    await box.run('echo then > file')
+    await asks(box.id, 'snapshot', { name: 'as-it-was' })
+    await becomes(box.id, 'started')
+    await box.run('echo later > file')
+    const made = await alcove.api('POST', '/sandbox', { snapshot: 'as-it-was' })
+    assert.equal(made.status, 200, JSON.stringify(made.body))
+    await using other = boxOf(alcove, made.body)
+    assert.equal(await other.run('cat file'), 'then')
+    assert.notEqual(await other.run('cat /etc/machine-id'), await box.run('cat /etc/machine-id'))
+  })
+})
