@@ -149,7 +149,9 @@ suite('an image made of a sandbox', { skip: cannotRun }, () => {
     await said(original, 'echo later > /root/file')
     assert.equal(box.host.get(original.sandboxId)?.status, 'started')
     await box.host.snapshot(original.sandboxId, 'tool')
-    assert.deepEqual(await box.host.templates(), [{ image: 'tool', base: 'small' }])
+    const templates = async () => (await box.host.templates()).map(({ image, base }) => ({ image, base }))
+    assert.deepEqual(await templates(), [{ image: 'tool', base: 'small' }])
+    assert.ok(((await box.host.templates())[0]?.sizeBytes ?? 0) > 0)
     await box.host.destroy(original.sandboxId)
 
     const made = await Promise.all([1, 2].map(() => box.started({ image: 'tool', isNew: true })))
@@ -159,7 +161,7 @@ suite('an image made of a sandbox', { skip: cannotRun }, () => {
     await said(first, 'echo changed > /root/file')
     await box.host.snapshot(first.sandboxId, 'tool-2')
     assert.deepEqual(
-      (await box.host.templates()).find(({ image }) => image === 'tool-2'),
+      (await templates()).find(({ image }) => image === 'tool-2'),
       { image: 'tool-2', base: 'small' },
     )
 

@@ -28,7 +28,9 @@ suite('pause', { skip: cannotRun }, () => {
   const statusOf = ({ sandboxId }: Assignment) => box.host.get(sandboxId)?.status
   const ticksOf = (pids: readonly number[]) =>
     pids.map((pid) => readFileSync(`/proc/${pid}/stat`, 'utf8').split(' ').slice(13, 15).join()).join()
-  const counter = async ({ sandboxId }: Assignment) => Number((await box.run(sandboxId, 'cat /dev/shm/n')).output)
+  // For a moment at each count the file is empty.
+  const readCount = 'n=; while [ -z "$n" ]; do read n < /dev/shm/n; done 2>/dev/null; echo $n'
+  const counter = async ({ sandboxId }: Assignment) => Number((await box.run(sandboxId, readCount)).output)
   const counts = async (assignment: Assignment) => {
     const from = await counter(assignment)
     while ((await counter(assignment)) <= from);
