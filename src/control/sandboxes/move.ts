@@ -15,6 +15,8 @@ export type MoveOptions = {
   set?: (sandbox: SandboxRow) => Partial<SandboxRow>
   /** Runs in the move's own transaction before it is written; may refuse it, write what belongs to it, and say columns. */
   check?: (transaction: Transaction, sandbox: SandboxRow) => Promise<Partial<SandboxRow>>
+  /** Where it does not hold there is nothing to check, and a transaction less to wait for. */
+  checksWhen?: (sandbox: SandboxRow) => boolean
 }
 
 /** Somebody else was first: whatever `check` has written is undone. */
@@ -38,7 +40,7 @@ export const moveSandbox = async (
   { database, clock, changes }: SandboxParts,
   found: SandboxRow,
   verb: Verb,
-  { by, reason, set, check }: MoveOptions,
+  { by, reason, set, check, checksWhen = () => true }: MoveOptions,
 ): Promise<SandboxRow> => {
   let sandbox = found
   for (let attempt = 0; attempt < mostAttempts; attempt++) {
@@ -50,18 +52,19 @@ export const moveSandbox = async (
       const change = { to: move.through, by, reason: reason ?? null, set: columns }
       return writeState(sql, from, change, clock.now(), changes.origin)
     }
-    const moved = check
-      ? await database
-          .transaction(async (transaction) => {
-            const written = await write(transaction, await check(transaction, from))
-            if (!written) throw new Overtaken()
-            return written
-          })
-          .catch((error) => {
-            if (error instanceof Overtaken) return undefined
-            throw error
-          })
-      : await write(database.sql)
+    const moved =
+      check && checksWhen(from)
+        ? await database
+            .transaction(async (transaction) => {
+              const written = await write(transaction, await check(transaction, from))
+              if (!written) throw new Overtaken()
+              return written
+            })
+            .catch((error) => {
+              if (error instanceof Overtaken) return undefined
+              throw error
+            })
+        : await write(database.sql)
     if (moved) {
       changes.announce(from.state, moved)
       return moved

@@ -14,12 +14,14 @@ const howToPause = async (sql: Sql, { runner_id }: SandboxRow): Promise<'memory'
 }
 
 /** Stops the clock of everything that runs in a sandbox; nothing of it is lost. */
-export const pause = (parts: SandboxParts, sandbox: SandboxRow, by: By, reason?: string): Promise<SandboxRow> =>
-  moveSandbox(parts, sandbox, 'pause', {
+export const pause = async (parts: SandboxParts, sandbox: SandboxRow, by: By, reason?: string): Promise<SandboxRow> => {
+  const pauseKind = await howToPause(parts.database.sql, sandbox)
+  return await moveSandbox(parts, sandbox, 'pause', {
     by,
     ...(reason === undefined ? {} : { reason }),
-    check: async (transaction, found) => ({ pause_kind: await howToPause(transaction, found) }),
+    set: () => ({ pause_kind: pauseKind }),
   })
+}
 
 export const pauseSandbox = async (parts: SandboxParts, actor: Actor, idOrName: string): Promise<SandboxRow> => {
   const sandbox = await getSandbox(parts.database.sql, actor.organization.id, idOrName)
