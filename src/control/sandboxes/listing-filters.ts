@@ -20,44 +20,69 @@ const time = (text: string): Date => {
 
 const likeText = (text: string) => text.toLowerCase().replace(/[\\%_]/g, '\\$&')
 
-/** Nothing where the filter is not given. */
-const and = <T>(sql: Sql, value: T | undefined, condition: (value: NonNullable<T>) => Piece): Piece => {
-  const isGiven = value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0)
-  return isGiven ? sql`and ${condition(value)}` : sql``
+/**
+ * Filters that are not given are null, and in the question all the same: so there are few questions, and the database and
+ * its driver remember a bounded number of them. A plan made for the values leaves them out.
+ */
+const texts = (list: readonly string[] | undefined): string[] | null => (list?.length ? [...list] : null)
+const at = (text: string | undefined): Date | null => (text === undefined ? null : time(text))
+const like = (text: string | undefined, pattern: (text: string) => string) =>
+  text === undefined ? null : pattern(likeText(text))
+
+type Range = { column: string; from: number | Date | null; to: number | Date | null; type: 'integer' | 'timestamptz' }
+
+const within = (sql: Sql, { column, from, to, type }: Range): Piece => sql`
+  and (${from}::${sql.unsafe(type)} is null or ${sql(column)} >= ${from})
+  and (${to}::${sql.unsafe(type)} is null or ${sql(column)} <= ${to})`
+
+const sizes = (sql: Sql, column: string, least: number | undefined, most: number | undefined): Piece =>
+  within(sql, {
+    column,
+    from: least === undefined ? null : atLeast(least),
+    to: most === undefined ? null : atMost(most),
+    type: 'integer',
+  })
+
+const times = (sql: Sql, column: string, after: string | undefined, before: string | undefined): Piece =>
+  within(sql, { column, from: at(after), to: at(before), type: 'timestamptz' })
+
+const oneOf = (sql: Sql, column: string, values: string[] | null): Piece =>
+  sql`and (${values}::text[] is null or ${sql(column)} = any(${values}::text[]))`
+
+/** What both filter by; a single state on its own, since one index has them in order. `match` makes the LIKE pattern: a prefix in one, a part in the other. */
+const shared = (sql: Sql, organizationId: string, query: Shared, match: (text: string) => string): Piece => {
+  const id = like(query.id, match)
+  const name = like(query.name, match)
+  return sql`
+    organization_id = ${organizationId} and state <> 'destroyed'
+    and (${query.includeErroredDeleted}::boolean
+      or not (state in ('error', 'build_failed') and desired_state = 'destroyed'))
+    and (${id}::text is null or id like ${id})
+    and (${name}::text is null or lower(name) like ${name})
+    ${query.states?.length === 1 ? sql`and state = ${query.states[0] as string}` : oneOf(sql, 'state', texts(query.states))}
+    ${oneOf(sql, 'snapshot', texts(query.snapshots))}
+    ${sizes(sql, 'cpu', query.minCpu, query.maxCpu)}
+    ${sizes(sql, 'memory_gib', query.minMemoryGiB, query.maxMemoryGiB)}
+    ${sizes(sql, 'disk_gib', query.minDiskGiB, query.maxDiskGiB)}
+    ${times(sql, 'state_changed_at', query.lastEventAfter, query.lastEventBefore)}`
 }
 
-/** What both filter by. `match` makes the LIKE pattern: a prefix in one, a part in the other. */
-const shared = (sql: Sql, organizationId: string, query: Shared, match: (text: string) => string): Piece => sql`
-  organization_id = ${organizationId} and state <> 'destroyed'
-  ${query.includeErroredDeleted ? sql`` : sql`and not (state in ('error', 'build_failed') and desired_state = 'destroyed')`}
-  ${and(sql, query.id, (id) => sql`id like ${match(id)}`)}
-  ${and(sql, query.name, (name) => sql`lower(name) like ${match(name)}`)}
-  ${and(sql, query.states, (states) => sql`state in ${sql(states)}`)}
-  ${and(sql, query.snapshots, (snapshots) => sql`snapshot in ${sql(snapshots)}`)}
-  ${and(sql, query.minCpu, (cpu) => sql`cpu >= ${atLeast(cpu)}`)}
-  ${and(sql, query.maxCpu, (cpu) => sql`cpu <= ${atMost(cpu)}`)}
-  ${and(sql, query.minMemoryGiB, (gib) => sql`memory_gib >= ${atLeast(gib)}`)}
-  ${and(sql, query.maxMemoryGiB, (gib) => sql`memory_gib <= ${atMost(gib)}`)}
-  ${and(sql, query.minDiskGiB, (gib) => sql`disk_gib >= ${atLeast(gib)}`)}
-  ${and(sql, query.maxDiskGiB, (gib) => sql`disk_gib <= ${atMost(gib)}`)}
-  ${and(sql, query.lastEventAfter, (at) => sql`state_changed_at >= ${time(at)}`)}
-  ${and(sql, query.lastEventBefore, (at) => sql`state_changed_at <= ${time(at)}`)}`
-
-export const listConditions = (sql: Sql, organizationId: string, query: ListQuery): Piece => sql`
-  ${shared(sql, organizationId, query, (text) => `${likeText(text)}%`)}
-  ${query.includeWarm ? sql`` : sql`and warm_pool_id is null`}
-  ${and(sql, query.regionIds, (ids) => sql`region_id in ${sql(ids)}`)}
-  ${and(sql, query.sandboxClasses, (classes) => sql`sandbox_class in ${sql(classes)}`)}
-  ${and(sql, query.isPublic, (is) => sql`public = ${is}`)}
-  ${and(sql, query.isRecoverable, (is) => sql`coalesce(recoverable, false) = ${is}`)}
-  ${and(sql, query.createdAtAfter, (at) => sql`created_at >= ${time(at)}`)}
-  ${and(sql, query.createdAtBefore, (at) => sql`created_at <= ${time(at)}`)}
-  ${and(sql, query.autoDestroyAtAfter, (at) => sql`auto_destroy_at >= ${time(at)}`)}
-  ${and(sql, query.autoDestroyAtBefore, (at) => sql`auto_destroy_at <= ${time(at)}`)}`
+export const listConditions = (sql: Sql, organizationId: string, query: ListQuery): Piece => {
+  const { isPublic = null, isRecoverable = null } = query
+  return sql`
+    ${shared(sql, organizationId, query, (text) => `${text}%`)}
+    and (${query.includeWarm}::boolean or warm_pool_id is null)
+    and (${isPublic}::boolean is null or public = ${isPublic})
+    and (${isRecoverable}::boolean is null or coalesce(recoverable, false) = ${isRecoverable})
+    ${oneOf(sql, 'region_id', texts(query.regionIds))}
+    ${oneOf(sql, 'sandbox_class', texts(query.sandboxClasses))}
+    ${times(sql, 'created_at', query.createdAtAfter, query.createdAtBefore)}
+    ${times(sql, 'auto_destroy_at', query.autoDestroyAtAfter, query.autoDestroyAtBefore)}`
+}
 
 export const pageConditions = (sql: Sql, organizationId: string, query: PageQuery): Piece => sql`
-  ${shared(sql, organizationId, query, (text) => `%${likeText(text)}%`)} and warm_pool_id is null
-  ${and(sql, query.regions, (ids) => sql`region_id in ${sql(ids)}`)}`
+  ${shared(sql, organizationId, query, (text) => `%${text}%`)} and warm_pool_id is null
+  ${oneOf(sql, 'region_id', texts(query.regions))}`
 
 export type Labels = Record<string, string>
 

@@ -2,7 +2,7 @@
 //
 // The ids of a page are picked in an index that holds what filters ask about, and only their rows are read. So a listing
 // costs what its page costs, and at worst one narrow index of the caller's own organization (bench/listing.ts).
-import type { Database, Piece, Transaction } from '#src/control/storage/database.ts'
+import type { Database, Piece, Sql, Transaction } from '#src/control/storage/database.ts'
 import { readCursor, writeCursor } from './cursor.ts'
 import { type Labels, listConditions, pageConditions, readLabels } from './listing-filters.ts'
 import type { SandboxRow } from './sandbox.ts'
@@ -47,24 +47,24 @@ const asking = <T>({ transaction }: Database, work: (sql: Transaction) => Promis
   })
 
 /** By a column, then by id, so that no two are equal. */
-const orderBy = (sql: Transaction, column: string, order: 'asc' | 'desc') =>
+const orderBy = (sql: Sql, column: string, order: 'asc' | 'desc') =>
   order === 'asc'
     ? sql`sandboxes.${sql(column)} asc, sandboxes.id asc`
     : sql`sandboxes.${sql(column)} desc, sandboxes.id desc`
 
-/** The rows of `picked`, and one more column where it is given. */
-const rowsOf = (sql: Transaction, order: Piece, more?: Piece) => sql`
-  select sandboxes.* ${more ? sql`, ${more}` : sql``}, runners.state as runner_state, runners.last_heartbeat_at as runner_heartbeat_at
+/** The rows of `picked`. */
+const rowsOf = (sql: Sql, order: Piece) => sql`
+  select sandboxes.*, runners.state as runner_state, runners.last_heartbeat_at as runner_heartbeat_at
   from picked join sandboxes using (id) left join runners on runners.id = sandboxes.runner_id
   order by ${order}`
 
 type Question = {
   organizationId: string
   /** Where the page begins. */
-  beginning: Piece
-  conditions: Piece
+  beginning: (sql: Sql) => Piece
+  conditions: (sql: Sql) => Piece
   labels: Labels | undefined
-  order: Piece
+  order: (sql: Sql) => Piece
   limit: number
 }
 
@@ -78,18 +78,29 @@ const indexed = [
 /** So much of the sort's index is read before anything is supposed of how rare the sandboxes are that are asked for. */
 const firstLook = 2000
 
-/** Most questions have filled their page within the first sandboxes of the sort; `undefined` where one has not. */
-const lookAtFirst = async (sql: Transaction, question: Question): Promise<SandboxRow[] | undefined> => {
+/**
+ * Most questions have filled their page within the first sandboxes of the sort, or seen all that there are. `undefined`
+ * where one has not. Any plan is right for this one, so it is made once.
+ */
+const lookAtFirst = async ({ sql }: Database, question: Question): Promise<SandboxRow[] | undefined> => {
   const { organizationId, beginning, conditions, labels, order, limit } = question
-  const rows = await sql<(SandboxRow & { seen: number })[]>`
+  const rows = await sql<(SandboxRow & { seen: number | null })[]>`
     with seen as materialized (
       select ${sql(indexed)} from sandboxes
-      where organization_id = ${organizationId} and state <> 'destroyed' ${beginning} order by ${order} limit ${firstLook}
+      where organization_id = ${organizationId} and state <> 'destroyed' ${beginning(sql)}
+      order by ${order(sql)} limit ${firstLook}
     ), picked as materialized (
-      select id from seen sandboxes where ${conditions} ${labels ? sql`and ${hasLabels(sql, labels)}` : sql``}
-      order by ${order} limit ${limit}
-    ) ${rowsOf(sql, order, sql`(select count(*)::int from seen) as seen`)}`
-  return rows.length === limit || (rows[0] && rows[0].seen < firstLook) ? rows : undefined
+      select id from seen sandboxes where ${conditions(sql)} ${labels ? sql`and ${hasLabels(sql, labels)}` : sql``}
+      order by ${order(sql)} limit ${limit}
+    ), looked as (
+      select case when (select count(*) from picked) < ${limit} then (select count(*)::int from seen) end as seen
+    )
+    select looked.seen, sandboxes.*, runners.state as runner_state, runners.last_heartbeat_at as runner_heartbeat_at
+    from looked left join picked on true left join sandboxes on sandboxes.id = picked.id
+      left join runners on runners.id = sandboxes.runner_id
+    order by ${order(sql)}`
+  const isWhole = rows[0]?.seen == null || rows[0].seen < firstLook
+  return isWhole ? rows.filter(({ id }) => id !== null) : undefined
 }
 
 /** Up to so many sandboxes with a label are read and sorted; more are looked for in the order of the listing. */
@@ -102,40 +113,47 @@ type Source = () => Piece
  * Labels may be larger than an index's entry, so the sorts' indexes have but a signature of them. Sandboxes with a rare
  * label are read first, through the labels' own index; of those with a common one, as many as the page takes.
  */
-const matching = async (sql: Transaction, { conditions, beginning, labels, order }: Question): Promise<Source> => {
-  if (labels === undefined) return () => sql`sandboxes where ${conditions} ${beginning}`
-  const labelled = sql`select * from sandboxes where labels @> ${sql.json(labels)}`
+const matching = async (sql: Transaction, question: Question): Promise<Source> => {
+  const { labels } = question
+  const conditions = () => sql`${question.conditions(sql)} ${question.beginning(sql)}`
+  if (labels === undefined) return () => sql`sandboxes where ${conditions()}`
+  const labelled = () => sql`select * from sandboxes where labels @> ${sql.json(labels)}`
   const [found] = await sql<[{ count: number }]>`
-    select count(*)::int as count from (${labelled} limit ${fewLabelled + 1}) labelled`
+    select count(*)::int as count from (${labelled()} limit ${fewLabelled + 1}) labelled`
   if (found.count <= fewLabelled) {
     return () => sql`
-      (with labelled as materialized (${labelled}) select * from labelled) sandboxes where ${conditions} ${beginning}`
+      (with labelled as materialized (${labelled()}) select * from labelled) sandboxes where ${conditions()}`
   }
   return () => sql`
-    (select * from sandboxes where ${conditions} ${beginning} order by ${order} offset 0) sandboxes
+    (select * from sandboxes where ${conditions()} order by ${question.order(sql)} offset 0) sandboxes
     where ${hasLabels(sql, labels)}`
 }
 
-/** A subquery in place of a join: asked for one sandbox after the other, and no further than the page goes. */
-const hasLabels = (sql: Transaction, labels: Labels): Piece => {
+/**
+ * Subqueries where a function and a join would do: the signature that is asked for is reckoned once, and a sandbox's labels
+ * are looked up one after the other, no further than the page goes.
+ */
+const hasLabels = (sql: Sql, labels: Labels): Piece => {
   const asked = sql.json(labels)
   return sql`
-    label_signature & label_signature(${asked}) = label_signature(${asked})
+    label_signature & (select label_signature(${asked})) = (select label_signature(${asked}))
     and (select labels @> ${asked} from sandboxes labelled where labelled.id = sandboxes.id)`
 }
 
-const pick = async (sql: Transaction, question: Question): Promise<SandboxRow[]> => {
-  const { order, limit } = question
-  const first = await lookAtFirst(sql, question)
+const pick = async (database: Database, question: Question): Promise<SandboxRow[]> => {
+  const first = await lookAtFirst(database, question)
   if (first) return first
-  const source = await matching(sql, question)
-  return await sql<SandboxRow[]>`
-    with picked as materialized (
-      select id from ${source()} order by ${order} limit ${limit}
-    ) ${rowsOf(sql, order)}`
+  return await asking(database, async (sql) => {
+    const source = await matching(sql, question)
+    const order = question.order(sql)
+    return await sql<SandboxRow[]>`
+      with picked as materialized (
+        select id from ${source()} order by ${order} limit ${question.limit}
+      ) ${rowsOf(sql, order)}`
+  })
 }
 
-export const listSandboxes = (
+export const listSandboxes = async (
   database: Database,
   organizationId: string,
   query: ListQuery,
@@ -143,23 +161,23 @@ export const listSandboxes = (
   const { order, limit } = query
   const { column, valueIs, valueOf: keyOf } = sorts[query.sort]
   const cursor = query.cursor === undefined ? undefined : readCursor(query.cursor, { ...query, valueIs })
-  const labels = readLabels(query.labels)
-  return asking(database, async (sql) => {
-    const beyond = order === 'asc' ? sql`>` : sql`<`
-    const value = cursor && (valueIs === 'time' ? new Date(cursor.value) : cursor.value)
-    const rows = await pick(sql, {
-      organizationId,
-      beginning: value === undefined ? sql`` : sql`and (${sql(column)}, id) ${beyond} (${value}, ${cursor?.id ?? ''})`,
-      conditions: listConditions(sql, organizationId, query),
-      labels,
-      order: orderBy(sql, column, order),
-      limit: limit + 1,
-    })
-    const items = rows.slice(0, limit)
-    const last = rows.length > limit ? items.at(-1) : undefined
-    const nextCursor = last ? writeCursor({ sort: query.sort, order, value: keyOf(last), id: last.id }) : null
-    return { rows: items, nextCursor }
+  const beginning = (sql: Sql) => {
+    if (cursor === undefined) return sql``
+    const value = valueIs === 'time' ? new Date(cursor.value) : cursor.value
+    return sql`and (${sql(column)}, id) ${order === 'asc' ? sql`>` : sql`<`} (${value}, ${cursor.id})`
+  }
+  const rows = await pick(database, {
+    organizationId,
+    beginning,
+    conditions: (sql) => listConditions(sql, organizationId, query),
+    labels: readLabels(query.labels),
+    order: (sql) => orderBy(sql, column, order),
+    limit: limit + 1,
   })
+  const items = rows.slice(0, limit)
+  const last = rows.length > limit ? items.at(-1) : undefined
+  const nextCursor = last ? writeCursor({ sort: query.sort, order, value: keyOf(last), id: last.id }) : null
+  return { rows: items, nextCursor }
 }
 
 /** The total is exact, so this one reads what matches to its end. */
