@@ -1,6 +1,7 @@
 import { findRunnerAbilities } from '#src/control/runners/service.ts'
 import type { Sql } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
+import { isAlreadyDone, moveFor } from './lifecycle.ts'
 import { moveSandbox } from './move.ts'
 import type { Actor, SandboxParts } from './parts.ts'
 import type { SandboxRow } from './sandbox.ts'
@@ -15,6 +16,9 @@ const howToPause = async (sql: Sql, { runner_id }: SandboxRow): Promise<'memory'
 
 /** Stops the clock of everything that runs in a sandbox; nothing of it is lost. */
 export const pause = async (parts: SandboxParts, sandbox: SandboxRow, by: By, reason?: string): Promise<SandboxRow> => {
+  if (isAlreadyDone('pause', sandbox.state)) return sandbox
+  // What is wrong with its state is said before what its runner cannot.
+  moveFor('pause', sandbox.state)
   const pauseKind = await howToPause(parts.database.sql, sandbox)
   return await moveSandbox(parts, sandbox, 'pause', {
     by,
