@@ -138,7 +138,7 @@ const statesPage = () =>
         yes(row.holdsCompute),
         yes(row.holdsDisk),
         row.stuckAfterSeconds === null ? '' : `${row.stuckAfterSeconds} s`,
-        row.whenStuck === null ? '' : row.whenStuck === 'error' ? 'becomes `error`' : 'is asked for again',
+        row.whenStuck === null ? '' : row.whenStuck === 'retry' ? 'is asked for again' : `becomes \`${row.whenStuck}\``,
       ]),
     ),
     '## What each verb does',

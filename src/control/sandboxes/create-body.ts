@@ -1,5 +1,6 @@
 // What a caller asks a sandbox to be: checked, with every default filled in. What is not built is refused by its name.
 import { readDisplayText } from '#src/control/display-text.ts'
+import { readDefinition } from '#src/control/snapshots/source.ts'
 import { Problem } from '#src/problems.ts'
 import { destroyedPrefix } from './destroy.ts'
 import { type NetworkColumns, networkOfNew } from './network-policy.ts'
@@ -8,6 +9,8 @@ import type { CreateSandbox } from './schemas.ts'
 export type Wish = {
   name: string | undefined
   snapshot: string | undefined
+  /** Instead of a snapshot. */
+  dockerfile: string | undefined
   target: string | undefined
   user: string | undefined
   env: Record<string, string>
@@ -36,7 +39,6 @@ const notBuilt = [
   'gpu',
   'gpuType',
   'volumes',
-  'buildInfo',
   'linkedSandbox',
   'secrets',
   'outboundProxyUrl',
@@ -72,6 +74,7 @@ export const checkBody = (body: CreateSandbox, organization: { sandboxLimitedNet
   const unbuilt = notBuilt.filter((field) => isAsked(body[field]))
   if (unbuilt.length > 0) throw new Problem('unprocessable', `${unbuilt.join(', ')}: not supported yet`)
   if (body.snapshot !== undefined) {
+    if (body.buildInfo) throw new Problem('bad_request', 'snapshot and buildInfo cannot both be given')
     const size = (['cpu', 'memory', 'disk'] as const).filter((field) => body[field] !== undefined)
     if (size.length > 0)
       throw new Problem('bad_request', `${size.join(', ')} cannot be given with snapshot, which has its own`)
@@ -81,6 +84,7 @@ export const checkBody = (body: CreateSandbox, organization: { sandboxLimitedNet
   return {
     name: body.name === undefined ? undefined : checkName(body.name),
     snapshot: body.snapshot,
+    dockerfile: body.buildInfo && readDefinition(body.buildInfo),
     target: body.target,
     user: body.user,
     env: checkEnv(body.env ?? {}),

@@ -3,6 +3,8 @@ import { randomUUID } from 'node:crypto'
 import type { Organization } from '#src/control/organizations/organization.ts'
 import { findRegion } from '#src/control/regions/service.ts'
 import { reserveRunner } from '#src/control/runners/placement.ts'
+import { wantBuild } from '#src/control/snapshots/builds.ts'
+import { pushImage } from '#src/control/snapshots/images.ts'
 import { findSnapshot, markUsed, type Snapshot } from '#src/control/snapshots/service.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
@@ -14,9 +16,10 @@ import type { SandboxRow } from './sandbox.ts'
 import type { CreateSandbox } from './schemas.ts'
 import { newSecret } from './secret.ts'
 import { checkLimits, type Size } from './size.ts'
-import { insertSandbox } from './store.ts'
+import { findSandboxById, insertSandbox } from './store.ts'
 import { checkNotSuspended } from './suspension.ts'
 import { waitWhile } from './wait.ts'
+import { placeWaiting } from './waiting.ts'
 import { claimWarm } from './warm-claim.ts'
 
 const getSnapshot = async (parts: SandboxParts, organizationId: string, idOrName: string): Promise<Snapshot> => {
@@ -37,33 +40,72 @@ const getRegionId = async (parts: SandboxParts, organization: Organization, give
   return region.id
 }
 
-type Plan = { snapshot: Snapshot; regionId: string; size: Size }
+/** What its files come from: a snapshot, or a definition whose image may have to be built first. */
+type Origin = { snapshot: Snapshot } | { dockerfile: string }
+
+type Plan = { origin: Origin; regionId: string; size: Size }
+
+const smallest: Size = { cpu: 1, memoryGiB: 1, diskGiB: 3 }
+
+const getOrigin = async (parts: SandboxParts, organizationId: string, wish: Wish): Promise<Origin> =>
+  wish.dockerfile === undefined
+    ? { snapshot: await getSnapshot(parts, organizationId, wish.snapshot ?? parts.settings.defaultSnapshot) }
+    : { dockerfile: wish.dockerfile }
 
 /** Everything that can be found out before a runner is held. */
 const plan = async (parts: SandboxParts, { organization }: Actor, wish: Wish): Promise<Plan> => {
-  const [snapshot, regionId] = await Promise.all([
-    getSnapshot(parts, organization.id, wish.snapshot ?? parts.settings.defaultSnapshot),
+  const [origin, regionId] = await Promise.all([
+    getOrigin(parts, organization.id, wish),
     getRegionId(parts, organization, wish.target),
   ])
+  const standard = 'snapshot' in origin ? origin.snapshot : smallest
   const size = {
-    cpu: wish.cpu ?? snapshot.cpu,
-    memoryGiB: wish.memory ?? snapshot.memoryGiB,
-    diskGiB: wish.disk ?? snapshot.diskGiB,
+    cpu: wish.cpu ?? standard.cpu,
+    memoryGiB: wish.memory ?? standard.memoryGiB,
+    diskGiB: wish.disk ?? standard.diskGiB,
   }
   checkLimits(size, organization)
-  return { snapshot, regionId, size }
+  return { origin, regionId, size }
 }
 
 /** `from`: the state that a warm sandbox was claimed in. */
 type Made = { row: SandboxRow; from: SandboxRow['state'] | null }
 
+/** The columns that say what its files come from. */
+const columnsOf = async (
+  transaction: Transaction,
+  { organization }: Actor,
+  wish: Wish,
+  { origin, regionId }: Plan,
+  now: Date,
+) => {
+  if ('snapshot' in origin) {
+    const { id, name, image, osUser, sandboxClass } = origin.snapshot
+    const os_user = wish.user ?? osUser
+    const sandbox_class = sandboxClass as SandboxRow['sandbox_class']
+    return { snapshot_id: id, snapshot: name, image, os_user, sandbox_class, build: null }
+  }
+  const { dockerfile } = origin
+  return {
+    snapshot_id: '',
+    snapshot: '',
+    image: await wantBuild(transaction, { organizationId: organization.id, regionId, dockerfile }, now),
+    // Until the image says whom it is made for.
+    os_user: wish.user ?? 'root',
+    sandbox_class: 'container' as const,
+    build: { dockerfile, user: wish.user ?? null },
+  }
+}
+
 const write = async (
   transaction: Transaction,
   parts: SandboxParts,
-  { organization, user }: Actor,
+  actor: Actor,
   wish: Wish,
-  { snapshot, regionId, size }: Plan,
+  planned: Plan,
 ): Promise<Made> => {
+  const { organization, user } = actor
+  const { origin, regionId, size } = planned
   const { options, changes, clock } = parts
   const id = randomUUID()
   const now = clock.now()
@@ -71,11 +113,7 @@ const write = async (
   const wanted = {
     organization_id: organization.id,
     region_id: regionId,
-    sandbox_class: snapshot.sandboxClass as SandboxRow['sandbox_class'],
-    snapshot_id: snapshot.id,
-    snapshot: snapshot.name,
-    image: snapshot.image,
-    os_user: wish.user ?? snapshot.osUser,
+    ...(await columnsOf(transaction, actor, wish, planned, now)),
     cpu: size.cpu,
     memory_gib: size.memoryGiB,
     disk_gib: size.diskGiB,
@@ -93,10 +131,12 @@ const write = async (
     created_by: user.id,
     created_at: now,
   }
-  const claimed = await claimWarm(transaction, parts, wanted, wish.name, by)
+  const isBuilt = 'dockerfile' in origin
+  const claimed = isBuilt ? undefined : await claimWarm(transaction, parts, wanted, wish.name, by)
   if (claimed) return { row: claimed, from: 'started' }
-  const runnerId = await reserveRunner(transaction, { regionId, image: snapshot.image, ...size }, options.overcommit)
-  const move = moveFrom('create', null)
+  const place = { regionId, image: wanted.image, ...size }
+  const runnerId = isBuilt ? null : await reserveRunner(transaction, place, options.overcommit)
+  const move = moveFrom(isBuilt ? 'build' : 'create', null)
   const row = {
     ...wanted,
     id,
@@ -108,6 +148,14 @@ const write = async (
     runner_id: runnerId,
   }
   return { row: await insertSandbox(transaction, row, by, changes.origin), from: null }
+}
+
+/** Waits for nothing but the sandbox itself, where its image is there already. */
+const beginBuild = async (parts: SandboxParts, row: SandboxRow): Promise<SandboxRow> => {
+  await pushImage(parts, row.image)
+  await placeWaiting(parts, row.image)
+  const placed = (await findSandboxById(parts.database.sql, row.id)) ?? row
+  return await waitWhile(parts, placed, 'creating', parts.options.createWaitSeconds * 1000)
 }
 
 /** The same key with the same body answers the same sandbox; with another body it is a mistake of the caller (422). */
@@ -125,7 +173,8 @@ export const createSandbox = async (
   if (known) return await waitWhile(parts, known, 'creating', options.createWaitSeconds * 1000)
 
   const planned = await plan(parts, actor, wish)
-  demand.count({ snapshotId: planned.snapshot.id, regionId: planned.regionId })
+  const snapshot = 'snapshot' in planned.origin ? planned.origin.snapshot : undefined
+  if (snapshot) demand.count({ snapshotId: snapshot.id, regionId: planned.regionId })
   const { row, from, isNew } = await database.transaction(async (transaction) => {
     if (once) {
       await holdKey(transaction, once)
@@ -133,10 +182,11 @@ export const createSandbox = async (
       if (other) return { row: other, from: null, isNew: false }
     }
     const made = await write(transaction, parts, actor, wish, planned)
-    await markUsed(transaction, planned.snapshot, made.row.created_at)
+    if (snapshot) await markUsed(transaction, snapshot, made.row.created_at)
     if (once) await rememberMade(transaction, once, made.row)
     return { ...made, isNew: true }
   })
   if (isNew) changes.announce(from, row)
+  if (isNew && row.state === 'pending_build') return await beginBuild(parts, row)
   return await waitWhile(parts, row, 'creating', options.createWaitSeconds * 1000)
 }

@@ -3,11 +3,16 @@ import type { Transaction } from '#src/control/storage/database.ts'
 import { moveSandbox } from './move.ts'
 import type { Actor, SandboxParts } from './parts.ts'
 import type { SandboxRow } from './sandbox.ts'
-import { type By, getSandbox } from './store.ts'
+import { type By, getSandbox, writeState } from './store.ts'
 
 /** Cancels whatever is under way and asks for the end of a sandbox, from any state. Its name is free at once. */
-export const destroy = (parts: SandboxParts, sandbox: SandboxRow, by: By, reason?: string): Promise<SandboxRow> =>
-  moveSandbox(parts, sandbox, 'delete', {
+export const destroy = async (
+  parts: SandboxParts,
+  sandbox: SandboxRow,
+  by: By,
+  reason?: string,
+): Promise<SandboxRow> => {
+  const row = await moveSandbox(parts, sandbox, 'delete', {
     by,
     ...(reason === undefined ? {} : { reason }),
     set: ({ name }) => ({
@@ -16,6 +21,21 @@ export const destroy = (parts: SandboxParts, sandbox: SandboxRow, by: By, reason
     }),
     ...(sandbox.state === 'archived' ? { check: whoeverIsReady } : {}),
   })
+  return row.runner_id === null ? await endWithoutRunner(parts, row, by) : row
+}
+
+/** It never had a runner, so there is nothing to take away. */
+export const endWithoutRunner = async (
+  { database, clock, changes }: SandboxParts,
+  row: SandboxRow,
+  by: By,
+): Promise<SandboxRow> => {
+  const now = clock.now()
+  const change = { to: 'destroyed', by, set: { destroyed_at: now, gone_at: now } } as const
+  const written = await writeState(database.sql, row, change, now, changes.origin)
+  if (written) changes.announce(row.state, written)
+  return written ?? row
+}
 
 /** Of an archived sandbox there is nothing but its archive, which any runner of its region can take away. */
 const whoeverIsReady = async (transaction: Transaction, sandbox: SandboxRow): Promise<Partial<SandboxRow>> => {

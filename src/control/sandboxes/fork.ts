@@ -46,6 +46,7 @@ const childOf = (parent: SandboxRow, name: string | undefined, createdBy: string
     snapshot_id: parent.snapshot_id,
     snapshot: parent.snapshot,
     image: parent.image,
+    build: parent.build,
     os_user: parent.os_user,
     env: parent.env,
     labels: parent.labels,

@@ -34,30 +34,30 @@ const answerTo = (verb: Verb, state: SandboxState): Answer => {
 }
 
 /** The whole of state × verb, written out by hand, in the order of `verbs`: create, claim, fork, start, stop, pause, archive,
- * resize, snapshot, recover, recover-stopped, delete. A fork is asked of the state of its parent. */
+ * resize, snapshot, recover, recover-stopped, delete, build, place. A fork is asked of the state of its parent. */
 const expected: Record<SandboxState, Answer[]> = {
-  creating: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
-  restoring: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
-  destroyed: [404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404],
-  destroying: [404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404],
-  started: [400, 'moves', 'moves', 'already', 'moves', 'moves', 'moves', 'moves', 'moves', 400, 400, 'moves'],
-  stopped: [400, 400, 'moves', 'moves', 'already', 400, 'moves', 'moves', 'moves', 400, 400, 'moves'],
-  starting: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
-  stopping: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
-  error: [400, 400, 400, 400, 400, 400, 400, 400, 400, 'moves', 'moves', 'moves'],
-  build_failed: [400, 400, 400, 400, 400, 400, 400, 400, 400, 400, 400, 'moves'],
-  pending_build: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
-  building_snapshot: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
-  unknown: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
-  pulling_snapshot: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
-  archived: [400, 400, 400, 'moves', 400, 400, 'already', 400, 400, 400, 400, 'moves'],
-  archiving: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
-  resizing: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
-  snapshotting: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
-  forking: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
-  pausing: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
-  paused: [400, 400, 'moves', 'moves', 'moves', 'already', 'moves', 'moves', 'moves', 400, 400, 'moves'],
-  resuming: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves'],
+  creating: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409],
+  restoring: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409],
+  destroyed: [404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404],
+  destroying: [404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404],
+  started: [400, 'moves', 'moves', 'already', 'moves', 'moves', 'moves', 'moves', 'moves', 400, 400, 'moves', 400, 400],
+  stopped: [400, 400, 'moves', 'moves', 'already', 400, 'moves', 'moves', 'moves', 400, 400, 'moves', 400, 400],
+  starting: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409],
+  stopping: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409],
+  error: [400, 400, 400, 400, 400, 400, 400, 400, 400, 'moves', 'moves', 'moves', 400, 400],
+  build_failed: [400, 400, 400, 400, 400, 400, 400, 400, 400, 400, 400, 'moves', 400, 400],
+  pending_build: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 'moves'],
+  building_snapshot: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409],
+  unknown: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409],
+  pulling_snapshot: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409],
+  archived: [400, 400, 400, 'moves', 400, 400, 'already', 400, 400, 400, 400, 'moves', 400, 400],
+  archiving: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409],
+  resizing: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409],
+  snapshotting: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409],
+  forking: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409],
+  pausing: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409],
+  paused: [400, 400, 'moves', 'moves', 'moves', 'already', 'moves', 'moves', 'moves', 400, 400, 'moves', 400, 400],
+  resuming: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409],
 }
 
 suite('the life of a sandbox', () => {
@@ -88,6 +88,8 @@ suite('the life of a sandbox', () => {
 
   test('a runner can end every move both ways', () => {
     for (const [, , through, to, failing] of moves) {
+      // It has no runner yet: its image ends it.
+      if (through === 'pending_build') continue
       // That one ends with its image.
       if (through !== 'snapshotting') assert.equal(afterReport(through, to, to), to)
       assert.equal(afterReport(through, to, 'error'), failing)

@@ -19,6 +19,8 @@ export const verbs = [
   'recover',
   'recover-stopped',
   'delete',
+  'build',
+  'place',
 ] as const
 
 export type Verb = (typeof verbs)[number]
@@ -35,6 +37,9 @@ type MoveRow = readonly [
 export const moves = [
   // on                from                 through       to           failing
   ['create', null, 'creating', 'started', 'error'],
+  // It waits for its image, then for a runner that has it.
+  ['build', null, 'pending_build', 'started', 'build_failed'],
+  ['place', 'pending_build', 'creating', 'started', 'error'],
   // A sandbox of a warm pool becomes the one that a caller creates.
   ['claim', 'started', 'creating', 'started', 'error'],
   ['fork', null, 'forking', 'started', 'error'],
@@ -105,8 +110,11 @@ type StateRow = {
   holdsDisk: boolean
   /** How long it may stay before somebody must look; `null`: as long as it likes. */
   stuckAfterSeconds: number | null
-  /** What happens then. `error`: it becomes `error`, recoverable; `retry`: the runner is asked again, without end. */
-  whenStuck: 'error' | 'retry' | null
+  /**
+   * What happens then. `error`: it becomes `error`, recoverable; `build_failed`: that; `retry`: the runner is asked again,
+   * without end.
+   */
+  whenStuck: 'error' | 'build_failed' | 'retry' | null
 }
 
 const settled = (holdsCompute: boolean, holdsDisk: boolean): StateRow => ({
@@ -137,7 +145,8 @@ export const stateRows: Record<SandboxState, StateRow> = {
   // May still have processes on its host: nobody knows until it is recovered or deleted.
   error: settled(true, true),
   build_failed: settled(false, false),
-  pending_build: { ...passing(3600), holdsCompute: false, holdsDisk: false },
+  // Until its image is there, and a runner that has room for it.
+  pending_build: { ...passing(3600), holdsCompute: false, holdsDisk: false, whenStuck: 'build_failed' },
   building_snapshot: { ...passing(3600), holdsCompute: false, holdsDisk: false },
   unknown: passing(300),
   pulling_snapshot: passing(1800),
@@ -200,6 +209,8 @@ const said: Record<Verb, string> = {
   create: 'be created again',
   claim: 'be claimed',
   fork: 'be forked',
+  build: 'be created again',
+  place: 'be placed',
   start: 'be started',
   stop: 'be stopped',
   pause: 'be paused',
@@ -223,7 +234,6 @@ const lost = { error: 'error', destroyed: 'error' } as const satisfies Settlemen
 export const settlements: Record<SandboxState, Settlement> = {
   creating: { started: 'started', ...lost },
   forking: { started: 'started', ...lost },
-  pending_build: { started: 'started', ...lost },
   building_snapshot: { started: 'started', ...lost },
   pulling_snapshot: { started: 'started', ...lost },
   starting: { started: 'started', ...lost },
@@ -242,7 +252,8 @@ export const settlements: Record<SandboxState, Settlement> = {
   paused: { stopped: 'stopped', ...lost },
   stopped: lost,
   unknown: { started: 'started', stopped: 'stopped', paused: 'paused', archived: 'archived', ...lost },
-  // Nothing of it is on a runner.
+  // Nothing of it is on a runner. One that waits for its image goes on with that (snapshots/images.ts).
+  pending_build: {},
   archived: {},
   build_failed: {},
   destroyed: {},

@@ -9,6 +9,7 @@ import { ChangeFeed } from './changes.ts'
 import { type SandboxOptions, type SandboxParts, standardOptions } from './parts.ts'
 import { startPushing, sweepPushes } from './reconciler.ts'
 import { sweepTimers } from './timers.ts'
+import { placeWaiting } from './waiting.ts'
 import { WarmDemand } from './warm-demand.ts'
 import { keepFilling } from './warm-fill.ts'
 
@@ -44,6 +45,7 @@ export const openSandboxRoom = async (
         await sweepLeases(parts)
         await sweepTimers(parts)
         await sweepSnapshots(parts)
+        await placeWaiting(parts)
         await sweepPushes(parts)
         await demand.write(parts)
         await filling.fill()

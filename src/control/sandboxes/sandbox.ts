@@ -19,6 +19,8 @@ export type SandboxRow = {
   snapshot_id: string
   snapshot: string
   image: string
+  /** The definition that its image is built from, and the user that its caller named. */
+  build: { dockerfile: string; user: string | null } | null
   os_user: string
   env: Record<string, string>
   labels: Record<string, string>
@@ -90,7 +92,6 @@ export const asListItem = (row: SandboxRow, proxyUrl: string): SandboxListItem =
   id: row.id,
   organizationId: row.organization_id,
   name: row.name,
-  snapshot: row.snapshot,
   user: row.os_user,
   labels: row.labels,
   public: row.public,
@@ -114,6 +115,7 @@ export const asListItem = (row: SandboxRow, proxyUrl: string): SandboxListItem =
   sandboxClass: row.sandbox_class,
   toolboxProxyUrl: `${proxyUrl}/toolbox`,
   ...defined({
+    snapshot: row.snapshot || null,
     networkAllowList: row.network_allow_list?.join(','),
     domainAllowList: row.domain_allow_list?.join(','),
     errorReason: reasonOf(row),
@@ -133,7 +135,18 @@ export const asRecord = (row: SandboxRow, proxyUrl: string): SandboxRecord => ({
   ...asListItem(row, proxyUrl),
   env: row.env,
   volumes: [],
+  ...defined({ buildInfo: buildInfoOf(row) }),
 })
+
+const buildInfoOf = ({ build, image, created_at, updated_at }: SandboxRow): SandboxRecord['buildInfo'] =>
+  build === null
+    ? undefined
+    : {
+        dockerfileContent: build.dockerfile,
+        createdAt: created_at.toISOString(),
+        updatedAt: updated_at.toISOString(),
+        snapshotRef: image,
+      }
 
 const targetOf = (desired: DesiredState): Target => {
   if (desired === 'resized') throw new Error('no runner can be asked for resized')
@@ -170,7 +183,7 @@ export const asAssignment = (row: SandboxRow): Assignment => ({
   target: targetOf(row.desired_state),
   signal: row.stop_signal,
   image: row.image,
-  snapshot: row.snapshot,
+  snapshot: row.snapshot || row.image,
   user: row.os_user,
   env: row.env,
   language: languageOf(row),

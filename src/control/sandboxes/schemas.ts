@@ -1,5 +1,6 @@
 // The shapes of the sandbox endpoints (contract/control-plane.md §3, §11).
 import Type, { type Static } from 'typebox'
+import { BuildInfo, CreateBuildInfo } from '#src/control/snapshots/schemas.ts'
 import { desiredStates, sandboxStates } from '#src/wire/sandbox-state.ts'
 
 const oneOf = <const T extends string>(values: readonly T[]) => Type.Enum([...values] as T[])
@@ -63,6 +64,7 @@ export const SandboxRecord = Type.Object({
   ...listed,
   env: TextMap,
   volumes: Type.Array(Type.Unknown()),
+  buildInfo: Type.Optional(BuildInfo),
 })
 
 export type SandboxListItem = Static<typeof SandboxListItem>
@@ -106,7 +108,7 @@ export const CreateSandbox = Type.Object({
   autoDeleteInterval: Type.Optional(Type.Integer({ minimum: -largestInterval, maximum: largestInterval })),
   ttlMinutes: Type.Optional(Minutes),
   volumes: Type.Optional(Type.Unknown()),
-  buildInfo: Type.Optional(Type.Unknown()),
+  buildInfo: Type.Optional(CreateBuildInfo),
   linkedSandbox: Type.Optional(Type.Unknown()),
   secrets: Type.Optional(Type.Unknown()),
 })

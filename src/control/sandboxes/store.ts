@@ -150,7 +150,7 @@ export type NewSandbox = Pick<
   | 'created_by'
   | 'created_at'
 > &
-  Partial<Pick<SandboxRow, 'parent_id' | 'ancestor_ids' | 'fork_kind' | 'warm_pool_id'>>
+  Partial<Pick<SandboxRow, 'build' | 'parent_id' | 'ancestor_ids' | 'fork_kind' | 'warm_pool_id'>>
 
 /** Writes a new sandbox with its first event; a name that is taken is a 409, decided by the unique index. */
 export const insertSandbox = async (sql: Sql, sandbox: NewSandbox, by: By, origin: string): Promise<SandboxRow> => {
@@ -159,6 +159,7 @@ export const insertSandbox = async (sql: Sql, sandbox: NewSandbox, by: By, origi
     ...sandbox,
     env: sql.json(sandbox.env),
     labels: sql.json(sandbox.labels),
+    ...(sandbox.build ? { build: sql.json(sandbox.build) } : {}),
     state_changed_at: now,
     updated_at: now,
     last_activity_at: now,

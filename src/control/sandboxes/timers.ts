@@ -3,7 +3,7 @@
 import type { Database } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import { archive } from './archive.ts'
-import { destroy } from './destroy.ts'
+import { destroy, endWithoutRunner } from './destroy.ts'
 import { forgetOldKeys } from './idempotency.ts'
 import { stateRows } from './lifecycle.ts'
 import { moveSandbox } from './move.ts'
@@ -90,12 +90,21 @@ const autoPause = async (parts: SandboxParts, row: SandboxRow, by: By): Promise<
   }
 }
 
-const unstick = async ({ database, clock, changes, log }: SandboxParts, row: SandboxRow): Promise<void> => {
+const unstick = async (parts: SandboxParts, row: SandboxRow): Promise<void> => {
+  const { database, clock, changes, log } = parts
   const now = clock.now()
   const by = { kind: 'timer', id: 'stuck' } as const
   const rule = stateRows[row.state]
+  if (row.state === 'destroying' && row.runner_id === null) {
+    await endWithoutRunner(parts, row, by)
+    return
+  }
   const seconds = rule.stuckAfterSeconds ?? 60
   const change = ((): StateChange | undefined => {
+    if (rule.whenStuck === 'build_failed') {
+      const reason = `Its image, or a runner with room for it, was not there within ${seconds} s.`
+      return { to: 'build_failed', by, reason, set: { error_reason: reason } }
+    }
     if (rule.whenStuck === 'error') {
       const reason = `It was still ${row.state} after ${seconds} s; its runner did not say that it had finished.`
       return { to: 'error', by, reason, set: { error_reason: reason, recoverable: true } }

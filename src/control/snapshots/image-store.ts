@@ -1,6 +1,6 @@
 // The SQL of images: what runners keep for snapshots.
 import type { Sql } from '#src/control/storage/database.ts'
-import type { ImageAssignment, ImageSource, Progress } from '#src/wire/runner-link.ts'
+import type { ImageAssignment, ImageConfig, ImageSource, Progress } from '#src/wire/runner-link.ts'
 
 export type NewImage = {
   name: string
@@ -22,13 +22,15 @@ const columns = (sql: Sql) => sql`
 /** It is needed by a snapshot, by an image above it, or by a sandbox that would not start again without it. */
 const isNeeded = (sql: Sql) => sql`
   (images.wanted or exists (select from images above where above.base = images.name)
-    or exists (select from sandboxes where sandboxes.image = images.name and state <> 'destroyed'))`
+    or exists (select from sandboxes where sandboxes.image = images.name
+      and state not in ('destroyed', 'build_failed')))`
 
 export const insertImage = async (sql: Sql, image: NewImage, now: Date): Promise<void> => {
   const { name, source, regionId, runnerId, base, maxGiB } = image
   await sql`
     insert into images (name, source, region_id, runner_id, base, max_gib, created_at, updated_at)
-    values (${name}, ${sql.json(source)}, ${regionId}, ${runnerId}, ${base}, ${maxGiB}, ${now}, ${now})`
+    values (${name}, ${sql.json(source)}, ${regionId}, ${runnerId}, ${base}, ${maxGiB}, ${now}, ${now})
+    on conflict (name) do nothing`
 }
 
 export const findImage = async (sql: Sql, name: string): Promise<Image | undefined> => {
@@ -72,6 +74,10 @@ export const pinDigest = async (sql: Sql, name: string, digest: string, referenc
     update images set digest = ${digest}, source = source || ${sql.json({ reference })}, progress = null,
       updated_at = ${now}
     where name = ${name}`
+}
+
+export const writeConfig = async (sql: Sql, name: string, config: ImageConfig): Promise<void> => {
+  await sql`update images set config = ${sql.json(config)} where name = ${name}`
 }
 
 export const writeProgress = async (sql: Sql, name: string, progress: Progress | null, now: Date): Promise<void> => {

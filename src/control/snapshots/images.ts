@@ -5,8 +5,10 @@
 import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
 import type { SandboxRow } from '#src/control/sandboxes/sandbox.ts'
 import { endSnapshotting } from '#src/control/sandboxes/snapshotting.ts'
+import { failWaiting, placeWaiting, showWaiting } from '#src/control/sandboxes/waiting.ts'
 import type { Database, Transaction } from '#src/control/storage/database.ts'
 import type { ImageReport, Progress } from '#src/wire/runner-link.ts'
+import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import {
   addToRunner,
   findImage,
@@ -18,6 +20,7 @@ import {
   type NewImage,
   pinDigest,
   takeFromRunner,
+  writeConfig,
   writeProgress,
   writeWanted,
 } from './image-store.ts'
@@ -66,13 +69,18 @@ const reasonOf = ({ errorReason }: ImageReport): string =>
     .slice(0, longestReason)
     .toWellFormed()
 
+/** A sandbox that is somewhere else with its image, and where it was. */
+type Settled = { from: SandboxState; row: SandboxRow }
+
 /** Takes what a runner says of an image; what it says of one that is none of its own changes nothing. */
 export const applyImageReport = async (parts: SandboxParts, runner: Runner, report: ImageReport): Promise<void> => {
   const { database, clock, changes } = parts
   const now = clock.now()
-  const settled = await database.transaction(async (transaction): Promise<SandboxRow | undefined> => {
+  const settled = await database.transaction(async (transaction): Promise<Settled[]> => {
+    // Nobody asks for it anew meanwhile, so that whoever waits for it is met by what is written here.
+    await transaction`select 1 from images where name = ${report.image} for update`
     const image = await findImage(transaction, report.image)
-    if (image === undefined || !isRunnerOf(image, runner)) return undefined
+    if (image === undefined || !isRunnerOf(image, runner)) return []
     switch (report.state) {
       case 'absent':
         await takeFromRunner(transaction, runner.id, image.name)
@@ -81,18 +89,22 @@ export const applyImageReport = async (parts: SandboxParts, runner: Runner, repo
       case 'present':
         await addToRunner(transaction, runner.id, image.name)
         await keepDigest(transaction, image, report, now)
+        if (report.config) await writeConfig(transaction, image.name, report.config)
         await activate(transaction, image, report, now)
         return await releaseSource(parts, transaction, image, 'Its snapshot is made.', now)
       case 'error': {
         await takeFromRunner(transaction, runner.id, image.name)
         await writeProgress(transaction, image.name, null, now)
         const reason = reasonOf(report)
-        await fail(transaction, image, reason, now)
-        return await releaseSource(parts, transaction, image, `No snapshot was made: ${reason}`, now)
+        const isFinal = await fail(transaction, image, reason, now)
+        const failed = isFinal ? await failWaiting(parts, transaction, image.name, reason, runner.id, now) : []
+        const released = await releaseSource(parts, transaction, image, `No snapshot was made: ${reason}`, now)
+        return [...released, ...failed.map((row) => ({ from: 'pending_build', row }) as const)]
       }
     }
   })
-  if (settled) changes.announce('snapshotting', settled)
+  for (const { from, row } of settled) changes.announce(from, row)
+  if (report.state === 'present') await placeWaiting(parts, report.image)
 }
 
 const keepDigest = async (transaction: Transaction, image: Image, { digest }: ImageReport, now: Date) => {
@@ -116,16 +128,18 @@ const activate = async (transaction: Transaction, image: Image, { sizeBytes, con
     where image = ${image.name} and state in ('building', 'pending', 'pulling', 'snapshotting')`
 }
 
-const fail = async (transaction: Transaction, image: Image, reason: string, now: Date) => {
+/** False: another runner has it, so that nothing has failed but one of them. */
+const fail = async (transaction: Transaction, image: Image, reason: string, now: Date): Promise<boolean> => {
   const to = image.source.kind === 'definition' ? 'build_failed' : 'error'
   const [present] = await transaction`
     select 1 from runners where ${image.name} = any(images) and state <> 'decommissioned' limit 1`
-  if (present) return
+  if (present) return false
   await transaction`
     update snapshots set state = ${to}, error_reason = ${reason}, updated_at = ${now}
     where image = ${image.name} and state in ('building', 'pending', 'pulling', 'snapshotting')`
   // Tried again only when somebody asks for it again: a registry that says no is not asked without end.
   await writeWanted(transaction, image.name, false, now)
+  return true
 }
 
 const releaseSource = async (
@@ -134,8 +148,11 @@ const releaseSource = async (
   { name, source }: Image,
   reason: string,
   now: Date,
-): Promise<SandboxRow | undefined> =>
-  source.kind === 'sandbox' ? await endSnapshotting(parts, transaction, source.sandboxId, name, reason, now) : undefined
+): Promise<Settled[]> => {
+  if (source.kind !== 'sandbox') return []
+  const row = await endSnapshotting(parts, transaction, source.sandboxId, name, reason, now)
+  return row ? [{ from: 'snapshotting', row }] : []
+}
 
 /** Kept only for whoever looks; nothing waits for it. */
 export const keepProgress = async (
@@ -149,6 +166,7 @@ export const keepProgress = async (
   }
   const now = clock.now()
   await writeProgress(database.sql, image, progress, now)
+  await showWaiting({ database }, image, progress, now)
   // Also shows that it is not stuck.
   await database.sql`
     update snapshots set state = case when state = 'pending' then 'pulling' else state end, updated_at = ${now}

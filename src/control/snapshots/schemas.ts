@@ -18,6 +18,19 @@ export const snapshotSorts = ['name', 'state', 'lastUsedAt', 'createdAt'] as con
 const DateTime = Type.String({ format: 'date-time' })
 const orNull = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()])
 
+export const BuildInfo = Type.Object({
+  dockerfileContent: Type.String(),
+  createdAt: DateTime,
+  updatedAt: DateTime,
+  snapshotRef: Type.String(),
+})
+
+export const CreateBuildInfo = Type.Object({
+  dockerfileContent: Type.String({ minLength: 1, maxLength: 256 * 1024, pattern: '^[^\\u0000]*$' }),
+  contextHashes: Type.Optional(Type.Array(Type.String({ maxLength: 200 }), { maxItems: 100 })),
+})
+export type CreateBuildInfo = Static<typeof CreateBuildInfo>
+
 export const Snapshot = Type.Object({
   id: Type.String(),
   organizationId: Type.Optional(Type.String()),
@@ -37,14 +50,7 @@ export const Snapshot = Type.Object({
   lastUsedAt: orNull(DateTime),
   sourceSandboxId: orNull(Type.String()),
   sandboxClass: Type.String(),
-  buildInfo: Type.Optional(
-    Type.Object({
-      dockerfileContent: Type.String(),
-      createdAt: DateTime,
-      updatedAt: DateTime,
-      snapshotRef: Type.String(),
-    }),
-  ),
+  buildInfo: Type.Optional(BuildInfo),
   /** What its image was when it was brought, for good. */
   ref: Type.Optional(Type.String()),
   /** How far its image has come, while it is brought. */
@@ -57,12 +63,7 @@ export const CreateSnapshot = Type.Object({
   name: Type.String({ maxLength: 300 }),
   imageName: Type.Optional(Type.String({ maxLength: 1000 })),
   entrypoint: Type.Optional(Type.Array(Type.String({ maxLength: 4096, pattern: '^[^\\u0000]*$' }), { maxItems: 100 })),
-  buildInfo: Type.Optional(
-    Type.Object({
-      dockerfileContent: Type.String({ minLength: 1, maxLength: 256 * 1024, pattern: '^[^\\u0000]*$' }),
-      contextHashes: Type.Optional(Type.Array(Type.String({ maxLength: 200 }), { maxItems: 100 })),
-    }),
-  ),
+  buildInfo: Type.Optional(CreateBuildInfo),
   cpu: Amount,
   gpu: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000 })),
   gpuType: Type.Optional(Type.Unknown()),

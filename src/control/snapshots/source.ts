@@ -1,7 +1,7 @@
 // What a snapshot is to be made from, read from how callers name it.
 import { Problem } from '#src/problems.ts'
 import type { ImageSource } from '#src/wire/runner-link.ts'
-import type { CreateSnapshot } from './schemas.ts'
+import type { CreateBuildInfo, CreateSnapshot } from './schemas.ts'
 
 /** skopeo's words for what lies in the directory that the operator set aside for images. */
 const fileTransport = /^(?:oci|oci-archive|docker-archive):(.*)$/
@@ -36,16 +36,16 @@ export const readReference = (text: string): string => {
   return digest === undefined ? `${repository}:${tag ?? 'latest'}` : `${repository}@${digest}`
 }
 
+export const readDefinition = ({ dockerfileContent, contextHashes = [] }: CreateBuildInfo): string => {
+  if (contextHashes.length === 0) return dockerfileContent
+  throw new Problem('unprocessable', 'buildInfo.contextHashes: files for a build are not supported yet')
+}
+
 export const readSource = ({ imageName, buildInfo }: CreateSnapshot): ImageSource => {
   if ((imageName === undefined) === (buildInfo === undefined)) {
     throw new Problem('bad_request', 'A snapshot is made from imageName or from buildInfo: give one of them.')
   }
-  if (buildInfo !== undefined) {
-    if (buildInfo.contextHashes?.length) {
-      throw new Problem('unprocessable', 'buildInfo.contextHashes: files for a build are not supported yet')
-    }
-    return { kind: 'definition', dockerfile: buildInfo.dockerfileContent }
-  }
+  if (buildInfo !== undefined) return { kind: 'definition', dockerfile: readDefinition(buildInfo) }
   const name = (imageName as string).trim()
   const [, path] = fileTransport.exec(name) ?? []
   return path === undefined ? { kind: 'registry', reference: readReference(name) } : readFile(path)

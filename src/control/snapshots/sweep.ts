@@ -1,11 +1,14 @@
 // What happens to snapshots because time has passed.
 import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
+import { dropUnusedBuilds } from './builds.ts'
+import { pushImage } from './images.ts'
 
 /** Without a word of progress. */
 const silentForSeconds = 3600
 
 /** Gives up what no runner brings, and puts out of use what nobody has used for as long as the organization says. */
-export const sweepSnapshots = async ({ database, clock }: Pick<SandboxParts, 'database' | 'clock'>): Promise<void> => {
+export const sweepSnapshots = async (parts: SandboxParts): Promise<void> => {
+  const { database, clock } = parts
   const now = clock.now()
   const { sql } = database
   await sql`
@@ -21,4 +24,5 @@ export const sweepSnapshots = async ({ database, clock }: Pick<SandboxParts, 'da
       and snapshot_deactivation_timeout_minutes > 0
       and greatest(snapshots.last_used_at, snapshots.updated_at)
         < ${now}::timestamptz - snapshot_deactivation_timeout_minutes * interval '1 minute'`
+  for (const image of await dropUnusedBuilds(sql, now)) await pushImage(parts, image)
 }

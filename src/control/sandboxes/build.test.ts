@@ -1,0 +1,162 @@
+// Sandboxes made of a definition, as `daytona.create({ image })` asks for them.
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { applyImageReport } from '#src/control/snapshots/images.ts'
+import type { ImageReport } from '#src/wire/runner-link.ts'
+import { startControl, type TestControl } from '#test/control/harness.ts'
+import { keys } from '#test/control/people.ts'
+import { connectRunner, eventsOf, untilState } from '#test/control/simulated-runner.ts'
+
+const buildInfo = { dockerfileContent: 'FROM alpine:3.20\n' }
+const config = { entrypoint: [], env: {}, user: 'app', workdir: '/' }
+
+const create = async (app: TestControl, body: object = {}) => {
+  const made = await app.as('member').post('/sandbox', { buildInfo, ...body })
+  assert.equal(made.status, 200, made.text)
+  return made.body
+}
+const get = async (app: TestControl, id: string) => (await app.as('member').get(`/sandbox/${id}`)).body
+const listed = async (app: TestControl) => (await app.with(keys.runner).get('/runners/images')).body
+const tell = (app: TestControl, report: ImageReport) =>
+  applyImageReport(app.app.sandboxes, { id: 'local', regionId: 'local' }, report)
+
+suite('POST /sandbox with buildInfo', () => {
+  test('200 pending_build at once; it starts when its image is there, as the user that the image names', async () => {
+    await using app = await startControl()
+    await using runner = await connectRunner(app)
+    const made = await create(app, { name: 'box', env: { A: '1' } })
+    assert.deepEqual(
+      [made.state, made.snapshot, made.cpu, made.memory, made.disk, made.runnerId],
+      ['pending_build', undefined, 1, 1, 3, undefined],
+    )
+    const { dockerfileContent, snapshotRef } = made.buildInfo
+    assert.equal(dockerfileContent, buildInfo.dockerfileContent)
+    const [wanted] = await listed(app)
+    assert.deepEqual(
+      [wanted.image, wanted.target, wanted.source],
+      [snapshotRef, 'present', { kind: 'definition', dockerfile: dockerfileContent }],
+    )
+    runner.say({ type: 'image-progress', image: snapshotRef, step: 'pulling', percent: 40 })
+    while ((await get(app, made.id)).progress?.percent !== 40) await new Promise(setImmediate)
+
+    runner.say({ type: 'image', report: { image: snapshotRef, state: 'present', config } })
+    await untilState(app, made.id, 'started')
+    const asked = await runner.untilAsked(({ sandboxId }) => sandboxId === made.id)
+    assert.deepEqual([asked.image, asked.user, asked.isNew, asked.env], [snapshotRef, 'app', true, { A: '1' }])
+    const states = (await eventsOf(app, made.id)).map(({ to_state }) => to_state)
+    assert.deepEqual(states, ['pending_build', 'creating', 'started'])
+  })
+
+  test('the same definition is built once for an organization, and is there for the next', async () => {
+    await using app = await startControl()
+    await using runner = await connectRunner(app)
+    const [one, two] = await Promise.all([create(app, { cpu: 2 }), create(app, { user: 'root' })])
+    const image = one.buildInfo.snapshotRef
+    assert.equal(two.buildInfo.snapshotRef, image)
+    assert.equal((await listed(app)).length, 1)
+    const stranger = await app.as('stranger').post('/sandbox', { buildInfo })
+    assert.equal(stranger.status, 200, stranger.text)
+    assert.notEqual(stranger.body.buildInfo.snapshotRef, image)
+
+    await tell(app, { image, state: 'present', config })
+    await Promise.all([one, two].map(({ id }) => untilState(app, id, 'started')))
+    const theirs = await app.as('stranger').get(`/sandbox/${stranger.body.id}`)
+    assert.equal(theirs.body.state, 'pending_build')
+    assert.deepEqual([(await get(app, one.id)).user, (await get(app, two.id)).user], ['app', 'root'])
+    const three = await create(app)
+    assert.notEqual(three.state, 'pending_build')
+    await untilState(app, three.id, 'started')
+    assert.equal(runner.askedImages.filter((asked) => asked.image === image).length >= 1, true)
+  })
+
+  test('build_failed with the reason; the next create tries anew', async () => {
+    await using app = await startControl()
+    await using runner = await connectRunner(app)
+    const failed = await create(app)
+    const image = failed.buildInfo.snapshotRef
+    await tell(app, { image, state: 'error', errorReason: 'Line 2: exit code 1' })
+    const said = await get(app, failed.id)
+    assert.deepEqual([said.state, said.errorReason], ['build_failed', 'Line 2: exit code 1'])
+    assert.equal((await listed(app))[0].target, 'absent')
+    assert.equal((await app.as('member').post(`/sandbox/${failed.id}/start`)).status, 400)
+
+    const again = await create(app)
+    assert.equal(again.state, 'pending_build')
+    assert.equal((await listed(app))[0].target, 'present')
+    runner.say({ type: 'image', report: { image, state: 'present' } })
+    await untilState(app, again.id, 'started')
+    assert.equal((await get(app, again.id)).user, 'root')
+    await app.as('owner').delete(`/sandbox/${failed.id}`)
+    assert.equal((await app.as('owner').get(`/sandbox/${failed.id}`)).status, 404)
+  })
+
+  test('deleted while it waits it is gone at once, with its name, and nothing is started', async () => {
+    await using app = await startControl()
+    await using runner = await connectRunner(app)
+    const made = await create(app, { name: 'box' })
+    const deleted = await app.as('owner').delete('/sandbox/box')
+    assert.deepEqual([deleted.status, deleted.body.state], [200, 'destroyed'])
+    assert.equal((await app.as('owner').get(`/sandbox/${made.id}`)).status, 404)
+    await tell(app, { image: made.buildInfo.snapshotRef, state: 'present' })
+    assert.deepEqual(runner.asked, [])
+    const next = await create(app, { name: 'box' })
+    await untilState(app, next.id, 'started')
+  })
+
+  test('a sweep goes on where a control that was killed had stopped', async () => {
+    await using app = await startControl()
+    await using _runner = await connectRunner(app)
+    const [placed, doomed] = [await create(app), await create(app)]
+    // The image was reported and written down, and nothing was done about it.
+    const image = placed.buildInfo.snapshotRef
+    await app.database
+      .sql`update sandboxes set state = 'destroying', desired_state = 'destroyed' where id = ${doomed.id}`
+    await app.database.sql`update runners set images = array_append(images, ${image})`
+    await app.sweep()
+    await untilState(app, placed.id, 'started')
+    app.clock.advance({ minutes: 61 })
+    await app.sweep()
+    await untilState(app, doomed.id, 'destroyed')
+  })
+
+  test('without room it waits; what is never built, or never has room, has failed after an hour', async () => {
+    await using app = await startControl({ sandboxes: { overcommit: { cpu: 1, memory: 1, disk: 1 } } })
+    await using _runner = await connectRunner(app, { capabilities: { memoryGiB: 1 } })
+    const made = await create(app, { memory: 4 })
+    await tell(app, { image: made.buildInfo.snapshotRef, state: 'present' })
+    assert.equal((await get(app, made.id)).state, 'pending_build')
+    app.clock.advance({ minutes: 61 })
+    await app.sweep()
+    assert.equal((await get(app, made.id)).state, 'build_failed')
+  })
+
+  test('an image that nobody has made sandboxes from for a day goes', async () => {
+    await using app = await startControl()
+    await using _runner = await connectRunner(app)
+    const made = await create(app)
+    const image = made.buildInfo.snapshotRef
+    await tell(app, { image, state: 'present' })
+    await untilState(app, made.id, 'started')
+    app.clock.advance({ minutes: 60 * 25 })
+    await app.sweep()
+    assert.equal((await listed(app))[0].target, 'present')
+    await app.as('owner').delete(`/sandbox/${made.id}`)
+    await untilState(app, made.id, 'destroyed')
+    await app.sweep()
+    assert.equal((await listed(app))[0].target, 'absent')
+    await tell(app, { image, state: 'absent' })
+    assert.deepEqual(await listed(app), [])
+  })
+
+  test('400, 403 and 422 for what cannot be', async () => {
+    await using app = await startControl()
+    const status = async (body: object) => (await app.as('member').post('/sandbox', { buildInfo, ...body })).status
+    assert.equal(await status({ snapshot: 'default' }), 400)
+    assert.equal(await status({ buildInfo: {} }), 400)
+    assert.equal(await status({ buildInfo: 'FROM x' }), 400)
+    assert.equal(await status({ buildInfo: { dockerfileContent: 'FROM a\0b' } }), 400)
+    assert.equal(await status({ buildInfo: { ...buildInfo, contextHashes: ['a'] } }), 422)
+    assert.equal(await status({ cpu: 10_000 }), 403)
+    assert.equal(await status({ target: 'none' }), 404)
+  })
+})

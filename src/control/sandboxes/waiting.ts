@@ -1,0 +1,75 @@
+// Sandboxes that wait for their image (`pending_build`): they go on when a runner has it, or end with it.
+import { reserveRunner } from '#src/control/runners/placement.ts'
+import type { Transaction } from '#src/control/storage/database.ts'
+import { Problem } from '#src/problems.ts'
+import type { ImageConfig } from '#src/wire/runner-link.ts'
+import { stateRows } from './lifecycle.ts'
+import { moveSandbox } from './move.ts'
+import type { SandboxParts } from './parts.ts'
+import { type SandboxRow, sizeOf } from './sandbox.ts'
+import { writeState } from './store.ts'
+
+const mostPlaced = 500
+
+type Waiting = SandboxRow & { config: ImageConfig | null }
+
+/** Finds a runner for those whose image, or the one that is named, is there. One without room goes on waiting. */
+export const placeWaiting = async (parts: SandboxParts, image?: string): Promise<void> => {
+  const { database, options, log } = parts
+  const { sql } = database
+  const rows = await sql<Waiting[]>`
+    select sandboxes.*, images.config from sandboxes join images on images.name = sandboxes.image
+    where sandboxes.state = 'pending_build' ${image === undefined ? sql`` : sql`and sandboxes.image = ${image}`}
+      and exists (select from runners where sandboxes.image = any(runners.images) and runners.state = 'ready'
+        and runners.region_id = sandboxes.region_id)
+    order by sandboxes.created_at limit ${mostPlaced}`
+  for (const { config, ...row } of rows) {
+    const place = { regionId: row.region_id, image: row.image, ...sizeOf(row) }
+    try {
+      await moveSandbox(parts, row, 'place', {
+        by: { kind: 'timer', id: 'build' },
+        reason: 'Its image is there.',
+        set: ({ build }) => ({ os_user: build?.user ?? (config?.user || 'root') }),
+        check: async (transaction) => ({ runner_id: await reserveRunner(transaction, place, options.overcommit) }),
+      })
+    } catch (error) {
+      // Deleted or placed by somebody else meanwhile, or there is no room now.
+      if (!(error instanceof Problem)) log.error({ err: error, sandboxId: row.id }, 'could not be placed')
+    }
+  }
+}
+
+/** Their image cannot be made. Answers them, for the caller to announce once the transaction is over. */
+export const failWaiting = async (
+  { changes }: SandboxParts,
+  transaction: Transaction,
+  image: string,
+  reason: string,
+  runnerId: string,
+  now: Date,
+): Promise<SandboxRow[]> => {
+  const rows = await transaction<SandboxRow[]>`
+    select * from sandboxes where image = ${image} and state = 'pending_build' order by id for no key update`
+  const failed: SandboxRow[] = []
+  for (const row of rows) {
+    const by = { kind: 'runner', id: runnerId } as const
+    const change = { to: 'build_failed', by, reason, set: { error_reason: reason } } as const
+    const written = await writeState(transaction, row, change, now, changes.origin)
+    if (written) failed.push(written)
+  }
+  return failed
+}
+
+/** How far their image has come; as long as it comes further they are not stuck. */
+export const showWaiting = async (
+  { database }: Pick<SandboxParts, 'database'>,
+  image: string,
+  progress: NonNullable<SandboxRow['progress']>,
+  now: Date,
+): Promise<void> => {
+  const { sql } = database
+  const stuckAt = new Date(now.getTime() + (stateRows.pending_build.stuckAfterSeconds ?? 0) * 1000)
+  await sql`
+    update sandboxes set progress = ${sql.json(progress)}, stuck_at = ${stuckAt}
+    where image = ${image} and state = 'pending_build'`
+}

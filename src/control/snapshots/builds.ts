@@ -1,0 +1,52 @@
+// The images that are built for sandboxes rather than snapshots: one for each definition of an organization, kept for the
+// next sandbox for a while after the last has gone.
+import { createHash } from 'node:crypto'
+import type { Transaction } from '#src/control/storage/database.ts'
+import type { Sql } from '../storage/database.ts'
+import { insertImage, writeWanted } from './image-store.ts'
+
+/** What no image of a snapshot is called. */
+const prefix = 'build-'
+const keptHours = 24
+/** Whatever the size of the sandbox that asks first: others with the same definition have the same image. */
+const maxGiB = 30
+
+export type Build = { organizationId: string; regionId: string; dockerfile: string }
+
+const nameOf = ({ organizationId, regionId, dockerfile }: Build): string => {
+  const text = JSON.stringify([organizationId, regionId, dockerfile])
+  return `${prefix}${createHash('sha256').update(text).digest('hex').slice(0, 40)}`
+}
+
+/** Asks for the image of a definition, also where it has failed before; `pushImage` after it tells the runners. */
+export const wantBuild = async (transaction: Transaction, build: Build, now: Date): Promise<string> => {
+  const name = nameOf(build)
+  const [known] = await transaction`select 1 from images where name = ${name} for update`
+  if (known) {
+    await writeWanted(transaction, name, true, now)
+    return name
+  }
+  const source = { kind: 'definition', dockerfile: build.dockerfile } as const
+  const image = { name, source, regionId: build.regionId, runnerId: null, base: null, maxGiB }
+  await insertImage(transaction, image, now)
+  return name
+}
+
+/** Those that no sandbox has been made from for a while. Answers their names, for the runners to be told. */
+export const dropUnusedBuilds = async (sql: Sql, now: Date): Promise<string[]> => {
+  const rows = await sql<{ name: string }[]>`
+    with dropped as (
+      update images set wanted = false, updated_at = ${now}
+      where wanted and starts_with(name, ${prefix})
+        and updated_at < ${new Date(now.getTime() - keptHours * 3_600_000)}
+        and not exists (
+          select from sandboxes where sandboxes.image = images.name and state not in ('destroyed', 'build_failed'))
+      returning name
+    ), taken as (
+      -- Nothing is placed there meanwhile.
+      update runners set images = array(select unnest(images) except select name from dropped)
+      where images && array(select name from dropped)
+    )
+    select name from dropped`
+  return rows.map(({ name }) => name)
+}
