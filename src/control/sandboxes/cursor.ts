@@ -14,12 +14,13 @@ const parse = (text: string): unknown => {
   }
 }
 
-type ValueIs = 'text' | 'number' | 'time'
+type ValueIs = 'text' | 'number' | 'count' | 'time'
 
 /** Also what the database can hold in such a column: a caller can write any cursor. */
 const isValue: Record<ValueIs, (value: unknown) => value is string | number> = {
   text: (value): value is string => typeof value === 'string' && !value.includes('\0'),
   number: (value): value is number => Number.isInteger(value) && Math.abs(value as number) < 2 ** 31,
+  count: (value): value is number => Number.isSafeInteger(value) && (value as number) >= 0,
   time: (value): value is string => typeof value === 'string' && isIsoTime(value),
 }
 

@@ -20,6 +20,7 @@ import { snapshotSandbox } from './snapshot.ts'
 import { startSandbox } from './start.ts'
 import { stopSandbox } from './stop.ts'
 import { getSandbox } from './store.ts'
+import { listEvents } from './timeline.ts'
 
 const { ByIdOrName, SandboxRecord } = shapes
 
@@ -76,6 +77,17 @@ export const sandboxRoutes = (parts: SandboxParts): ControlRoute[] => {
       replies: { 200: SandboxRecord },
       run: async ({ organization, params }) =>
         record(await getEvenEvicted(parts, organization.id, params.sandboxIdOrName)),
+    }),
+    route({
+      method: 'GET',
+      path: '/sandbox/:sandboxIdOrName/events',
+      needs: 'member',
+      summary: 'What happened to a sandbox in the last 30 days, newest first, by id also when it is gone (ours).',
+      params: ByIdOrName,
+      query: shapes.TimelineQuery,
+      replies: { 200: shapes.SandboxEvents },
+      run: async ({ organization, params, query }) =>
+        await listEvents(database, organization.id, params.sandboxIdOrName, query),
     }),
     route({
       method: 'DELETE',

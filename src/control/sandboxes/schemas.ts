@@ -233,6 +233,35 @@ export const Cause = Type.Object({
   detail: Type.Optional(Type.String()),
 })
 
+/** Ours, and not in the contract: the timeline of a sandbox. */
+export const TimelineQuery = Type.Object({
+  cursor: Type.Optional(Type.String({ maxLength: 2048 })),
+  limit,
+  order: Type.Enum(['asc', 'desc'], { default: 'desc' }),
+})
+
+export type TimelineQuery = Static<typeof TimelineQuery>
+
+export const SandboxEvent = Type.Object({
+  /** Grows with time. */
+  id: Type.Integer(),
+  at: DateTime,
+  /** `null`: it was created. The same as `to`: something happened to it that left it as it was. */
+  from: Type.Union([SandboxState, Type.Null()]),
+  to: SandboxState,
+  /** A user's id, a runner's id, or the name of a timer. */
+  by: Type.Object({ kind: oneOf(['user', 'runner', 'timer']), id: Type.String() }),
+  reason: Type.Optional(Type.String()),
+  cause: Type.Optional(Cause),
+})
+
+export type SandboxEvent = Static<typeof SandboxEvent>
+
+export const SandboxEvents = Type.Object({
+  items: Type.Array(SandboxEvent),
+  nextCursor: Type.Union([Type.String(), Type.Null()]),
+})
+
 export const ArchiveReport = Type.Object({
   id: Type.String({ maxLength: 255 }),
   sha256: Type.String({ pattern: '^[0-9a-f]{64}$' }),

@@ -1,0 +1,55 @@
+// What happened to a sandbox: each change of its state, when, by whom and why. Kept for 30 days (timers.ts), so the
+// timeline of one that is gone can still be read, by its id and in its own organization.
+import type { Database } from '#src/control/storage/database.ts'
+import { Problem } from '#src/problems.ts'
+import type { Cause } from '#src/wire/runner-link.ts'
+import type { SandboxState } from '#src/wire/sandbox-state.ts'
+import { readCursor, writeCursor } from './cursor.ts'
+import type { SandboxEvent, TimelineQuery } from './schemas.ts'
+import { type By, findSandbox } from './store.ts'
+
+type EventRow = {
+  id: number
+  at: Date
+  from_state: SandboxState | null
+  to_state: SandboxState
+  by_kind: By['kind']
+  by_id: string
+  reason: string | null
+  cause: Cause | null
+}
+
+const asEvent = (row: EventRow): SandboxEvent => ({
+  id: row.id,
+  at: row.at.toISOString(),
+  from: row.from_state,
+  to: row.to_state,
+  by: { kind: row.by_kind, id: row.by_id },
+  ...(row.reason === null ? {} : { reason: row.reason }),
+  ...(row.cause === null ? {} : { cause: row.cause }),
+})
+
+export const listEvents = async (
+  { sql }: Database,
+  organizationId: string,
+  idOrName: string,
+  { cursor, limit, order }: TimelineQuery,
+): Promise<{ items: SandboxEvent[]; nextCursor: string | null }> => {
+  const expected = { sort: 'events', order, valueIs: 'count' } as const
+  const from = cursor === undefined ? undefined : readCursor(cursor, expected)
+  const id = (await findSandbox(sql, organizationId, idOrName))?.id ?? idOrName
+  const beyond = order === 'asc' ? sql`>` : sql`<`
+  const rows = await sql<EventRow[]>`
+    select id, at, from_state, to_state, by_kind, by_id, reason, cause from sandbox_events
+    where sandbox_id = ${id} and organization_id = ${organizationId}
+      ${from === undefined ? sql`` : sql`and id ${beyond} ${from.value}::bigint`}
+    order by id ${order === 'asc' ? sql`asc` : sql`desc`} limit ${limit + 1}`
+  // Every sandbox has the event of its creation, until it is forgotten. A cursor may well be at the end.
+  if (rows.length === 0 && from === undefined) throw new Problem('not_found', 'There is no such sandbox.')
+  const items = rows.slice(0, limit)
+  const last = rows.length > limit ? items.at(-1) : undefined
+  return {
+    items: items.map(asEvent),
+    nextCursor: last ? writeCursor({ sort: expected.sort, order, value: last.id, id }) : null,
+  }
+}
