@@ -51,6 +51,8 @@ bool streams_open(bool merge_output, int ours[3], int theirs[3]) {
     ours[i] = ends[i == 0 ? 1 : 0];
     theirs[i] = ends[i == 0 ? 0 : 1];
     if (fcntl(ours[i], F_SETFL, O_NONBLOCK) < 0) return false;
+    /* They are root's, and a program may want to open /dev/stdout; whoever may not look into it cannot get there. */
+    if (fchmod(theirs[i], i == 0 ? 0444 : 0222) < 0) return false;
   }
   return true;
 }

@@ -36,6 +36,16 @@ suite('exec', () => {
     assert.deepEqual(await read(running), { stdout: 'out\n', stderr: 'err\n', exitCode: 7, signal: null })
   })
 
+  for (const mergeOutput of [false, true]) {
+    test(`its user may open its streams by name, ${mergeOutput ? 'merged' : 'apart'}`, needsRoot, async () => {
+      await using native = await NativeAgent.start()
+      const script = 'echo out > /dev/stdout; echo err > /dev/stderr; cat /dev/stdin'
+      const spec = { ...shell(script), user: 'nobody', stdin: Buffer.from('in\n'), mergeOutput }
+      const { stdout, stderr, exitCode } = await read(await native.agent.exec(spec))
+      assert.deepEqual([stdout, stderr, exitCode], mergeOutput ? ['out\nerr\nin\n', '', 0] : ['out\nin\n', 'err\n', 0])
+    })
+  }
+
   test('keeps the order of both streams when they are merged', async () => {
     await using native = await NativeAgent.start()
     const spec = { ...shell('for i in 1 2 3 4 5; do echo o$i; echo e$i >&2; done'), mergeOutput: true }
