@@ -6,6 +6,7 @@ import { WebSocket } from 'ws'
 import { runCommand } from '#src/kit/run-command.ts'
 import { createBox } from '#test/sandboxes/box.ts'
 import { platform } from '#test/sandboxes/harness.ts'
+import { readWhole } from './reader.ts'
 import { compare, keep, median, type Samples, say, timed } from './samples.ts'
 import { openFloor } from './unix-socket.ts'
 
@@ -21,21 +22,14 @@ try {
   const box = await createBox(alcove)
   const toolbox = `${box.record['toolboxProxyUrl']}/${box.id}`
   const headers = { authorization: `Bearer ${alcove.key}` }
-  const follow = (path: string) =>
+  const open = (path: string) =>
     new WebSocket(`${toolbox.replace(/^http/, 'ws')}${path}`, { headers, perMessageDeflate: false })
-  const settled = (socket: WebSocket) =>
-    new Promise<void>((resolve, reject) => {
-      socket.once('error', reject)
-      socket.once('close', (code, reason) =>
-        code === 1000 ? resolve() : reject(new Error(`closed with ${code} ${reason}`)),
-      )
-    })
 
   /** From a key to its echo by the shell's prompt, one key after the other. */
   const type = async (): Promise<Samples> => {
     const made = await box.toolbox('POST', '/process/pty', { id: 'typing', cols: 80, rows: 24 })
     if (made.status !== 201) throw new Error(JSON.stringify(made))
-    const socket = follow('/process/pty/typing/connect')
+    const socket = open('/process/pty/typing/connect')
     let heard = ''
     let listen = () => {}
     socket.on('message', (data, isBinary) => {
@@ -86,12 +80,10 @@ try {
     const began = performance.now()
     const command = `head -c ${streamBytes} /dev/zero`
     const { body } = await box.toolbox('POST', '/process/session/logs/exec', { command, runAsync: true })
-    const socket = follow(`/process/session/logs/command/${body['cmdId']}/logs?follow=true`)
-    let arrivedBytes = 0
-    socket.on('message', (data: Buffer) => {
-      arrivedBytes += data.length - 3
-    })
-    await settled(socket)
+    const arrivedBytes = await readWhole(
+      new URL(`${toolbox}/process/session/logs/command/${body['cmdId']}/logs?follow=true`),
+      alcove.key,
+    )
     return { milliseconds: performance.now() - began, arrivedBytes }
   }
 
