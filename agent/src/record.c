@@ -7,10 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Whoever has taken nothing for so long is not waited for. */
+#define TAKING_MILLISECONDS 250u
+
 struct follower {
   struct record *record;
   struct connection *connection;
   uint64_t offset, goal; /* what it was sent up to; where it is told how it stands */
+  uint64_t taken_at; /* when its peer last had room for more; milliseconds of the monotonic clock */
   bool follows;
   struct follower *next;
 };
@@ -55,7 +59,25 @@ static void pump(struct follower *follower) {
   }
 }
 
-static void on_drained(struct connection *connection) { pump(connection->state); }
+static bool is_pressed(const struct follower *follower) {
+  const struct ring *ring = &follower->record->ring;
+  return follower->follows && ring->end - follower->offset > ring->capacity / 2 &&
+         now_milliseconds() - follower->taken_at < TAKING_MILLISECONDS;
+}
+
+bool record_is_pressed(const struct record *record) {
+  for (const struct follower *follower = record->followers; follower; follower = follower->next)
+    if (is_pressed(follower)) return true;
+  return false;
+}
+
+static void on_drained(struct connection *connection) {
+  struct follower *follower = connection->state;
+  struct record *record = follower->record;
+  follower->taken_at = now_milliseconds();
+  pump(follower);
+  if (record->eased && !record_is_pressed(record)) record->eased(record);
+}
 
 static void on_closed(struct connection *connection) {
   struct follower *follower = connection->state;
@@ -75,6 +97,7 @@ void record_start(struct record *record, void (*left)(struct record *)) {
   record->ended = false;
   record->followers = NULL;
   record->left = left;
+  record->eased = NULL;
 }
 
 void record_wake(struct record *record) {
@@ -99,6 +122,7 @@ void record_follow(struct connection *connection, struct record *record, uint64_
     return;
   }
   *follower = (struct follower){.record = record, .connection = connection, .offset = offset, .follows = follows,
+                                .taken_at = now_milliseconds(),
                                 .goal = follows && !record->ended ? UINT64_MAX : record->ring.end,
                                 .next = record->followers};
   record->followers = follower;

@@ -16,12 +16,15 @@ struct record {
   uint8_t exit[5]; /* once it has ended: the payload of EXIT */
   struct follower *followers;
   void (*left)(struct record *); /* a follower has gone */
+  void (*eased)(struct record *); /* a follower has caught up; may be NULL */
 };
 
 /* The ring is opened by whoever owns the record. */
 void record_start(struct record *, void (*left)(struct record *));
 /* There is more to read. */
 void record_wake(struct record *);
+/* Somebody who is taking what comes would soon miss some of it. */
+bool record_is_pressed(const struct record *);
 /* Those who follow are told the rest, and this. */
 void record_end(struct record *, const uint8_t exit[5]);
 

@@ -21,6 +21,7 @@ struct session_command {
   uint32_t text_size;
   struct record record;
   struct source output[2], input;
+  struct timer pace; /* set while nothing is read, for the sake of who follows */
   int held[3]; /* the sandbox's ends of them all, until the command has ended */
   char meetings[3][MEETING_PATH];
   uint8_t *pending; /* input that was not taken yet */

@@ -16,6 +16,7 @@
 #define WAITING_BYTES_MAX (16u * 1024u * 1024u)
 #define INPUT_MAX (1024u * 1024u)
 #define WRAPPING_MAX 512u
+#define PACE_MILLISECONDS 1u
 
 struct session_command *session_command_find(const struct session *session, const char *id) {
   for (struct session_command *command = session->commands; command; command = command->next)
@@ -35,16 +36,44 @@ static bool collect(struct session_command *command, int which, size_t at_most) 
   return false;
 }
 
+static void go_on(struct timer *timer) {
+  struct session_command *command = owner_of(timer, struct session_command, pace);
+  for (int i = 0; i < 2; i++)
+    if (command->output[i].fd >= 0) source_watch(&command->output[i], EPOLLIN);
+}
+
+static void on_eased(struct record *record) {
+  struct session_command *command = owner_of(record, struct session_command, record);
+  if (!command->pace.at) return;
+  timer_clear(&command->pace);
+  go_on(&command->pace);
+}
+
+/*
+ * A command that writes faster than a follower takes would only overwrite what that one is about to get. It waits a
+ * moment for each piece then, which still lets it write tens of megabytes per second whoever follows.
+ */
+static void pace(struct session_command *command) {
+  if (!record_is_pressed(&command->record)) return;
+  for (int i = 0; i < 2; i++)
+    if (command->output[i].fd >= 0) source_watch(&command->output[i], 0);
+  timer_set(&command->pace, PACE_MILLISECONDS, go_on);
+}
+
+static void hear(struct session_command *command, int which) {
+  if (!collect(command, which, CHUNK)) return;
+  record_wake(&command->record);
+  pace(command);
+}
+
 static void on_stdout(struct source *source, uint32_t events) {
   (void)events;
-  struct session_command *command = owner_of(source, struct session_command, output[0]);
-  if (collect(command, 0, CHUNK)) record_wake(&command->record);
+  hear(owner_of(source, struct session_command, output[0]), 0);
 }
 
 static void on_stderr(struct source *source, uint32_t events) {
   (void)events;
-  struct session_command *command = owner_of(source, struct session_command, output[1]);
-  if (collect(command, 1, CHUNK)) record_wake(&command->record);
+  hear(owner_of(source, struct session_command, output[1]), 1);
 }
 
 /* What the command left in the pipe, and no more: its background may write on and on. */
@@ -146,6 +175,7 @@ struct session_command *session_command_add(struct session *session, const char 
   ring_open_in(&command->record.ring, &session->file, command->serial * ((uint64_t)session->ring_bytes + COMMAND_TEXT_MAX),
                session->ring_bytes);
   record_start(&command->record, on_left);
+  command->record.eased = on_eased;
   struct session_command **link = &session->commands;
   while (*link) link = &(*link)->next;
   *link = command;
@@ -261,6 +291,7 @@ void session_commands_never_run(struct session *session) {
 
 void session_command_free(struct session_command *command) {
   session_command_close(command);
+  timer_clear(&command->pace);
   for (int i = 0; i < 2; i++) source_close(&command->output[i]);
   ring_close(&command->record.ring);
   free(command->text);
