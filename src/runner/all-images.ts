@@ -1,6 +1,8 @@
 // Every image of this runner, whichever way it came here: brought from elsewhere, or made of a sandbox's disk.
 import type { ImageAssignment, ImageConfig, ImageReport, ImageSource, Progress } from '#src/wire/runner-link.ts'
 import type { Host } from './host.ts'
+import type { BuildRequest, ImageBuilder } from './image-builder.ts'
+import type { BuildStep } from './images/definition/plan.ts'
 
 /** What is said of an image that is here. */
 export type Known = Pick<ImageReport, 'digest' | 'sizeBytes' | 'config'>
@@ -18,7 +20,9 @@ export type BroughtImages = {
     maxGiB: number
     signal: AbortSignal
     onProgress: (progress: Progress) => void
-  }): Promise<Known>
+  }): Promise<Known & { steps?: readonly BuildStep[] }>
+  /** What was to be run on an image has been run, and is a template of that name. */
+  complete(image: string): Promise<void>
   remove(image: string): Promise<void>
 }
 
@@ -29,21 +33,41 @@ export type Bringing = { signal: AbortSignal; onProgress: (progress: Progress) =
 export class AllImages {
   readonly #brought: BroughtImages
   readonly #host: TemplateHost
+  readonly #builder: Pick<ImageBuilder, 'build'>
+  readonly #envs = new Map<string, Record<string, string>>()
   #templates: ReadonlyMap<string, { base: string; sizeBytes?: number }> = new Map()
 
-  private constructor(brought: BroughtImages, host: TemplateHost) {
+  private constructor(brought: BroughtImages, host: TemplateHost, builder: Pick<ImageBuilder, 'build'>) {
     this.#brought = brought
     this.#host = host
+    this.#builder = builder
   }
 
-  static async open(brought: BroughtImages, host: TemplateHost): Promise<AllImages> {
-    const images = new AllImages(brought, host)
+  /** Removes what was half built by a runner that was killed. */
+  static async open(
+    brought: BroughtImages,
+    host: TemplateHost,
+    builder: Pick<ImageBuilder, 'build' | 'removeLeft'>,
+  ): Promise<AllImages> {
+    const images = new AllImages(brought, host, builder)
+    await builder.removeLeft()
+    for (const { image, base } of await host.templates())
+      if (image === base && brought.find(image) === undefined) await host.removeTemplate(image)
     await images.#look()
     return images
   }
 
   list(): string[] {
-    return [...this.#brought.list(), ...this.#templates.keys()]
+    return [...new Set([...this.#brought.list(), ...this.#templates.keys()])]
+  }
+
+  /** What an image that was brought gives to the environment of its sandboxes. */
+  envOf(image: string): Record<string, string> {
+    const known = this.#envs.get(image)
+    if (known !== undefined) return known
+    const env = this.#brought.find(this.#templates.get(image)?.base ?? image)?.config?.env ?? {}
+    this.#envs.set(image, env)
+    return env
   }
 
   /** Undefined if it is not here. */
@@ -52,15 +76,23 @@ export class AllImages {
     if (template === undefined) {
       if (this.#brought.rootfsOf(image) === undefined) return undefined
       const config = this.#brought.configOf(image)
-      return this.#brought.find(image) ?? (config ? { config } : {})
+      // Without a word of its own it is not complete.
+      return this.#brought.find(image) ?? (config && { config })
     }
     const { base, sizeBytes } = template
     const config = this.#brought.configOf(base)
+    const below = base === image ? this.#brought.find(base) : undefined
+    if (below !== undefined) return { ...below, sizeBytes: (below.sizeBytes ?? 0) + (sizeBytes ?? 0) }
     return { ...(sizeBytes === undefined ? {} : { sizeBytes }), ...(config ? { config } : {}) }
   }
 
   async bring({ image, source, maxGiB }: ImageAssignment, { signal, onProgress }: Bringing): Promise<Known> {
-    if (source.kind !== 'sandbox') return this.#brought.bring({ image, source, maxGiB, signal, onProgress })
+    if (source.kind !== 'sandbox') {
+      const { steps, ...known } = await this.#brought.bring({ image, source, maxGiB, signal, onProgress })
+      this.#envs.clear()
+      if (steps === undefined) return known
+      return this.#build({ image, steps, maxGiB, signal, onProgress })
+    }
     await this.#host.snapshot(source.sandboxId, image)
     await this.#look()
     return this.find(image) ?? {}
@@ -68,7 +100,17 @@ export class AllImages {
 
   /** False: something here needs it, and it stays. */
   async remove(image: string): Promise<boolean> {
-    if (this.#templates.has(image)) {
+    this.#envs.clear()
+    const template = this.#templates.get(image)
+    if (template?.base === image) {
+      if ((await this.#host.basesInUse(image)).has(image)) return false
+      // The record first: without it the template counts for nothing, and the next runner removes it.
+      await this.#brought.remove(image)
+      await this.#host.removeTemplate(image)
+      await this.#look()
+      return true
+    }
+    if (template !== undefined) {
       // What was made from it has a disk of its own.
       await this.#host.removeTemplate(image)
       await this.#look()
@@ -79,7 +121,21 @@ export class AllImages {
     return true
   }
 
+  async #build(request: BuildRequest): Promise<Known> {
+    const { image } = request
+    try {
+      await this.#builder.build(request)
+      await this.#brought.complete(image)
+    } catch (error) {
+      await this.#brought.remove(image)
+      throw error
+    }
+    await this.#look()
+    return this.find(image) ?? {}
+  }
+
   async #look() {
+    this.#envs.clear()
     this.#templates = new Map((await this.#host.templates()).map(({ image, ...template }) => [image, template]))
   }
 }

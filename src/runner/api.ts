@@ -12,10 +12,19 @@ import type { ToolboxContext, ToolboxNeeds } from '#src/toolbox/sandbox.ts'
 import { serveDials } from './dial.ts'
 import type { Host } from './host.ts'
 
-export type ToolboxParts = { host: Pick<Host, 'get'>; log: Logger }
+export type ToolboxParts = {
+  host: Pick<Host, 'get'>
+  /** What an image gives to the environment of its sandboxes, below what they have of their own. */
+  envOf?: (image: string) => Record<string, string>
+  log: Logger
+}
 
 /** The server, not listening yet. */
-export const createToolboxServer = async ({ host, log }: ToolboxParts): Promise<FastifyInstance> => {
+export const createToolboxServer = async ({
+  host,
+  envOf = () => ({}),
+  log,
+}: ToolboxParts): Promise<FastifyInstance> => {
   const server = await createServer<ToolboxContext, ToolboxNeeds>({
     routes: toolboxEndpoints,
     prefixes: ['/toolbox/:sandboxId'],
@@ -28,7 +37,9 @@ export const createToolboxServer = async ({ host, log }: ToolboxParts): Promise<
       // At once: whoever asks a sandbox that is frozen would wait until someone resumes it.
       if (held.status === 'paused') throw new Problem('conflict', 'The sandbox is paused.')
       if (held.status !== 'started') throw new Problem('conflict', 'The sandbox is not started.')
-      return { sandbox: { id: held.id, assignment: held.assignment, agent: agentAt(held.socketPath) } }
+      const { assignment } = held
+      const env = { ...envOf(assignment.image), ...assignment.env }
+      return { sandbox: { id: held.id, assignment: { ...assignment, env }, agent: agentAt(held.socketPath) } }
     },
   })
   serveDials(server, { get: (sandboxId) => host.get(sandboxId), agentAt })

@@ -57,8 +57,8 @@ export interface Host {
   snapshot(sandboxId: string, image: string): Promise<void>
   /** The images that are disks of sandboxes, each with the image below it. */
   templates(): Promise<{ image: string; base: string; sizeBytes?: number }[]>
-  /** The images that lie below a disk or a template. */
-  basesInUse(): Promise<ReadonlySet<string>>
+  /** The images that lie below a disk or a template, but for this one. */
+  basesInUse(except?: string): Promise<ReadonlySet<string>>
   removeTemplate(image: string): Promise<void>
   /** Told within about a second when a sandbox has ended without being asked to; it is cleared and `stopped` by then. */
   onExit(listener: (sandboxId: string, cause: Cause) => void): void
@@ -203,13 +203,16 @@ class MachineHost implements Host {
     return Promise.all(sizes)
   }
 
-  async basesInUse() {
+  async basesInUse(except?: string) {
     const { pool } = this.#machine
     const below = [...this.#held].map(
       async ([sandboxId, { spec }]) => (await pool.baseOf({ sandboxId })) ?? spec.assignment.image,
     )
     const templates = await this.#templateBases()
-    return new Set([...(await Promise.all(below)), ...templates.map(({ base }) => base)])
+    return new Set([
+      ...(await Promise.all(below)),
+      ...templates.flatMap(({ image, base }) => (image === except ? [] : [base])),
+    ])
   }
 
   removeTemplate(image: string) {

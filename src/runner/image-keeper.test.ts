@@ -179,8 +179,10 @@ suite('all images', () => {
       configOf: () => ({ entrypoint: ['/run'], env: {}, user: 'tool', workdir: '/' }),
       find: (image) => (image === 'python' ? { digest: 'sha256:abc', sizeBytes: 1 } : undefined),
       bring: async ({ image }) => ({ digest: `sha256:${image}` }),
+      complete: () => assert.fail('nothing was to be built'),
       remove: async (image) => void removed.push(image),
     }
+    const noBuilder = { build: () => assert.fail('nothing was to be built'), removeLeft: async () => {} }
     const host = {
       snapshot: async (sandboxId: string, image: string) =>
         void templates.push({ image, base: `base of ${sandboxId}`, sizeBytes: 5 }),
@@ -192,7 +194,7 @@ suite('all images', () => {
         ),
       basesInUse: async () => new Set(['python']),
     }
-    return { removed, images: AllImages.open(brought, host) }
+    return { removed, images: AllImages.open(brought, host, noBuilder) }
   }
   const bringing = { signal: new AbortController().signal, onProgress: () => undefined }
 

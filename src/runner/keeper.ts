@@ -8,6 +8,7 @@ import type { Assignment, Cause, Progress, Report, Target } from '#src/wire/runn
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import type { Listed } from './assignment.ts'
 import type { Host } from './host.ts'
+import { isBuildId } from './image-builder.ts'
 import { NotRecoverable } from './machine.ts'
 import { Strangers } from './strangers.ts'
 
@@ -109,7 +110,7 @@ export class Keeper implements Disposable {
       const isForgotten = !names.has(sandboxId) && Math.max(entry.takenAt, entry.settledAt) < askedAt
       if (isOver && isForgotten) this.#entries.delete(sandboxId)
     }
-    const unlisted = this.#host.list().filter(({ id }) => !names.has(id) && !this.#entries.has(id))
+    const unlisted = this.#host.list().filter(({ id }) => !(names.has(id) || this.#entries.has(id) || isBuildId(id)))
     for (const id of this.#strangers.due(new Set(unlisted.map(({ id }) => id)), this.#now())) this.#remove(id)
   }
 

@@ -12,6 +12,7 @@ import { openStore } from './archive/store.ts'
 import type { RunnerConfig } from './config.ts'
 import { ControlClient } from './control-client.ts'
 import { openHost } from './host.ts'
+import { ImageBuilder } from './image-builder.ts'
 import { ImageKeeper } from './image-keeper.ts'
 import { openImageStore, type Progress } from './images/store.ts'
 import { Keeper } from './keeper.ts'
@@ -62,7 +63,8 @@ export const startRunner = async (
     archiveStore,
     log,
   })
-  const server = await createToolboxServer({ host, log })
+  const allImages = await AllImages.open(images, host, new ImageBuilder({ host, agentAt }))
+  const server = await createToolboxServer({ host, log, envOf: (image) => allImages.envOf(image) })
   await listenOn(server, config.socket, config.socketGid)
 
   const control = new ControlClient({ controlUrl, runnerKey, log })
@@ -75,7 +77,6 @@ export const startRunner = async (
       void link.say({ type: 'progress', sandboxId, generation, ...progress }),
     log,
   })
-  const allImages = await AllImages.open(images, host)
   const imageKeeper = new ImageKeeper({
     images: allImages,
     // A report that is lost is told again with the next list.

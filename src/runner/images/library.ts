@@ -8,7 +8,7 @@ import { Lanes } from '#src/kit/lanes.ts'
 import type { Logger } from '#src/kit/log.ts'
 import type { ImageConfig, ImageSource, Progress } from '#src/wire/runner-link.ts'
 import { Blobs } from './blobs.ts'
-import { planOf } from './definition/plan.ts'
+import { type BuildStep, planOf } from './definition/plan.ts'
 import { type Fetched, type Fetching, fetchFromFile, fetchFromRegistry, fileWithin, resolveReference } from './fetch.ts'
 import { namesBelow } from './files.ts'
 import { ImageFailed } from './image-failed.ts'
@@ -28,6 +28,8 @@ export type Brought = {
   sizeBytes: number
   architecture: string
   config: ImageConfig
+  /** What is still to be run on it: until it is said to be complete it is not listed, and the next runner removes it. */
+  steps?: BuildStep[]
 }
 
 export type BringRequest = {
@@ -63,6 +65,8 @@ type Making = { maxBytes: number; signal: AbortSignal; say: (said: Said) => void
 export const imageNameShape = /^[a-z0-9][a-z0-9._-]{0,127}$/i
 const recordName = 'image.json'
 const GiB = 1024 ** 3
+
+const asBrought = ({ tree: _tree, layers: _layers, ...brought }: StoredImage): Brought => brought
 
 export class Library {
   readonly #parts: LibraryParts
@@ -104,21 +108,20 @@ export class Library {
     await mkdir(this.#records, { recursive: true, mode: 0o711 })
     await mkdir(this.#scratch, { recursive: true, mode: 0o700 })
     await Promise.all([this.#trees.open(), this.#blobs.open()])
-    const torn = (await namesBelow(this.#records)).filter((name) => name.startsWith('.'))
+    const isTorn = (name: string) => name.startsWith('.') || this.#read(name)?.steps !== undefined
+    const torn = (await namesBelow(this.#records)).filter(isTorn)
     for (const name of torn) await rm(join(this.#records, name), { recursive: true, force: true })
     await this.#trees.removeTorn()
     await this.#sweep()
   }
 
   list(): string[] {
-    return this.#all().map(({ image }) => image)
+    return this.#all().flatMap(({ image, steps }) => (steps ? [] : [image]))
   }
 
   find(image: string): Brought | undefined {
     const record = this.#read(image)
-    if (record === undefined) return undefined
-    const { tree: _tree, layers: _layers, ...brought } = record
-    return brought
+    return record === undefined || record.steps ? undefined : asBrought(record)
   }
 
   rootfsOf(image: string): string | undefined {
@@ -206,13 +209,9 @@ export class Library {
         return this.#fromFile(source.path, making, scratch, hold)
       case 'definition': {
         const plan = planOf(source.dockerfile)
-        if (plan.firstRun !== undefined)
-          throw new ImageFailed(
-            'unsupported',
-            `Line ${plan.firstRun} of the definition: RUN is not supported here yet.`,
-          )
         const base = await this.#fromRegistry(plan.from, making, scratch, hold)
-        return { ...base, config: plan.on(base.config).config }
+        const { config, steps } = plan.on(base.config)
+        return { ...base, config, ...(steps.length > 0 ? { steps } : {}) }
       }
       case 'sandbox':
         throw new ImageFailed('unsupported', 'An image is not made from a sandbox here.')
@@ -288,6 +287,20 @@ export class Library {
 
   async #record(image: string, { config, ...made }: Made): Promise<Brought> {
     const record: StoredImage = { image, ...made, config: imageConfigOf(config) }
+    await this.#write(record)
+    return asBrought(this.#read(image) as StoredImage)
+  }
+
+  /** Its steps have been carried out, and what they made is kept. */
+  async complete(image: string): Promise<void> {
+    const { steps: _, ...record } = this.#read(image) as StoredImage
+    const path = join(this.#records, image, recordName)
+    await writeFile(`${path}.new`, JSON.stringify(record, null, 2), { flush: true })
+    await rename(`${path}.new`, path)
+  }
+
+  async #write(record: StoredImage): Promise<void> {
+    const { image } = record
     const unfinished = join(this.#records, `.new-${randomBytes(4).toString('hex')}`)
     try {
       await mkdir(unfinished, { mode: 0o700 })
@@ -299,7 +312,6 @@ export class Library {
     } finally {
       await rm(unfinished, { recursive: true, force: true })
     }
-    return this.find(image) as Brought
   }
 
   #read(image: string): StoredImage | undefined {

@@ -34,6 +34,8 @@ export type ImageStore = {
   configOf(image: string): ImageConfig | undefined
   /** Throws `ImageFailed`, whose message is for whoever asked. Asking twice is fine, also at the same time. */
   bring(request: BringRequest): Promise<Brought>
+  /** The steps of an image that was brought have been carried out. */
+  complete(image: string): Promise<void>
   /** An image that was brought; fine when it is gone. No sandbox may have it as its base any more. */
   remove(image: string): Promise<void>
 }
@@ -110,6 +112,7 @@ export const openImageStore = (options: ImageStoreOptions): ImageStore => {
       if (request.image === defaultImage) throw new TypeError('the built-in image is not brought')
       return library.bring(request)
     },
+    complete: (image) => library.complete(image),
     remove: async (image) => {
       if (image === defaultImage) throw new TypeError('the built-in image is not removed')
       await library.remove(image)

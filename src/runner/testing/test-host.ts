@@ -13,6 +13,7 @@ import { openStore } from '../archive/store.ts'
 import { cgroupAt, listCgroups } from '../cgroup/cgroup.ts'
 import { readLayout } from '../cgroup/layout.ts'
 import { type Host, openHost } from '../host.ts'
+import type { ImageStore } from '../images/store.ts'
 import { type NetworkPool, openNetworkPool } from '../network/pool.ts'
 import { removeNetwork } from '../network/remove.ts'
 import { GiB } from '../oci/sandbox-limits.ts'
@@ -39,7 +40,12 @@ export type Said = { exitCode: number; output: string }
 export type OpenedHost = { host: Host; network: NetworkPool }
 
 /** Opens the host of a directory; what the tests do and what their separate process does is the same. */
-export const openTestHostIn = async (instance: string, directory: string, poolBytes?: number): Promise<OpenedHost> => {
+export const openTestHostIn = async (
+  instance: string,
+  directory: string,
+  poolBytes?: number,
+  brought?: Pick<ImageStore, 'rootfsOf'>,
+): Promise<OpenedHost> => {
   const log = silentLog()
   const launcher = builtLauncher()
   const agentProgram = build('agent', 'alcove-agent')
@@ -51,7 +57,9 @@ export const openTestHostIn = async (instance: string, directory: string, poolBy
     agentProgram,
     agentAt,
     network,
-    images: { rootfsOf: (image) => [join(directory, image)].find((path) => existsSync(path)) },
+    images: {
+      rootfsOf: (image) => brought?.rootfsOf(image) ?? [join(directory, image)].find((path) => existsSync(path)),
+    },
     archiveStore: openStore({ kind: 'directory', path: join(directory, 'archive') }),
     log,
     resolvers: ['192.0.2.53'],
@@ -89,6 +97,11 @@ export class TestHost {
 
   async open() {
     this.#opened = await openTestHostIn(this.instance, this.directory, this.#poolBytes)
+  }
+
+  /** A host that the test opened in the same places, in the place of the one that was closed. */
+  use(opened: OpenedHost) {
+    this.#opened = opened
   }
 
   /** As a runner that ends in order: sandboxes stay. */

@@ -25,7 +25,7 @@ const refusal = (text: string) => {
 suite('definitions of images', () => {
   test('FROM alone is the image as it is', () => {
     const plan = planOf('FROM alpine:3.20\n')
-    assert.deepEqual([plan.from, plan.firstRun, plan.on(base)], ['alpine:3.20', undefined, { steps: [], config: base }])
+    assert.deepEqual([plan.from, plan.on(base)], ['alpine:3.20', { steps: [], config: base }])
   })
 
   test('ENV in all its forms, with variables of the image, of ARG, and of the lines before', () => {
@@ -70,6 +70,13 @@ suite('definitions of images', () => {
         env: { base: 'debian', PATH: '/bin', A: '1' },
         user: '',
         workdir: '/base',
+      },
+      {
+        line: 10,
+        argv: ['mkdir', '-p', '--', '/w'],
+        env: { base: 'debian', PATH: '/bin', A: '1' },
+        user: '',
+        workdir: '/',
       },
       { line: 12, argv: ['three', '$A'], env: { base: 'debian', PATH: '/bin', A: '2' }, user: 'app', workdir: '/w' },
     ])

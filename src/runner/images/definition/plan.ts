@@ -5,7 +5,7 @@ import type { ContainerConfig } from '../manifest.ts'
 import { type Instruction, instructionsOf, refuse } from './instructions.ts'
 import { type Variables, wordsOf } from './words.ts'
 
-/** One RUN, with what is true when it runs. */
+/** One RUN, with what is true when it runs; or a WORKDIR, which makes its directory. */
 export type BuildStep = {
   line: number
   argv: string[]
@@ -17,8 +17,6 @@ export type BuildStep = {
 export type Plan = {
   /** The reference of the image to begin with. */
   from: string
-  /** The line of the first RUN, if there is one: then there are files to make and not only words. */
-  firstRun: number | undefined
   /** What becomes of an image that says this of itself. */
   on(base: ContainerConfig): { steps: BuildStep[]; config: ContainerConfig }
 }
@@ -59,7 +57,6 @@ export const planOf = (text: string): Plan => {
   }
   const plan: Plan = {
     from: baseOf(from, globals, escapedBy),
-    firstRun: body.find(({ name }) => name === 'RUN')?.line,
     on: (base) => {
       const state: State = { config: structuredClone(base), args: {}, steps: [], escapedBy, hasOwnCmd: false }
       for (const instruction of body) verbs[instruction.name]?.(instruction, state, globals)
@@ -147,7 +144,10 @@ const verbs: Record<string, (instruction: Instruction, state: State, globals: Va
       state.config.env[name] = value
   },
   WORKDIR: (instruction, state) => {
-    state.config.workdir = posix.resolve('/', state.config.workdir, oneWord(instruction, state))
+    const { config, args, steps } = state
+    config.workdir = posix.resolve('/', config.workdir, oneWord(instruction, state))
+    const argv = ['mkdir', '-p', '--', config.workdir]
+    steps.push({ line: instruction.line, argv, env: { ...args, ...config.env }, user: '', workdir: '/' })
   },
   USER: (instruction, state) => {
     state.config.user = oneWord(instruction, state)

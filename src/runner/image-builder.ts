@@ -1,0 +1,141 @@
+// Carries out the RUN lines of a definition: in a sandbox of the runner's own, with the limits of any other, whose disk
+// then is what the image adds to the one below it. Nothing of a stranger ever runs on the host.
+import { createHash } from 'node:crypto'
+import { Lanes } from '#src/kit/lanes.ts'
+import { type Agent, StartFailed } from '#src/toolbox/agent/agent.ts'
+import type { Assignment, Progress } from '#src/wire/runner-link.ts'
+import type { Host } from './host.ts'
+import type { BuildStep } from './images/definition/plan.ts'
+import { ImageFailed } from './images/image-failed.ts'
+
+export type BuildRequest = {
+  /** Its name, also that of the image below it. */
+  image: string
+  steps: readonly BuildStep[]
+  maxGiB: number
+  signal: AbortSignal
+  onProgress: (progress: Progress) => void
+}
+
+export type BuilderParts = {
+  host: Pick<Host, 'list' | 'get' | 'start' | 'stop' | 'destroy' | 'snapshot' | 'removeTemplate'>
+  agentAt: (socketPath: string) => Pick<Agent, 'exec'>
+  timeoutMs?: number
+}
+
+const prefix = 'build-'
+/** No sandbox of a person has such an id. */
+export const isBuildId = (sandboxId: string): boolean => sandboxId.startsWith(prefix)
+
+const size = { cpu: 2, memoryGiB: 2 }
+const atOnce = 2
+const standardTimeoutMs = 30 * 60_000
+/** Of the output of a step that failed; what came before is not for a sentence. */
+const longestTail = 1200
+
+const assignmentOf = ({ image, maxGiB }: BuildRequest): Assignment => ({
+  sandboxId: `${prefix}${createHash('sha256').update(image).digest('hex').slice(0, 24)}`,
+  organizationId: '',
+  regionId: '',
+  name: 'build',
+  generation: 1,
+  target: 'started',
+  signal: 'SIGKILL',
+  image,
+  snapshot: image,
+  user: 'root',
+  env: {},
+  language: 'python',
+  ...size,
+  diskGiB: maxGiB,
+  network: { blockAll: false, allowList: null },
+  isNew: true,
+})
+
+export class ImageBuilder {
+  readonly #host: BuilderParts['host']
+  readonly #agentAt: BuilderParts['agentAt']
+  readonly #timeoutMs: number
+  readonly #lanes = new Lanes(atOnce)
+
+  constructor({ host, agentAt, timeoutMs = standardTimeoutMs }: BuilderParts) {
+    this.#host = host
+    this.#agentAt = agentAt
+    this.#timeoutMs = timeoutMs
+  }
+
+  /** What a runner that was killed has left. */
+  async removeLeft(): Promise<void> {
+    for (const { id } of this.#host.list()) if (isBuildId(id)) await this.#host.destroy(id)
+  }
+
+  /** The template of this name is whole when this resolves; what was there by that name before is gone. */
+  build(request: BuildRequest): Promise<void> {
+    return this.#lanes.run(async () => {
+      const assignment = assignmentOf(request)
+      const { sandboxId } = assignment
+      const { image, steps, signal, onProgress } = request
+      signal.throwIfAborted()
+      await this.#host.destroy(sandboxId)
+      await this.#host.removeTemplate(image)
+      const late = AbortSignal.timeout(this.#timeoutMs)
+      try {
+        await this.#host.start(assignment)
+        for (const [index, step] of steps.entries()) {
+          onProgress({ step: `line ${step.line}`, percent: Math.floor((index / steps.length) * 100) })
+          await this.#run(sandboxId, step, AbortSignal.any([signal, late]))
+        }
+        await this.#host.stop({ ...assignment, generation: 2, target: 'stopped' })
+        await this.#host.snapshot(sandboxId, image)
+      } catch (error) {
+        if (late.aborted && error === late.reason)
+          throw new ImageFailed('took-too-long', 'The build took too long.', { cause: error })
+        throw error
+      } finally {
+        await this.#host.destroy(sandboxId)
+      }
+    })
+  }
+
+  async #run(sandboxId: string, { line, argv, env, user, workdir }: BuildStep, signal: AbortSignal): Promise<void> {
+    const fail = (why: string, cause?: unknown) =>
+      new ImageFailed('build-failed', `Line ${line}: ${why}`, { cause: cause })
+    const held = this.#host.get(sandboxId)
+    if (held?.status !== 'started') throw fail('the sandbox of the build has ended')
+    signal.throwIfAborted()
+    // The group of a user is for the image's own files to say.
+    const [name = ''] = user.split(':')
+    const spec = { argv, env, cwd: workdir, user: name === '' || name === 'root' ? '0' : name, mergeOutput: true }
+    const command = await this.#agentAt(held.socketPath)
+      .exec(spec)
+      .catch((error: unknown) => {
+        if (error instanceof StartFailed) throw fail(`${sentences[error.stage]} (${error.errno})`, error)
+        throw fail('the sandbox of the build does not answer', error)
+      })
+    const giveUp = () => command.close()
+    signal.addEventListener('abort', giveUp, { once: true })
+    try {
+      let tail = Buffer.alloc(0)
+      for await (const { data } of command) tail = Buffer.concat([tail, data]).subarray(-longestTail)
+      const { exitCode } = await command.exit
+      signal.throwIfAborted()
+      if (exitCode !== 0) throw fail(`exit code ${exitCode}${saidBefore(tail)}`)
+    } catch (error) {
+      signal.throwIfAborted()
+      throw error instanceof ImageFailed ? error : fail('the sandbox of the build has ended', error)
+    } finally {
+      signal.removeEventListener('abort', giveUp)
+    }
+  }
+}
+
+const sentences = {
+  user: 'there is no such user in the image',
+  cwd: 'its directory cannot be entered',
+  exec: 'its program cannot be run',
+}
+
+const saidBefore = (tail: Buffer): string => {
+  const text = tail.toString('utf8').trim()
+  return text === '' ? '' : `\n${text}`
+}

@@ -1,0 +1,28 @@
+// For tests: a host of a test together with images that come from a registry on loopback or are built.
+import { join } from 'node:path'
+import { silentLog } from '#src/kit/log.ts'
+import { agentAt } from '#src/toolbox/agent/agent.ts'
+import { AllImages } from '../all-images.ts'
+import { ImageBuilder } from '../image-builder.ts'
+import { standardLimits } from '../images/limits.ts'
+import { openImageStore } from '../images/store.ts'
+import { type OpenedHost, openTestHostIn } from './test-host.ts'
+
+export const openBuilding = async (
+  instance: string,
+  directory: string,
+  registry: string,
+  timeoutMs?: number,
+): Promise<OpenedHost & { images: AllImages }> => {
+  const store = openImageStore({
+    poolDir: join(directory, 'images'),
+    cacheDir: join(directory, 'cache'),
+    plainRegistries: [registry],
+    limits: { ...standardLimits, keepFreeBytes: 0 },
+    log: silentLog(),
+    onProgress: () => {},
+  })
+  const opened = await openTestHostIn(instance, directory, undefined, store)
+  const builder = new ImageBuilder({ host: opened.host, agentAt, ...(timeoutMs === undefined ? {} : { timeoutMs }) })
+  return { ...opened, images: await AllImages.open(store, opened.host, builder) }
+}
