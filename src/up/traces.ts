@@ -1,7 +1,7 @@
 // Everything that one server may leave on its host outside its data directory, found by its instance name, and how each
 // is taken away. Used when the programs that made them are gone, so it asks the kernel and trusts no record.
 import { spawnSync } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { DataDirectory } from './data-directory.ts'
@@ -52,8 +52,28 @@ const sandboxPids = (data: DataDirectory): string[] => [
   ...new Set(instanceCgroups(data).flatMap(cgroupTree).flatMap(pidsIn)),
 ]
 
+const cgroupsOf = (data: DataDirectory, pid: string): string[] =>
+  instanceCgroups(data)
+    .flatMap(cgroupTree)
+    .filter((path) => pidsIn(path).includes(pid))
+
 const programs = (data: DataDirectory): ProcessIdentity[] =>
   (findUpState(data.stateFile)?.programs ?? []).filter((program) => isAlive(program))
+
+/** What is frozen does not die, with v1, before it may run again. */
+const thaw = (cgroup: string) => {
+  const files = [
+    ['freezer.state', 'THAWED'],
+    ['cgroup.freeze', '0'],
+  ] as const
+  for (const [name, word] of files) {
+    try {
+      if (existsSync(join(cgroup, name))) writeFileSync(join(cgroup, name), word)
+    } catch {
+      // Gone by itself, or a root that cannot be frozen.
+    }
+  }
+}
 
 const kill = (pid: string) => {
   try {
@@ -122,7 +142,14 @@ const kinds: readonly Kind[] = [
       for (const program of programs(data)) if (String(program.pid) === pid) signalProcess(program, 'SIGKILL')
     },
   },
-  { what: 'process in a sandbox', list: sandboxPids, remove: (_, pid) => kill(pid) },
+  {
+    what: 'process in a sandbox',
+    list: sandboxPids,
+    remove: (data, pid) => {
+      kill(pid)
+      for (const cgroup of cgroupsOf(data, pid)) thaw(cgroup)
+    },
+  },
   { what: 'cgroup', list: instanceCgroups, remove: (_, path) => removeCgroup(path) },
   { what: 'network namespace', list: networkNamespaces, remove: (_, name) => void run('ip', 'netns', 'delete', name) },
   { what: 'network link', list: links, remove: (_, name) => void run('ip', 'link', 'delete', name) },

@@ -1,0 +1,63 @@
+// Delete works from every state, however a sandbox came to be in it: 404 soon after, and nothing of it on the host.
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { startTestPostgres } from '#scripts/test-server.ts'
+import { openDatabase } from '#src/control/storage/database.ts'
+import { sandboxStates } from '#src/wire/sandbox-state.ts'
+import { type Box, createBox, until } from './box.ts'
+import { type Platform, platform } from './harness.ts'
+
+/** The 21 of the interface. */
+const states = sandboxStates.filter((state) => state !== 'destroyed')
+
+const goneWithinSeconds = 10
+
+/** Those that a sandbox can rest in are reached as a caller reaches them. */
+const ways: Record<string, string> = { stopped: 'stop', paused: 'pause', archived: 'archive' }
+
+const reach = async (alcove: Platform, box: Box, state: string) => {
+  const verb = ways[state]
+  if (verb === undefined) return
+  await alcove.api('POST', `/sandbox/${box.id}/${verb}?force=true`)
+  const seen = async () => String((await alcove.api('GET', `/sandbox/${box.id}`)).body['state'])
+  await until(`it is ${state}`, async () => (await seen()) === state, 60)
+}
+
+test('delete ends each of the 21 states in 404 within ten seconds, with nothing left on the host', async () => {
+  const scratch = mkdtempSync(join(tmpdir(), 'alcove-delete-'))
+  const database = await startTestPostgres(scratch)
+  const db = openDatabase(database.url)
+  try {
+    await using alcove = await platform({ own: true, env: { DATABASE_URL: database.url } })
+    const boxes = new Map<string, Box>()
+    for (const state of states) boxes.set(state, await createBox(alcove, { name: state, autoStopInterval: 0 }))
+    for (const [state, box] of boxes) await reach(alcove, box, state)
+    // The others are what a fault leaves: the record says that something is under way, and nobody is at it.
+    for (const [state, { id }] of boxes) {
+      if (ways[state] === undefined)
+        await db.sql`
+          update sandboxes set state = ${state}, version = version + 1, state_changed_at = now() - interval '1 minute'
+          where id = ${id}`
+    }
+    await db.sql`
+      update sandboxes set desired_state = 'destroyed', generation = generation + 1, stuck_at = now() + interval '1 minute'
+      where state = 'destroying'`
+    for (const [state, { id }] of boxes) {
+      // A second delete finds nothing to delete; the first, whose word was lost, goes on.
+      const { status } = await alcove.api('DELETE', `/sandbox/${id}`)
+      assert.equal(status, state === 'destroying' ? 404 : 200, state)
+      const isGone = async () => (await alcove.api('GET', `/sandbox/${id}`)).status === 404
+      await until(`what was ${state} is 404`, isGone, goneWithinSeconds)
+      const left = async () => (await alcove.leftovers()).filter((line) => line.includes(id))
+      await until(`nothing is left of what was ${state}`, async () => (await left()).length === 0, goneWithinSeconds)
+    }
+    assert.deepEqual(await alcove.leftovers(), [])
+  } finally {
+    await db.close()
+    await database.stop()
+    rmSync(scratch, { recursive: true, force: true })
+  }
+})
