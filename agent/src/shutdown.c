@@ -17,9 +17,11 @@
 #define GRACE_MAX_MILLISECONDS 600000u
 #define AFTER_KILL_MILLISECONDS 2000u
 #define LAST_WORDS_MILLISECONDS 20u
+#define HANG_UP_AGAIN_MILLISECONDS 250u
 
 static bool begun;
 static struct timer next_step;
+static struct timer hanging_up;
 
 static void leave(struct timer *timer) {
   (void)timer;
@@ -38,6 +40,12 @@ static void kill_all(struct timer *timer) {
   timer_set(&next_step, AFTER_KILL_MILLISECONDS, leave);
 }
 
+/* Again and again: readline keeps one signal only, so that a HUP next to the TERM may be lost to its shell. */
+static void hang_up(struct timer *timer) {
+  jobs_hang_up();
+  timer_set(timer, HANG_UP_AGAIN_MILLISECONDS, hang_up);
+}
+
 void shutdown_begin(uint32_t grace_milliseconds) {
   if (grace_milliseconds > GRACE_MAX_MILLISECONDS) grace_milliseconds = GRACE_MAX_MILLISECONDS;
   if (begun) {
@@ -48,7 +56,7 @@ void shutdown_begin(uint32_t grace_milliseconds) {
   }
   begun = true;
   signal_all(SIGTERM);
-  jobs_hang_up();
+  hang_up(&hanging_up);
   signal_all(SIGCONT);
   timer_set(&next_step, grace_milliseconds, kill_all);
   if (reaper_reap()) shutdown_nobody_left();

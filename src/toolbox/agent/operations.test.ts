@@ -136,7 +136,12 @@ suite('info and shutdown', () => {
     const argv = ['bash', '--norc', '-i']
     const spec = { id: 'shell', argv, env: { PS1: 'ready> ' }, user: userInfo().username, terminal, ringBytes: 65_536 }
     await native.agent.jobs.spawn(spec)
-    for await (const event of native.agent.jobs.attach('shell', 0)) if (JSON.stringify(event).length > 0) break
+    // Not before its prompt: a shell that still starts has not yet made itself deaf, nor taken its terminal.
+    let shown = ''
+    for await (const event of native.agent.jobs.attach('shell', 0)) {
+      if ('data' in event) shown += event.data.toString()
+      if (shown.includes('ready> ')) break
+    }
     // Far beyond the test's own bound: only a shell that hears of it ends in time.
     await native.agent.shutdown(600_000)
   })
