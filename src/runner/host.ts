@@ -8,17 +8,15 @@ import { archiveDisk, finishArchiving } from './archive.ts'
 import { changeSandbox } from './change.ts'
 import { clearSandbox } from './clear.ts'
 import { destroySandbox, removeAllOwedArchives } from './destroy.ts'
-import { causeOfEnd, causeOfKills } from './ended.ts'
+import { causeOfEnd } from './ended.ts'
 import { forkDisk } from './fork.ts'
 import type { Spec } from './journal.ts'
-import { cgroupOf, type Machine, NotRecoverable, reasonOf } from './machine.ts'
-import { Mishaps } from './mishaps.ts'
+import { type Machine, NotRecoverable, reasonOf } from './machine.ts'
 import { OneAtATime } from './one-at-a-time.ts'
 import { capabilitiesOf, type HostParts, openMachine } from './open-machine.ts'
 import { pauseSandbox, resumeSandbox } from './pause.ts'
-import { checkSandboxId, shownOf, socketOf } from './places.ts'
+import { checkSandboxId, socketOf } from './places.ts'
 import { isAlive } from './processes.ts'
-import { Refresher } from './shown/refresh.ts'
 import { makeTemplate } from './snapshot.ts'
 import { RestoreFailed, startSandbox } from './start.ts'
 import { stopSandbox } from './stop.ts'
@@ -64,8 +62,6 @@ export interface Host {
   removeTemplate(image: string): Promise<void>
   /** Told within about a second when a sandbox has ended without being asked to; it is cleared and `stopped` by then. */
   onExit(listener: (sandboxId: string, cause: Cause) => void): void
-  /** Told when something went wrong inside a sandbox that lives on, at most once in ten minutes for each. */
-  onMishap(listener: (sandboxId: string, cause: Cause) => void): void
   close(): Promise<void>
 }
 
@@ -87,13 +83,6 @@ class MachineHost implements Host {
   readonly #long = new Map<string, Set<AbortController>>()
   readonly #listeners: ((sandboxId: string, cause: Cause) => void)[] = []
   readonly #watch = new Watch((sandboxId) => void this.#inLine.run(sandboxId, () => this.#ended(sandboxId)))
-  readonly #refresher = new Refresher(
-    (sandboxId, kills) => this.#mishaps.add(sandboxId, kills),
-    (err, sandboxId) =>
-      this.#machine.log.warn({ err, sandboxId }, 'what it is shown of its memory could not be refreshed'),
-  )
-  readonly #mishaps = new Mishaps((sandboxId, kills) => this.#killed(sandboxId, kills))
-  readonly #mishapListeners: ((sandboxId: string, cause: Cause) => void)[] = []
 
   readonly #owed: NodeJS.Timeout
 
@@ -103,7 +92,7 @@ class MachineHost implements Host {
     this.#machine = machine
     this.#held = held
     this.#owed = setInterval(() => void this.#removeOwed(), owedEveryMs).unref()
-    for (const [sandboxId, adopted] of held) this.#hold(sandboxId, adopted)
+    for (const [sandboxId, { running }] of held) if (running) this.#watch.add(sandboxId, running.init)
   }
 
   list() {
@@ -194,7 +183,7 @@ class MachineHost implements Host {
     checkSandboxId(sandboxId)
     this.#cutShort(sandboxId)
     return this.#inLine.run(sandboxId, async () => {
-      this.#notRunning(sandboxId)
+      this.#watch.remove(sandboxId)
       const slot = this.#held.get(sandboxId)?.running?.slot
       await destroySandbox(this.#machine, sandboxId, slot, withArchives !== undefined)
       this.#held.delete(sandboxId)
@@ -234,15 +223,9 @@ class MachineHost implements Host {
     this.#listeners.push(listener)
   }
 
-  onMishap(listener: (sandboxId: string, cause: Cause) => void) {
-    this.#mishapListeners.push(listener)
-  }
-
   async close() {
     clearInterval(this.#owed)
     this.#watch.close()
-    this.#refresher.close()
-    this.#mishaps.close()
     for (const controllers of this.#long.values()) for (const controller of controllers) controller.abort()
   }
 
@@ -334,32 +317,9 @@ class MachineHost implements Host {
   }
 
   #hold(sandboxId: string, held: Adopted) {
-    const { spec, running } = held
     this.#held.set(sandboxId, held)
-    if (running === undefined) {
-      this.#notRunning(sandboxId)
-      return
-    }
-    this.#watch.add(sandboxId, running.init)
-    this.#refresher.add(sandboxId, {
-      cgroup: cgroupOf(this.#machine, sandboxId),
-      directory: shownOf(this.#machine.places, sandboxId),
-      memoryGiB: spec.assignment.memoryGiB,
-    })
-  }
-
-  #notRunning(sandboxId: string) {
-    this.#watch.remove(sandboxId)
-    this.#refresher.remove(sandboxId)
-    this.#mishaps.remove(sandboxId)
-  }
-
-  #killed(sandboxId: string, kills: number) {
-    const spec = this.#held.get(sandboxId)?.spec
-    if (spec === undefined) return
-    const cause = causeOfKills(kills, spec.assignment.memoryGiB)
-    this.#machine.log.info({ sandboxId, kills }, 'ran out of memory and lives on')
-    for (const listener of this.#mishapListeners) listener(sandboxId, cause)
+    if (held.running) this.#watch.add(sandboxId, held.running.init)
+    else this.#watch.remove(sandboxId)
   }
 
   async #failed(sandboxId: string, assignment: Assignment, error: unknown) {
@@ -378,8 +338,7 @@ class MachineHost implements Host {
     if (!spec || !running || isAlive(running.init)) return
     const { assignment } = spec
     try {
-      const run = { bootId: this.#machine.bootId, slot: running.slot.name, ...running.init }
-      const cause = await causeOfEnd(this.#machine, assignment.memoryGiB, run)
+      const cause = await causeOfEnd(this.#machine, sandboxId, undefined)
       await clearSandbox(this.#machine, sandboxId, running.slot)
       const stopped: Spec = { assignment, status: 'stopped', cause }
       await this.#machine.journal.writeSpec(sandboxId, stopped)

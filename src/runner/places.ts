@@ -10,8 +10,6 @@ export type Places = {
   agents: string
   sockets: string
   runtimeState: string
-  /** One directory per sandbox that runs, with the files that it is shown of its machine. */
-  shown: string
   /** Where `launch` mounts, each time in a mount namespace of its own, so one place serves all sandboxes. */
   mountPoints: { rootfs: string; etc: string; agent: string }
   /** The cgroup with one child per sandbox. */
@@ -26,19 +24,18 @@ export const placesOf = (instance: string, runnerDirectory: string): Places => {
     agents: join(runnerDirectory, 'agents'),
     sockets: join(run, 's'),
     runtimeState: join(run, 'crun'),
-    shown: join(run, 'shown'),
     mountPoints: { rootfs: join(run, 'rootfs'), etc: join(run, 'etc'), agent: join(run, 'agent') },
     cgroup: `/alcove-${instance}`,
   }
 }
 
 export const makePlaces = async (places: Places): Promise<void> => {
-  const { sandboxes, filters, agents, sockets, runtimeState, shown, mountPoints } = places
+  const { sandboxes, filters, agents, sockets, runtimeState, mountPoints } = places
   for (const directory of [sandboxes, filters, agents, sockets, runtimeState])
     await mkdir(directory, { recursive: true, mode: 0o700 })
-  for (const directory of [mountPoints.rootfs, mountPoints.etc, shown]) await mkdir(directory, { recursive: true })
+  for (const directory of [mountPoints.rootfs, mountPoints.etc]) await mkdir(directory, { recursive: true })
   // The runtime walks here as the sandbox's root, who is nobody on the host.
-  for (const directory of [join(mountPoints.rootfs, '..'), mountPoints.rootfs, mountPoints.etc, shown])
+  for (const directory of [join(mountPoints.rootfs, '..'), mountPoints.rootfs, mountPoints.etc])
     await chmod(directory, 0o755)
   await writeFile(mountPoints.agent, '', { flag: 'a' })
 }
@@ -50,7 +47,5 @@ export const checkSandboxId = (id: string): void => {
 }
 
 export const socketOf = (places: Places, sandboxId: string) => join(places.sockets, `${sandboxId}.sock`)
-
-export const shownOf = (places: Places, sandboxId: string) => join(places.shown, sandboxId)
 
 export const cgroupPathOf = (places: Places, sandboxId: string) => `${places.cgroup}/${sandboxId}`

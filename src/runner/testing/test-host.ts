@@ -174,7 +174,6 @@ export class TestHost {
       join(this.directory, 'runner/pool/disks'),
       join(run, 's'),
       join(run, 'crun'),
-      join(run, 'shown'),
     ].flatMap(below)
     const cgroups = await listCgroups(readLayout(), `/alcove-${this.instance}`)
     const mounts = readFileSync('/proc/self/mountinfo', 'utf8').split('\n')
