@@ -116,6 +116,9 @@ export const runnerProgram = (parts: ProgramParts): Program => {
         env: environment(parts, 'runner', {
           ALCOVE_CONTROL_URL: addresses.controlUrl,
           ALCOVE_RUNNER_KEY: secrets.runnerKey,
+          // glibc would keep what hundreds of streams have let go of; larger pieces go back to the kernel at once.
+          MALLOC_MMAP_THRESHOLD_: '32768',
+          MALLOC_ARENA_MAX: '2',
           ALCOVE_RUNNER_DIR: data.runner,
           ALCOVE_RUNNER_SOCKET: data.runnerSocket,
           ALCOVE_RUNNER_SOCKET_GID: String(uids.proxy),
