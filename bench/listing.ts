@@ -14,7 +14,7 @@ import { silentLog } from '#src/kit/log.ts'
 import { startPostgres } from '#src/postgres/embedded.ts'
 import { keys, organizations, settle } from '#test/control/people.ts'
 import { populate } from '#test/control/population.ts'
-import { testSettings } from '#test/control/test-settings.ts'
+import { testEncryption, testSettings } from '#test/control/test-settings.ts'
 
 import { keep, median, percentile, type Samples, timed } from './samples.ts'
 
@@ -104,7 +104,7 @@ const postgres = await startPostgres({
 const database = openDatabase(postgres.url)
 try {
   await migrate(database)
-  const parts = { database, clock: systemClock, log, settings: testSettings }
+  const parts = { database, clock: systemClock, log, settings: testSettings, encryption: testEncryption }
   await bootstrap(parts, keys.admin)
   await settle(database.sql)
   await populate(database, shares, new Date())

@@ -13,7 +13,7 @@ const lock = 7_305_521
 
 /** Answers whether the first administrator was made now. */
 export const bootstrap = async (
-  { database, clock, settings, log }: Parts,
+  { database, clock, settings, log }: Omit<Parts, 'encryption'>,
   firstKey: string | undefined,
 ): Promise<boolean> =>
   await database.transaction(async (transaction) => {

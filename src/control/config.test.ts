@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { hashKey } from './auth/secret.ts'
 import { loadConfig } from './config.ts'
+import { createEncryption, newEncryptionKey, readEncryptionKey } from './storage/encryption.ts'
 
 const good = {
   ALCOVE_DATABASE_URL: 'postgresql://alcove@localhost/alcove?host=/run/postgres',
@@ -12,6 +13,7 @@ const good = {
   ALCOVE_RUNNER_KEY: 'r'.repeat(32),
   ALCOVE_MOST_WARM: '8',
   ALCOVE_OVERCOMMIT: '64,8,8',
+  ALCOVE_ENCRYPTION_KEY: newEncryptionKey(),
 }
 
 suite('the settings of control', () => {
@@ -25,11 +27,31 @@ suite('the settings of control', () => {
     assert.ok(!JSON.stringify(settings).includes(good.ALCOVE_RUNNER_KEY))
   })
 
+  test('the newest encryption key writes, and older ones still read', () => {
+    const older = newEncryptionKey()
+    const before = createEncryption([readEncryptionKey(older)!]).encrypt('a', 'text')
+    const { encryption } = loadConfig({ ...good, ALCOVE_OLDER_ENCRYPTION_KEYS: `${newEncryptionKey()},${older}` })
+    assert.equal(encryption.decrypt('a', before), 'text')
+    const own = createEncryption([readEncryptionKey(good.ALCOVE_ENCRYPTION_KEY)!])
+    assert.equal(own.decrypt('a', encryption.encrypt('a', 'text')), 'text')
+  })
+
+  test('a key that is no key is complained of without being shown', () => {
+    for (const wrong of [{ ALCOVE_ENCRYPTION_KEY: 'hunter2' }, { ALCOVE_OLDER_ENCRYPTION_KEYS: 'hunter2' }]) {
+      assert.throws(
+        () => loadConfig({ ...good, ...wrong }),
+        ({ message }: Error) =>
+          message ===
+          `${Object.keys(wrong)[0]} is not usable: 32 bytes as base64, under which secrets lie in the database`,
+      )
+    }
+  })
+
   test('all complaints come at once', () => {
     assert.throws(
       () => loadConfig({ ALCOVE_LISTEN: 'nowhere', ALCOVE_PUBLIC_URL: 'localhost' }),
       ({ message }: Error) => {
-        for (const name of ['DATABASE_URL', 'PROXY_URL', 'PROXY_KEY', 'RUNNER_KEY']) {
+        for (const name of ['DATABASE_URL', 'PROXY_URL', 'PROXY_KEY', 'RUNNER_KEY', 'ENCRYPTION_KEY']) {
           assert.match(message, new RegExp(`ALCOVE_${name} is missing`))
         }
         for (const name of ['LISTEN', 'PUBLIC_URL']) assert.match(message, new RegExp(`ALCOVE_${name} is not usable`))

@@ -4,6 +4,7 @@ import { version } from '#src/kit/version.ts'
 import { hashKey } from './auth/secret.ts'
 import type { Settings } from './parts.ts'
 import type { Overcommit } from './runners/placement.ts'
+import { createEncryption, type Encryption, readEncryptionKey } from './storage/encryption.ts'
 
 export type ControlConfig = {
   databaseUrl: string
@@ -12,6 +13,7 @@ export type ControlConfig = {
   firstKey: string | undefined
   mostWarm: number
   overcommit: Overcommit
+  encryption: Encryption
   settings: Settings
 }
 
@@ -24,6 +26,21 @@ const readOvercommit = (given: string, complain: (sentence: string) => void): Ov
   return { cpu, memory, disk }
 }
 
+const encryptionMeaning = '32 bytes as base64, under which secrets lie in the database'
+
+const readEncryption = (current: string, older: string, complain: (sentence: string) => void): Encryption => {
+  const read = (name: string, text: string) => {
+    const key = readEncryptionKey(text)
+    if (key === undefined) complain(`${name} is not usable: ${encryptionMeaning}`)
+    return key ?? Buffer.alloc(32)
+  }
+  const olderKeys = older
+    .split(',')
+    .flatMap((text) => (text === '' ? [] : [read('ALCOVE_OLDER_ENCRYPTION_KEYS', text)]))
+  // A key that is missing has been complained of already.
+  return createEncryption([current === '' ? Buffer.alloc(32) : read('ALCOVE_ENCRYPTION_KEY', current), ...olderKeys])
+}
+
 const origin = (url: URL) => url.href.replace(/\/+$/, '')
 
 export const loadConfig = (environment: NodeJS.ProcessEnv): ControlConfig =>
@@ -33,6 +50,11 @@ export const loadConfig = (environment: NodeJS.ProcessEnv): ControlConfig =>
     firstKey: optional('ALCOVE_FIRST_KEY'),
     mostWarm: whole('ALCOVE_MOST_WARM', 'how many sandboxes of each snapshot are kept started ahead at most; 0: none'),
     overcommit: readOvercommit(text('ALCOVE_OVERCOMMIT', overcommitMeaning), complain),
+    encryption: readEncryption(
+      text('ALCOVE_ENCRYPTION_KEY', encryptionMeaning),
+      optional('ALCOVE_OLDER_ENCRYPTION_KEYS') ?? '',
+      complain,
+    ),
     settings: {
       publicUrl: origin(url('ALCOVE_PUBLIC_URL', 'where clients reach control; the API is below /api')),
       proxyUrl: origin(url('ALCOVE_PROXY_URL', 'where clients reach the proxy; toolboxes are below /toolbox')),

@@ -8,6 +8,7 @@ import { suite, test } from 'node:test'
 import { keys } from '#test/control/people.ts'
 import { openTestDatabase } from '#test/control/test-database.ts'
 import { newKey } from './auth/secret.ts'
+import { newEncryptionKey } from './storage/encryption.ts'
 
 const program = join(import.meta.dirname, '../../bin/control.ts')
 
@@ -50,6 +51,7 @@ suite('the program control', () => {
       ALCOVE_RUNNER_KEY: keys.runner,
       ALCOVE_MOST_WARM: '0',
       ALCOVE_OVERCOMMIT: '64,8,8',
+      ALCOVE_ENCRYPTION_KEY: newEncryptionKey(),
       ALCOVE_FIRST_KEY: firstKey,
     })
     await using _ended = ending(child)

@@ -15,13 +15,14 @@ export const startProgram = async ({
   firstKey,
   mostWarm,
   overcommit,
+  encryption,
   settings,
 }: ControlConfig): Promise<Running> => {
   const log = createLog('control')
   const database = openDatabase(databaseUrl)
   const applied = await migrate(database)
   if (applied.length > 0) log.info({ applied }, 'migrated the database')
-  const parts = { database, clock: systemClock, log, settings }
+  const parts = { database, clock: systemClock, log, settings, encryption }
   await bootstrap(parts, firstKey)
   const app = await createApp(parts, { mostWarm, overcommit })
   const address = await app.server.listen(listen)

@@ -2,6 +2,7 @@
 import type { Clock } from '#src/kit/clock.ts'
 import type { Logger } from '#src/kit/log.ts'
 import type { Database } from './storage/database.ts'
+import type { Encryption } from './storage/encryption.ts'
 
 /** What the operator decides; config.ts reads it from the environment. */
 export type Settings = {
@@ -24,4 +25,5 @@ export type Parts = {
   clock: Clock
   log: Logger
   settings: Settings
+  encryption: Encryption
 }

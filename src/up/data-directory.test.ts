@@ -1,10 +1,17 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, readdirSync, rmSync, statSync, symlinkSync } from 'node:fs'
+import { mkdtempSync, readdirSync, renameSync, rmSync, statSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, suite, test } from 'node:test'
 import { instanceOf } from '#src/kit/instance.ts'
-import { findAdminKey, newApiKey, prepareDataDirectory, readSecret } from './data-directory.ts'
+import {
+  findAdminKey,
+  newApiKey,
+  newEncryptionKey,
+  prepareDataDirectory,
+  readOlderEncryptionKeys,
+  readSecret,
+} from './data-directory.ts'
 
 const needsRoot = process.getuid?.() === 0 ? false : 'chown needs root'
 
@@ -38,6 +45,18 @@ suite('the data directory', { skip: needsRoot }, () => {
     assert.match(first.value, /^dtn_[0-9a-f]{64}$/)
     assert.deepEqual(readdirSync(data.secrets), ['admin.key'])
     assert.equal(statSync(join(data.secrets, 'admin.key')).mode & 0o777, 0o600)
+  })
+
+  test('an encryption key that is moved aside is an older key from then on, and a new one takes its place', () => {
+    const other = prepareDataDirectory(join(scratch, 'replaced'))
+    const first = readSecret(other, 'encryption.key', newEncryptionKey).value
+    assert.equal(Buffer.from(first, 'base64').length, 32)
+    assert.equal(readOlderEncryptionKeys(other), '')
+    renameSync(join(other.secrets, 'encryption.key'), join(other.secrets, 'encryption.older.keys'))
+    const second = readSecret(other, 'encryption.key', newEncryptionKey)
+    assert.ok(second.isNew && second.value !== first)
+    assert.equal(readOlderEncryptionKeys(other), first)
+    rmSync(other.runtime, { recursive: true, force: true })
   })
 
   test('may be prepared again without losing anything', () => {

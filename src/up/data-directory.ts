@@ -111,6 +111,18 @@ export const readSecret = (
 }
 
 export const newServiceKey = () => randomBytes(32).toString('hex')
+/** 32 bytes as base64. Who loses it loses every secret that control has encrypted. */
+export const newEncryptionKey = () => randomBytes(32).toString('base64')
+
+/**
+ * To replace the key, an operator moves `encryption.key` to a line of `encryption.older.keys` and starts again; what the
+ * older keys wrote is read by them from then on.
+ */
+export const readOlderEncryptionKeys = (data: DataDirectory): string => {
+  const path = join(data.secrets, 'encryption.older.keys')
+  return existsSync(path) ? readFileSync(path, 'utf8').split(/\s+/).filter(Boolean).join(',') : ''
+}
+
 /** The form of an API key (contract/control-plane.md §2). */
 export const newApiKey = () => `dtn_${randomBytes(32).toString('hex')}`
 

@@ -11,7 +11,14 @@ import { codeView, type DataDirectory, uids } from './data-directory.ts'
 import { type Progress, startNodeProgram } from './node-program.ts'
 import type { Program } from './supervised.ts'
 
-export type Secrets = { proxyKey: string; runnerKey: string; firstKey: string }
+export type Secrets = {
+  proxyKey: string
+  runnerKey: string
+  firstKey: string
+  encryptionKey: string
+  /** With commas between; empty unless an operator has replaced the key. */
+  olderEncryptionKeys: string
+}
 
 export type ProgramParts = {
   data: DataDirectory
@@ -77,6 +84,8 @@ export const controlProgram = (parts: ProgramParts): Program => {
           ALCOVE_PROXY_KEY: secrets.proxyKey,
           ALCOVE_RUNNER_KEY: secrets.runnerKey,
           ALCOVE_FIRST_KEY: secrets.firstKey,
+          ALCOVE_ENCRYPTION_KEY: secrets.encryptionKey,
+          ALCOVE_OLDER_ENCRYPTION_KEYS: secrets.olderEncryptionKeys,
           ALCOVE_OVERCOMMIT: parts.config.overcommit,
           ALCOVE_MOST_WARM: String(parts.config.mostWarm),
         }),

@@ -5,7 +5,15 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { addressesOf } from './address.ts'
 import { Complaint } from './complaint.ts'
 import type { UpConfig } from './config.ts'
-import { type DataDirectory, newApiKey, newServiceKey, prepareDataDirectory, readSecret } from './data-directory.ts'
+import {
+  type DataDirectory,
+  newApiKey,
+  newEncryptionKey,
+  newServiceKey,
+  prepareDataDirectory,
+  readOlderEncryptionKeys,
+  readSecret,
+} from './data-directory.ts'
 import { createDisplay, type Display, welcome } from './display.ts'
 import { takeLock } from './lock.ts'
 import { buildNativePrograms } from './native-programs.ts'
@@ -115,6 +123,8 @@ const startPrograms = ({ data, config, options, display, addresses, firstKey }: 
       firstKey,
       proxyKey: readSecret(data, 'proxy.key', newServiceKey).value,
       runnerKey: readSecret(data, 'runner.key', newServiceKey).value,
+      encryptionKey: readSecret(data, 'encryption.key', newEncryptionKey).value,
+      olderEncryptionKeys: readOlderEncryptionKeys(data),
     },
   }
   const onChange = (changed: Supervised) => {

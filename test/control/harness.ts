@@ -11,7 +11,7 @@ import { type Logger, silentLog } from '#src/kit/log.ts'
 import { keys, type Who } from './people.ts'
 import { TestClock } from './test-clock.ts'
 import { openTestDatabase } from './test-database.ts'
-import { testSettings } from './test-settings.ts'
+import { testEncryption, testSettings } from './test-settings.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: a test asserts on what it expects to be there
 type Body = any
@@ -99,7 +99,7 @@ export const startControl = async (options: ControlOptions = {}): Promise<TestCo
   const opened = await openTestDatabase()
   const { database } = opened
   const settings = { ...testSettings, ...options.settings }
-  const parts: Parts = { database, clock, log: options.log ?? silentLog(), settings }
+  const parts: Parts = { database, clock, log: options.log ?? silentLog(), settings, encryption: testEncryption }
   const app = await createApp(parts, {
     sweepSeconds: 0,
     mostWarm: 0,

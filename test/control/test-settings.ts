@@ -1,5 +1,6 @@
 import { hashKey } from '#src/control/auth/secret.ts'
 import type { Settings } from '#src/control/parts.ts'
+import { createEncryption } from '#src/control/storage/encryption.ts'
 import { keys } from './people.ts'
 
 export const testSettings: Settings = {
@@ -11,3 +12,5 @@ export const testSettings: Settings = {
   defaultSnapshot: 'default',
   environment: 'test',
 }
+
+export const testEncryption = createEncryption([Buffer.alloc(32, 'test')])

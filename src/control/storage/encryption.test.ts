@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { suite, test } from 'node:test'
+import fc from 'fast-check'
+import { createEncryption, newEncryptionKey, readEncryptionKey, UnreadableSecret } from './encryption.ts'
+
+const [one, two] = [randomBytes(32), randomBytes(32)]
+const { encrypt, decrypt } = createEncryption([one])
+
+suite('secrets at rest', () => {
+  test('any text comes back as it was', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme' }), fc.string({ unit: 'grapheme' }), (purpose, text) => {
+        assert.equal(decrypt(purpose, encrypt(purpose, text)), text)
+      }),
+      { numRuns: 100 },
+    )
+  })
+
+  test('the same text is never written twice alike, and does not show', () => {
+    const [first, second] = [encrypt('a', 'open sesame'), encrypt('a', 'open sesame')]
+    assert.notEqual(first, second)
+    assert.match(first, /^v1\.[0-9a-f]{8}\.[\w-]+$/)
+    assert.ok(!Buffer.from(first.split('.')[2]!, 'base64url').includes('sesame'))
+  })
+
+  test('one that was put elsewhere, changed anywhere, cut or made up cannot be read', () => {
+    const secret = encrypt('otel-config:ours', 'text')
+    assert.throws(() => decrypt('otel-config:theirs', secret), UnreadableSecret)
+    for (let at = 0; at < secret.length; at++) {
+      const changed = `${secret.slice(0, at)}${secret[at] === 'A' ? 'B' : 'A'}${secret.slice(at + 1)}`
+      // The last character of base64url may hold bits that stand for nothing.
+      if (at === secret.length - 1) continue
+      assert.throws(() => decrypt('otel-config:ours', changed), UnreadableSecret, changed)
+      assert.throws(() => decrypt('otel-config:ours', secret.slice(0, at)), UnreadableSecret)
+    }
+    for (const text of ['', 'text', 'v1..', 'v2.00000000.AAAA']) {
+      assert.throws(() => decrypt('otel-config:ours', text), UnreadableSecret)
+    }
+  })
+
+  test('what is said of an unreadable one shows neither it nor its text', () => {
+    const secret = encrypt('a', 'open sesame')
+    assert.throws(
+      () => decrypt('b', secret),
+      ({ message }: Error) => {
+        assert.equal(message, 'The secret of b cannot be read: it was changed, or is of something else.')
+        return true
+      },
+    )
+  })
+
+  test('an older key still reads, no longer writes, and tells what is to be written again', () => {
+    const before = encrypt('a', 'text')
+    const replaced = createEncryption([two, one])
+    assert.equal(replaced.decrypt('a', before), 'text')
+    const again = replaced.encrypt('a', 'text')
+    assert.deepEqual([before, again].map(replaced.isCurrent), [false, true])
+    assert.equal(createEncryption([two]).decrypt('a', again), 'text')
+    assert.throws(() => createEncryption([two]).decrypt('a', before), /there is no key/)
+  })
+})
+
+suite('an encryption key', () => {
+  test('is 32 bytes as base64, in either alphabet', () => {
+    assert.equal(readEncryptionKey(newEncryptionKey())?.length, 32)
+    const key = Buffer.alloc(32, 0xff)
+    for (const text of [key.toString('base64'), key.toString('base64url')]) {
+      assert.deepEqual(readEncryptionKey(text), key)
+    }
+    for (const text of [
+      '',
+      'x',
+      'A'.repeat(42),
+      'A'.repeat(64),
+      `${'A'.repeat(42)}!=`,
+      randomBytes(31).toString('base64'),
+    ])
+      assert.equal(readEncryptionKey(text), undefined, text)
+  })
+})

@@ -1,0 +1,73 @@
+// Small secrets that control has to read again, such as the password of somebody else's service, as they lie in the
+// database: AES-256-GCM under a key that the database never sees. What need not be read again is stored as a hash.
+//
+//   v1.<which key>.<base64url of nonce, ciphertext, tag>
+//
+// Each is bound to its purpose, such as `otel-config:<organizationId>`: put into another row, it cannot be read there.
+// Every key that is known reads; the first one writes. That is how a key is replaced, see `isCurrent`.
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
+
+export type Encryption = {
+  encrypt: (purpose: string, text: string) => string
+  /** Throws `UnreadableSecret` for anything that was not encrypted for this purpose by one of our keys. */
+  decrypt: (purpose: string, secret: string) => string
+  /** Whether the first key wrote it. One that an older key wrote is to be written again. */
+  isCurrent: (secret: string) => boolean
+}
+
+/** The key was lost, or the row was tampered with. An operator has to know; no caller can help it. */
+export class UnreadableSecret extends Error {
+  constructor(purpose: string, why: string, options?: ErrorOptions) {
+    super(`The secret of ${purpose} cannot be read: ${why}.`, options)
+  }
+}
+
+const version = 'v1'
+const cipher = 'aes-256-gcm'
+const keyBytes = 32
+const nonceBytes = 12
+const tagBytes = 16
+
+export const newEncryptionKey = (): string => randomBytes(keyBytes).toString('base64')
+
+/** 32 bytes as base64, in either alphabet; `undefined` for any other text. */
+export const readEncryptionKey = (text: string): Buffer | undefined => {
+  if (!/^[\w+/-]{43}=?$/.test(text)) return undefined
+  const key = Buffer.from(text, 'base64')
+  return key.length === keyBytes ? key : undefined
+}
+
+/** Says which key it is and nothing about the key. */
+const nameOf = (key: Buffer) =>
+  createHash('sha256').update('alcove encryption key').update(key).digest('hex').slice(0, 8)
+
+/** The first key writes; older ones only read. */
+export const createEncryption = ([current, ...older]: readonly [Buffer, ...Buffer[]]): Encryption => {
+  const keys = new Map([current, ...older].map((key) => [nameOf(key), key]))
+  const currentName = nameOf(current)
+  return {
+    encrypt: (purpose, text) => {
+      const nonce = randomBytes(nonceBytes)
+      const sealing = createCipheriv(cipher, current, nonce, { authTagLength: tagBytes }).setAAD(Buffer.from(purpose))
+      const sealed = Buffer.concat([nonce, sealing.update(text, 'utf8'), sealing.final(), sealing.getAuthTag()])
+      return `${version}.${currentName}.${sealed.toString('base64url')}`
+    },
+    decrypt: (purpose, secret) => {
+      const [, name, body] = /^v1\.([0-9a-f]{8})\.([\w-]+)$/.exec(secret) ?? []
+      if (name === undefined || body === undefined) throw new UnreadableSecret(purpose, 'it is in no known form')
+      const key = keys.get(name)
+      if (key === undefined) throw new UnreadableSecret(purpose, `there is no key ${name}`)
+      const sealed = Buffer.from(body, 'base64url')
+      if (sealed.length < nonceBytes + tagBytes) throw new UnreadableSecret(purpose, 'it is cut off')
+      try {
+        const opening = createDecipheriv(cipher, key, sealed.subarray(0, nonceBytes), { authTagLength: tagBytes })
+          .setAAD(Buffer.from(purpose))
+          .setAuthTag(sealed.subarray(-tagBytes))
+        return Buffer.concat([opening.update(sealed.subarray(nonceBytes, -tagBytes)), opening.final()]).toString('utf8')
+      } catch (cause) {
+        throw new UnreadableSecret(purpose, 'it was changed, or is of something else', { cause })
+      }
+    },
+    isCurrent: (secret) => secret.startsWith(`${version}.${currentName}.`),
+  }
+}
