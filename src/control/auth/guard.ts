@@ -3,7 +3,14 @@ import type { FastifyRequest } from 'fastify'
 import { Problem } from '#src/problems.ts'
 import { readBearer, readOrganizationHeader } from './bearer.ts'
 import type { Callers } from './callers.ts'
-import { type ControlRoute, type Needs, type OrganizationContext, roleNeeds, type UserContext } from './route.ts'
+import {
+  type Caller,
+  type ControlRoute,
+  type Needs,
+  type OrganizationContext,
+  roleNeeds,
+  type UserContext,
+} from './route.ts'
 import { hashKey, isSameHash } from './secret.ts'
 
 export type GuardParts = {
@@ -12,16 +19,22 @@ export type GuardParts = {
   findRunner: (keyHash: string) => Promise<{ id: string; regionId: string } | undefined>
 }
 
+const known = new WeakMap<FastifyRequest, Caller>()
+
+/** The user who was found to call, also where the guard then said no; `undefined` for strangers and services. */
+export const callerOf = (request: FastifyRequest): Caller | undefined => known.get(request)
+
 export const createGuard = ({ callers, proxyKeyHash, findRunner }: GuardParts) => {
-  const getCaller = async (token: string) => {
+  const getCaller = async (request: FastifyRequest, token: string) => {
     const caller = await callers.find(token)
     if (caller === undefined) throw new Problem('unauthorized')
+    known.set(request, caller)
     return caller
   }
 
   /** A user who calls a service's route is known but has no business there. */
-  const refuseUser = async (token: string): Promise<never> => {
-    await getCaller(token)
+  const refuseUser = async (request: FastifyRequest, token: string): Promise<never> => {
+    await getCaller(request, token)
     throw new Problem('forbidden')
   }
 
@@ -29,12 +42,12 @@ export const createGuard = ({ callers, proxyKeyHash, findRunner }: GuardParts) =
     if (needs === 'public') return {}
     const token = readBearer(request.headers)
     if (token === undefined) throw new Problem('unauthorized')
-    if (needs === 'proxy') return isSameHash(hashKey(token), proxyKeyHash) ? {} : await refuseUser(token)
+    if (needs === 'proxy') return isSameHash(hashKey(token), proxyKeyHash) ? {} : await refuseUser(request, token)
     if (needs === 'runner') {
       const runner = await findRunner(hashKey(token))
-      return runner === undefined ? await refuseUser(token) : { runner }
+      return runner === undefined ? await refuseUser(request, token) : { runner }
     }
-    const caller = await getCaller(token)
+    const caller = await getCaller(request, token)
     const named = readOrganizationHeader(request.headers)
     const inPath = (request.params as { organizationId?: string } | undefined)?.organizationId
     const context = { user: caller.user, caller } satisfies UserContext
