@@ -2,6 +2,8 @@
 //   1 format, lint, types
 //   2 tests beside the code, in parallel: real PostgreSQL, real C programs under sanitizers, no sandboxes of a server
 //   3 tests with a real server and real sandboxes, one file after the other
+// A file that fails is run a second time, alone, and both are told: the machine is shared, and a race should be seen
+// without stopping everything.
 import { spawnSync } from 'node:child_process'
 import { globSync, mkdtempSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
@@ -63,13 +65,31 @@ const find = (pattern: string, exclude: string[] = []) =>
     .filter(wanted)
     .sort()
 
+const hasFailed = ({ results }: FileOutcome) => countOf(results, 'failed') > 0
+
+/** What failed beside others is run again alone, unless so much failed that it cannot be the machine's other work. */
+const mostSecondRuns = 3
+const firstRuns: FileOutcome[] = []
+
 /** Runs some at a time; each as soon as there is room. */
 const runAll = async (files: readonly string[], atOnce: number, run: (file: string) => Promise<FileOutcome>) => {
   const waiting = [...files]
+  const failed: FileOutcome[] = []
   const work = async () => {
-    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) tell(await run(file))
+    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
+      const outcome = await run(file)
+      if (hasFailed(outcome)) failed.push(outcome)
+      else tell(outcome)
+    }
   }
   await Promise.all(Array.from({ length: atOnce }, work))
+  for (const first of failed) {
+    if (firstRuns.length >= mostSecondRuns || failed.length > mostSecondRuns) tell(first)
+    else {
+      firstRuns.push(first)
+      tell(await run(first.file))
+    }
+  }
 }
 
 const runBesideTheCode = async (scratch: string) => {
@@ -115,6 +135,12 @@ const runWithSandboxes = async (scratch: string) => {
   }
 }
 
+const sayFailures = (verb: string, { file, results, output }: FileOutcome) => {
+  const failures = results.filter(({ outcome }) => outcome === 'failed')
+  for (const { name, detail } of failures) console.log(`\n${verb} ${file}: ${name}\n${detail}`)
+  if (failures.length > 0 && output.trim() !== '') console.log(`--- what ${file} printed:\n${output.trim()}`)
+}
+
 const summarize = (): number => {
   const all = outcomes.flatMap(({ file, results }) => results.map((result) => ({ file, ...result })))
   const skipped = all.filter(({ outcome }) => outcome === 'skipped')
@@ -122,11 +148,8 @@ const summarize = (): number => {
   const refused = isCi ? skipped.filter(({ detail }) => /needs? root/i.test(detail ?? '')) : []
   if (skipped.length > 0) console.log(`\nSKIPPED ${skipped.length}:`)
   for (const { file, name, detail } of skipped) console.log(`  ${file}: ${name}: ${detail}`)
-  for (const { file, results, output } of outcomes) {
-    const failures = results.filter(({ outcome }) => outcome === 'failed')
-    for (const { name, detail } of failures) console.log(`\nFAILED ${file}: ${name}\n${detail}`)
-    if (failures.length > 0 && output.trim() !== '') console.log(`--- what ${file} printed:\n${output.trim()}`)
-  }
+  for (const first of firstRuns) sayFailures('FAILED AT FIRST, so it has a race to be mended:', first)
+  for (const outcome of outcomes) sayFailures('FAILED', outcome)
   for (const { file, name } of refused) console.log(`\nFAILED ${file}: ${name}: skipped, though CI runs as root`)
   const failed = countOf(all, 'failed') + refused.length
   console.log(`\n${countOf(all, 'passed')} passed, ${failed} failed`)
