@@ -22,6 +22,11 @@ suite('names that people give', () => {
       'a\u0085',
       '\ud800',
       'x'.repeat(256),
+      'a\u2028b',
+      'a\u202etxt.exe',
+      '\u2067a',
+      '\u200b\u200d',
+      '\u0301',
     ]) {
       assert.throws(() => readDisplayText('name', name), { code: 'bad_request' }, JSON.stringify(name))
     }

@@ -8,7 +8,12 @@ export const readDisplayText = (field: string, given: string): string => {
   const text = given.trim()
   if (text === '') throw new Problem('bad_request', `${field} must not be empty`)
   if (text.length > longest) throw new Problem('bad_request', `${field} must not be longer than ${longest} characters`)
-  if (/\p{Cc}|\p{Cs}/u.test(text)) throw new Problem('bad_request', `${field} must not contain control characters`)
+  if (/\p{Cc}|\p{Cs}|\p{Zl}|\p{Zp}/u.test(text))
+    throw new Problem('bad_request', `${field} must not contain control characters`)
+  // What turns the direction around shows another name than it is, and what cannot be seen shows none.
+  if (/[\u202a-\u202e\u2066-\u2069]/.test(text))
+    throw new Problem('bad_request', `${field} must not change its direction`)
+  if (!/[\p{L}\p{N}\p{P}\p{S}]/u.test(text)) throw new Problem('bad_request', `${field} must have something to see`)
   if (/<\/?[a-z!][^>]*>/i.test(text)) throw new Problem('bad_request', `${field} must not contain HTML`)
   if (/\b[a-z][a-z\d+.-]*:\/\/|\bwww\./i.test(text))
     throw new Problem('bad_request', `${field} must not contain a link`)

@@ -38,6 +38,7 @@ const ours: Record<string, string> = {
   name: 'member',
   idOrName: 'snapshot-ours',
   warmPoolId: 'pool-ours',
+  roleId: 'role-ours',
   id: 'region-ours',
   interval: '0',
   ttlMinutes: '0',
@@ -118,6 +119,8 @@ suite('endpoints', () => {
     const { sql } = app.database
     await sql`insert into regions (id, name, organization_id, region_type)
               values ('region-ours', 'ours', ${organizations.ours}, 'custom')`
+    await sql`insert into roles (id, organization_id, name, description, permissions)
+              values ('role-ours', ${organizations.ours}, 'ours', 'x', '{write:sandboxes}')`
     await sql`insert into snapshots (organization_id, name, state, image, cpu, memory_gib, disk_gib)
               values (${organizations.ours}, 'snapshot-ours', 'active', 'default', 1, 1, 1)`
   })

@@ -3,8 +3,10 @@ import { apiKeyRoutes } from './api-keys/routes.ts'
 import type { ControlRoute } from './auth/route.ts'
 import { configurationRoutes } from './configuration/routes.ts'
 import { healthRoutes } from './health/routes.ts'
+import { memberRoutes } from './members/routes.ts'
 import { organizationRoutes } from './organizations/routes.ts'
 import { regionRoutes } from './regions/routes.ts'
+import { roleRoutes } from './roles/routes.ts'
 import { runnerRoutes } from './runners/routes.ts'
 import { accessRoutes } from './sandboxes/access.ts'
 import type { SandboxParts } from './sandboxes/parts.ts'
@@ -22,6 +24,8 @@ export const endpoints = (parts: EndpointParts): ControlRoute[] => [
   ...regionRoutes(parts),
   ...userRoutes(),
   ...organizationRoutes(parts),
+  ...roleRoutes(parts),
+  ...memberRoutes(parts),
   ...apiKeyRoutes(parts),
   ...snapshotRoutes(parts),
   ...warmPoolRoutes(parts),

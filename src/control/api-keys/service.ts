@@ -2,17 +2,22 @@
 // itself is seen once, in the answer that makes it.
 import { Problem } from '#src/problems.ts'
 import { announceCredentialChange, type Callers } from '../auth/callers.ts'
+import { checkHoldsAll } from '../auth/grant.ts'
 import type { Caller } from '../auth/route.ts'
 import { hashKey, maskKey, newKey } from '../auth/secret.ts'
 import { readDisplayText } from '../display-text.ts'
+import { lockMembership } from '../members/change.ts'
+import { findHeld } from '../members/service.ts'
 import type { Parts } from '../parts.ts'
-import { isDangling, isDuplicate } from '../storage/database.ts'
+import { isDuplicate, type Transaction } from '../storage/database.ts'
 import type { CreateApiKey } from './schemas.ts'
-import { type ApiKey, countKeys, deleteKey, findKeyByName, insertKey, listKeys } from './store.ts'
+import { type ApiKey, countKeys, deleteKey, findKeyByName, insertKey, listKeys, type NewKey } from './store.ts'
 
 export type ApiKeysParts = Pick<Parts, 'database' | 'clock'> & { callers: Callers }
 
 const keysPerUser = 500
+/** So that a list of all of them is one answer. */
+const keysPerOrganization = 10_000
 
 const asView = (key: ApiKey) => ({
   name: key.name,
@@ -42,25 +47,35 @@ export const createApiKey = async ({ database, clock }: ApiKeysParts, caller: Ca
   const name = readDisplayText('name', input.name)
   if (name === 'current') throw new Problem('bad_request', 'name must not be "current": GET /api-keys/current has it')
   const permissions = [...new Set(input.permissions)]
-  const missing = permissions.find((permission) => !caller.permissions.has(permission))
-  if (missing !== undefined) throw new Problem('forbidden', `You do not hold the permission ${missing} yourself.`)
+  checkHoldsAll(caller, permissions)
   const createdAt = clock.now()
   const expiresAt = readExpiry(input.expiresAt, createdAt)
-  const organizationId = caller.organization.id
-  const userId = caller.user.id
-  if ((await countKeys(database.sql, organizationId, userId)) >= keysPerUser) {
-    throw new Problem('forbidden', `A user may have ${keysPerUser} keys in an organization.`)
-  }
   const value = newKey()
-  const key = { organizationId, userId, name, permissions, createdAt, expiresAt }
+  const key = { name, permissions, createdAt, expiresAt, hash: hashKey(value), maskedValue: maskKey(value) }
   try {
-    await insertKey(database.sql, { ...key, hash: hashKey(value), maskedValue: maskKey(value) })
+    await database.transaction((transaction) =>
+      insertHeld(transaction, { ...key, organizationId: caller.organization.id, userId: caller.user.id }),
+    )
   } catch (error) {
     if (isDuplicate(error)) throw new Problem('conflict', `You have a key named ${name} already.`, { cause: error })
-    if (isDangling(error)) throw new Problem('unauthorized', undefined, { cause: error }) // no longer a member
     throw error
   }
   return { name, value, createdAt: createdAt.toISOString(), permissions, expiresAt: expiresAt?.toISOString() ?? null }
+}
+
+/** Looks again, while nobody changes it, at what its user holds: a key made as a role is lost does not keep it. */
+const insertHeld = async (transaction: Transaction, key: NewKey): Promise<void> => {
+  const { organizationId, userId, permissions } = key
+  await lockMembership(transaction, organizationId)
+  const held = await findHeld(transaction, organizationId, userId)
+  if (held === undefined) throw new Problem('unauthorized') // no longer a member
+  checkHoldsAll({ permissions: new Set(held) }, permissions)
+  const { ofUser, ofAll } = await countKeys(transaction, organizationId, userId)
+  if (ofUser >= keysPerUser) throw new Problem('forbidden', `A user may have ${keysPerUser} keys in an organization.`)
+  if (ofAll >= keysPerOrganization) {
+    throw new Problem('forbidden', `An organization may have ${keysPerOrganization} keys.`)
+  }
+  await insertKey(transaction, key)
 }
 
 /** An owner sees the keys of everybody, a member their own. */

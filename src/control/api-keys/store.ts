@@ -53,13 +53,18 @@ export const insertKey = async (sql: Sql, key: NewKey): Promise<void> => {
             ${key.createdAt}, ${key.expiresAt})`
 }
 
-export const countKeys = async (sql: Sql, organizationId: string, userId: string): Promise<number> => {
-  const [row] = await sql<{ count: number }[]>`
-    select count(*) from api_keys where organization_id = ${organizationId} and user_id = ${userId}`
-  return row?.count ?? 0
+export const countKeys = async (
+  sql: Sql,
+  organizationId: string,
+  userId: string,
+): Promise<{ ofUser: number; ofAll: number }> => {
+  const [row] = await sql<[{ of_user: number; of_all: number }]>`
+    select count(*) filter (where user_id = ${userId}) as of_user, count(*) as of_all
+    from api_keys where organization_id = ${organizationId}`
+  return { ofUser: row.of_user, ofAll: row.of_all }
 }
 
-/** Newest first. `userId` undefined: of everybody in the organization. */
+/** Newest first. `userId` undefined: of everybody in the organization, which may not have more than fit in one answer. */
 export const listKeys = async (sql: Sql, organizationId: string, userId: string | undefined): Promise<ApiKey[]> => {
   const rows = await sql<Row[]>`
     select ${columns(sql)} from api_keys

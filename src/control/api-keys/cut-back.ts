@@ -1,0 +1,21 @@
+// A key loses for good what its user loses: it lives on with the rest, and getting a role back gives it nothing.
+// The guard looks at what the user holds on every call besides, so this is for what is shown and for what comes later.
+import type { Sql } from '../storage/database.ts'
+
+/** In the transaction that changes roles or members. `userId` undefined: the keys of every member. */
+export const cutBackKeys = async (sql: Sql, organizationId: string, userId?: string): Promise<void> => {
+  await sql`
+    update api_keys k
+    set permissions = array(
+      select given.permission from unnest(k.permissions) with ordinality as given (permission, place)
+      where given.permission = any (held.permissions) order by given.place)
+    from (
+      select m.user_id, array(
+        select unnest(r.permissions) from member_roles mr join roles r on r.id = mr.role_id
+        where mr.organization_id = m.organization_id and mr.user_id = m.user_id) as permissions
+      from members m
+      where m.organization_id = ${organizationId} and m.role = 'member'
+        ${userId === undefined ? sql`` : sql`and m.user_id = ${userId}`}
+    ) held
+    where k.organization_id = ${organizationId} and k.user_id = held.user_id and not k.permissions <@ held.permissions`
+}

@@ -1,0 +1,15 @@
+// What one may hand on, or take from somebody else: nothing that one does not hold. A key of an owner is no owner.
+import { Problem } from '#src/problems.ts'
+import { allPermissions, type Permission } from './permissions.ts'
+import type { Caller } from './route.ts'
+
+/** What a member holds by their roles; an owner holds everything without. */
+export const heldThrough = (
+  role: 'owner' | 'member',
+  roles: readonly { permissions: readonly Permission[] }[],
+): Permission[] => (role === 'owner' ? allPermissions : [...new Set(roles.flatMap(({ permissions }) => permissions))])
+
+export const checkHoldsAll = ({ permissions }: Pick<Caller, 'permissions'>, wanted: readonly Permission[]): void => {
+  const missing = wanted.find((permission) => !permissions.has(permission))
+  if (missing !== undefined) throw new Problem('forbidden', `You do not hold the permission ${missing} yourself.`)
+}

@@ -1,0 +1,51 @@
+// Changes of who may do what in an organization happen one at a time, so that each sees what the one before has left:
+// that is how the last owner is never lost, and how no key keeps what its user has just lost.
+import { Problem } from '#src/problems.ts'
+import { announceCredentialChange, type Callers } from '../auth/callers.ts'
+import type { Caller } from '../auth/route.ts'
+import type { Parts } from '../parts.ts'
+import type { Sql, Transaction } from '../storage/database.ts'
+
+export type ChangeParts = Pick<Parts, 'database' | 'clock'> & { callers: Callers }
+
+/** Waits for its turn. Foreign keys do not wait for this lock, so sandboxes are made and moved meanwhile. */
+export const lockMembership = async (sql: Transaction, organizationId: string): Promise<void> => {
+  const [found] = await sql`select 1 from organizations where id = ${organizationId} for no key update`
+  if (!found) throw new Problem('not_found')
+}
+
+/** The guard has seen an owner; while waiting for their turn they may have become something else. */
+const checkStillOwner = async (sql: Sql, organizationId: string, { user }: Caller): Promise<void> => {
+  if (user.systemRole === 'admin') return
+  const [owner] = await sql`
+    select 1 from members where organization_id = ${organizationId} and user_id = ${user.id} and role = 'owner'`
+  if (!owner) throw new Problem('forbidden', 'Only an owner of the organization may do that.')
+}
+
+/** All of `work` or nothing, in its turn; afterwards every process asks anew what credentials allow. */
+export const changeMembership = async <T>(
+  { database, callers }: Pick<ChangeParts, 'database' | 'callers'>,
+  organizationId: string,
+  work: (transaction: Transaction) => Promise<T>,
+): Promise<T> => {
+  try {
+    return await database.transaction(async (transaction) => {
+      await lockMembership(transaction, organizationId)
+      await announceCredentialChange(transaction)
+      return await work(transaction)
+    })
+  } finally {
+    callers.forget()
+  }
+}
+
+/** The same for what only an owner may do. */
+export const changeAsOwner = async <T>(
+  parts: Pick<ChangeParts, 'database' | 'callers'>,
+  { caller, organizationId }: { caller: Caller; organizationId: string },
+  work: (transaction: Transaction) => Promise<T>,
+): Promise<T> =>
+  await changeMembership(parts, organizationId, async (transaction) => {
+    await checkStillOwner(transaction, organizationId, caller)
+    return await work(transaction)
+  })

@@ -1,0 +1,49 @@
+// `/organizations/{organizationId}/users` and leaving. Every rule is in service.ts.
+import Type from 'typebox'
+import { type ControlRoute, route } from '../auth/route.ts'
+import { OrganizationId } from '../organizations/schemas.ts'
+import type { ChangeParts } from './change.ts'
+import { Member, MemberAccess, MemberId } from './schemas.ts'
+import { changeAccess, leaveOrganization, listMembers, removeMember } from './service.ts'
+
+export const memberRoutes = (parts: ChangeParts): ControlRoute[] => [
+  route({
+    method: 'GET',
+    path: '/organizations/:organizationId/users',
+    needs: 'member',
+    summary: 'Lists the members of the organization with their roles.',
+    params: OrganizationId,
+    replies: { 200: Type.Array(Member) },
+    run: ({ organization }) => listMembers(parts, organization.id),
+  }),
+  route({
+    method: 'POST',
+    path: '/organizations/:organizationId/users/:userId/access',
+    needs: 'owner',
+    summary: 'Says anew what another member may do.',
+    params: MemberId,
+    body: MemberAccess,
+    replies: { 200: Member },
+    run: ({ caller, organization, params, body }) =>
+      changeAccess(parts, { caller, organizationId: organization.id }, params.userId, body),
+  }),
+  route({
+    method: 'DELETE',
+    path: '/organizations/:organizationId/users/:userId',
+    needs: 'owner',
+    summary: 'Ends the membership of another member, and all of their keys here.',
+    params: MemberId,
+    replies: { 204: null },
+    run: ({ caller, organization, params }) =>
+      removeMember(parts, { caller, organizationId: organization.id }, params.userId),
+  }),
+  route({
+    method: 'POST',
+    path: '/organizations/:organizationId/leave',
+    needs: 'member',
+    summary: 'Ends the membership of the caller, and all of their keys here.',
+    params: OrganizationId,
+    replies: { 204: null },
+    run: ({ caller, organization }) => leaveOrganization(parts, { caller, organization }),
+  }),
+]

@@ -1,0 +1,22 @@
+// The shapes of members (contract/control-plane.md §7).
+import Type, { type Static } from 'typebox'
+import { Role } from '../roles/schemas.ts'
+
+export const MemberRole = Type.Enum(['owner', 'member'])
+export const RoleIds = Type.Array(Type.String({ maxLength: 255 }), { maxItems: 250 })
+
+export const MemberAccess = Type.Object({ role: MemberRole, assignedRoleIds: RoleIds })
+export type MemberAccess = Static<typeof MemberAccess>
+
+export const Member = Type.Object({
+  userId: Type.String(),
+  organizationId: Type.String(),
+  name: Type.String(),
+  email: Type.String(),
+  role: MemberRole,
+  assignedRoles: Type.Array(Role),
+  createdAt: Type.String({ format: 'date-time' }),
+  updatedAt: Type.String({ format: 'date-time' }),
+})
+
+export const MemberId = Type.Object({ organizationId: Type.String(), userId: Type.String() })

@@ -1,0 +1,106 @@
+// What membership means: who belongs to an organization and by which roles. An organization always keeps an owner, and
+// nobody changes their own access. Whoever gives or takes access must hold all of it.
+import { Problem } from '#src/problems.ts'
+import { cutBackKeys } from '../api-keys/cut-back.ts'
+import { checkHoldsAll, heldThrough } from '../auth/grant.ts'
+import type { Caller } from '../auth/route.ts'
+import type { Organization } from '../organizations/organization.ts'
+import { type AsOwner, getAssignableRoles } from '../roles/service.ts'
+import type { Sql, Transaction } from '../storage/database.ts'
+import { type ChangeParts, changeAsOwner, changeMembership } from './change.ts'
+import { asMemberView, type Member } from './member.ts'
+import type { MemberAccess } from './schemas.ts'
+import {
+  countMembers,
+  deleteMember,
+  findMember,
+  hasOtherOwner,
+  insertMember,
+  listMembers as listRows,
+  writeAccess,
+} from './store.ts'
+
+const membersPerOrganization = 5000
+
+const getMember = async (sql: Sql, organizationId: string, userId: string): Promise<Member> => {
+  const member = await findMember(sql, organizationId, userId)
+  if (member === undefined) throw new Problem('not_found', 'There is no such member.')
+  return member
+}
+
+const heldBy = ({ role, assignedRoles }: Member) => heldThrough(role, assignedRoles)
+
+/** What somebody holds in an organization now; `undefined` for who is no member. */
+export const findHeld = async (sql: Sql, organizationId: string, userId: string) => {
+  const member = await findMember(sql, organizationId, userId)
+  return member && heldBy(member)
+}
+
+/** Holds as long as the membership is locked. */
+const checkKeepsOwner = async (sql: Sql, { organizationId, userId, role }: Member): Promise<void> => {
+  if (role === 'owner' && !(await hasOtherOwner(sql, organizationId, userId))) {
+    throw new Problem('forbidden', 'An organization keeps at least one owner.')
+  }
+}
+
+export const listMembers = async ({ database }: ChangeParts, organizationId: string) =>
+  (await listRows(database.sql, organizationId)).map(asMemberView)
+
+export const changeAccess = async (
+  parts: ChangeParts,
+  as: AsOwner,
+  userId: string,
+  { role, assignedRoleIds }: MemberAccess,
+) => {
+  const { caller, organizationId } = as
+  if (userId === caller.user.id) throw new Problem('forbidden', 'Nobody changes their own access.')
+  const member = await changeAsOwner(parts, as, async (sql) => {
+    const before = await getMember(sql, organizationId, userId)
+    // An owner holds everything without roles.
+    const roles = role === 'owner' ? [] : await getAssignableRoles(sql, organizationId, assignedRoleIds)
+    checkHoldsAll(caller, [...heldBy(before), ...heldThrough(role, roles)])
+    if (role !== 'owner') await checkKeepsOwner(sql, before)
+    await writeAccess(sql, before, { role, roleIds: roles.map(({ id }) => id) }, parts.clock.now())
+    await cutBackKeys(sql, organizationId, userId)
+    return await getMember(sql, organizationId, userId)
+  })
+  return asMemberView(member)
+}
+
+export const removeMember = async (parts: ChangeParts, as: AsOwner, userId: string): Promise<void> => {
+  const { caller, organizationId } = as
+  if (userId === caller.user.id) throw new Problem('forbidden', 'To go yourself, leave the organization.')
+  await changeAsOwner(parts, as, async (sql) => {
+    const member = await getMember(sql, organizationId, userId)
+    checkHoldsAll(caller, heldBy(member))
+    await checkKeepsOwner(sql, member)
+    await deleteMember(sql, organizationId, userId)
+  })
+}
+
+export type Leaving = { caller: Caller; organization: Organization }
+
+/** Ends the caller's membership, and with it all of their keys here. */
+export const leaveOrganization = async (parts: ChangeParts, { caller, organization }: Leaving): Promise<void> => {
+  if (organization.personal) throw new Problem('forbidden', 'Nobody leaves a personal organization.')
+  await changeMembership(parts, organization.id, async (sql) => {
+    const member = await getMember(sql, organization.id, caller.user.id)
+    checkHoldsAll(caller, heldBy(member))
+    await checkKeepsOwner(sql, member)
+    await deleteMember(sql, organization.id, caller.user.id)
+  })
+}
+
+export type Joining = { organizationId: string; userId: string; role: 'owner' | 'member'; roleIds: readonly string[] }
+
+/**
+ * Makes somebody a member; answers false, and changes nothing, if they are one. The roles must be assignable there.
+ * To be called from within `changeMembership`.
+ */
+export const joinOrganization = async (sql: Transaction, joining: Joining, now: Date): Promise<boolean> => {
+  if ((await countMembers(sql, joining.organizationId)) >= membersPerOrganization) {
+    throw new Problem('forbidden', `An organization may have ${membersPerOrganization} members.`)
+  }
+  const roleIds = joining.role === 'owner' ? [] : joining.roleIds
+  return await insertMember(sql, joining, { role: joining.role, roleIds }, now)
+}

@@ -1,0 +1,205 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { addPerson } from '#test/control/add-person.ts'
+import { startControl, type TestControl } from '#test/control/harness.ts'
+import { organizations, userId } from '#test/control/people.ts'
+import { developerRoleId } from './service.ts'
+
+const roles = `/organizations/${organizations.ours}/roles`
+const builder = { name: 'Builder', description: 'Builds images.', permissions: ['write:snapshots'] }
+
+const makeRole = async (app: TestControl, body: object = builder): Promise<string> => {
+  const reply = await app.as('owner').post(roles, body)
+  assert.equal(reply.status, 201, reply.text)
+  return reply.body.id
+}
+
+/** Has the role, and a key that lists what it gives and more. */
+const addBuilder = async (app: TestControl, roleId: string) =>
+  await addPerson(app, { roleIds: [roleId], permissions: ['delete:snapshots', 'write:snapshots'] })
+
+const keyListsOf = async (app: TestControl, key: string): Promise<string[]> =>
+  (await app.with(key).get('/api-keys/current')).body.permissions
+
+/** Names that say something else than they are. */
+const noNames = ['', '  ', 'a\nb', 'nul\u0000', '<i>x</i>', 'http://x', 'www.x', '\u202egnp', 'x'.repeat(256), 7, null]
+
+suite('POST /organizations/{organizationId}/roles', () => {
+  test('201 answers the role, each permission once, and members see it', async () => {
+    await using app = await startControl()
+    const reply = await app.as('owner').post(roles, {
+      ...builder,
+      name: ' Builder ',
+      permissions: ['write:snapshots', 'write:snapshots'],
+      isGlobal: true,
+    })
+    const { id, createdAt, updatedAt, ...rest } = reply.body
+    assert.equal(reply.status, 201)
+    assert.deepEqual(rest, { ...builder, isGlobal: false })
+    assert.deepEqual([createdAt, updatedAt], [app.clock.now().toISOString(), app.clock.now().toISOString()])
+    const listed = (await app.as('viewer').get(roles)).body
+    assert.deepEqual(
+      listed.find((role: { id: string }) => role.id === id),
+      reply.body,
+    )
+  })
+
+  test('409 for a name that is taken here or is a global role’s; another organization may use it', async () => {
+    await using app = await startControl()
+    await makeRole(app)
+    assert.equal((await app.as('owner').post(roles, builder)).status, 409)
+    assert.equal((await app.as('owner').post(roles, { ...builder, name: 'DEVELOPER' })).status, 409)
+    const theirs = await app.as('stranger').post(`/organizations/${organizations.theirs}/roles`, builder)
+    assert.equal(theirs.status, 201)
+  })
+
+  test('409 to all but one of those who make the same name at once', async () => {
+    await using app = await startControl()
+    const replies = await Promise.all(Array.from({ length: 12 }, () => app.as('owner').post(roles, builder)))
+    const statuses = replies.map(({ status }) => status).sort()
+    assert.deepEqual(statuses, [201, ...Array.from({ length: 11 }, () => 409)])
+  })
+
+  test('403 to members, and to a key of an owner for a permission that it does not hold', async () => {
+    await using app = await startControl()
+    assert.equal((await app.as('member').post(roles, builder)).status, 403)
+    const made = await app.as('owner').post('/api-keys', { name: 'narrow', permissions: ['write:sandboxes'] })
+    const narrow = app.with(made.body.value)
+    assert.equal((await narrow.post(roles, builder)).status, 403)
+    assert.equal((await narrow.post(roles, { ...builder, permissions: ['write:sandboxes'] })).status, 201)
+  })
+
+  test('403 beyond 200 roles', async () => {
+    await using app = await startControl()
+    await app.database.sql`
+      insert into roles (organization_id, name, description, permissions)
+      select ${organizations.ours}, 'role ' || n, 'x', '{write:sandboxes}' from generate_series(1, 200) n`
+    assert.equal((await app.as('owner').post(roles, builder)).status, 403)
+    assert.equal((await app.as('stranger').post(`/organizations/${organizations.theirs}/roles`, builder)).status, 201)
+  })
+
+  test('400 for what is no name, no description or no list of permissions', async () => {
+    await using app = await startControl()
+    const bodies: unknown[] = [
+      {},
+      [],
+      null,
+      { name: 'x', permissions: ['write:sandboxes'] },
+      { name: 'x', description: 'x' },
+      { ...builder, permissions: [] },
+      { ...builder, permissions: ['write:everything'] },
+      { ...builder, permissions: ['write:snapshots', 'owner'] },
+      { ...builder, permissions: 'write:snapshots' },
+      ...noNames.flatMap((name) => [
+        { ...builder, name },
+        { ...builder, description: name },
+      ]),
+    ]
+    for (const body of bodies) assert.equal((await app.as('owner').post(roles, body)).status, 400, JSON.stringify(body))
+    assert.equal((await app.as('owner').get(roles)).body.length, 9)
+  })
+})
+
+suite('GET /organizations/{organizationId}/roles', () => {
+  test('200 lists the nine global roles first, then its own and nobody else’s', async () => {
+    await using app = await startControl()
+    await app.as('stranger').post(`/organizations/${organizations.theirs}/roles`, builder)
+    await makeRole(app, { ...builder, name: 'Second' })
+    const reply = await app.as('viewer').get(roles)
+    assert.equal(reply.status, 200)
+    const seen = reply.body.map(({ name, isGlobal }: { name: string; isGlobal: boolean }) => [name, isGlobal])
+    const globals = ['Developer', 'Sandboxes Admin', 'Snapshots Admin', 'Registries Admin', 'Super Admin']
+    const more = ['Volumes Admin', 'Auditor', 'Infrastructure Admin', 'SSO Admin']
+    assert.deepEqual(seen, [...[...globals, ...more].map((name) => [name, true]), ['Second', false]])
+  })
+
+  test('404 to strangers', async () => {
+    await using app = await startControl()
+    assert.equal((await app.as('stranger').get(roles)).status, 404)
+  })
+})
+
+suite('PUT /organizations/{organizationId}/roles/{roleId}', () => {
+  test('200 replaces it, and its members hold what it says now with their next call', async () => {
+    await using app = await startControl()
+    const id = await makeRole(app)
+    const { key } = await addBuilder(app, id)
+    app.clock.advance({ seconds: 5 })
+    const changed = { name: 'Remover', description: 'Removes images.', permissions: ['delete:snapshots'] }
+    const reply = await app.as('owner').put(`${roles}/${id}`, changed)
+    const { createdAt, updatedAt, ...rest } = reply.body
+    assert.deepEqual([reply.status, rest], [200, { ...changed, id, isGlobal: false }])
+    assert.equal(updatedAt, app.clock.now().toISOString())
+    assert.notEqual(createdAt, updatedAt)
+    assert.deepEqual(await keyListsOf(app, key), ['delete:snapshots'])
+    // Getting it back gives the key nothing.
+    await app.as('owner').put(`${roles}/${id}`, { ...changed, permissions: ['write:snapshots', 'delete:snapshots'] })
+    assert.deepEqual(await keyListsOf(app, key), ['delete:snapshots'])
+  })
+
+  test('409 for the name of another role; its own stays its own', async () => {
+    await using app = await startControl()
+    const id = await makeRole(app)
+    await makeRole(app, { ...builder, name: 'Other' })
+    assert.equal((await app.as('owner').put(`${roles}/${id}`, { ...builder, name: 'Other' })).status, 409)
+    assert.equal((await app.as('owner').put(`${roles}/${id}`, { ...builder, name: 'Auditor' })).status, 409)
+    assert.equal((await app.as('owner').put(`${roles}/${id}`, builder)).status, 200)
+  })
+
+  test('403 for a global role, for members, and for a key that does not hold what it gives or takes', async () => {
+    await using app = await startControl()
+    const id = await makeRole(app)
+    assert.equal((await app.as('owner').put(`${roles}/${developerRoleId}`, builder)).status, 403)
+    assert.equal((await app.as('member').put(`${roles}/${id}`, builder)).status, 403)
+    const made = await app.as('owner').post('/api-keys', { name: 'narrow', permissions: ['write:sandboxes'] })
+    const narrow = { ...builder, permissions: ['write:sandboxes'] }
+    assert.equal((await app.with(made.body.value).put(`${roles}/${id}`, narrow)).status, 403)
+    const [role] = await app.database.sql`select name, permissions from roles where id = ${id}`
+    assert.deepEqual({ ...role }, { name: 'Builder', permissions: ['write:snapshots'] })
+  })
+
+  test('404 for a role of another organization and for none, 400 for less than a role', async () => {
+    await using app = await startControl()
+    const theirs = await app.as('stranger').post(`/organizations/${organizations.theirs}/roles`, builder)
+    for (const id of [theirs.body.id, 'no-such', '00000000-0000-0000-0000-000000000099']) {
+      assert.equal((await app.as('owner').put(`${roles}/${id}`, builder)).status, 404, id)
+    }
+    assert.equal((await app.as('stranger').put(`${roles}/${theirs.body.id}`, builder)).status, 404)
+    const id = await makeRole(app)
+    assert.equal((await app.as('owner').put(`${roles}/${id}`, { name: 'x' })).status, 400)
+  })
+})
+
+suite('DELETE /organizations/{organizationId}/roles/{roleId}', () => {
+  test('204 takes it from everybody, whose keys lose what it gave and keep the rest', async () => {
+    await using app = await startControl()
+    const id = await makeRole(app)
+    const { id: user, key } = await addPerson(app, {
+      roleIds: [id, developerRoleId],
+      permissions: ['write:snapshots', 'write:sandboxes'],
+    })
+    const reply = await app.as('owner').delete(`${roles}/${id}`)
+    assert.deepEqual([reply.status, reply.text], [204, ''])
+    assert.deepEqual(await keyListsOf(app, key), ['write:sandboxes'])
+    const members = (await app.as('owner').get(`/organizations/${organizations.ours}/users`)).body
+    const member = members.find((each: { userId: string }) => each.userId === user)
+    assert.deepEqual(
+      member.assignedRoles.map((role: { id: string }) => role.id),
+      [developerRoleId],
+    )
+    assert.equal((await app.as('owner').delete(`${roles}/${id}`)).status, 404)
+    // An owner holds everything without roles.
+    assert.equal((await keyListsOf(app, (await addPerson(app, { role: 'owner' })).key)).length, 21)
+  })
+
+  test('403 for a global role and for members, 404 for another organization’s', async () => {
+    await using app = await startControl()
+    const theirs = await app.as('stranger').post(`/organizations/${organizations.theirs}/roles`, builder)
+    assert.equal((await app.as('owner').delete(`${roles}/${developerRoleId}`)).status, 403)
+    assert.equal((await app.as('owner').delete(`${roles}/${theirs.body.id}`)).status, 404)
+    assert.equal((await app.as('member').delete(`${roles}/${await makeRole(app)}`)).status, 403)
+    const [count] = await app.database.sql`select count(*) from member_roles where user_id = ${userId('member')}`
+    assert.equal(count?.['count'], 1)
+    assert.equal((await app.as('owner').get(roles)).body.length, 10)
+  })
+})

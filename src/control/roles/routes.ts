@@ -1,0 +1,50 @@
+// `/organizations/{organizationId}/roles`. Every rule is in service.ts.
+import Type from 'typebox'
+import { type ControlRoute, route } from '../auth/route.ts'
+import type { ChangeParts } from '../members/change.ts'
+import { OrganizationId } from '../organizations/schemas.ts'
+import { Role, RoleId, RoleText } from './schemas.ts'
+import { createRole, deleteRole, listRoles, updateRole } from './service.ts'
+
+export const roleRoutes = (parts: ChangeParts): ControlRoute[] => [
+  route({
+    method: 'POST',
+    path: '/organizations/:organizationId/roles',
+    needs: 'owner',
+    summary: 'Makes a role of the organization.',
+    params: OrganizationId,
+    body: RoleText,
+    replies: { 201: Role },
+    run: ({ caller, organization, body }) => createRole(parts, { caller, organizationId: organization.id }, body),
+  }),
+  route({
+    method: 'GET',
+    path: '/organizations/:organizationId/roles',
+    needs: 'member',
+    summary: 'Lists the global roles and those of the organization.',
+    params: OrganizationId,
+    replies: { 200: Type.Array(Role) },
+    run: ({ organization }) => listRoles(parts, organization.id),
+  }),
+  route({
+    method: 'PUT',
+    path: '/organizations/:organizationId/roles/:roleId',
+    needs: 'owner',
+    summary: 'Replaces what a role of the organization says; its members hold that from then on.',
+    params: RoleId,
+    body: RoleText,
+    replies: { 200: Role },
+    run: ({ caller, organization, params, body }) =>
+      updateRole(parts, { caller, organizationId: organization.id }, params.roleId, body),
+  }),
+  route({
+    method: 'DELETE',
+    path: '/organizations/:organizationId/roles/:roleId',
+    needs: 'owner',
+    summary: 'Ends a role of the organization and takes it from everybody who has it.',
+    params: RoleId,
+    replies: { 204: null },
+    run: ({ caller, organization, params }) =>
+      deleteRole(parts, { caller, organizationId: organization.id }, params.roleId),
+  }),
+]

@@ -1,0 +1,25 @@
+// The shapes of roles (contract/control-plane.md §7).
+import Type, { type Static } from 'typebox'
+import { allPermissions } from '../auth/permissions.ts'
+
+const DateTime = Type.String({ format: 'date-time' })
+
+/** Of a create and of an update, which replaces all of it. */
+export const RoleText = Type.Object({
+  name: Type.String({ maxLength: 1024 }),
+  description: Type.String({ maxLength: 1024 }),
+  permissions: Type.Array(Type.Enum(allPermissions), { minItems: 1, maxItems: 100 }),
+})
+export type RoleText = Static<typeof RoleText>
+
+export const Role = Type.Object({
+  id: Type.String(),
+  name: Type.String(),
+  description: Type.String(),
+  permissions: Type.Array(Type.Enum(allPermissions)),
+  isGlobal: Type.Boolean(),
+  createdAt: DateTime,
+  updatedAt: DateTime,
+})
+
+export const RoleId = Type.Object({ organizationId: Type.String(), roleId: Type.String() })

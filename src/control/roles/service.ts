@@ -1,0 +1,102 @@
+// What roles mean: a name for permissions, given to members. The global ones belong to everybody and are nobody's to
+// change. Nobody makes, changes or ends a role that gives what they do not hold themselves.
+import { Problem } from '#src/problems.ts'
+import { cutBackKeys } from '../api-keys/cut-back.ts'
+import { checkHoldsAll } from '../auth/grant.ts'
+import type { Caller } from '../auth/route.ts'
+import { readDisplayText } from '../display-text.ts'
+import { type ChangeParts, changeAsOwner } from '../members/change.ts'
+import { isDuplicate, type Sql } from '../storage/database.ts'
+import { asRoleView, type Role } from './role.ts'
+import type { RoleText } from './schemas.ts'
+import {
+  countOwnRoles,
+  deleteRole as deleteRow,
+  findRole,
+  findRoles,
+  insertRole,
+  isGlobalName,
+  listRoles as listRows,
+  type RoleValues,
+  replaceRole,
+} from './store.ts'
+
+/** Of those who are given nothing else. */
+export const developerRoleId = '00000000-0000-0000-0000-000000000001'
+
+const rolesPerOrganization = 200
+
+export type AsOwner = { caller: Caller; organizationId: string }
+
+const readValues = ({ name, description, permissions }: RoleText): RoleValues => ({
+  name: readDisplayText('name', name),
+  description: readDisplayText('description', description),
+  permissions: [...new Set(permissions)],
+})
+
+const sayTaken = (name: string, cause?: unknown) =>
+  new Problem('conflict', `There is a role named ${name} already.`, { cause })
+
+/** Runs what writes a name. */
+const named = async (sql: Sql, { name }: RoleValues, write: () => Promise<Role>): Promise<Role> => {
+  if (await isGlobalName(sql, name)) throw sayTaken(name)
+  try {
+    return await write()
+  } catch (error) {
+    throw isDuplicate(error) ? sayTaken(name, error) : error
+  }
+}
+
+const getOwnRole = async (sql: Sql, organizationId: string, roleId: string): Promise<Role> => {
+  const role = await findRole(sql, organizationId, roleId)
+  if (role === undefined) throw new Problem('not_found', 'There is no such role.')
+  if (role.organizationId === null) {
+    throw new Problem('forbidden', 'A global role belongs to every organization and stays as it is.')
+  }
+  return role
+}
+
+export const createRole = async (parts: ChangeParts, as: AsOwner, input: RoleText) => {
+  const values = readValues(input)
+  checkHoldsAll(as.caller, values.permissions)
+  const role = await changeAsOwner(parts, as, async (sql) => {
+    if ((await countOwnRoles(sql, as.organizationId)) >= rolesPerOrganization) {
+      throw new Problem('forbidden', `An organization may have ${rolesPerOrganization} roles of its own.`)
+    }
+    return await named(sql, values, () => insertRole(sql, as.organizationId, values, parts.clock.now()))
+  })
+  return asRoleView(role)
+}
+
+export const listRoles = async ({ database }: ChangeParts, organizationId: string) =>
+  (await listRows(database.sql, organizationId)).map(asRoleView)
+
+/** Those who have the role hold from now on what it says, no more and no less. */
+export const updateRole = async (parts: ChangeParts, as: AsOwner, roleId: string, input: RoleText) => {
+  const values = readValues(input)
+  const role = await changeAsOwner(parts, as, async (sql) => {
+    const before = await getOwnRole(sql, as.organizationId, roleId)
+    checkHoldsAll(as.caller, [...before.permissions, ...values.permissions])
+    const after = await named(sql, values, () => replaceRole(sql, roleId, values, parts.clock.now()))
+    await cutBackKeys(sql, as.organizationId)
+    return after
+  })
+  return asRoleView(role)
+}
+
+export const deleteRole = async (parts: ChangeParts, as: AsOwner, roleId: string): Promise<void> => {
+  await changeAsOwner(parts, as, async (sql) => {
+    const { permissions } = await getOwnRole(sql, as.organizationId, roleId)
+    checkHoldsAll(as.caller, permissions)
+    await deleteRow(sql, roleId)
+    await cutBackKeys(sql, as.organizationId)
+  })
+}
+
+/** The roles of these ids; one that the organization does not know is a mistake of the caller (400). */
+export const getAssignableRoles = async (sql: Sql, organizationId: string, ids: readonly string[]): Promise<Role[]> => {
+  const wanted = [...new Set(ids)]
+  const roles = await findRoles(sql, organizationId, wanted)
+  if (roles.length < wanted.length) throw new Problem('bad_request', 'assignedRoleIds names a role that is not there')
+  return roles
+}

@@ -1,0 +1,40 @@
+// One more person in a test's database, with a membership and a key for it.
+import { randomUUID } from 'node:crypto'
+import { allPermissions, type Permission } from '#src/control/auth/permissions.ts'
+import { hashKey, maskKey, newKey } from '#src/control/auth/secret.ts'
+import type { TestControl } from './harness.ts'
+import { organizations } from './people.ts'
+
+export type AddedPerson = { id: string; email: string; key: string }
+
+export type PersonOptions = {
+  organizationId?: string
+  role?: 'owner' | 'member'
+  roleIds?: readonly string[]
+  /** Of the key; what an owner holds unless told. */
+  permissions?: readonly Permission[]
+  email?: string
+  emailVerified?: boolean
+}
+
+export const addPerson = async (
+  { database: { sql } }: Pick<TestControl, 'database'>,
+  {
+    organizationId = organizations.ours,
+    role = 'member',
+    roleIds = [],
+    permissions = role === 'owner' ? allPermissions : [],
+    email = `${randomUUID()}@example.com`,
+    emailVerified = true,
+  }: PersonOptions = {},
+): Promise<AddedPerson> => {
+  const [user] = await sql<[{ id: string }]>`
+    insert into users (name, email, email_verified, email_verified_by)
+    values ('Somebody', ${email}, ${emailVerified}, 'admin') returning id`
+  await sql`insert into members (organization_id, user_id, role) values (${organizationId}, ${user.id}, ${role})`
+  for (const roleId of roleIds) await sql`insert into member_roles values (${organizationId}, ${user.id}, ${roleId})`
+  const key = newKey()
+  await sql`insert into api_keys (organization_id, user_id, name, hash, masked_value, permissions)
+            values (${organizationId}, ${user.id}, 'key', ${hashKey(key)}, ${maskKey(key)}, ${[...permissions]})`
+  return { id: user.id, email, key }
+}
