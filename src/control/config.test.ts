@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
+import { isWithin } from '#src/kit/networks.ts'
 import { hashKey } from './auth/secret.ts'
 import { loadConfig } from './config.ts'
 import { createEncryption, newEncryptionKey, readEncryptionKey } from './storage/encryption.ts'
@@ -45,6 +46,14 @@ suite('the settings of control', () => {
           `${Object.keys(wrong)[0]} is not usable: 32 bytes as base64, under which secrets lie in the database`,
       )
     }
+  })
+
+  test('private targets are networks, and none unless told', () => {
+    assert.equal(isWithin(loadConfig(good).settings.privateTargets, '127.0.0.1'), false)
+    const { settings } = loadConfig({ ...good, ALCOVE_ALLOW_PRIVATE_TARGETS: '127.0.0.0/8' })
+    assert.equal(isWithin(settings.privateTargets, '127.0.0.1'), true)
+    const wrong = { ...good, ALCOVE_ALLOW_PRIVATE_TARGETS: '127.0.0.0/99' }
+    assert.throws(() => loadConfig(wrong), /ALCOVE_ALLOW_PRIVATE_TARGETS is not usable/)
   })
 
   test('all complaints come at once', () => {

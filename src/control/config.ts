@@ -1,4 +1,5 @@
 // What the operator says to control, read once. All complaints come at once, and none shows a secret.
+import { type Networks, noNetworks, readNetworks } from '#src/kit/networks.ts'
 import { readSettings } from '#src/kit/settings.ts'
 import { version } from '#src/kit/version.ts'
 import { hashKey } from './auth/secret.ts'
@@ -41,6 +42,14 @@ const readEncryption = (current: string, older: string, complain: (sentence: str
   return createEncryption([current === '' ? Buffer.alloc(32) : read('ALCOVE_ENCRYPTION_KEY', current), ...olderKeys])
 }
 
+const privateTargetsMeaning = 'addresses and networks with commas between, such as 10.1.0.0/16,fd00::/8'
+
+const readPrivateTargets = (given: string | undefined, complain: (sentence: string) => void): Networks => {
+  const networks = given === undefined ? noNetworks : readNetworks(given)
+  if (networks === undefined) complain(`ALCOVE_ALLOW_PRIVATE_TARGETS is not usable: ${privateTargetsMeaning}`)
+  return networks ?? noNetworks
+}
+
 const origin = (url: URL) => url.href.replace(/\/+$/, '')
 
 export const loadConfig = (environment: NodeJS.ProcessEnv): ControlConfig =>
@@ -63,5 +72,6 @@ export const loadConfig = (environment: NodeJS.ProcessEnv): ControlConfig =>
       version,
       defaultSnapshot: 'default',
       environment: 'production',
+      privateTargets: readPrivateTargets(optional('ALCOVE_ALLOW_PRIVATE_TARGETS'), complain),
     },
   }))

@@ -1,6 +1,7 @@
 // What the rooms of control are built from, made once in app.ts and handed to each room.
 import type { Clock } from '#src/kit/clock.ts'
 import type { Logger } from '#src/kit/log.ts'
+import type { Networks } from '#src/kit/networks.ts'
 import type { Database } from './storage/database.ts'
 import type { Encryption } from './storage/encryption.ts'
 
@@ -18,6 +19,8 @@ export type Settings = {
   /** The snapshot of a sandbox that names none. */
   defaultSnapshot: string
   environment: string
+  /** What may be called for others besides the public Internet. */
+  privateTargets: Networks
 }
 
 export type Parts = {

@@ -12,6 +12,13 @@ suite('settings of up', () => {
     assert.deepEqual(readUpConfig(directory).archive, { ALCOVE_ARCHIVE_STORE: 'file:///srv/archives' })
   })
 
+  test('control is told of private targets when there are any', () => {
+    assert.deepEqual(readUpConfig({}).controlSettings, {})
+    const set = { ALCOVE_ALLOW_PRIVATE_TARGETS: '10.0.0.0/8,::1' }
+    assert.deepEqual(readUpConfig(set).controlSettings, set)
+    assert.throws(() => readUpConfig({ ALCOVE_ALLOW_PRIVATE_TARGETS: 'localhost' }), /ALCOVE_ALLOW_PRIVATE_TARGETS/)
+  })
+
   test('all complaints come at once, and none shows a secret', () => {
     const wrong = { ...s3, ALCOVE_ARCHIVE_S3_KEY: '', ALCOVE_LOG_LEVEL: 'loud', ALCOVE_CACHE_DIR: 'here' }
     assert.throws(

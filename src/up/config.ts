@@ -1,4 +1,5 @@
 // The settings of `up` that come from its environment. Everything else is a flag.
+import { readNetworks } from '#src/kit/networks.ts'
 import { readStoreAddress } from '#src/kit/store-address.ts'
 
 export type UpConfig = {
@@ -10,6 +11,8 @@ export type UpConfig = {
   imageSettings: Readonly<Record<string, string>>
   /** Where the runner puts archives, and the key to it: for the runner, and no other program. */
   archive: Readonly<Record<string, string>>
+  /** Passed on to control as they are, those that are set. */
+  controlSettings: Readonly<Record<string, string>>
   logLevel: string
   /** Of each snapshot, sandboxes that the server keeps started ahead at most. */
   mostWarm: number
@@ -21,6 +24,7 @@ export type UpConfig = {
 export const defaultCacheDirectory = '/var/cache/alcove'
 
 const imageSettingNames = ['ALCOVE_IMAGES_DIR', 'ALCOVE_PLAIN_REGISTRIES', 'ALCOVE_REGISTRY_AUTH'] as const
+const controlSettingNames = ['ALCOVE_ALLOW_PRIVATE_TARGETS'] as const
 const defaultMostWarm = 8
 /** Idle sandboxes use next to nothing of each. */
 const defaultOvercommit = '64,8,8'
@@ -38,9 +42,14 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
   if (!levels.includes(logLevel)) complaints.push(`ALCOVE_LOG_LEVEL must be one of ${levels.join(', ')}`)
   const cacheDirectory = env['ALCOVE_CACHE_DIR'] || defaultCacheDirectory
   if (!cacheDirectory.startsWith('/')) complaints.push('ALCOVE_CACHE_DIR must be an absolute path')
-  const imageSettings = Object.fromEntries(
-    imageSettingNames.flatMap((name) => (env[name] ? [[name, env[name]]] : [])) as [string, string][],
-  )
+  const thoseSet = (names: readonly string[]): Record<string, string> =>
+    Object.fromEntries(names.flatMap((name) => (env[name] ? [[name, env[name]]] : [])))
+  const imageSettings = thoseSet(imageSettingNames)
+  const controlSettings = thoseSet(controlSettingNames)
+  const privateTargets = controlSettings['ALCOVE_ALLOW_PRIVATE_TARGETS']
+  if (privateTargets !== undefined && readNetworks(privateTargets) === undefined) {
+    complaints.push('ALCOVE_ALLOW_PRIVATE_TARGETS must be addresses and networks with commas between')
+  }
   for (const name of ['ALCOVE_IMAGES_DIR', 'ALCOVE_REGISTRY_AUTH'])
     if (imageSettings[name]?.startsWith('/') === false) complaints.push(`${name} must be an absolute path`)
   const archive = readArchive(env, complaints)
@@ -58,6 +67,7 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
     cacheDirectory,
     imageSettings,
     archive,
+    controlSettings,
     logLevel,
     mostWarm: Number(warm),
     overcommit,

@@ -88,6 +88,7 @@ export const controlProgram = (parts: ProgramParts): Program => {
           ALCOVE_OLDER_ENCRYPTION_KEYS: secrets.olderEncryptionKeys,
           ALCOVE_OVERCOMMIT: parts.config.overcommit,
           ALCOVE_MOST_WARM: String(parts.config.mostWarm),
+          ...parts.config.controlSettings,
         }),
       }),
   }

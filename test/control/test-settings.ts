@@ -1,6 +1,7 @@
 import { hashKey } from '#src/control/auth/secret.ts'
 import type { Settings } from '#src/control/parts.ts'
 import { createEncryption } from '#src/control/storage/encryption.ts'
+import { noNetworks } from '#src/kit/networks.ts'
 import { keys } from './people.ts'
 
 export const testSettings: Settings = {
@@ -11,6 +12,7 @@ export const testSettings: Settings = {
   version: '0.0.0-test',
   defaultSnapshot: 'default',
   environment: 'test',
+  privateTargets: noNetworks,
 }
 
 export const testEncryption = createEncryption([Buffer.alloc(32, 'test')])

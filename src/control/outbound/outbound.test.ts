@@ -1,0 +1,215 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type RequestListener, type Server } from 'node:http'
+import { type AddressInfo, createServer as createTcpServer } from 'node:net'
+import { suite, test } from 'node:test'
+import { noNetworks, readNetworks } from '#src/kit/networks.ts'
+import { OutboundError, type OutboundReason } from './error.ts'
+import { createOutbound, type OutboundRequest } from './outbound.ts'
+import type { Resolve } from './target.ts'
+import { readTargetUrl } from './target.ts'
+
+const loopback = readNetworks('127.0.0.0/8')!
+
+/** A server on loopback that counts who comes. */
+const serve = async (listener: RequestListener) => {
+  let connections = 0
+  const server: Server = createServer(listener).on('connection', () => {
+    connections += 1
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const { port } = server.address() as AddressInfo
+  return {
+    port,
+    url: `http://127.0.0.1:${port}`,
+    connections: () => connections,
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+const named =
+  (...addresses: string[]): Resolve =>
+  async () =>
+    addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }))
+
+const unused: Resolve = () => assert.fail('nobody should have been asked for a name')
+
+const reasonOf = async (work: Promise<unknown>): Promise<OutboundReason | undefined> =>
+  await work.then(
+    () => undefined,
+    (error: unknown) => (error instanceof OutboundError ? error.reason : assert.fail(String(error))),
+  )
+
+suite('what is called', () => {
+  test('a server that the operator allows is called with method, path, headers and body', async () => {
+    await using server = await serve(async (request, response) => {
+      const pieces: Buffer[] = []
+      for await (const piece of request) pieces.push(piece as Buffer)
+      const seen = [request.method, request.url, request.headers['x-one'], Buffer.concat(pieces).toString()]
+      response.writeHead(418, { 'x-two': '2' }).end(JSON.stringify(seen))
+    })
+    const { send } = createOutbound({ allowed: loopback, resolve: unused })
+    const reply = await send({ method: 'POST', url: `${server.url}/a?b=c`, headers: { 'x-one': '1' }, body: 'body' })
+    assert.deepEqual([reply.status, reply.headers['x-two']], [418, '2'])
+    assert.deepEqual(JSON.parse(reply.body.toString()), ['POST', '/a?b=c', '1', 'body'])
+  })
+
+  test('loopback, private, link-local, metadata and IPv6 forms of them are refused before anybody is connected to', async () => {
+    await using server = await serve((_request, response) => response.end())
+    const { send } = createOutbound({ allowed: noNetworks, resolve: unused })
+    const hosts = [
+      '127.0.0.1',
+      '127.1',
+      '2130706433',
+      '0x7f.0.0.1',
+      '0177.0.0.1',
+      '0.0.0.0',
+      '10.0.0.1',
+      '169.254.169.254',
+      '[::1]',
+      '[::]',
+      '[::ffff:127.0.0.1]',
+      '[::ffff:7f00:1]',
+      '[64:ff9b::7f00:1]',
+      '[fe80::1]',
+      '[fd00::1]',
+    ]
+    for (const host of hosts) {
+      assert.equal(await reasonOf(send({ method: 'GET', url: `http://${host}:${server.port}/` })), 'refused', host)
+    }
+    assert.equal(server.connections(), 0)
+  })
+
+  test('a name is refused when any of its addresses is', async () => {
+    await using server = await serve((_request, response) => response.end())
+    for (const addresses of [['127.0.0.1'], ['1.1.1.1', '127.0.0.1'], ['2606:4700::1', '::1'], ['::ffff:127.0.0.1']]) {
+      const { send } = createOutbound({ allowed: noNetworks, resolve: named(...addresses) })
+      const url = `http://rebinding.test:${server.port}/`
+      assert.equal(await reasonOf(send({ method: 'GET', url })), 'refused', addresses.join())
+    }
+    assert.equal(server.connections(), 0)
+  })
+
+  test('the address that was looked at is the one connected to, and the name is asked for once', async () => {
+    await using server = await serve((request, response) => response.end(request.headers.host))
+    let asked = 0
+    const resolve: Resolve = async () => {
+      asked += 1
+      return [{ address: asked === 1 ? '127.0.0.1' : '169.254.169.254', family: 4 }]
+    }
+    const { send } = createOutbound({ allowed: loopback, resolve })
+    const reply = await send({ method: 'GET', url: `http://no-such-name.invalid:${server.port}/` })
+    assert.equal(reply.body.toString(), `no-such-name.invalid:${server.port}`)
+    assert.equal(asked, 1)
+  })
+
+  test('a redirect is an answer and is not followed', async () => {
+    await using inner = await serve((_request, response) => response.end('secret'))
+    await using server = await serve((_request, response) => response.writeHead(302, { location: inner.url }).end())
+    const reply = await createOutbound({ allowed: loopback }).send({ method: 'GET', url: server.url })
+    assert.deepEqual([reply.status, reply.headers['location'], inner.connections()], [302, inner.url, 0])
+  })
+
+  test('a name without an address, an empty answer and a closed port each have their reason', async () => {
+    const noName: Resolve = () => Promise.reject(new Error('ENOTFOUND'))
+    const request: OutboundRequest = { method: 'GET', url: 'https://nobody.test/' }
+    assert.equal(await reasonOf(createOutbound({ allowed: loopback, resolve: noName }).send(request)), 'name')
+    assert.equal(await reasonOf(createOutbound({ allowed: loopback, resolve: named() }).send(request)), 'name')
+    const server = await serve((_request, response) => response.end())
+    await server[Symbol.asyncDispose]()
+    const closed = createOutbound({ allowed: loopback }).send({ method: 'GET', url: server.url })
+    assert.equal(await reasonOf(closed), 'unreachable')
+  })
+
+  test('ports of other services and, where TLS is asked for, http are refused on the public Internet only', async () => {
+    const { send } = createOutbound({ allowed: loopback, resolve: named('1.1.1.1') })
+    const smtp = send({ method: 'GET', url: 'https://public.test:25/' })
+    assert.equal(await reasonOf(smtp), 'refused')
+    const plain = send({ method: 'GET', url: 'http://public.test/', requireTls: true })
+    assert.equal(await reasonOf(plain), 'refused')
+    await using server = await serve((_request, response) => response.end('here'))
+    const own = await createOutbound({ allowed: loopback }).send({ method: 'GET', url: server.url, requireTls: true })
+    assert.equal(own.body.toString(), 'here')
+  })
+})
+
+suite('what bounds a call', () => {
+  test('a body or headers larger than the bound are an error', async () => {
+    await using server = await serve((request, response) => {
+      if (request.url === '/headers') response.setHeader('x-large', 'x'.repeat(20_000))
+      // Without a length, so that only reading it tells.
+      response.write('x'.repeat(600))
+      response.end('x'.repeat(600))
+    })
+    const { send } = createOutbound({ allowed: loopback })
+    const get = (path: string, mostBytes: number) => send({ method: 'GET', url: server.url + path, mostBytes })
+    assert.equal((await get('/', 1200)).body.length, 1200)
+    assert.equal(await reasonOf(get('/', 1199)), 'too_large')
+    assert.equal(await reasonOf(get('/headers', 1200)), 'too_large')
+  })
+
+  test('a server that never answers, one that never ends and a name that is never found are given up', async () => {
+    await using server = await serve((request, response) => {
+      if (request.url === '/endless') response.write('x')
+    })
+    const { send } = createOutbound({ allowed: loopback })
+    for (const path of ['/silent', '/endless']) {
+      const call = send({ method: 'GET', url: server.url + path, timeoutMilliseconds: 50 })
+      assert.equal(await reasonOf(call), 'timeout', path)
+    }
+    const lost = createOutbound({ allowed: loopback, resolve: () => new Promise(() => {}) })
+    const call = lost.send({ method: 'GET', url: 'https://lost.test/', timeoutMilliseconds: 50 })
+    assert.equal(await reasonOf(call), 'timeout')
+  })
+
+  test('what speaks no HTTP is unreachable', async () => {
+    const server = createTcpServer((socket) =>
+      socket
+        .on('error', () => {})
+        .resume()
+        .end('220 mail ESMTP\r\n'),
+    )
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    const { port } = server.address() as AddressInfo
+    const call = createOutbound({ allowed: loopback }).send({ method: 'GET', url: `http://127.0.0.1:${port}/` })
+    assert.equal(await reasonOf(call), 'unreachable')
+    await new Promise((resolve) => server.close(resolve))
+  })
+
+  test('one call more than may run at one time fails at once, and the next one may run again', async () => {
+    const { send } = createOutbound({ allowed: loopback, resolve: () => new Promise(() => {}) })
+    const request: OutboundRequest = { method: 'GET', url: 'https://lost.test/', timeoutMilliseconds: 50 }
+    const waiting = Array.from({ length: 64 }, () => reasonOf(send(request)))
+    assert.equal(await reasonOf(send(request)), 'busy')
+    assert.deepEqual(new Set(await Promise.all(waiting)), new Set(['timeout']))
+    assert.equal(await reasonOf(send(request)), 'timeout')
+  })
+})
+
+suite('a URL as it is given to us', () => {
+  test('https and http with a host are taken', () => {
+    for (const given of ['https://id.example.com/realms/a', 'http://id.example.com:8080', 'HTTPS://EXAMPLE.COM']) {
+      assert.equal(readTargetUrl(given).href, new URL(given).href)
+    }
+  })
+
+  test('other schemes, credentials, no host and endless ones are not', () => {
+    const long = `https://example.com/${'x'.repeat(2048)}`
+    for (const given of [
+      '',
+      'example.com',
+      'ftp://example.com',
+      'file:///etc/passwd',
+      'javascript:0',
+      'https://u:p@e.com',
+      'https://u@e.com',
+      'https://',
+      long,
+    ]) {
+      assert.throws(() => readTargetUrl(given), OutboundError, given)
+    }
+  })
+})

@@ -1,0 +1,57 @@
+// Decides whether a URL that somebody gave may be called, and at which addresses. The addresses that were looked at are the
+// ones that are connected to: a name that says something else a moment later gains nothing.
+import type { LookupAddress } from 'node:dns'
+import { isIP } from 'node:net'
+import { isPublicAddress, isWithin, type Networks } from '#src/kit/networks.ts'
+import { OutboundError } from './error.ts'
+
+/** Every address of a name. */
+export type Resolve = (hostname: string) => Promise<LookupAddress[]>
+
+export type Target = { url: URL; addresses: LookupAddress[] }
+
+const longestUrl = 2048
+
+/** What can be said of a URL without asking anybody: for the moment when it is given to us. Throws an OutboundError. */
+export const readTargetUrl = (given: string): URL => {
+  const url = given.length <= longestUrl && URL.canParse(given) ? new URL(given) : undefined
+  if (url === undefined || !/^https?:$/.test(url.protocol) || url.hostname === '') {
+    throw new OutboundError('url', 'The URL must begin with https:// or http:// and name a host.')
+  }
+  if (url.username !== '' || url.password !== '') throw new OutboundError('url', 'The URL must hold no credentials.')
+  return url
+}
+
+/** Ports below this belong to services of the system; of those only two speak HTTP. */
+const firstFreePort = 1024
+
+const isHttpPort = ({ port }: URL) => port === '' || port === '80' || port === '443' || Number(port) >= firstFreePort
+
+/** `[::1]` as `::1`. */
+const hostOf = ({ hostname }: URL) => hostname.replace(/^\[|\]$/g, '')
+
+const listAddresses = async (url: URL, resolve: Resolve): Promise<LookupAddress[]> => {
+  const host = hostOf(url)
+  const family = isIP(host)
+  if (family !== 0) return [{ address: host, family }]
+  const addresses = await resolve(host).catch((error: unknown) => {
+    throw new OutboundError('name', `The host ${host} has no address.`, { cause: error })
+  })
+  if (addresses.length === 0) throw new OutboundError('name', `The host ${host} has no address.`)
+  return addresses
+}
+
+export type TargetRules = { allowed: Networks; resolve: Resolve; requireTls: boolean }
+
+/** One address that may not be called refuses the whole name: which of them is used is not ours to choose. */
+export const resolveTarget = async (given: string, { allowed, resolve, requireTls }: TargetRules): Promise<Target> => {
+  const url = readTargetUrl(given)
+  const addresses = await listAddresses(url, resolve)
+  if (addresses.every(({ address }) => isWithin(allowed, address))) return { url, addresses }
+  if (addresses.some(({ address }) => !isPublicAddress(address) && !isWithin(allowed, address))) {
+    throw new OutboundError('refused', `The host ${hostOf(url)} is not on the public Internet.`)
+  }
+  if (!isHttpPort(url)) throw new OutboundError('refused', `Port ${url.port} is not called.`)
+  if (requireTls && url.protocol !== 'https:') throw new OutboundError('refused', 'The URL must begin with https://.')
+  return { url, addresses }
+}

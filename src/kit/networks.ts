@@ -1,0 +1,68 @@
+// Which addresses may be called for somebody who is not the operator: those of the public Internet, and what the operator
+// has named besides. A list of what is public fails closed, so for IPv6 it is that; IPv4 is public unless it is listed.
+import { BlockList, isIPv4, isIPv6 } from 'node:net'
+
+export type Networks = Pick<BlockList, 'check'>
+
+const networksOf = (family: 'ipv4' | 'ipv6', cidrs: readonly string[]): BlockList => {
+  const list = new BlockList()
+  for (const cidr of cidrs) {
+    const [address = '', length = ''] = cidr.split('/')
+    list.addSubnet(address, Number(length), family)
+  }
+  return list
+}
+
+/** IANA's special-purpose IPv4 addresses, and where clouds keep what only their guests may ask. */
+const notPublic4 = networksOf('ipv4', [
+  '0.0.0.0/8',
+  '10.0.0.0/8',
+  '100.64.0.0/10',
+  '127.0.0.0/8',
+  '169.254.0.0/16', // also the metadata services of most clouds
+  '168.63.129.16/32', // Azure's
+  '172.16.0.0/12',
+  '192.0.0.0/24',
+  '192.0.2.0/24',
+  '192.88.99.0/24',
+  '192.168.0.0/16',
+  '198.18.0.0/15',
+  '198.51.100.0/24',
+  '203.0.113.0/24',
+  '224.0.0.0/4',
+  '240.0.0.0/4',
+])
+
+/** All of global unicast. Mapped IPv4 and NAT64, which lead to what the other list refuses, lie outside. */
+const global6 = networksOf('ipv6', ['2000::/3'])
+const notPublic6 = networksOf('ipv6', [
+  '2001::/23', // Teredo, ORCHID and others with an IPv4 address inside or no owner
+  '2001:db8::/32',
+  '2002::/16', // 6to4: an IPv4 address inside
+  '3fff::/20',
+])
+
+export const isPublicAddress = (address: string): boolean => {
+  if (isIPv4(address)) return !notPublic4.check(address, 'ipv4')
+  // An address with a zone means a network of this host.
+  if (!isIPv6(address) || address.includes('%')) return false
+  return global6.check(address, 'ipv6') && !notPublic6.check(address, 'ipv6')
+}
+
+export const isWithin = (networks: Networks, address: string): boolean =>
+  !address.includes('%') && networks.check(address, isIPv4(address) ? 'ipv4' : 'ipv6')
+
+export const noNetworks: Networks = new BlockList()
+
+/** Reads addresses and CIDRs with commas between; `undefined` when one of them is neither. */
+export const readNetworks = (given: string): Networks | undefined => {
+  const list = new BlockList()
+  for (const item of given.split(',').map((text) => text.trim())) {
+    const [, address = '', length] = /^([^/%]+)(?:\/(\d{1,3}))?$/.exec(item) ?? []
+    const family = isIPv4(address) ? 'ipv4' : isIPv6(address) ? 'ipv6' : undefined
+    const longest = family === 'ipv4' ? 32 : 128
+    if (family === undefined || Number(length ?? longest) > longest) return undefined
+    list.addSubnet(address, Number(length ?? longest), family)
+  }
+  return list
+}
