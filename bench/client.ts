@@ -5,9 +5,12 @@ import { executeBody } from './exec-trace.ts'
 
 export type Made = { id: string; state: string; toolboxProxyUrl: string; exitCode: number }
 
+/** Of a sandbox, what its record says. */
+type Where = Pick<Made, 'id' | 'toolboxProxyUrl'>
+
 export const openClient = (alcove: Platform) => {
   const api = new Pool(alcove.url, { connections: 128 })
-  const toolboxes = new Map<string, Pool>()
+  const pools = new Map<string, Pool>()
   const headers = { authorization: `Bearer ${alcove.key}`, 'content-type': 'application/json' }
   const ask = async (pool: Pool, method: 'POST' | 'DELETE', path: string, body?: string) => {
     const reply = await pool.request({ method, path, headers, ...(body === undefined ? {} : { body }) })
@@ -15,19 +18,22 @@ export const openClient = (alcove: Platform) => {
     if (reply.statusCode !== 200) throw new Error(`${path}: ${reply.statusCode} ${answer}`)
     return JSON.parse(answer) as Made
   }
+  const run = async (toolboxes: string, path: string, body: string) => {
+    const { origin, pathname } = new URL(toolboxes)
+    const pool = pools.get(origin) ?? new Pool(origin, { connections: 128 })
+    pools.set(origin, pool)
+    const { exitCode } = await ask(pool, 'POST', `${pathname}${path}`, body)
+    if (exitCode !== 0) throw new Error(`exit code ${exitCode}`)
+  }
   return {
     post: (path: string, body: object = {}) => ask(api, 'POST', `/api${path}`, JSON.stringify(body)),
     create: () => ask(api, 'POST', '/api/sandbox', '{}'),
     remove: (id: string) => ask(api, 'DELETE', `/api/sandbox/${id}`),
-    execute: async ({ id, toolboxProxyUrl }: Pick<Made, 'id' | 'toolboxProxyUrl'>) => {
-      const { origin, pathname } = new URL(toolboxProxyUrl)
-      const pool = toolboxes.get(origin) ?? new Pool(origin, { connections: 128 })
-      toolboxes.set(origin, pool)
-      const { exitCode } = await ask(pool, 'POST', `${pathname}/${id}/process/execute`, executeBody)
-      if (exitCode !== 0) throw new Error(`exit code ${exitCode}`)
-    },
+    execute: ({ id, toolboxProxyUrl }: Where) => run(toolboxProxyUrl, `/${id}/process/execute`, executeBody),
+    executeInSession: ({ id, toolboxProxyUrl }: Where, session: string, command: string) =>
+      run(toolboxProxyUrl, `/${id}/process/session/${session}/exec`, JSON.stringify({ command })),
     close: async () => {
-      for (const pool of [api, ...toolboxes.values()]) await pool.close()
+      for (const pool of [api, ...pools.values()]) await pool.close()
     },
   }
 }

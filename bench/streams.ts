@@ -6,6 +6,7 @@ import { WebSocket } from 'ws'
 import { runCommand } from '#src/kit/run-command.ts'
 import { createBox } from '#test/sandboxes/box.ts'
 import { platform } from '#test/sandboxes/harness.ts'
+import { openClient } from './client.ts'
 import { readWhole } from './reader.ts'
 import { compare, keep, median, type Samples, say, timed } from './samples.ts'
 import { openFloor } from './unix-socket.ts'
@@ -16,6 +17,7 @@ const keystrokes = rounds * 100
 const commands = rounds * 60
 
 const alcove = await platform({ own: true })
+const http = openClient(alcove)
 // In memory, so that this end is never the slow one.
 const directory = mkdtempSync('/dev/shm/alcove-bench-')
 try {
@@ -64,14 +66,13 @@ try {
     return samples
   }
 
+  const executeInSession = () =>
+    http.executeInSession(box.record as { id: string; toolboxProxyUrl: string }, 'exec', 'true')
+
   /** `true` costs the shell of a session nothing, so all of the time is ours. */
   const inSession = async (): Promise<Samples> => {
     const samples: Samples = []
-    const execute = async () => {
-      const { status } = await box.toolbox('POST', '/process/session/exec/exec', { command: 'true' })
-      if (status !== 200) throw new Error(`status ${status}`)
-    }
-    for (let index = 0; index < commands; index++) samples.push(await timed(execute))
+    for (let index = 0; index < commands; index++) samples.push(await timed(executeInSession))
     return samples
   }
 
@@ -103,7 +104,7 @@ try {
   for (const id of ['exec', 'logs']) await box.toolbox('POST', '/process/session', { sessionId: id })
   for (const name of ['whole', 'half']) await upload(name, name)
   // A server that has just started still compiles what it runs.
-  for (let index = 0; index < 200; index++) await box.toolbox('POST', '/process/session/exec/exec', { command: 'true' })
+  for (let index = 0; index < 200; index++) await executeInSession()
   await curl('-o', '/dev/null', at('download', 'whole'))
   await followBusy()
   const echo = await type()
@@ -159,5 +160,6 @@ try {
   console.log(keep('streams', { streamBytes, echo, session, arrived, ...taken }))
 } finally {
   rmSync(directory, { recursive: true })
+  await http.close()
   await alcove[Symbol.asyncDispose]()
 }

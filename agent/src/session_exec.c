@@ -29,19 +29,22 @@ void session_exec_start(struct connection *connection, struct fields *request) {
   uint8_t flags = take_u8(request);
   uint32_t size;
   const uint8_t *text = take_bytes(request, &size);
-  if (!fields_complete(request) || !job_may_be_called(id) || flags > 3 || size > COMMAND_TEXT_MAX || memchr(text, 0, size)) {
+  if (!fields_complete(request) || !job_may_be_called(id) || flags > (COMMAND_FLAGS | EXEC_FOLLOWS) || size > COMMAND_TEXT_MAX || memchr(text, 0, size)) {
     connection_fail(connection, STAGE_PROTOCOL, EPROTO);
     return;
   }
   struct session *session = session_named(connection, session_id);
   if (!session) return;
+  struct session_command *command = NULL;
   if (session->state == JOB_ENDED) connection_fail(connection, STAGE_JOB, EPIPE);
   else if (session_command_find(session, id)) connection_fail(connection, STAGE_JOB, EEXIST);
-  else if (!session_command_add(session, id, flags, text, size)) connection_fail(connection, STAGE_BUSY, errno);
-  else {
-    session_continue(session);
-    answer(connection);
-  }
+  else if (!(command = session_command_add(session, id, flags & COMMAND_FLAGS, text, size)))
+    connection_fail(connection, STAGE_BUSY, errno);
+  if (!command) return;
+  /* Before it runs, so that it cannot be over and forgotten by then. */
+  if (flags & EXEC_FOLLOWS) record_follow(connection, &command->record, 0, true);
+  else answer(connection);
+  session_continue(session);
 }
 
 void command_attach_start(struct connection *connection, struct fields *request) {

@@ -80,7 +80,7 @@ enum spawn_flags { SPAWN_TERMINAL = 1, SPAWN_KEEP_INPUT = 2 };
 enum job_state { JOB_STARTING = 0, JOB_RUNNING = 1, JOB_ENDED = 2 };
 
 enum session_flags { SESSION_BASH = 1 };
-enum command_flags { COMMAND_KEEP_INPUT = 1, COMMAND_ECHO_INPUT = 2 };
+enum command_flags { COMMAND_KEEP_INPUT = 1, COMMAND_ECHO_INPUT = 2, COMMAND_FLAGS = 3, EXEC_FOLLOWS = 4 };
 enum input_flags { INPUT_CLOSE = 1 };
 enum command_state { COMMAND_WAITING = 0, COMMAND_RUNNING = 1, COMMAND_ENDED = 2 };
 enum how { EXITED = 0, KILLED = 1, NEVER_RAN = 2 }; /* the last only of a session's command */

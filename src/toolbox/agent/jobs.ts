@@ -98,20 +98,27 @@ const readOutput = ({ kind, payload }: Frame, offset: number): OutputEvent => {
 }
 
 /** The kept output of something, from an offset on; `names` are the fields that say of what, `readEnd` its EXIT. */
-export async function* followOutput<End extends { type: 'exit' }>(
+export const followOutput = <End extends { type: 'exit' }>(
   socketPath: string,
   kind: number,
   names: FieldWriter,
   offset: number,
   readEnd: (payload: Buffer) => End,
   { follow = true, signal }: AttachOptions = {},
+): AsyncGenerator<OutputEvent | End, void, void> =>
+  followRequest(socketPath, kind, names.u64(offset).u8(follow ? 1 : 0), offset, readEnd, signal)
+
+/** The same for any request that is answered by output, the first byte of which is at `offset`. */
+export async function* followRequest<End extends { type: 'exit' }>(
+  socketPath: string,
+  kind: number,
+  request: FieldWriter,
+  offset: number,
+  readEnd: (payload: Buffer) => End,
+  signal: AbortSignal | undefined,
 ): AsyncGenerator<OutputEvent | End, void, void> {
   if (signal?.aborted) return
-  const body = names
-    .u64(offset)
-    .u8(follow ? 1 : 0)
-    .done()
-  const [connection] = await Connection.request(socketPath, kind, body)
+  const [connection] = await Connection.request(socketPath, kind, request.done())
   const stop = (): void => connection.close()
   signal?.addEventListener('abort', stop, { once: true })
   try {

@@ -3,7 +3,7 @@
 import { asStartFailed, type CommandSpec, type Exit, readExit, writeProgram } from './command.ts'
 import { Connection } from './connection.ts'
 import { BadFrame, FieldReader, FieldWriter, type Frame, kinds } from './frames.ts'
-import { type AttachOptions, followOutput, type OutputEvent } from './jobs.ts'
+import { type AttachOptions, followOutput, followRequest, type OutputEvent } from './jobs.ts'
 
 export type SessionSpec = Pick<CommandSpec, 'env' | 'cwd' | 'user'> & {
   /** Chosen by the caller: 1 to 1024 bytes without a NUL. */
@@ -65,6 +65,12 @@ export interface Sessions {
   remove(id: string): Promise<void>
   /** Queues a command behind those before it. */
   exec(sessionId: string, spec: SessionCommandSpec): Promise<void>
+  /** The same, and follows it from its first byte; whoever stops following leaves it running. */
+  execAndFollow(
+    sessionId: string,
+    spec: SessionCommandSpec,
+    options?: Pick<AttachOptions, 'signal'>,
+  ): AsyncGenerator<CommandEvent, void, void>
   command(sessionId: string, commandId: string): Promise<SessionCommand>
   attach(
     sessionId: string,
@@ -189,6 +195,15 @@ const open = async (socketPath: string, spec: SessionSpec): Promise<{ pid: numbe
   }
 }
 
+const execFields = (
+  sessionId: string,
+  { id, text, keepInput, echoInput }: SessionCommandSpec,
+  follow: boolean,
+): FieldWriter =>
+  named(sessionId, id)
+    .u8((keepInput ? 1 : 0) | (echoInput ? 2 : 0) | (follow ? 4 : 0))
+    .bytes(Buffer.from(text))
+
 export const sessionsAt = (socketPath: string): Sessions => ({
   open: (spec) => open(socketPath, spec),
   list: () => list(socketPath, ''),
@@ -198,15 +213,10 @@ export const sessionsAt = (socketPath: string): Sessions => ({
     return session
   },
   remove: (id) => Connection.command(socketPath, kinds.sessionRemove, named(id).done()),
-  exec: (sessionId, { id, text, keepInput, echoInput }) =>
-    Connection.command(
-      socketPath,
-      kinds.sessionExec,
-      named(sessionId, id)
-        .u8((keepInput ? 1 : 0) | (echoInput ? 2 : 0))
-        .bytes(Buffer.from(text))
-        .done(),
-    ),
+  exec: (sessionId, spec) =>
+    Connection.command(socketPath, kinds.sessionExec, execFields(sessionId, spec, false).done()),
+  execAndFollow: (sessionId, spec, { signal } = {}) =>
+    followRequest(socketPath, kinds.sessionExec, execFields(sessionId, spec, true), 0, readEnd, signal),
   command: (sessionId, commandId) => show(socketPath, sessionId, commandId),
   attach: (sessionId, commandId, offset, options) =>
     followOutput(socketPath, kinds.commandAttach, named(sessionId, commandId), offset, readEnd, options),

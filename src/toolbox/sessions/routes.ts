@@ -17,7 +17,6 @@ import {
   SessionParams,
 } from './schemas.ts'
 import {
-  awaitCommand,
   createSession,
   deleteSession,
   entrypointLogs,
@@ -26,6 +25,7 @@ import {
   getSession,
   listSessions,
   readLogs,
+  runCommand,
   sendInput,
   startCommand,
 } from './service.ts'
@@ -98,10 +98,8 @@ export const sessionRoutes = [
     replies: { 200: ExecResult, 202: ExecAccepted },
     run: async ({ sandbox, params, body, reply }) => {
       const isAsync = body.runAsync === true || body.async === true
-      const hangUp = hangUpOf(reply)
-      const cmdId = await startCommand(sandbox, params.sessionId, { ...body, isAsync })
-      if (isAsync) return reply.status(202).send({ cmdId })
-      return { cmdId, ...(await awaitCommand(sandbox, { ...params, commandId: cmdId }, hangUp)) }
+      if (!isAsync) return await runCommand(sandbox, params.sessionId, body, hangUpOf(reply))
+      return reply.status(202).send({ cmdId: await startCommand(sandbox, params.sessionId, body) })
     },
   }),
   route({

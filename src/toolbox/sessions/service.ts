@@ -67,20 +67,24 @@ export const getCommand = async (
   { sessionId, commandId }: CommandParams,
 ): Promise<Command> => commandView(await told(agent.sessions.command(sessionId, commandId)))
 
+type Exec = { id: string; text: string; keepInput: boolean; echoInput: boolean }
+
+const readExec = (sessionId: string, { command: text, suppressInputEcho }: ExecRequest, isAsync: boolean): Exec => {
+  checkNotReserved(sessionId)
+  if (text.trim() === '') throw new Problem('bad_request', 'body.command must not be blank')
+  if (Buffer.byteLength(text) > commandBytes) throw new Problem('too_large', 'A command has at most 1 MiB.')
+  return { id: randomUUID(), text, keepInput: isAsync, echoInput: isAsync && suppressInputEcho !== true }
+}
+
 /** Queues the command and answers its id. */
 export const startCommand = async (
   { agent }: ToolboxSandbox,
   sessionId: string,
-  request: ExecRequest & { isAsync: boolean },
+  request: ExecRequest,
 ): Promise<string> => {
-  checkNotReserved(sessionId)
-  const { command: text, isAsync, suppressInputEcho } = request
-  if (text.trim() === '') throw new Problem('bad_request', 'body.command must not be blank')
-  if (Buffer.byteLength(text) > commandBytes) throw new Problem('too_large', 'A command has at most 1 MiB.')
-  const id = randomUUID()
-  const echoInput = isAsync && suppressInputEcho !== true
-  await told(agent.sessions.exec(sessionId, { id, text, keepInput: isAsync, echoInput }))
-  return id
+  const exec = readExec(sessionId, request, true)
+  await told(agent.sessions.exec(sessionId, exec))
+  return exec.id
 }
 
 const collect = async (events: AsyncIterable<CommandEvent>) => {
@@ -105,18 +109,18 @@ const hasEnded = async ({ agent }: ToolboxSandbox, sessionId: string): Promise<b
   }
 }
 
-/** Waits for a command. The command goes on when the caller does not wait any more. */
-export const awaitCommand = async (
+/** Runs a command and waits for it. It goes on when the caller does not wait any more. */
+export const runCommand = async (
   sandbox: ToolboxSandbox,
-  { sessionId, commandId }: CommandParams,
+  sessionId: string,
+  request: ExecRequest,
   signal: AbortSignal,
-): Promise<Logs & { exitCode: number }> => {
-  const { logs, exit } = await told(
-    collect(sandbox.agent.sessions.attach(sessionId, commandId, 0, { follow: true, signal })),
-  )
+): Promise<Logs & { cmdId: string; exitCode: number }> => {
+  const exec = readExec(sessionId, request, false)
+  const { logs, exit } = await told(collect(sandbox.agent.sessions.execAndFollow(sessionId, exec, { signal })))
   if (exit === undefined) throw new Problem('gone', 'The caller has hung up.')
   if (exit.end === null && (await told(hasEnded(sandbox, sessionId)))) throw new Problem('session_ended')
-  return { ...logs, exitCode: exit.end?.exitCode ?? neverRan }
+  return { cmdId: exec.id, ...logs, exitCode: exit.end?.exitCode ?? neverRan }
 }
 
 export const readLogs = async (
