@@ -210,6 +210,7 @@ const meanings: Record<string, string> = {
   ALCOVE_FIRST_KEY: 'API key of the first administrator, made while there is no user; none unless told',
   ALCOVE_OLDER_ENCRYPTION_KEYS:
     'keys that were ALCOVE_ENCRYPTION_KEY before, with commas between: they still read; none unless told',
+  ALCOVE_AUDIT_DAYS: 'how many days the audit log is kept; 90 unless told',
   ALCOVE_CACHE_DIR: 'what all servers of a host share, such as built images; /var/cache/alcove unless told',
   ALCOVE_IMAGES_DIR:
     'images as files (OCI layouts and archives, docker save), which callers may name; <data>/images unless told',

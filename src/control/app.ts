@@ -3,6 +3,7 @@ import fastifyCors from '@fastify/cors'
 import type { FastifyInstance } from 'fastify'
 import { createServer } from '#src/http/server.ts'
 import { Problem } from '#src/problems.ts'
+import { createTrail } from './audit/trail.ts'
 import { createCallers } from './auth/callers.ts'
 import { createGuard } from './auth/guard.ts'
 import type { ControlRoute, Needs } from './auth/route.ts'
@@ -54,12 +55,16 @@ export const createApp = async (parts: Parts, sandboxOptions: Partial<SandboxOpt
     findRunner: (keyHash) => findRunnerByKey(database.sql, keyHash),
   })
 
+  const trail = createTrail(parts)
   const server = await createServer<object, Needs>({
-    routes: routes.map((route) => ({ ...route, run: sayUnavailable(route.run) })),
+    routes: routes.map(trail.follow).map((route) => ({ ...route, run: sayUnavailable(route.run) })),
     // Clients are told `/api`; the bare form serves those that were given the origin alone.
     prefixes: ['/api', ''],
     source: 'DAYTONA_API',
-    guard: sayUnavailable(guard),
+    guard: (request, route) => {
+      trail.meet(request, route)
+      return sayUnavailable(guard)(request, route)
+    },
     log,
   })
   await server.register(fastifyCors, {
@@ -70,7 +75,8 @@ export const createApp = async (parts: Parts, sandboxOptions: Partial<SandboxOpt
     maxAge: 86_400,
   })
   attachEvents(server, sandboxes)
-  server.addHook('onSend', async (_request, reply) => {
+  server.addHook('onSend', async (request, reply) => {
+    await trail.complete(request, reply)
     reply.header('X-Daytona-Api-Version', settings.version)
   })
   return {

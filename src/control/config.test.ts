@@ -56,6 +56,13 @@ suite('the settings of control', () => {
     assert.throws(() => loadConfig(wrong), /ALCOVE_ALLOW_PRIVATE_TARGETS is not usable/)
   })
 
+  test('the audit log is kept for 90 days unless told, and for no time that is no number of days', () => {
+    const daysOf = (given?: string) =>
+      loadConfig({ ...good, ...(given === undefined ? {} : { ALCOVE_AUDIT_DAYS: given }) }).settings.auditDays
+    assert.deepEqual([daysOf(), daysOf('7')], [90, 7])
+    for (const wrong of ['0', '-1', '1.5', 'ever', '99999']) assert.throws(() => daysOf(wrong), /ALCOVE_AUDIT_DAYS/)
+  })
+
   test('all complaints come at once', () => {
     assert.throws(
       () => loadConfig({ ALCOVE_LISTEN: 'nowhere', ALCOVE_PUBLIC_URL: 'localhost' }),

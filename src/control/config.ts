@@ -50,6 +50,13 @@ const readPrivateTargets = (given: string | undefined, complain: (sentence: stri
   return networks ?? noNetworks
 }
 
+const readAuditDays = (given: string, complain: (sentence: string) => void): number => {
+  const days = Number(given)
+  if (/^\d{1,4}$/.test(given) && days >= 1) return days
+  complain('ALCOVE_AUDIT_DAYS is not usable: how many days the audit log is kept, 1 to 9999')
+  return 90
+}
+
 const origin = (url: URL) => url.href.replace(/\/+$/, '')
 
 export const loadConfig = (environment: NodeJS.ProcessEnv): ControlConfig =>
@@ -73,5 +80,6 @@ export const loadConfig = (environment: NodeJS.ProcessEnv): ControlConfig =>
       defaultSnapshot: 'default',
       environment: 'production',
       privateTargets: readPrivateTargets(optional('ALCOVE_ALLOW_PRIVATE_TARGETS'), complain),
+      auditDays: readAuditDays(optional('ALCOVE_AUDIT_DAYS') ?? '90', complain),
     },
   }))

@@ -1,5 +1,6 @@
 // Every endpoint of control, gathered from the rooms. The server, the reference page and the coverage test read this.
 import { apiKeyRoutes } from './api-keys/routes.ts'
+import { auditRoutes } from './audit/routes.ts'
 import type { ControlRoute } from './auth/route.ts'
 import { configurationRoutes } from './configuration/routes.ts'
 import { healthRoutes } from './health/routes.ts'
@@ -27,6 +28,7 @@ export const endpoints = (parts: EndpointParts): ControlRoute[] => [
   ...roleRoutes(parts),
   ...memberRoutes(parts),
   ...apiKeyRoutes(parts),
+  ...auditRoutes(parts),
   ...snapshotRoutes(parts),
   ...warmPoolRoutes(parts),
   ...sandboxRoutes(parts),

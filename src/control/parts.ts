@@ -21,6 +21,8 @@ export type Settings = {
   environment: string
   /** What may be called for others besides the public Internet. */
   privateTargets: Networks
+  /** How long the audit log is kept. */
+  auditDays: number
 }
 
 export type Parts = {

@@ -43,6 +43,11 @@ const hearOut = (request: FastifyRequest, reply: FastifyReply) => {
   request.raw.resume()
 }
 
+const refusals = new WeakMap<FastifyRequest, Problem>()
+
+/** Why a request was refused, once it was. */
+export const problemOf = (request: FastifyRequest): Problem | undefined => refusals.get(request)
+
 const contexts = new WeakMap<FastifyRequest, object>()
 
 /** Those whose bodies their routes read themselves. */
@@ -104,6 +109,7 @@ export const createServer = async <Context extends object, Needs extends string>
   })
   server.setErrorHandler((error, request, reply) => {
     const problem = asProblem(error)
+    refusals.set(request, problem)
     if (problem.status >= 500) request.log.error({ err: error, cause: problem.cause }, 'request failed')
     if (problem.code === 'too_large' || streamed.has(request)) hearOut(request, reply)
     reply.status(problem.status).send(renderProblem(problem, request, source))

@@ -24,7 +24,7 @@ export type UpConfig = {
 export const defaultCacheDirectory = '/var/cache/alcove'
 
 const imageSettingNames = ['ALCOVE_IMAGES_DIR', 'ALCOVE_PLAIN_REGISTRIES', 'ALCOVE_REGISTRY_AUTH'] as const
-const controlSettingNames = ['ALCOVE_ALLOW_PRIVATE_TARGETS'] as const
+const controlSettingNames = ['ALCOVE_ALLOW_PRIVATE_TARGETS', 'ALCOVE_AUDIT_DAYS'] as const
 const defaultMostWarm = 8
 /** Idle sandboxes use next to nothing of each. */
 const defaultOvercommit = '64,8,8'

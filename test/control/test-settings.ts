@@ -13,6 +13,7 @@ export const testSettings: Settings = {
   defaultSnapshot: 'default',
   environment: 'test',
   privateTargets: noNetworks,
+  auditDays: 90,
 }
 
 export const testEncryption = createEncryption([Buffer.alloc(32, 'test')])

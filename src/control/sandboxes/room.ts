@@ -1,4 +1,5 @@
 // Sets the sandboxes room going: what it hears, what it sweeps, and in which order it stops.
+import { sweepAudit } from '#src/control/audit/sweep.ts'
 import type { Callers } from '#src/control/auth/callers.ts'
 import type { Parts } from '#src/control/parts.ts'
 import { sweepLeases } from '#src/control/runners/leases.ts'
@@ -45,6 +46,7 @@ export const openSandboxRoom = async (
         await sweepLeases(parts)
         await sweepTimers(parts)
         await sweepSnapshots(parts)
+        await sweepAudit(parts)
         await placeWaiting(parts)
         await sweepPushes(parts)
         await demand.write(parts)

@@ -1,0 +1,361 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { startControlProcess } from '#test/control/control-process.ts'
+import { type Client, type Reply, startControl, type TestControl } from '#test/control/harness.ts'
+import { keys, organizations, userId } from '#test/control/people.ts'
+import { connectRunner } from '#test/control/simulated-runner.ts'
+import { permissions } from '../auth/permissions.ts'
+import { hashKey } from '../auth/secret.ts'
+import { openDatabase } from '../storage/database.ts'
+import { refusalsPerMinute } from './refusal-budget.ts'
+import type { AuditEntry } from './schemas.ts'
+import { sweepAudit } from './sweep.ts'
+
+const { ours, theirs } = organizations
+
+const read = async (client: Client, query: Record<string, string> = {}, path = `/audit/organizations/${ours}`) => {
+  const reply = await client.get(`${path}?${new URLSearchParams(query)}`)
+  assert.equal(reply.status, 200, reply.text)
+  return reply.body as { items: AuditEntry[]; nextCursor: string | null }
+}
+
+/** Newest first, as method, template and status. */
+const told = ({ items }: { items: AuditEntry[] }) => items.map(({ action, statusCode }) => [action, statusCode])
+
+const rows = async ({ database }: TestControl) =>
+  await database.sql<{ action: string; status: number | null; text: string }[]>`
+    select action, status, to_jsonb(audit_log)::text as text from audit_log order by id`
+
+const untilPending = async (app: TestControl) => {
+  for (const end = Date.now() + 20_000; Date.now() < end; ) {
+    const found = (await rows(app)).find(({ status }) => status === null)
+    if (found !== undefined) return found
+  }
+  assert.fail('no row was there before the write was done')
+}
+
+suite('the trail of a write', () => {
+  test('says who, by which key, from where, in which organization, what to what, and how it ended', async () => {
+    await using app = await startControl()
+    const headers = { 'user-agent': 'curl/8' }
+    const reply = await app.as('owner').post('/api-keys', { name: 'robot', permissions: [] }, { headers })
+    assert.equal(reply.status, 201)
+    const [entry] = (await read(app.as('owner'))).items
+    const { id, requestId, ...rest } = entry!
+    assert.match(id, /^\d+$/)
+    assert.equal(requestId, reply.headers['x-request-id'])
+    assert.deepEqual(rest, {
+      createdAt: app.clock.now().toISOString(),
+      organizationId: ours,
+      actorId: userId('owner'),
+      actorEmail: 'owner@example.com',
+      credential: 'api_key',
+      keyName: 'owner',
+      ipAddress: '127.0.0.1',
+      userAgent: 'curl/8',
+      action: 'POST /api-keys',
+      params: {},
+      targets: ['robot'],
+      statusCode: 201,
+    })
+  })
+
+  test('holds no secret and no body, neither of the request nor of its answer', async () => {
+    await using app = await startControl()
+    await using _runner = await connectRunner(app)
+    const made = await app.as('owner').post('/api-keys', { name: 'robot', permissions: ['write:sandboxes'] })
+    const robot = app.with(made.body.value)
+    const box = await robot.post('/sandbox', { name: 'box', env: { PASSWORD: 'hunter2' } })
+    assert.equal(box.status, 200)
+    const signed = await robot.get('/sandbox/box/ports/80/signed-preview-url')
+    await robot.post(`/sandbox/box/ports/80/signed-preview-url/${signed.body.token}/expire`)
+    const written = await rows(app)
+    assert.equal(written.length, 3)
+    for (const { text } of written) {
+      for (const secret of [made.body.value.slice(4), hashKey(made.body.value), 'hunter2', signed.body.token]) {
+        assert.ok(!text.includes(secret), text)
+      }
+    }
+  })
+
+  test('finds a sandbox by its name and by its id', async () => {
+    await using app = await startControl()
+    await using _runner = await connectRunner(app)
+    const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body
+    await app.as('member').post('/sandbox/box/autostop/7')
+    const [setting] = (await read(app.as('owner'), { target: 'box' })).items
+    assert.deepEqual([setting?.params, setting?.targets], [{ sandboxIdOrName: 'box', interval: '7' }, ['box', id]])
+    assert.equal((await read(app.as('owner'), { target: id })).items.length, 2)
+  })
+
+  test('tells of what was refused by the guard, by its shape and by its room, with the code', async () => {
+    await using app = await startControl()
+    await app.as('viewer').post('/api-keys', { name: 'x', permissions: [] })
+    await app.as('owner').post('/api-keys', { name: 7 })
+    await app.as('owner').send('POST', '/api-keys', '{')
+    await app.as('owner').delete('/api-keys/nothing')
+    await app.as('owner').delete('/api-keys/%00')
+    const { items } = await read(app.as('owner'))
+    assert.deepEqual(
+      items.map(({ actorId, statusCode, code, targets }) => [actorId, statusCode, code, targets]).reverse(),
+      [
+        [userId('viewer'), 403, 'FORBIDDEN', []],
+        [userId('owner'), 400, 'BAD_REQUEST', []],
+        [userId('owner'), 400, 'INVALID_REQUEST_BODY', []],
+        [userId('owner'), 404, 'NOT_FOUND', ['nothing']],
+        [userId('owner'), 400, 'BAD_REQUEST', ['\uFFFD']],
+      ],
+    )
+  })
+
+  test('is silent about reads, strangers without a key, services, and the sign of life of a sandbox', async () => {
+    await using app = await startControl()
+    await using _runner = await connectRunner(app)
+    const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body
+    await app.as('owner').get('/api-keys')
+    await app.as('nobody').post('/api-keys', { name: 'x', permissions: [] })
+    await app.with('nonsense').delete('/api-keys/owner')
+    await app.as('member').post('/sandbox/box/last-activity', {})
+    await app.as('runner').put(`/sandbox/${id}/state`, { state: 'started', generation: 0 })
+    await app.as('proxy').post('/proxy/access', { sandboxIdOrName: id, credentials: [], countsAsActivity: false })
+    assert.deepEqual(
+      (await rows(app)).map(({ action }) => action),
+      ['POST /sandbox'],
+    )
+  })
+
+  test('writes down as many refusals of one user in a minute as is sensible, and each success', async () => {
+    await using app = await startControl()
+    for (let n = 0; n < refusalsPerMinute + 20; n += 1) await app.as('owner').delete(`/api-keys/none-${n}`)
+    await app.as('viewer').delete('/api-keys/none')
+    assert.equal((await rows(app)).length, refusalsPerMinute + 1)
+    await app.as('owner').post('/api-keys', { name: 'robot', permissions: [] })
+    app.clock.advance({ minutes: 1 })
+    await app.as('owner').delete('/api-keys/none')
+    assert.equal((await rows(app)).length, refusalsPerMinute + 3)
+  })
+
+  test('stands in no log of an organization where its actor has no business', async () => {
+    await using app = await startControl()
+    await using _runner = await connectRunner(app)
+    await app.as('member').post('/sandbox', { name: 'box' })
+    assert.equal((await app.as('stranger').delete('/sandbox/box')).status, 404)
+    assert.equal((await read(app.as('owner'))).items.length, 1)
+    const { items } = await read(app.as('stranger'), {}, `/audit/organizations/${theirs}`)
+    assert.deepEqual(told({ items }), [['DELETE /sandbox/{sandboxIdOrName}', 404]])
+  })
+})
+
+/** Keeps a key from being deleted until it is let go. */
+const holdKey = async ({ url }: TestControl, name: string) => {
+  const database = openDatabase(url, { max: 1 })
+  const gate = Promise.withResolvers<void>()
+  const held = Promise.withResolvers<void>()
+  const holding = database.transaction(async (sql) => {
+    await sql`select from api_keys where name = ${name} for update`
+    held.resolve()
+    await gate.promise
+  })
+  await Promise.race([held.promise, holding])
+  return {
+    [Symbol.asyncDispose]: async () => {
+      gate.resolve()
+      await holding
+      await database.close()
+    },
+  }
+}
+
+suite('a row before the write', () => {
+  test('is there while the write goes on, and is complete when its answer comes', async () => {
+    await using app = await startControl()
+    let deleting: Promise<Reply>
+    {
+      await using _held = await holdKey(app, 'viewer')
+      deleting = app.as('owner').delete(`/api-keys/${userId('viewer')}/viewer`)
+      assert.equal((await untilPending(app)).action, 'DELETE /api-keys/{userId}/{name}')
+      const [entry] = (await read(app.as('owner'))).items
+      assert.deepEqual([entry?.targets, entry?.statusCode], [[userId('viewer'), 'viewer'], undefined])
+    }
+    assert.equal((await deleting).status, 204)
+    assert.deepEqual(
+      (await rows(app)).map(({ status }) => status),
+      [204],
+    )
+  })
+
+  test('is not done without: where the log cannot be written nothing is changed', async () => {
+    await using app = await startControl()
+    await app.database.sql`alter table audit_log rename to elsewhere`
+    const reply = await app.as('owner').post('/api-keys', { name: 'robot', permissions: [] })
+    assert.equal(reply.status, 500)
+    assert.equal((await app.as('owner').get('/api-keys/robot')).status, 404)
+  })
+
+  test('outlives the process that is killed while it writes', { timeout: 60_000 }, async () => {
+    await using app = await startControl()
+    await using control = await startControlProcess(app.url)
+    {
+      await using _held = await holdKey(app, 'viewer')
+      const path = `/api-keys/${userId('viewer')}/viewer`
+      const asking = fetch(control.base + path, {
+        method: 'DELETE',
+        headers: { authorization: `Bearer ${keys.owner}` },
+      })
+      const broken = assert.rejects(asking)
+      await untilPending(app)
+      await control.kill()
+      await broken
+    }
+    const [entry] = (await read(app.as('owner'))).items
+    assert.deepEqual(
+      [entry?.actorId, entry?.action, entry?.statusCode],
+      [userId('owner'), 'DELETE /api-keys/{userId}/{name}', undefined],
+    )
+  })
+})
+
+suite('GET /audit/organizations/{organizationId}', () => {
+  /** One write in each of five minutes. */
+  const writeFive = async (app: TestControl) => {
+    for (let n = 1; n <= 5; n += 1) {
+      await app.as('owner').post('/api-keys', { name: `key-${n}`, permissions: [] })
+      app.clock.advance({ minutes: 1 })
+    }
+  }
+
+  test('200 page by page, each row once, also while more is written', async () => {
+    await using app = await startControl()
+    await writeFive(app)
+    const seen: string[] = []
+    for (let cursor: string | null = ''; cursor !== null; ) {
+      const page = await read(app.as('owner'), { limit: '2', ...(cursor === '' ? {} : { cursor }) })
+      seen.push(...page.items.flatMap(({ targets }) => targets))
+      await app.as('owner').post('/api-keys', { name: `later-${seen.length}`, permissions: [] })
+      cursor = page.nextCursor
+    }
+    assert.deepEqual(seen, ['key-5', 'key-4', 'key-3', 'key-2', 'key-1'])
+  })
+
+  test('200 keeps rows of the same moment apart', async () => {
+    await using app = await startControl()
+    for (let n = 1; n <= 4; n += 1) await app.as('owner').post('/api-keys', { name: `key-${n}`, permissions: [] })
+    const first = await read(app.as('owner'), { limit: '3' })
+    const second = await read(app.as('owner'), { limit: '3', cursor: first.nextCursor! })
+    assert.deepEqual(
+      [...first.items, ...second.items].map(({ targets }) => targets[0]),
+      ['key-4', 'key-3', 'key-2', 'key-1'],
+    )
+    assert.equal(second.nextCursor, null)
+  })
+
+  test('200 for a time, an actor, an action, a target, and all of them at once', async () => {
+    await using app = await startControl()
+    const start = app.clock.now().getTime()
+    await writeFive(app)
+    await app.as('member').delete('/api-keys/nothing')
+    const minute = (n: number) => new Date(start + n * 60_000).toISOString()
+    const targets = async (query: Record<string, string>) =>
+      (await read(app.as('owner'), query)).items.map(({ targets: [target] }) => target)
+    assert.deepEqual(await targets({ from: minute(1), to: minute(3) }), ['key-3', 'key-2'])
+    assert.deepEqual(await targets({ actor: userId('member') }), ['nothing'])
+    assert.deepEqual(await targets({ action: 'DELETE /api-keys/{name}' }), ['nothing'])
+    assert.deepEqual(await targets({ target: 'key-4' }), ['key-4'])
+    const all = { from: minute(0), to: minute(9), actor: userId('owner'), action: 'POST /api-keys', target: 'key-1' }
+    assert.deepEqual(await targets(all), ['key-1'])
+    assert.deepEqual(await targets({ ...all, actor: userId('member') }), [])
+  })
+
+  test('200 to a key with read:audit_logs alone, 403 to keys with everything else', async () => {
+    await using app = await startControl()
+    const path = `/audit/organizations/${ours}`
+    const { body } = await app.as('owner').post('/api-keys', { name: 'auditor', permissions: ['read:audit_logs'] })
+    assert.equal((await app.with(body.value).get(path)).status, 200)
+    const all = Object.keys(permissions).filter((permission) => permission !== 'read:audit_logs')
+    const other = await app.as('owner').post('/api-keys', { name: 'no auditor', permissions: all })
+    for (const client of [app.as('member'), app.as('viewer'), app.with(other.body.value)]) {
+      assert.equal((await client.get(path)).status, 403)
+    }
+  })
+
+  test('404 to strangers, whether there is such an organization or not', async () => {
+    await using app = await startControl()
+    for (const id of [ours, 'no-such-organization']) {
+      const reply = await app.as('stranger').get(`/audit/organizations/${id}`)
+      assert.deepEqual([reply.status, reply.body.message], [404, 'There is no such thing here.'])
+    }
+  })
+
+  test('400 for a cursor of somewhere else, a limit out of bounds, and what is no time', async () => {
+    await using app = await startControl()
+    const listing = Buffer.from(JSON.stringify(['name', 'desc', 'a', 'b'])).toString('base64url')
+    const forged = Buffer.from(JSON.stringify(['audit', 'desc', '2026-01-01T00:00:00.000Z', '1; drop'])).toString(
+      'base64url',
+    )
+    const wrong = [
+      `cursor=${listing}`,
+      `cursor=${forged}`,
+      'cursor=x',
+      'limit=0',
+      'limit=201',
+      'from=yesterday',
+      'to=%2B275760-09-13T00:00:00Z',
+      `actor=${'x'.repeat(256)}`,
+      'target=%00',
+    ]
+    for (const query of wrong) {
+      const reply = await app.as('owner').get(`/audit/organizations/${ours}?${query}`)
+      assert.deepEqual([reply.status, reply.body.code], [400, 'BAD_REQUEST'], query)
+    }
+  })
+})
+
+suite('GET /audit', () => {
+  test('200 shows an operator all organizations, or the one that is asked for', async () => {
+    await using app = await startControl()
+    for (const who of ['owner', 'stranger'] as const) {
+      await app.as(who).post('/api-keys', { name: `of-${who}`, permissions: [] })
+    }
+    const targets = async (query: Record<string, string> = {}) =>
+      (await read(app.as('admin'), query, '/audit')).items.map(({ targets: [target] }) => target)
+    assert.deepEqual(await targets(), ['of-stranger', 'of-owner'])
+    assert.deepEqual(await targets({ organizationId: ours }), ['of-owner'])
+  })
+
+  test('403 to everybody else, and 401 to nobody', async () => {
+    await using app = await startControl()
+    assert.equal((await app.as('owner').get('/audit')).status, 403)
+    assert.equal((await app.as('nobody').get('/audit')).status, 401)
+  })
+})
+
+suite('the audit log in time', () => {
+  test('forgets what is older than the operator wants it kept', async () => {
+    await using app = await startControl({ settings: { auditDays: 2 } })
+    await app.as('owner').post('/api-keys', { name: 'old', permissions: [] })
+    app.clock.advance({ hours: 24 })
+    await app.as('owner').post('/api-keys', { name: 'new', permissions: [] })
+    app.clock.advance({ hours: 25 })
+    await app.sweep()
+    assert.deepEqual(
+      (await read(app.as('owner'))).items.map(({ targets }) => targets[0]),
+      ['new'],
+    )
+  })
+
+  test('where there are too many rows, the organization that wrote most of them loses its oldest', async () => {
+    await using app = await startControl()
+    const { sql } = app.database
+    await sql`
+      insert into audit_log (at, organization_id, actor_id, actor_email, credential, client_address, user_agent,
+                             request_id, action, params, targets, status)
+      select ${app.clock.now()}::timestamptz - n * interval '1 second', case when n % 10 = 0 then ${ours} else ${theirs} end,
+             'a', 'a', 'api_key', '', '', '', 'POST /x', '{}', '{}', 200
+      from generate_series(1, 20000) n`
+    await sql`analyze audit_log`
+    const count = async (organizationId: string) =>
+      (await sql`select from audit_log where organization_id = ${organizationId}`).count
+    await sweepAudit(app.parts, 19_999)
+    assert.deepEqual([await count(ours), await count(theirs)], [2_000, 13_000])
+  })
+})

@@ -1,0 +1,29 @@
+// Being refused costs a caller nothing, so how often a minute it is written down has a bound.
+import type { Clock } from '#src/kit/clock.ts'
+import type { Logger } from '#src/kit/log.ts'
+
+export const refusalsPerMinute = 100
+
+export class RefusalBudget {
+  readonly #clock: Clock
+  readonly #log: Logger
+  /** Of this minute, and of as many users as there are. */
+  readonly #counts = new Map<string, number>()
+  #minute = 0
+
+  constructor(clock: Clock, log: Logger) {
+    this.#clock = clock
+    this.#log = log
+  }
+
+  /** Whether one more of this user is written down. */
+  takes(userId: string): boolean {
+    const minute = Math.floor(this.#clock.now().getTime() / 60_000)
+    if (minute !== this.#minute) this.#counts.clear()
+    this.#minute = minute
+    const count = (this.#counts.get(userId) ?? 0) + 1
+    this.#counts.set(userId, count)
+    if (count === refusalsPerMinute + 1) this.#log.warn({ userId }, 'is refused too often for the audit log')
+    return count <= refusalsPerMinute
+  }
+}

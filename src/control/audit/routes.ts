@@ -1,0 +1,26 @@
+// `/audit` (ours): who did what to what, from where, with what result.
+import { type ControlRoute, route } from '../auth/route.ts'
+import { AuditPage, AuditQuery, OrganizationId, ServerAuditQuery } from './schemas.ts'
+import { type AuditParts, listAudit } from './service.ts'
+
+export const auditRoutes = (parts: AuditParts): ControlRoute[] => [
+  route({
+    method: 'GET',
+    path: '/audit',
+    needs: 'admin',
+    summary: 'The audit log of the whole server, newest first (ours).',
+    query: ServerAuditQuery,
+    replies: { 200: AuditPage },
+    run: ({ query: { organizationId, ...query } }) => listAudit(parts, organizationId, query),
+  }),
+  route({
+    method: 'GET',
+    path: '/audit/organizations/:organizationId',
+    needs: 'read:audit_logs',
+    summary: 'The audit log of an organization, newest first (ours).',
+    params: OrganizationId,
+    query: AuditQuery,
+    replies: { 200: AuditPage },
+    run: ({ organization, query }) => listAudit(parts, organization.id, query),
+  }),
+]

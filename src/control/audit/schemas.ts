@@ -1,0 +1,54 @@
+// The shapes of `/audit` (ours); the names are those of the public clients where they have one.
+import Type, { type Static } from 'typebox'
+
+const Id = Type.String({ maxLength: 255 })
+const DateTime = Type.String({ format: 'date-time', maxLength: 64 })
+
+const filters = {
+  cursor: Type.Optional(Type.String({ maxLength: 2048 })),
+  limit: Type.Integer({ minimum: 1, maximum: 200, default: 100 }),
+  from: Type.Optional(DateTime),
+  to: Type.Optional(DateTime),
+  actor: Type.Optional(Id),
+  action: Type.Optional(Id),
+  target: Type.Optional(Id),
+}
+
+export const AuditQuery = Type.Object(filters)
+export type AuditQuery = Static<typeof AuditQuery>
+
+export const ServerAuditQuery = Type.Object({ ...filters, organizationId: Type.Optional(Id) })
+
+export const AuditEntry = Type.Object({
+  id: Type.String(),
+  createdAt: DateTime,
+  /** Absent: it happened in no organization, or in one that its actor did not belong to. */
+  organizationId: Type.Optional(Type.String()),
+  actorId: Type.String(),
+  actorEmail: Type.String(),
+  credential: Type.Enum(['api_key', 'jwt']),
+  /** Of the API key. */
+  keyName: Type.Optional(Type.String()),
+  ipAddress: Type.String(),
+  userAgent: Type.String(),
+  /** The same as `X-Request-Id` of the answer. */
+  requestId: Type.String(),
+  /** Method and template of the path: `POST /sandbox/{sandboxIdOrName}/stop`. */
+  action: Type.String(),
+  /** What the path said. */
+  params: Type.Record(Type.String(), Type.String()),
+  /** Ids and names of what it was about, those of the answer included. */
+  targets: Type.Array(Type.String()),
+  /** Absent: it is still running, or the server was killed while it was. */
+  statusCode: Type.Optional(Type.Integer()),
+  /** Of the refusal. */
+  code: Type.Optional(Type.String()),
+})
+export type AuditEntry = Static<typeof AuditEntry>
+
+export const AuditPage = Type.Object({
+  items: Type.Array(AuditEntry),
+  nextCursor: Type.Union([Type.String(), Type.Null()]),
+})
+
+export const OrganizationId = Type.Object({ organizationId: Type.String() })

@@ -1,0 +1,122 @@
+// The SQL of the audit log.
+import type { Sql } from '../storage/database.ts'
+
+export type Entry = {
+  at: Date
+  organizationId: string | null
+  actorId: string
+  actorEmail: string
+  credential: string
+  keyName: string | null
+  clientAddress: string
+  userAgent: string
+  requestId: string
+  action: string
+  params: Record<string, string>
+  targets: string[]
+  /** `null`: it is still running, or its process was killed while it was. */
+  status: number | null
+  code: string | null
+}
+
+export type EntryRow = {
+  id: number
+  at: Date
+  organization_id: string | null
+  actor_id: string
+  actor_email: string
+  credential: string
+  key_name: string | null
+  client_address: string
+  user_agent: string
+  request_id: string
+  action: string
+  params: Record<string, string>
+  targets: string[]
+  status: number | null
+  code: string | null
+}
+
+/**
+ * Does not wait for the disk: PostgreSQL writes its log in order, so what a request changes after this cannot become
+ * durable before this has (docs/adr/0015-an-audit-row-before-the-write.md).
+ */
+export const insertEntry = async (sql: Sql, entry: Entry): Promise<number> => {
+  const [row] = await sql<[{ id: number }]>`
+    with hasty as (select set_config('synchronous_commit', 'off', true))
+    insert into audit_log (at, organization_id, actor_id, actor_email, credential, key_name, client_address, user_agent,
+                           request_id, action, params, targets, status, code)
+    select ${entry.at}::timestamptz, ${entry.organizationId}, ${entry.actorId}, ${entry.actorEmail}, ${entry.credential},
+           ${entry.keyName}, ${entry.clientAddress}, ${entry.userAgent}, ${entry.requestId}, ${entry.action},
+           ${sql.json(entry.params)}::jsonb, ${entry.targets}::text[], ${entry.status}::integer, ${entry.code}
+    from hasty
+    returning id`
+  return row.id
+}
+
+export type Outcome = Pick<Entry, 'organizationId' | 'targets' | 'status' | 'code'>
+
+export const completeEntry = async (sql: Sql, id: number, outcome: Outcome): Promise<void> => {
+  await sql`
+    with hasty as (select set_config('synchronous_commit', 'off', true))
+    update audit_log set organization_id = ${outcome.organizationId}, targets = ${outcome.targets}::text[],
+                         status = ${outcome.status}::integer, code = ${outcome.code}
+    from hasty where id = ${id}`
+}
+
+export const deleteEntry = async (sql: Sql, id: number): Promise<void> => {
+  await sql`delete from audit_log where id = ${id}`
+}
+
+export type Filter = {
+  organizationId: string | undefined
+  from: Date | undefined
+  to: Date | undefined
+  actor: string | undefined
+  action: string | undefined
+  target: string | undefined
+  /** Only what stands behind this one, in the order of the listing. */
+  after: { at: string; id: number } | undefined
+}
+
+/** Newest first. */
+export const listEntries = async (sql: Sql, filter: Filter, limit: number): Promise<EntryRow[]> => {
+  const { organizationId, from, to, actor, action, target, after } = filter
+  return await sql<EntryRow[]>`
+    select id, at, organization_id, actor_id, actor_email, credential, key_name, client_address, user_agent, request_id,
+           action, params, targets, status, code
+    from audit_log
+    where true
+      ${organizationId === undefined ? sql`` : sql`and organization_id = ${organizationId}`}
+      ${from === undefined ? sql`` : sql`and at >= ${from}`}
+      ${to === undefined ? sql`` : sql`and at < ${to}`}
+      ${actor === undefined ? sql`` : sql`and actor_id = ${actor}`}
+      ${action === undefined ? sql`` : sql`and action = ${action}`}
+      ${target === undefined ? sql`` : sql`and targets @> ${[target]}::text[]`}
+      ${after === undefined ? sql`` : sql`and (at, id) < (${after.at}::timestamptz, ${after.id}::bigint)`}
+    order by at desc, id desc limit ${limit}`
+}
+
+/** Answers how many there were; at most `limit` at a time. */
+export const deleteOld = async (sql: Sql, before: Date, limit: number): Promise<number> => {
+  const { count } = await sql`
+    delete from audit_log where id in (select id from audit_log where at < ${before} order by at, id limit ${limit})`
+  return count
+}
+
+/** As PostgreSQL guesses it, without counting. */
+export const guessCount = async (sql: Sql): Promise<number> => {
+  const [row] = await sql<[{ count: number }]>`
+    select reltuples::bigint as count from pg_class where oid = 'audit_log'::regclass`
+  return row.count
+}
+
+/** The oldest of the organization that has the most, as far as a sample shows. */
+export const deleteOfLargest = async (sql: Sql, limit: number): Promise<void> => {
+  await sql`
+    with largest as (
+      select organization_id from audit_log tablesample system (1) group by organization_id order by count(*) desc limit 1)
+    delete from audit_log where id in (
+      select id from audit_log join largest on audit_log.organization_id is not distinct from largest.organization_id
+      order by at, id limit ${limit})`
+}

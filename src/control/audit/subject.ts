@@ -1,0 +1,37 @@
+// What a write was about, in words that may be kept: the ids of its path and of its answer, and nothing else of either.
+import type { ControlRoute } from '../auth/route.ts'
+
+export type Subject = { action: string; params: Record<string, string>; targets: string[] }
+
+/** Longest text that is kept of what a caller sent. */
+const longest = 255
+
+/** As the database can hold it. */
+export const keepable = (text: string): string => text.slice(0, longest).replaceAll('\0', '\uFFFD').toWellFormed()
+
+/** Some paths end in what opens a door by itself. */
+const isSecret = (name: string) => /token|secret|key$/i.test(name)
+
+/** Other parameters are settings, such as the interval of autostop. */
+const isName = (name: string) => /(?:id|name)$/i.test(name)
+
+export const subjectOf = ({ method, path }: Pick<ControlRoute, 'method' | 'path'>, given: unknown): Subject => {
+  const params = Object.entries((given ?? {}) as Record<string, string>)
+    .filter(([name]) => !isSecret(name))
+    .map(([name, value]) => [name, keepable(value)] as const)
+  const named = params.filter(([name]) => isName(name))
+  // The organization is what it was about only where the path names nothing inside it.
+  const inside = named.filter(([name]) => name !== 'organizationId')
+  return {
+    action: `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`,
+    params: Object.fromEntries(params),
+    targets: [...new Set((inside.length > 0 ? inside : named).map(([, value]) => value))],
+  }
+}
+
+/** What an answer calls the thing that it shows: by id, and a key, which has none, by name. */
+export const nameInAnswer = (answer: unknown): string | undefined => {
+  const { id, name } = (answer ?? {}) as { id?: unknown; name?: unknown }
+  const found = [id, name].find((value) => typeof value === 'string')
+  return found === undefined ? undefined : keepable(found as string)
+}

@@ -1,0 +1,17 @@
+// The log is kept as long as the operator says, and never grows past what a disk holds.
+import type { Parts } from '../parts.ts'
+import { deleteOfLargest, deleteOld, guessCount } from './store.ts'
+
+const rowsPerSweep = 5_000
+/** About 10 GiB with their indexes. */
+const mostRows = 10_000_000
+
+/** Where there are too many, the organization that wrote the most loses its oldest: nobody can push out another's. */
+export const sweepAudit = async (
+  { database, clock, settings }: Pick<Parts, 'database' | 'clock' | 'settings'>,
+  most = mostRows,
+): Promise<void> => {
+  const { sql } = database
+  await deleteOld(sql, new Date(clock.now().getTime() - settings.auditDays * 86_400_000), rowsPerSweep)
+  if ((await guessCount(sql)) > most) await deleteOfLargest(sql, rowsPerSweep)
+}

@@ -1,0 +1,121 @@
+// Every write of a user leaves a row in the audit log. The row is there before the write happens and is completed before
+// its answer goes out, so whatever was changed has been told of, and no room has to think of it.
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { problemOf } from '#src/http/server.ts'
+import { callerOf } from '../auth/guard.ts'
+import type { Caller, ControlRoute } from '../auth/route.ts'
+import type { Parts } from '../parts.ts'
+import { RefusalBudget } from './refusal-budget.ts'
+import { completeEntry, deleteEntry, type Entry, insertEntry } from './store.ts'
+import { keepable, nameInAnswer, type Subject, subjectOf } from './subject.ts'
+
+export type Trail = {
+  /** Call before the guard decides: what it refuses is told of as well. */
+  meet: (request: FastifyRequest, route: ControlRoute) => void
+  /** A route that runs only after its row is there. */
+  follow: (route: ControlRoute) => ControlRoute
+  /** Call before the answer goes out. */
+  complete: (request: FastifyRequest, reply: FastifyReply) => Promise<void>
+}
+
+/** Says that somebody is there, all day long, and changes nothing that anybody would ask about. */
+const chatter = new Set(['POST /sandbox/:sandboxIdOrName/last-activity'])
+
+const isWrite = ({ method, path }: ControlRoute) => method !== 'GET' && !chatter.has(`${method} ${path}`)
+
+/** Not told of: without a caller nobody could be named, and what is refused for its number would fill the log. */
+const untold = [401, 429]
+
+type Met = { route: ControlRoute; subject: Subject; organizationId: string | null; id?: number }
+
+export const createTrail = ({ database, clock, log }: Pick<Parts, 'database' | 'clock' | 'log'>): Trail => {
+  const { sql } = database
+  const met = new WeakMap<FastifyRequest, Met>()
+  const budget = new RefusalBudget(clock, log)
+
+  const entryOf = (request: FastifyRequest, caller: Caller, { subject, organizationId }: Met): Entry => ({
+    at: clock.now(),
+    organizationId,
+    actorId: caller.user.id,
+    actorEmail: caller.user.email,
+    ...credentialOf(caller),
+    clientAddress: keepable(request.ip),
+    userAgent: keepable(request.headers['user-agent'] ?? ''),
+    requestId: request.id,
+    ...subject,
+    status: null,
+    code: null,
+  })
+
+  const told = async (request: FastifyRequest, status: number) => {
+    const found = met.get(request)
+    const caller = callerOf(request)
+    if (found === undefined || caller === undefined) return
+    const isRefused = status >= 400 && status < 500
+    const isOver = untold.includes(status) || (isRefused && !budget.takes(caller.user.id))
+    const outcome = { status, code: status < 400 ? null : (problemOf(request)?.wireCode ?? null) }
+    if (found.id === undefined) {
+      found.organizationId = refusedIn(found.route, request, caller)
+      if (!isOver) await insertEntry(sql, { ...entryOf(request, caller, found), ...outcome })
+    } else if (isOver) await deleteEntry(sql, found.id)
+    else {
+      const { organizationId, subject } = found
+      await completeEntry(sql, found.id, { organizationId, targets: subject.targets, ...outcome })
+    }
+  }
+
+  return {
+    meet: (request, route) => {
+      if (isWrite(route)) met.set(request, { route, subject: subjectOf(route, request.params), organizationId: null })
+    },
+    follow: (route) => ({
+      ...route,
+      run: async (call) => {
+        const found = met.get(call.request)
+        const caller = callerOf(call.request)
+        if (found === undefined || caller === undefined) return await route.run(call)
+        found.organizationId = organizationOf(call)
+        found.id = await insertEntry(sql, entryOf(call.request, caller, found))
+        const answer = await route.run(call)
+        found.organizationId ??= organizationInAnswer(route, answer)
+        const name = nameInAnswer(answer)
+        if (name !== undefined && !found.subject.targets.includes(name)) found.subject.targets.push(name)
+        return answer
+      },
+    }),
+    complete: async (request, reply) => {
+      try {
+        await told(request, reply.statusCode)
+      } catch (error) {
+        // What was done is done, and its row says by whom; only how it ended is missing.
+        log.warn({ err: error, requestId: request.id, status: reply.statusCode }, 'the audit log was not completed')
+      }
+    },
+  }
+}
+
+const credentialOf = ({ keyName }: Caller) => ({
+  credential: 'api_key',
+  keyName,
+})
+
+/** In whose log it stands: the organization that the guard let the caller into, or the one that an operator names. */
+const organizationOf = (call: object): string | null => {
+  const { organization, params } = call as { organization?: { id: string }; params?: { organizationId?: string } }
+  const id = organization?.id ?? params?.organizationId
+  return id === undefined ? null : keepable(id)
+}
+
+/** Of what never ran: the caller's own organization. What they tried in another one is for the operator to read. */
+const refusedIn = ({ needs }: ControlRoute, request: FastifyRequest, caller: Caller): string | null => {
+  const own = caller.organization.id
+  const inPath = (request.params as { organizationId?: string } | undefined)?.organizationId
+  if (inPath !== undefined) return inPath === own ? own : null
+  return needs === 'user' || needs === 'admin' ? null : own
+}
+
+/** Of a write that is its user's own until its answer says where it happened: an invitation that was accepted. */
+const organizationInAnswer = ({ path }: ControlRoute, answer: unknown): string | null => {
+  const { id, organizationId } = (answer ?? {}) as { id?: string; organizationId?: string }
+  return organizationId ?? (path === '/organizations' ? (id ?? null) : null)
+}

@@ -1,0 +1,62 @@
+// Control as a process of its own on the database of a test, to be killed, or to stand beside another.
+//
+//   await using other = await startControlProcess(app.url)
+//   const reply = await fetch(`${other.base}/users/me`, …)
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { newEncryptionKey } from '#src/control/storage/encryption.ts'
+import { keys } from './people.ts'
+
+const program = join(import.meta.dirname, '../../bin/control.ts')
+
+const freePort = async (): Promise<number> => {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as { port: number }
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+export type ControlProcess = AsyncDisposable & {
+  /** `http://127.0.0.1:port/api`. */
+  base: string
+  /** As `kill -9` does. */
+  kill: () => Promise<void>
+}
+
+const killed = async (child: ChildProcess) => {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const exit = once(child, 'exit')
+  child.kill('SIGKILL')
+  await exit
+}
+
+export const startControlProcess = async (
+  databaseUrl: string,
+  env: Record<string, string> = {},
+): Promise<ControlProcess> => {
+  const address = `127.0.0.1:${await freePort()}`
+  const child = fork(program, {
+    env: {
+      PATH: process.env['PATH'],
+      ALCOVE_DATABASE_URL: databaseUrl,
+      ALCOVE_LISTEN: address,
+      ALCOVE_PUBLIC_URL: `http://${address}`,
+      ALCOVE_PROXY_URL: 'http://127.0.0.1:1',
+      ALCOVE_PROXY_KEY: keys.proxy,
+      ALCOVE_RUNNER_KEY: keys.runner,
+      ALCOVE_MOST_WARM: '0',
+      ALCOVE_OVERCOMMIT: '64,8,8',
+      ALCOVE_ENCRYPTION_KEY: newEncryptionKey(),
+      ALCOVE_LOG_LEVEL: 'warn',
+      ...env,
+    },
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+  })
+  const ready = await Promise.race([once(child, 'message'), once(child, 'exit')])
+  if (child.exitCode !== null) throw new Error(`control ended with ${ready[0]}`)
+  return { base: `http://${address}/api`, kill: () => killed(child), [Symbol.asyncDispose]: () => killed(child) }
+}
