@@ -94,9 +94,10 @@ export const createTrail = ({ database, clock, log }: Pick<Parts, 'database' | '
   }
 }
 
-const credentialOf = ({ keyName }: Caller) => ({
-  credential: 'api_key',
-  keyName,
+/** Whoever calls without a key is signed in, by a JWT. */
+const credentialOf = ({ keyName }: Partial<Caller>) => ({
+  credential: keyName === undefined ? 'jwt' : 'api_key',
+  keyName: keyName ?? null,
 })
 
 /** In whose log it stands: the organization that the guard let the caller into, or the one that an operator names. */
