@@ -42,7 +42,7 @@ const errnoNames = new Map(
     .map(([name, number]) => [number, name]),
 )
 
-const readRefusal = (payload: Buffer): AgentRefused => {
+export const readRefusal = (payload: Buffer): AgentRefused => {
   const fields = new FieldReader(payload)
   const stage = stages[fields.u8()]
   const errno = fields.u32()
@@ -52,7 +52,7 @@ const readRefusal = (payload: Buffer): AgentRefused => {
 }
 
 /** The first answer is bounded: a frozen or broken sandbox accepts connections and says nothing. */
-const answerTimeoutMs = 60_000
+export const answerTimeoutMs = 60_000
 
 /** A socket that may still be connecting: what is written to it goes out as soon as it can. */
 const openSocket = (socketPath: string): Socket => {

@@ -5,7 +5,7 @@ export const maxPayloadBytes = 1024 * 1024
 export const maxRequestBytes = 8 * 1024 * 1024
 /** Standard input that may be sent before the agent gives credit for more. */
 export const inputWindowBytes = 256 * 1024
-const headerBytes = 5
+export const headerBytes = 5
 
 export const kinds = {
   part: 0x00,

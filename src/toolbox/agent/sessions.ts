@@ -4,6 +4,7 @@ import { asStartFailed, type CommandSpec, type Exit, readExit, writeProgram } fr
 import { Connection } from './connection.ts'
 import { BadFrame, FieldReader, FieldWriter, type Frame, kinds } from './frames.ts'
 import { type AttachOptions, followOutput, followRequest, type OutputEvent } from './jobs.ts'
+import { type Piece, pourOutput } from './pour-output.ts'
 
 export type SessionSpec = Pick<CommandSpec, 'env' | 'cwd' | 'user'> & {
   /** Chosen by the caller: 1 to 1024 bytes without a NUL. */
@@ -78,6 +79,16 @@ export interface Sessions {
     offset: number,
     options?: AttachOptions,
   ): AsyncGenerator<CommandEvent, void, void>
+  /**
+   * Gives what a command wrote to `take`, in its order, without a copy: `take` settles when it needs the piece no more, and
+   * nothing is read meanwhile. Settles when all of it was taken, or at `signal`.
+   */
+  pour(
+    sessionId: string,
+    commandId: string,
+    take: (piece: Piece) => Promise<void>,
+    options: { follow: boolean; signal: AbortSignal },
+  ): Promise<void>
   /** Settles when the agent has it; calls that are made one after the other keep their order. */
   input(sessionId: string, commandId: string, data: Uint8Array, options?: { close?: boolean }): Promise<void>
 }
@@ -220,6 +231,12 @@ export const sessionsAt = (socketPath: string): Sessions => ({
   command: (sessionId, commandId) => show(socketPath, sessionId, commandId),
   attach: (sessionId, commandId, offset, options) =>
     followOutput(socketPath, kinds.commandAttach, named(sessionId, commandId), offset, readEnd, options),
+  pour: async (sessionId, commandId, take, { follow, signal }) => {
+    const request = named(sessionId, commandId)
+      .u64(0)
+      .u8(follow ? 1 : 0)
+    await pourOutput(socketPath, kinds.commandAttach, request, take, signal)
+  },
   input: (sessionId, commandId, data, { close = false } = {}) =>
     Connection.command(
       socketPath,

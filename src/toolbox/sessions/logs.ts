@@ -1,8 +1,7 @@
 // What a command wrote, for a caller: as texts within bounds, or as frames that never wait in our memory.
 import type { WebSocket } from 'ws'
 import { closeWith, keepAlive, sendWhole } from '#src/http/socket.ts'
-import { giveBack } from '#src/kit/pour.ts'
-import type { CommandEvent } from '../agent/agent.ts'
+import type { CommandEvent, Piece } from '../agent/agent.ts'
 import { BoundedOutput } from '../exec/output.ts'
 import { asTold } from './refusals.ts'
 import type { Logs } from './schemas.ts'
@@ -48,10 +47,15 @@ export class CollectedLogs implements Disposable {
 /** contract/toolbox.md §4: what follows a marker belongs to that stream, until the next marker. */
 const markers = { stdout: Buffer.of(1, 1, 1), stderr: Buffer.of(2, 2, 2) } as const
 
-const frameOf = (event: OutputEvent): Buffer =>
-  event.type === 'output'
-    ? Buffer.concat([markers[event.stream], event.data])
-    : Buffer.concat([markers.stderr, lostNotice(event.lostBytes)])
+/** The marker stands in the room before the output. */
+const frameOf = (piece: Piece): Buffer => {
+  if (piece.type === 'truncated') return Buffer.concat([markers.stderr, lostNotice(piece.lostBytes)])
+  const { stream, data } = piece
+  const marker = markers[stream]
+  const frame = Buffer.from(data.buffer, data.byteOffset - marker.length, marker.length + data.length)
+  marker.copy(frame)
+  return frame
+}
 
 /**
  * Sends all of it and closes with 1000. The next piece is asked for when the kernel has taken the last one, so a slow
@@ -59,20 +63,14 @@ const frameOf = (event: OutputEvent): Buffer =>
  */
 export const sendLogs = async (
   socket: WebSocket,
-  open: (signal: AbortSignal) => AsyncIterable<CommandEvent>,
+  pour: (take: (piece: Piece) => Promise<void>, signal: AbortSignal) => Promise<void>,
 ): Promise<void> => {
   const gone = new AbortController()
   socket.once('close', () => gone.abort())
   socket.on('error', () => gone.abort())
   keepAlive(socket)
   try {
-    for await (const event of open(gone.signal)) {
-      if (event.type === 'exit') continue
-      const frame = frameOf(event)
-      if (event.type === 'output') giveBack(event.data)
-      await sendWhole(socket, frame)
-      giveBack(frame)
-    }
+    await pour((piece) => sendWhole(socket, frameOf(piece)), gone.signal)
     closeWith(socket, 1000, '')
   } catch (error) {
     closeWith(socket, 1011, asTold(error).message)

@@ -133,8 +133,8 @@ export const sessionRoutes = [
     run: ({ sandbox, params, reply }) => readLogs(sandbox, params, hangUpOf(reply)),
     admit: async ({ sandbox, params }) => void (await getCommand(sandbox, params)),
     socket: (socket, { sandbox, params: { sessionId, commandId }, query }) =>
-      void sendLogs(socket, (signal) =>
-        sandbox.agent.sessions.attach(sessionId, commandId, 0, { follow: query.follow === true, signal }),
+      void sendLogs(socket, (take, signal) =>
+        sandbox.agent.sessions.pour(sessionId, commandId, take, { follow: query.follow === true, signal }),
       ),
   }),
 ]

@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer, type Server, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import fc from 'fast-check'
+import { BadFrame, encodeFrame, FieldWriter, kinds, maxPayloadBytes } from './frames.ts'
+import { headroomBytes, PartFinder, type Piece, pourOutput } from './pour-output.ts'
+
+const names: Record<number, string> = { [kinds.stdout]: 'stdout', [kinds.stderr]: 'stderr' }
+const frame = fc.record(
+  {
+    kind: fc.constantFrom(kinds.stdout, kinds.stderr, kinds.lost, kinds.exit),
+    payload: fc.uint8Array({ maxLength: 300 }),
+  },
+  { noNullPrototype: true },
+)
+
+/** Who said what, with neighbours of one stream as one; other frames by their kind. */
+const heard = (said: [who: string, bytes: Uint8Array][]): [string, string][] =>
+  said.reduce<[string, string][]>((all, [who, bytes]) => {
+    const text = Buffer.from(bytes).toString('hex')
+    const last = all.at(-1)
+    if (last?.[0] === who && who.startsWith('std')) last[1] += text
+    else if (text !== '' || !who.startsWith('std')) all.push([who, text])
+    return all
+  }, [])
+
+const findInPieces = (stream: Buffer, cuts: number[]): [string, Buffer][] => {
+  const finder = new PartFinder()
+  const at = [0, ...cuts.map((cut) => cut % (stream.length + 1)).sort((a, b) => a - b), stream.length]
+  return at.slice(1).flatMap((end, index) =>
+    [...finder.parts(stream.subarray(at[index], end))].map((part): [string, Buffer] => {
+      if (part.type === 'output') return [part.stream, part.data]
+      assert.equal(part.type, 'frame')
+      return [String((part as { kind: number }).kind), (part as { payload: Buffer }).payload]
+    }),
+  )
+}
+
+suite('parts of a stream of frames', () => {
+  test('are what went in, however the stream was cut', () => {
+    fc.assert(
+      fc.property(fc.array(frame, { maxLength: 20 }), fc.array(fc.nat(), { maxLength: 30 }), (frames, cuts) => {
+        const stream = Buffer.concat(frames.map(({ kind, payload }) => encodeFrame(kind, payload)))
+        const said = frames.map(({ kind, payload }): [string, Uint8Array] => [names[kind] ?? String(kind), payload])
+        assert.deepEqual(heard(findInPieces(stream, cuts)), heard(said))
+      }),
+    )
+  })
+
+  test('random bytes are parts or a BadFrame', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 5000 }), fc.array(fc.nat(), { maxLength: 9 }), (random, cuts) => {
+        try {
+          findInPieces(Buffer.from(random), cuts)
+        } catch (error) {
+          assert.ok(error instanceof BadFrame)
+        }
+      }),
+    )
+  })
+
+  test('a frame that announces too much is refused before its payload comes, and sooner where it is no output', () => {
+    for (const [kind, most] of [[kinds.stdout, maxPayloadBytes] as const, [kinds.exit, 4096] as const]) {
+      const header = Buffer.alloc(5)
+      header.writeUInt32LE(most + 1)
+      header[4] = kind
+      assert.throws(() => [...new PartFinder().parts(header)], BadFrame)
+    }
+  })
+})
+
+suite('pouring output', () => {
+  const directory = mkdtempSync(join(tmpdir(), 'alcove-pour-'))
+  const path = join(directory, 'agent')
+  let answer: (socket: Socket) => void
+  let server: Server
+  before(async () => {
+    server = createServer((socket) => socket.once('data', () => answer(socket)).on('error', () => {})).listen(path)
+    await once(server, 'listening')
+  })
+  after(() => {
+    server.close()
+    rmSync(directory, { recursive: true })
+  })
+  const pour = (take: (piece: Piece) => Promise<void>, signal = new AbortController().signal) =>
+    pourOutput(path, kinds.commandAttach, new FieldWriter().u8(0), take, signal)
+  const ok = encodeFrame(kinds.ok)
+  const exit = encodeFrame(kinds.exit, Buffer.of(0, 7, 0, 0, 0))
+
+  test('a slow taker gets every byte, with room before each piece, and the exit at the end', async () => {
+    const whole = Buffer.alloc(3 * 1024 * 1024, 'the quick brown fox ')
+    answer = (socket) => {
+      socket.write(ok)
+      for (let at = 0; at < whole.length; at += 60_000) {
+        socket.write(encodeFrame(kinds.stdout, whole.subarray(at, at + 60_000)))
+      }
+      socket.end(exit)
+    }
+    const taken: Buffer[] = []
+    const payload = await pour(async (piece) => {
+      assert.equal(piece.type, 'output')
+      const { data } = piece as { data: Buffer }
+      assert.ok(data.byteOffset >= Math.min(headroomBytes, 3))
+      // What a taker writes there harms nobody.
+      Buffer.from(data.buffer, data.byteOffset - 3, 3).fill(1)
+      await new Promise((resolve) => setImmediate(resolve))
+      taken.push(Buffer.from(data))
+    })
+    assert.deepEqual(payload, Buffer.of(0, 7, 0, 0, 0))
+    assert.ok(Buffer.concat(taken).equals(whole))
+  })
+
+  test('what was lost is a piece of its own; END ends without an exit', async () => {
+    const lost = encodeFrame(kinds.lost, new FieldWriter().u64(12).done())
+    answer = (socket) => void socket.end(Buffer.concat([ok, lost, encodeFrame(kinds.end)]))
+    const pieces: Piece[] = []
+    assert.equal(await pour(async (piece) => void pieces.push(piece)), undefined)
+    assert.deepEqual(pieces, [{ type: 'truncated', lostBytes: 12 }])
+  })
+
+  test('a refusal is thrown, and so is an agent that goes away or says what it must not', async () => {
+    const never = () => Promise.reject(new Error('nothing was to be taken'))
+    answer = (socket) => void socket.end(encodeFrame(kinds.failed, Buffer.of(8, 3, 0, 0, 0)))
+    await assert.rejects(pour(never), { name: 'AgentRefused', stage: 'job', errno: 'ESRCH' })
+    answer = (socket) => void socket.end(ok)
+    await assert.rejects(pour(never), { name: 'AgentGone' })
+    answer = (socket) => void socket.end(encodeFrame(kinds.stdout, Buffer.of(1)))
+    await assert.rejects(pour(never), BadFrame)
+    answer = (socket) => void socket.end(Buffer.concat([ok, encodeFrame(kinds.job)]))
+    await assert.rejects(pour(never), BadFrame)
+  })
+
+  test('the signal ends it, also while nothing comes', async () => {
+    answer = (socket) => void socket.write(ok)
+    const gone = new AbortController()
+    const pouring = pour(async () => {}, gone.signal)
+    setImmediate(() => gone.abort())
+    assert.equal(await pouring, undefined)
+  })
+})
