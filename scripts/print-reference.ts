@@ -229,6 +229,9 @@ const meanings: Record<string, string> = {
     'where the disks of archived sandboxes lie: file:///absolute/path, or s3://bucket/prefix?endpoint=URL&region=NAME; <data>/archive unless told',
   ALCOVE_ARCHIVE_S3_KEY: 'the access key of an S3 archive store',
   ALCOVE_ARCHIVE_S3_SECRET: 'the secret of that key',
+  ALCOVE_SMTP_URL:
+    'the mail server: smtp://name:password@host:587, or smtps:// for TLS from the first byte; a password is sent through TLS only; unless told, mail is written to the log',
+  ALCOVE_MAIL_FROM: 'who mail is from: alcove@example.com or Alcove <alcove@example.com>; needed with ALCOVE_SMTP_URL',
   DATABASE_URL: 'a PostgreSQL that somebody else runs, instead of the one that `up` brings',
   PATH: 'where programs of the system are looked for',
 }

@@ -9,6 +9,8 @@ import { createGuard } from './auth/guard.ts'
 import type { ControlRoute, Needs } from './auth/route.ts'
 import { endpoints } from './endpoints.ts'
 import { attachEvents } from './events/socket-io.ts'
+import { type Outbox, openOutbox } from './mail/outbox.ts'
+import { logTransport, type MailTransport } from './mail/transport.ts'
 import type { Parts } from './parts.ts'
 import { findRunnerByKey } from './runners/service.ts'
 import type { SandboxOptions } from './sandboxes/parts.ts'
@@ -19,6 +21,7 @@ export type App = {
   server: FastifyInstance
   routes: readonly ControlRoute[]
   sandboxes: SandboxRoom
+  outbox: Outbox
   /** Stops taking requests, waits for those that run, and lets go of everything but the database. */
   close: () => Promise<void>
 }
@@ -44,11 +47,16 @@ const exposedHeaders = ['anonymous', 'failed-auth', 'authenticated', 'sandbox-cr
 )
 
 /** The database must have been migrated. */
-export const createApp = async (parts: Parts, sandboxOptions: Partial<SandboxOptions> = {}): Promise<App> => {
+export const createApp = async (
+  parts: Parts,
+  sandboxOptions: Partial<SandboxOptions> = {},
+  { transport = logTransport(parts.log) }: { transport?: MailTransport | undefined } = {},
+): Promise<App> => {
   const { database, log, settings } = parts
   const callers = await createCallers(parts)
   const sandboxes = await openSandboxRoom({ ...parts, callers }, sandboxOptions)
-  const routes = endpoints(sandboxes)
+  const outbox = openOutbox({ ...parts, transport }, sandboxes.options)
+  const routes = endpoints({ ...sandboxes, outbox })
   const guard = createGuard({
     callers,
     proxyKeyHash: settings.proxyKeyHash,
@@ -83,10 +91,12 @@ export const createApp = async (parts: Parts, sandboxOptions: Partial<SandboxOpt
     server,
     routes,
     sandboxes,
+    outbox,
     close: async () => {
       // First nobody may ask any more, then nothing goes on by itself.
       await server.close()
       await sandboxes.close()
+      await outbox.close()
     },
   }
 }

@@ -63,6 +63,16 @@ suite('the settings of control', () => {
     for (const wrong of ['0', '-1', '1.5', 'ever', '99999']) assert.throws(() => daysOf(wrong), /ALCOVE_AUDIT_DAYS/)
   })
 
+  test('mail goes to the log unless a server and a sender are named; half of it is a complaint without the password', () => {
+    const { smtp } = loadConfig({ ...good, ALCOVE_SMTP_URL: 'smtps://me:x@mail.test', ALCOVE_MAIL_FROM: 'a@b.c' })
+    assert.deepEqual([smtp?.host, smtp?.port, smtp?.from], ['mail.test', 465, 'a@b.c'])
+    assert.equal(loadConfig(good).smtp, undefined)
+    assert.throws(
+      () => loadConfig({ ...good, ALCOVE_SMTP_URL: 'smtps://me:hidden@mail.test' }),
+      ({ message }: Error) => /^ALCOVE_SMTP_URL needs/.test(message) && !message.includes('hidden'),
+    )
+  })
+
   test('all complaints come at once', () => {
     assert.throws(
       () => loadConfig({ ALCOVE_LISTEN: 'nowhere', ALCOVE_PUBLIC_URL: 'localhost' }),

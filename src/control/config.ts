@@ -1,6 +1,7 @@
 // What the operator says to control, read once. All complaints come at once, and none shows a secret.
 import { type Networks, noNetworks, readNetworks } from '#src/kit/networks.ts'
 import { readSettings } from '#src/kit/settings.ts'
+import { readSmtpAddress, type SmtpAddress } from '#src/kit/smtp-address.ts'
 import { version } from '#src/kit/version.ts'
 import { hashKey } from './auth/secret.ts'
 import type { Settings } from './parts.ts'
@@ -15,6 +16,8 @@ export type ControlConfig = {
   mostWarm: number
   overcommit: Overcommit
   encryption: Encryption
+  /** Absent: mail goes to the log. */
+  smtp: SmtpAddress | undefined
   settings: Settings
 }
 
@@ -57,6 +60,18 @@ const readAuditDays = (given: string, complain: (sentence: string) => void): num
   return 90
 }
 
+const readSmtp = (
+  url: string | undefined,
+  from: string | undefined,
+  complain: (sentence: string) => void,
+): SmtpAddress | undefined => {
+  if (url === undefined) return undefined
+  const smtp = readSmtpAddress(url, from)
+  if (typeof smtp !== 'string') return smtp
+  complain(`ALCOVE_SMTP_URL ${smtp}`)
+  return undefined
+}
+
 const origin = (url: URL) => url.href.replace(/\/+$/, '')
 
 export const loadConfig = (environment: NodeJS.ProcessEnv): ControlConfig =>
@@ -71,6 +86,7 @@ export const loadConfig = (environment: NodeJS.ProcessEnv): ControlConfig =>
       optional('ALCOVE_OLDER_ENCRYPTION_KEYS') ?? '',
       complain,
     ),
+    smtp: readSmtp(optional('ALCOVE_SMTP_URL'), optional('ALCOVE_MAIL_FROM'), complain),
     settings: {
       publicUrl: origin(url('ALCOVE_PUBLIC_URL', 'where clients reach control; the API is below /api')),
       proxyUrl: origin(url('ALCOVE_PROXY_URL', 'where clients reach the proxy; toolboxes are below /toolbox')),

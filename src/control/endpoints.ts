@@ -4,6 +4,7 @@ import { auditRoutes } from './audit/routes.ts'
 import type { ControlRoute } from './auth/route.ts'
 import { configurationRoutes } from './configuration/routes.ts'
 import { healthRoutes } from './health/routes.ts'
+import type { Outbox } from './mail/outbox.ts'
 import { memberRoutes } from './members/routes.ts'
 import { organizationRoutes } from './organizations/routes.ts'
 import { regionRoutes } from './regions/routes.ts'
@@ -17,7 +18,7 @@ import { snapshotRoutes } from './snapshots/routes.ts'
 import { userRoutes } from './users/routes.ts'
 import { warmPoolRoutes } from './warm-pools/routes.ts'
 
-export type EndpointParts = SandboxParts
+export type EndpointParts = SandboxParts & { outbox: Outbox }
 
 export const endpoints = (parts: EndpointParts): ControlRoute[] => [
   ...healthRoutes(parts),

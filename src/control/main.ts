@@ -4,6 +4,7 @@ import { createLog } from '#src/kit/log.ts'
 import { createApp } from './app.ts'
 import { bootstrap } from './bootstrap.ts'
 import type { ControlConfig } from './config.ts'
+import { smtpTransport } from './mail/transport.ts'
 import { openDatabase } from './storage/database.ts'
 import { migrate } from './storage/migrate.ts'
 
@@ -16,6 +17,7 @@ export const startProgram = async ({
   mostWarm,
   overcommit,
   encryption,
+  smtp,
   settings,
 }: ControlConfig): Promise<Running> => {
   const log = createLog('control')
@@ -24,7 +26,7 @@ export const startProgram = async ({
   if (applied.length > 0) log.info({ applied }, 'migrated the database')
   const parts = { database, clock: systemClock, log, settings, encryption }
   await bootstrap(parts, firstKey)
-  const app = await createApp(parts, { mostWarm, overcommit })
+  const app = await createApp(parts, { mostWarm, overcommit }, { transport: smtp && smtpTransport(smtp) })
   const address = await app.server.listen(listen)
   log.info({ address }, 'control serves')
   return {

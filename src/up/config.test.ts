@@ -19,14 +19,25 @@ suite('settings of up', () => {
     assert.throws(() => readUpConfig({ ALCOVE_ALLOW_PRIVATE_TARGETS: 'localhost' }), /ALCOVE_ALLOW_PRIVATE_TARGETS/)
   })
 
+  test('the mail server is handed on to control as it was told', () => {
+    const mail = { ALCOVE_SMTP_URL: 'smtp://me:hidden@mail.example.com', ALCOVE_MAIL_FROM: 'a@b.c' }
+    assert.deepEqual(readUpConfig(mail).controlSettings, mail)
+  })
+
   test('all complaints come at once, and none shows a secret', () => {
-    const wrong = { ...s3, ALCOVE_ARCHIVE_S3_KEY: '', ALCOVE_LOG_LEVEL: 'loud', ALCOVE_CACHE_DIR: 'here' }
+    const wrong = {
+      ...s3,
+      ALCOVE_ARCHIVE_S3_KEY: '',
+      ALCOVE_LOG_LEVEL: 'loud',
+      ALCOVE_CACHE_DIR: 'here',
+      ALCOVE_SMTP_URL: 'smtp://me:hidden@mail.example.com',
+    }
     assert.throws(
       () => readUpConfig(wrong),
       ({ message }: Error) => {
         assert.deepEqual(
           message.split('\n').map((line) => line.split(' ')[0]),
-          ['ALCOVE_LOG_LEVEL', 'ALCOVE_CACHE_DIR', 'ALCOVE_ARCHIVE_STORE'],
+          ['ALCOVE_LOG_LEVEL', 'ALCOVE_CACHE_DIR', 'ALCOVE_SMTP_URL', 'ALCOVE_ARCHIVE_STORE'],
         )
         return !message.includes('hidden')
       },

@@ -1,5 +1,6 @@
 // The settings of `up` that come from its environment. Everything else is a flag.
 import { readNetworks } from '#src/kit/networks.ts'
+import { readSmtpAddress } from '#src/kit/smtp-address.ts'
 import { readStoreAddress } from '#src/kit/store-address.ts'
 
 export type UpConfig = {
@@ -24,7 +25,12 @@ export type UpConfig = {
 export const defaultCacheDirectory = '/var/cache/alcove'
 
 const imageSettingNames = ['ALCOVE_IMAGES_DIR', 'ALCOVE_PLAIN_REGISTRIES', 'ALCOVE_REGISTRY_AUTH'] as const
-const controlSettingNames = ['ALCOVE_ALLOW_PRIVATE_TARGETS', 'ALCOVE_AUDIT_DAYS'] as const
+const controlSettingNames = [
+  'ALCOVE_ALLOW_PRIVATE_TARGETS',
+  'ALCOVE_AUDIT_DAYS',
+  'ALCOVE_SMTP_URL',
+  'ALCOVE_MAIL_FROM',
+] as const
 const defaultMostWarm = 8
 /** Idle sandboxes use next to nothing of each. */
 const defaultOvercommit = '64,8,8'
@@ -50,6 +56,9 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
   if (privateTargets !== undefined && readNetworks(privateTargets) === undefined) {
     complaints.push('ALCOVE_ALLOW_PRIVATE_TARGETS must be addresses and networks with commas between')
   }
+  const { ALCOVE_SMTP_URL: smtpUrl, ALCOVE_MAIL_FROM: from } = controlSettings
+  const smtp = smtpUrl === undefined ? undefined : readSmtpAddress(smtpUrl, from)
+  if (typeof smtp === 'string') complaints.push(`ALCOVE_SMTP_URL ${smtp}`)
   for (const name of ['ALCOVE_IMAGES_DIR', 'ALCOVE_REGISTRY_AUTH'])
     if (imageSettings[name]?.startsWith('/') === false) complaints.push(`${name} must be an absolute path`)
   const archive = readArchive(env, complaints)

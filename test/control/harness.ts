@@ -4,6 +4,7 @@
 //   const reply = await app.as('member').get('/sandbox/box')
 //   assert.deepEqual([reply.status, reply.body.name], [200, 'box'])
 import { type App, createApp } from '#src/control/app.ts'
+import type { MailTransport } from '#src/control/mail/transport.ts'
 import type { Parts, Settings } from '#src/control/parts.ts'
 import type { SandboxOptions } from '#src/control/sandboxes/parts.ts'
 import type { Database } from '#src/control/storage/database.ts'
@@ -52,6 +53,7 @@ export type ControlOptions = {
   settings?: Partial<Settings>
   sandboxes?: Partial<SandboxOptions>
   log?: Logger
+  transport?: MailTransport
 }
 
 const readBody = (text: string): Body => {
@@ -100,13 +102,8 @@ export const startControl = async (options: ControlOptions = {}): Promise<TestCo
   const { database } = opened
   const settings = { ...testSettings, ...options.settings }
   const parts: Parts = { database, clock, log: options.log ?? silentLog(), settings, encryption: testEncryption }
-  const app = await createApp(parts, {
-    sweepSeconds: 0,
-    mostWarm: 0,
-    createWaitSeconds: 0,
-    momentMilliseconds: 0,
-    ...options.sandboxes,
-  }).catch(async (error) => {
+  const sandboxOptions = { sweepSeconds: 0, mostWarm: 0, createWaitSeconds: 0, momentMilliseconds: 0 }
+  const app = await createApp(parts, { ...sandboxOptions, ...options.sandboxes }, options).catch(async (error) => {
     await opened[Symbol.asyncDispose]()
     throw error
   })

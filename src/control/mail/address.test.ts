@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { foldAddress, readAddress } from './address.ts'
+
+suite('e-mail addresses', () => {
+  test('are the same in any case of A to Z, and in no other way', () => {
+    assert.equal(readAddress('email', ' Ada.Lovelace+X@Example.COM '), 'ada.lovelace+x@example.com')
+    assert.equal(readAddress('email', 'admin@localhost'), 'admin@localhost')
+    assert.equal(foldAddress('ADA@EXAMPLE.COM'), 'ada@example.com')
+    // The Kelvin sign and the dotted capital I.
+    for (const other of ['\u212aim@example.com', 'K\u0130m@example.com']) {
+      assert.notEqual(foldAddress(other), foldAddress('kim@example.com'))
+      assert.throws(() => readAddress('email', other), { code: 'bad_request' })
+    }
+  })
+
+  test('are refused where they could mean something else in a header or an envelope', () => {
+    const wrong = [
+      '',
+      'ada',
+      '@example.com',
+      'ada@',
+      'ada@@example.com',
+      'ada@example.com, eve@example.com',
+      'ada@example.com\r\nBcc: eve@example.com',
+      'ada\u2028@example.com',
+      '"ada lovelace"@example.com',
+      'Ada <ada@example.com>',
+      'ada@[127.0.0.1]',
+      'ada@-example.com',
+      'ada@example-.com',
+      'ada@example..com',
+      '.ada@example.com',
+      'ada.@example.com',
+      'ada@exam_ple.com',
+      `${'a'.repeat(65)}@example.com`,
+      `ada@${'a'.repeat(64)}.com`,
+      `ada@${'a.'.repeat(130)}com`,
+    ]
+    for (const given of wrong) assert.throws(() => readAddress('email', given), { code: 'bad_request' }, given)
+  })
+})

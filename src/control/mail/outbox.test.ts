@@ -1,0 +1,216 @@
+// With a real database and a real SMTP server, both on loopback.
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { silentLog } from '#src/kit/log.ts'
+import { readSmtpAddress } from '#src/kit/smtp-address.ts'
+import { type MailServer, startMailServer } from '#test/control/mail-server.ts'
+import { TestClock } from '#test/control/test-clock.ts'
+import { openTestDatabase, type TestDatabase } from '#test/control/test-database.ts'
+import { openDatabase } from '../storage/database.ts'
+import { type Outbox, openOutbox } from './outbox.ts'
+import { queueMail, takeBackMail } from './service.ts'
+import { logTransport, type MailTransport, smtpTransport } from './transport.ts'
+
+const transportTo = ({ url }: MailServer): MailTransport => {
+  const address = readSmtpAddress(url, 'Alcove <alcove@example.com>')
+  assert.ok(typeof address !== 'string')
+  return smtpTransport(address)
+}
+
+type Post = AsyncDisposable & {
+  opened: TestDatabase
+  clock: TestClock
+  outbox: Outbox
+  queue: (mail?: Partial<{ about: string; recipient: string; subject: string; body: string }>) => Promise<void>
+  waiting: () => Promise<number>
+}
+
+const openPost = async (transport: MailTransport): Promise<Post> => {
+  const opened = await openTestDatabase()
+  const { database } = opened
+  const clock = new TestClock()
+  const outbox = openOutbox({ database, clock, log: silentLog(), transport }, { sweepSeconds: 0 })
+  const standard = { about: 'it', recipient: 'ada@example.com', subject: 'Hello', body: 'Good morning.\n' }
+  return {
+    opened,
+    clock,
+    outbox,
+    queue: (mail) =>
+      database.transaction((transaction) => queueMail(transaction, { ...standard, ...mail }, clock.now())),
+    waiting: async () => {
+      const [row] = await database.sql<[{ count: number }]>`select count(*) from mail_outbox`
+      return row.count
+    },
+    [Symbol.asyncDispose]: async () => {
+      await outbox.close()
+      await opened[Symbol.asyncDispose]()
+    },
+  }
+}
+
+const subjectOf = (raw: string) => /^Subject: (.*(?:\r\n[ \t].*)*)$/m.exec(raw)?.[1]
+
+suite('mail by SMTP', () => {
+  test('is sent once, to whom and as it was written, and leaves the outbox', async () => {
+    await using server = await startMailServer()
+    await using post = await openPost(transportTo(server))
+    await post.queue({ subject: 'Einladung für Ada', body: '.a line with a dot\n\nGrüße\n' })
+    await Promise.all([post.outbox.deliver(), post.outbox.deliver()])
+    await post.outbox.deliver()
+    assert.equal(server.received.length, 1)
+    const [{ from, to, raw }] = server.received as [(typeof server.received)[0]]
+    assert.deepEqual([from, to], ['alcove@example.com', ['ada@example.com']])
+    assert.match(raw, /^From: Alcove <alcove@example\.com>\r?$/m)
+    assert.match(raw, /^To: ada@example\.com\r?$/m)
+    assert.match(raw, /^Auto-Submitted: auto-generated\r?$/m)
+    assert.match(raw, /^Message-ID: <[0-9a-f-]{36}@example\.com>\r?$/m)
+    assert.match(subjectOf(raw) ?? '', /^=\?UTF-8\?Q\?Einladung_f=C3=BCr_Ada\?=/)
+    assert.match(raw, /\r\n\r\n\.a line with a dot\r\n\r\nGr=C3=BC=C3=9Fe/)
+    assert.equal(await post.waiting(), 0)
+  })
+
+  test('is not sent for what was not committed, and not for what was taken back', async () => {
+    await using server = await startMailServer()
+    await using post = await openPost(transportTo(server))
+    const { database } = post.opened
+    const undone = database.transaction(async (transaction) => {
+      const mail = { about: 'it', recipient: 'a@b.c', subject: 'x', body: 'x' }
+      await queueMail(transaction, mail, post.clock.now())
+      throw new Error('undone')
+    })
+    await assert.rejects(undone, /undone/)
+    await post.queue({ about: 'gone' })
+    await post.queue({ about: 'stays' })
+    await database.transaction((transaction) => takeBackMail(transaction, 'gone'))
+    await post.outbox.deliver()
+    assert.equal(server.received.length, 1)
+    assert.equal(await post.waiting(), 0)
+  })
+
+  test('is tried again after a minute, then more and more rarely, and given up after eight attempts', async () => {
+    await using server = await startMailServer()
+    await using post = await openPost(transportTo(server))
+    await post.queue()
+    let attempts = 0
+    server.behave(451)
+    const attemptsMade = async () => {
+      const [row] = await post.opened.database.sql<{ attempts: number }[]>`select attempts from mail_outbox`
+      return row?.attempts
+    }
+    for (const minutes of [1, 5, 15, 60, 240, 720, 1440]) {
+      await post.outbox.deliver()
+      attempts += 1
+      assert.equal(await attemptsMade(), attempts)
+      post.clock.advance({ minutes, seconds: -1 })
+      await post.outbox.deliver()
+      assert.equal(await attemptsMade(), attempts, `it was tried again before ${minutes} minutes had passed`)
+      post.clock.advance({ seconds: 1 })
+    }
+    await post.outbox.deliver()
+    assert.deepEqual([await post.waiting(), server.received.length], [0, 0])
+  })
+
+  test('waits for a server that is away or hangs up, and arrives when it is back', async () => {
+    await using server = await startMailServer()
+    await using post = await openPost(transportTo(server))
+    await post.queue()
+    await post.queue()
+    server.behave('hang up')
+    await post.outbox.deliver()
+    assert.deepEqual([await post.waiting(), server.received.length], [2, 0])
+    server.behave('take')
+    post.clock.advance({ minutes: 1 })
+    await post.outbox.deliver()
+    assert.deepEqual([await post.waiting(), server.received.length], [0, 2])
+  })
+
+  test('is given up at once when the server will never take it, and the next goes out', async () => {
+    await using server = await startMailServer()
+    await using post = await openPost(transportTo(server))
+    await post.queue()
+    server.behave(550)
+    await post.outbox.deliver()
+    assert.equal(await post.waiting(), 0)
+    server.behave('take')
+    await post.queue()
+    await post.outbox.deliver()
+    assert.equal(server.received.length, 1)
+  })
+
+  test('of who died while sending is due again two minutes later, for whoever is there, by the same Message-ID', async () => {
+    await using server = await startMailServer()
+    const asked: string[] = []
+    const dying: MailTransport = {
+      send: async ({ id }) => {
+        asked.push(id)
+        // As a process that is killed: the database hears nothing more of it.
+        await new Promise(() => {})
+      },
+    }
+    await using post = await openPost(dying)
+    await post.queue()
+    void post.outbox.deliver()
+    const { database, clock, log } = { ...post, database: post.opened.database, log: silentLog() }
+    const other = openOutbox({ database, clock, log, transport: transportTo(server) }, { sweepSeconds: 0 })
+    while (asked.length === 0) await other.deliver()
+    await other.deliver()
+    assert.deepEqual([server.received.length, await post.waiting()], [0, 1])
+    clock.advance({ minutes: 2 })
+    await other.deliver()
+    assert.deepEqual([server.received.length, await post.waiting()], [1, 0])
+    assert.ok(server.received[0]?.raw.includes(`<${asked[0]}@example.com>`))
+    await other.close()
+  })
+
+  test('of many goes out once each, whichever of two processes sends it', async () => {
+    await using server = await startMailServer()
+    await using post = await openPost(transportTo(server))
+    for (let mail = 0; mail < 20; mail += 1) await post.queue({ subject: `number ${mail}` })
+    const database = openDatabase(post.opened.url, { max: 2 })
+    const parts = { database, clock: post.clock, log: silentLog(), transport: transportTo(server) }
+    const other = openOutbox(parts, { sweepSeconds: 0 })
+    await Promise.all([post.outbox.deliver(), other.deliver()])
+    await other.close()
+    await database.close()
+    assert.equal(new Set(server.received.map(({ raw }) => subjectOf(raw))).size, 20)
+    assert.equal(server.received.length, 20)
+  })
+})
+
+suite('no header', () => {
+  test('is ended by what stands in a recipient or a subject', async () => {
+    await using server = await startMailServer()
+    await using post = await openPost(transportTo(server))
+    for (const end of ['\r\n', '\n', '\r', '\u2028', '\u0085', '\0']) {
+      const injection = `${end}Bcc: eve@example.com`
+      await assert.rejects(post.queue({ subject: `Hello${injection}` }))
+      await assert.rejects(post.queue({ recipient: `ada@example.com${injection}` }))
+    }
+    assert.equal(await post.waiting(), 0)
+    // And were it there all the same, the transport sends to nobody else and writes no such header.
+    const transport = transportTo(server)
+    const mail = { id: 'x', recipient: 'ada@example.com', subject: 'Hello\r\nBcc: eve@example.com', text: 'x' }
+    await transport.send(mail)
+    await transport.send({ ...mail, recipient: 'ada@example.com\r\nBcc: eve@example.com' }).catch(() => {})
+    await transport.send({ ...mail, recipient: 'ada@example.com, eve@example.com' }).catch(() => {})
+    for (const { to, raw } of server.received) {
+      assert.ok(!to.includes('eve@example.com'), String(to))
+      assert.doesNotMatch(raw, /^Bcc:/im)
+    }
+    assert.ok(server.received.length >= 1)
+  })
+})
+
+suite('mail without a server', () => {
+  test('is a line of the log, whole, and leaves the outbox', async () => {
+    const lines: unknown[] = []
+    const log = { ...silentLog(), info: (line: unknown) => void lines.push(line) } as ReturnType<typeof silentLog>
+    await using post = await openPost(logTransport(log))
+    await post.queue()
+    await post.outbox.deliver()
+    assert.equal(await post.waiting(), 0)
+    const [{ mailId, ...line }] = lines as [{ mailId: string }]
+    assert.match(mailId, /^[0-9a-f-]{36}$/)
+    assert.deepEqual(line, { recipient: 'ada@example.com', subject: 'Hello', text: 'Good morning.\n' })
+  })
+})

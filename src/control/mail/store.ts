@@ -1,0 +1,47 @@
+// The SQL of the outbox.
+import type { Sql } from '../storage/database.ts'
+
+export type MailRow = {
+  id: string
+  about: string
+  recipient: string
+  subject: string
+  body: string
+  attempts: number
+}
+
+export type NewMail = Pick<MailRow, 'about' | 'recipient' | 'subject' | 'body'>
+
+export const insertMail = async (sql: Sql, { about, recipient, subject, body }: NewMail, now: Date): Promise<void> => {
+  await sql`
+    insert into mail_outbox (about, recipient, subject, body, next_attempt_at, created_at)
+    values (${about}, ${recipient}, ${subject}, ${body}, ${now}, ${now})`
+}
+
+export const countMail = async (sql: Sql): Promise<number> => {
+  const [row] = await sql<[{ count: number }]>`select count(*) from mail_outbox`
+  return row.count
+}
+
+/** Takes the one that has been due longest; nobody else gets it until `secondsToSend` have passed. */
+export const claimDue = async (sql: Sql, now: Date, secondsToSend: number): Promise<MailRow | undefined> => {
+  const [row] = await sql<MailRow[]>`
+    update mail_outbox set attempts = attempts + 1, next_attempt_at = ${new Date(now.getTime() + secondsToSend * 1000)}
+    where id = (
+      select id from mail_outbox where next_attempt_at <= ${now}
+      order by next_attempt_at, created_at limit 1 for update skip locked)
+    returning id, about, recipient, subject, body, attempts`
+  return row
+}
+
+export const putOff = async (sql: Sql, id: string, until: Date): Promise<void> => {
+  await sql`update mail_outbox set next_attempt_at = ${until} where id = ${id}`
+}
+
+export const deleteMail = async (sql: Sql, id: string): Promise<void> => {
+  await sql`delete from mail_outbox where id = ${id}`
+}
+
+export const deleteMailAbout = async (sql: Sql, about: string): Promise<void> => {
+  await sql`delete from mail_outbox where about = ${about}`
+}
