@@ -50,7 +50,7 @@ suite('the next runner', { skip: cannotRun }, () => {
     const held = box.host.get(sandboxId)
     assert.deepEqual(
       [held?.status, held?.cause],
-      ['stopped', { detail: 'The first process of the sandbox has ended.' }],
+      ['stopped', { detail: 'Its first process was ended from outside the sandbox.' }],
     )
     await box.host.start(assignment)
     assert.equal((await box.run(sandboxId, 'cat /root/file')).output, 'kept')

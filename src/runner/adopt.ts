@@ -13,6 +13,7 @@ import { cgroupOf, type Machine, reasonOf } from './machine.ts'
 import { socketOf } from './places.ts'
 import { findInit } from './processes.ts'
 import { settlesWithin } from './settles-within.ts'
+import { adoptShown } from './shown/show.ts'
 import type { Running } from './start.ts'
 
 export type Adopted = { spec: Spec; running?: Running }
@@ -40,7 +41,7 @@ const adoptOne = async (machine: Machine, sandboxId: string, entry: Entry): Prom
     const found = await findAlive(machine, sandboxId, entry)
     if (found.isAlive) return found.adopted
 
-    const cause = found.cause ?? (await causeOfEnd(machine, sandboxId, run))
+    const cause = found.cause ?? (await causeOfEnd(machine, spec.assignment.memoryGiB, run))
     // Its network goes in the sweep, together with the others.
     await clearSandbox(machine, sandboxId, undefined)
     // It is in its archive. What of it is here may be what was not yet removed, or only half brought back.
@@ -82,6 +83,7 @@ const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Ent
     await applied.catch((err: unknown) => machine.log.error({ err, sandboxId }, 'its policy could not be applied anew'))
   }
   if (started !== spec) await machine.journal.writeSpec(sandboxId, started)
+  await adoptShown(machine, spec.assignment)
   const isPaused = await adoptPause(machine, sandboxId, run)
   return { isAlive: true, adopted: { spec: started, running: { init, slot, isPaused } } }
 }
@@ -107,6 +109,7 @@ const sweep = async (machine: Machine, known: ReadonlySet<string>): Promise<stri
     pool.list(),
     listCgroups(cgroups, places.cgroup),
     readdir(places.runtimeState),
+    readdir(places.shown),
     readdir(places.sockets).then((names) => names.map((name) => name.replace(/\.sock$/, ''))),
   ])
   const unknown = new Set([...withoutSpec, ...lists.flat()].filter((id) => !known.has(id)))

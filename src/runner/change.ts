@@ -6,6 +6,7 @@ import type { Spec } from './journal.ts'
 import { cgroupOf, type Machine } from './machine.ts'
 import type { Slot } from './network/pool.ts'
 import { GiB } from './oci/sandbox-limits.ts'
+import { showNewSizes } from './shown/show.ts'
 
 /** The journal comes last: it never says more than is true. What is refused leaves every size as it was. */
 export const changeSandbox = async (machine: Machine, spec: Spec, wanted: Assignment, slot: Slot): Promise<Spec> => {
@@ -40,13 +41,15 @@ const resize = async (machine: Machine, now: Assignment, wanted: Assignment): Pr
       return `The sandbox uses ${inGiB(error.usedBytes)} GiB of memory, so it cannot be given ${wanted.memoryGiB} GiB.`
     }
   }
-  if (now.diskGiB === wanted.diskGiB) return undefined
-  try {
-    await machine.pool.limit(sandboxId, wanted.diskGiB)
-  } catch (error) {
-    await cgroup.limit(now)
-    throw error
+  if (now.diskGiB !== wanted.diskGiB) {
+    try {
+      await machine.pool.limit(sandboxId, wanted.diskGiB)
+    } catch (error) {
+      await cgroup.limit(now)
+      throw error
+    }
   }
+  if (now.cpu !== wanted.cpu || now.memoryGiB !== wanted.memoryGiB) await showNewSizes(machine, wanted)
   return undefined
 }
 

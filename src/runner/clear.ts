@@ -4,12 +4,14 @@ import { rm } from 'node:fs/promises'
 import { cgroupOf, type Machine } from './machine.ts'
 import type { Slot } from './network/pool.ts'
 import { socketOf } from './places.ts'
+import { showNothing } from './shown/show.ts'
 
 export const clearSandbox = async (machine: Machine, sandboxId: string, slot: Slot | undefined) => {
   const cgroup = cgroupOf(machine, sandboxId)
   // First and alone: nothing else may be taken from under a process that still runs.
   await cgroup.kill()
   await machine.runtime.forget(sandboxId)
+  showNothing(machine, sandboxId)
   await Promise.all([
     cgroup.remove(),
     rm(socketOf(machine.places, sandboxId), { force: true }),

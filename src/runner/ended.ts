@@ -1,12 +1,36 @@
-// Why a sandbox ended by itself, as far as the kernel still knows, in a sentence for a person.
+// Why a sandbox ended by itself, or lost a process and lives on: as far as the kernel tells, in a sentence for a person.
 import type { Cause } from '#src/wire/runner-link.ts'
 import type { Run } from './journal.ts'
-import { cgroupOf, type Machine } from './machine.ts'
+import { kernelWordOf } from './kernel-log.ts'
+import type { Machine } from './machine.ts'
 
-/** To be asked before the sandbox's cgroup is cleared away. */
-export const causeOfEnd = async (machine: Machine, sandboxId: string, run: Run | undefined): Promise<Cause> => {
-  if (run !== undefined && run.bootId !== machine.bootId) return { detail: 'The machine was restarted.' }
-  const kills = await cgroupOf(machine, sandboxId).outOfMemoryKills()
-  if (kills > 0) return { oomKilled: true, detail: 'The sandbox ended after it had run out of memory.' }
-  return { detail: 'The first process of the sandbox has ended.' }
+const limit = (memoryGiB: number) => `(limit ${memoryGiB} GiB)`
+
+/** Nothing inside can end the first process: the kernel lets no signal of theirs through to it. */
+export const causeOfEnd = async (machine: Machine, memoryGiB: number, run: Run | undefined): Promise<Cause> => {
+  if (run === undefined || run.bootId !== machine.bootId) return { detail: 'The machine was restarted.' }
+  const { pid, startTime } = run
+  if (pid === undefined || startTime === undefined) return { detail: 'It ended before it had started.' }
+  switch (await kernelWordOf({ pid, startTime })) {
+    case 'out of memory':
+      return {
+        oomKilled: true,
+        signal: 'SIGKILL',
+        detail: `It ran out of memory ${limit(memoryGiB)} and was killed.`,
+      }
+    case 'crashed':
+      return { signal: 'SIGSEGV', detail: 'Its first process, which is ours, crashed.' }
+    default:
+      return { detail: 'Its first process was ended from outside the sandbox.' }
+  }
 }
+
+/** Of processes that were killed for want of memory, in a sandbox that lives on. */
+export const causeOfKills = (kills: number, memoryGiB: number): Cause => ({
+  oomKilled: true,
+  signal: 'SIGKILL',
+  detail:
+    kills === 1
+      ? `It ran out of memory ${limit(memoryGiB)}, and a process was killed for it.`
+      : `It ran out of memory ${limit(memoryGiB)}, and ${kills} processes were killed for it.`,
+})

@@ -137,7 +137,7 @@ suite('a host', { skip: cannotRun }, () => {
       })
     })
     process.kill(box.pidOf(sandboxId), 'SIGKILL')
-    assert.deepEqual(await exited, { detail: 'The first process of the sandbox has ended.' })
+    assert.deepEqual(await exited, { detail: 'Its first process was ended from outside the sandbox.' })
     assert.equal(box.host.get(sandboxId)?.status, 'stopped')
     assert.deepEqual(await box.cgroupOf(sandboxId).pids(), [])
   })

@@ -8,15 +8,17 @@ import { archiveDisk, finishArchiving } from './archive.ts'
 import { changeSandbox } from './change.ts'
 import { clearSandbox } from './clear.ts'
 import { destroySandbox, removeAllOwedArchives } from './destroy.ts'
-import { causeOfEnd } from './ended.ts'
+import { causeOfEnd, causeOfKills } from './ended.ts'
 import { forkDisk } from './fork.ts'
 import type { Spec } from './journal.ts'
-import { type Machine, NotRecoverable, reasonOf } from './machine.ts'
+import { cgroupOf, type Machine, NotRecoverable, reasonOf } from './machine.ts'
+import { Mishaps } from './mishaps.ts'
 import { OneAtATime } from './one-at-a-time.ts'
 import { capabilitiesOf, type HostParts, openMachine } from './open-machine.ts'
 import { pauseSandbox, resumeSandbox } from './pause.ts'
-import { checkSandboxId, socketOf } from './places.ts'
+import { checkSandboxId, shownOf, socketOf } from './places.ts'
 import { isAlive } from './processes.ts'
+import { Refresher } from './shown/refresh.ts'
 import { makeTemplate } from './snapshot.ts'
 import { RestoreFailed, startSandbox } from './start.ts'
 import { stopSandbox } from './stop.ts'
@@ -62,6 +64,11 @@ export interface Host {
   removeTemplate(image: string): Promise<void>
   /** Told within about a second when a sandbox has ended without being asked to; it is cleared and `stopped` by then. */
   onExit(listener: (sandboxId: string, cause: Cause) => void): void
+  /**
+   * Told when something went wrong inside a sandbox that lives on, at most once in ten minutes for each. A listener that
+   * answers false could not pass it on, and is told again.
+   */
+  onMishap(listener: (sandboxId: string, cause: Cause) => boolean): void
   close(): Promise<void>
 }
 
@@ -83,6 +90,13 @@ class MachineHost implements Host {
   readonly #long = new Map<string, Set<AbortController>>()
   readonly #listeners: ((sandboxId: string, cause: Cause) => void)[] = []
   readonly #watch = new Watch((sandboxId) => void this.#inLine.run(sandboxId, () => this.#ended(sandboxId)))
+  readonly #refresher = new Refresher(
+    (sandboxId, kills) => this.#mishaps.add(sandboxId, kills),
+    (err, sandboxId) =>
+      this.#machine.log.warn({ err, sandboxId }, 'what it is shown of its memory could not be refreshed'),
+  )
+  readonly #mishaps = new Mishaps((sandboxId, kills) => this.#killed(sandboxId, kills))
+  #onMishap: (sandboxId: string, cause: Cause) => boolean = () => false
 
   readonly #owed: NodeJS.Timeout
 
@@ -92,7 +106,7 @@ class MachineHost implements Host {
     this.#machine = machine
     this.#held = held
     this.#owed = setInterval(() => void this.#removeOwed(), owedEveryMs).unref()
-    for (const [sandboxId, { running }] of held) if (running) this.#watch.add(sandboxId, running.init)
+    for (const [sandboxId, adopted] of held) this.#hold(sandboxId, adopted)
   }
 
   list() {
@@ -118,6 +132,7 @@ class MachineHost implements Host {
       }
       try {
         // What ended by itself a moment ago, or could not be cleared away when it failed.
+        this.#notRunning(sandboxId)
         if (running || spec?.status === 'error') await clearSandbox(this.#machine, sandboxId, running?.slot)
         if (spec?.status === 'archived') await this.#machine.pool.remove(sandboxId)
         if (assignment.isNew && assignment.forkOf !== undefined) await this.#forkDisk(assignment, assignment.forkOf)
@@ -183,7 +198,7 @@ class MachineHost implements Host {
     checkSandboxId(sandboxId)
     this.#cutShort(sandboxId)
     return this.#inLine.run(sandboxId, async () => {
-      this.#watch.remove(sandboxId)
+      this.#notRunning(sandboxId)
       const slot = this.#held.get(sandboxId)?.running?.slot
       await destroySandbox(this.#machine, sandboxId, slot, withArchives !== undefined)
       this.#held.delete(sandboxId)
@@ -223,9 +238,15 @@ class MachineHost implements Host {
     this.#listeners.push(listener)
   }
 
+  onMishap(listener: (sandboxId: string, cause: Cause) => boolean) {
+    this.#onMishap = listener
+  }
+
   async close() {
     clearInterval(this.#owed)
     this.#watch.close()
+    this.#refresher.close()
+    this.#mishaps.close()
     for (const controllers of this.#long.values()) for (const controller of controllers) controller.abort()
   }
 
@@ -317,9 +338,31 @@ class MachineHost implements Host {
   }
 
   #hold(sandboxId: string, held: Adopted) {
+    const { spec, running } = held
     this.#held.set(sandboxId, held)
-    if (held.running) this.#watch.add(sandboxId, held.running.init)
-    else this.#watch.remove(sandboxId)
+    if (running === undefined) {
+      this.#notRunning(sandboxId)
+      return
+    }
+    this.#watch.add(sandboxId, running.init)
+    this.#refresher.add(sandboxId, {
+      cgroup: cgroupOf(this.#machine, sandboxId),
+      directory: shownOf(this.#machine.places, sandboxId),
+      memoryGiB: spec.assignment.memoryGiB,
+    })
+  }
+
+  #notRunning(sandboxId: string) {
+    this.#watch.remove(sandboxId)
+    this.#refresher.remove(sandboxId)
+    this.#mishaps.remove(sandboxId)
+  }
+
+  #killed(sandboxId: string, kills: number) {
+    const spec = this.#held.get(sandboxId)?.spec
+    if (spec === undefined) return true
+    this.#machine.log.info({ sandboxId, kills }, 'ran out of memory and lives on')
+    return this.#onMishap(sandboxId, causeOfKills(kills, spec.assignment.memoryGiB))
   }
 
   async #failed(sandboxId: string, assignment: Assignment, error: unknown) {
@@ -338,7 +381,8 @@ class MachineHost implements Host {
     if (!spec || !running || isAlive(running.init)) return
     const { assignment } = spec
     try {
-      const cause = await causeOfEnd(this.#machine, sandboxId, undefined)
+      const run = { bootId: this.#machine.bootId, slot: running.slot.name, ...running.init }
+      const cause = await causeOfEnd(this.#machine, assignment.memoryGiB, run)
       await clearSandbox(this.#machine, sandboxId, running.slot)
       const stopped: Spec = { assignment, status: 'stopped', cause }
       await this.#machine.journal.writeSpec(sandboxId, stopped)

@@ -10,6 +10,7 @@ import type { Runtime } from './oci/runtime.ts'
 import type { ResourceLimit } from './oci/sandbox-limits.ts'
 import type { StoragePool } from './overlay/pool.ts'
 import { cgroupPathOf, type Places } from './places.ts'
+import type { CpuSpread } from './shown/cpus.ts'
 
 /** As much of the toolbox's agent as the verbs need. */
 export type AgentLink = {
@@ -31,6 +32,10 @@ export type Machine = {
   agentAt: (socketPath: string) => AgentLink
   cgroups: CgroupLayout
   limitsSwap: boolean
+  /** Absent where the host cannot keep a sandbox to some of its processors; it then counts all of them. */
+  cpus: CpuSpread | undefined
+  /** `/proc/cpuinfo` of the host. */
+  hostCpuinfo: string
   hiddenMounts: readonly string[]
   resourceLimits: readonly ResourceLimit[]
   runtime: Runtime

@@ -70,6 +70,7 @@ export const startRunner = async (
   const control = new ControlClient({ controlUrl, runnerKey, log })
   const send = (report: Report) => link.say({ type: 'report', report })
   const reporter = new Reporter({ send, tell: (report) => control.tell(report), log })
+  host.onMishap((sandboxId, cause) => link.say({ type: 'mishap', sandboxId, cause }))
   const keeper = new Keeper({
     host,
     report: (report) => reporter.say(report),

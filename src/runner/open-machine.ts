@@ -1,5 +1,6 @@
 // Looks at the host once and makes the parts that every verb works with.
 import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { chmod, copyFile, readFile, rename, stat } from 'node:fs/promises'
 import { availableParallelism, totalmem } from 'node:os'
 import { join } from 'node:path'
@@ -7,7 +8,7 @@ import type { Logger } from '#src/kit/log.ts'
 import type { RunnerCapabilities } from '#src/wire/runner-link.ts'
 import type { ObjectStore } from './archive/store.ts'
 import { limitsSwap } from './cgroup/cgroup.ts'
-import { mountsToHide, readLayout } from './cgroup/layout.ts'
+import { hasCpusets, mountsToHide, readLayout } from './cgroup/layout.ts'
 import { Journal } from './journal.ts'
 import type { AgentLink, Images, Machine } from './machine.ts'
 import type { NetworkPool } from './network/pool.ts'
@@ -20,6 +21,7 @@ import { openStoragePool } from './overlay/pool.ts'
 import { makePlaces, placesOf } from './places.ts'
 import { bootId } from './processes.ts'
 import { raiseSharedLimits } from './shared-limits.ts'
+import { CpuSpread, hostCpus } from './shown/cpus.ts'
 
 export type HostParts = {
   instance: string
@@ -71,6 +73,8 @@ export const openMachine = async (parts: HostParts): Promise<Machine> => {
     agentAt: parts.agentAt,
     cgroups,
     limitsSwap: swap,
+    cpus: hasCpusets(cgroups) ? new CpuSpread(hostCpus()) : undefined,
+    hostCpuinfo: readFileSync('/proc/cpuinfo', 'utf8'),
     hiddenMounts,
     resourceLimits: resourceLimits(),
     runtime,

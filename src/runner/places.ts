@@ -1,7 +1,8 @@
 // Where everything of one runner lies. What must outlive a reboot is in the runner's directory, the rest below /run.
-import { chmod, mkdir, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readFile, statfs, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { runDirectoryOf } from '#src/kit/instance.ts'
+import { runCommand } from '#src/kit/run-command.ts'
 
 export type Places = {
   /** One directory per sandbox, with its journal and its bundle. */
@@ -10,6 +11,8 @@ export type Places = {
   agents: string
   sockets: string
   runtimeState: string
+  /** One directory per sandbox that runs, with the files that it is shown of its machine. */
+  shown: string
   /** Where `launch` mounts, each time in a mount namespace of its own, so one place serves all sandboxes. */
   mountPoints: { rootfs: string; etc: string; agent: string }
   /** The cgroup with one child per sandbox. */
@@ -24,20 +27,38 @@ export const placesOf = (instance: string, runnerDirectory: string): Places => {
     agents: join(runnerDirectory, 'agents'),
     sockets: join(run, 's'),
     runtimeState: join(run, 'crun'),
+    shown: join(run, 'shown'),
     mountPoints: { rootfs: join(run, 'rootfs'), etc: join(run, 'etc'), agent: join(run, 'agent') },
     cgroup: `/alcove-${instance}`,
   }
 }
 
 export const makePlaces = async (places: Places): Promise<void> => {
-  const { sandboxes, filters, agents, sockets, runtimeState, mountPoints } = places
+  const { sandboxes, filters, agents, sockets, runtimeState, shown, mountPoints } = places
   for (const directory of [sandboxes, filters, agents, sockets, runtimeState])
     await mkdir(directory, { recursive: true, mode: 0o700 })
-  for (const directory of [mountPoints.rootfs, mountPoints.etc]) await mkdir(directory, { recursive: true })
+  for (const directory of [mountPoints.rootfs, mountPoints.etc, shown]) await mkdir(directory, { recursive: true })
   // The runtime walks here as the sandbox's root, who is nobody on the host.
-  for (const directory of [join(mountPoints.rootfs, '..'), mountPoints.rootfs, mountPoints.etc])
+  for (const directory of [join(mountPoints.rootfs, '..'), mountPoints.rootfs, mountPoints.etc, shown])
     await chmod(directory, 0o755)
   await writeFile(mountPoints.agent, '', { flag: 'a' })
+  await keepInMemory(shown)
+}
+
+/** Of statfs(2). */
+const tmpfsMagic = 0x01021994
+
+/** On most hosts `/run` is memory. Where it is a disk, what every start writes and every look rewrites has memory of its own. */
+const keepInMemory = async (directory: string): Promise<void> => {
+  if ((await statfs(directory)).type === tmpfsMagic) return
+  const options = 'mode=755,size=256m,nosuid,nodev,noexec'
+  await runCommand(['mount', '-t', 'tmpfs', '-o', options, 'tmpfs', directory], { timeoutMs: 10_000 })
+}
+
+/** For tests, which take their instance away with everything: `purge` finds it among the mounts. */
+export const unmountMemory = async ({ shown }: Pick<Places, 'shown'>): Promise<void> => {
+  const mounts = await readFile('/proc/self/mountinfo', 'utf8')
+  if (mounts.includes(` ${shown} `)) await runCommand(['umount', shown], { timeoutMs: 10_000 })
 }
 
 /** A sandbox's id becomes a file name, a cgroup and a container: what could be read as a path goes no further. */
@@ -47,5 +68,7 @@ export const checkSandboxId = (id: string): void => {
 }
 
 export const socketOf = (places: Places, sandboxId: string) => join(places.sockets, `${sandboxId}.sock`)
+
+export const shownOf = (places: Places, sandboxId: string) => join(places.shown, sandboxId)
 
 export const cgroupPathOf = (places: Places, sandboxId: string) => `${places.cgroup}/${sandboxId}`

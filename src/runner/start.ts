@@ -17,10 +17,11 @@ import { hostnameOf, makeConfig } from './oci/config.ts'
 import { hideMounts } from './oci/runtime.ts'
 import { uidBase } from './oci/sandbox-limits.ts'
 import { overlayOptions } from './overlay/options.ts'
-import { cgroupPathOf, socketOf } from './places.ts'
+import { cgroupPathOf, shownOf, socketOf } from './places.ts'
 import { findInit, type Init } from './processes.ts'
 import { restoreDisk } from './restore.ts'
 import { settlesWithin } from './settles-within.ts'
+import { showMachine } from './shown/show.ts'
 
 /** The disk could not be brought back; the archive is as it was. */
 export class RestoreFailed extends Error {
@@ -108,12 +109,14 @@ const allSettledOrThrow = async (promises: Promise<unknown>[]) => {
   for (const result of results) if (result.status === 'rejected') throw result.reason
 }
 
-const writeConfig = (machine: Machine, assignment: Assignment, slot: Slot, bundle: string) => {
+const writeConfig = async (machine: Machine, assignment: Assignment, slot: Slot, bundle: string) => {
   const { places, limitsSwap, resourceLimits, filter } = machine
   const { sandboxId, cpu, memoryGiB } = assignment
   const config = makeConfig({
     ...places.mountPoints,
     hostname: hostnameOf(sandboxId),
+    shown: shownOf(places, sandboxId),
+    cpus: showMachine(machine, assignment),
     netnsPath: slot.netnsPath,
     cgroupsPath: cgroupPathOf(places, sandboxId),
     cpu,
@@ -122,7 +125,7 @@ const writeConfig = (machine: Machine, assignment: Assignment, slot: Slot, bundl
     resourceLimits,
     filter,
   })
-  return writeFile(join(bundle, 'config.json'), JSON.stringify(config), { mode: 0o600 })
+  await writeFile(join(bundle, 'config.json'), JSON.stringify(config), { mode: 0o600 })
 }
 
 const launch = async (

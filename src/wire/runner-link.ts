@@ -139,6 +139,8 @@ export type FromRunner =
   | { type: 'image'; report: ImageReport }
   | ({ type: 'progress'; sandboxId: string; generation: number } & Progress)
   | ({ type: 'image-progress'; image: string } & Progress)
+  /** Something went wrong inside a sandbox that lives on. For its timeline only, so it may be lost. */
+  | { type: 'mishap'; sandboxId: string; cause: Cause }
   | { type: 'alive' }
 
 /** Control → runner. `list` asks the runner to take the whole list anew. */

@@ -7,6 +7,7 @@ import { applyProgress, applyReport } from '#src/control/sandboxes/reports.ts'
 import { asAssignment } from '#src/control/sandboxes/sandbox.ts'
 import { ArchiveReport, Cause, reportable } from '#src/control/sandboxes/schemas.ts'
 import { findSandboxById } from '#src/control/sandboxes/service.ts'
+import { addMishap } from '#src/control/sandboxes/timeline.ts'
 import { applyImageReport, keepProgress } from '#src/control/snapshots/images.ts'
 import { Problem } from '#src/problems.ts'
 import type { FromRunner, Report } from '#src/wire/runner-link.ts'
@@ -72,6 +73,7 @@ const FromRunnerShape = Type.Union([
     step: text,
     percent: Type.Number({ minimum: 0, maximum: 100 }),
   }),
+  Type.Object({ type: Type.Literal('mishap'), sandboxId: text, cause: Cause }),
   Type.Object({ type: Type.Literal('alive') }),
 ])
 
@@ -127,6 +129,9 @@ export const serveRunnerLink = (parts: SandboxParts, runner: RunnerIdentity, soc
         return
       case 'report':
         await takeReport(message.report)
+        return
+      case 'mishap':
+        await addMishap(parts, runnerId, message)
         return
       case 'progress':
         await applyProgress(parts, runnerId, message)

@@ -17,13 +17,13 @@ export type GivenReport = Omit<Report, 'generation'> & { generation?: number }
 /** What a sandbox's own processes may have had a hand in: kept as text that the database can hold, and not for ever. */
 const asText = (text: string): string => text.replaceAll('\0', '').toWellFormed().slice(0, longestReason).toWellFormed()
 
-const cleanCause = ({ detail, signal, ...rest }: Cause): Cause => ({
+export const cleanCause = ({ detail, signal, ...rest }: Cause): Cause => ({
   ...rest,
   ...(detail === undefined ? {} : { detail: asText(detail) }),
   ...(signal === undefined ? {} : { signal: asText(signal) }),
 })
 
-const describe = (cause: Cause | undefined): string | undefined => {
+export const describe = (cause: Cause | undefined): string | undefined => {
   if (cause === undefined) return undefined
   if (cause.detail) return cause.detail
   if (cause.oomKilled) return 'It ran out of memory and was killed.'

@@ -56,6 +56,23 @@ suite('GET /sandbox/{sandboxIdOrName}/events', () => {
     )
   })
 
+  test('200 what went wrong inside a sandbox that lived on: it was and is the same', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app)
+    const cause = { oomKilled: true, signal: 'SIGKILL', detail: 'It ran out of memory.\0' }
+    runner.say({ type: 'mishap', sandboxId: 'nobody', cause })
+    runner.say({ type: 'mishap', sandboxId: id, cause })
+    // It changes nothing that could be waited for.
+    let mishap: SandboxEvent | undefined
+    for (const end = Date.now() + 20_000; mishap === undefined && Date.now() < end; )
+      mishap = (await eventsOf(app, id)).find(({ from, to }) => from === to)
+    assert.deepEqual(
+      [mishap?.from, mishap?.by.kind, mishap?.reason, mishap?.cause],
+      ['started', 'runner', 'It ran out of memory.', { ...cause, detail: 'It ran out of memory.' }],
+    )
+  })
+
   test('200 a page at a time, each event once, also while more happens', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)

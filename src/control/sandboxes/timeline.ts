@@ -5,6 +5,8 @@ import { Problem } from '#src/problems.ts'
 import type { Cause } from '#src/wire/runner-link.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import { readCursor, writeCursor } from './cursor.ts'
+import type { SandboxParts } from './parts.ts'
+import { cleanCause, describe } from './reports.ts'
 import type { SandboxEvent, TimelineQuery } from './schemas.ts'
 import { type By, findSandbox } from './store.ts'
 
@@ -52,4 +54,20 @@ export const listEvents = async (
     items: items.map(asEvent),
     nextCursor: last ? writeCursor({ sort: expected.sort, order, value: last.id, id }) : null,
   }
+}
+
+/** Something that left a sandbox as it was; not of another runner's, nor of one that is gone. */
+export const addMishap = async (
+  { database, clock }: SandboxParts,
+  runnerId: string,
+  { sandboxId, cause: given }: { sandboxId: string; cause: Cause },
+): Promise<void> => {
+  const { sql } = database
+  const cause = cleanCause(given)
+  await sql`
+    insert into sandbox_events
+      (sandbox_id, organization_id, from_state, to_state, at, by_kind, by_id, reason, cause)
+    select id, organization_id, state, state, ${clock.now()}, 'runner', ${runnerId}, ${describe(cause) ?? null},
+      ${sql.json(cause)}
+    from sandboxes where id = ${sandboxId} and runner_id = ${runnerId} and state <> 'destroyed'`
 }

@@ -4,7 +4,8 @@ import { readdir, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Compute, cpuLimit, memoryLimitBytes } from '../oci/sandbox-limits.ts'
-import { hasCode, parseCounters, parsePids, readIfThere, write } from './files.ts'
+import type { MemoryUse } from '../shown/meminfo.ts'
+import { hasCode, parseCounters, parsePids, readIfThere, readNowIfThere, write } from './files.ts'
 import type { CgroupLayout } from './layout.ts'
 
 export type Usage = { cpuSeconds: number; memoryBytes: number; processes: number }
@@ -21,8 +22,15 @@ export interface Cgroup {
   isFrozen(): Promise<boolean>
   /** Live. Throws `MemoryInUse`, with every limit as it was, if what is in use does not fit. */
   limit(compute: Compute): Promise<void>
+  /** The processors it is kept to, as the kernel writes lists of them; undefined where it is kept to none. */
+  cpus(): Promise<string | undefined>
+  /** Live. */
+  useCpus(list: string): Promise<void>
   /** How often the kernel has killed a process of it for want of memory. */
-  outOfMemoryKills(): Promise<number>
+  outOfMemoryKills(): number
+  /** Bytes; undefined when it is gone. */
+  memoryInUse(): number | undefined
+  memoryUse(): MemoryUse | undefined
   /** Undefined when it is gone. */
   usage(): Promise<Usage | undefined>
   /** Fine when it is gone already. */
@@ -83,6 +91,17 @@ const removeTree = async (directory: string) => {
   }
   await until(isGone, `The cgroup ${directory} stays busy.`)
 }
+
+/** What `memory.stat` calls the same in both versions. */
+const ofBothVersions = (of: (name: string) => number, used: number) => ({
+  used,
+  shared: of('shmem'),
+  activeAnonymous: of('active_anon'),
+  inactiveAnonymous: of('inactive_anon'),
+  activeFile: of('active_file'),
+  inactiveFile: of('inactive_file'),
+  unevictable: of('unevictable'),
+})
 
 class CgroupV2 implements Cgroup {
   readonly #directory: string
@@ -156,8 +175,38 @@ class CgroupV2 implements Cgroup {
     }
   }
 
-  async outOfMemoryKills() {
-    return parseCounters((await readIfThere(this.#file('memory.events'))) ?? '').get('oom_kill') ?? 0
+  async cpus() {
+    return (await readIfThere(this.#file('cpuset.cpus')))?.trim() || undefined
+  }
+
+  useCpus(list: string) {
+    return write(this.#file('cpuset.cpus'), list)
+  }
+
+  outOfMemoryKills() {
+    return parseCounters(readNowIfThere(this.#file('memory.events')) ?? '').get('oom_kill') ?? 0
+  }
+
+  memoryInUse() {
+    const bytes = readNowIfThere(this.#file('memory.current'))
+    return bytes === undefined ? undefined : Number(bytes)
+  }
+
+  memoryUse() {
+    const stat = readNowIfThere(this.#file('memory.stat'))
+    if (stat === undefined) return undefined
+    const counters = parseCounters(stat)
+    const of = (name: string) => counters.get(name) ?? 0
+    return {
+      ...ofBothVersions(of, this.memoryInUse() ?? 0),
+      anonymous: of('anon'),
+      cached: of('file'),
+      mapped: of('file_mapped'),
+      dirty: of('file_dirty'),
+      writeback: of('file_writeback'),
+      slabReclaimable: of('slab_reclaimable'),
+      slabUnreclaimable: of('slab_unreclaimable'),
+    }
   }
 
   async usage() {
@@ -252,8 +301,46 @@ class CgroupV1 implements Cgroup {
     }
   }
 
-  async outOfMemoryKills() {
-    return parseCounters((await readIfThere(this.#file('memory', 'memory.oom_control'))) ?? '').get('oom_kill') ?? 0
+  #cpuset() {
+    const root = this.#layout.cpuset
+    return root === undefined ? undefined : join(root, this.#path, 'cpuset.cpus')
+  }
+
+  async cpus() {
+    const file = this.#cpuset()
+    return file === undefined ? undefined : (await readIfThere(file))?.trim() || undefined
+  }
+
+  async useCpus(list: string) {
+    const file = this.#cpuset()
+    if (file !== undefined) await write(file, list)
+  }
+
+  outOfMemoryKills() {
+    return parseCounters(readNowIfThere(this.#file('memory', 'memory.oom_control')) ?? '').get('oom_kill') ?? 0
+  }
+
+  memoryInUse() {
+    const bytes = readNowIfThere(this.#file('memory', 'memory.usage_in_bytes'))
+    return bytes === undefined ? undefined : Number(bytes)
+  }
+
+  memoryUse() {
+    const stat = readNowIfThere(this.#file('memory', 'memory.stat'))
+    if (stat === undefined) return undefined
+    const counters = parseCounters(stat)
+    const of = (name: string) => counters.get(name) ?? 0
+    return {
+      ...ofBothVersions(of, this.memoryInUse() ?? 0),
+      anonymous: of('rss'),
+      cached: of('cache'),
+      mapped: of('mapped_file'),
+      dirty: of('dirty'),
+      writeback: of('writeback'),
+      // Version 1 does not tell them apart from what cannot be taken back.
+      slabReclaimable: 0,
+      slabUnreclaimable: 0,
+    }
   }
 
   async usage() {

@@ -1,5 +1,6 @@
 // Which cgroup versions the host mounts where: v2 alone, v1 alone, or both ("hybrid"). Found out once, by reading.
 import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 
 /** The v1 controllers that bound, count or freeze a sandbox. */
 const neededV1 = ['cpu', 'cpuacct', 'memory', 'pids', 'freezer'] as const
@@ -11,6 +12,8 @@ export type CgroupLayout =
       version: 1
       /** Where each controller's hierarchy is mounted. */
       roots: Readonly<Record<V1Controller, string>>
+      /** Of the controller that says which processors may be used, where it is mounted. */
+      cpuset: string | undefined
       /** Every v1 hierarchy, named ones too: the runtime makes a directory in each. */
       allRoots: readonly string[]
       /** A v2 hierarchy mounted next to v1, if there is one. */
@@ -53,10 +56,17 @@ export const parseLayout = (mountinfo: string): CgroupLayout => {
     freezer: rootOf('freezer'),
   }
   if (missing.length > 0) throw new Error(`The host lacks the cgroup controllers ${missing.join(', ')}.`)
-  return { version: 1, roots, allRoots: [...new Set(v1.map(({ path }) => path))], unified: v2?.path }
+  const cpuset = v1.find(({ options }) => options.includes('cpuset'))?.path
+  return { version: 1, roots, cpuset, allRoots: [...new Set(v1.map(({ path }) => path))], unified: v2?.path }
 }
 
 export const readLayout = (): CgroupLayout => parseLayout(readFileSync('/proc/self/mountinfo', 'utf8'))
+
+/** Whether a sandbox can be kept to some of the processors. */
+export const hasCpusets = (layout: CgroupLayout): boolean =>
+  layout.version === 1
+    ? layout.cpuset !== undefined
+    : /\bcpuset\b/.test(readFileSync(join(layout.root, 'cgroup.controllers'), 'utf8'))
 
 /** crun refuses a host that mounts both versions, so it is started where the v2 mount cannot be seen. */
 export const mountsToHide = (layout: CgroupLayout): string[] =>

@@ -9,6 +9,8 @@ const sandbox: SandboxConfig = {
   rootfs: '/run/x/rootfs',
   agent: '/run/x/agent',
   etc: '/run/x/etc',
+  shown: '/run/x/shown/1',
+  cpus: '0-1',
   netnsPath: '/run/netns/x-1',
   cgroupsPath: '/x/1',
   cpu: 1.5,
@@ -35,7 +37,7 @@ suite('what the runtime is told', () => {
 
   test('limits follow the assignment', () => {
     const { resources } = makeConfig(sandbox).linux
-    assert.deepEqual(resources.cpu, { shares: 1536, quota: 150_000, period: 100_000 })
+    assert.deepEqual(resources.cpu, { shares: 1536, quota: 150_000, period: 100_000, cpus: '0-1' })
     assert.deepEqual(resources.memory, { limit: 2 ** 31, swap: 2 ** 31 })
     assert.deepEqual(makeConfig({ ...sandbox, limitsSwap: false }).linux.resources.memory, { limit: 2 ** 31 })
     assert.ok(resources.pids.limit > 0)
@@ -51,13 +53,21 @@ suite('what the runtime is told', () => {
     assert.equal('seccomp' in plain.linux && plain.linux.seccomp, profile)
   })
 
-  test('nothing of the host is mounted but the agent and the sandbox’s own files, the agent read-only', () => {
+  test('nothing of the host is mounted but the agent and the sandbox’s own files, the agent and what it is shown read-only', () => {
     const binds = makeConfig(sandbox).mounts.filter(({ type }) => type === 'bind')
+    const shown = ['meminfo', 'cpuinfo', 'online'].map((name) => `/run/x/shown/1/${name}`)
     assert.deepEqual(
       binds.map(({ source }) => source),
-      ['/run/x/agent', '/run/x/etc/hostname', '/run/x/etc/hosts', '/run/x/etc/resolv.conf', '/run/x/etc/machine-id'],
+      [
+        '/run/x/agent',
+        ...shown,
+        '/run/x/etc/hostname',
+        '/run/x/etc/hosts',
+        '/run/x/etc/resolv.conf',
+        '/run/x/etc/machine-id',
+      ],
     )
-    assert.ok(binds[0]?.options.includes('ro'))
+    for (const bind of binds.slice(0, 4)) assert.ok(bind.options.includes('ro'))
   })
 
   test('a host name is the first part of the id, and may be written as one', () => {

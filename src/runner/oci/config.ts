@@ -1,5 +1,6 @@
 // What the OCI runtime is told about one sandbox (runtime-spec: config.json). A pure function: what it says of a sandbox
 // can be read and tested without starting one.
+import { shownFiles } from '../shown/files.ts'
 import { cpuLimit, memoryLimitBytes, pidsLimit, type ResourceLimit, uidBase, uidCount } from './sandbox-limits.ts'
 import type { SeccompProfile } from './seccomp/profile.ts'
 
@@ -14,6 +15,10 @@ export type SandboxConfig = {
   agent: string
   /** The directory with the sandbox's own hostname, hosts, resolv.conf and machine-id. */
   etc: string
+  /** The directory with what it is shown of its machine. */
+  shown: string
+  /** The processors that it is kept to, as a list (cpuset(7)); absent: all of them. */
+  cpus: string | undefined
   netnsPath: string
   cgroupsPath: string
   cpu: number
@@ -71,7 +76,7 @@ const mount = (destination: string, type: string, source: string, ...options: st
   options,
 })
 
-const mounts = ({ agent, etc, memoryGiB }: SandboxConfig) => [
+const mounts = ({ agent, etc, shown, memoryGiB }: SandboxConfig) => [
   mount('/proc', 'proc', 'proc', 'nosuid', 'noexec', 'nodev'),
   mount('/dev', 'tmpfs', 'tmpfs', 'nosuid', 'strictatime', 'mode=755', 'size=1m'),
   // No `gid=5`: the group may not be mapped into the user namespace, and the kernel then refuses the mount.
@@ -81,6 +86,9 @@ const mounts = ({ agent, etc, memoryGiB }: SandboxConfig) => [
   mount('/sys', 'sysfs', 'sysfs', 'nosuid', 'noexec', 'nodev', 'ro'),
   mount('/sys/fs/cgroup', 'cgroup', 'cgroup', 'nosuid', 'noexec', 'nodev', 'relatime', 'ro'),
   mount(agentPathInside, 'bind', agent, 'bind', 'ro', 'nosuid', 'nodev'),
+  ...shownFiles.map(({ name, inside }) =>
+    mount(inside, 'bind', `${shown}/${name}`, 'bind', 'ro', 'nosuid', 'noexec', 'nodev'),
+  ),
   ...ownEtcFiles.map((name) => mount(`/etc/${name}`, 'bind', `${etc}/${name}`, 'bind', 'nosuid', 'noexec', 'nodev')),
 ]
 
@@ -125,7 +133,7 @@ export const makeConfig = (sandbox: SandboxConfig) => {
       cgroupsPath: sandbox.cgroupsPath,
       resources: {
         devices: [{ allow: false, access: 'rwm' }],
-        cpu: cpuLimit(sandbox),
+        cpu: { ...cpuLimit(sandbox), ...(sandbox.cpus === undefined ? {} : { cpus: sandbox.cpus }) },
         memory: { limit: memory, ...(sandbox.limitsSwap ? { swap: memory } : {}) },
         pids: { limit: pidsLimit },
       },

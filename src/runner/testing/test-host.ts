@@ -18,6 +18,7 @@ import { type NetworkPool, openNetworkPool } from '../network/pool.ts'
 import { removeNetwork } from '../network/remove.ts'
 import { GiB } from '../oci/sandbox-limits.ts'
 import { unmountPool } from '../overlay/pool.ts'
+import { placesOf, unmountMemory } from '../places.ts'
 import { makeSmallImage } from './small-image.ts'
 
 const code = resolve(import.meta.dirname, '../../..')
@@ -174,6 +175,7 @@ export class TestHost {
       join(this.directory, 'runner/pool/disks'),
       join(run, 's'),
       join(run, 'crun'),
+      join(run, 'shown'),
     ].flatMap(below)
     const cgroups = await listCgroups(readLayout(), `/alcove-${this.instance}`)
     const mounts = readFileSync('/proc/self/mountinfo', 'utf8').split('\n')
@@ -190,6 +192,7 @@ export class TestHost {
     await cgroupAt(layout, `/alcove-${this.instance}`).remove()
     await removeNetwork(this.instance)
     await unmountPool(join(this.directory, 'runner'))
+    await unmountMemory(placesOf(this.instance, join(this.directory, 'runner')))
     rmSync(runDirectoryOf(this.instance), { recursive: true, force: true })
     rmSync(this.directory, { recursive: true, force: true })
   }

@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { CpuSpread, parseCpuList, renderCpuinfo, writeCpuList } from './cpus.ts'
+
+suite('the processors of sandboxes', () => {
+  test('lists are read and written as the kernel does', () => {
+    for (const list of ['0', '0-3', '0-3,8', '1,3,5-6', '']) assert.equal(writeCpuList(parseCpuList(`${list}\n`)), list)
+    assert.equal(writeCpuList([3, 1, 2, 9]), '1-3,9')
+  })
+
+  test('as many as its cpus rounded up, at least one, at most all', () => {
+    const spread = new CpuSpread([0, 1, 2, 3])
+    assert.equal(spread.take('a', 0.1).length, 1)
+    assert.equal(spread.take('b', 1.5).length, 2)
+    assert.equal(spread.take('c', 64).length, 4)
+  })
+
+  test('where the least is promised, and what is given back is free again', () => {
+    const spread = new CpuSpread([0, 1, 2])
+    assert.deepEqual(spread.take('a', 1), [0])
+    assert.deepEqual(spread.take('b', 1), [1])
+    assert.deepEqual(spread.take('c', 0.5), [2])
+    assert.deepEqual(spread.take('d', 1), [2])
+    spread.release('a')
+    spread.release('a')
+    assert.deepEqual(spread.take('e', 1), [0])
+  })
+
+  test('one that grows or shrinks keeps what it has', () => {
+    const spread = new CpuSpread([0, 1, 2, 3])
+    spread.take('other', 1)
+    assert.deepEqual(spread.take('a', 1), [1])
+    assert.deepEqual(spread.take('a', 3), [1, 2, 3])
+    assert.ok([1, 2, 3].includes(spread.take('a', 1)[0]!))
+    assert.deepEqual(spread.take('b', 4), [0, 1, 2, 3])
+  })
+
+  test('what a former runner gave counts, also processors that are no longer there', () => {
+    const spread = new CpuSpread([0, 1])
+    spread.adopt('a', 2, [0, 7])
+    assert.deepEqual(spread.take('b', 1), [1])
+    spread.release('a')
+    assert.deepEqual(spread.take('c', 1), [0])
+  })
+
+  test('cpuinfo keeps the blocks of the set, and what speaks of all', () => {
+    const ofHost = 'processor\t: 0\nmodel name\t: X\n\nprocessor\t: 1\nmodel name\t: Y\n\nHardware\t: Z\n\n'
+    assert.equal(renderCpuinfo(ofHost, [1]), 'processor\t: 1\nmodel name\t: Y\n\nHardware\t: Z\n\n')
+  })
+})

@@ -1,0 +1,93 @@
+// Which processors of the host each sandbox runs on: as many as its cpus, rounded up, so that what it counts is what it may
+// use. New ones go where the least is promised; one that is resized keeps what it has of them.
+import { readFileSync } from 'node:fs'
+
+/** `0-3,8`, as the kernel writes sets of processors (cpuset(7), "List format"). */
+export const parseCpuList = (text: string): number[] =>
+  text
+    .trim()
+    .split(',')
+    .filter(Boolean)
+    .flatMap((range) => {
+      const [first = 0, last = first] = range.split('-').map(Number)
+      return Array.from({ length: last - first + 1 }, (_, index) => first + index)
+    })
+
+export const writeCpuList = (cpus: readonly number[]): string => {
+  const ranges: [number, number][] = []
+  for (const cpu of [...cpus].sort((a, b) => a - b)) {
+    const last = ranges.at(-1)
+    if (last && last[1] === cpu - 1) last[1] = cpu
+    else ranges.push([cpu, cpu])
+  }
+  return ranges.map(([first, last]) => (first === last ? `${first}` : `${first}-${last}`)).join(',')
+}
+
+/** Those that this process may use itself. */
+export const hostCpus = (): number[] => {
+  const status = readFileSync('/proc/self/status', 'utf8')
+  return parseCpuList(/^Cpus_allowed_list:\s*(.+)$/m.exec(status)?.[1] ?? '0')
+}
+
+/** `/proc/cpuinfo` without the processors that are not in the set. */
+export const renderCpuinfo = (ofHost: string, cpus: readonly number[]): string =>
+  ofHost
+    .split(/\n\n+/)
+    .filter((block) => {
+      const [, number] = /^processor\s*:\s*(\d+)$/m.exec(block) ?? []
+      return block.trim() !== '' && (number === undefined || cpus.includes(Number(number)))
+    })
+    .map((block) => `${block.trimEnd()}\n\n`)
+    .join('')
+
+type Held = { cpus: readonly number[]; each: number }
+
+export class CpuSpread {
+  /** What is promised of each processor. */
+  readonly #promised: Map<number, number>
+  readonly #held = new Map<string, Held>()
+
+  constructor(cpus: readonly number[]) {
+    this.#promised = new Map(cpus.map((cpu) => [cpu, 0]))
+  }
+
+  /** The processors for a sandbox of this many cpus; all there are for one that may have more. */
+  take(sandboxId: string, cpu: number): number[] {
+    const before = this.#held.get(sandboxId)?.cpus ?? []
+    this.release(sandboxId)
+    const count = Math.min(Math.max(1, Math.ceil(cpu)), this.#promised.size)
+    const order = [...this.#promised].sort(
+      ([a, promisedA], [b, promisedB]) =>
+        Number(before.includes(b)) - Number(before.includes(a)) || promisedA - promisedB || a - b,
+    )
+    const cpus = order
+      .slice(0, count)
+      .map(([each]) => each)
+      .sort((a, b) => a - b)
+    this.adopt(sandboxId, cpu, cpus)
+    return cpus
+  }
+
+  /** What it has already. */
+  adopt(sandboxId: string, cpu: number, cpus: readonly number[]): void {
+    this.release(sandboxId)
+    const held = { cpus, each: cpu / Math.max(1, cpus.length) }
+    this.#held.set(sandboxId, held)
+    this.#add(held, 1)
+  }
+
+  release(sandboxId: string): void {
+    const held = this.#held.get(sandboxId)
+    if (held === undefined) return
+    this.#held.delete(sandboxId)
+    this.#add(held, -1)
+  }
+
+  #add({ cpus, each }: Held, sign: 1 | -1) {
+    for (const cpu of cpus) {
+      const promised = this.#promised.get(cpu)
+      // One that the host has taken away meanwhile is nobody's.
+      if (promised !== undefined) this.#promised.set(cpu, promised + sign * each)
+    }
+  }
+}

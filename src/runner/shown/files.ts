@@ -1,0 +1,70 @@
+// The files that a sandbox is shown in place of the kernel's own, which tell of the host. They lie in memory, root's and
+// read-only for it, and are written in place: it has them mounted for as long as it runs, over every restart of a runner.
+import { closeSync, ftruncateSync, mkdirSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { hasCode } from '../cgroup/files.ts'
+import { renderCpuinfo, writeCpuList } from './cpus.ts'
+import { type MemoryUse, noMemoryUse, renderMeminfo } from './meminfo.ts'
+
+/** Below the sandbox's directory, and what each stands for inside. */
+export const shownFiles = [
+  { name: 'meminfo', inside: '/proc/meminfo' },
+  { name: 'cpuinfo', inside: '/proc/cpuinfo' },
+  // Where the C library counts processors (sysconf(3), _SC_NPROCESSORS_ONLN).
+  { name: 'online', inside: '/sys/devices/system/cpu/online' },
+] as const
+
+type Shown = { memoryGiB: number; cpus: readonly number[]; hostCpuinfo: string }
+
+const textsOf = ({ memoryGiB, cpus, hostCpuinfo }: Shown, use: MemoryUse) => ({
+  meminfo: renderMeminfo(memoryGiB, use),
+  cpuinfo: renderCpuinfo(hostCpuinfo, cpus),
+  online: `${writeCpuList(cpus)}\n`,
+})
+
+// Not waited for: memory answers sooner than a thread could be asked to wait for it.
+
+const makeEmpty = (directory: string) => {
+  try {
+    mkdirSync(directory, { mode: 0o755 })
+  } catch (error) {
+    if (!hasCode(error, 'EEXIST')) throw error
+    removeShownFiles(directory)
+    mkdirSync(directory, { mode: 0o755 })
+  }
+}
+
+/** Before a sandbox starts. */
+export const makeShownFiles = (directory: string, shown: Shown): void => {
+  makeEmpty(directory)
+  for (const [name, text] of Object.entries(textsOf(shown, noMemoryUse)))
+    writeFileSync(join(directory, name), text, { mode: 0o444 })
+}
+
+/** Over what is there, then cut: whoever reads meanwhile never finds it empty. Fine when it is gone. */
+const rewrite = (path: string, text: string) => {
+  let file: number
+  try {
+    file = openSync(path, 'r+')
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return
+    throw error
+  }
+  try {
+    const bytes = Buffer.from(text)
+    writeSync(file, bytes, 0, bytes.length, 0)
+    ftruncateSync(file, bytes.length)
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** When its sizes change while it runs. */
+export const rewriteShownFiles = (directory: string, shown: Shown, use: MemoryUse): void => {
+  for (const [name, text] of Object.entries(textsOf(shown, use))) rewrite(join(directory, name), text)
+}
+
+export const rewriteMeminfo = (directory: string, memoryGiB: number, use: MemoryUse): void =>
+  rewrite(join(directory, 'meminfo'), renderMeminfo(memoryGiB, use))
+
+export const removeShownFiles = (directory: string): void => rmSync(directory, { recursive: true, force: true })

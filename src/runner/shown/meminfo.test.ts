@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { suite, test } from 'node:test'
+import { noMemoryUse, renderMeminfo } from './meminfo.ts'
+
+const MiB = 1024 ** 2
+const read = (text: string) =>
+  Object.fromEntries(
+    [...text.matchAll(/^(\S+): +(\d+) kB$/gm)].map(([, name, amount]) => [name, Number(amount) / 1024]),
+  )
+
+suite('what a sandbox is shown of its memory', () => {
+  test('the limit is all there is, what is used is gone, and what the kernel would take back is available', () => {
+    const use = { ...noMemoryUse, used: 300 * MiB, cached: 120 * MiB, activeFile: 40 * MiB, inactiveFile: 60 * MiB }
+    const shown = read(renderMeminfo(1, use))
+    assert.deepEqual(
+      [shown['MemTotal'], shown['MemFree'], shown['MemAvailable'], shown['Cached'], shown['SwapTotal']],
+      [1024, 724, 824, 120, 0],
+    )
+  })
+
+  test('never less than nothing, and never more than there is', () => {
+    assert.equal(read(renderMeminfo(1, { ...noMemoryUse, used: 1100 * MiB }))['MemFree'], 0)
+    assert.equal(read(renderMeminfo(1, { ...noMemoryUse, activeFile: 10 * MiB }))['MemAvailable'], 1024)
+  })
+
+  test('every line is one that the kernel has, written as it writes it, and the first five are in its order', () => {
+    const own = readFileSync('/proc/meminfo', 'utf8').split('\n')
+    const shown = renderMeminfo(2, noMemoryUse).trimEnd().split('\n')
+    const nameOf = (line: string) => line.split(':')[0]
+    assert.deepEqual(shown.slice(0, 5).map(nameOf), own.slice(0, 5).map(nameOf))
+    for (const line of shown) {
+      assert.match(line, /^.{15,} +\d+ kB$/)
+      assert.ok(own.map(nameOf).includes(nameOf(line)), line)
+    }
+  })
+})

@@ -1,0 +1,77 @@
+// `/proc/meminfo` (proc(5)) as a machine of the sandbox's own size would show it: the limit is all the memory that there is.
+import { GiB } from '../oci/sandbox-limits.ts'
+
+/** Bytes, as the kernel accounts them to one cgroup. */
+export type MemoryUse = {
+  used: number
+  anonymous: number
+  /** Of files and of shared memory. */
+  cached: number
+  shared: number
+  mapped: number
+  dirty: number
+  writeback: number
+  activeAnonymous: number
+  inactiveAnonymous: number
+  activeFile: number
+  inactiveFile: number
+  unevictable: number
+  slabReclaimable: number
+  slabUnreclaimable: number
+}
+
+export const noMemoryUse: MemoryUse = {
+  used: 0,
+  anonymous: 0,
+  cached: 0,
+  shared: 0,
+  mapped: 0,
+  dirty: 0,
+  writeback: 0,
+  activeAnonymous: 0,
+  inactiveAnonymous: 0,
+  activeFile: 0,
+  inactiveFile: 0,
+  unevictable: 0,
+  slabReclaimable: 0,
+  slabUnreclaimable: 0,
+}
+
+const line = (name: string, bytes: number) =>
+  `${`${name}:`.padEnd(16)}${String(Math.floor(Math.max(0, bytes) / 1024)).padStart(8)} kB\n`
+
+export const renderMeminfo = (memoryGiB: number, use: MemoryUse): string => {
+  const total = memoryGiB * GiB
+  const free = Math.max(0, total - use.used)
+  // What the kernel would take back before it killed anything.
+  const available = Math.min(total, free + use.activeFile + use.inactiveFile + use.slabReclaimable)
+  const rows: [string, number][] = [
+    ['MemTotal', total],
+    ['MemFree', free],
+    ['MemAvailable', available],
+    ['Buffers', 0],
+    ['Cached', use.cached],
+    ['SwapCached', 0],
+    ['Active', use.activeAnonymous + use.activeFile],
+    ['Inactive', use.inactiveAnonymous + use.inactiveFile],
+    ['Active(anon)', use.activeAnonymous],
+    ['Inactive(anon)', use.inactiveAnonymous],
+    ['Active(file)', use.activeFile],
+    ['Inactive(file)', use.inactiveFile],
+    ['Unevictable', use.unevictable],
+    ['Mlocked', 0],
+    // The limit holds for memory and swap together.
+    ['SwapTotal', 0],
+    ['SwapFree', 0],
+    ['Dirty', use.dirty],
+    ['Writeback', use.writeback],
+    ['AnonPages', use.anonymous],
+    ['Mapped', use.mapped],
+    ['Shmem', use.shared],
+    ['KReclaimable', use.slabReclaimable],
+    ['Slab', use.slabReclaimable + use.slabUnreclaimable],
+    ['SReclaimable', use.slabReclaimable],
+    ['SUnreclaim', use.slabUnreclaimable],
+  ]
+  return rows.map(([name, bytes]) => line(name, bytes)).join('')
+}

@@ -1,0 +1,37 @@
+// What a sandbox sees of its machine follows what it may use: its processors, and the files that speak of them and of memory.
+import { cgroupOf, type Machine } from '../machine.ts'
+import { shownOf } from '../places.ts'
+import { hostCpus, parseCpuList, writeCpuList } from './cpus.ts'
+import { makeShownFiles, removeShownFiles, rewriteShownFiles } from './files.ts'
+import { noMemoryUse } from './meminfo.ts'
+
+type Sizes = { sandboxId: string; cpu: number; memoryGiB: number }
+
+/** Before a start; answers the list of processors to keep it to. */
+export const showMachine = (machine: Machine, { sandboxId, cpu, memoryGiB }: Sizes): string | undefined => {
+  const { places, hostCpuinfo } = machine
+  const taken = machine.cpus?.take(sandboxId, cpu)
+  makeShownFiles(shownOf(places, sandboxId), { memoryGiB, cpus: taken ?? hostCpus(), hostCpuinfo })
+  return taken && writeCpuList(taken)
+}
+
+/** After new sizes are in force. */
+export const showNewSizes = async (machine: Machine, { sandboxId, cpu, memoryGiB }: Sizes): Promise<void> => {
+  const { places, hostCpuinfo } = machine
+  const cgroup = cgroupOf(machine, sandboxId)
+  const taken = machine.cpus?.take(sandboxId, cpu)
+  if (taken) await cgroup.useCpus(writeCpuList(taken))
+  const shown = { memoryGiB, cpus: taken ?? hostCpus(), hostCpuinfo }
+  rewriteShownFiles(shownOf(places, sandboxId), shown, cgroup.memoryUse() ?? noMemoryUse)
+}
+
+/** Of one that runs already. */
+export const adoptShown = async (machine: Machine, { sandboxId, cpu }: Sizes): Promise<void> => {
+  const list = machine.cpus && (await cgroupOf(machine, sandboxId).cpus())
+  if (list !== undefined) machine.cpus?.adopt(sandboxId, cpu, parseCpuList(list))
+}
+
+export const showNothing = (machine: Machine, sandboxId: string): void => {
+  machine.cpus?.release(sandboxId)
+  removeShownFiles(shownOf(machine.places, sandboxId))
+}

@@ -1,0 +1,98 @@
+// What programs inside a sandbox believe of their machine, and what its timeline says when that was not enough for them.
+import assert from 'node:assert/strict'
+import { availableParallelism } from 'node:os'
+import { after, before, suite, test } from 'node:test'
+import { type Box, createBox, until } from './box.ts'
+import { type Platform, platform } from './harness.ts'
+
+type Event = { from: string | null; to: string; by: { kind: string; id: string }; reason?: string; cause?: object }
+
+suite('the machine of a sandbox', () => {
+  let alcove: Platform
+  before(async () => {
+    alcove = await platform()
+  })
+  after(async () => {
+    await alcove?.[Symbol.asyncDispose]()
+  })
+
+  const becomes = (box: Box, state: string) =>
+    until(`it is ${state}`, async () => (await alcove.api('GET', `/sandbox/${box.id}`)).body['state'] === state, 60)
+  const eventsOf = async ({ id }: Box) =>
+    (await alcove.api('GET', `/sandbox/${id}/events`)).body['items'] as unknown as Event[]
+
+  const programs = [
+    ['nproc', 'cpus'],
+    ["python3 -c 'import os; print(os.cpu_count())'", 'cpus'],
+    ["python3 -c 'import os; print(len(os.sched_getaffinity(0)))'", 'cpus'],
+    ["node -e 'console.log(os.availableParallelism())'", 'cpus'],
+    ['grep -c ^processor /proc/cpuinfo', 'cpus'],
+    ["free -m | awk '/^Mem:/ { print $2 }'", 'memory'],
+    ["node -e 'console.log(os.totalmem() / 2 ** 20)'", 'memory'],
+  ] as const
+
+  const seen = async (box: Box, of: 'cpus' | 'memory') => {
+    const said: number[] = []
+    for (const [program, what] of programs) if (what === of) said.push(Number(await box.run(program)))
+    return [...new Set(said)]
+  }
+
+  test('programs count its cpus and its memory, also new ones while it runs', async () => {
+    await using box = await createBox(alcove, { cpu: 1, memory: 1 })
+    assert.deepEqual([await seen(box, 'cpus'), await seen(box, 'memory')], [[1], [1024]])
+    assert.equal((await alcove.api('POST', `/sandbox/${box.id}/resize`, { cpu: 2, memory: 2 })).status, 200)
+    await becomes(box, 'started')
+    assert.deepEqual(
+      [await seen(box, 'cpus'), await seen(box, 'memory')],
+      [[Math.min(2, availableParallelism())], [2048]],
+    )
+  })
+
+  test('the timeline of one that ran out of memory and lives on says so', async () => {
+    await using box = await createBox(alcove, { memory: 1 })
+    assert.equal((await box.try('tail /dev/zero')).exitCode, 137)
+    const isTold = async () => (await eventsOf(box)).some(({ from, to }) => from === to)
+    await until('its timeline says so', isTold)
+    const event = (await eventsOf(box)).find(({ from, to }) => from === to)
+    assert.equal(event?.to, 'started')
+    assert.equal(event?.reason, 'It ran out of memory (limit 1 GiB), and a process was killed for it.')
+    assert.equal(await box.run('echo alive'), 'alive')
+  })
+
+  test('the timeline of one whose first process was killed says by whom, and not that it ran out of memory before', async () => {
+    await using box = await createBox(alcove, { memory: 1 })
+    assert.equal((await box.try('tail /dev/zero')).exitCode, 137)
+    // Only a host can: inside, the kernel lets no signal through to it.
+    await box.run('sudo kill -9 1 || kill -9 1 || true')
+    assert.equal(await box.run('echo alive'), 'alive')
+    const pid = (await alcove.leftovers())
+      .filter((line) => line.includes(box.id))
+      .map((line) => /^process (\d+) \(\/dev\/\.alcove\/agent/.exec(line)?.[1])
+      .find(Boolean)
+    assert.ok(pid, 'its first process is on the host')
+    process.kill(Number(pid), 'SIGKILL')
+    await becomes(box, 'stopped')
+    const [end] = await eventsOf(box)
+    assert.deepEqual(
+      [end?.from, end?.to, end?.by.kind, end?.reason],
+      ['started', 'stopped', 'runner', 'Its first process was ended from outside the sandbox.'],
+    )
+    assert.deepEqual(end?.cause, { detail: end?.reason })
+  })
+
+  test('the timeline names who stopped, started and deleted it, after it is gone too', async () => {
+    const box = await createBox(alcove)
+    await alcove.api('POST', `/sandbox/${box.id}/stop`)
+    await becomes(box, 'stopped')
+    await alcove.api('DELETE', `/sandbox/${box.id}`)
+    await until('it is gone', async () => (await alcove.api('GET', `/sandbox/${box.id}`)).status === 404)
+    await until('the runner has said so', async () => (await eventsOf(box))[0]?.to === 'destroyed')
+    const moves = (await eventsOf(box)).map(({ from, to, by }) => `${from} ${to} ${by.kind}`)
+    assert.deepEqual(moves.toReversed().slice(-4), [
+      'started stopping user',
+      'stopping stopped runner',
+      'stopped destroying user',
+      'destroying destroyed runner',
+    ])
+  })
+})
