@@ -211,6 +211,10 @@ const meanings: Record<string, string> = {
   ALCOVE_OLDER_ENCRYPTION_KEYS:
     'keys that were ALCOVE_ENCRYPTION_KEY before, with commas between: they still read; none unless told',
   ALCOVE_AUDIT_DAYS: 'how many days the audit log is kept; 90 unless told',
+  ALCOVE_COLLECTOR_KEY:
+    'the service key of a telemetry collector, which may read where telemetry goes; 32 characters or more; none unless told',
+  ALCOVE_DEFAULT_REGION_MAY_CHANGE:
+    'true: an organization that has a default region may choose another; false unless told',
   ALCOVE_CACHE_DIR: 'what all servers of a host share, such as built images; /var/cache/alcove unless told',
   ALCOVE_IMAGES_DIR:
     'images as files (OCI layouts and archives, docker save), which callers may name; <data>/images unless told',

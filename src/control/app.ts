@@ -60,6 +60,7 @@ export const createApp = async (
   const guard = createGuard({
     callers,
     proxyKeyHash: settings.proxyKeyHash,
+    collectorKeyHash: settings.collectorKeyHash,
     findRunner: (keyHash) => findRunnerByKey(database.sql, keyHash),
   })
 

@@ -72,6 +72,25 @@ const readSmtp = (
   return undefined
 }
 
+/** Whoever guesses it reads the credentials of every organization's telemetry. */
+const leastKeyLength = 32
+
+const readCollectorKey = (key: string | undefined, complain: (sentence: string) => void): string | undefined => {
+  if (key !== undefined && key.length < leastKeyLength)
+    complain(`ALCOVE_COLLECTOR_KEY is not usable: it must have ${leastKeyLength} characters or more`)
+  return key === undefined ? undefined : hashKey(key)
+}
+
+const readSwitch = (
+  name: string,
+  optional: (name: string) => string | undefined,
+  complain: (sentence: string) => void,
+): boolean => {
+  const value = optional(name) ?? 'false'
+  if (value !== 'true' && value !== 'false') complain(`${name} is not usable: it must be true or false`)
+  return value === 'true'
+}
+
 const origin = (url: URL) => url.href.replace(/\/+$/, '')
 
 export const loadConfig = (environment: NodeJS.ProcessEnv): ControlConfig =>
@@ -92,6 +111,8 @@ export const loadConfig = (environment: NodeJS.ProcessEnv): ControlConfig =>
       proxyUrl: origin(url('ALCOVE_PROXY_URL', 'where clients reach the proxy; toolboxes are below /toolbox')),
       proxyKeyHash: hashKey(text('ALCOVE_PROXY_KEY', 'the service key of the proxy')),
       runnerKeyHash: hashKey(text('ALCOVE_RUNNER_KEY', 'the service key of the local runner')),
+      collectorKeyHash: readCollectorKey(optional('ALCOVE_COLLECTOR_KEY'), complain),
+      defaultRegionMayChange: readSwitch('ALCOVE_DEFAULT_REGION_MAY_CHANGE', optional, complain),
       version,
       defaultSnapshot: 'default',
       environment: 'production',

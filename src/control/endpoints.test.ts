@@ -28,7 +28,10 @@ const walk = async (check: (route: ControlRoute) => Promise<void> | void) => {
 }
 
 /** Somebody who may call this route. */
-const allowed = ({ needs }: ControlRoute): Who => (needs === 'proxy' || needs === 'runner' ? needs : 'owner')
+const allowed = ({ needs }: ControlRoute): Who => {
+  if (needs === 'proxy' || needs === 'runner' || needs === 'collector') return needs
+  return needs === 'admin' ? 'admin' : 'owner'
+}
 
 /** What a parameter names in the organization `ours`. */
 const ours: Record<string, string> = {
@@ -45,6 +48,7 @@ const ours: Record<string, string> = {
   isPublic: 'true',
   port: '80',
   token: 'abcdefghijklmnop',
+  authToken: 'abcdefghijklmnop',
 }
 
 const pathOf = ({ path }: ControlRoute, values: Record<string, string>) =>

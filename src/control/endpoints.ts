@@ -6,6 +6,7 @@ import { configurationRoutes } from './configuration/routes.ts'
 import { healthRoutes } from './health/routes.ts'
 import type { Outbox } from './mail/outbox.ts'
 import { memberRoutes } from './members/routes.ts'
+import { organizationOperatorRoutes } from './organizations/operator-routes.ts'
 import { organizationRoutes } from './organizations/routes.ts'
 import { regionRoutes } from './regions/routes.ts'
 import { roleRoutes } from './roles/routes.ts'
@@ -28,6 +29,7 @@ export const endpoints = (parts: EndpointParts): ControlRoute[] => [
   ...organizationRoutes(parts),
   ...roleRoutes(parts),
   ...memberRoutes(parts),
+  ...organizationOperatorRoutes(parts),
   ...apiKeyRoutes(parts),
   ...auditRoutes(parts),
   ...snapshotRoutes(parts),

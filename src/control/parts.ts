@@ -14,6 +14,10 @@ export type Settings = {
   /** sha256 of service keys, as lower hex; the keys themselves are not kept. */
   proxyKeyHash: string
   runnerKeyHash: string
+  /** Of whoever collects telemetry for this server; absent: nobody does. */
+  collectorKeyHash: string | undefined
+  /** Whether an organization that has a default region may choose another. */
+  defaultRegionMayChange: boolean
   /** Of Alcove itself, from package.json. */
   version: string
   /** The snapshot of a sandbox that names none. */

@@ -26,7 +26,7 @@ export type RouteRow<Context, Needs extends string, P, Q, B> = {
   params?: P
   query?: Q
   body?: B
-  /** The body may be absent; `run` then sees `undefined`. */
+  /** The body may be absent, or null; `run` then sees `undefined`. */
   bodyOptional?: boolean
   /** In bytes; the server's own limit when absent. */
   bodyLimit?: number

@@ -122,7 +122,7 @@ export const createServer = async <Context extends object, Needs extends string>
   const readCall = (route: Route<Context, Needs>, request: FastifyRequest) => {
     const read = (schema: TSchema | undefined, part: 'params' | 'query' | 'body', given: unknown) =>
       schema === undefined ? given : readPart(schema, part, given)
-    const hasBody = route.body !== undefined && !(route.bodyOptional && request.body === undefined)
+    const hasBody = route.body !== undefined && !(route.bodyOptional && (request.body ?? undefined) === undefined)
     if (hasBody && (request.body === undefined || request.body === null)) {
       throw new Problem('invalid_body', 'This needs a JSON body.')
     }

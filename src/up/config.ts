@@ -30,6 +30,8 @@ const controlSettingNames = [
   'ALCOVE_AUDIT_DAYS',
   'ALCOVE_SMTP_URL',
   'ALCOVE_MAIL_FROM',
+  'ALCOVE_COLLECTOR_KEY',
+  'ALCOVE_DEFAULT_REGION_MAY_CHANGE',
 ] as const
 const defaultMostWarm = 8
 /** Idle sandboxes use next to nothing of each. */

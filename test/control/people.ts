@@ -21,6 +21,7 @@ export const keys = {
   stranger: keyOf('stranger'),
   proxy: keyOf('proxy'),
   runner: keyOf('runner'),
+  collector: keyOf('collector'),
 } as const
 
 export type Who = keyof typeof keys | 'nobody'

@@ -9,6 +9,8 @@ export const testSettings: Settings = {
   proxyUrl: 'http://proxy.test:3001',
   proxyKeyHash: hashKey(keys.proxy),
   runnerKeyHash: hashKey(keys.runner),
+  collectorKeyHash: hashKey(keys.collector),
+  defaultRegionMayChange: false,
   version: '0.0.0-test',
   defaultSnapshot: 'default',
   environment: 'test',

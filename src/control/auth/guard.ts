@@ -8,6 +8,7 @@ import {
   type ControlRoute,
   type Needs,
   type OrganizationContext,
+  type OwnerOrCollectorContext,
   roleNeeds,
   type UserContext,
 } from './route.ts'
@@ -16,6 +17,7 @@ import { hashKey, isSameHash } from './secret.ts'
 export type GuardParts = {
   callers: Callers
   proxyKeyHash: string
+  collectorKeyHash: string | undefined
   findRunner: (keyHash: string) => Promise<{ id: string; regionId: string } | undefined>
 }
 
@@ -24,7 +26,7 @@ const known = new WeakMap<FastifyRequest, Caller>()
 /** The user who was found to call, also where the guard then said no; `undefined` for strangers and services. */
 export const callerOf = (request: FastifyRequest): Caller | undefined => known.get(request)
 
-export const createGuard = ({ callers, proxyKeyHash, findRunner }: GuardParts) => {
+export const createGuard = ({ callers, proxyKeyHash, collectorKeyHash, findRunner }: GuardParts) => {
   const getCaller = async (request: FastifyRequest, token: string) => {
     const caller = await callers.find(token)
     if (caller === undefined) throw new Problem('unauthorized')
@@ -47,6 +49,10 @@ export const createGuard = ({ callers, proxyKeyHash, findRunner }: GuardParts) =
       const runner = await findRunner(hashKey(token))
       return runner === undefined ? await refuseUser(request, token) : { runner }
     }
+    if (needs === 'collector' || needs === 'owner or collector') {
+      if (collectorKeyHash !== undefined && isSameHash(hashKey(token), collectorKeyHash)) return { isCollector: true }
+      if (needs === 'collector') return await refuseUser(request, token)
+    }
     const caller = await getCaller(request, token)
     const named = readOrganizationHeader(request.headers)
     const inPath = (request.params as { organizationId?: string } | undefined)?.organizationId
@@ -62,13 +68,14 @@ export const createGuard = ({ callers, proxyKeyHash, findRunner }: GuardParts) =
     }
     if (needs === 'user') return context
     checkHolds(caller, needs)
-    return { ...context, organization: caller.organization } satisfies OrganizationContext
+    return { ...context, organization: caller.organization, isCollector: false } satisfies OrganizationContext &
+      OwnerOrCollectorContext
   }
 }
 
 const checkHolds = ({ memberRole, permissions }: UserContext['caller'], needs: Needs) => {
   if (needs === 'member') return
-  if (needs === 'owner') {
+  if (needs === 'owner' || needs === 'owner or collector') {
     if (memberRole !== 'owner') throw new Problem('forbidden', 'Only an owner of the organization may do that.')
     return
   }

@@ -13,6 +13,8 @@ export const roleNeeds = {
   admin: 'An operator of this server.',
   proxy: 'The proxy, by its service key.',
   runner: 'A runner, by its service key.',
+  collector: 'The telemetry collector, by its service key.',
+  'owner or collector': 'An owner of the organization, or the telemetry collector.',
 } as const satisfies Record<string, string>
 
 export type Needs = keyof typeof roleNeeds | Permission
@@ -33,13 +35,18 @@ export type UserContext = { user: User; caller: Caller }
 export type OrganizationContext = UserContext & { organization: Organization }
 export type RunnerContext = { runner: { id: string; regionId: string } }
 
-export type ContextOf<N extends Needs> = N extends 'public' | 'proxy'
+/** A collector belongs to no organization; the path says which one it asks about. */
+export type OwnerOrCollectorContext = { isCollector: boolean }
+
+export type ContextOf<N extends Needs> = N extends 'public' | 'proxy' | 'collector'
   ? object
   : N extends 'user' | 'admin'
     ? UserContext
     : N extends 'runner'
       ? RunnerContext
-      : OrganizationContext
+      : N extends 'owner or collector'
+        ? OwnerOrCollectorContext
+        : OrganizationContext
 
 /** A row of control, whatever it needs. */
 export type ControlRoute = Route<object, Needs>

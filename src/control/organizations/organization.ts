@@ -1,4 +1,6 @@
 // An organization as control knows it, and as it is shown (contract/control-plane.md §6.1).
+import type { OtelConfig } from './otel-config.ts'
+
 export type OrganizationRow = {
   id: string
   name: string
@@ -26,7 +28,7 @@ export type OrganizationRow = {
   sandbox_lifecycle_rate_limit: number | null
   sandbox_lifecycle_rate_limit_ttl_seconds: number | null
   experimental_config: Record<string, unknown> | null
-  otel_config: { endpoint: string; headers: Record<string, string> | null } | null
+  otel_config: string | null
   created_at: Date
   updated_at: Date
 }
@@ -60,7 +62,8 @@ export type Organization = {
   sandboxLifecycleRateLimit: number | null
   sandboxLifecycleRateLimitTtlSeconds: number | null
   experimentalConfig: Record<string, unknown> | null
-  otelConfig: { endpoint: string; headers: Record<string, string> | null } | null
+  /** Encrypted; `otel-config.ts` reads it. */
+  otelConfig: string | null
   createdAt: Date
   updatedAt: Date
 }
@@ -103,11 +106,9 @@ export const isSuspended = (
   now: Date,
 ): boolean => suspended && (suspendedUntil === null || suspendedUntil > now)
 
-const maskHeaders = (headers: Record<string, string> | null) =>
-  headers === null ? null : Object.fromEntries(Object.keys(headers).map((name) => [name, '******']))
-
-export const asOrganizationView = (organization: Organization, now: Date) => {
-  const { defaultRegionId, suspendedAt, suspendedUntil, otelConfig, createdAt, updatedAt, ...plain } = organization
+/** `otelConfig` as it may be seen: without the values of its headers. */
+export const asOrganizationView = (organization: Organization, now: Date, otelConfig: OtelConfig | null) => {
+  const { defaultRegionId, suspendedAt, suspendedUntil, createdAt, updatedAt, ...plain } = organization
   const suspended = isSuspended(organization, now)
   return {
     ...plain,
@@ -116,7 +117,7 @@ export const asOrganizationView = (organization: Organization, now: Date) => {
     suspendedAt: suspended ? (suspendedAt?.toISOString() ?? null) : null,
     suspendedUntil: suspended ? (suspendedUntil?.toISOString() ?? null) : null,
     suspensionReason: suspended ? organization.suspensionReason : null,
-    otelConfig: otelConfig && { ...otelConfig, headers: maskHeaders(otelConfig.headers) },
+    otelConfig,
     createdAt: createdAt.toISOString(),
     updatedAt: updatedAt.toISOString(),
   }

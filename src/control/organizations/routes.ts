@@ -1,26 +1,120 @@
-// `/organizations`: what the caller belongs to. The guard has read it already and hides every other.
+// `/organizations`: what the caller belongs to, makes and rules. The guard has read it already and hides every other.
+// What only the operator of the server decides is in operator-routes.ts.
 import Type from 'typebox'
 import { type ControlRoute, route } from '../auth/route.ts'
-import type { Parts } from '../parts.ts'
-import { asOrganizationView } from './organization.ts'
-import { Organization, OrganizationId } from './schemas.ts'
+import type { OrganizationParts } from './change.ts'
+import { createOrganization } from './create.ts'
+import { asOrganizationView, type Organization } from './organization.ts'
+import {
+  getOtelConfig,
+  getOtelConfigOfSandbox,
+  removeOtelConfig,
+  setOtelConfig,
+  viewOtelConfig,
+} from './otel-config.ts'
+import {
+  CreateOrganization,
+  DefaultRegion,
+  ExperimentalConfig,
+  mostExperimentalBytes,
+  OrganizationId,
+  Organization as OrganizationShape,
+  OtelConfig,
+  OtelConfigOfOrganization,
+  SandboxToken,
+} from './schemas.ts'
+import { setDefaultRegion, setExperimentalConfig } from './settings.ts'
 
-export const organizationRoutes = ({ clock }: Pick<Parts, 'clock'>): ControlRoute[] => [
-  route({
-    method: 'GET',
-    path: '/organizations',
-    needs: 'user',
-    summary: 'The organizations that the credential reaches: of an API key, its own.',
-    replies: { 200: Type.Array(Organization) },
-    run: ({ caller }) => [asOrganizationView(caller.organization, clock.now())],
-  }),
-  route({
-    method: 'GET',
-    path: '/organizations/:organizationId',
-    needs: 'member',
-    summary: 'One organization.',
-    params: OrganizationId,
-    replies: { 200: Organization },
-    run: ({ organization }) => asOrganizationView(organization, clock.now()),
-  }),
-]
+export const organizationRoutes = (parts: OrganizationParts): ControlRoute[] => {
+  const view = (organization: Organization) => {
+    const { id, otelConfig } = organization
+    return asOrganizationView(organization, parts.clock.now(), viewOtelConfig(parts, id, otelConfig))
+  }
+  return [
+    route({
+      method: 'GET',
+      path: '/organizations',
+      needs: 'user',
+      summary: 'The organizations that the credential reaches: of an API key, its own.',
+      replies: { 200: Type.Array(OrganizationShape) },
+      run: ({ caller }) => [view(caller.organization)],
+    }),
+    route({
+      method: 'POST',
+      path: '/organizations',
+      needs: 'user',
+      summary: 'Makes an organization that belongs to the caller.',
+      body: CreateOrganization,
+      replies: { 201: OrganizationShape },
+      run: async ({ user, body }) => view(await createOrganization(parts, user, body)),
+    }),
+    route({
+      method: 'GET',
+      path: '/organizations/:organizationId',
+      needs: 'member',
+      summary: 'One organization.',
+      params: OrganizationId,
+      replies: { 200: OrganizationShape },
+      run: ({ organization }) => view(organization),
+    }),
+    route({
+      method: 'PATCH',
+      path: '/organizations/:organizationId/default-region',
+      needs: 'owner',
+      summary: 'Says where sandboxes go that name no region; once.',
+      params: OrganizationId,
+      body: DefaultRegion,
+      replies: { 204: null },
+      run: ({ organization, body }) => setDefaultRegion(parts, organization.id, body),
+    }),
+    route({
+      method: 'PUT',
+      path: '/organizations/:organizationId/experimental-config',
+      needs: 'owner',
+      summary: 'Replaces the experimental configuration; null or no body clears it.',
+      params: OrganizationId,
+      body: ExperimentalConfig,
+      bodyOptional: true,
+      bodyLimit: mostExperimentalBytes,
+      replies: { 200: null },
+      run: ({ organization, body }) => setExperimentalConfig(parts, organization.id, body),
+    }),
+    route({
+      method: 'GET',
+      path: '/organizations/otel-config/by-sandbox-auth-token/:authToken',
+      needs: 'collector',
+      summary: 'Where the telemetry of a sandbox goes, by the token that the sandbox presents.',
+      params: SandboxToken,
+      replies: { 200: OtelConfigOfOrganization },
+      run: ({ params }) => getOtelConfigOfSandbox(parts, params.authToken),
+    }),
+    route({
+      method: 'GET',
+      path: '/organizations/:organizationId/otel-config',
+      needs: 'owner or collector',
+      summary: 'Where telemetry goes; only a collector sees the values of its headers.',
+      params: OrganizationId,
+      replies: { 200: OtelConfig },
+      run: ({ params, isCollector }) => getOtelConfig(parts, params.organizationId, { isCollector }),
+    }),
+    route({
+      method: 'PUT',
+      path: '/organizations/:organizationId/otel-config',
+      needs: 'owner',
+      summary: 'Says where telemetry goes; a header whose value is only asterisks keeps the one that is stored.',
+      params: OrganizationId,
+      body: OtelConfig,
+      replies: { 204: null },
+      run: ({ organization, body }) => setOtelConfig(parts, organization.id, body),
+    }),
+    route({
+      method: 'DELETE',
+      path: '/organizations/:organizationId/otel-config',
+      needs: 'owner',
+      summary: 'Telemetry goes nowhere any more.',
+      params: OrganizationId,
+      replies: { 204: null },
+      run: ({ organization }) => removeOtelConfig(parts, organization.id),
+    }),
+  ]
+}

@@ -4,6 +4,19 @@ import Type from 'typebox'
 const DateTime = Type.String({ format: 'date-time' })
 const orNull = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()])
 
+const Headers = orNull(Type.Record(Type.String(), Type.String()))
+
+export const OtelConfig = Type.Object({
+  endpoint: Type.String({ maxLength: 2048 }),
+  headers: Type.Optional(Headers),
+})
+
+export const OtelConfigOfOrganization = Type.Object({
+  organizationId: Type.String(),
+  endpoint: Type.String(),
+  headers: Headers,
+})
+
 export const Organization = Type.Object({
   id: Type.String(),
   name: Type.String(),
@@ -31,11 +44,32 @@ export const Organization = Type.Object({
   sandboxLifecycleRateLimit: orNull(Type.Number()),
   sandboxLifecycleRateLimitTtlSeconds: orNull(Type.Number()),
   experimentalConfig: orNull(Type.Record(Type.String(), Type.Unknown())),
-  otelConfig: orNull(
-    Type.Object({ endpoint: Type.String(), headers: orNull(Type.Record(Type.String(), Type.String())) }),
-  ),
+  otelConfig: orNull(OtelConfig),
   createdAt: DateTime,
   updatedAt: DateTime,
 })
 
 export const OrganizationId = Type.Object({ organizationId: Type.String() })
+
+export const SandboxToken = Type.Object({ authToken: Type.String() })
+
+export const CreateOrganization = Type.Object({
+  name: Type.String({ maxLength: 1000 }),
+  defaultRegionId: Type.String({ maxLength: 255 }),
+})
+
+export const DefaultRegion = Type.Object({ defaultRegionId: Type.String({ maxLength: 255 }) })
+
+export const mostExperimentalBytes = 64 * 1024
+
+export const ExperimentalConfig = Type.Record(Type.String(), Type.Unknown())
+
+export const Suspension = Type.Object({
+  reason: Type.Optional(orNull(Type.String({ maxLength: 1000 }))),
+  until: Type.Optional(orNull(Type.String({ maxLength: 64 }))),
+  suspensionCleanupGracePeriodHours: Type.Optional(orNull(Type.Integer({ minimum: 0, maximum: 87_600 }))),
+})
+
+export const LimitedEgress = Type.Object({ sandboxDefaultLimitedNetworkEgress: Type.Boolean() })
+export const PreviewWarning = Type.Object({ previewWarningEnabled: Type.Boolean() })
+export const SsoEnabled = Type.Object({ ssoEnabled: Type.Boolean() })

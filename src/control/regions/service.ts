@@ -20,6 +20,11 @@ export const findRegion = (
   id: string,
 ): Promise<Region | undefined> => findRegionById(database.sql, organizationId, id)
 
+/** A region that everybody may use. */
+export const findSharedRegion = async (parts: RegionsParts, id: string): Promise<Region | undefined> =>
+  // Whom nothing belongs to sees what is shared, and nothing else.
+  await findRegion(parts, '', id)
+
 export const viewRegion = async (parts: RegionsParts, organizationId: string, id: string) => {
   const region = await findRegion(parts, organizationId, id)
   if (region === undefined) throw new Problem('not_found', 'There is no such region.')

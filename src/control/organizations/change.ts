@@ -1,0 +1,25 @@
+// How an organization is changed: one at a time, and every process hears of it, since what is known of a caller includes it.
+import { Problem } from '#src/problems.ts'
+import { announceCredentialChange, type Callers } from '../auth/callers.ts'
+import type { Parts } from '../parts.ts'
+import type { Organization, OrganizationRow } from './organization.ts'
+import { lockOrganization, writeOrganization } from './store.ts'
+
+export type OrganizationParts = Parts & { callers: Callers }
+
+/** `change` sees it as nobody else can change it meanwhile, and answers the columns to write; none: all is as it should be. */
+export const changeOrganization = async (
+  { database, clock, callers }: Pick<OrganizationParts, 'database' | 'clock' | 'callers'>,
+  organizationId: string,
+  change: (organization: Organization) => Partial<OrganizationRow> | undefined,
+): Promise<void> => {
+  await database.transaction(async (transaction) => {
+    const organization = await lockOrganization(transaction, organizationId)
+    if (organization === undefined) throw new Problem('not_found', 'There is no such organization.')
+    const columns = change(organization)
+    if (columns === undefined) return
+    await writeOrganization(transaction, organizationId, columns, clock.now())
+    await announceCredentialChange(transaction)
+  })
+  callers.forget()
+}

@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { startControl } from '#test/control/harness.ts'
+import { organizations, userId } from '#test/control/people.ts'
+
+const wish = { name: 'Second', defaultRegionId: 'local' }
+
+suite('POST /organizations', () => {
+  test('201 makes an organization with its creator as owner, in a shared region', async () => {
+    await using app = await startControl()
+    const reply = await app.as('viewer').post('/organizations', { ...wish, name: '  Zwölf & Söhne  ' })
+    assert.equal(reply.status, 201)
+    const { id, name, createdBy, personal, defaultRegionId, suspended, otelConfig } = reply.body
+    assert.deepEqual(
+      { name, createdBy, personal, defaultRegionId, suspended, otelConfig },
+      {
+        name: 'Zwölf & Söhne',
+        createdBy: userId('viewer'),
+        personal: false,
+        defaultRegionId: 'local',
+        suspended: false,
+        otelConfig: null,
+      },
+    )
+    const members = await app.database.sql`select user_id, role from members where organization_id = ${id}`
+    assert.deepEqual([...members], [{ user_id: userId('viewer'), role: 'owner' }])
+  })
+
+  test('201 two organizations may have the same name', async () => {
+    await using app = await startControl()
+    const replies = await Promise.all([1, 2].map(() => app.as('owner').post('/organizations', wish)))
+    assert.deepEqual(
+      replies.map(({ status }) => status),
+      [201, 201],
+    )
+    assert.notEqual(replies[0]?.body.id, replies[1]?.body.id)
+  })
+
+  test('400 says what is wrong with the body', async () => {
+    await using app = await startControl()
+    const bodies = [
+      {},
+      [],
+      { name: 'x' },
+      { defaultRegionId: 'local' },
+      { ...wish, name: '' },
+      { ...wish, name: ' \n ' },
+      { ...wish, name: 5 },
+      { ...wish, name: null },
+      { ...wish, name: 'a\u0000b' },
+      { ...wish, name: 'a\u0007b' },
+      { ...wish, name: '<b>bold</b>' },
+      { ...wish, name: 'see https://evil.example' },
+      { ...wish, name: 'www.evil.example' },
+      { ...wish, name: 'x'.repeat(256) },
+      { ...wish, defaultRegionId: null },
+    ]
+    for (const body of bodies) {
+      const reply = await app.as('owner').post('/organizations', body)
+      assert.equal(reply.status, 400, JSON.stringify(body))
+    }
+  })
+
+  test('404 for a region that is not there, or is not for everybody', async () => {
+    await using app = await startControl()
+    await app.database.sql`
+      insert into regions (id, name, organization_id, region_type) values
+        ('ours_1', 'cellar', ${organizations.ours}, 'custom'), ('gold', 'gold', null, 'dedicated')`
+    for (const defaultRegionId of ['no-such', '', 'ours_1', 'gold', 'LOCAL']) {
+      const reply = await app.as('owner').post('/organizations', { ...wish, defaultRegionId })
+      assert.equal(reply.status, 404, defaultRegionId)
+    }
+  })
+
+  test('403 to a user whose address nobody has verified', async () => {
+    await using app = await startControl()
+    await app.database.sql`update users set email_verified = false where id = ${userId('owner')}`
+    assert.equal((await app.as('owner').post('/organizations', wish)).status, 403)
+  })
+
+  test('403 after ten of a user, however many ask at once; others still may', async () => {
+    await using app = await startControl()
+    await app.database.sql`delete from organizations where created_by = ${userId('viewer')}`
+    const replies = await Promise.all(
+      Array.from({ length: 50 }, (_, n) => app.as('viewer').post('/organizations', { ...wish, name: `number ${n}` })),
+    )
+    const count = (status: number) => replies.filter((reply) => reply.status === status).length
+    assert.deepEqual([count(201), count(403)], [10, 40])
+    const [made] = await app.database.sql`
+      select count(*) from organizations where created_by = ${userId('viewer')} and not personal`
+    assert.equal(made?.['count'], 10)
+    assert.equal((await app.as('member').post('/organizations', wish)).status, 201)
+  })
+})

@@ -1,0 +1,41 @@
+import { Problem } from '#src/problems.ts'
+import { announceCredentialChange } from '../auth/callers.ts'
+import { readDisplayText } from '../display-text.ts'
+import { findSharedRegion } from '../regions/service.ts'
+import { isDangling } from '../storage/database.ts'
+import type { User } from '../users/user.ts'
+import type { OrganizationParts } from './change.ts'
+import type { Organization } from './organization.ts'
+import { countCreatedBy, insertOrganization } from './store.ts'
+
+/** Without the personal one. */
+const mostPerUser = 10
+
+/** Makes an organization that belongs to the caller. Only a shared region can be its first: it has none of its own yet. */
+export const createOrganization = async (
+  parts: OrganizationParts,
+  user: User,
+  body: { name: string; defaultRegionId: string },
+): Promise<Organization> => {
+  const { database, clock, callers } = parts
+  if (!user.emailVerified) throw new Problem('forbidden', 'Your e-mail address has to be verified first.')
+  const name = readDisplayText('name', body.name)
+  const region = await findSharedRegion(parts, body.defaultRegionId)
+  if (region === undefined) throw new Problem('not_found', 'There is no such region.')
+  const organization = await database
+    .transaction(async (transaction) => {
+      if ((await countCreatedBy(transaction, user.id)) >= mostPerUser) {
+        throw new Problem('forbidden', `A user may create ${mostPerUser} organizations.`)
+      }
+      const wanted = { name, createdBy: user.id, defaultRegionId: region.id }
+      const made = await insertOrganization(transaction, wanted, clock.now())
+      await announceCredentialChange(transaction)
+      return made
+    })
+    .catch((error: unknown) => {
+      if (isDangling(error)) throw new Problem('not_found', 'There is no such region.', { cause: error })
+      throw error
+    })
+  callers.forget()
+  return organization
+}

@@ -1,0 +1,228 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { startControl, type TestControl } from '#test/control/harness.ts'
+import { organizations, type Who } from '#test/control/people.ts'
+
+const { ours, theirs } = organizations
+const at = (path: string, organization: string = ours) => `/organizations/${organization}/${path}`
+const see = async (app: TestControl) => (await app.as('owner').get(`/organizations/${ours}`)).body
+
+/** Who may not call what only an operator may, and what they hear, of their own organization and of another. */
+const checkOnlyOperators = async (app: TestControl, path: string, body: object) => {
+  for (const who of ['owner', 'member', 'viewer', 'stranger'] satisfies Who[]) {
+    for (const id of [ours, theirs, 'no-such'])
+      assert.equal((await app.as(who).post(at(path, id), body)).status, 403, who)
+  }
+  assert.equal((await app.as('nobody').post(at(path), body)).status, 401)
+  assert.equal((await app.as('admin').post(at(path, 'no-such'), body)).status, 404)
+}
+
+suite('PATCH /organizations/{organizationId}/default-region', () => {
+  test('204 sets it where there is none; the same again changes nothing', async () => {
+    await using app = await startControl()
+    await app.database.sql`update organizations set default_region_id = null where id = ${ours}`
+    assert.equal((await see(app)).defaultRegionId, undefined)
+    for (const _ of [1, 2]) {
+      assert.equal((await app.as('owner').patch(at('default-region'), { defaultRegionId: 'local' })).status, 204)
+    }
+    assert.equal((await see(app)).defaultRegionId, 'local')
+  })
+
+  test('409 for another region once there is one, unless the operator allows it', async () => {
+    const ask = async (defaultRegionMayChange: boolean) => {
+      await using app = await startControl({ settings: { defaultRegionMayChange } })
+      await app.database.sql`
+        insert into regions (id, name, organization_id, region_type) values ('ours_1', 'cellar', ${ours}, 'custom')`
+      const reply = await app.as('owner').patch(at('default-region'), { defaultRegionId: 'ours_1' })
+      return [reply.status, (await see(app)).defaultRegionId]
+    }
+    assert.deepEqual(await ask(false), [409, 'local'])
+    assert.deepEqual(await ask(true), [204, 'ours_1'])
+  })
+
+  test('404 for a region of others and for none look alike; 400 without one', async () => {
+    await using app = await startControl()
+    await app.database.sql`
+      insert into regions (id, name, organization_id, region_type) values ('theirs_1', 'cellar', ${theirs}, 'custom')`
+    const [foreign, missing] = await Promise.all(
+      ['theirs_1', 'no-such'].map((defaultRegionId) =>
+        app.as('owner').patch(at('default-region'), { defaultRegionId }),
+      ),
+    )
+    assert.deepEqual([foreign?.status, missing?.status], [404, 404])
+    assert.equal(foreign?.body.message, missing?.body.message)
+    for (const body of [{}, { defaultRegionId: null }, { defaultRegionId: 5 }]) {
+      assert.equal((await app.as('owner').patch(at('default-region'), body)).status, 400)
+    }
+  })
+
+  test('403 to members who are no owner, 404 to strangers', async () => {
+    await using app = await startControl()
+    const body = { defaultRegionId: 'local' }
+    assert.equal((await app.as('member').patch(at('default-region'), body)).status, 403)
+    assert.equal((await app.as('stranger').patch(at('default-region'), body)).status, 404)
+  })
+})
+
+suite('PUT /organizations/{organizationId}/experimental-config', () => {
+  const path = at('experimental-config')
+
+  test('200 replaces the whole of it; null and no body clear it', async () => {
+    await using app = await startControl()
+    for (const config of [{ a: { deep: [1, null, 'ü'] }, __proto: 1 }, { b: true }, {}]) {
+      const reply = await app.as('owner').put(path, config)
+      assert.deepEqual([reply.status, reply.text], [200, ''])
+      assert.deepEqual((await see(app)).experimentalConfig, config)
+    }
+    for (const payload of ['null', undefined]) {
+      await app.as('owner').put(path, { c: 1 })
+      assert.equal((await app.as('owner').send('PUT', path, payload)).status, 200)
+      assert.equal((await see(app)).experimentalConfig, null)
+    }
+  })
+
+  test('400 for what is no object, for the reserved "otel", and for what cannot be kept', async () => {
+    await using app = await startControl()
+    for (const payload of [
+      '[]',
+      '"text"',
+      '5',
+      'true',
+      '{"otel":{}}',
+      '{"a":"\\u0000"}',
+      '{"a\\u0000":1}',
+      '{"a":"\\ud800"}',
+    ]) {
+      assert.equal((await app.as('owner').send('PUT', path, payload)).status, 400, payload)
+    }
+    const large = JSON.stringify({ a: 'x'.repeat(70_000) })
+    assert.equal((await app.as('owner').send('PUT', path, large)).status, 413)
+    assert.equal((await see(app)).experimentalConfig, null)
+  })
+
+  test('403 to members who are no owner, 404 to strangers', async () => {
+    await using app = await startControl()
+    assert.equal((await app.as('member').put(path, {})).status, 403)
+    assert.equal((await app.as('stranger').put(path, {})).status, 404)
+  })
+})
+
+suite('POST /organizations/{organizationId}/suspend', () => {
+  test('204 without a body: from now on nothing is set going there, reading goes on', async () => {
+    await using app = await startControl()
+    // What is known of a caller is dropped at once.
+    assert.equal((await see(app)).suspended, false)
+    assert.equal((await app.as('admin').post(at('suspend'))).status, 204)
+    const { suspended, suspendedAt, suspendedUntil, suspensionReason, suspensionCleanupGracePeriodHours } =
+      await see(app)
+    assert.deepEqual(
+      [suspended, suspendedAt, suspendedUntil, suspensionReason, suspensionCleanupGracePeriodHours],
+      [true, app.clock.now().toISOString(), null, null, 24],
+    )
+    const create = await app.as('owner').post('/sandbox', {})
+    assert.deepEqual([create.status, create.body.message], [403, 'This organization is suspended.'])
+  })
+
+  test('204 with a reason, an end and a grace; it lifts itself; once more moves the end and not the beginning', async () => {
+    await using app = await startControl()
+    const begin = app.clock.now()
+    const inSeconds = (seconds: number) => new Date(begin.getTime() + seconds * 1000).toISOString()
+    const suspend = (body: object) => app.as('admin').post(at('suspend'), body)
+    const first = { reason: 'unpaid', until: inSeconds(60), suspensionCleanupGracePeriodHours: 0 }
+    assert.equal((await suspend(first)).status, 204)
+    const during = await see(app)
+    assert.deepEqual(
+      [during.suspensionReason, during.suspendedUntil, during.suspensionCleanupGracePeriodHours],
+      ['unpaid', inSeconds(60), 0],
+    )
+    app.clock.advance({ seconds: 30 })
+    await suspend({ until: inSeconds(90) })
+    const longer = await see(app)
+    assert.deepEqual(
+      [longer.suspendedAt, longer.suspendedUntil, longer.suspensionReason],
+      [inSeconds(0), inSeconds(90), null],
+    )
+    app.clock.advance({ seconds: 60 })
+    assert.equal((await see(app)).suspended, false)
+    await suspend({})
+    assert.equal((await see(app)).suspendedAt, inSeconds(90))
+  })
+
+  test('400 for an end that is past or no date, a grace below zero, and odd types', async () => {
+    await using app = await startControl()
+    const bodies = [
+      { until: app.clock.now().toISOString() },
+      { until: '2001-01-01T00:00:00Z' },
+      { until: 'tomorrow' },
+      { until: '+200000-01-01T00:00:00Z' },
+      { until: 5 },
+      { suspensionCleanupGracePeriodHours: -1 },
+      { suspensionCleanupGracePeriodHours: 1e12 },
+      { suspensionCleanupGracePeriodHours: '24' },
+      { reason: {} },
+      { reason: 'x'.repeat(1001) },
+    ]
+    for (const body of bodies) {
+      assert.equal((await app.as('admin').post(at('suspend'), body)).status, 400, JSON.stringify(body))
+    }
+    assert.equal((await see(app)).suspended, false)
+  })
+
+  test('403 to everybody but an operator, whichever organization; 404 for none', async () => {
+    await using app = await startControl()
+    await checkOnlyOperators(app, 'suspend', {})
+    assert.equal((await see(app)).suspended, false)
+  })
+})
+
+suite('POST /organizations/{organizationId}/unsuspend', () => {
+  test('204 clears all of it; where nothing was suspended too', async () => {
+    await using app = await startControl()
+    const until = new Date(app.clock.now().getTime() + 3_600_000).toISOString()
+    await app.as('admin').post(at('suspend'), { reason: 'x', until, suspensionCleanupGracePeriodHours: 1 })
+    for (const _ of [1, 2]) assert.equal((await app.as('admin').post(at('unsuspend'))).status, 204)
+    const { suspended, suspendedAt, suspendedUntil, suspensionReason, suspensionCleanupGracePeriodHours } =
+      await see(app)
+    assert.deepEqual(
+      [suspended, suspendedAt, suspendedUntil, suspensionReason, suspensionCleanupGracePeriodHours],
+      [false, null, null, null, 24],
+    )
+  })
+
+  test('403 to everybody but an operator', async () => {
+    await using app = await startControl()
+    await checkOnlyOperators(app, 'unsuspend', {})
+  })
+})
+
+const switches = [
+  ['sandbox-default-limited-network-egress', 'sandboxDefaultLimitedNetworkEgress', 'sandboxLimitedNetworkEgress'],
+  ['preview-warning', 'previewWarningEnabled', 'previewWarningEnabled'],
+  ['sso-enabled', 'ssoEnabled', 'ssoEnabled'],
+] as const
+
+suite('POST /organizations/{organizationId}/sandbox-default-limited-network-egress, POST /organizations/{organizationId}/preview-warning, POST /organizations/{organizationId}/sso-enabled', () => {
+  for (const [path, given, shown] of switches) {
+    test(`204 sets ${shown} and sets it back`, async () => {
+      await using app = await startControl()
+      for (const value of [true, false]) {
+        const reply = await app.as('admin').post(at(path), { [given]: value })
+        assert.deepEqual([reply.status, reply.text], [204, ''])
+        assert.equal((await see(app))[shown], value)
+      }
+    })
+
+    test(`400 unless ${given} is true or false`, async () => {
+      await using app = await startControl()
+      for (const body of [undefined, {}, { [given]: 'true' }, { [given]: null }, { [given]: 1 }, { [shown]: 1 }]) {
+        assert.equal((await app.as('admin').post(at(path), body)).status, 400)
+      }
+    })
+
+    test(`403 on ${path} to everybody but an operator`, async () => {
+      await using app = await startControl()
+      await checkOnlyOperators(app, path, { [given]: true })
+      assert.equal((await see(app))[shown], false)
+    })
+  }
+})

@@ -1,0 +1,54 @@
+// The SQL of organizations.
+import type { Sql, Transaction } from '../storage/database.ts'
+import { type Organization, type OrganizationRow, readOrganization } from './organization.ts'
+
+/** As it is now; nobody changes it until the transaction ends, but others may go on adding to it. */
+export const lockOrganization = async (transaction: Transaction, id: string): Promise<Organization | undefined> => {
+  const [row] = await transaction<OrganizationRow[]>`select * from organizations where id = ${id} for no key update`
+  return row && readOrganization(row)
+}
+
+export const writeOrganization = async (
+  transaction: Transaction,
+  id: string,
+  { experimental_config: config, ...columns }: Partial<OrganizationRow>,
+  now: Date,
+): Promise<void> => {
+  const given =
+    config === undefined
+      ? {}
+      : { experimental_config: config && transaction.json(config as Parameters<Sql['json']>[0]) }
+  const written = { ...columns, ...given, updated_at: now }
+  await transaction`update organizations set ${transaction(written as typeof columns)} where id = ${id}`
+}
+
+export const findOtelConfig = async (sql: Sql, id: string): Promise<string | null | undefined> => {
+  const [row] = await sql<{ otel_config: string | null }[]>`select otel_config from organizations where id = ${id}`
+  return row?.otel_config
+}
+
+export type NewOrganization = { name: string; createdBy: string; defaultRegionId: string }
+
+/** With its creator as owner. */
+export const insertOrganization = async (
+  transaction: Transaction,
+  { name, createdBy, defaultRegionId }: NewOrganization,
+  now: Date,
+): Promise<Organization> => {
+  const [row] = await transaction<OrganizationRow[]>`
+    insert into organizations (name, created_by, default_region_id, created_at, updated_at)
+    values (${name}, ${createdBy}, ${defaultRegionId}, ${now}, ${now}) returning *`
+  const organization = readOrganization(row!)
+  await transaction`
+    insert into members (organization_id, user_id, role, created_at, updated_at)
+    values (${organization.id}, ${createdBy}, 'owner', ${now}, ${now})`
+  return organization
+}
+
+/** How many a user has made, their personal one aside. Nobody counts for the same user until the transaction ends. */
+export const countCreatedBy = async (transaction: Transaction, userId: string): Promise<number> => {
+  await transaction`select 1 from users where id = ${userId} for no key update`
+  const [counted] = await transaction<{ count: number }[]>`
+    select count(*) from organizations where created_by = ${userId} and not personal`
+  return counted?.count ?? 0
+}

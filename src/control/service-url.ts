@@ -1,0 +1,47 @@
+// Addresses that somebody gives for a service of their own, for us to keep and to tell others. Nobody calls them from here,
+// so they may be private; what is refused is what no service is behind.
+import { BlockList, isIPv4, isIPv6 } from 'node:net'
+import { Problem } from '#src/problems.ts'
+
+const longest = 2048
+
+// Two lists, since Node looks an IPv4 address up among the IPv6 ones as well, as `::ffff:…`.
+const refused4 = new BlockList()
+refused4.addSubnet('0.0.0.0', 8)
+refused4.addSubnet('169.254.0.0', 16) // link-local, and the metadata services of most clouds
+refused4.addSubnet('224.0.0.0', 3) // many receivers, and nobody
+refused4.addAddress('100.100.100.200') // Alibaba's metadata
+refused4.addAddress('168.63.129.16') // Azure's
+refused4.addAddress('192.0.0.192') // Oracle's
+
+const refused6 = new BlockList()
+refused6.addAddress('::', 'ipv6')
+refused6.addSubnet('::ffff:0:0', 96, 'ipv6') // IPv4 in another dress, as the next two
+refused6.addSubnet('64:ff9b::', 96, 'ipv6')
+refused6.addSubnet('2002::', 16, 'ipv6')
+refused6.addSubnet('fe80::', 10, 'ipv6')
+refused6.addSubnet('ff00::', 8, 'ipv6')
+refused6.addAddress('fd00:ec2::254', 'ipv6') // AWS's metadata
+
+const metadataNames = new Set(['metadata', 'metadata.google.internal', 'instance-data', 'instance-data.ec2.internal'])
+
+/** The WHATWG parser has brought every way to write an IPv4 address to the usual one. */
+const isRefusedHost = (hostname: string): boolean => {
+  const host = hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
+  if (isIPv4(host)) return refused4.check(host)
+  return isIPv6(host) ? refused6.check(host, 'ipv6') : metadataNames.has(host)
+}
+
+/** Answers the URL as it was given, without spaces around it. */
+export const readServiceUrl = (field: string, given: string): string => {
+  const complain = (why: string) => new Problem('bad_request', `${field} ${why}`)
+  const text = given.trim()
+  if (text.length > longest) throw complain(`must not be longer than ${longest} characters`)
+  if (!/^https?:\/\/[^/?#\\]/i.test(text) || /[\s\p{C}]/u.test(text) || !URL.canParse(text))
+    throw complain('must be a URL that begins with http:// or https://')
+  const { username, password, hostname, hash } = new URL(text)
+  if (username !== '' || password !== '' || /^[^/]*\/\/[^/?#]*@/.test(text)) throw complain('must not hold credentials')
+  if (hash !== '') throw complain('must not have a fragment')
+  if (isRefusedHost(hostname)) throw complain('must not name a link-local or metadata address')
+  return text
+}
