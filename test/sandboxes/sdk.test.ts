@@ -1,10 +1,21 @@
 // The public SDK from npm, unmodified, driven as its users drive it: our first real client.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http'
 import { after, before, suite, test } from 'node:test'
 import { Daytona as CurrentSdk } from '@daytona/sdk'
 import { Daytona as LegacySdk } from '@daytonaio/sdk'
+import { until } from './box.ts'
 import { type Platform, platform } from './harness.ts'
+
+/** As a browser would, to which every name below `localhost` is this machine. */
+const open = async (url: string, headers: OutgoingHttpHeaders = {}): Promise<[status: number, text: string]> => {
+  const { host, port, pathname, search } = new URL(url)
+  const asking = request({ host: '127.0.0.1', port, path: pathname + search, headers: { ...headers, host } }).end()
+  const [answer] = (await once(asking, 'response')) as [IncomingMessage]
+  return [answer.statusCode ?? 0, Buffer.concat(await answer.toArray()).toString()]
+}
 
 for (const [name, Sdk] of [
   ['@daytona/sdk', CurrentSdk],
@@ -59,6 +70,34 @@ for (const [name, Sdk] of [
         assert.deepEqual([exitCode, result], [0, language === 'javascript' ? 'js 2,4\n' : 'ts 7\n'])
         await sandbox.delete()
       }
+    })
+
+    test('shows a port by its link and by a signed URL, until that is taken back; keeps a repository', async () => {
+      await using daytona = new Sdk({ apiKey: alcove.key, apiUrl: `${alcove.url}/api` })
+      const sandbox = await daytona.create()
+      await sandbox.process.createSession('web')
+      await sandbox.process.executeSessionCommand('web', {
+        command: 'mkdir site && echo shown > site/index.html && python3 -m http.server 3000 --directory site',
+        runAsync: true,
+      })
+      await until('the server', async () => {
+        return (await sandbox.process.executeCommand('curl -sf localhost:3000')).exitCode === 0
+      })
+      const link = await sandbox.getPreviewLink(3000)
+      assert.deepEqual(await open(link.url, { 'x-daytona-preview-token': link.token }), [200, 'shown\n'])
+      assert.equal((await open(link.url))[0], 401)
+      const signed = await sandbox.getSignedPreviewUrl(3000, 60)
+      assert.deepEqual(await open(signed.url), [200, 'shown\n'])
+      await sandbox.expireSignedPreviewUrl(3000, signed.token)
+      await until('the end of the signed URL', async () => (await open(signed.url))[0] === 401)
+
+      await sandbox.process.executeCommand('git init -q -b main repo && cd repo && echo one > file')
+      await sandbox.git.add('repo', ['file'])
+      const { sha } = await sandbox.git.commit('repo', 'first', 'Ada', 'ada@example.com')
+      assert.match(sha, /^[0-9a-f]{40}$/)
+      await sandbox.git.createBranch('repo', 'feature')
+      assert.deepEqual((await sandbox.git.branches('repo')).branches.sort(), ['feature', 'main'])
+      await sandbox.delete()
     })
 
     test('a command beyond its timeout is an error of the SDK', async () => {
