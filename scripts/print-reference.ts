@@ -226,6 +226,9 @@ const meanings: Record<string, string> = {
     'how many times the cpu, memory and disk of the machine may be promised to sandboxes; 64,8,8 unless told',
   ALCOVE_ALLOW_PRIVATE_TARGETS:
     'addresses and networks, with commas between, that identity providers and webhooks of organizations may be at besides the public Internet, such as 10.1.0.0/16; none unless told',
+  ALCOVE_WEBHOOK_PROVIDER: 'who sends webhooks: embedded, svix or none; embedded unless told',
+  ALCOVE_SVIX_URL: 'where the API of Svix is, for ALCOVE_WEBHOOK_PROVIDER=svix; https://api.svix.com unless told',
+  ALCOVE_SVIX_TOKEN: 'the API token of Svix; needed for ALCOVE_WEBHOOK_PROVIDER=svix',
   ALCOVE_MOST_WARM:
     'how many sandboxes of each snapshot are kept started ahead at most, as they are in demand; 8 unless told, 0: none',
   ALCOVE_RUNNER_SOCKET: 'the unix socket that toolboxes are served on; <data>/run/runner.sock unless told',

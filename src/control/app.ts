@@ -11,17 +11,21 @@ import { endpoints } from './endpoints.ts'
 import { attachEvents } from './events/socket-io.ts'
 import { type Outbox, openOutbox } from './mail/outbox.ts'
 import { logTransport, type MailTransport } from './mail/transport.ts'
+import { createOutbound } from './outbound/outbound.ts'
 import type { Parts } from './parts.ts'
 import { findRunnerByKey } from './runners/service.ts'
 import type { SandboxOptions } from './sandboxes/parts.ts'
 import { openSandboxRoom, type SandboxRoom } from './sandboxes/room.ts'
 import { isUnreachable } from './storage/database.ts'
+import { servePortal } from './webhooks/portal/serve.ts'
+import { openWebhookRoom, type WebhookRoom } from './webhooks/room.ts'
 
 export type App = {
   server: FastifyInstance
   routes: readonly ControlRoute[]
   sandboxes: SandboxRoom
   outbox: Outbox
+  webhooks: WebhookRoom
   /** Stops taking requests, waits for those that run, and lets go of everything but the database. */
   close: () => Promise<void>
 }
@@ -56,7 +60,9 @@ export const createApp = async (
   const callers = await createCallers(parts)
   const sandboxes = await openSandboxRoom({ ...parts, callers }, sandboxOptions)
   const outbox = openOutbox({ ...parts, transport }, sandboxes.options)
-  const routes = endpoints({ ...sandboxes, outbox })
+  const outbound = createOutbound({ allowed: settings.privateTargets })
+  const webhooks = await openWebhookRoom({ ...parts, outbound }, sandboxes.options)
+  const routes = endpoints({ ...webhooks, ...sandboxes, outbox })
   const guard = createGuard({
     callers,
     proxyKeyHash: settings.proxyKeyHash,
@@ -84,6 +90,7 @@ export const createApp = async (
     maxAge: 86_400,
   })
   attachEvents(server, sandboxes)
+  await servePortal(server, webhooks)
   server.addHook('onSend', async (request, reply) => {
     await trail.complete(request, reply)
     reply.header('X-Daytona-Api-Version', settings.version)
@@ -93,9 +100,11 @@ export const createApp = async (
     routes,
     sandboxes,
     outbox,
+    webhooks,
     close: async () => {
       // First nobody may ask any more, then nothing goes on by itself.
       await server.close()
+      await webhooks.close()
       await sandboxes.close()
       await outbox.close()
     },

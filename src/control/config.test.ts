@@ -73,6 +73,18 @@ suite('the settings of control', () => {
     )
   })
 
+  test('webhooks are sent by ourselves unless told, or by Svix with its token', () => {
+    const choose = (more: Record<string, string>) => loadConfig({ ...good, ...more }).settings.webhooks
+    assert.deepEqual(choose({}), { kind: 'embedded' })
+    assert.deepEqual(choose({ ALCOVE_WEBHOOK_PROVIDER: 'none' }), { kind: 'none' })
+    const svix = { ALCOVE_WEBHOOK_PROVIDER: 'svix', ALCOVE_SVIX_TOKEN: 'token' }
+    assert.deepEqual(choose(svix), { kind: 'svix', url: 'https://api.svix.com', token: 'token' })
+    assert.equal('url' in choose({ ...svix, ALCOVE_SVIX_URL: 'http://svix:8071/' }), true)
+    assert.throws(() => choose({ ALCOVE_WEBHOOK_PROVIDER: 'svix' }), /ALCOVE_SVIX_TOKEN is missing/)
+    assert.throws(() => choose({ ...svix, ALCOVE_SVIX_URL: 'ftp://svix' }), /ALCOVE_SVIX_URL is not usable/)
+    assert.throws(() => choose({ ALCOVE_WEBHOOK_PROVIDER: 'other' }), /ALCOVE_WEBHOOK_PROVIDER is not usable/)
+  })
+
   test('all complaints come at once', () => {
     assert.throws(
       () => loadConfig({ ALCOVE_LISTEN: 'nowhere', ALCOVE_PUBLIC_URL: 'localhost' }),

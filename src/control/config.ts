@@ -7,6 +7,7 @@ import { hashKey } from './auth/secret.ts'
 import type { Settings } from './parts.ts'
 import type { Overcommit } from './runners/placement.ts'
 import { createEncryption, type Encryption, readEncryptionKey } from './storage/encryption.ts'
+import { readProviderChoice } from './webhooks/choice.ts'
 
 export type ControlConfig = {
   databaseUrl: string
@@ -118,5 +119,13 @@ export const loadConfig = (environment: NodeJS.ProcessEnv): ControlConfig =>
       environment: 'production',
       privateTargets: readPrivateTargets(optional('ALCOVE_ALLOW_PRIVATE_TARGETS'), complain),
       auditDays: readAuditDays(optional('ALCOVE_AUDIT_DAYS') ?? '90', complain),
+      webhooks: readProviderChoice(
+        {
+          provider: optional('ALCOVE_WEBHOOK_PROVIDER'),
+          url: optional('ALCOVE_SVIX_URL'),
+          token: optional('ALCOVE_SVIX_TOKEN'),
+        },
+        complain,
+      ),
     },
   }))

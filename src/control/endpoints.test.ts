@@ -49,6 +49,8 @@ const ours: Record<string, string> = {
   port: '80',
   token: 'abcdefghijklmnop',
   authToken: 'abcdefghijklmnop',
+  endpointId: 'ep_ours',
+  messageId: 'msg_ours',
 }
 
 const pathOf = ({ path }: ControlRoute, values: Record<string, string>) =>

@@ -18,8 +18,10 @@ import { sandboxRoutes } from './sandboxes/routes.ts'
 import { snapshotRoutes } from './snapshots/routes.ts'
 import { userRoutes } from './users/routes.ts'
 import { warmPoolRoutes } from './warm-pools/routes.ts'
+import type { WebhookParts } from './webhooks/parts.ts'
+import { webhookRoutes } from './webhooks/routes.ts'
 
-export type EndpointParts = SandboxParts & { outbox: Outbox }
+export type EndpointParts = SandboxParts & WebhookParts & { outbox: Outbox }
 
 export const endpoints = (parts: EndpointParts): ControlRoute[] => [
   ...healthRoutes(parts),
@@ -38,4 +40,5 @@ export const endpoints = (parts: EndpointParts): ControlRoute[] => [
   ...previewRoutes(parts),
   ...accessRoutes(parts),
   ...runnerRoutes(parts),
+  ...webhookRoutes(parts),
 ]

@@ -4,6 +4,7 @@ import type { Logger } from '#src/kit/log.ts'
 import type { Networks } from '#src/kit/networks.ts'
 import type { Database } from './storage/database.ts'
 import type { Encryption } from './storage/encryption.ts'
+import type { ProviderChoice } from './webhooks/choice.ts'
 
 /** What the operator decides; config.ts reads it from the environment. */
 export type Settings = {
@@ -27,6 +28,8 @@ export type Settings = {
   privateTargets: Networks
   /** How long the audit log is kept. */
   auditDays: number
+  /** Who sends webhooks. */
+  webhooks: ProviderChoice
 }
 
 export type Parts = {

@@ -24,6 +24,13 @@ suite('settings of up', () => {
     assert.deepEqual(readUpConfig(mail).controlSettings, mail)
   })
 
+  test('control is told who sends webhooks; Svix needs its token', () => {
+    const set = { ALCOVE_WEBHOOK_PROVIDER: 'svix', ALCOVE_SVIX_TOKEN: 'token' }
+    assert.deepEqual(readUpConfig(set).controlSettings, set)
+    assert.throws(() => readUpConfig({ ALCOVE_WEBHOOK_PROVIDER: 'svix' }), /ALCOVE_SVIX_TOKEN/)
+    assert.throws(() => readUpConfig({ ALCOVE_WEBHOOK_PROVIDER: 'other' }), /embedded, svix, none/)
+  })
+
   test('all complaints come at once, and none shows a secret', () => {
     const wrong = {
       ...s3,

@@ -32,7 +32,11 @@ const controlSettingNames = [
   'ALCOVE_MAIL_FROM',
   'ALCOVE_COLLECTOR_KEY',
   'ALCOVE_DEFAULT_REGION_MAY_CHANGE',
+  'ALCOVE_WEBHOOK_PROVIDER',
+  'ALCOVE_SVIX_URL',
+  'ALCOVE_SVIX_TOKEN',
 ] as const
+const webhookProviders = ['embedded', 'svix', 'none']
 const defaultMostWarm = 8
 /** Idle sandboxes use next to nothing of each. */
 const defaultOvercommit = '64,8,8'
@@ -61,6 +65,13 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
   const { ALCOVE_SMTP_URL: smtpUrl, ALCOVE_MAIL_FROM: from } = controlSettings
   const smtp = smtpUrl === undefined ? undefined : readSmtpAddress(smtpUrl, from)
   if (typeof smtp === 'string') complaints.push(`ALCOVE_SMTP_URL ${smtp}`)
+  const webhookProvider = controlSettings['ALCOVE_WEBHOOK_PROVIDER'] ?? 'embedded'
+  if (!webhookProviders.includes(webhookProvider)) {
+    complaints.push(`ALCOVE_WEBHOOK_PROVIDER must be one of ${webhookProviders.join(', ')}`)
+  }
+  if (webhookProvider === 'svix' && controlSettings['ALCOVE_SVIX_TOKEN'] === undefined) {
+    complaints.push('ALCOVE_SVIX_TOKEN must be set, as ALCOVE_WEBHOOK_PROVIDER is svix')
+  }
   for (const name of ['ALCOVE_IMAGES_DIR', 'ALCOVE_REGISTRY_AUTH'])
     if (imageSettings[name]?.startsWith('/') === false) complaints.push(`${name} must be an absolute path`)
   const archive = readArchive(env, complaints)

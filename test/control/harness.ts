@@ -115,7 +115,10 @@ export const startControl = async (options: ControlOptions = {}): Promise<TestCo
     clock,
     as: (who) => clientOf(app, who === 'nobody' ? undefined : keys[who]),
     with: (token) => clientOf(app, token),
-    sweep: () => app.sandboxes.sweep(),
+    sweep: async () => {
+      await app.sandboxes.sweep()
+      await app.webhooks.sweep()
+    },
     listen: () => app.server.listen({ host: '127.0.0.1', port: 0 }),
     [Symbol.asyncDispose]: async () => {
       await app.close()

@@ -1,7 +1,7 @@
 import { hashKey } from '#src/control/auth/secret.ts'
 import type { Settings } from '#src/control/parts.ts'
 import { createEncryption } from '#src/control/storage/encryption.ts'
-import { noNetworks } from '#src/kit/networks.ts'
+import { noNetworks, readNetworks } from '#src/kit/networks.ts'
 import { keys } from './people.ts'
 
 export const testSettings: Settings = {
@@ -16,6 +16,10 @@ export const testSettings: Settings = {
   environment: 'test',
   privateTargets: noNetworks,
   auditDays: 90,
+  webhooks: { kind: 'embedded' },
 }
 
 export const testEncryption = createEncryption([Buffer.alloc(32, 'test')])
+
+/** For tests whose servers are on this machine. */
+export const loopback = readNetworks('127.0.0.0/8') ?? noNetworks

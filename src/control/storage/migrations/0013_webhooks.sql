@@ -1,0 +1,160 @@
+-- What happened, told to other systems: src/control/webhooks/README.md.
+
+create table webhook_applications (
+  organization_id text primary key references organizations on delete cascade,
+  provider text not null check (provider in ('embedded', 'svix')),
+  -- What the provider calls it; null until an initialization has succeeded.
+  application_id text,
+  last_error text,
+  retry_count integer not null,
+  -- When a failed initialization is tried again by itself.
+  retry_at timestamptz(3),
+  -- Whether there is anybody to tell. Nothing is written for an organization without.
+  is_listening boolean not null default false,
+  -- When the provider was last asked whether it has endpoints, and what it said.
+  has_endpoints boolean not null default false,
+  endpoints_read_at timestamptz(3),
+  created_at timestamptz(3) not null,
+  updated_at timestamptz(3) not null
+);
+create index webhook_applications_to_retry on webhook_applications (retry_at) where retry_at is not null;
+
+-- Of the embedded sender.
+create table webhook_endpoints (
+  id text primary key,
+  organization_id text not null references webhook_applications on delete cascade,
+  url text not null,
+  description text not null,
+  -- Empty: every kind.
+  events text[] not null,
+  -- Encrypted; the previous one signs too for a while after a rotation.
+  secret text not null,
+  previous_secret text,
+  previous_secret_until timestamptz(3),
+  disabled_at timestamptz(3),
+  disabled_reason text,
+  -- The first failure since the last success.
+  failing_since timestamptz(3),
+  created_at timestamptz(3) not null,
+  updated_at timestamptz(3) not null
+);
+create index webhook_endpoints_of_organization on webhook_endpoints (organization_id, created_at, id);
+
+-- The outbox: one row for each event that somebody may want to hear of, written by the triggers below in the transaction
+-- of the change itself.
+create table webhook_messages (
+  id bigint generated always as identity primary key,
+  -- What receivers know it by; the same in every attempt.
+  public_id text not null unique default 'msg_' || replace(gen_random_uuid()::text, '-', ''),
+  organization_id text not null,
+  event text not null,
+  subject_id text not null,
+  name text,
+  sandbox_class text,
+  old_state text,
+  state text,
+  at timestamptz(3) not null,
+  is_dispatched boolean not null default false
+);
+create index webhook_messages_to_dispatch on webhook_messages (id) where not is_dispatched;
+create index webhook_messages_by_time on webhook_messages (at);
+
+-- One message to one endpoint.
+create table webhook_deliveries (
+  id bigint generated always as identity primary key,
+  message_id bigint not null references webhook_messages on delete cascade,
+  organization_id text not null,
+  -- An endpoint of the embedded sender, or `svix:<organizationId>`.
+  endpoint_id text not null,
+  -- Within one lane of an endpoint the next is not sent before the one before it has ended.
+  lane text not null,
+  state text not null check (state in ('waiting', 'delivered', 'failed')),
+  attempts integer not null default 0,
+  -- When it is attempted next, or counts as abandoned by whoever attempts it; null behind another in its lane.
+  due_at timestamptz(3),
+  ended_at timestamptz(3)
+);
+create index webhook_deliveries_due on webhook_deliveries (endpoint_id, due_at) where state = 'waiting' and due_at is not null;
+create index webhook_deliveries_next on webhook_deliveries (due_at) where state = 'waiting' and due_at is not null;
+create index webhook_deliveries_in_lane on webhook_deliveries (endpoint_id, lane, message_id) where state = 'waiting';
+create index webhook_deliveries_of_message on webhook_deliveries (message_id);
+create index webhook_deliveries_by_end on webhook_deliveries (endpoint_id, id);
+
+create table webhook_attempts (
+  id bigint generated always as identity primary key,
+  delivery_id bigint not null references webhook_deliveries on delete cascade,
+  endpoint_id text not null,
+  number integer not null,
+  at timestamptz(3) not null,
+  duration_milliseconds integer not null,
+  -- What the endpoint answered; null when there was no answer, and `error` says why.
+  status integer,
+  error text,
+  is_delivered boolean not null
+);
+create index webhook_attempts_of_endpoint on webhook_attempts (endpoint_id, id);
+create index webhook_attempts_of_delivery on webhook_attempts (delivery_id);
+
+-- Who may see the portal page of an organization, and until when. Only hashes of the tokens are kept.
+create table webhook_portal_tokens (
+  hash text primary key check (hash ~ '^[0-9a-f]{64}$'),
+  -- A link is exchanged for a session once.
+  kind text not null check (kind in ('link', 'session')),
+  organization_id text not null references organizations on delete cascade,
+  user_id text not null references users on delete cascade,
+  expires_at timestamptz(3) not null
+);
+create index webhook_portal_tokens_by_expiry on webhook_portal_tokens (expires_at);
+
+-- Triggers rather than statements beside each write: snapshots are written in many places, and none may be forgotten. Each
+-- runs while its row is locked by the write, so the messages of one sandbox or snapshot have ids in the order of commit.
+create function tell_webhooks(
+  organization_id text, event text, subject_id text, name text, sandbox_class text, old_state text, state text,
+  at timestamptz
+) returns void language plpgsql as $$
+begin
+  insert into webhook_messages (organization_id, event, subject_id, name, sandbox_class, old_state, state, at)
+  select a.organization_id, $2, $3, $4, $5, $6, $7, $8
+  from webhook_applications a where a.organization_id = $1 and a.is_listening;
+  if found then perform pg_notify('webhook_messages', ''); end if;
+end $$;
+
+create function tell_webhooks_of_sandbox() returns trigger language plpgsql as $$
+begin
+  -- Of one that was started ahead nobody knew until it was claimed.
+  if tg_op = 'INSERT' or old.warm_pool_id is not null then
+    perform tell_webhooks(new.organization_id, 'sandbox.created', new.id, new.name, new.sandbox_class, null, new.state,
+      new.created_at);
+  else
+    perform tell_webhooks(new.organization_id, 'sandbox.state.updated', new.id, new.name, new.sandbox_class, old.state,
+      new.state, new.updated_at);
+  end if;
+  return null;
+end $$;
+
+create trigger webhooks_of_new_sandbox after insert on sandboxes
+  for each row when (new.warm_pool_id is null) execute function tell_webhooks_of_sandbox();
+create trigger webhooks_of_sandbox after update of state on sandboxes
+  for each row when (new.warm_pool_id is null and (old.state <> new.state or old.warm_pool_id is not null))
+  execute function tell_webhooks_of_sandbox();
+
+create function tell_webhooks_of_snapshot() returns trigger language plpgsql as $$
+begin
+  if tg_op = 'INSERT' then
+    perform tell_webhooks(new.organization_id, 'snapshot.created', new.id, new.name, null, null, new.state, new.created_at);
+  elsif tg_op = 'UPDATE' then
+    perform tell_webhooks(new.organization_id, 'snapshot.state.updated', new.id, new.name, null, old.state, new.state,
+      new.updated_at);
+  else
+    perform tell_webhooks(old.organization_id, 'snapshot.removed', old.id, old.name, null, null, null, clock_timestamp());
+  end if;
+  return null;
+end $$;
+
+create trigger webhooks_of_new_snapshot after insert on snapshots
+  for each row when (new.organization_id is not null) execute function tell_webhooks_of_snapshot();
+create trigger webhooks_of_snapshot after update of state on snapshots
+  for each row when (new.organization_id is not null and old.state <> new.state)
+  execute function tell_webhooks_of_snapshot();
+create trigger webhooks_of_removed_snapshot after delete on snapshots
+  for each row when (old.organization_id is not null) execute function tell_webhooks_of_snapshot();

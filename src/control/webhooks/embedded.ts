@@ -1,0 +1,52 @@
+// The embedded sender: posts each message itself, signed, to the endpoints that an organization has named.
+import { OutboundError } from '#src/control/outbound/error.ts'
+import type { Delivery, Outcome } from './delivery.ts'
+import { findEndpointById } from './endpoint-store.ts'
+import { secretsOf } from './endpoints.ts'
+import { payloadOf } from './event.ts'
+import type { WebhookParts } from './parts.ts'
+import { openLink } from './portal/tokens.ts'
+import type { WebhookProvider } from './provider.ts'
+import { signedHeaders } from './signature.ts'
+
+/** Well below the lease of a claim. */
+const timeoutMilliseconds = 15_000
+
+export const createEmbedded = (parts: Omit<WebhookParts, 'provider'>): WebhookProvider => ({
+  kind: 'embedded',
+  initialize: async ({ id }) => `app_${id}`,
+  openPortal: (_applicationId, who) => openLink(parts, who),
+  // What is in the database is never out of date.
+  hasEndpoints: async (_applicationId, organizationId) => {
+    const [row] = await parts.database.sql<[{ found: boolean }]>`
+      select exists (select from webhook_endpoints
+        where organization_id = ${organizationId} and disabled_at is null) as found`
+    return row.found
+  },
+  attempt: (delivery) => post({ ...parts, provider: undefined }, delivery),
+})
+
+const post = async (parts: WebhookParts, { endpointId, message }: Delivery): Promise<Outcome> => {
+  const { database, outbound, settings } = parts
+  const endpoint = await findEndpointById(database.sql, endpointId)
+  if (endpoint === undefined) return { kind: 'failed', status: null, error: 'The endpoint is no longer there.' }
+  const body = JSON.stringify(payloadOf(message))
+  // The time of this attempt by the clock on the wall: receivers refuse what is older than a few minutes.
+  const at = new Date()
+  const headers = {
+    'content-type': 'application/json',
+    'user-agent': `Alcove/${settings.version}`,
+    ...signedHeaders(secretsOf(parts, endpoint, parts.clock.now()), { id: message.publicId, at, body }),
+  }
+  try {
+    const { status } = await outbound.send({ method: 'POST', url: endpoint.url, headers, body, timeoutMilliseconds })
+    if (status >= 200 && status < 300) return { kind: 'delivered', status }
+    // By Standard Webhooks: it wants no more of them.
+    if (status === 410) return { kind: 'gone', status, error: 'It answered 410: nothing is to be sent there any more.' }
+    const error = status >= 300 && status < 400 ? `It answered ${status}: redirects are not followed.` : null
+    return { kind: 'failed', status, error }
+  } catch (error) {
+    if (error instanceof OutboundError) return { kind: 'failed', status: null, error: error.message }
+    throw error
+  }
+}

@@ -1,0 +1,167 @@
+// What the outbox promises: a message exists if and only if its change has been committed and somebody wants it.
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { openDatabase } from '#src/control/storage/database.ts'
+import { type ControlOptions, startControl, type TestControl } from '#test/control/harness.ts'
+import { organizations } from '#test/control/people.ts'
+import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
+import { loopback } from '#test/control/test-settings.ts'
+import { startReceiver } from '#test/control/webhook-receiver.ts'
+
+const { ours } = organizations
+
+const start = (options: ControlOptions = {}) =>
+  startControl({
+    ...options,
+    settings: { privateTargets: loopback },
+    sandboxes: { createWaitSeconds: 20, ...options.sandboxes },
+  })
+
+const addEndpoint = async (app: TestControl, url: string, more: object = {}) => {
+  const reply = await app.as('owner').post(`/webhooks/organizations/${ours}/endpoints`, { url, ...more })
+  assert.equal(reply.status, 201, reply.text)
+  return reply.body as { id: string; secret: string }
+}
+
+const countMessages = async ({ database }: TestControl): Promise<number> => {
+  const [row] = await database.sql<[{ count: number }]>`select count(*) from webhook_messages`
+  return row.count
+}
+
+suite('the outbox', () => {
+  test('nothing is written for an organization that has no endpoint, initialized or not', async () => {
+    await using app = await start()
+    await using _runner = await connectRunner(app)
+    await app.as('owner').post('/sandbox', { name: 'before' })
+    await app.as('owner').post(`/webhooks/organizations/${ours}/initialize`)
+    await app.as('owner').post('/sandbox', { name: 'after' })
+    assert.equal(await countMessages(app), 0)
+    // And the endpoint of one organization makes no messages for another.
+    await addEndpoint(app, 'http://127.0.0.1:1/')
+    await app.as('stranger').post('/sandbox', { name: 'theirs' })
+    assert.equal(await countMessages(app), 0)
+  })
+
+  test('every change of a sandbox is told in order, with the payload of the interface', async () => {
+    await using app = await start()
+    await using receiver = await startReceiver()
+    await using _runner = await connectRunner(app)
+    await addEndpoint(app, `${receiver.url}/hook`)
+    const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body
+    await app.as('member').post('/sandbox/box/stop')
+    await untilState(app, id, 'stopped')
+    await app.as('owner').delete('/sandbox/box')
+    const came = await receiver.until(6)
+    const { body } = await app.as('owner').get(`/sandbox/${id}/events?order=asc`)
+    const timeline = body.items as { at: string; from: string | null; to: string }[]
+    assert.deepEqual(
+      came.map(({ payload }) => payload),
+      timeline.map(({ at, from, to }) => ({
+        event: from === null ? 'sandbox.created' : 'sandbox.state.updated',
+        timestamp: at,
+        id,
+        organizationId: ours,
+        ...(from === null
+          ? { state: to, sandboxClass: 'container', createdAt: at }
+          : { oldState: from, newState: to, updatedAt: at }),
+      })),
+    )
+    assert.equal(new Set(came.map(({ id: messageId }) => messageId)).size, came.length)
+  })
+
+  test('what is rolled back is never told', async () => {
+    await using app = await start()
+    await using receiver = await startReceiver()
+    await using _runner = await connectRunner(app)
+    await addEndpoint(app, receiver.url)
+    const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body
+    await receiver.until(2)
+    await app.database
+      .transaction(async (transaction) => {
+        await transaction`update sandboxes set state = 'error' where id = ${id}`
+        const [row] = await transaction`select count(*) from webhook_messages where state = 'error'`
+        assert.equal(row?.['count'], 1)
+        throw new Error('rolled back')
+      })
+      .catch(() => {})
+    await app.as('member').post('/sandbox/box/stop')
+    await receiver.until(4)
+    assert.deepEqual(
+      receiver.received.map(({ payload }) => payload.newState ?? payload.state),
+      ['creating', 'started', 'stopping', 'stopped'],
+    )
+  })
+
+  test('a change that commits late is told, although later ones were dispatched before', async () => {
+    await using app = await start()
+    await using receiver = await startReceiver()
+    await using _runner = await connectRunner(app)
+    await addEndpoint(app, receiver.url)
+    const slow = (await app.as('member').post('/sandbox', { name: 'slow' })).body.id
+    await app.as('member').post('/sandbox', { name: 'fast' })
+    await receiver.until(4)
+    const other = openDatabase(app.url, { max: 1 })
+    try {
+      // It takes the lower number, and is not there yet when the higher ones are sent.
+      await other.transaction(async (transaction) => {
+        await transaction`update sandboxes set state = 'error' where id = ${slow}`
+        await app.as('member').post('/sandbox/fast/stop')
+        await receiver.until(6)
+      })
+    } finally {
+      await other.close()
+    }
+    const [late] = await receiver.until(1, ({ payload }) => payload.id === slow && payload.newState === 'error')
+    assert.ok(late)
+    const rows = await app.database.sql<{ subject: string }[]>`
+      select subject_id as subject from webhook_messages order by id desc limit 3`
+    assert.equal(rows[2]?.subject, slow)
+  })
+
+  test('snapshots are told when they are made, change and go', async () => {
+    await using app = await start()
+    await using receiver = await startReceiver()
+    await using runner = await connectRunner(app)
+    await addEndpoint(app, receiver.url, { events: ['snapshot.created', 'snapshot.state.updated', 'snapshot.removed'] })
+    runner.behaveWithImages(() => 'do')
+    const made = await app.as('owner').post('/snapshots', { name: 'tools', imageName: 'docker.io/library/debian:12' })
+    assert.equal(made.status, 200, made.text)
+    const { id } = made.body
+    await receiver.until(2)
+    assert.equal((await app.as('owner').delete('/snapshots/tools')).status, 200)
+    const came = await receiver.until(3)
+    const common = { id, organizationId: ours, name: 'tools' }
+    const [created, updated, removed] = came.map(({ payload: { timestamp, ...payload } }) => {
+      assert.equal(new Date(timestamp).toISOString(), timestamp)
+      return payload
+    })
+    const { createdAt } = created
+    assert.deepEqual(created, { ...common, event: 'snapshot.created', state: 'pending', createdAt })
+    const { updatedAt } = updated
+    const states = { oldState: 'pending', newState: 'active' }
+    assert.deepEqual(updated, { ...common, event: 'snapshot.state.updated', ...states, updatedAt })
+    const { removedAt } = removed
+    assert.deepEqual(removed, { ...common, event: 'snapshot.removed', removedAt })
+  })
+
+  test('of a sandbox that was started ahead is told nothing until somebody has it', async () => {
+    await using app = await start()
+    await using receiver = await startReceiver()
+    await using _runner = await connectRunner(app)
+    await addEndpoint(app, receiver.url)
+    const pool = await app.as('owner').post('/warm-pools', { snapshot: 'default', pool: 1, target: 'local' })
+    assert.ok(pool.status < 300, pool.text)
+    for (const end = Date.now() + 20_000; Date.now() < end; ) {
+      await app.sweep()
+      const [row] = await app.database.sql`select 1 from sandboxes where state = 'started' and warm_pool_id is not null`
+      if (row) break
+    }
+    assert.equal(await countMessages(app), 0)
+    const { id } = (await app.as('member').post('/sandbox', {})).body
+    const [first, second] = await receiver.until(2)
+    assert.deepEqual([first?.payload.event, first?.payload.id], ['sandbox.created', id])
+    assert.deepEqual([second?.payload.oldState, second?.payload.newState], ['creating', 'started'])
+    const [claimed] = await app.database.sql`select 1 from sandbox_events where reason = 'Claimed from a warm pool.'`
+    assert.ok(claimed, 'it was not taken from the pool')
+  })
+})

@@ -1,0 +1,10 @@
+// What the webhooks room is built from.
+import type { Outbound } from '#src/control/outbound/outbound.ts'
+import type { Parts } from '#src/control/parts.ts'
+import type { WebhookProvider } from './provider.ts'
+
+export type WebhookParts = Parts & {
+  outbound: Outbound
+  /** Absent: the operator wants none. */
+  provider: WebhookProvider | undefined
+}

@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict'
+import { Writable } from 'node:stream'
+import { suite, test } from 'node:test'
+import pino from 'pino'
+import { startControl, type TestControl } from '#test/control/harness.ts'
+import { organizations, userId } from '#test/control/people.ts'
+
+const { ours, theirs } = organizations
+const portal = '/webhooks/portal'
+
+const openLink = async (app: TestControl, who: 'owner' | 'stranger' = 'owner', organizationId: string = ours) =>
+  (await app.as(who).post(`/webhooks/organizations/${organizationId}/app-portal-access`)).body as {
+    token: string
+    url: string
+  }
+
+const cookieFrom = (header: unknown) => String(header).split(';')[0] ?? ''
+
+/** A browser that came by a link. */
+const enter = async (app: TestControl, who: 'owner' | 'stranger' = 'owner', organizationId: string = ours) => {
+  const { token } = await openLink(app, who, organizationId)
+  const reply = await app.as('nobody').get(`${portal}?token=${token}`)
+  assert.deepEqual([reply.status, reply.headers['location']], [303, '/api/webhooks/portal'])
+  const cookie = cookieFrom(reply.headers['set-cookie'])
+  const read = (path = '') => app.as('nobody').get(`${portal}${path}`, { headers: { cookie } })
+  const page = await read()
+  const [, word = ''] = /name="form" value="([0-9a-f]{64})"/.exec(page.text) ?? []
+  const send = (path: string, fields: [string, string][] = [], headers: Record<string, string> = {}) =>
+    app.as('nobody').send('POST', `${portal}${path}`, new URLSearchParams([['form', word], ...fields]).toString(), {
+      headers: { cookie, 'content-type': 'application/x-www-form-urlencoded', ...headers },
+    })
+  return { cookie, read, send, word, page }
+}
+
+suite('the portal page', () => {
+  test('a link opens it once; the token is in no address, no page and no log after that', async () => {
+    const lines: string[] = []
+    const sink = new Writable({
+      write: (chunk, _encoding, done) => {
+        lines.push(String(chunk))
+        done()
+      },
+    })
+    await using app = await startControl({ log: pino({ level: 'trace' }, sink) })
+    const { token } = await openLink(app)
+    const first = await app.as('nobody').get(`${portal}?token=${token}`)
+    assert.equal(first.status, 303)
+    assert.match(String(first.headers['set-cookie']), /; HttpOnly; SameSite=Lax$/)
+    const again = await app.as('nobody').get(`${portal}?token=${token}`)
+    assert.equal(again.status, 401)
+    const cookie = cookieFrom(first.headers['set-cookie'])
+    const page = await app.as('nobody').get(portal, { headers: { cookie } })
+    assert.equal(page.status, 200)
+    for (const text of [page.text, again.text, String(first.headers['location']), lines.join('\n')]) {
+      assert.ok(!text.includes(token))
+      assert.ok(!text.includes(cookie.split('=')[1] ?? '?'))
+    }
+    const rows = await app.database.sql`select hash from webhook_portal_tokens`
+    assert.ok(rows.every(({ hash }) => hash !== token))
+  })
+
+  test('it has no script, and its headers allow none', async () => {
+    await using app = await startControl()
+    const { page } = await enter(app)
+    assert.doesNotMatch(page.text, /<script|javascript:|\son\w+=/i)
+    const { headers } = page
+    assert.match(
+      String(headers['content-security-policy']),
+      /^default-src 'none'; style-src 'sha256-[^']+'; form-action 'self'/,
+    )
+    assert.match(String(headers['content-security-policy']), /frame-ancestors 'none'/)
+    assert.deepEqual(
+      [headers['cache-control'], headers['x-content-type-options'], headers['referrer-policy']],
+      ['no-store', 'nosniff', 'same-origin'],
+    )
+    assert.equal(headers['content-type'], 'text/html; charset=utf-8')
+  })
+
+  test('401 without a session, with a link that is too old, with anything else', async () => {
+    await using app = await startControl()
+    const { token } = await openLink(app)
+    const ask = (path: string, cookie = '') => app.as('nobody').get(`${portal}${path}`, { headers: { cookie } })
+    assert.equal((await ask('')).status, 401)
+    assert.equal((await ask('/endpoints/ep_x')).status, 401)
+    assert.equal((await ask('?token=x')).status, 401)
+    // A link's token is no session.
+    assert.equal((await ask('', `alcove_webhooks=${token}`)).status, 401)
+    app.clock.advance({ minutes: 10 })
+    assert.equal((await ask(`?token=${token}`)).status, 401)
+    const { cookie } = await enter(app)
+    assert.equal((await ask('', cookie)).status, 200)
+    app.clock.advance({ minutes: 60 })
+    assert.equal((await ask('', cookie)).status, 401)
+  })
+
+  test('it ends with the ownership of whoever opened it', async () => {
+    await using app = await startControl()
+    const { read } = await enter(app)
+    assert.equal((await read()).status, 200)
+    await app.database.sql`update members set role = 'member' where user_id = ${userId('owner')}`
+    assert.equal((await read()).status, 401)
+  })
+
+  test('endpoints are added, changed, disabled, given a new secret and deleted', async () => {
+    await using app = await startControl()
+    const { read, send } = await enter(app)
+    const added = await send('/endpoints', [
+      ['url', 'https://hooks.example.com/'],
+      ['description', 'Ours'],
+      ['events', 'sandbox.created'],
+    ])
+    assert.equal(added.status, 200)
+    assert.match(added.text, /whsec_[A-Za-z0-9+/]{43}=/)
+    const [endpoint] = (await app.as('owner').get(`/webhooks/organizations/${ours}/endpoints`)).body
+    assert.deepEqual(
+      [endpoint.url, endpoint.description, endpoint.events],
+      ['https://hooks.example.com/', 'Ours', ['sandbox.created']],
+    )
+    const at = `/endpoints/${endpoint.id}`
+    assert.doesNotMatch((await read(at)).text, /whsec_/)
+    const now = async () => (await app.as('owner').get(`/webhooks/organizations/${ours}${at}`)).body
+    assert.equal(
+      (
+        await send(at, [
+          ['url', 'https://hooks.example.com/2'],
+          ['description', ''],
+        ])
+      ).status,
+      303,
+    )
+    assert.deepEqual([(await now()).url, (await now()).events], ['https://hooks.example.com/2', []])
+    assert.equal((await send(`${at}/disable`)).status, 303)
+    assert.equal((await now()).disabled, true)
+    assert.equal((await send(`${at}/enable`)).status, 303)
+    assert.equal((await now()).disabled, false)
+    assert.match((await send(`${at}/rotate`)).text, /whsec_/)
+    assert.equal((await send(`${at}/resend/msg_none`)).status, 404)
+    assert.equal((await send(`${at}/delete`)).status, 303)
+    assert.equal((await now()).code, 'NOT_FOUND')
+    assert.equal((await send('/endpoints', [['url', 'file:///etc/passwd']])).status, 400)
+  })
+
+  test('403 for a form that another page made, whatever cookie comes with it', async () => {
+    await using app = await startControl()
+    const mine = await enter(app)
+    const foreign = await enter(app, 'stranger', theirs)
+    const fields: [string, string][] = [['url', 'https://evil.example.com/']]
+    for (const word of ['', 'x', foreign.word]) {
+      const body = new URLSearchParams([['form', word], ...fields]).toString()
+      const headers = { cookie: mine.cookie, 'content-type': 'application/x-www-form-urlencoded' }
+      assert.equal((await app.as('nobody').send('POST', `${portal}/endpoints`, body, { headers })).status, 403)
+    }
+    assert.equal((await mine.send('/endpoints', fields, { 'sec-fetch-site': 'cross-site' })).status, 403)
+    // Another content type brings no fields, and a page elsewhere could not send it unasked anyway.
+    assert.equal((await mine.send('/endpoints', fields, { 'content-type': 'application/json' })).status, 415)
+    assert.deepEqual((await app.as('owner').get(`/webhooks/organizations/${ours}/endpoints`)).body, [])
+  })
+
+  test('what people wrote is shown as text, and one organization sees nothing of another', async () => {
+    await using app = await startControl()
+    const mine = await enter(app)
+    const url = `https://hooks.example.com/?q=%22'"><img src=x>`
+    const added = await mine.send('/endpoints', [
+      ['url', url],
+      ['description', `"quoted' & <b`],
+    ])
+    assert.equal(added.status, 200)
+    assert.doesNotMatch(added.text, /<img|<b\b/)
+    assert.match(added.text, /&quot;quoted&#39; &amp; &lt;b/)
+    const [endpoint] = (await app.as('owner').get(`/webhooks/organizations/${ours}/endpoints`)).body
+    const foreign = await enter(app, 'stranger', theirs)
+    assert.doesNotMatch(foreign.page.text, /hooks\.example\.com/)
+    assert.equal((await foreign.read(`/endpoints/${endpoint.id}`)).status, 404)
+    assert.equal((await foreign.send(`/endpoints/${endpoint.id}/delete`)).status, 404)
+  })
+})

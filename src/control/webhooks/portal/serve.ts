@@ -1,0 +1,149 @@
+// Serves the portal page of the embedded sender. A browser comes with a link from `app-portal-access`; from then on a
+// cookie says who it is. Nothing here is part of the API, so nothing of it stands in endpoints.ts.
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { asProblem } from '#src/http/render-problem.ts'
+import { Problem } from '#src/problems.ts'
+import { listAttempts } from '../endpoint-store.ts'
+import {
+  changeEndpoint,
+  createEndpoint,
+  getEndpoint,
+  removeEndpoint,
+  resend,
+  rotateSecret,
+  viewEndpoints,
+} from '../endpoints.ts'
+import { isWebhookEvent, type WebhookEvent } from '../event.ts'
+import type { WebhookParts } from '../parts.ts'
+import { contentSecurityPolicy, endpointPage, listPage, messagePage, secretNote } from './pages.ts'
+import { cookieName, cookieOf, exchangeLink, findSession, isFormWord, portalPath, type Session } from './tokens.ts'
+
+const formBytes = 16 * 1024
+const attemptsShown = 50
+
+const send = (reply: FastifyReply, status: number, page: string) =>
+  reply.status(status).type('text/html; charset=utf-8').send(page)
+
+const readCookie = (request: FastifyRequest): string =>
+  (request.headers.cookie ?? '')
+    .split(';')
+    .map((pair) => pair.trim().split('='))
+    .find(([name]) => name === cookieName)?.[1] ?? ''
+
+const fieldsOf = (form: URLSearchParams): { url: string; description: string; events: WebhookEvent[] } => {
+  const text = (name: string) => {
+    const value = form.get(name) ?? ''
+    if (value.includes('\0') || !value.isWellFormed()) throw new Problem('bad_request', `${name} cannot be used`)
+    return value
+  }
+  return { url: text('url'), description: text('description'), events: form.getAll('events').filter(isWebhookEvent) }
+}
+
+/** Call before the server listens. */
+export const servePortal = async (server: FastifyInstance, parts: WebhookParts): Promise<void> => {
+  const { database, settings } = parts
+
+  const getSession = async (request: FastifyRequest): Promise<Session> => {
+    const session = await findSession(parts, readCookie(request))
+    if (session === undefined)
+      throw new Problem('unauthorized', 'This link has been used or is too old. Ask for a new one.')
+    return session
+  }
+
+  /** The form was made by us for this session, and no page of another site has sent it. */
+  const getForm = async (request: FastifyRequest) => {
+    const session = await getSession(request)
+    const form = request.body instanceof URLSearchParams ? request.body : new URLSearchParams()
+    const site = request.headers['sec-fetch-site']
+    const isOurs = site === undefined || site === 'same-origin'
+    if (!isOurs || !isFormWord(session, form.get('form') ?? ''))
+      throw new Problem('forbidden', 'This form did not come from this page. Open the page again.')
+    return { session, form }
+  }
+
+  const showEndpoint = async (reply: FastifyReply, session: Session, id: string, secret?: string) => {
+    const endpoint = await getEndpoint(parts, session.organizationId, id)
+    const attempts = await listAttempts(database.sql, id, { before: undefined, limit: attemptsShown })
+    return send(reply, 200, endpointPage(session, endpoint, attempts, secret ? secretNote(secret) : undefined))
+  }
+
+  const actions: Record<string, (organizationId: string, id: string) => Promise<unknown>> = {
+    enable: (organizationId, id) => changeEndpoint(parts, organizationId, id, { disabled: false }),
+    disable: (organizationId, id) => changeEndpoint(parts, organizationId, id, { disabled: true }),
+    delete: (organizationId, id) => removeEndpoint(parts, organizationId, id),
+  }
+
+  await server.register(
+    async (scope) => {
+      scope.removeAllContentTypeParsers()
+      scope.addContentTypeParser(
+        'application/x-www-form-urlencoded',
+        { parseAs: 'string', bodyLimit: formBytes },
+        (_request, text, done) => done(null, new URLSearchParams(text as string)),
+      )
+      scope.addHook('onSend', async (_request, reply) => {
+        reply.headers({
+          'content-security-policy': contentSecurityPolicy,
+          'cache-control': 'no-store',
+          'referrer-policy': 'same-origin',
+          'x-content-type-options': 'nosniff',
+        })
+      })
+      scope.setErrorHandler((error, request, reply) => {
+        const problem = asProblem(error)
+        if (problem.status >= 500) request.log.error({ err: error }, 'the webhook portal failed')
+        return send(reply, problem.status, messagePage('This did not work', problem.message))
+      })
+
+      scope.get('/', async (request, reply) => {
+        const { token } = request.query as Record<string, unknown>
+        if (typeof token === 'string') {
+          const session = await exchangeLink(parts, token)
+          if (session === undefined)
+            throw new Problem('unauthorized', 'This link has been used or is too old. Ask for a new one.')
+          // The link stays in no history and no referrer.
+          return reply.header('set-cookie', cookieOf(session, settings.publicUrl)).redirect(portalPath, 303)
+        }
+        const session = await getSession(request)
+        return send(reply, 200, listPage(session, await viewEndpoints(parts, session.organizationId)))
+      })
+      scope.post('/endpoints', async (request, reply) => {
+        const { session, form } = await getForm(request)
+        const organization = { id: session.organizationId, name: session.organizationName }
+        const { endpoint, secret } = await createEndpoint(parts, organization, fieldsOf(form))
+        return await showEndpoint(reply, session, endpoint.id, secret)
+      })
+      scope.get('/endpoints/:id', async (request, reply) => {
+        const { id } = request.params as { id: string }
+        return await showEndpoint(reply, await getSession(request), id)
+      })
+      scope.post('/endpoints/:id', async (request, reply) => {
+        const { id } = request.params as { id: string }
+        const { session, form } = await getForm(request)
+        await changeEndpoint(parts, session.organizationId, id, fieldsOf(form))
+        return reply.redirect(`${portalPath}/endpoints/${id}`, 303)
+      })
+      scope.post('/endpoints/:id/rotate', async (request, reply) => {
+        const { id } = request.params as { id: string }
+        const { session } = await getForm(request)
+        const secret = await rotateSecret(parts, session.organizationId, id)
+        return await showEndpoint(reply, session, id, secret)
+      })
+      scope.post('/endpoints/:id/resend/:messageId', async (request, reply) => {
+        const { id, messageId } = request.params as { id: string; messageId: string }
+        const { session } = await getForm(request)
+        await resend(parts, session.organizationId, id, messageId)
+        return reply.redirect(`${portalPath}/endpoints/${id}`, 303)
+      })
+      for (const [name, act] of Object.entries(actions)) {
+        scope.post(`/endpoints/:id/${name}`, async (request, reply) => {
+          const { id } = request.params as { id: string }
+          const { session } = await getForm(request)
+          await act(session.organizationId, id)
+          return reply.redirect(name === 'delete' ? portalPath : `${portalPath}/endpoints/${id}`, 303)
+        })
+      }
+    },
+    { prefix: portalPath },
+  )
+}

@@ -1,0 +1,72 @@
+// Who may see the portal page: a link, which works once and for minutes, becomes a session of an hour in a cookie. Both
+// end when their user is no owner of the organization any more. Only hashes are kept.
+import { createHash, randomBytes } from 'node:crypto'
+import { isSameHash } from '#src/control/auth/secret.ts'
+import type { Parts } from '#src/control/parts.ts'
+import type { PortalAccess } from '../provider.ts'
+
+export const portalPath = '/api/webhooks/portal'
+
+const linkMinutes = 10
+const sessionMinutes = 60
+
+type TokenParts = Pick<Parts, 'database' | 'clock' | 'settings'>
+type Who = { organizationId: string; userId: string }
+
+export type Session = Who & { organizationName: string; token: string }
+
+const hash = (text: string) => createHash('sha256').update(text).digest('hex')
+
+const isToken = (text: string) => /^[\w-]{43}$/.test(text)
+
+const write = async ({ database, clock }: TokenParts, kind: 'link' | 'session', who: Who, minutes: number) => {
+  const token = randomBytes(32).toString('base64url')
+  const expiresAt = new Date(clock.now().getTime() + minutes * 60_000)
+  await database.sql`
+    insert into webhook_portal_tokens (hash, kind, organization_id, user_id, expires_at)
+    values (${hash(token)}, ${kind}, ${who.organizationId}, ${who.userId}, ${expiresAt})`
+  return token
+}
+
+export const openLink = async (parts: TokenParts, who: Who): Promise<PortalAccess> => {
+  const token = await write(parts, 'link', who, linkMinutes)
+  return { token, url: `${parts.settings.publicUrl}${portalPath}?token=${token}` }
+}
+
+/** Answers the session's token, or `undefined` for a link that was used, is too old or never was. */
+export const exchangeLink = async (parts: TokenParts, link: string): Promise<string | undefined> => {
+  if (!isToken(link)) return undefined
+  const [who] = await parts.database.sql<Who[]>`
+    delete from webhook_portal_tokens
+    where hash = ${hash(link)} and kind = 'link' and expires_at > ${parts.clock.now()}
+    returning organization_id as "organizationId", user_id as "userId"`
+  return who && (await write(parts, 'session', who, sessionMinutes))
+}
+
+export const findSession = async ({ database, clock }: TokenParts, token: string): Promise<Session | undefined> => {
+  if (!isToken(token)) return undefined
+  const [found] = await database.sql<Omit<Session, 'token'>[]>`
+    select members.organization_id as "organizationId", members.user_id as "userId", organizations.name as "organizationName"
+    from webhook_portal_tokens tokens
+      join members using (organization_id, user_id) join organizations on organizations.id = organization_id
+    where hash = ${hash(token)} and kind = 'session' and expires_at > ${clock.now()} and members.role = 'owner'`
+  return found && { ...found, token }
+}
+
+export const cookieName = 'alcove_webhooks'
+
+/** Lax and not strict: the page is opened from elsewhere. What changes something needs the word of `formWord` as well. */
+export const cookieOf = (token: string, publicUrl: string): string =>
+  [
+    `${cookieName}=${token}`,
+    `Path=${portalPath}`,
+    `Max-Age=${sessionMinutes * 60}`,
+    'HttpOnly',
+    'SameSite=Lax',
+    ...(publicUrl.startsWith('https:') ? ['Secure'] : []),
+  ].join('; ')
+
+/** Stands in every form of a session; a page of somebody else cannot know it. */
+export const formWord = ({ token }: Session): string => hash(`form:${token}`)
+
+export const isFormWord = (session: Session, given: string): boolean => isSameHash(formWord(session), given)

@@ -1,0 +1,226 @@
+// The queue of deliveries, shared by every control process. It has no watermark: a message waits until it is marked as
+// dispatched, so one whose transaction commits late is simply found late. Claims are leases: what a dead process had
+// claimed is due again when its lease has passed. Within a lane only the first delivery that waits has a `due_at`.
+import type { Sql, Transaction } from '#src/control/storage/database.ts'
+import type { Delivery, Outcome } from './delivery.ts'
+import { sentenceOf } from './delivery.ts'
+import type { Message } from './event.ts'
+import { deadAfterSeconds, waitAfter } from './schedule.ts'
+
+export type ProviderKind = 'embedded' | 'svix'
+
+/** Any number, as long as nobody else locks the same one. */
+const queueLock = 7_305_540
+
+const messagesAtOnce = 500
+const perEndpointAtOnce = 4
+/** Longer than an attempt can take. */
+export const leaseSeconds = 30
+
+/** The pseudo endpoint that stands for an application at Svix. */
+export const svixEndpointId = (organizationId: string) => `svix:${organizationId}`
+
+const later = (now: Date, seconds: number) => new Date(now.getTime() + seconds * 1000)
+
+/** For whatever adds to lanes or ends them as a whole; deliveries that end meanwhile wait a moment. */
+export const lockQueue = async (transaction: Transaction): Promise<void> => {
+  await transaction`select pg_advisory_xact_lock(${queueLock})`
+}
+
+/** Makes deliveries of messages, for who wants them now. Answers how many messages it took; fewer than all may be left. */
+export const dispatch = async (transaction: Transaction, provider: ProviderKind, now: Date): Promise<number> => {
+  const [found] = await transaction`select 1 from webhook_messages where not is_dispatched limit 1`
+  if (found === undefined) return 0
+  // One process at a time, and in the order of ids: lanes are filled in the order of what happened.
+  await lockQueue(transaction)
+  const rows = await transaction`
+    with batch as (
+      select id, organization_id, event, subject_id from webhook_messages
+      where not is_dispatched order by id limit ${messagesAtOnce}
+    ), wanted as (
+      select batch.id as message_id, batch.organization_id, endpoints.id as endpoint_id, subject_id as lane
+      from batch join webhook_endpoints endpoints using (organization_id)
+      where ${provider} = 'embedded' and disabled_at is null and (events = '{}' or event = any(events))
+      union all
+      select batch.id, organization_id, 'svix:' || organization_id, subject_id
+      from batch join webhook_applications applications using (organization_id)
+      where ${provider} = 'svix' and applications.provider = 'svix' and application_id is not null
+    ), made as (
+      insert into webhook_deliveries (message_id, organization_id, endpoint_id, lane, state, due_at)
+      select message_id, organization_id, endpoint_id, lane, 'waiting',
+        case when row_number() over (partition by endpoint_id, lane order by message_id) = 1 and not exists (
+          select from webhook_deliveries before
+          where before.endpoint_id = wanted.endpoint_id and before.lane = wanted.lane and before.state = 'waiting')
+        then ${now}::timestamptz end
+      from wanted order by message_id
+    )
+    update webhook_messages set is_dispatched = true from batch where webhook_messages.id = batch.id
+    returning webhook_messages.id`
+  return rows.length
+}
+
+type ClaimedRow = {
+  id: number
+  endpointId: string
+  attempts: number
+  messageId: number
+  publicId: string
+  organizationId: string
+  event: Message['event']
+  subjectId: string
+  name: string | null
+  sandboxClass: string | null
+  oldState: string | null
+  state: string | null
+  at: Date
+}
+
+/** Takes at most `room` deliveries that are due, a few of each endpoint; none of the endpoints in `busy`. */
+export const claim = async (
+  sql: Sql,
+  provider: ProviderKind,
+  { room, busy, now }: { room: number; busy: readonly string[]; now: Date },
+): Promise<Delivery[]> => {
+  const [due] = await sql`
+    select 1 from webhook_deliveries where state = 'waiting' and due_at <= ${now} limit 1`
+  if (due === undefined) return []
+  const rows = await sql<ClaimedRow[]>`
+    with sinks as materialized (
+      select id from webhook_endpoints where ${provider} = 'embedded' and disabled_at is null
+      union all
+      select 'svix:' || organization_id from webhook_applications
+      where ${provider} = 'svix' and provider = 'svix' and application_id is not null
+    ), due as (
+      select delivery.id from (select id from sinks where id <> all(${busy as string[]}::text[]) order by random()) sink
+        cross join lateral (
+          select id from webhook_deliveries
+          where endpoint_id = sink.id and state = 'waiting' and due_at <= ${now}
+          order by due_at limit ${perEndpointAtOnce} for update skip locked
+        ) delivery
+      limit ${room}
+    )
+    update webhook_deliveries delivery set attempts = attempts + 1, due_at = ${later(now, leaseSeconds)}
+    from due, webhook_messages message
+    where delivery.id = due.id and message.id = delivery.message_id
+    returning delivery.id, delivery.endpoint_id as "endpointId", delivery.attempts, message.id as "messageId",
+      message.public_id as "publicId", message.organization_id as "organizationId", message.event,
+      message.subject_id as "subjectId", message.name, message.sandbox_class as "sandboxClass",
+      message.old_state as "oldState", message.state, message.at`
+  return rows.map(({ id, endpointId, attempts, messageId, ...message }) => ({
+    id,
+    endpointId,
+    attempts,
+    message: { ...message, id: messageId },
+  }))
+}
+
+export type Attempted = { outcome: Outcome; at: Date; durationMilliseconds: number }
+
+/**
+ * Writes how an attempt ended, and lets the next of its lane go when it was the last. Nothing is written when the lease
+ * has passed and somebody else has it. Answers why the endpoint counts as dead, if it does now.
+ */
+export const finish = async (
+  transaction: Transaction,
+  delivery: Delivery,
+  { outcome, at, durationMilliseconds }: Attempted,
+  now: Date,
+): Promise<string | undefined> => {
+  await transaction`select pg_advisory_xact_lock_shared(${queueLock})`
+  const [endpoint] = await transaction<{ failingSince: Date | null }[]>`
+    select failing_since as "failingSince" from webhook_endpoints
+    where id = ${delivery.endpointId} for no key update`
+  const wait = outcome.kind === 'failed' ? waitAfter(delivery.attempts) : undefined
+  const state = outcome.kind === 'delivered' ? 'delivered' : wait === undefined ? 'failed' : 'waiting'
+  const [written] = await transaction<{ lane: string }[]>`
+    update webhook_deliveries set state = ${state},
+      due_at = ${wait === undefined ? null : later(now, wait)}, ended_at = ${wait === undefined ? now : null}
+    where id = ${delivery.id} and state = 'waiting' and attempts = ${delivery.attempts} returning lane`
+  if (written === undefined) return undefined
+  await transaction`
+    insert into webhook_attempts
+      (delivery_id, endpoint_id, number, at, duration_milliseconds, status, error, is_delivered)
+    values (${delivery.id}, ${delivery.endpointId}, ${delivery.attempts}, ${at}, ${Math.round(durationMilliseconds)},
+      ${outcome.status}, ${outcome.kind === 'delivered' ? null : outcome.error}, ${outcome.kind === 'delivered'})`
+  if (state !== 'waiting') await letNextGo(transaction, delivery.endpointId, written.lane, now)
+  if (endpoint === undefined) return undefined
+  if (outcome.kind === 'delivered') {
+    if (endpoint.failingSince !== null)
+      await transaction`update webhook_endpoints set failing_since = null where id = ${delivery.endpointId}`
+    return undefined
+  }
+  if (endpoint.failingSince === null)
+    await transaction`update webhook_endpoints set failing_since = ${at} where id = ${delivery.endpointId}`
+  if (outcome.kind === 'gone') return outcome.error
+  const failingSeconds = endpoint.failingSince === null ? 0 : (at.getTime() - endpoint.failingSince.getTime()) / 1000
+  if (state === 'waiting' || failingSeconds < deadAfterSeconds) return undefined
+  return `Nothing has arrived since ${endpoint.failingSince?.toISOString()}. ${sentenceOf(outcome)}`
+}
+
+const letNextGo = async (transaction: Transaction, endpointId: string, lane: string, now: Date): Promise<void> => {
+  await transaction`
+    update webhook_deliveries set due_at = ${now} where id = (
+      select id from webhook_deliveries
+      where endpoint_id = ${endpointId} and lane = ${lane} and state = 'waiting'
+      order by message_id limit 1)`
+}
+
+/** Gives up what waits for an endpoint. The queue must be locked. */
+export const giveUp = async (transaction: Transaction, endpointId: string, now: Date): Promise<void> => {
+  await transaction`
+    update webhook_deliveries set state = 'failed', due_at = null, ended_at = ${now}
+    where endpoint_id = ${endpointId} and state = 'waiting'`
+}
+
+/** Sends one message again, in a lane of its own: somebody asked for it now. */
+export const sendAgain = async (
+  transaction: Transaction,
+  endpoint: { id: string; organizationId: string },
+  publicId: string,
+  now: Date,
+): Promise<boolean> => {
+  const rows = await transaction`
+    insert into webhook_deliveries (message_id, organization_id, endpoint_id, lane, state, due_at)
+    select id, organization_id, ${endpoint.id}, 'again:' || gen_random_uuid(), 'waiting', ${now}
+    from webhook_messages where public_id = ${publicId} and organization_id = ${endpoint.organizationId}
+    returning id`
+  if (rows.length > 0) await transaction`select pg_notify('webhook_messages', '')`
+  return rows.length > 0
+}
+
+export const messagesChannel = 'webhook_messages'
+
+const daysKept = 7
+const endedKeptPerEndpoint = 10_000
+const rowsAtOnce = 5000
+/** An endpoint that is further behind will not catch up, and everybody's queue is short again without it. */
+export const mostWaiting = 10_000
+
+/** Forgets what is old, with its attempts. What still waits is kept. */
+export const forgetOld = async (sql: Sql, now: Date): Promise<void> => {
+  const before = later(now, -daysKept * 86_400)
+  await sql`
+    delete from webhook_messages where id in (
+      select id from webhook_messages message
+      where at < ${before} and is_dispatched and not exists (
+        select from webhook_deliveries where message_id = message.id
+          and (state = 'waiting' or ended_at >= ${before}))
+      order by at limit ${rowsAtOnce})`
+  await sql`
+    delete from webhook_deliveries where id in (
+      select old.id from (select distinct endpoint_id from webhook_deliveries) endpoints
+        cross join lateral (
+          select id from webhook_deliveries
+          where endpoint_id = endpoints.endpoint_id and state <> 'waiting'
+          order by id desc offset ${endedKeptPerEndpoint} limit ${rowsAtOnce}
+        ) old)`
+  await sql`delete from webhook_portal_tokens where expires_at <= ${now}`
+}
+
+/** Endpoints that are too far behind. */
+export const listOverfull = async (sql: Sql): Promise<string[]> => {
+  const rows = await sql<{ endpointId: string }[]>`
+    select endpoint_id as "endpointId" from webhook_deliveries where state = 'waiting'
+    group by endpoint_id having count(*) > ${mostWaiting}`
+  return rows.map(({ endpointId }) => endpointId)
+}

@@ -1,0 +1,91 @@
+// Sets the webhooks room going: which provider, the sender, and what is done every few seconds.
+import type { Outbound } from '#src/control/outbound/outbound.ts'
+import type { Parts } from '#src/control/parts.ts'
+import { listenFor } from './application-store.ts'
+import type { ProviderChoice } from './choice.ts'
+import { createEmbedded } from './embedded.ts'
+import { findEndpointById } from './endpoint-store.ts'
+import { disable } from './endpoints.ts'
+import type { WebhookParts } from './parts.ts'
+import type { WebhookProvider } from './provider.ts'
+import { forgetOld, giveUp, listOverfull, lockQueue, messagesChannel, mostWaiting } from './queue.ts'
+import { startSender } from './sender.ts'
+import { retryInitializations } from './service.ts'
+import { createSvix } from './svix.ts'
+
+export type WebhookRoom = WebhookParts & {
+  /** Does once what is done every few seconds. */
+  sweep: () => Promise<void>
+  /** Resolves when nothing is to be sent now. */
+  settled: () => Promise<void>
+  close: () => Promise<void>
+}
+
+const tidyMilliseconds = 60_000
+
+const providerOf = (choice: ProviderChoice, parts: Parts & { outbound: Outbound }): WebhookProvider | undefined => {
+  if (choice.kind === 'none') return undefined
+  return choice.kind === 'svix' ? createSvix(parts, choice) : createEmbedded(parts)
+}
+
+/** `sweepSeconds: 0` leaves the sweeping to whoever calls `sweep`. */
+export const openWebhookRoom = async (
+  given: Parts & { outbound: Outbound },
+  { sweepSeconds }: { sweepSeconds: number },
+): Promise<WebhookRoom> => {
+  const provider = providerOf(given.settings.webhooks, given)
+  const parts: WebhookParts = { ...given, provider }
+  const { database, clock, log } = parts
+  const { sql } = database
+  await listenFor(sql, provider?.kind)
+  const sender = provider && startSender(parts, provider)
+  if (sender) await database.listen(messagesChannel, sender.wake, sender.wake)
+
+  const tidy = async () => {
+    await forgetOld(sql, clock.now())
+    for (const id of await listOverfull(sql)) {
+      const endpoint = await findEndpointById(sql, id)
+      const reason = `It has fallen more than ${mostWaiting} messages behind.`
+      await database.transaction(async (transaction) => {
+        if (endpoint !== undefined) return await disable(transaction, endpoint, reason, clock.now())
+        await lockQueue(transaction)
+        await giveUp(transaction, id, clock.now())
+      })
+      log.warn({ endpointId: id }, 'too many webhooks waited for one endpoint')
+    }
+  }
+
+  let tidiedAt = Number.NEGATIVE_INFINITY
+  const sweep = async () => {
+    sender?.wake()
+    await retryInitializations(parts)
+    const at = clock.now().getTime()
+    if (at - tidiedAt < tidyMilliseconds) return
+    tidiedAt = at
+    await tidy()
+  }
+
+  let sweeping: Promise<void> | undefined
+  const timer =
+    sweepSeconds === 0
+      ? undefined
+      : setInterval(() => {
+          sweeping ??= sweep()
+            .catch((error) => log.warn({ err: error }, 'a sweep of webhooks failed; the next one is in a moment'))
+            .finally(() => {
+              sweeping = undefined
+            })
+        }, sweepSeconds * 1000)
+  sender?.wake()
+
+  return {
+    ...parts,
+    sweep,
+    settled: async () => await sender?.settled(),
+    close: async () => {
+      clearInterval(timer)
+      await sweeping
+      await sender?.stop()
+    },
+  }
+}

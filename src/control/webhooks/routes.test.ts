@@ -1,0 +1,245 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { startControl, type TestControl } from '#test/control/harness.ts'
+import { organizations } from '#test/control/people.ts'
+
+const { ours, theirs } = organizations
+const base = `/webhooks/organizations/${ours}`
+const url = 'https://hooks.example.com/alcove'
+
+const add = async (app: TestControl, body: object = { url }) => await app.as('owner').post(`${base}/endpoints`, body)
+
+const withoutProvider = () => startControl({ settings: { webhooks: { kind: 'none' } } })
+
+suite('GET /webhooks/organizations/{organizationId}/initialization-status', () => {
+  test('404 before the first initialization; 200 for every member after it', async () => {
+    await using app = await startControl()
+    assert.equal((await app.as('owner').get(`${base}/initialization-status`)).status, 404)
+    const made = await app.as('owner').post(`${base}/initialize`)
+    const shown = await app.as('viewer').get(`${base}/initialization-status`)
+    assert.deepEqual([made.status, shown.status], [200, 200])
+    assert.deepEqual(shown.body, made.body)
+  })
+
+  test('404 to strangers, whose own organization is another matter', async () => {
+    await using app = await startControl()
+    await app.as('owner').post(`${base}/initialize`)
+    assert.equal((await app.as('stranger').get(`${base}/initialization-status`)).status, 404)
+    assert.equal((await app.as('stranger').get(`/webhooks/organizations/${theirs}/initialization-status`)).status, 404)
+  })
+})
+
+suite('POST /webhooks/organizations/{organizationId}/initialize', () => {
+  test('200 answers both names of the application, and counts further attempts', async () => {
+    await using app = await startControl()
+    const { status, body } = await app.as('owner').post(`${base}/initialize`)
+    assert.equal(status, 200)
+    const { webhookProviderApplicationId, svixApplicationId, createdAt, updatedAt, ...rest } = body
+    assert.ok(webhookProviderApplicationId.length > 0)
+    assert.equal(svixApplicationId, webhookProviderApplicationId)
+    for (const date of [createdAt, updatedAt]) assert.equal(new Date(date).toISOString(), date)
+    assert.deepEqual(rest, { organizationId: ours, lastError: null, retryCount: 0 })
+    const again = (await app.as('owner').post(`${base}/initialize`)).body
+    assert.deepEqual([again.retryCount, again.svixApplicationId], [1, svixApplicationId])
+  })
+
+  test('403 to members, 503 where the server has no provider', async () => {
+    await using app = await startControl()
+    assert.equal((await app.as('member').post(`${base}/initialize`)).status, 403)
+    await using bare = await withoutProvider()
+    for (const call of ['initialize', 'app-portal-access', 'refresh-endpoints', 'endpoints']) {
+      const body = call === 'endpoints' ? { url } : undefined
+      assert.equal((await bare.as('owner').post(`${base}/${call}`, body)).status, 503, call)
+    }
+    assert.equal((await bare.as('owner').get(`${base}/endpoints`)).status, 503)
+  })
+})
+
+suite('POST /webhooks/organizations/{organizationId}/app-portal-access', () => {
+  test('200 initializes where that was not done, and answers a link with its token', async () => {
+    await using app = await startControl()
+    const { status, body } = await app.as('owner').post(`${base}/app-portal-access`)
+    assert.equal(status, 200)
+    assert.equal(body.url, `http://control.test:3000/api/webhooks/portal?token=${body.token}`)
+    assert.equal((await app.as('owner').get(`${base}/initialization-status`)).status, 200)
+  })
+
+  test('403 to members', async () => {
+    await using app = await startControl()
+    assert.equal((await app.as('member').post(`${base}/app-portal-access`)).status, 403)
+  })
+})
+
+suite('POST /webhooks/organizations/{organizationId}/refresh-endpoints', () => {
+  test('200 and empty once initialized, 404 before, 403 to members', async () => {
+    await using app = await startControl()
+    assert.equal((await app.as('owner').post(`${base}/refresh-endpoints`)).status, 404)
+    await app.as('owner').post(`${base}/initialize`)
+    const { status, text } = await app.as('owner').post(`${base}/refresh-endpoints`)
+    assert.deepEqual([status, text], [200, ''])
+    assert.equal((await app.as('member').post(`${base}/refresh-endpoints`)).status, 403)
+  })
+})
+
+suite('POST /webhooks/organizations/{organizationId}/endpoints', () => {
+  test('201 tells the secret, which nothing shows again and no row holds', async () => {
+    await using app = await startControl()
+    const { status, body } = await add(app, {
+      url,
+      description: ' Ours ',
+      events: ['sandbox.created', 'sandbox.created'],
+    })
+    assert.equal(status, 201)
+    const { id, secret, createdAt, updatedAt, ...rest } = body
+    assert.match(secret, /^whsec_[A-Za-z0-9+/]{43}=$/)
+    assert.deepEqual(rest, {
+      url,
+      description: 'Ours',
+      events: ['sandbox.created'],
+      disabled: false,
+      disabledReason: null,
+      failingSince: null,
+    })
+    const listed = await app.as('owner').get(`${base}/endpoints`)
+    assert.deepEqual(listed.body, [{ id, ...rest, createdAt, updatedAt }])
+    const [row] = await app.database.sql`select to_jsonb(e)::text as text from webhook_endpoints e`
+    assert.ok(!row?.['text'].includes(secret.slice(6)))
+  })
+
+  test('400 for what is no URL of ours to call, an unknown event, a description with a link', async () => {
+    await using app = await startControl()
+    for (const body of [
+      {},
+      { url: '' },
+      { url: 'hooks.example.com' },
+      { url: 'ftp://example.com' },
+      { url: 'https://user:password@example.com' },
+      { url: `https://example.com/${'x'.repeat(2048)}` },
+      { url, events: ['sandbox.exploded'] },
+      { url, events: 'sandbox.created' },
+      { url, description: 'see https://example.com' },
+      { url, description: 'x'.repeat(256) },
+    ]) {
+      assert.equal((await add(app, body)).status, 400, JSON.stringify(body))
+    }
+    assert.deepEqual((await app.as('owner').get(`${base}/endpoints`)).body, [])
+  })
+
+  test('403 to members, and 409 for more than twenty', async () => {
+    await using app = await startControl()
+    assert.equal((await app.as('member').post(`${base}/endpoints`, { url })).status, 403)
+    const replies = await Promise.all(Array.from({ length: 22 }, () => add(app)))
+    assert.deepEqual(replies.map(({ status }) => status).sort(), [...Array(20).fill(201), 409, 409])
+  })
+
+  test('409 where endpoints are kept at another provider', async () => {
+    const webhooks = { kind: 'svix', url: 'http://127.0.0.1:1', token: 'x' } as const
+    await using app = await startControl({ settings: { webhooks } })
+    const { status, body } = await add(app)
+    assert.equal(status, 409)
+    assert.match(body.message, /app-portal-access/)
+  })
+})
+
+suite('one endpoint', () => {
+  test('GET /webhooks/organizations/{organizationId}/endpoints lists, and GET /webhooks/organizations/{organizationId}/endpoints/{endpointId} answers one: 200, 404 for none', async () => {
+    await using app = await startControl()
+    const { id } = (await add(app)).body
+    const shown = await app.as('owner').get(`${base}/endpoints/${id}`)
+    assert.deepEqual([shown.status, shown.body.url, shown.body.secret], [200, url, undefined])
+    assert.equal((await app.as('owner').get(`${base}/endpoints/ep_none`)).status, 404)
+    assert.equal((await app.as('member').get(`${base}/endpoints`)).status, 403)
+  })
+
+  test('an endpoint of another organization is not there, whatever is asked of it', async () => {
+    await using app = await startControl()
+    const foreign = `/webhooks/organizations/${theirs}/endpoints`
+    const { id } = (await app.as('stranger').post(foreign, { url })).body
+    const at = `${base}/endpoints/${id}`
+    const { as } = app
+    const replies = await Promise.all([
+      as('owner').get(at),
+      as('owner').patch(at, { disabled: true }),
+      as('owner').delete(at),
+      as('owner').post(`${at}/rotate-secret`),
+      as('owner').get(`${at}/attempts`),
+      as('owner').post(`${at}/messages/msg_x/resend`),
+    ])
+    assert.deepEqual(
+      replies.map(({ status }) => status),
+      Array(6).fill(404),
+    )
+    assert.equal((await as('stranger').get(`${foreign}/${id}`)).body.disabled, false)
+  })
+
+  test('PATCH /webhooks/organizations/{organizationId}/endpoints/{endpointId} changes what is given: 200; 400 for what may not be', async () => {
+    await using app = await startControl()
+    const { id } = (await add(app, { url, events: ['snapshot.removed'] })).body
+    const at = `${base}/endpoints/${id}`
+    const off = await app.as('owner').patch(at, { disabled: true })
+    assert.deepEqual([off.status, off.body.disabled, off.body.url], [200, true, url])
+    assert.match(off.body.disabledReason, /by an owner/)
+    const on = await app.as('owner').patch(at, { disabled: false, url: `${url}/2`, events: [] })
+    assert.deepEqual(
+      [on.body.disabled, on.body.disabledReason, on.body.url, on.body.events],
+      [false, null, `${url}/2`, []],
+    )
+    assert.equal((await app.as('owner').patch(at, { url: 'gopher://x' })).status, 400)
+    assert.equal((await app.as('owner').patch(at, { disabled: 'no' })).status, 400)
+    assert.equal((await app.as('owner').patch(`${base}/endpoints/none`, {})).status, 404)
+    assert.equal((await app.as('member').patch(at, { disabled: true })).status, 403)
+  })
+
+  test('DELETE /webhooks/organizations/{organizationId}/endpoints/{endpointId} removes it: 204, then 404', async () => {
+    await using app = await startControl()
+    const { id } = (await add(app)).body
+    assert.equal((await app.as('member').delete(`${base}/endpoints/${id}`)).status, 403)
+    assert.equal((await app.as('owner').delete(`${base}/endpoints/${id}`)).status, 204)
+    assert.equal((await app.as('owner').delete(`${base}/endpoints/${id}`)).status, 404)
+  })
+
+  test('POST /webhooks/organizations/{organizationId}/endpoints/{endpointId}/rotate-secret answers a new one: 200', async () => {
+    await using app = await startControl()
+    const { id, secret } = (await add(app)).body
+    const { status, body } = await app.as('owner').post(`${base}/endpoints/${id}/rotate-secret`)
+    assert.equal(status, 200)
+    assert.ok(body.secret.startsWith('whsec_') && body.secret !== secret)
+    assert.equal((await app.as('member').post(`${base}/endpoints/${id}/rotate-secret`)).status, 403)
+  })
+
+  test('GET /webhooks/organizations/{organizationId}/endpoints/{endpointId}/attempts answers pages: 200; 400 for a bad cursor', async () => {
+    await using app = await startControl()
+    const { id } = (await add(app)).body
+    const { sql } = app.database
+    await sql`
+      with message as (
+        insert into webhook_messages (organization_id, event, subject_id, at, is_dispatched)
+        values (${ours}, 'sandbox.created', 'box', ${app.clock.now()}, true) returning id
+      ), delivery as (
+        insert into webhook_deliveries (message_id, organization_id, endpoint_id, lane, state)
+        select id, ${ours}, ${id}, 'box', 'failed' from message returning id)
+      insert into webhook_attempts (delivery_id, endpoint_id, number, at, duration_milliseconds, status, is_delivered)
+      select id, ${id}, n, ${app.clock.now()}, 5, 500, false from delivery, generate_series(1, 3) n`
+    const ask = (query: string) => app.as('owner').get(`${base}/endpoints/${id}/attempts${query}`)
+    const first = await ask('?limit=2')
+    assert.deepEqual(
+      first.body.items.map(({ number }: { number: number }) => number),
+      [3, 2],
+    )
+    const second = await ask(`?limit=2&cursor=${first.body.nextCursor}`)
+    assert.deepEqual([second.body.items[0].number, second.body.items.length, second.body.nextCursor], [1, 1, null])
+    for (const query of ['?limit=0', '?limit=201', '?cursor=x', '?cursor=-1'])
+      assert.equal((await ask(query)).status, 400)
+    assert.equal((await app.as('member').get(`${base}/endpoints/${id}/attempts`)).status, 403)
+  })
+
+  test('POST /webhooks/organizations/{organizationId}/endpoints/{endpointId}/messages/{messageId}/resend: 404 for an unknown message, 409 while disabled', async () => {
+    await using app = await startControl()
+    const { id } = (await add(app)).body
+    const at = `${base}/endpoints/${id}/messages/msg_none/resend`
+    assert.equal((await app.as('owner').post(at)).status, 404)
+    assert.equal((await app.as('member').post(at)).status, 403)
+    await app.as('owner').patch(`${base}/endpoints/${id}`, { disabled: true })
+    assert.equal((await app.as('owner').post(at)).status, 409)
+  })
+})

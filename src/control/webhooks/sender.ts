@@ -1,0 +1,100 @@
+// Empties the queue: in each control process one of these, woken by NOTIFY and every few seconds.
+import type { Delivery, Outcome } from './delivery.ts'
+import { findEndpointById } from './endpoint-store.ts'
+import { disable } from './endpoints.ts'
+import type { WebhookParts } from './parts.ts'
+import type { WebhookProvider } from './provider.ts'
+import { claim, dispatch, finish } from './queue.ts'
+
+const mostAtOnce = 24
+/** Of one endpoint, unless a claim of a few more was under way: one that is slow does not hold up the others. */
+const busyFrom = 5
+/** How long a stop waits for what is under way; what takes longer is sent again by whoever comes next. */
+const stopMilliseconds = 2000
+
+export type Sender = {
+  /** Something may have to be sent. */
+  wake: () => void
+  /** Resolves when there is nothing to do now. */
+  settled: () => Promise<void>
+  stop: () => Promise<void>
+}
+
+export const startSender = (parts: WebhookParts, provider: WebhookProvider): Sender => {
+  const { database, clock, log } = parts
+  const underWay = new Map<Delivery, Promise<void>>()
+  let isStopped = false
+  let isWoken = false
+  let running: Promise<void> | undefined
+
+  const send = async (delivery: Delivery): Promise<void> => {
+    const at = clock.now()
+    const begun = performance.now()
+    const outcome = await provider.attempt(delivery).catch((error): Outcome => {
+      log.error({ err: error, deliveryId: delivery.id }, 'a webhook could not be sent')
+      return { kind: 'failed', status: null, error: 'It could not be sent; the log of the server says why.' }
+    })
+    const attempted = { outcome, at, durationMilliseconds: performance.now() - begun }
+    const dead = await database.transaction((transaction) => finish(transaction, delivery, attempted, clock.now()))
+    if (dead === undefined) return
+    const endpoint = await findEndpointById(database.sql, delivery.endpointId)
+    if (endpoint === undefined || endpoint.disabledAt !== null) return
+    await database.transaction((transaction) => disable(transaction, endpoint, dead, clock.now()))
+    log.info({ endpointId: endpoint.id, organizationId: endpoint.organizationId, dead }, 'a webhook endpoint is dead')
+  }
+
+  const begin = (delivery: Delivery) => {
+    const work = send(delivery)
+      // Its lease passes, and it is attempted again.
+      .catch((error) => log.error({ err: error, deliveryId: delivery.id }, 'a webhook delivery broke off'))
+      .finally(() => {
+        underWay.delete(delivery)
+        wake()
+      })
+    underWay.set(delivery, work)
+  }
+
+  const listBusy = (): string[] => {
+    const counts = new Map<string, number>()
+    for (const { endpointId } of underWay.keys()) counts.set(endpointId, (counts.get(endpointId) ?? 0) + 1)
+    return [...counts].filter(([, count]) => count >= busyFrom).map(([endpointId]) => endpointId)
+  }
+
+  const work = async (): Promise<void> => {
+    while (isWoken && !isStopped) {
+      isWoken = false
+      const dispatched = await database.transaction((transaction) => dispatch(transaction, provider.kind, clock.now()))
+      const room = mostAtOnce - underWay.size
+      if (room <= 0) continue
+      const claimed = await claim(database.sql, provider.kind, { room, busy: listBusy(), now: clock.now() })
+      if (isStopped) return
+      for (const delivery of claimed) begin(delivery)
+      if (dispatched > 0 || claimed.length > 0) isWoken = true
+    }
+  }
+
+  const wake = () => {
+    isWoken = true
+    if (isStopped || running !== undefined) return
+    running = work()
+      .catch((error) => log.warn({ err: error }, 'webhooks could not be sent; tried again in a moment'))
+      .finally(() => {
+        running = undefined
+      })
+  }
+
+  return {
+    wake,
+    settled: async () => {
+      while (running !== undefined || underWay.size > 0) await Promise.all([running, ...underWay.values()])
+    },
+    stop: async () => {
+      isStopped = true
+      const ended = Promise.all([running, ...underWay.values()])
+      const { promise: enough, resolve } = Promise.withResolvers<void>()
+      const timer = setTimeout(resolve, stopMilliseconds)
+      await Promise.race([ended, enough])
+      clearTimeout(timer)
+    },
+  }
+}

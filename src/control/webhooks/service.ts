@@ -1,0 +1,121 @@
+// The four things that the interface says about webhooks (contract/control-plane.md §13).
+import { Problem } from '#src/problems.ts'
+import {
+  type Application,
+  findApplication,
+  listToRetry,
+  takeRetry,
+  writeHasEndpoints,
+  writeInitialization,
+} from './application-store.ts'
+import type { WebhookParts } from './parts.ts'
+import { type PortalAccess, ProviderFailed, type WebhookProvider } from './provider.ts'
+import { retryAfter } from './schedule.ts'
+
+type Organization = { id: string; name: string }
+
+const getProvider = ({ provider }: WebhookParts): WebhookProvider => {
+  if (provider === undefined) throw new Problem('unavailable', 'This server has no webhook provider.')
+  return provider
+}
+
+const isOf = (application: Application, provider: WebhookProvider | undefined) =>
+  application.provider === provider?.kind
+
+const asView = (application: Application, provider: WebhookProvider | undefined) => {
+  const isCurrent = isOf(application, provider)
+  const applicationId = isCurrent ? application.applicationId : null
+  return {
+    organizationId: application.organizationId,
+    webhookProviderApplicationId: applicationId,
+    // The name by which clients know it.
+    svixApplicationId: applicationId,
+    lastError: isCurrent ? application.lastError : 'This server has another webhook provider now; initialize again.',
+    retryCount: application.retryCount,
+    createdAt: application.createdAt.toISOString(),
+    updatedAt: application.updatedAt.toISOString(),
+  }
+}
+
+export const viewStatus = async ({ database, provider }: WebhookParts, organizationId: string) => {
+  const application = await findApplication(database.sql, organizationId)
+  if (application === undefined) throw new Problem('not_found', 'Webhooks of this organization are not initialized.')
+  return asView(application, provider)
+}
+
+const attempt = async (parts: WebhookParts, organization: Organization, attempts: number): Promise<Application> => {
+  const { database, clock, log } = parts
+  const provider = getProvider(parts)
+  const key = { organizationId: organization.id, provider: provider.kind }
+  try {
+    const applicationId = await provider.initialize(organization)
+    return await writeInitialization(database.sql, key, { applicationId }, clock.now())
+  } catch (error) {
+    if (!(error instanceof ProviderFailed)) throw error
+    log.warn({ err: error, organizationId: organization.id }, 'webhooks could not be initialized')
+    const retryAt = new Date(clock.now().getTime() + retryAfter(attempts) * 1000)
+    return await writeInitialization(database.sql, key, { error: error.message, retryAt }, clock.now())
+  }
+}
+
+export const initialize = async (parts: WebhookParts, organization: Organization) => {
+  getProvider(parts)
+  const known = await findApplication(parts.database.sql, organization.id)
+  return asView(await attempt(parts, organization, known?.retryCount ?? 0), parts.provider)
+}
+
+/** An application that can be used, initialized now where that has not been done. */
+export const ensureInitialized = async (
+  parts: WebhookParts,
+  organization: Organization,
+): Promise<Application & { applicationId: string }> => {
+  const provider = getProvider(parts)
+  const known = await findApplication(parts.database.sql, organization.id)
+  const isUsable = known !== undefined && isOf(known, provider) && known.applicationId !== null
+  const application = isUsable ? known : await attempt(parts, organization, known?.retryCount ?? 0)
+  const { applicationId, lastError } = application
+  if (applicationId === null) throw new Problem('unavailable', `Webhooks could not be initialized: ${lastError}`)
+  return { ...application, applicationId }
+}
+
+export const openPortal = async (
+  parts: WebhookParts,
+  organization: Organization,
+  userId: string,
+): Promise<PortalAccess> => {
+  const { applicationId } = await ensureInitialized(parts, organization)
+  return await asked(getProvider(parts).openPortal(applicationId, { organizationId: organization.id, userId }))
+}
+
+/** Finds out at once about endpoints that were added or taken away at the provider. */
+export const refreshEndpoints = async (parts: WebhookParts, organizationId: string): Promise<void> => {
+  const { database, clock } = parts
+  const provider = getProvider(parts)
+  const application = await findApplication(database.sql, organizationId)
+  if (!application?.applicationId || !isOf(application, provider))
+    throw new Problem('not_found', 'Webhooks of this organization are not initialized.')
+  const hasEndpoints = await asked(provider.hasEndpoints(application.applicationId, organizationId))
+  await writeHasEndpoints(database.sql, organizationId, hasEndpoints, clock.now())
+}
+
+const asked = async <T>(work: Promise<T>): Promise<T> => {
+  try {
+    return await work
+  } catch (error) {
+    if (error instanceof ProviderFailed) throw new Problem('unavailable', error.message, { cause: error })
+    throw error
+  }
+}
+
+/** Tries again what failed, less and less often. */
+export const retryInitializations = async (parts: WebhookParts): Promise<void> => {
+  const { database, clock, provider } = parts
+  if (provider === undefined) return
+  const now = clock.now()
+  for (const { organizationId, name, retryCount } of await listToRetry(database.sql, provider.kind, now)) {
+    // Nobody else tries meanwhile, and whoever dies over it is made up for.
+    const next = new Date(now.getTime() + retryAfter(retryCount) * 1000)
+    if (await takeRetry(database.sql, organizationId, now, next))
+      await attempt(parts, { id: organizationId, name }, retryCount)
+  }
+}

@@ -1,0 +1,23 @@
+// Signatures by Standard Webhooks 1.0: receivers check them with any of its libraries, or with Svix's.
+import { randomBytes } from 'node:crypto'
+import { Webhook } from 'standardwebhooks'
+
+const secretBytes = 32
+
+/** Of the form that the libraries take: `whsec_` and base64. */
+export const newSecret = (): string => `whsec_${randomBytes(secretBytes).toString('base64')}`
+
+/** One signature for each secret, the newest first; a receiver needs to know one of them. */
+export const signedHeaders = (
+  secrets: readonly string[],
+  { id, at, body }: { id: string; at: Date; body: string },
+): Record<string, string> => {
+  const signature = secrets.map((secret) => new Webhook(secret).sign(id, at, body)).join(' ')
+  const values = { id, timestamp: String(Math.floor(at.getTime() / 1000)), signature }
+  return Object.fromEntries(
+    Object.entries(values).flatMap(([name, value]) => [
+      [`webhook-${name}`, value],
+      [`svix-${name}`, value],
+    ]),
+  )
+}
