@@ -43,6 +43,7 @@ const ours: Record<string, string> = {
   warmPoolId: 'pool-ours',
   roleId: 'role-ours',
   id: 'region-ours',
+  regionId: 'region-ours',
   interval: '0',
   ttlMinutes: '0',
   isPublic: 'true',

@@ -8,6 +8,7 @@ import type { Outbox } from './mail/outbox.ts'
 import { memberRoutes } from './members/routes.ts'
 import { organizationOperatorRoutes } from './organizations/operator-routes.ts'
 import { organizationRoutes } from './organizations/routes.ts'
+import { quotaRoutes } from './quotas/routes.ts'
 import { regionRoutes } from './regions/routes.ts'
 import { roleRoutes } from './roles/routes.ts'
 import { runnerRoutes } from './runners/routes.ts'
@@ -32,6 +33,7 @@ export const endpoints = (parts: EndpointParts): ControlRoute[] => [
   ...roleRoutes(parts),
   ...memberRoutes(parts),
   ...organizationOperatorRoutes(parts),
+  ...quotaRoutes(parts),
   ...apiKeyRoutes(parts),
   ...auditRoutes(parts),
   ...snapshotRoutes(parts),

@@ -43,8 +43,10 @@ const readRegion = (row: Row): Region => ({
   updatedAt: row.updated_at,
 })
 
+/** Of those that belong to nobody: the shared ones, and others where the organization was given a quota. */
 const own = (sql: Sql, organizationId: string) => sql`
-  (organization_id = ${organizationId} or (organization_id is null and region_type = 'shared'))`
+  (organization_id = ${organizationId} or (organization_id is null and (region_type = 'shared' or exists (
+    select from region_quotas where region_id = regions.id and region_quotas.organization_id = ${organizationId}))))`
 
 /** Own ones first. */
 export const listRegions = async (sql: Sql, organizationId: string): Promise<Region[]> => {

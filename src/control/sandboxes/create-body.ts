@@ -24,7 +24,8 @@ export type Wish = {
   autoPauseInterval: number
   autoArchiveInterval: number
   autoDeleteInterval: number
-  ttlMinutes: number
+  /** Undefined: as long as its region says. */
+  ttlMinutes: number | undefined
 }
 
 /** Minutes; also the interval that 0 stands for, and what `GET /config` says. */
@@ -97,6 +98,6 @@ export const checkBody = (body: CreateSandbox, organization: { sandboxLimitedNet
     ...readIdleIntervals(body),
     autoArchiveInterval: archive === 0 ? maxAutoArchiveInterval : Math.min(archive, maxAutoArchiveInterval),
     autoDeleteInterval: Math.max(body.autoDeleteInterval ?? -1, -1),
-    ttlMinutes: body.ttlMinutes ?? 0,
+    ttlMinutes: body.ttlMinutes,
   }
 }

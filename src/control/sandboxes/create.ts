@@ -1,7 +1,16 @@
 // Creates a sandbox: checks what is asked, finds it a place, writes it, and waits a while for it to run.
 import { randomUUID } from 'node:crypto'
 import type { Organization } from '#src/control/organizations/organization.ts'
-import { findRegion } from '#src/control/regions/service.ts'
+import {
+  checkKept,
+  checkLimits,
+  checkOpen,
+  checkTotals,
+  getQuota,
+  type Quota,
+  readTtl,
+} from '#src/control/quotas/service.ts'
+import { findRegion, type Region } from '#src/control/regions/service.ts'
 import { reserveRunner } from '#src/control/runners/placement.ts'
 import { wantBuild } from '#src/control/snapshots/builds.ts'
 import { pushImage } from '#src/control/snapshots/images.ts'
@@ -15,7 +24,7 @@ import type { Actor, SandboxParts } from './parts.ts'
 import type { SandboxRow } from './sandbox.ts'
 import type { CreateSandbox } from './schemas.ts'
 import { newSecret } from './secret.ts'
-import { checkLimits, type Size } from './size.ts'
+import type { Size } from './size.ts'
 import { findSandboxById, insertSandbox } from './store.ts'
 import { checkNotSuspended } from './suspension.ts'
 import { waitWhile } from './wait.ts'
@@ -32,18 +41,22 @@ const getSnapshot = async (parts: SandboxParts, organizationId: string, idOrName
   )
 }
 
-const getRegionId = async (parts: SandboxParts, organization: Organization, given: string | undefined) => {
+const getRegion = async (
+  parts: SandboxParts,
+  organization: Organization,
+  given: string | undefined,
+): Promise<Region> => {
   const id = given ?? organization.defaultRegionId
   if (id === null) throw new Problem('bad_request', 'target is needed: this organization has no default region')
   const region = await findRegion(parts, organization.id, id)
   if (!region) throw new Problem('not_found', `There is no region "${id}".`)
-  return region.id
+  return region
 }
 
 /** What its files come from: a snapshot, or a definition whose image may have to be built first. */
 type Origin = { snapshot: Snapshot } | { dockerfile: string }
 
-type Plan = { origin: Origin; regionId: string; size: Size }
+type Plan = { origin: Origin; regionId: string; size: Size; ttlMinutes: number; quota: Quota }
 
 const smallest: Size = { cpu: 1, memoryGiB: 1, diskGiB: 3 }
 
@@ -54,18 +67,22 @@ const getOrigin = async (parts: SandboxParts, organizationId: string, wish: Wish
 
 /** Everything that can be found out before a runner is held. */
 const plan = async (parts: SandboxParts, { organization }: Actor, wish: Wish): Promise<Plan> => {
-  const [origin, regionId] = await Promise.all([
+  const [origin, region] = await Promise.all([
     getOrigin(parts, organization.id, wish),
-    getRegionId(parts, organization, wish.target),
+    getRegion(parts, organization, wish.target),
   ])
+  const sandboxClass = 'snapshot' in origin ? origin.snapshot.sandboxClass : 'container'
+  const quota = await getQuota(parts.database.sql, organization, region.id, sandboxClass)
+  checkOpen(region, quota)
   const standard = 'snapshot' in origin ? origin.snapshot : smallest
   const size = {
     cpu: wish.cpu ?? standard.cpu,
     memoryGiB: wish.memory ?? standard.memoryGiB,
     diskGiB: wish.disk ?? standard.diskGiB,
   }
-  checkLimits(size, organization)
-  return { origin, regionId, size }
+  checkLimits(size, quota)
+  checkKept(size.diskGiB, wish.autoDeleteInterval, quota)
+  return { origin, regionId: region.id, size, ttlMinutes: readTtl(wish.ttlMinutes, quota), quota }
 }
 
 /** `from`: the state that a warm sandbox was claimed in. */
@@ -105,7 +122,7 @@ const write = async (
   planned: Plan,
 ): Promise<Made> => {
   const { organization, user } = actor
-  const { origin, regionId, size } = planned
+  const { origin, regionId, size, ttlMinutes } = planned
   const { options, changes, clock } = parts
   const id = randomUUID()
   const now = clock.now()
@@ -125,7 +142,7 @@ const write = async (
     auto_pause_interval: wish.autoPauseInterval,
     auto_archive_interval: wish.autoArchiveInterval,
     auto_delete_interval: wish.autoDeleteInterval,
-    auto_destroy_at: wish.ttlMinutes > 0 ? new Date(now.getTime() + wish.ttlMinutes * 60_000) : null,
+    auto_destroy_at: ttlMinutes > 0 ? new Date(now.getTime() + ttlMinutes * 60_000) : null,
     preview_token: newSecret(),
     signing_key: newSecret(),
     created_by: user.id,
@@ -184,6 +201,7 @@ export const createSandbox = async (
     const made = await write(transaction, parts, actor, wish, planned)
     if (snapshot) await markUsed(transaction, snapshot, made.row.created_at)
     if (once) await rememberMade(transaction, once, made.row)
+    await checkTotals(transaction, { from: null, written: made.row, to: 'started' }, planned.quota.row)
     return { ...made, isNew: true }
   })
   if (isNew) changes.announce(from, row)

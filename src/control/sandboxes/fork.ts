@@ -1,6 +1,7 @@
 // A fork: another sandbox that begins with the disk of this one, as it is now. Its parent goes on as it was.
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
+import { checkKept, checkLimits, checkTotals, endOfLife, getQuota, type Quota } from '#src/control/quotas/service.ts'
 import { checkRoom } from '#src/control/runners/placement.ts'
 import { findRunnerAbilities } from '#src/control/runners/service.ts'
 import type { Sql, Transaction } from '#src/control/storage/database.ts'
@@ -12,7 +13,6 @@ import type { Actor, SandboxParts } from './parts.ts'
 import { type SandboxRow, sizeOf } from './sandbox.ts'
 import type { ForkSandbox } from './schemas.ts'
 import { newSecret } from './secret.ts'
-import { checkLimits } from './size.ts'
 import { findSandbox, getSandbox, insertSandbox, lockSandbox, type NewSandbox } from './store.ts'
 import { checkNotSuspended } from './suspension.ts'
 import { waitWhile } from './wait.ts'
@@ -33,8 +33,17 @@ const checkParent = (parent: SandboxRow): void => {
   }
 }
 
+const earlier = (one: Date | null, other: Date | null): Date | null =>
+  one === null || other === null ? (one ?? other) : one < other ? one : other
+
 /** All that its parent has and does, under a name and with secrets of its own. */
-const childOf = (parent: SandboxRow, name: string | undefined, createdBy: string, now: Date): NewSandbox => {
+const childOf = (
+  parent: SandboxRow,
+  name: string | undefined,
+  createdBy: string,
+  quota: Quota,
+  now: Date,
+): NewSandbox => {
   const id = randomUUID()
   const move = moveFrom('fork', null)
   return {
@@ -67,7 +76,7 @@ const childOf = (parent: SandboxRow, name: string | undefined, createdBy: string
     auto_archive_interval: parent.auto_archive_interval,
     auto_delete_interval: parent.auto_delete_interval,
     // Not anew: or a fork would outlive the time that its parent was given.
-    auto_destroy_at: parent.auto_destroy_at,
+    auto_destroy_at: earlier(parent.auto_destroy_at, endOfLife(quota, now)),
     parent_id: parent.id,
     ancestor_ids: [...parent.ancestor_ids, parent.id].slice(-mostAncestors),
     fork_kind: 'disk',
@@ -84,11 +93,13 @@ const write = async (
   { organization, user }: Actor,
   found: SandboxRow,
   name: string | undefined,
-): Promise<SandboxRow> => {
+): Promise<{ row: SandboxRow; quota: Quota }> => {
   checkParent(found)
   await howToFork(transaction, found)
   const size = sizeOf(found)
-  checkLimits(size, organization)
+  const quota = await getQuota(transaction, organization, found.region_id, found.sandbox_class)
+  checkLimits(size, quota)
+  checkKept(size.diskGiB, found.auto_delete_interval, quota)
   // Its runner first and then the sandbox, as every verb does, or two would wait for each other.
   await checkRoom(transaction, found.runner_id, null, size, options.overcommit)
   const parent = await lockSandbox(transaction, found.id)
@@ -96,8 +107,9 @@ const write = async (
   if (parent.runner_id !== found.runner_id || !isDeepStrictEqual(sizeOf(parent), size)) {
     throw new Problem('conflict', 'The sandbox is changing; try again.')
   }
-  const child = childOf(parent, name, user.id, clock.now())
-  return await insertSandbox(transaction, child, { kind: 'user', id: user.id }, changes.origin)
+  const child = childOf(parent, name, user.id, quota, clock.now())
+  const row = await insertSandbox(transaction, child, { kind: 'user', id: user.id }, changes.origin)
+  return { row, quota }
 }
 
 /** Answers the child, and waits a while for it to be started; like a create, the same key answers the same child. */
@@ -120,8 +132,9 @@ export const forkSandbox = async (
       const known = await findMade(transaction, once)
       if (known) return { row: known, isNew: false }
     }
-    const made = await write(transaction, parts, actor, parent, name)
+    const { row: made, quota } = await write(transaction, parts, actor, parent, name)
     if (once) await rememberMade(transaction, once, made)
+    await checkTotals(transaction, { from: null, written: made, to: 'started' }, quota.row)
     return { row: made, isNew: true }
   })
   if (isNew) changes.announce(null, row)

@@ -167,6 +167,21 @@ export const statesHoldingCompute = statesWhere((row) => row.holdsCompute)
 export const statesHoldingDisk = statesWhere((row) => row.holdsDisk)
 export const statesUnderWay = statesWhere((row) => !row.settled)
 
+/**
+ * What is done to one that rests and leaves it resting: its state as it passes and the one that is wanted. Nothing runs in it
+ * meanwhile, so that its organization is not charged for that. A runner keeps room all the same.
+ */
+export const restingMoves: (readonly [through: SandboxState, desired: DesiredState])[] = moves
+  .filter(([, from, , to]) => from === to && !stateRows[to].holdsCompute)
+  .map(([, , through, to]) => [through, to])
+
+/** What it counts for against the quota of its organization. */
+export const holdsOf = (state: SandboxState, desired: DesiredState): Pick<StateRow, 'holdsCompute' | 'holdsDisk'> => {
+  const { holdsCompute, holdsDisk } = stateRows[state]
+  const isResting = restingMoves.some(([through, to]) => through === state && to === desired)
+  return { holdsCompute: holdsCompute && !isResting, holdsDisk }
+}
+
 const asMove = ([on, from, through, to, failing]: (typeof moves)[number]): Move => ({ on, from, through, to, failing })
 
 export const findMove = (on: Verb, from: SandboxState | null): Move | undefined => {

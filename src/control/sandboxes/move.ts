@@ -1,4 +1,5 @@
 // Carries out a verb: finds its move in the table, writes it, and tells who waits.
+import { checkTotals, mayGrow } from '#src/control/quotas/service.ts'
 import type { Sql, Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import { isAlreadyDone, type Move, moveFor, type Verb } from './lifecycle.ts'
@@ -34,7 +35,8 @@ const intent = (sandbox: SandboxRow, move: Move): Partial<SandboxRow> => ({
 
 /**
  * Makes the move of `verb`, starting from the sandbox as it was read. Where somebody else is first it looks again: the
- * verb may by then be done already, or not be possible any more.
+ * verb may by then be done already, or not be possible any more. A move by which its organization would hold more than
+ * its quota is refused here, so that no verb forgets to ask.
  */
 export const moveSandbox = async (
   { database, clock, changes }: SandboxParts,
@@ -52,12 +54,14 @@ export const moveSandbox = async (
       const change = { to: move.through, by, reason: reason ?? null, set: columns }
       return writeState(sql, from, change, clock.now(), changes.origin)
     }
+    const isChecked = check !== undefined && checksWhen(from)
     const moved =
-      check && checksWhen(from)
+      isChecked || mayGrow(from, move)
         ? await database
             .transaction(async (transaction) => {
-              const written = await write(transaction, await check(transaction, from))
+              const written = await write(transaction, isChecked ? await check(transaction, from) : {})
               if (!written) throw new Overtaken()
+              await checkTotals(transaction, { from, written, to: move.to })
               return written
             })
             .catch((error) => {

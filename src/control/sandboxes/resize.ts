@@ -1,10 +1,11 @@
+import { checkKept, checkLimits, getQuota } from '#src/control/quotas/service.ts'
 import { checkRoom } from '#src/control/runners/placement.ts'
 import { Problem } from '#src/problems.ts'
 import { moveSandbox } from './move.ts'
 import type { Actor, SandboxParts } from './parts.ts'
 import { type SandboxRow, sizeOf } from './sandbox.ts'
 import type { ResizeSandbox } from './schemas.ts'
-import { checkLimits, type Size } from './size.ts'
+import type { Size } from './size.ts'
 import { getSandbox } from './store.ts'
 import { checkNotSuspended } from './suspension.ts'
 import { waitWhile } from './wait.ts'
@@ -51,7 +52,9 @@ export const resizeSandbox = async (
       const now = sizeOf(found)
       const wanted = sizeAfter(found, body)
       checkChange(now, wanted)
-      checkLimits(wanted, actor.organization)
+      const quota = await getQuota(transaction, actor.organization, found.region_id, found.sandbox_class)
+      checkLimits(wanted, quota)
+      if (wanted.diskGiB > now.diskGiB) checkKept(wanted.diskGiB, found.auto_delete_interval, quota)
       if (grows(now, wanted)) {
         await checkRoom(transaction, found.runner_id, found.id, wanted, options.overcommit)
       }

@@ -1,4 +1,5 @@
 // What a caller may change of a sandbox without its state changing.
+import { checkKept, getQuota, readTtl } from '#src/control/quotas/service.ts'
 import { Problem } from '#src/problems.ts'
 import { maxAutoArchiveInterval } from './create-body.ts'
 import type { Actor, SandboxParts } from './parts.ts'
@@ -93,15 +94,23 @@ export const setAutoArchive = (parts: SandboxParts, actor: Actor, idOrName: stri
   return change(parts, actor, idOrName, () => ({ auto_archive_interval: kept }))
 }
 
+const withQuota = async ({ database: { sql } }: SandboxParts, { organization }: Actor, idOrName: string) => {
+  const sandbox = await getSandbox(sql, organization.id, idOrName)
+  return { sandbox, quota: await getQuota(sql, organization, sandbox.region_id, sandbox.sandbox_class) }
+}
+
 export const setAutoDelete = async (parts: SandboxParts, actor: Actor, idOrName: string, text: string) => {
   const minutes = Math.max(readMinutes('interval', text, -largestInterval), -1)
+  const { sandbox, quota } = await withQuota(parts, actor, idOrName)
+  if (sandbox.auto_delete_interval === 0) checkKept(sandbox.disk_gib, minutes, quota)
   return await setIdleInterval(parts, actor, idOrName, 'auto_delete_interval', minutes)
 }
 
-/** Counted from now, whatever it was before; 0 takes it away. */
-export const setTtl = (parts: SandboxParts, actor: Actor, idOrName: string, text: string) => {
-  const minutes = readMinutes('ttlMinutes', text)
-  return change(parts, actor, idOrName, (_, now) => ({
+/** Counted from now, whatever it was before; 0 takes it away, where its region lets sandboxes live for ever. */
+export const setTtl = async (parts: SandboxParts, actor: Actor, idOrName: string, text: string) => {
+  const { quota } = await withQuota(parts, actor, idOrName)
+  const minutes = readTtl(readMinutes('ttlMinutes', text), quota)
+  return await change(parts, actor, idOrName, (_, now) => ({
     auto_destroy_at: minutes === 0 ? null : new Date(now.getTime() + minutes * 60_000),
   }))
 }

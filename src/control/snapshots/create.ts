@@ -1,13 +1,14 @@
 // Creates a snapshot from an image or a definition: writes what is wanted and answers; runners bring it.
 import { randomUUID } from 'node:crypto'
+import { checkLimits, checkOpen, getQuota } from '#src/control/quotas/service.ts'
 import { findRegion } from '#src/control/regions/service.ts'
 import type { Actor, SandboxParts } from '#src/control/sandboxes/parts.ts'
-import { checkLimits } from '#src/control/sandboxes/size.ts'
 import { checkNotSuspended } from '#src/control/sandboxes/suspension.ts'
 import { Problem } from '#src/problems.ts'
 import { insertImage } from './image-store.ts'
 import { pushImage } from './images.ts'
 import { checkSnapshotName } from './name.ts'
+import { checkSnapshotQuota } from './quota.ts'
 import type { CreateSnapshot } from './schemas.ts'
 import { readSource } from './source.ts'
 import { insertSnapshot, type Snapshot } from './store.ts'
@@ -29,21 +30,18 @@ export const createSnapshot = async (parts: SandboxParts, actor: Actor, body: Cr
     memoryGiB: body.memory ?? smallest.memoryGiB,
     diskGiB: body.disk ?? smallest.diskGiB,
   }
-  checkLimits(size, organization)
   const regionId = body.regionId ?? organization.defaultRegionId
   if (regionId === null) throw new Problem('bad_request', 'regionId is needed: this organization has no default region')
-  if (!(await findRegion(parts, organization.id, regionId)))
-    throw new Problem('not_found', `There is no region "${regionId}".`)
+  const region = await findRegion(parts, organization.id, regionId)
+  if (!region) throw new Problem('not_found', `There is no region "${regionId}".`)
+  const quota = await getQuota(database.sql, organization, regionId, 'container')
+  checkOpen(region, quota)
+  checkLimits(size, quota)
 
   const now = clock.now()
   const image = `img-${randomUUID()}`
   const snapshot = await database.transaction(async (transaction) => {
-    await insertImage(
-      transaction,
-      { name: image, source, regionId, runnerId: null, base: null, maxGiB: size.diskGiB + imageRoomGiB },
-      now,
-    )
-    return await insertSnapshot(
+    const made = await insertSnapshot(
       transaction,
       {
         organizationId: organization.id,
@@ -59,6 +57,10 @@ export const createSnapshot = async (parts: SandboxParts, actor: Actor, body: Cr
       },
       now,
     )
+    const most = await checkSnapshotQuota(transaction, organization.id)
+    const mostGiB = Math.min(size.diskGiB + imageRoomGiB, Math.max(most, 1))
+    await insertImage(transaction, { name: image, source, regionId, runnerId: null, base: null, maxGiB: mostGiB }, now)
+    return made
   })
   await pushImage(parts, image)
   return snapshot

@@ -90,6 +90,7 @@ export const applyImageReport = async (parts: SandboxParts, runner: Runner, repo
         await addToRunner(transaction, runner.id, image.name)
         await keepDigest(transaction, image, report, now)
         if (report.config) await writeConfig(transaction, image.name, report.config)
+        await refuseTooLarge(transaction, image, report, now)
         await activate(transaction, image, report, now)
         return await releaseSource(parts, transaction, image, 'Its snapshot is made.', now)
       case 'error': {
@@ -117,9 +118,26 @@ const keepDigest = async (transaction: Transaction, image: Image, { digest }: Im
   await pinDigest(transaction, image.name, digest, `${bare}@${digest}`, now)
 }
 
+const sizeOf = ({ sizeBytes }: ImageReport): number | null =>
+  sizeBytes === undefined ? null : Math.round((sizeBytes / 2 ** 30) * 1000) / 1000
+
+/** How large one is that is made of a disk is known only now. */
+const refuseTooLarge = async (transaction: Transaction, image: Image, report: ImageReport, now: Date) => {
+  const sizeGiB = sizeOf(report)
+  const refused = await transaction`
+    update snapshots set state = 'error', size = ${sizeGiB}, updated_at = ${now},
+      error_reason = 'It has ' || ${sizeGiB}::float8 || ' GiB, more than the ' || max_snapshot_size || ' GiB that a snapshot may have.'
+    from organizations
+    where organizations.id = organization_id and image = ${image.name} and ${sizeGiB}::float8 > max_snapshot_size
+      and state in ('building', 'pending', 'pulling', 'snapshotting')
+    returning snapshots.id`
+  if (refused.length > 0) await dropImage(transaction, image.name, now)
+}
+
 /** Its snapshots may be used from now on. What they say for themselves counts more than what the image says. */
-const activate = async (transaction: Transaction, image: Image, { sizeBytes, config }: ImageReport, now: Date) => {
-  const sizeGiB = sizeBytes === undefined ? null : Math.round((sizeBytes / 2 ** 30) * 1000) / 1000
+const activate = async (transaction: Transaction, image: Image, report: ImageReport, now: Date) => {
+  const { config } = report
+  const sizeGiB = sizeOf(report)
   const user = config === undefined ? null : config.user || 'root'
   const entrypoint = config && config.entrypoint.length > 0 ? [...config.entrypoint] : null
   await transaction`

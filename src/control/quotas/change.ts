@@ -1,0 +1,73 @@
+// An operator changes what an organization may have. What is not given, or is null, stays as it is.
+import { announceCredentialChange, type Callers } from '#src/control/auth/callers.ts'
+import type { Parts } from '#src/control/parts.ts'
+import { Problem } from '#src/problems.ts'
+import type { UpdateOrganizationQuota, UpdateOrganizationRegionQuota } from './schemas.ts'
+import { hasRegion, writeOrganizationQuota, writeRegionQuota } from './store.ts'
+
+type QuotaParts = Pick<Parts, 'database' | 'clock'> & { callers: Callers }
+
+/** Where a null keeps, another word must take away: nobody needs a rate, or a limit of one sandbox in a region, of 0. */
+const takenAwayByZero = new Set<string>([
+  'authenticatedRateLimit',
+  'authenticatedRateLimitTtlSeconds',
+  'sandboxCreateRateLimit',
+  'sandboxCreateRateLimitTtlSeconds',
+  'sandboxLifecycleRateLimit',
+  'sandboxLifecycleRateLimitTtlSeconds',
+])
+
+const takenAwayByZeroInRegion = new Set<string>([
+  'maxCpuPerSandbox',
+  'maxMemoryPerSandbox',
+  'maxDiskPerSandbox',
+  'maxDiskPerNonEphemeralSandbox',
+  'maxCpuPerGpu',
+  'maxMemoryPerGpu',
+  'maxDiskPerGpu',
+  'maxSandboxLifespan',
+])
+
+const columnOf = (field: string) => field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+
+/** The columns that are to change. */
+const columnsOf = <V>(body: Record<string, V | null | undefined>, zeroes: ReadonlySet<string>) =>
+  Object.fromEntries(
+    Object.entries(body)
+      .filter(([, value]) => value !== null && value !== undefined)
+      .map(([field, value]) => [columnOf(field), value === 0 && zeroes.has(field) ? null : (value as V)]),
+  )
+
+const noSuchOrganization = () => new Problem('not_found', 'There is no such organization.')
+
+export const changeQuota = async (
+  { database, clock, callers }: QuotaParts,
+  organizationId: string,
+  body: UpdateOrganizationQuota,
+): Promise<void> => {
+  await database.transaction(async (transaction) => {
+    const columns = columnsOf<number>(body, takenAwayByZero)
+    if (!(await writeOrganizationQuota(transaction, organizationId, columns, clock.now()))) throw noSuchOrganization()
+    await announceCredentialChange(transaction)
+  })
+  callers.forget()
+}
+
+export const changeRegionQuota = async (
+  { database, clock }: QuotaParts,
+  { organizationId, regionId }: { organizationId: string; regionId: string },
+  { sandboxClass = 'container', allowedGpuTypes, ...amounts }: UpdateOrganizationRegionQuota,
+): Promise<void> => {
+  const given = {
+    ...columnsOf<number>(amounts, takenAwayByZeroInRegion),
+    ...(allowedGpuTypes ? { allowed_gpu_types: [...new Set(allowedGpuTypes)] } : {}),
+  }
+  await database.transaction(async (transaction) => {
+    const [organization] = await transaction`select 1 from organizations where id = ${organizationId} for key share`
+    if (!organization) throw noSuchOrganization()
+    if (!(await hasRegion(transaction, organizationId, regionId))) {
+      throw new Problem('not_found', 'There is no such region.')
+    }
+    await writeRegionQuota(transaction, { organizationId, regionId, sandboxClass }, given, clock.now())
+  })
+}

@@ -1,0 +1,97 @@
+// The shapes of quotas and usage (contract/control-plane.md §6.3, §6.4).
+import Type, { type Static } from 'typebox'
+import { sandboxClasses } from '#src/control/sandboxes/schemas.ts'
+
+export const gpuTypes = ['H100', 'H200', 'RTX-PRO-6000', 'RTX-4090', 'RTX-5090', 'MI355X'] as const
+
+const orNull = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()])
+
+/** Far above any machine, far below what the database can hold. */
+const largest = 1_000_000_000
+/** A day: a longer window would only say that an organization is to be suspended. */
+const longestWindowSeconds = 86_400
+
+const amount = Type.Optional(orNull(Type.Integer({ minimum: 0, maximum: largest })))
+const seconds = Type.Optional(orNull(Type.Integer({ minimum: 0, maximum: longestWindowSeconds })))
+
+export const UpdateOrganizationQuota = Type.Object({
+  maxCpuPerSandbox: amount,
+  maxMemoryPerSandbox: amount,
+  maxDiskPerSandbox: amount,
+  snapshotQuota: amount,
+  maxSnapshotSize: amount,
+  volumeQuota: amount,
+  secretQuota: amount,
+  maxSecretsPerSandbox: amount,
+  authenticatedRateLimit: amount,
+  sandboxCreateRateLimit: amount,
+  sandboxLifecycleRateLimit: amount,
+  authenticatedRateLimitTtlSeconds: seconds,
+  sandboxCreateRateLimitTtlSeconds: seconds,
+  sandboxLifecycleRateLimitTtlSeconds: seconds,
+  snapshotDeactivationTimeoutMinutes: amount,
+  maxConcurrentSnapshotProcessing: Type.Optional(orNull(Type.Integer({ minimum: -1, maximum: largest }))),
+})
+
+export type UpdateOrganizationQuota = Static<typeof UpdateOrganizationQuota>
+
+export const UpdateOrganizationRegionQuota = Type.Object({
+  sandboxClass: Type.Optional(Type.Enum([...sandboxClasses])),
+  totalCpuQuota: amount,
+  totalMemoryQuota: amount,
+  totalDiskQuota: amount,
+  totalGpuQuota: amount,
+  maxCpuPerSandbox: amount,
+  maxMemoryPerSandbox: amount,
+  maxDiskPerSandbox: amount,
+  maxDiskPerNonEphemeralSandbox: amount,
+  maxCpuPerGpu: amount,
+  maxMemoryPerGpu: amount,
+  maxDiskPerGpu: amount,
+  maxSandboxLifespan: amount,
+  allowedGpuTypes: Type.Optional(orNull(Type.Array(Type.Enum([...gpuTypes]), { maxItems: 100 }))),
+})
+
+export type UpdateOrganizationRegionQuota = Static<typeof UpdateOrganizationRegionQuota>
+
+export const QuotaRegion = Type.Object({ organizationId: Type.String(), regionId: Type.String() })
+
+const numberOrNull = orNull(Type.Number())
+
+const RegionUsage = Type.Object({
+  regionId: Type.String(),
+  sandboxClass: Type.Enum([...sandboxClasses]),
+  totalCpuQuota: Type.Number(),
+  currentCpuUsage: Type.Number(),
+  totalMemoryQuota: Type.Number(),
+  currentMemoryUsage: Type.Number(),
+  totalDiskQuota: Type.Number(),
+  currentDiskUsage: Type.Number(),
+  totalGpuQuota: Type.Number(),
+  currentGpuUsage: Type.Number(),
+  allowedGpuTypes: Type.Optional(Type.Array(Type.String())),
+  maxCpuPerSandbox: numberOrNull,
+  maxMemoryPerSandbox: numberOrNull,
+  maxDiskPerSandbox: numberOrNull,
+  maxDiskPerNonEphemeralSandbox: numberOrNull,
+  maxCpuPerGpu: numberOrNull,
+  maxMemoryPerGpu: numberOrNull,
+  maxDiskPerGpu: numberOrNull,
+})
+
+export type RegionUsage = Static<typeof RegionUsage>
+
+export const OrganizationUsageOverview = Type.Object({
+  regionUsage: Type.Array(RegionUsage),
+  totalSnapshotQuota: Type.Number(),
+  currentSnapshotUsage: Type.Number(),
+  totalVolumeQuota: Type.Number(),
+  currentVolumeUsage: Type.Number(),
+})
+
+export const AvailableSandboxClass = Type.Object({
+  regionId: Type.String(),
+  sandboxClass: Type.Enum([...sandboxClasses]),
+  gpuAvailable: Type.Boolean(),
+  allowedGpuTypes: Type.Optional(Type.Array(Type.String())),
+})

@@ -1,0 +1,92 @@
+// The SQL of quotas: the rows of `region_quotas`, and the columns of `organizations` that limit.
+import type { Sql } from '#src/control/storage/database.ts'
+
+/** An organization in a region, with one class of sandboxes: what one row is about. */
+export type Place = { organizationId: string; regionId: string; sandboxClass: string }
+
+export type RegionQuotaRow = {
+  organization_id: string
+  region_id: string
+  sandbox_class: string
+  total_cpu_quota: number | null
+  total_memory_quota: number | null
+  total_disk_quota: number | null
+  total_gpu_quota: number | null
+  max_cpu_per_sandbox: number | null
+  max_memory_per_sandbox: number | null
+  max_disk_per_sandbox: number | null
+  max_disk_per_non_ephemeral_sandbox: number | null
+  max_cpu_per_gpu: number | null
+  max_memory_per_gpu: number | null
+  max_disk_per_gpu: number | null
+  max_sandbox_lifespan: number | null
+  allowed_gpu_types: string[] | null
+}
+
+export const listRegionQuotas = (sql: Sql, organizationId: string): Promise<RegionQuotaRow[]> =>
+  sql<RegionQuotaRow[]>`select * from region_quotas where organization_id = ${organizationId} limit 10000`
+
+export const findRegionQuota = async (
+  sql: Sql,
+  { organizationId, regionId, sandboxClass }: Place,
+): Promise<RegionQuotaRow | undefined> => {
+  const [row] = await sql<RegionQuotaRow[]>`
+    select * from region_quotas
+    where organization_id = ${organizationId} and region_id = ${regionId} and sandbox_class = ${sandboxClass}`
+  return row
+}
+
+/** The region can be given to this organization: it is nobody's, or its own. */
+export const hasRegion = async (sql: Sql, organizationId: string, regionId: string): Promise<boolean> => {
+  const [row] = await sql`
+    select 1 from regions where id = ${regionId} and (organization_id is null or organization_id = ${organizationId})`
+  return row !== undefined
+}
+
+/** Makes the row, or changes what is given of it. */
+export const writeRegionQuota = async (
+  sql: Sql,
+  { organizationId, regionId, sandboxClass }: Place,
+  given: Record<string, number | string[] | null>,
+  now: Date,
+): Promise<void> => {
+  const set = { ...given, updated_at: now }
+  const row = { organization_id: organizationId, region_id: regionId, sandbox_class: sandboxClass, created_at: now }
+  await sql`
+    insert into region_quotas ${sql({ ...row, ...set })}
+    on conflict (organization_id, region_id, sandbox_class) do update set ${sql(set)}`
+}
+
+/** False: there is no such organization. */
+export const writeOrganizationQuota = async (
+  sql: Sql,
+  organizationId: string,
+  given: Record<string, number | null>,
+  now: Date,
+): Promise<boolean> => {
+  const rows = await sql`
+    update organizations set ${sql({ ...given, updated_at: now })} where id = ${organizationId} returning id`
+  return rows.length > 0
+}
+
+export type Counts = { snapshot_quota: number; volume_quota: number; snapshots: number }
+
+export const countSnapshots = async (sql: Sql, organizationId: string): Promise<Counts> => {
+  const [row] = await sql<[Counts]>`
+    select snapshot_quota, volume_quota,
+      (select count(*) from snapshots where organization_id = organizations.id) as snapshots
+    from organizations where id = ${organizationId}`
+  return row
+}
+
+/** A region that the organization may see, whether its own rows let it in, and what its runners have. */
+export type RegionRow = { id: string; is_open: boolean; cpu: number; memory_gib: number; disk_gib: number }
+
+export const listRegionsOf = (sql: Sql, organizationId: string): Promise<RegionRow[]> =>
+  sql<RegionRow[]>`
+    select regions.id, not enforces_quota as is_open, coalesce(sum(cpu), 0)::float8 as cpu,
+      coalesce(sum(memory_gib), 0)::float8 as memory_gib, coalesce(sum(disk_gib), 0)::float8 as disk_gib
+    from regions left join runners on region_id = regions.id and runners.state in ('ready', 'unresponsive')
+    where organization_id = ${organizationId} or (organization_id is null and (region_type = 'shared' or exists (
+      select from region_quotas where region_id = regions.id and region_quotas.organization_id = ${organizationId})))
+    group by regions.id order by region_type, regions.name, regions.id limit 1000`

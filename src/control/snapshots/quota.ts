@@ -1,0 +1,36 @@
+// How many snapshots an organization may have, how many may be in the making, and how large one may be.
+import type { Transaction } from '#src/control/storage/database.ts'
+import { Problem } from '#src/problems.ts'
+
+type Counted = { most: number; most_in_making: number; max_size: number; count: number; in_making: number }
+
+/**
+ * To be asked once the snapshot is written, so that it is counted too: of two at the same time the second sees the first.
+ * Answers how many GiB it may have.
+ */
+export const checkSnapshotQuota = async (transaction: Transaction, organizationId: string): Promise<number> => {
+  // Two statements, so that the second sees what was committed while the first waited; sent together.
+  const [, [row]] = await Promise.all([
+    transaction`select pg_advisory_xact_lock(hashtextextended(${`snapshots ${organizationId}`}, 0))`,
+    transaction<Counted[]>`
+      select snapshot_quota as most, max_concurrent_snapshot_processing as most_in_making, max_snapshot_size as max_size,
+        count(snapshots.id) as count,
+        count(snapshots.id) filter (where state in ('building', 'pending', 'pulling', 'snapshotting')) as in_making
+      from organizations left join snapshots on organization_id = organizations.id
+      where organizations.id = ${organizationId} group by organizations.id`,
+  ])
+  if (row === undefined) throw new Problem('forbidden', 'This organization is gone.')
+  if (row.count > row.most) {
+    throw new Problem(
+      'forbidden',
+      `The snapshot quota of ${row.most} is exceeded: ${row.count - 1} are used, and 1 is asked for.`,
+    )
+  }
+  if (row.most_in_making > 0 && row.in_making > row.most_in_making) {
+    throw new Problem(
+      'forbidden',
+      `The quota of ${row.most_in_making} snapshots in the making is exceeded: ${row.in_making - 1} are being made, and 1 is asked for.`,
+    )
+  }
+  return row.max_size
+}
