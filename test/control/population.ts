@@ -37,7 +37,7 @@ export const insertMany = async (sql: Sql, { organizationId, count }: Share, now
           || case when n % 4000 = 7 then '{"tier":"gold"}' else '{}' end::jsonb,
         n % 10 = 0, false, (array[1,1,1,2,4,8])[1 + h % 6], (array[1,1,2,4,8,16])[1 + h / 6 % 6],
         (array[3,3,10,30])[1 + h / 36 % 4], state, case when state = 'error' then 'started' else state end, 3, 3,
-        case when state = 'error' then 'The first process ended.' end, case when state = 'error' then n % 2 = 0 end,
+        case when state = 'error' then 'The first process ended.' end, case when state = 'error' then n % 200 = 5 end,
         null, case when n % 100 = 1 then 'pool-1' end, 15, 0, 10080, -1,
         case when n % 20 = 0 then created_at + interval '120 days' end, active_at, active_at,
         case when state = 'stopped' then active_at end, id, id, 'user-owner', created_at, active_at

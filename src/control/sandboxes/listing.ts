@@ -78,13 +78,18 @@ const indexed = [
 /** So much of the sort's index is read before anything is supposed of how rare the sandboxes are that are asked for. */
 const firstLook = 2000
 
+type FirstLook = { rows: SandboxRow[] } | { labelsAreCommon: boolean }
+
+/** Of those seen, so many may have the signature of labels that they have not. */
+const commonShare = 0.15
+
 /**
- * Most questions have filled their page within the first sandboxes of the sort, or seen all that there are. `undefined`
- * where one has not. Any plan is right for this one, so it is made once.
+ * Most questions have filled their page within the first sandboxes of the sort, or seen all that there are. Any plan is
+ * right for this one, so it is made once.
  */
-const lookAtFirst = async ({ sql }: Database, question: Question): Promise<SandboxRow[] | undefined> => {
+const lookAtFirst = async ({ sql }: Database, question: Question): Promise<FirstLook> => {
   const { organizationId, beginning, conditions, labels, order, limit } = question
-  const rows = await sql<(SandboxRow & { seen: number | null })[]>`
+  const rows = await sql<(SandboxRow & { seen: number | null; signed: number | null })[]>`
     with seen as materialized (
       select ${sql(indexed)} from sandboxes
       where organization_id = ${organizationId} and state <> 'destroyed' ${beginning(sql)}
@@ -93,14 +98,17 @@ const lookAtFirst = async ({ sql }: Database, question: Question): Promise<Sandb
       select id from seen sandboxes where ${conditions(sql)} ${labels ? sql`and ${hasLabels(sql, labels)}` : sql``}
       order by ${order(sql)} limit ${limit}
     ), looked as (
-      select case when (select count(*) from picked) < ${limit} then (select count(*)::int from seen) end as seen
+      select case when (select count(*) from picked) < ${limit} then (select count(*)::int from seen) end as seen,
+        case when (select count(*) from picked) < ${limit} then
+          (select count(*)::int from seen ${labels ? sql`where ${isSigned(sql, labels)}` : sql``}) end as signed
     )
-    select looked.seen, sandboxes.*, runners.state as runner_state, runners.last_heartbeat_at as runner_heartbeat_at
+    select looked.*, sandboxes.*, runners.state as runner_state, runners.last_heartbeat_at as runner_heartbeat_at
     from looked left join picked on true left join sandboxes on sandboxes.id = picked.id
       left join runners on runners.id = sandboxes.runner_id
     order by ${order(sql)}`
-  const isWhole = rows[0]?.seen == null || rows[0].seen < firstLook
-  return isWhole ? rows.filter(({ id }) => id !== null) : undefined
+  const { seen, signed } = rows[0] ?? { seen: null, signed: null }
+  if (seen !== null && seen >= firstLook) return { labelsAreCommon: (signed ?? 0) > commonShare * seen }
+  return { rows: rows.filter(({ id }) => id !== null) }
 }
 
 /** Up to so many sandboxes with a label are read and sorted; more are looked for in the order of the listing. */
@@ -113,14 +121,17 @@ type Source = () => Piece
  * Labels may be larger than an index's entry, so the sorts' indexes have but a signature of them. Sandboxes with a rare
  * label are read first, through the labels' own index; of those with a common one, as many as the page takes.
  */
-const matching = async (sql: Transaction, question: Question): Promise<Source> => {
+const matching = async (sql: Transaction, question: Question, labelsAreCommon: boolean): Promise<Source> => {
   const { labels } = question
   const conditions = () => sql`${question.conditions(sql)} ${question.beginning(sql)}`
   if (labels === undefined) return () => sql`sandboxes where ${conditions()}`
   const labelled = () => sql`select * from sandboxes where labels @> ${sql.json(labels)}`
-  const [found] = await sql<[{ count: number }]>`
-    select count(*)::int as count from (${labelled()} limit ${fewLabelled + 1}) labelled`
-  if (found.count <= fewLabelled) {
+  const areFew = async () => {
+    const [found] = await sql<[{ count: number }]>`
+      select count(*)::int as count from (${labelled()} limit ${fewLabelled + 1}) labelled`
+    return found.count <= fewLabelled
+  }
+  if (!labelsAreCommon && (await areFew())) {
     return () => sql`
       (with labelled as materialized (${labelled()}) select * from labelled) sandboxes where ${conditions()}`
   }
@@ -133,18 +144,20 @@ const matching = async (sql: Transaction, question: Question): Promise<Source> =
  * Subqueries where a function and a join would do: the signature that is asked for is reckoned once, and a sandbox's labels
  * are looked up one after the other, no further than the page goes.
  */
-const hasLabels = (sql: Sql, labels: Labels): Piece => {
+const hasLabels = (sql: Sql, labels: Labels): Piece => sql`
+  ${isSigned(sql, labels)}
+  and (select labels @> ${sql.json(labels)} from sandboxes labelled where labelled.id = sandboxes.id)`
+
+const isSigned = (sql: Sql, labels: Labels): Piece => {
   const asked = sql.json(labels)
-  return sql`
-    label_signature & (select label_signature(${asked})) = (select label_signature(${asked}))
-    and (select labels @> ${asked} from sandboxes labelled where labelled.id = sandboxes.id)`
+  return sql`label_signature & (select label_signature(${asked})) = (select label_signature(${asked}))`
 }
 
 const pick = async (database: Database, question: Question): Promise<SandboxRow[]> => {
   const first = await lookAtFirst(database, question)
-  if (first) return first
+  if ('rows' in first) return first.rows
   return await asking(database, async (sql) => {
-    const source = await matching(sql, question)
+    const source = await matching(sql, question, first.labelsAreCommon)
     const order = question.order(sql)
     return await sql<SandboxRow[]>`
       with picked as materialized (
