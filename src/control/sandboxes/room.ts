@@ -9,6 +9,7 @@ import { sweepSnapshots } from '#src/control/snapshots/sweep.ts'
 import { ChangeFeed } from './changes.ts'
 import { type SandboxOptions, type SandboxParts, standardOptions } from './parts.ts'
 import { startPushing, sweepPushes } from './reconciler.ts'
+import { stopSuspended } from './suspension.ts'
 import { sweepTimers } from './timers.ts'
 import { placeWaiting } from './waiting.ts'
 import { WarmDemand } from './warm-demand.ts'
@@ -45,6 +46,7 @@ export const openSandboxRoom = async (
       .then(async () => {
         await sweepLeases(parts)
         await sweepTimers(parts)
+        await stopSuspended(parts)
         await sweepSnapshots(parts)
         await sweepAudit(parts)
         await placeWaiting(parts)
