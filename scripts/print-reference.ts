@@ -215,6 +215,11 @@ const meanings: Record<string, string> = {
     'the service key of a telemetry collector, which may read where telemetry goes; 32 characters or more; none unless told',
   ALCOVE_DEFAULT_REGION_MAY_CHANGE:
     'true: an organization that has a default region may choose another; false unless told',
+  ALCOVE_OIDC_ISSUER:
+    'OpenID issuers whose tokens are believed, as URLs with commas between; clients are told of the first; none unless told',
+  ALCOVE_OIDC_AUDIENCE: 'what a token must be made for; alcove unless told',
+  ALCOVE_OIDC_CLIENT_ID: 'the client as which the dashboard and `alcove login` sign in people; alcove unless told',
+  ALCOVE_OIDC_CLOCK_SKEW_SECONDS: 'by how much the clock of an issuer may differ; 30 unless told',
   ALCOVE_CACHE_DIR: 'what all servers of a host share, such as built images; /var/cache/alcove unless told',
   ALCOVE_IMAGES_DIR:
     'images as files (OCI layouts and archives, docker save), which callers may name; <data>/images unless told',

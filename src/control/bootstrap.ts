@@ -2,6 +2,7 @@
 // first administrator with an organization and a key. Runs at every start and changes only what is missing.
 import { allPermissions } from './auth/permissions.ts'
 import { hashKey, maskKey } from './auth/secret.ts'
+import { makePersonalOrganization } from './organizations/personal.ts'
 import type { Parts } from './parts.ts'
 import { ensureRunner } from './runners/service.ts'
 import type { Transaction } from './storage/database.ts'
@@ -37,12 +38,7 @@ const makeFirstAdministrator = async (transaction: Transaction, firstKey: string
     insert into users (name, email, email_verified, email_verified_by, system_role)
     values ('Administrator', 'admin@localhost', true, 'admin', 'admin') returning id`
   const userId = user!.id
-  const [organization] = await transaction<{ id: string }[]>`
-    insert into organizations (name, created_by, personal, default_region_id)
-    values ('Personal', ${userId}, true, ${localRegionId}) returning id`
-  const organizationId = organization!.id
-  await transaction`
-    insert into members (organization_id, user_id, role) values (${organizationId}, ${userId}, 'owner')`
+  const organizationId = await makePersonalOrganization(transaction, userId)
   await transaction`
     insert into api_keys (organization_id, user_id, name, hash, masked_value, permissions)
     values (${organizationId}, ${userId}, 'first', ${hashKey(firstKey)}, ${maskKey(firstKey)}, ${allPermissions})`

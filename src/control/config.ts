@@ -3,6 +3,7 @@ import { type Networks, noNetworks, readNetworks } from '#src/kit/networks.ts'
 import { readSettings } from '#src/kit/settings.ts'
 import { readSmtpAddress, type SmtpAddress } from '#src/kit/smtp-address.ts'
 import { version } from '#src/kit/version.ts'
+import { readIdentity } from './auth/identity-settings.ts'
 import { hashKey } from './auth/secret.ts'
 import type { Settings } from './parts.ts'
 import type { Overcommit } from './runners/placement.ts'
@@ -118,6 +119,7 @@ export const loadConfig = (environment: NodeJS.ProcessEnv): ControlConfig =>
       defaultSnapshot: 'default',
       environment: 'production',
       privateTargets: readPrivateTargets(optional('ALCOVE_ALLOW_PRIVATE_TARGETS'), complain),
+      identity: readIdentity(optional, complain),
       auditDays: readAuditDays(optional('ALCOVE_AUDIT_DAYS') ?? '90', complain),
       webhooks: readProviderChoice(
         {

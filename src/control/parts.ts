@@ -2,6 +2,7 @@
 import type { Clock } from '#src/kit/clock.ts'
 import type { Logger } from '#src/kit/log.ts'
 import type { Networks } from '#src/kit/networks.ts'
+import type { IdentitySettings } from './auth/identity-settings.ts'
 import type { Database } from './storage/database.ts'
 import type { Encryption } from './storage/encryption.ts'
 import type { ProviderChoice } from './webhooks/choice.ts'
@@ -30,6 +31,7 @@ export type Settings = {
   auditDays: number
   /** Who sends webhooks. */
   webhooks: ProviderChoice
+  identity: IdentitySettings
 }
 
 export type Parts = {

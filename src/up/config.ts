@@ -35,6 +35,10 @@ const controlSettingNames = [
   'ALCOVE_WEBHOOK_PROVIDER',
   'ALCOVE_SVIX_URL',
   'ALCOVE_SVIX_TOKEN',
+  'ALCOVE_OIDC_ISSUER',
+  'ALCOVE_OIDC_AUDIENCE',
+  'ALCOVE_OIDC_CLIENT_ID',
+  'ALCOVE_OIDC_CLOCK_SKEW_SECONDS',
 ] as const
 const webhookProviders = ['embedded', 'svix', 'none']
 const defaultMostWarm = 8

@@ -3,13 +3,24 @@
 //   await using app = await startControl()
 //   const reply = await app.as('member').get('/sandbox/box')
 //   assert.deepEqual([reply.status, reply.body.name], [200, 'box'])
+//
+// `as` calls with the API key of somebody in people.ts; `asUser` calls as the same person signed in with a JWT, in their
+// organization there or in another one; `asNewcomer` as anybody at all, taken in at the first call:
+//
+//   await app.asUser('owner').get('/organizations')                             X-Daytona-Organization-ID: ours
+//   await app.asUser('owner', null).get('/organizations')                       names no organization
+//   await app.asUser('member', organizationId).get('/sandbox')
+//   await app.asNewcomer({ sub: 'ada', email: 'ada@example.com', email_verified: true }).get('/users/me')
+//
+// Tokens come from a real issuer (issuer.ts); one of its own is given as `settings: { identity: { … } }`.
 import { type App, createApp } from '#src/control/app.ts'
 import type { MailTransport } from '#src/control/mail/transport.ts'
 import type { Parts, Settings } from '#src/control/parts.ts'
 import type { SandboxOptions } from '#src/control/sandboxes/parts.ts'
 import type { Database } from '#src/control/storage/database.ts'
 import { type Logger, silentLog } from '#src/kit/log.ts'
-import { keys, type Who } from './people.ts'
+import { type Claims, sharedIssuer, type TestIssuer } from './issuer.ts'
+import { homeOf, keys, type Person, recogniseAt, type Who } from './people.ts'
 import { TestClock } from './test-clock.ts'
 import { openTestDatabase } from './test-database.ts'
 import { testEncryption, testSettings } from './test-settings.ts'
@@ -40,6 +51,12 @@ export type TestControl = AsyncDisposable & {
   clock: TestClock
   /** Calls as somebody of people.ts, below `/api`. */
   as: (who: Who) => Client
+  /** Calls as somebody of people.ts who is signed in; `null`: without naming an organization. */
+  asUser: (who: Person, organizationId?: string | null) => Client
+  /** Calls as whoever these claims are of. */
+  asNewcomer: (claims: Claims, organizationId?: string) => Client
+  /** Who signs the tokens of `asUser` and `asNewcomer`. */
+  issuer: TestIssuer
   /** Calls with any bearer token. */
   with: (token: string) => Client
   /** Does once what is otherwise done every few seconds; nothing does it by itself in a test. */
@@ -64,14 +81,18 @@ const readBody = (text: string): Body => {
   }
 }
 
-const clientOf = ({ server }: App, token: string | undefined): Client => {
+type Credential = { token: string | undefined; headers?: Record<string, string> }
+
+const clientOf = ({ server }: App, credential: Credential | (() => Promise<Credential>)): Client => {
   const send: Client['send'] = async (method, path, payload, { headers = {} } = {}) => {
+    const { token, headers: own } = typeof credential === 'function' ? await credential() : credential
     const reply = await server.inject({
       method: method as 'GET',
       url: `/api${path}`,
       headers: {
         ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
         ...(payload === undefined ? {} : { 'content-type': 'application/json' }),
+        ...own,
         ...headers,
       },
       ...(payload === undefined ? {} : { payload }),
@@ -95,12 +116,30 @@ const clientOf = ({ server }: App, token: string | undefined): Client => {
   }
 }
 
+const naming = (organizationId: string | null | undefined): Record<string, string> =>
+  organizationId ? { 'X-Daytona-Organization-ID': organizationId } : {}
+
+const clientsWith = (app: App, issuer: TestIssuer, { database, clock }: Parts) => ({
+  asUser: (who: Person, organizationId: string | null | undefined = homeOf(who)): Client =>
+    clientOf(app, async () => {
+      await recogniseAt(database.sql, issuer.url, who)
+      return { token: await issuer.token({ sub: who }, { now: clock.now() }), headers: naming(organizationId) }
+    }),
+  asNewcomer: (claims: Claims, organizationId?: string): Client =>
+    clientOf(app, async () => ({
+      token: await issuer.token(claims, { now: clock.now() }),
+      headers: naming(organizationId),
+    })),
+})
+
 /** Starts control on a database of its own; disposing of it stops it and drops the database. */
 export const startControl = async (options: ControlOptions = {}): Promise<TestControl> => {
   const clock = options.clock ?? new TestClock()
   const opened = await openTestDatabase()
   const { database } = opened
-  const settings = { ...testSettings, ...options.settings }
+  const issuer = await sharedIssuer()
+  const identity = { ...testSettings.identity, issuers: [issuer.url] }
+  const settings = { ...testSettings, identity, ...options.settings }
   const parts: Parts = { database, clock, log: options.log ?? silentLog(), settings, encryption: testEncryption }
   const sandboxOptions = { sweepSeconds: 0, mostWarm: 0, createWaitSeconds: 0, momentMilliseconds: 0 }
   const app = await createApp(parts, { ...sandboxOptions, ...options.sandboxes }, options).catch(async (error) => {
@@ -113,8 +152,10 @@ export const startControl = async (options: ControlOptions = {}): Promise<TestCo
     database,
     url: opened.url,
     clock,
-    as: (who) => clientOf(app, who === 'nobody' ? undefined : keys[who]),
-    with: (token) => clientOf(app, token),
+    as: (who) => clientOf(app, { token: who === 'nobody' ? undefined : keys[who] }),
+    ...clientsWith(app, issuer, parts),
+    issuer,
+    with: (token) => clientOf(app, { token }),
     sweep: async () => {
       await app.sandboxes.sweep()
       await app.webhooks.sweep()

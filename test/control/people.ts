@@ -30,7 +30,7 @@ export const organizations = { ours: 'organization-ours', theirs: 'organization-
 
 const developer = '00000000-0000-0000-0000-000000000001'
 
-type Person = {
+type Resident = {
   name: 'owner' | 'member' | 'viewer' | 'stranger'
   organizationId: string
   role: 'owner' | 'member'
@@ -38,7 +38,7 @@ type Person = {
   permissions: Permission[]
 }
 
-const people: Person[] = [
+const people: Resident[] = [
   { name: 'owner', organizationId: organizations.ours, role: 'owner', roleIds: [], permissions: allPermissions },
   {
     name: 'member',
@@ -51,7 +51,22 @@ const people: Person[] = [
   { name: 'stranger', organizationId: organizations.theirs, role: 'owner', roleIds: [], permissions: allPermissions },
 ]
 
-export const userId = (name: Person['name']) => `user-${name}`
+/** Who can sign in. */
+export type Person = Resident['name'] | 'admin'
+
+/** The organization that somebody means unless they say so; the administrator's is their personal one. */
+export const homeOf = (who: Person): string | null => people.find(({ name }) => name === who)?.organizationId ?? null
+
+/** Makes an issuer's subject of this name the same person. */
+export const recogniseAt = async (sql: Sql, issuer: string, who: Person): Promise<void> => {
+  const email = who === 'admin' ? 'admin@localhost' : `${who}@example.com`
+  await sql`
+    insert into user_identities (issuer, subject, user_id, email, email_verified, name, said_at, is_source)
+    select ${issuer}, ${who}, id, email, true, name, now(), false from users where email = ${email}
+    on conflict do nothing`
+}
+
+export const userId = (name: Resident['name']) => `user-${name}`
 
 export const settle = async (sql: Sql): Promise<void> => {
   for (const { name } of people) {

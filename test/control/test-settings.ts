@@ -17,6 +17,8 @@ export const testSettings: Settings = {
   privateTargets: noNetworks,
   auditDays: 90,
   webhooks: { kind: 'embedded' },
+  // startControl puts the issuer of test/control/issuer.ts there.
+  identity: { issuers: [], audience: 'alcove', clientId: 'alcove', clockSkewSeconds: 30, keyCooldownSeconds: 30 },
 }
 
 export const testEncryption = createEncryption([Buffer.alloc(32, 'test')])

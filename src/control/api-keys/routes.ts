@@ -2,13 +2,13 @@
 import Type from 'typebox'
 import { type ControlRoute, route } from '../auth/route.ts'
 import { ApiKey, CreateApiKey, KeyName, NewApiKey, UserKeyName } from './schemas.ts'
-import { type ApiKeysParts, createApiKey, deleteApiKey, getApiKey, listApiKeys } from './service.ts'
+import { type ApiKeysParts, createApiKey, deleteApiKey, getApiKey, getCurrentApiKey, listApiKeys } from './service.ts'
 
 export const apiKeyRoutes = (parts: ApiKeysParts): ControlRoute[] => [
   route({
     method: 'POST',
     path: '/api-keys',
-    needs: 'manage:api_keys',
+    needs: 'member',
     summary: 'Makes a key; its value is answered here and never again.',
     body: CreateApiKey,
     replies: { 201: NewApiKey },
@@ -28,7 +28,7 @@ export const apiKeyRoutes = (parts: ApiKeysParts): ControlRoute[] => [
     needs: 'member',
     summary: 'The key that this request came with.',
     replies: { 200: ApiKey },
-    run: ({ caller }) => getApiKey(parts, caller, caller.keyName),
+    run: ({ caller }) => getCurrentApiKey(parts, caller),
   }),
   route({
     method: 'GET',

@@ -29,7 +29,11 @@ const asView = (key: ApiKey) => ({
   userId: key.userId,
 })
 
-/** A key is a credential for its own purpose; ruling over keys is a purpose of its own. */
+/** A key is a credential for its own purpose; ruling over keys is a purpose of its own, and a person's over their own. */
+const checkManagesOwn = (caller: Caller) => {
+  if (caller.keyName !== undefined) checkManages(caller)
+}
+
 const checkManages = ({ permissions }: Caller) => {
   if (!permissions.has('manage:api_keys')) throw new Problem('forbidden', 'This needs the permission manage:api_keys.')
 }
@@ -43,7 +47,7 @@ const readExpiry = (given: string | null | undefined, now: Date): Date | null =>
 }
 
 export const createApiKey = async ({ database, clock }: ApiKeysParts, caller: Caller, input: CreateApiKey) => {
-  checkManages(caller)
+  checkManagesOwn(caller)
   const name = readDisplayText('name', input.name)
   if (name === 'current') throw new Problem('bad_request', 'name must not be "current": GET /api-keys/current has it')
   const permissions = [...new Set(input.permissions)]
@@ -90,13 +94,19 @@ export const getApiKey = async ({ database }: ApiKeysParts, { organization, user
   return asView(key)
 }
 
+export const getCurrentApiKey = async (parts: ApiKeysParts, caller: Caller) => {
+  if (caller.keyName === undefined) throw new Problem('unauthorized', 'This request came without an API key.')
+  return await getApiKey(parts, caller, caller.keyName)
+}
+
 export const deleteApiKey = async (
   { database, callers }: ApiKeysParts,
   caller: Caller,
   { userId, name }: { userId: string; name: string },
 ): Promise<void> => {
+  if (userId !== caller.user.id) checkManages(caller)
   // A key may always end itself.
-  if (userId !== caller.user.id || name !== caller.keyName) checkManages(caller)
+  else if (name !== caller.keyName) checkManagesOwn(caller)
   const wasThere = await database.transaction(async (transaction) => {
     await announceCredentialChange(transaction)
     return await deleteKey(transaction, caller.organization.id, userId, name)

@@ -5,7 +5,7 @@ import { isJwt, readBearer, readOrganizationHeader } from './bearer.ts'
 suite('what a request says about its caller', () => {
   test('a bearer token is read whatever the case of its scheme, and anything else is no token', () => {
     assert.equal(readBearer({ authorization: 'bearer dtn_ab' }), 'dtn_ab')
-    for (const authorization of ['', 'Bearer', 'Bearer ', 'Basic dtn_ab', 'Bearer a b', `Bearer ${'a'.repeat(5000)}`]) {
+    for (const authorization of ['', 'Bearer', 'Bearer ', 'Basic dtn_ab', 'Bearer a b', `Bearer ${'a'.repeat(9000)}`]) {
       assert.equal(readBearer({ authorization }), undefined, authorization)
     }
     assert.equal(readBearer({}), undefined)

@@ -2,9 +2,9 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { Problem } from '#src/problems.ts'
 
-/** RFC 6750 §2.1. A token longer than any of ours is not hashed, looked up or logged. */
+/** RFC 6750 §2.1. A token longer than any of ours is not hashed, looked up or logged; directories make long ones. */
 export const readBearer = (headers: IncomingHttpHeaders): string | undefined => {
-  const [, token] = /^Bearer +([A-Za-z0-9\-._~+/]{1,4096}=*)$/i.exec(headers.authorization ?? '') ?? []
+  const [, token] = /^Bearer +([A-Za-z0-9\-._~+/]{1,8192}=*)$/i.exec(headers.authorization ?? '') ?? []
   return token
 }
 

@@ -2,43 +2,55 @@
 // decides changes, in whichever process: a deleted key is refused by the next request.
 import type { Clock } from '#src/kit/clock.ts'
 import type { Logger } from '#src/kit/log.ts'
-import type { Database, Sql } from '../storage/database.ts'
+import type { Database } from '../storage/database.ts'
+import { signIn } from '../users/sign-in.ts'
+import type { User } from '../users/user.ts'
+import { credentialChannel } from './announce.ts'
 import { isJwt } from './bearer.ts'
+import type { IdentitySettings } from './identity-settings.ts'
+import { createIssuers } from './issuers.ts'
+import { keepAnswers } from './kept.ts'
 import { allPermissions, type Permission } from './permissions.ts'
 import type { Caller } from './route.ts'
 import { hashKey, isSameHash } from './secret.ts'
+import { asPerson, findStanding, type Standing } from './standing.ts'
 import { findKey, type KnownKey, touchKey } from './store.ts'
 
-const keepMilliseconds = 1_000
-const keepAtMost = 10_000
+export { announceCredentialChange } from './announce.ts'
+
 const touchSeconds = 10
-const channel = 'alcove_credentials'
+
+/** Somebody with a valid credential, before it is known which organization they mean. */
+export type Holder = {
+  user: User
+  /**
+   * As what they call in this organization; without an id in the key's own, or else in their personal one. `undefined`: they
+   * have no business there, or there is no such organization.
+   */
+  in: (organizationId: string | undefined) => Promise<Caller | undefined>
+}
 
 export type Callers = {
-  /** Who the token stands for now; `undefined` for anything that is not a valid credential of a user. */
-  find: (token: string) => Promise<Caller | undefined>
+  /** Whose token this is now; `undefined` for anything that is not a valid credential of a user. */
+  find: (token: string) => Promise<Holder | undefined>
   /** Call after a change of keys, members, roles, users or organizations has been committed. */
   forget: () => void
 }
 
-/** Tells every process, when the transaction commits, that what it knows of credentials is old. */
-export const announceCredentialChange = async (sql: Sql): Promise<void> => {
-  await sql`select pg_notify(${channel}, '')`
-}
+export type CallersParts = { database: Database; clock: Clock; log: Logger; settings: { identity: IdentitySettings } }
 
-export type CallersParts = { database: Database; clock: Clock; log: Logger }
-
-export const createCallers = async ({ database, clock, log }: CallersParts): Promise<Callers> => {
+export const createCallers = async ({ database, clock, log, settings }: CallersParts): Promise<Callers> => {
   const { sql } = database
-  const known = new Map<string, { key: KnownKey | undefined; until: number }>()
-  // Grows when everything is forgotten: an answer that was asked for before is used once but not kept.
-  let epoch = 0
+  const { identity } = settings
+  const issuers = createIssuers({ identity, clock, log })
+  const keys = keepAnswers<KnownKey | undefined>()
+  const people = keepAnswers<{ user: User; expiresAt: Date } | undefined>()
+  const standings = keepAnswers<Standing | undefined>()
 
   const forget = () => {
-    epoch += 1
-    known.clear()
+    for (const kept of [keys, people, standings]) kept.forget()
   }
-  await database.listen(channel, forget, forget)
+  await database.listen(credentialChannel, forget, forget)
 
   const touch = ({ hash, lastUsedAt }: KnownKey) => {
     const now = clock.now()
@@ -46,29 +58,46 @@ export const createCallers = async ({ database, clock, log }: CallersParts): Pro
     touchKey(sql, hash, now, touchSeconds).catch((error: unknown) => log.warn({ err: error }, 'a use was not noted'))
   }
 
-  const lookUp = async (hash: string): Promise<KnownKey | undefined> => {
-    const kept = known.get(hash)
-    if (kept !== undefined && performance.now() < kept.until) return kept.key
-    const asked = epoch
+  const askForKey = async (hash: string): Promise<KnownKey | undefined> => {
     const found = await findKey(sql, hash)
     const key = found !== undefined && isSameHash(found.hash, hash) ? found : undefined
     if (key !== undefined) touch(key)
-    if (asked === epoch) {
-      if (known.size >= keepAtMost) known.clear()
-      known.set(hash, { key, until: performance.now() + keepMilliseconds })
-    }
     return key
   }
 
-  return {
-    forget,
-    find: async (token) => {
-      if (isJwt(token)) return undefined // no issuer is trusted yet
-      const key = await lookUp(hashKey(token))
-      if (key === undefined || (key.expiresAt !== null && key.expiresAt <= clock.now())) return undefined
-      return asCaller(key)
-    },
+  const findKeyHolder = async (token: string): Promise<Holder | undefined> => {
+    const hash = hashKey(token)
+    const key = await keys.get(hash, () => askForKey(hash))
+    if (key === undefined || (key.expiresAt !== null && key.expiresAt <= clock.now())) return undefined
+    const caller = asCaller(key)
+    return {
+      user: key.user,
+      in: async (organizationId = key.organization.id) => (organizationId === key.organization.id ? caller : undefined),
+    }
   }
+
+  const askForPerson = async (token: string) => {
+    const claims = await issuers.verify(token)
+    if (claims === undefined) return undefined
+    return { user: await signIn(database, claims, clock.now()), expiresAt: claims.expiresAt }
+  }
+
+  const findPerson = async (token: string): Promise<Holder | undefined> => {
+    const person = await people.get(hashKey(token), () => askForPerson(token))
+    const skewMilliseconds = identity.clockSkewSeconds * 1000
+    if (person === undefined || person.expiresAt.getTime() + skewMilliseconds <= clock.now().getTime()) return undefined
+    const { user } = person
+    return {
+      user,
+      in: async (organizationId) => {
+        const question = `${user.id} ${organizationId ?? ''}`
+        const standing = await standings.get(question, () => findStanding(sql, user, organizationId))
+        return standing && asPerson(user, standing)
+      },
+    }
+  }
+
+  return { forget, find: async (token) => await (isJwt(token) ? findPerson(token) : findKeyHolder(token)) }
 }
 
 const asCaller = (key: KnownKey): Caller => {

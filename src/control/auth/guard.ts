@@ -2,7 +2,7 @@
 import type { FastifyRequest } from 'fastify'
 import { Problem } from '#src/problems.ts'
 import { readBearer, readOrganizationHeader } from './bearer.ts'
-import type { Callers } from './callers.ts'
+import type { Callers, Holder } from './callers.ts'
 import {
   type Caller,
   type ControlRoute,
@@ -27,16 +27,36 @@ const known = new WeakMap<FastifyRequest, Caller>()
 export const callerOf = (request: FastifyRequest): Caller | undefined => known.get(request)
 
 export const createGuard = ({ callers, proxyKeyHash, collectorKeyHash, findRunner }: GuardParts) => {
-  const getCaller = async (request: FastifyRequest, token: string) => {
-    const caller = await callers.find(token)
-    if (caller === undefined) throw new Problem('unauthorized')
-    known.set(request, caller)
+  const getHolder = async (token: string) => {
+    const holder = await callers.find(token)
+    if (holder === undefined) throw new Problem('unauthorized')
+    return holder
+  }
+
+  /** As what they call in the organization that is meant, if they have any business there; remembered either way. */
+  const findCaller = async (request: FastifyRequest, holder: Holder, organizationId: string | undefined) => {
+    const caller = await holder.in(organizationId)
+    const remembered = caller ?? (await holder.in(undefined))
+    if (remembered !== undefined) known.set(request, remembered)
     return caller
+  }
+
+  /** Whether a foreign organization exists is not told: in a path it is 404, in a header 403, as one that does not. */
+  const getCaller = async (
+    request: FastifyRequest,
+    holder: Holder,
+    { inPath, named }: { inPath?: string | undefined; named?: string | undefined } = {},
+  ) => {
+    // The path says which organization is meant, and a header cannot move it.
+    const caller = await findCaller(request, holder, inPath ?? named)
+    if (caller !== undefined) return caller
+    if (inPath !== undefined) throw new Problem('not_found')
+    throw new Problem('forbidden', 'This credential does not reach that organization.')
   }
 
   /** A user who calls a service's route is known but has no business there. */
   const refuseUser = async (request: FastifyRequest, token: string): Promise<never> => {
-    await getCaller(request, token)
+    await findCaller(request, await getHolder(token), undefined)
     throw new Problem('forbidden')
   }
 
@@ -53,19 +73,17 @@ export const createGuard = ({ callers, proxyKeyHash, collectorKeyHash, findRunne
       if (collectorKeyHash !== undefined && isSameHash(hashKey(token), collectorKeyHash)) return { isCollector: true }
       if (needs === 'collector') return await refuseUser(request, token)
     }
-    const caller = await getCaller(request, token)
+    const holder = await getHolder(token)
     const named = readOrganizationHeader(request.headers)
-    const inPath = (request.params as { organizationId?: string } | undefined)?.organizationId
-    const context = { user: caller.user, caller } satisfies UserContext
     if (needs === 'admin') {
+      // Rules over any organization, by way of none.
+      const caller = await getCaller(request, holder)
       if (caller.user.systemRole !== 'admin') throw new Problem('forbidden')
-      return context
+      return { user: caller.user, caller } satisfies UserContext
     }
-    // The path says which organization is meant, and a header cannot move it. Whether a foreign one exists is not told.
-    if (inPath !== undefined && inPath !== caller.organization.id) throw new Problem('not_found')
-    if (inPath === undefined && named !== undefined && named !== caller.organization.id) {
-      throw new Problem('forbidden', 'This key belongs to another organization.')
-    }
+    const inPath = (request.params as { organizationId?: string } | undefined)?.organizationId
+    const caller = await getCaller(request, holder, { inPath, named })
+    const context = { user: caller.user, caller } satisfies UserContext
     if (needs === 'user') return context
     checkHolds(caller, needs)
     return { ...context, organization: caller.organization, isCollector: false } satisfies OrganizationContext &

@@ -19,16 +19,19 @@ export const roleNeeds = {
 
 export type Needs = keyof typeof roleNeeds | Permission
 
-/** Who calls, by which credential, and where it counts. An API key belongs to one user in one organization. */
+/**
+ * Who calls, by which credential, and where it counts. An API key belongs to one user in one organization; somebody who is
+ * signed in stands where their call says.
+ */
 export type Caller = {
   user: User
   organization: Organization
   memberRole: 'owner' | 'member'
-  /** What this credential allows here: the key's own list, and of that only what its user still holds. */
+  /** What this credential allows here: what the user holds and, of a key, only what is in its own list as well. */
   permissions: ReadonlySet<Permission>
-  /** The name of the API key; with its hash it is the credential itself. */
-  keyName: string
-  keyHash: string
+  /** The name of the API key; with its hash it is the credential itself. Absent: the user is signed in, by a JWT. */
+  keyName?: string
+  keyHash?: string
 }
 
 export type UserContext = { user: User; caller: Caller }

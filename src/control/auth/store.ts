@@ -30,8 +30,8 @@ type KeyRow = {
   organization: OrganizationRow
 }
 
-const dates = <Row extends object>(row: Row): Row =>
-  // Rows inside a row come as JSON, where a date is text.
+/** Rows inside a row come as JSON, where a date is text. */
+export const withDates = <Row extends object>(row: Row): Row =>
   Object.fromEntries(
     Object.entries(row).map(([name, value]) => [
       name,
@@ -58,8 +58,8 @@ export const findKey = async (sql: Sql, hash: string): Promise<KnownKey | undefi
     permissions: row.permissions.filter(isPermission),
     expiresAt: row.expires_at,
     lastUsedAt: row.last_used_at,
-    user: readUser(dates(row.user)),
-    organization: readOrganization(dates(row.organization)),
+    user: readUser(withDates(row.user)),
+    organization: readOrganization(withDates(row.organization)),
     memberRole: row.member_role,
     rolePermissions: row.role_permissions.filter(isPermission),
   }

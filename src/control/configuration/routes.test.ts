@@ -9,7 +9,7 @@ suite('GET /config', () => {
     assert.equal(reply.status, 200)
     assert.deepEqual(reply.body, {
       version: '0.0.0-test',
-      oidc: { issuer: 'http://control.test:3000', clientId: 'alcove', audience: 'alcove' },
+      oidc: { issuer: app.issuer.url, clientId: 'alcove', audience: 'alcove' },
       linkedAccountsEnabled: false,
       announcements: {},
       proxyTemplateUrl: 'http://{{PORT}}-{{sandboxId}}.proxy.test:3001',

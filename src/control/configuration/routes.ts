@@ -26,8 +26,12 @@ const maxAutoArchiveInterval = 43_200
 
 const configurationOf = (settings: Settings) => ({
   version: settings.version,
-  // Names what will sign in people one day; keys are the only credential that is accepted now.
-  oidc: { issuer: settings.publicUrl, clientId: 'alcove', audience: 'alcove' },
+  oidc: {
+    // Without an issuer keys are the only credential; clients want the field to be there.
+    issuer: settings.identity.issuers[0] ?? settings.publicUrl,
+    clientId: settings.identity.clientId,
+    audience: settings.identity.audience,
+  },
   linkedAccountsEnabled: false,
   announcements: {},
   proxyTemplateUrl: previewTemplate(settings.proxyUrl),

@@ -128,7 +128,7 @@ suite('GET {prefix}/socket.io/', () => {
       { sweepSeconds: 0, createWaitSeconds: 0 },
     )
     try {
-      const caller = await other.callers.find(keys.member)
+      const caller = await (await other.callers.find(keys.member))?.in(undefined)
       assert.ok(caller)
       const row = await createSandbox(other, caller, { name: 'elsewhere' })
       const [name, sandbox] = eventOf(await client.next()) as unknown as [string, { id: string }]

@@ -50,11 +50,8 @@ const serveSocket = (
   let hasAnswered = true
 
   const findOrganization = async (given: string): Promise<string | undefined> => {
-    const caller = await callers.find(given)
-    if (!caller) return undefined
-    return namedOrganization === undefined || namedOrganization === caller.organization.id
-      ? caller.organization.id
-      : undefined
+    const holder = await callers.find(given)
+    return (await holder?.in(namedOrganization))?.organization.id
   }
 
   const refuse = () => {

@@ -23,6 +23,7 @@ import {
   OtelConfigOfOrganization,
   SandboxToken,
 } from './schemas.ts'
+import { listOrganizationsOf } from './service.ts'
 import { setDefaultRegion, setExperimentalConfig } from './settings.ts'
 
 export const organizationRoutes = (parts: OrganizationParts): ControlRoute[] => {
@@ -35,9 +36,13 @@ export const organizationRoutes = (parts: OrganizationParts): ControlRoute[] => 
       method: 'GET',
       path: '/organizations',
       needs: 'user',
-      summary: 'The organizations that the credential reaches: of an API key, its own.',
+      summary: 'The organizations that the credential reaches: all of the user, or of an API key its own.',
       replies: { 200: Type.Array(OrganizationShape) },
-      run: ({ caller }) => [view(caller.organization)],
+      run: async ({ user, caller }) => {
+        const { sql } = parts.database
+        const own = caller.keyName === undefined ? await listOrganizationsOf(sql, user.id) : [caller.organization]
+        return own.map(view)
+      },
     }),
     route({
       method: 'POST',

@@ -1,8 +1,19 @@
 // What other rooms may ask about organizations.
 import type { Sql } from '../storage/database.ts'
+import { type Organization, type OrganizationRow, readOrganization } from './organization.ts'
 
 export const hasPreviewWarning = async (sql: Sql, organizationId: string): Promise<boolean> => {
   const [row] = await sql<{ enabled: boolean }[]>`
     select preview_warning_enabled as enabled from organizations where id = ${organizationId}`
   return row?.enabled ?? false
+}
+
+const mostListed = 1000
+
+/** What a user belongs to, their personal one first. */
+export const listOrganizationsOf = async (sql: Sql, userId: string): Promise<Organization[]> => {
+  const rows = await sql<OrganizationRow[]>`
+    select o.* from organizations o join members m on m.organization_id = o.id
+    where m.user_id = ${userId} order by o.personal desc, o.created_at, o.id limit ${mostListed}`
+  return rows.map(readOrganization)
 }

@@ -68,11 +68,11 @@ const tryCredential = async (
   switch (credential.kind) {
     case 'bearer': {
       // Any key of the organization opens its sandboxes; a stranger's key sees nothing there (contract/toolbox.md §1).
-      const caller = await parts.callers.find(credential.token)
-      if (caller === undefined) return undefined
-      const { organizationId = caller.organization.id } = credential
-      if (organizationId !== caller.organization.id) return 'stranger'
-      return (await findSandbox(sql, organizationId, sandboxIdOrName)) ?? 'stranger'
+      const holder = await parts.callers.find(credential.token)
+      if (holder === undefined) return undefined
+      const caller = await holder.in(credential.organizationId)
+      if (caller === undefined) return 'stranger'
+      return (await findSandbox(sql, caller.organization.id, sandboxIdOrName)) ?? 'stranger'
     }
     case 'file-signature': {
       // By its id only: a name says nothing without an organization.

@@ -1,0 +1,64 @@
+// What a proven token says of a person, in our words. Proven is only who says it: every text is still an outsider's.
+import type { JWTPayload } from 'jose'
+
+export type Claims = {
+  issuer: string
+  subject: string
+  /** Absent where the issuer does not tell; somebody new cannot be taken in without. */
+  email: string | undefined
+  emailVerified: boolean
+  name: string
+  /** When it was said; without it a token changes nothing of what is known. */
+  saidAt: Date | undefined
+  expiresAt: Date
+}
+
+const longestName = 255
+const longestSubject = 255
+
+const readText = (value: unknown, longest: number): string | undefined => {
+  if (typeof value !== 'string') return undefined
+  // What has no place in one line of text, and NUL, which the database cannot hold.
+  const text = value
+    .toWellFormed()
+    .replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '')
+    .trim()
+  return text === '' ? undefined : text.slice(0, longest).toWellFormed()
+}
+
+/** A subject is compared, never cleaned: two that differ are two people. */
+const readSubject = (value: unknown): string | undefined =>
+  typeof value === 'string' && value !== '' && value.length <= longestSubject && !/[\p{Cc}\p{Cs}]/u.test(value)
+    ? value
+    : undefined
+
+export const readEmail = (value: unknown): string | undefined =>
+  typeof value === 'string' && value.length <= 254 && /^[^\s@<>"\p{C}]+@[^\s@<>"\p{C}]+$/u.test(value)
+    ? value
+    : undefined
+
+const dateOf = (seconds: number | undefined): Date | undefined => {
+  const date = seconds === undefined ? undefined : new Date(seconds * 1000)
+  return date === undefined || Number.isNaN(date.getTime()) ? undefined : date
+}
+
+/** `undefined`: a token without a usable subject or end. */
+export const readClaims = (issuer: string, payload: JWTPayload): Claims | undefined => {
+  // Some issuers put the client into `cid`, the user's id into `uid` and the address into `sub` (contract/control-plane.md §2).
+  const isByUid = payload['cid'] !== undefined && payload['uid'] !== undefined
+  const subject = readSubject(isByUid ? payload['uid'] : payload.sub)
+  const expiresAt = dateOf(payload.exp)
+  if (subject === undefined || expiresAt === undefined) return undefined
+  const email = readEmail(isByUid ? payload.sub : payload['email'])
+  const names = [payload['name'], payload['username'], payload['preferred_username'], email]
+  const name = names.map((value) => readText(value, longestName)).find((text) => text !== undefined)
+  return {
+    issuer,
+    subject,
+    email,
+    emailVerified: payload['email_verified'] === true,
+    name: name ?? subject,
+    saidAt: dateOf(payload.iat),
+    expiresAt,
+  }
+}

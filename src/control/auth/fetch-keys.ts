@@ -1,0 +1,76 @@
+// Asks an issuer for its keys: discovery, then the key set, each within bounds of time and size, and neither by a detour.
+import { errors } from 'jose'
+
+const mostBytes = 256 * 1024
+
+/** For how long the keys of an issuer that cannot be reached are still believed. */
+const believedMilliseconds = 60 * 60 * 1000
+
+/** How long an issuer that failed is left alone while nothing is known of its keys. */
+const pauseMilliseconds = 2_000
+
+/** Plain http is for an issuer on this machine only. */
+export const isIssuerUrl = (text: string): boolean => {
+  if (!URL.canParse(text)) return false
+  const { protocol, hostname, username, password, search, hash } = new URL(text)
+  if (username || password || search || hash) return false
+  return protocol === 'https:' || (protocol === 'http:' && /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname))
+}
+
+const readBounded = async (response: Response): Promise<string> => {
+  const pieces: Uint8Array[] = []
+  let bytes = 0
+  for await (const piece of response.body ?? []) {
+    bytes += piece.length
+    if (bytes > mostBytes) throw new errors.JWKSInvalid(`more than ${mostBytes} bytes`)
+    pieces.push(piece)
+  }
+  return Buffer.concat(pieces).toString('utf8')
+}
+
+const readJson = async (
+  url: string,
+  signal: AbortSignal,
+): Promise<{ text: string; value: Record<string, unknown> }> => {
+  const response = await fetch(url, { signal, redirect: 'error', headers: { accept: 'application/json' } })
+  if (response.status !== 200) {
+    await response.body?.cancel()
+    throw new errors.JWKSInvalid(`${url} answered ${response.status}`)
+  }
+  const text = await readBounded(response)
+  const value: unknown = JSON.parse(text)
+  if (typeof value !== 'object' || value === null) throw new errors.JWKSInvalid(`${url} is no JSON object`)
+  return { text, value: value as Record<string, unknown> }
+}
+
+/** OpenID Connect Discovery §4: the document is about this very issuer, or it is not believed. */
+const askIssuer = async (issuer: string, signal: AbortSignal): Promise<string> => {
+  const { value } = await readJson(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`, signal)
+  const { issuer: said, jwks_uri: keys } = value
+  if (said !== issuer) throw new errors.JWKSInvalid('the discovery document is of another issuer')
+  if (typeof keys !== 'string' || !isIssuerUrl(keys.split('?')[0]!))
+    throw new errors.JWKSInvalid('its jwks_uri is not usable')
+  return (await readJson(keys, signal)).text
+}
+
+/**
+ * For `createRemoteJWKSet`, which bounds the time. What was last heard stays good for a while when the issuer is away, and an
+ * issuer that is away is not asked by each request.
+ */
+export const keyFetcher = (issuer: string) => {
+  let heard: { text: string; at: number } | undefined
+  let failed: { error: unknown; at: number } | undefined
+  return async (_url: string, { signal }: { signal: AbortSignal }): Promise<Response> => {
+    if (failed !== undefined && performance.now() - failed.at < pauseMilliseconds) throw failed.error
+    try {
+      heard = { text: await askIssuer(issuer, signal), at: performance.now() }
+      failed = undefined
+    } catch (error) {
+      if (heard === undefined || performance.now() - heard.at > believedMilliseconds) {
+        failed = { error, at: performance.now() }
+        throw error
+      }
+    }
+    return new Response(heard.text)
+  }
+}

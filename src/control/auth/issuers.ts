@@ -1,0 +1,108 @@
+// Which tokens of people are believed: those of an issuer that the operator named, for us, of an algorithm that proves something,
+// now. Whatever a token says of where its key is to be found is not heard.
+import {
+  createRemoteJWKSet,
+  customFetch,
+  decodeJwt,
+  decodeProtectedHeader,
+  errors,
+  type JWTPayload,
+  type JWTVerifyGetKey,
+  jwtVerify,
+} from 'jose'
+import type { Clock } from '#src/kit/clock.ts'
+import type { Logger } from '#src/kit/log.ts'
+import { Problem } from '#src/problems.ts'
+import { type Claims, readClaims } from './claims.ts'
+import { keyFetcher } from './fetch-keys.ts'
+import type { IdentitySettings } from './identity-settings.ts'
+
+/** Public keys only: with a shared secret, or none, whoever can check a token can make one. */
+export const algorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'] as const
+
+/** RFC 9068 names access tokens `at+jwt`; most issuers say `JWT` or nothing. Tokens made for other ends say so here. */
+const types = [undefined, 'jwt', 'at+jwt', 'application/at+jwt']
+
+const cacheMilliseconds = 10 * 60 * 1000
+const timeoutMilliseconds = 5_000
+
+export type Issuers = {
+  /** What the token says, once all of it is proven; `undefined` for any other token. Throws 503 while its issuer is away. */
+  verify: (token: string) => Promise<Claims | undefined>
+}
+
+export type IssuersParts = { identity: IdentitySettings; clock: Clock; log: Logger }
+
+const keysOf = (issuer: string, { keyCooldownSeconds }: IdentitySettings): JWTVerifyGetKey =>
+  createRemoteJWKSet(new URL(issuer), {
+    [customFetch]: keyFetcher(issuer),
+    timeoutDuration: timeoutMilliseconds,
+    cooldownDuration: keyCooldownSeconds * 1000,
+    cacheMaxAge: cacheMilliseconds,
+  })
+
+/** Before anything is proven: is it worth asking anybody for a key? Whatever is odd about a token makes it no token. */
+const findIssuer = (token: string): string | undefined => {
+  try {
+    const { alg, typ } = decodeProtectedHeader(token)
+    if (!algorithms.some((known) => known === alg) || !types.includes(typ?.toLowerCase())) return undefined
+    return decodeJwt(token).iss
+  } catch {
+    return undefined
+  }
+}
+
+/** Two keys may share an id, or have none: the one that fits is searched for, among a few. */
+const verifyByAny = async (error: errors.JWKSMultipleMatchingKeys, verify: (key: CryptoKey) => Promise<JWTPayload>) => {
+  let tried = 0
+  for await (const key of error) {
+    tried += 1
+    if (tried > 10) break
+    try {
+      return await verify(key as CryptoKey)
+    } catch (failure) {
+      if (!(failure instanceof errors.JWSSignatureVerificationFailed)) throw failure
+    }
+  }
+  throw new errors.JWSSignatureVerificationFailed()
+}
+
+/** What jose says of the token itself. An issuer's fault is none of these. */
+const isTokensFault = (error: unknown): boolean =>
+  error instanceof errors.JOSEError && !(error instanceof errors.JWKSTimeout) && !(error instanceof errors.JWKSInvalid)
+
+export const createIssuers = ({ identity, clock, log }: IssuersParts): Issuers => {
+  const keySets = new Map(identity.issuers.map((issuer) => [issuer, keysOf(issuer, identity)]))
+
+  const verifyOf = async (token: string, issuer: string, keys: JWTVerifyGetKey): Promise<JWTPayload> => {
+    const options = {
+      issuer,
+      audience: identity.audience,
+      algorithms: [...algorithms],
+      requiredClaims: ['exp', 'sub'],
+      clockTolerance: identity.clockSkewSeconds,
+      currentDate: clock.now(),
+    }
+    try {
+      return (await jwtVerify(token, keys, options)).payload
+    } catch (error) {
+      if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error
+      return await verifyByAny(error, async (key) => (await jwtVerify(token, key, options)).payload)
+    }
+  }
+
+  return {
+    verify: async (token) => {
+      const issuer = findIssuer(token)
+      const keys = issuer === undefined ? undefined : keySets.get(issuer)
+      if (issuer === undefined || keys === undefined) return undefined
+      try {
+        return readClaims(issuer, await verifyOf(token, issuer, keys))
+      } catch (error) {
+        if (isTokensFault(error)) return undefined
+        log.warn({ err: error }, 'the keys of an issuer could not be fetched')
+        throw new Problem('unavailable', 'The issuer of this token cannot be reached.', { cause: error })
+      }
+    },
+  }
+}

@@ -1,0 +1,328 @@
+import assert from 'node:assert/strict'
+import { createHmac } from 'node:crypto'
+import { after, before, suite, test } from 'node:test'
+import { exportJWK, exportSPKI, generateKeyPair, importJWK, SignJWT, UnsecuredJWT } from 'jose'
+import { startControl, type TestControl } from '#test/control/harness.ts'
+import { startIssuer, type TestIssuer } from '#test/control/issuer.ts'
+import { organizations } from '#test/control/people.ts'
+import { testSettings } from '#test/control/test-settings.ts'
+
+const ada = { sub: 'ada', email: 'ada@example.com', email_verified: true, name: 'Ada' }
+
+/** Control that believes this issuer and asks it again at once for a key that it does not know. */
+const believing = (issuers: TestIssuer[], keyCooldownSeconds = 0) =>
+  startControl({
+    settings: { identity: { ...testSettings.identity, issuers: issuers.map(({ url }) => url), keyCooldownSeconds } },
+  })
+
+const statusOf = async (app: TestControl, token: string) => (await app.with(token).get('/users/me')).status
+
+const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
+
+suite('a JWT lets in', () => {
+  test('by each algorithm of the list', async () => {
+    await using issuer = await startIssuer()
+    await using app = await believing([issuer])
+    for (const algorithm of ['RS256', 'PS256', 'ES256', 'EdDSA'] as const) {
+      assert.equal(await statusOf(app, await issuer.token(ada, { algorithm })), 200, algorithm)
+    }
+  })
+
+  test('from each of several issuers, whose subjects are not confused', async () => {
+    await using one = await startIssuer()
+    await using other = await startIssuer()
+    await using app = await believing([one, other])
+    const first = await app.with(await one.token(ada)).get('/users/me')
+    const second = await app.with(await other.token({ ...ada, email: 'eve@example.com' })).get('/users/me')
+    assert.deepEqual([first.status, second.status], [200, 200])
+    assert.notEqual(first.body.id, second.body.id)
+  })
+
+  test('of clients that put the user into `uid` and the address into `sub`', async () => {
+    await using app = await startControl()
+    const reply = await app.asNewcomer({ cid: 'client', uid: '00u1', sub: 'ada@example.com' }).get('/users/me')
+    assert.deepEqual([reply.status, reply.body.email], [200, 'ada@example.com'])
+    const again = await app.asNewcomer({ sub: '00u1', email: 'other@example.com' }).get('/users/me')
+    assert.equal(again.body.id, reply.body.id)
+  })
+
+  test('until it ends, however short a time it was kept; clocks may differ by half a minute', async () => {
+    await using app = await startControl()
+    const now = app.clock.now()
+    const seconds = Math.floor(now.getTime() / 1000)
+    const token = await app.issuer.token({ ...ada, exp: seconds + 10, nbf: seconds + 20 }, { now })
+    assert.equal(await statusOf(app, token), 200)
+    app.clock.advance({ seconds: 39 })
+    assert.equal(await statusOf(app, token), 200)
+    app.clock.advance({ seconds: 2 })
+    assert.equal(await statusOf(app, token), 401)
+  })
+
+  test('after the issuer has changed its keys in the middle, and the old ones no longer', async () => {
+    await using issuer = await startIssuer()
+    await using app = await believing([issuer])
+    const before = await issuer.token(ada)
+    assert.equal(await statusOf(app, before), 200)
+    issuer.rotate()
+    const after = await issuer.token({ ...ada, jti: '2' })
+    assert.equal(await statusOf(app, after), 200)
+    app.app.sandboxes.callers.forget()
+    assert.equal(await statusOf(app, before), 401)
+  })
+
+  test('while the issuer is away, as long as its keys are known', async () => {
+    await using issuer = await startIssuer()
+    await using app = await believing([issuer])
+    assert.equal(await statusOf(app, await issuer.token(ada)), 200)
+    issuer.misbehave((_, response) => response.destroy())
+    assert.equal(await statusOf(app, await issuer.token({ ...ada, jti: '2' })), 200)
+  })
+})
+
+suite('401 to a JWT', () => {
+  let issuer: TestIssuer
+  let app: TestControl
+  before(async () => {
+    issuer = await startIssuer()
+    app = await believing([issuer])
+  })
+  after(async () => {
+    await app?.[Symbol.asyncDispose]()
+    await issuer?.[Symbol.asyncDispose]()
+  })
+
+  const refused = (title: string, forge: (issuer: TestIssuer, seconds: number) => Promise<string> | string) =>
+    test(title, async () => {
+      const good = await issuer.token(ada)
+      const bad = await forge(issuer, Math.floor(app.clock.now().getTime() / 1000))
+      assert.equal(await statusOf(app, bad), 401)
+      // It was for this reason and no other.
+      assert.equal(await statusOf(app, good), 200)
+      const [{ count }] = await app.database.sql<[{ count: number }]>`
+        select count(*)::int as count from user_identities`
+      assert.equal(count, 1)
+    })
+
+  refused('for another audience', (issuer) => issuer.token({ ...ada, aud: 'another' }))
+  refused('for no audience', (issuer) => issuer.token({ ...ada, aud: undefined }))
+  refused('of another issuer, though signed by ours', (issuer) => issuer.token({ ...ada, iss: 'https://evil.example' }))
+  refused('of no issuer', (issuer) => issuer.token({ ...ada, iss: undefined }))
+  refused('of an issuer that differs by a slash', (issuer) => issuer.token({ ...ada, iss: `${issuer.url}/` }))
+  refused('that has expired', (issuer, seconds) => issuer.token({ ...ada, exp: seconds - 31 }))
+  refused('that never expires', (issuer) => issuer.token({ ...ada, exp: undefined }))
+  refused('that is not valid yet', (issuer, seconds) => issuer.token({ ...ada, nbf: seconds + 60 }))
+  refused('without a subject', (issuer) => issuer.token({ ...ada, sub: undefined }))
+  refused('whose subject is empty, or too long, or holds a NUL', async (issuer) => {
+    for (const sub of ['', 'a\u0000b']) assert.equal(await statusOf(app, await issuer.token({ ...ada, sub })), 401)
+    return await issuer.token({ ...ada, sub: 'a'.repeat(256) })
+  })
+  refused('of an unknown key', (issuer) => issuer.token(ada, { header: { kid: 'no-such' } }))
+  refused('that was made for another end', (issuer) => issuer.token(ada, { header: { typ: 'logout+jwt' } }))
+  refused('with a critical header that we do not know', async (issuer) => {
+    const [, payload, signature] = (await issuer.token(ada)).split('.')
+    const { kid } = await issuer.publicJwk()
+    return `${encode({ alg: 'ES256', kid, crit: ['x'], x: 1 })}.${payload}.${signature}`
+  })
+
+  refused('that is not signed: alg none', (issuer) =>
+    new UnsecuredJWT({ ...ada }).setIssuer(issuer.url).setAudience('alcove').setExpirationTime('1h').encode(),
+  )
+  refused('whose alg none is written oddly', async (issuer) => {
+    const [, payload] = (await issuer.token(ada)).split('.')
+    return `${encode({ alg: 'nOnE' })}.${payload}.`
+  })
+  refused('without its signature', async (issuer) => (await issuer.token(ada)).replace(/[^.]+$/, ''))
+  refused('whose payload was changed', async (issuer) => {
+    const [header, , signature] = (await issuer.token(ada)).split('.')
+    const exp = Math.floor(Date.now() / 1000) + 3600
+    return `${header}.${encode({ ...ada, sub: 'root', iss: issuer.url, aud: 'alcove', exp })}.${signature}`
+  })
+
+  for (const form of ['PEM', 'JWK', 'modulus'] as const) {
+    refused(`signed by HS256 with the public key as the secret, as ${form}`, async (issuer) => {
+      const jwk = await issuer.publicJwk('RS256')
+      const key = (await importJWK(jwk, 'RS256', { extractable: true })) as CryptoKey
+      const secret = { PEM: await exportSPKI(key), JWK: JSON.stringify(jwk), modulus: jwk.n! }[form]
+      const [, payload] = (await issuer.token(ada, { algorithm: 'RS256' })).split('.')
+      const signed = `${encode({ alg: 'HS256', kid: jwk.kid })}.${payload}`
+      return `${signed}.${createHmac('sha256', secret).update(signed).digest('base64url')}`
+    })
+  }
+
+  const forgedBy = async (issuer: TestIssuer, headerOf: (own: Awaited<ReturnType<typeof exportJWK>>) => object) => {
+    const { publicKey, privateKey } = await generateKeyPair('ES256', { extractable: true })
+    const header = { alg: 'ES256', ...headerOf(await exportJWK(publicKey)) }
+    const token = new SignJWT({ ...ada }).setIssuer(issuer.url).setAudience('alcove').setExpirationTime('1h')
+    return await token.setProtectedHeader(header).sign(privateKey)
+  }
+  refused('that brings its own key: jwk', (issuer) => forgedBy(issuer, (own) => ({ jwk: own })))
+  refused('that names where its key is: x5u, x5c', (issuer) =>
+    forgedBy(issuer, () => ({ x5u: 'https://evil.example/cert', x5c: ['MIIB'] })),
+  )
+  refused('signed by another key under the name of ours', async (issuer) => {
+    const { kid } = await issuer.publicJwk()
+    return await forgedBy(issuer, () => ({ kid }))
+  })
+  test('that names where its key is, and nobody goes there: jku', async () => {
+    await using evil = await startIssuer()
+    const forged = await evil.token({ ...ada, iss: issuer.url }, { header: { jku: `${evil.url}/keys` } })
+    assert.equal(await statusOf(app, forged), 401)
+    assert.deepEqual(evil.asked, [])
+  })
+
+  test('of an issuer that is not on the list, without asking it anything', async () => {
+    await using evil = await startIssuer()
+    assert.equal(await statusOf(app, await evil.token(ada)), 401)
+    assert.deepEqual(evil.asked, [])
+  })
+
+  test('that is larger than any of ours', async () => {
+    issuer.asked.length = 0
+    assert.equal(await statusOf(app, await issuer.token({ ...ada, fill: 'x'.repeat(8192) })), 401)
+    assert.deepEqual(issuer.asked, [])
+  })
+
+  test('that is no JSON, or whose parts are of the wrong kind', async () => {
+    const kid = (await issuer.publicJwk()).kid!
+    for (const header of [
+      [],
+      { alg: 1 },
+      { alg: 'ES256', kid: {} },
+      { alg: ['ES256'] },
+      { alg: 'ES256', kid, typ: 1 },
+    ]) {
+      for (const payload of ['{', '[]', '"x"', JSON.stringify({ iss: { url: issuer.url } }), '{"iss":1}']) {
+        const token = `${encode(header).replace(/^(?!eyJ)/, 'eyJ')}.${Buffer.from(payload).toString('base64url')}.c2ln`
+        assert.equal(await statusOf(app, token), 401, `${JSON.stringify(header)} ${payload}`)
+      }
+    }
+  })
+})
+
+suite('503 to a JWT, and never anything else, while its issuer', () => {
+  const troubles: Record<string, Parameters<TestIssuer['misbehave']>[0]> = {
+    'is not there': (_, response) => response.destroy(),
+    'answers with an error': (_, response) => response.writeHead(500).end(),
+    'sends elsewhere': (_, response) => response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end(),
+    'talks nonsense': (_, response) => response.end('<html>'),
+    'talks without end': (_, response) => response.end(`"${'x'.repeat(300_000)}"`),
+    'is about another issuer': (_, response) =>
+      response.end(JSON.stringify({ issuer: 'https://evil.example', jwks_uri: 'https://evil.example/keys' })),
+    'keeps its keys where nobody may look': ({ headers }, response) =>
+      response.end(JSON.stringify({ issuer: `http://${headers.host}`, jwks_uri: 'http://169.254.169.254/keys' })),
+  }
+  for (const trouble of Object.keys(troubles)) {
+    test(trouble, async () => {
+      const issuer = issuers.get(trouble)!
+      issuer.misbehave(troubles[trouble])
+      const reply = await app.with(await issuer.token(ada)).get('/users/me')
+      assert.deepEqual([reply.status, reply.body.code], [503, 'SERVICE_UNAVAILABLE'])
+      // Those who have a key do not notice.
+      assert.equal((await app.as('owner').get('/users/me')).status, 200)
+    })
+  }
+
+  const issuers = new Map<string, TestIssuer>()
+  let app: TestControl
+  before(async () => {
+    for (const trouble of Object.keys(troubles)) issuers.set(trouble, await startIssuer())
+    app = await believing([...issuers.values()])
+  })
+  after(async () => {
+    await app?.[Symbol.asyncDispose]()
+    for (const issuer of issuers.values()) await issuer[Symbol.asyncDispose]()
+  })
+
+  test('is away, and it is not asked by every request', async () => {
+    await using issuer = await startIssuer()
+    await using app = await believing([issuer])
+    issuer.misbehave((_, response) => response.destroy())
+    for (const jti of ['1', '2', '3', '4', '5', '6', '7', '8']) {
+      assert.equal(await statusOf(app, await issuer.token({ ...ada, jti })), 503)
+    }
+    assert.ok(issuer.asked.length < 8, `it was asked ${issuer.asked.length} times`)
+  })
+})
+
+test('an unknown key id makes control ask for keys once in the cooldown, not with each request', async () => {
+  await using issuer = await startIssuer()
+  await using app = await believing([issuer], 30)
+  assert.equal(await statusOf(app, await issuer.token(ada)), 200)
+  const before = issuer.asked.length
+  for (const kid of ['a', 'b', 'c'])
+    assert.equal(await statusOf(app, await issuer.token(ada, { header: { kid } })), 401)
+  assert.equal(issuer.asked.length, before)
+})
+
+suite('where somebody who is signed in stands', () => {
+  const { ours, theirs } = organizations
+  const ask = async (client: ReturnType<TestControl['asUser']>, path: string) => (await client.get(path)).status
+
+  test('in their personal organization unless they name one, by path or header', async () => {
+    await using app = await startControl()
+    const personal = await app.asNewcomer(ada).get('/organizations')
+    assert.deepEqual(
+      personal.body.map(({ name, personal: isPersonal }: { name: string; personal: boolean }) => [name, isPersonal]),
+      [['Personal', true]],
+    )
+    assert.equal(await ask(app.asNewcomer(ada), `/organizations/${personal.body[0].id}`), 200)
+    const made = await app.asNewcomer(ada).post('/api-keys', { name: 'mine', permissions: ['write:sandboxes'] })
+    assert.equal(made.status, 201)
+    const seen = await app.with(made.body.value).get('/organizations')
+    assert.equal(seen.body[0].id, personal.body[0].id)
+  })
+
+  test('404 by path and 403 by header where they are no member; a path wins over a header', async () => {
+    await using app = await startControl()
+    assert.equal(await ask(app.asUser('owner'), `/organizations/${theirs}`), 404)
+    assert.equal(await ask(app.asUser('owner'), '/organizations/no-such'), 404)
+    assert.equal(await ask(app.asUser('owner', theirs), '/regions'), 403)
+    assert.equal(await ask(app.asUser('owner', 'no-such'), '/regions'), 403)
+    assert.equal(await ask(app.asUser('owner', theirs), `/organizations/${ours}`), 200)
+  })
+
+  test('an owner may do everything, a member what their roles allow', async () => {
+    await using app = await startControl()
+    const remove = async (who: 'owner' | 'member') => (await app.asUser(who).delete('/sandbox/no-such')).status
+    assert.deepEqual([await remove('owner'), await remove('member')], [404, 403])
+    assert.equal(
+      (await app.asUser('member').post('/api-keys', { name: 'a', permissions: ['write:sandboxes'] })).status,
+      201,
+    )
+    const more = await app.asUser('member').post('/api-keys', { name: 'b', permissions: ['delete:sandboxes'] })
+    assert.equal(more.status, 403)
+  })
+
+  test('an operator of this server stands everywhere as an owner', async () => {
+    await using app = await startControl()
+    assert.equal(await ask(app.asUser('admin', theirs), '/regions'), 200)
+    assert.equal(await ask(app.asUser('admin'), `/organizations/${ours}`), 200)
+    assert.equal(await ask(app.asUser('admin', 'no-such'), '/regions'), 403)
+    assert.equal((await app.asUser('admin', ours).delete('/sandbox/no-such')).status, 404)
+  })
+
+  test('a removed member is out with the next request, in this process too', async () => {
+    await using app = await startControl()
+    assert.equal(await ask(app.asUser('member'), '/regions'), 200)
+    await app.database.transaction(async (sql) => {
+      await sql`delete from members where user_id = 'user-member'`
+    })
+    app.app.sandboxes.callers.forget()
+    assert.equal(await ask(app.asUser('member'), '/regions'), 403)
+  })
+
+  test('GET /organizations lists all of them, and by a key only its own', async () => {
+    await using app = await startControl()
+    await app.database
+      .sql`insert into members (organization_id, user_id, role) values (${theirs}, 'user-owner', 'member')`
+    const ids = async (client: ReturnType<TestControl['asUser']>) =>
+      (await client.get('/organizations')).body.map(({ id }: { id: string }) => id).sort()
+    assert.deepEqual(await ids(app.asUser('owner')), [ours, theirs])
+    assert.deepEqual(await ids(app.as('owner')), [ours])
+  })
+
+  test('GET /api-keys/current is 401: this request came without a key', async () => {
+    await using app = await startControl()
+    assert.equal(await ask(app.asUser('owner'), '/api-keys/current'), 401)
+  })
+})

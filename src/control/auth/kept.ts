@@ -1,0 +1,32 @@
+// Answers about credentials, kept for at most a second and dropped all at once.
+const keepMilliseconds = 1_000
+const keepAtMost = 10_000
+
+export type Kept<V> = {
+  /** What was answered to this question within the last second, or else what `ask` answers now. */
+  get: (question: string, ask: () => Promise<V>) => Promise<V>
+  forget: () => void
+}
+
+export const keepAnswers = <V>(): Kept<V> => {
+  const answers = new Map<string, { answer: V; until: number }>()
+  // Grows when everything is forgotten: an answer that was asked for before is used once but not kept.
+  let epoch = 0
+  return {
+    get: async (question, ask) => {
+      const kept = answers.get(question)
+      if (kept !== undefined && performance.now() < kept.until) return kept.answer
+      const asked = epoch
+      const answer = await ask()
+      if (asked === epoch) {
+        if (answers.size >= keepAtMost) answers.clear()
+        answers.set(question, { answer, until: performance.now() + keepMilliseconds })
+      }
+      return answer
+    },
+    forget: () => {
+      epoch += 1
+      answers.clear()
+    },
+  }
+}

@@ -1,0 +1,15 @@
+// The organization that everybody has for themselves.
+import type { Transaction } from '../storage/database.ts'
+
+/** Makes `Personal` with this user as its owner, in the region that everybody shares. */
+export const makePersonalOrganization = async (transaction: Transaction, userId: string): Promise<string> => {
+  const [organization] = await transaction<{ id: string }[]>`
+    insert into organizations (name, created_by, personal, default_region_id)
+    values ('Personal', ${userId}, true,
+            (select id from regions where region_type = 'shared' order by created_at, id limit 1))
+    returning id`
+  const organizationId = organization!.id
+  await transaction`
+    insert into members (organization_id, user_id, role) values (${organizationId}, ${userId}, 'owner')`
+  return organizationId
+}

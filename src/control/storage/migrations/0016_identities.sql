@@ -1,0 +1,16 @@
+-- Who users are at the issuers that sign them in. user_id null: its address belongs to an account that it is not linked to.
+create table user_identities (
+  issuer text not null,
+  subject text not null,
+  user_id text references users on delete cascade,
+  email text not null,
+  email_verified boolean not null,
+  name text not null,
+  -- When the token that said so was issued.
+  said_at timestamptz(3) not null,
+  -- The user's name and address are taken from here.
+  is_source boolean not null,
+  created_at timestamptz(3) not null default now(),
+  primary key (issuer, subject)
+);
+create index user_identities_user on user_identities (user_id);

@@ -1,0 +1,165 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { startControl, type TestControl } from '#test/control/harness.ts'
+import { startIssuer } from '#test/control/issuer.ts'
+import { testSettings } from '#test/control/test-settings.ts'
+
+const ada = { sub: 'ada', email: 'ada@example.com', email_verified: true, name: 'Ada' }
+
+const meOf = async (app: TestControl, claims: Parameters<TestControl['asNewcomer']>[0]) => {
+  const { status, body } = await app.asNewcomer(claims).get('/users/me')
+  assert.equal(status, 200, JSON.stringify(body))
+  return body as { id: string; name: string; email: string; emailVerified: boolean }
+}
+
+const statusOf = async (app: TestControl, claims: Parameters<TestControl['asNewcomer']>[0]) =>
+  (await app.asNewcomer(claims).get('/users/me')).status
+
+const verifiedBy = async (app: TestControl, email: string) => {
+  const [row] = await app.database.sql<{ by: string | null }[]>`
+    select email_verified_by as by from users where email = ${email}`
+  return row?.by
+}
+
+suite('whoever is seen for the first time', () => {
+  test('becomes one user with one personal organization, also by 50 requests at once', async () => {
+    await using app = await startControl()
+    const replies = await Promise.all(Array.from({ length: 50 }, () => app.asNewcomer(ada).get('/organizations')))
+    assert.deepEqual([...new Set(replies.map(({ status }) => status))], [200])
+    assert.equal(new Set(replies.map(({ body }) => body[0].id)).size, 1)
+    const [counted] = await app.database.sql`
+      select (select count(*)::int from users where email = ${ada.email}) as users,
+             (select count(*)::int from organizations where name = 'Personal' and created_by <> 'admin'
+                and created_by in (select id from users where email = ${ada.email})) as organizations`
+    assert.deepEqual({ ...counted }, { users: 1, organizations: 1 })
+    const [organization] = replies[0]!.body
+    assert.deepEqual(
+      [organization.name, organization.personal, organization.defaultRegionId],
+      ['Personal', true, 'local'],
+    )
+  })
+
+  test('is what the token says, with the issuer as the one who vouches for the address', async () => {
+    await using app = await startControl()
+    const { id, ...me } = await meOf(app, ada)
+    assert.ok(id)
+    assert.deepEqual([me.name, me.email, me.emailVerified], ['Ada', 'ada@example.com', true])
+    assert.equal(await verifiedBy(app, 'ada@example.com'), 'issuer')
+    const unverified = await meOf(app, {
+      sub: 'bob',
+      email: 'bob@example.com',
+      username: 'bobby',
+      email_verified: 'true',
+    })
+    assert.deepEqual([unverified.name, unverified.emailVerified], ['bobby', false])
+    assert.equal(await verifiedBy(app, 'bob@example.com'), null)
+  })
+
+  test('401 without an address, or with what is none', async () => {
+    await using app = await startControl()
+    for (const email of [
+      undefined,
+      '',
+      'ada',
+      'a b@example.com',
+      'ada@',
+      '<ada@example.com>',
+      1,
+      `${'a'.repeat(250)}@example.com`,
+    ]) {
+      assert.equal(await statusOf(app, { sub: 'ada', email }), 401, String(email))
+    }
+  })
+
+  test('has a name without control characters, however long it was', async () => {
+    await using app = await startControl()
+    assert.equal((await meOf(app, { ...ada, name: 'A\u0000d\u202ea\n' })).name, 'Ada')
+    assert.equal((await meOf(app, { sub: 'b', email: 'b@example.com', name: 'x'.repeat(4000) })).name.length, 255)
+    assert.equal((await meOf(app, { sub: 'c', email: 'c@example.com', name: '\u0000 ' })).name, 'c@example.com')
+  })
+
+  test('403 when somebody has the address already, in whatever case: no account is taken over, and none is made', async () => {
+    await using app = await startControl()
+    for (const email of ['owner@example.com', 'OWNER@Example.com']) {
+      const reply = await app.asNewcomer({ sub: email, email, email_verified: true }).get('/users/me')
+      assert.equal(reply.status, 403)
+      assert.match(reply.body.message, /belongs to another account/)
+    }
+    const [{ count }] = await app.database.sql<[{ count: number }]>`
+      select count(*)::int as count from users where lower(email) = 'owner@example.com'`
+    assert.equal(count, 1)
+  })
+
+  test('is taken in once the address has become free', async () => {
+    await using app = await startControl()
+    const claims = { sub: 'late', email: 'viewer@example.com' }
+    assert.equal(await statusOf(app, claims), 403)
+    await app.database.sql`update users set email = 'moved@example.com' where email = 'viewer@example.com'`
+    app.app.sandboxes.callers.forget()
+    assert.equal((await meOf(app, claims)).email, 'viewer@example.com')
+  })
+})
+
+suite('whoever was seen before', () => {
+  test('has the name and the address that the newest token says', async () => {
+    await using app = await startControl()
+    const { id } = await meOf(app, ada)
+    app.clock.advance({ seconds: 10 })
+    const changed = { ...ada, name: 'Ada L.', email: 'ada@new.example', email_verified: false }
+    assert.deepEqual(
+      { ...(await meOf(app, changed)), createdAt: undefined, publicKeys: undefined },
+      {
+        id,
+        name: 'Ada L.',
+        email: 'ada@new.example',
+        emailVerified: false,
+        createdAt: undefined,
+        publicKeys: undefined,
+      },
+    )
+    assert.equal(await verifiedBy(app, 'ada@new.example'), null)
+  })
+
+  test('is not set back by an older token', async () => {
+    await using app = await startControl()
+    const old = await app.issuer.token({ ...ada, name: 'Old' }, { now: app.clock.now() })
+    app.clock.advance({ seconds: 10 })
+    await meOf(app, ada)
+    assert.equal((await app.with(old).get('/users/me')).body.name, 'Ada')
+  })
+
+  test('keeps the address when somebody else has the new one', async () => {
+    await using app = await startControl()
+    await meOf(app, ada)
+    app.clock.advance({ seconds: 10 })
+    const me = await meOf(app, { ...ada, name: 'Eve', email: 'OWNER@example.com' })
+    assert.deepEqual([me.name, me.email, me.emailVerified], ['Eve', 'ada@example.com', true])
+  })
+
+  test('keeps what is known when a token says less', async () => {
+    await using app = await startControl()
+    await meOf(app, ada)
+    app.clock.advance({ seconds: 10 })
+    const me = await meOf(app, { sub: 'ada', name: 'Ada' })
+    assert.deepEqual([me.email, me.emailVerified], ['ada@example.com', true])
+  })
+
+  test('stays verified by an operator, though the issuer does not vouch', async () => {
+    await using app = await startControl()
+    await meOf(app, ada)
+    await app.database.sql`update users set email_verified_by = 'admin' where email = ${ada.email}`
+    app.clock.advance({ seconds: 10 })
+    const me = await meOf(app, { ...ada, email_verified: false })
+    assert.equal(me.emailVerified, true)
+    assert.equal(await verifiedBy(app, ada.email), 'admin')
+  })
+})
+
+test('the same subject at two issuers is two identities, and neither reaches the account of the other', async () => {
+  await using one = await startIssuer()
+  await using other = await startIssuer()
+  const identity = { ...testSettings.identity, issuers: [one.url, other.url] }
+  await using app = await startControl({ settings: { identity } })
+  assert.equal((await app.with(await one.token(ada)).get('/users/me')).status, 200)
+  assert.equal((await app.with(await other.token(ada)).get('/users/me')).status, 403)
+})

@@ -1,0 +1,62 @@
+// From what an issuer says of somebody to a user of ours. Whoever is seen for the first time becomes a user with an organization
+// of their own; whoever was seen before is kept up to date. An address that has an account already is never enough to get it:
+// such an identity waits until the account's owner links it (linked-accounts.ts).
+import { Problem } from '#src/problems.ts'
+import { announceCredentialChange } from '../auth/announce.ts'
+import type { Claims } from '../auth/claims.ts'
+import { makePersonalOrganization } from '../organizations/personal.ts'
+import type { Database, Sql, Transaction } from '../storage/database.ts'
+import { findIdentity, type Identity, insertIdentity, insertUser, updateFromIdentity, updateIdentity } from './store.ts'
+import type { User } from './user.ts'
+
+/** A token that was issued before what is known says nothing new. */
+const isNews = ({ saidAt, email, emailVerified, name }: Claims, known: Identity): boolean =>
+  saidAt !== undefined &&
+  saidAt > known.saidAt &&
+  (name !== known.name || (email !== undefined && (email !== known.email || emailVerified !== known.emailVerified)))
+
+const takeIn = async (transaction: Transaction, claims: Claims, now: Date): Promise<User | undefined> => {
+  const { email, emailVerified, name } = claims
+  if (email === undefined) {
+    throw new Problem('unauthorized', 'This token names no e-mail address, so its holder cannot be taken in.')
+  }
+  const user = await insertUser(transaction, { email, emailVerified, emailVerifiedBy: 'issuer', name })
+  if (user !== undefined) await makePersonalOrganization(transaction, user.id)
+  await insertIdentity(transaction, {
+    ...claims,
+    email,
+    saidAt: claims.saidAt ?? now,
+    userId: user?.id,
+    isSource: true,
+  })
+  return user
+}
+
+/** One at a time for each identity, however many requests a new person's client begins with. */
+const lock = async (sql: Sql, { issuer, subject }: Claims) => {
+  await sql`select pg_advisory_xact_lock(hashtextextended(${`${issuer} ${subject}`}, 7305522))`
+}
+
+const takeNote = async (database: Database, claims: Claims, now: Date): Promise<User | undefined> =>
+  await database.transaction(async (transaction) => {
+    await lock(transaction, claims)
+    const known = await findIdentity(transaction, claims)
+    if (known !== undefined && known.user !== undefined && !isNews(claims, known)) return known.user
+    await announceCredentialChange(transaction)
+    // One that waits for its link may find by now that the address has become free.
+    if (known?.user === undefined) return await takeIn(transaction, claims, now)
+    await updateIdentity(transaction, claims)
+    return known.isSource ? await updateFromIdentity(transaction, known.user, claims) : known.user
+  })
+
+/** Throws 403 for somebody whose address belongs to an account that they are not linked to. */
+export const signIn = async (database: Database, claims: Claims, now: Date): Promise<User> => {
+  const known = await findIdentity(database.sql, claims)
+  if (known?.user !== undefined && !isNews(claims, known)) return known.user
+  const user = await takeNote(database, claims, now)
+  if (user !== undefined) return user
+  throw new Problem(
+    'forbidden',
+    'The e-mail address of this token belongs to another account. Sign in to that account and link this one.',
+  )
+}

@@ -1,0 +1,97 @@
+// Users, and who they are at the issuers that sign them in.
+import type { Claims } from '../auth/claims.ts'
+import type { Sql } from '../storage/database.ts'
+import { readUser, type User, type UserRow } from './user.ts'
+
+export type Identity = {
+  issuer: string
+  subject: string
+  email: string
+  emailVerified: boolean
+  name: string
+  saidAt: Date
+  /** The user's name and address are taken from here. */
+  isSource: boolean
+  /** Absent while it waits to be linked. */
+  user: User | undefined
+}
+
+type IdentityRow = Omit<Identity, 'user'> & { user_row: UserRow | null }
+
+export const findIdentity = async (
+  sql: Sql,
+  { issuer, subject }: Pick<Claims, 'issuer' | 'subject'>,
+): Promise<Identity | undefined> => {
+  const [row] = await sql<IdentityRow[]>`
+    select i.issuer, i.subject, i.email, i.email_verified as "emailVerified", i.name, i.said_at as "saidAt",
+           i.is_source as "isSource", to_jsonb(u) as user_row
+    from user_identities i left join users u on u.id = i.user_id
+    where i.issuer = ${issuer} and i.subject = ${subject}`
+  if (row === undefined) return undefined
+  const { user_row, ...identity } = row
+  return {
+    ...identity,
+    user: user_row === null ? undefined : readUser({ ...user_row, created_at: new Date(user_row.created_at) }),
+  }
+}
+
+type NewIdentity = Pick<Identity, 'issuer' | 'subject' | 'email' | 'emailVerified' | 'name' | 'saidAt' | 'isSource'> & {
+  userId: string | undefined
+}
+
+/** Or, for one that was waiting to be linked, what is known of it now. */
+export const insertIdentity = async (sql: Sql, identity: NewIdentity): Promise<void> => {
+  const { issuer, subject, email, emailVerified, name, saidAt, isSource, userId } = identity
+  await sql`
+    insert into user_identities (issuer, subject, user_id, email, email_verified, name, said_at, is_source)
+    values (${issuer}, ${subject}, ${userId ?? null}, ${email}, ${emailVerified}, ${name}, ${saidAt}, ${isSource})
+    on conflict (issuer, subject) do update set user_id = excluded.user_id, email = excluded.email,
+      email_verified = excluded.email_verified, name = excluded.name, said_at = excluded.said_at`
+}
+
+export const updateIdentity = async (sql: Sql, claims: Claims): Promise<void> => {
+  const { issuer, subject, email, emailVerified, name, saidAt } = claims
+  const change = { name, ...(email === undefined ? {} : { email, email_verified: emailVerified }), said_at: saidAt! }
+  await sql`update user_identities set ${sql(change)} where issuer = ${issuer} and subject = ${subject}`
+}
+
+export type NewUser = Pick<User, 'email' | 'emailVerified' | 'name'> & { emailVerifiedBy: 'admin' | 'issuer' | 'sso' }
+
+/** `undefined`: somebody has this address. */
+export const insertUser = async (sql: Sql, user: NewUser): Promise<User | undefined> => {
+  const { name, email, emailVerified, emailVerifiedBy } = user
+  const [row] = await sql<UserRow[]>`
+    insert into users (name, email, email_verified, email_verified_by)
+    values (${name}, ${email}, ${emailVerified}, ${emailVerified ? emailVerifiedBy : null})
+    on conflict (lower(email)) do nothing returning *`
+  return row && readUser(row)
+}
+
+/**
+ * What the user's own issuer says now. An address that somebody else has meanwhile is not taken; one that others vouched for
+ * stays verified as long as it is the same.
+ */
+export const updateFromIdentity = async (sql: Sql, user: User, claims: Claims): Promise<User> => {
+  const { name, email = user.email, emailVerified } = claims
+  const [row] = await sql<UserRow[]>`
+    with said as (
+      select ${email}::text as email, ${emailVerified}::boolean as verified,
+             exists (select 1 from users where lower(email) = lower(${email}) and id <> ${user.id}) as taken
+    )
+    update users u set
+      name = ${name},
+      email = case when s.taken then u.email else s.email end,
+      email_verified = case
+        when s.taken then u.email_verified
+        when lower(s.email) = lower(u.email) and u.email_verified_by is distinct from 'issuer'
+          then u.email_verified or s.verified
+        else s.verified end,
+      email_verified_by = case
+        when s.taken then u.email_verified_by
+        when lower(s.email) = lower(u.email) and u.email_verified and u.email_verified_by is distinct from 'issuer'
+          then u.email_verified_by
+        when s.verified then 'issuer' end,
+      updated_at = now()
+    from said s where u.id = ${user.id} returning u.*`
+  return row === undefined ? user : readUser(row)
+}
