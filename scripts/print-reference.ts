@@ -229,6 +229,8 @@ const meanings: Record<string, string> = {
     'a file with credentials for registries, as containers-auth.json(5) has them, used for every caller; none unless told',
   ALCOVE_OVERCOMMIT:
     'how many times the cpu, memory and disk of the machine may be promised to sandboxes; 64,8,8 unless told',
+  ALCOVE_SSO_FOR_ALL:
+    'true: every organization that people share may have single sign-on, not only those that an operator enables it for; false unless told',
   ALCOVE_ALLOW_PRIVATE_TARGETS:
     'addresses and networks, with commas between, that identity providers and webhooks of organizations may be at besides the public Internet, such as 10.1.0.0/16; none unless told',
   ALCOVE_WEBHOOK_PROVIDER: 'who sends webhooks: embedded, svix or none; embedded unless told',

@@ -10,6 +10,8 @@ export const problems = {
   timeout: [408, 'REQUEST_TIMEOUT', 'This took longer than its timeout.'],
   conflict: [409, 'CONFLICT', 'This conflicts with what is there.'],
   gone: [410, 'GONE', 'This is no longer there.'],
+  domain_taken: [409, 'IDENTITY_PROVIDER_DOMAIN_TAKEN', 'Another identity provider has claimed one of these domains.'],
+  domain_unverified: [400, 'IDENTITY_PROVIDER_DOMAIN_UNVERIFIED', 'No member has a verified address at this domain.'],
   too_large: [413, 'PAYLOAD_TOO_LARGE', 'The body is larger than this accepts.'],
   range: [416, 'RANGE_NOT_SATISFIABLE', 'The file has no such range.'],
   media_type: [415, 'UNSUPPORTED_MEDIA_TYPE', 'This content type is not accepted here.'],

@@ -62,7 +62,7 @@ export const createApp = async (
   const outbox = openOutbox({ ...parts, transport }, sandboxes.options)
   const outbound = createOutbound({ allowed: settings.privateTargets })
   const webhooks = await openWebhookRoom({ ...parts, outbound }, sandboxes.options)
-  const routes = endpoints({ ...webhooks, ...sandboxes, outbox })
+  const routes = endpoints({ ...webhooks, ...sandboxes, outbox, outbound })
   const guard = createGuard({
     callers,
     proxyKeyHash: settings.proxyKeyHash,

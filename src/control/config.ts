@@ -118,6 +118,7 @@ export const loadConfig = (environment: NodeJS.ProcessEnv): ControlConfig =>
       version,
       defaultSnapshot: 'default',
       environment: 'production',
+      ssoForAll: readSwitch('ALCOVE_SSO_FOR_ALL', optional, complain),
       privateTargets: readPrivateTargets(optional('ALCOVE_ALLOW_PRIVATE_TARGETS'), complain),
       identity: readIdentity(optional, complain),
       auditDays: readAuditDays(optional('ALCOVE_AUDIT_DAYS') ?? '90', complain),

@@ -4,10 +4,12 @@ import { auditRoutes } from './audit/routes.ts'
 import type { ControlRoute } from './auth/route.ts'
 import { configurationRoutes } from './configuration/routes.ts'
 import { healthRoutes } from './health/routes.ts'
+import { identityProviderRoutes } from './identity-providers/routes.ts'
 import type { Outbox } from './mail/outbox.ts'
 import { memberRoutes } from './members/routes.ts'
 import { organizationOperatorRoutes } from './organizations/operator-routes.ts'
 import { organizationRoutes } from './organizations/routes.ts'
+import type { Outbound } from './outbound/outbound.ts'
 import { quotaRoutes } from './quotas/routes.ts'
 import { regionRoutes } from './regions/routes.ts'
 import { roleRoutes } from './roles/routes.ts'
@@ -22,7 +24,7 @@ import { warmPoolRoutes } from './warm-pools/routes.ts'
 import type { WebhookParts } from './webhooks/parts.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
 
-export type EndpointParts = SandboxParts & WebhookParts & { outbox: Outbox }
+export type EndpointParts = SandboxParts & WebhookParts & { outbound: Outbound; outbox: Outbox }
 
 export const endpoints = (parts: EndpointParts): ControlRoute[] => [
   ...healthRoutes(parts),
@@ -34,6 +36,7 @@ export const endpoints = (parts: EndpointParts): ControlRoute[] => [
   ...memberRoutes(parts),
   ...organizationOperatorRoutes(parts),
   ...quotaRoutes(parts),
+  ...identityProviderRoutes(parts),
   ...apiKeyRoutes(parts),
   ...auditRoutes(parts),
   ...snapshotRoutes(parts),

@@ -27,6 +27,8 @@ export type Settings = {
   environment: string
   /** What may be called for others besides the public Internet. */
   privateTargets: Networks
+  /** Every organization that people share may have single sign-on, not only those that an operator enables it for. */
+  ssoForAll: boolean
   /** How long the audit log is kept. */
   auditDays: number
   /** Who sends webhooks. */

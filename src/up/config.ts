@@ -39,6 +39,7 @@ const controlSettingNames = [
   'ALCOVE_OIDC_AUDIENCE',
   'ALCOVE_OIDC_CLIENT_ID',
   'ALCOVE_OIDC_CLOCK_SKEW_SECONDS',
+  'ALCOVE_SSO_FOR_ALL',
 ] as const
 const webhookProviders = ['embedded', 'svix', 'none']
 const defaultMostWarm = 8

@@ -15,6 +15,7 @@ export const testSettings: Settings = {
   defaultSnapshot: 'default',
   environment: 'test',
   privateTargets: noNetworks,
+  ssoForAll: false,
   auditDays: 90,
   webhooks: { kind: 'embedded' },
   // startControl puts the issuer of test/control/issuer.ts there.

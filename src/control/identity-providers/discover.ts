@@ -1,0 +1,89 @@
+// What a provider says of itself (OpenID Connect Discovery §4): read anew for every use, so that there is nothing to go stale.
+import { Problem } from '#src/problems.ts'
+import { OutboundError } from '../outbound/error.ts'
+import type { Outbound } from '../outbound/outbound.ts'
+import { readTargetUrl } from '../outbound/target.ts'
+
+export type Discovered = {
+  issuer: string
+  authorization_endpoint: string
+  token_endpoint: string
+  jwks_uri: string
+  userinfo_endpoint?: string
+  token_endpoint_auth_methods_supported?: string[]
+  [other: string]: unknown
+}
+
+/** The message may be shown to whoever manages the provider. */
+export class DiscoveryFailed extends Error {}
+
+const mostBytes = 256 * 1024
+
+/** Throws a Problem for what can never be an issuer (OpenID Connect Core §2: no query, no fragment). */
+export const checkIssuerUrl = (given: string): void => {
+  try {
+    const { search, hash, href } = readTargetUrl(given)
+    if (search !== '' || hash !== '' || /[?#]/.test(href))
+      throw new OutboundError('url', 'It has a query or a fragment.')
+  } catch (error) {
+    if (!(error instanceof OutboundError)) throw error
+    throw new Problem('bad_request', `oidcConfig.issuerUrl is not usable: ${error.message}`, { cause: error })
+  }
+}
+
+const withoutSlash = (url: string) => url.replace(/\/+$/, '')
+
+const readEndpoint = (document: Record<string, unknown>, name: string): string => {
+  const value = document[name]
+  if (typeof value !== 'string') throw new DiscoveryFailed(`The discovery document has no ${name}.`)
+  try {
+    readTargetUrl(value)
+  } catch {
+    throw new DiscoveryFailed(`The ${name} of the discovery document is not usable.`)
+  }
+  return value
+}
+
+/** Of a directory that many tenants share, only the issuer of one tenant names itself as it was asked for. */
+const checkIssuer = (document: Record<string, unknown>, issuerUrl: string): string => {
+  const { issuer } = document
+  if (typeof issuer !== 'string') throw new DiscoveryFailed('The discovery document has no issuer.')
+  if (withoutSlash(issuer) !== withoutSlash(issuerUrl)) {
+    throw new DiscoveryFailed('The discovery document is of another issuer than the one that was asked for.')
+  }
+  return issuer
+}
+
+const readDocument = (body: Buffer): Record<string, unknown> => {
+  try {
+    const document: unknown = JSON.parse(body.toString())
+    if (typeof document === 'object' && document !== null && !Array.isArray(document)) return { ...document }
+  } catch {
+    // As below.
+  }
+  throw new DiscoveryFailed('The discovery document is not a JSON object.')
+}
+
+const supports = ({ token_endpoint_auth_methods_supported: methods }: Record<string, unknown>): boolean =>
+  methods === undefined ||
+  (Array.isArray(methods) && methods.some((one) => one === 'client_secret_basic' || one === 'client_secret_post'))
+
+export const discover = async (outbound: Outbound, issuerUrl: string): Promise<Discovered> => {
+  const url = `${withoutSlash(issuerUrl)}/.well-known/openid-configuration`
+  const { status, body } = await outbound
+    .send({ method: 'GET', url, headers: { accept: 'application/json' }, requireTls: true, mostBytes })
+    .catch((error: unknown) => {
+      if (error instanceof OutboundError) throw new DiscoveryFailed(error.message, { cause: error })
+      throw error
+    })
+  if (status !== 200) throw new DiscoveryFailed(`The discovery document was answered with status ${status}.`)
+  const document = readDocument(body)
+  if (!supports(document)) throw new DiscoveryFailed('The provider does not accept a client secret.')
+  return {
+    ...document,
+    issuer: checkIssuer(document, issuerUrl),
+    authorization_endpoint: readEndpoint(document, 'authorization_endpoint'),
+    token_endpoint: readEndpoint(document, 'token_endpoint'),
+    jwks_uri: readEndpoint(document, 'jwks_uri'),
+  }
+}

@@ -1,0 +1,26 @@
+// Domains of e-mail addresses, as they are claimed and compared: lower case, in ASCII.
+import { domainToASCII } from 'node:url'
+import { Problem } from '#src/problems.ts'
+
+const label = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?'
+const pattern = new RegExp(`^(?=.{4,253}$)(?:${label}\\.)+(?!\\d+$)${label}$`)
+
+const asDomain = (text: string): string | undefined => {
+  // Only letters, digits, dots and dashes of any script: what a URL parser would read as something else is none.
+  if (!/^[\p{L}\p{M}\p{N}.-]+$/u.test(text)) return undefined
+  const domain = domainToASCII(text)
+  return pattern.test(domain) ? domain : undefined
+}
+
+/** Without repetitions and in order, so that two who claim several meet at the first. */
+export const readDomains = (given: readonly string[]): string[] => {
+  const domains = given.map((text) => {
+    const domain = asDomain(text.trim())
+    if (domain === undefined) throw new Problem('bad_request', 'emailDomains must hold domains such as example.com')
+    return domain
+  })
+  return [...new Set(domains)].sort()
+}
+
+/** Of an e-mail address; `undefined` when it has none that could be claimed. */
+export const domainOf = (email: string): string | undefined => asDomain(email.slice(email.lastIndexOf('@') + 1))

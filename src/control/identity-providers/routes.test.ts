@@ -1,0 +1,499 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { suite, test } from 'node:test'
+import { readNetworks } from '#src/kit/networks.ts'
+import { addPerson } from '#test/control/add-person.ts'
+import { type ControlOptions, startControl, type TestControl } from '#test/control/harness.ts'
+import { organizations, userId } from '#test/control/people.ts'
+import { secretPurpose } from './identity-provider.ts'
+
+const pathOf = (organizationId: string) => `/organizations/${organizationId}/identity-providers`
+const providers = pathOf(organizations.ours)
+const developer = '00000000-0000-0000-0000-000000000001'
+const superAdmin = '00000000-0000-0000-0000-000000000005'
+const ssoAdmin = '00000000-0000-0000-0000-000000000009'
+
+const oidcConfig = { issuerUrl: 'https://id.example.com/realms/ours', clientId: 'alcove', clientSecret: 'very-secret' }
+const body = { name: 'Example', oidcConfig, emailDomains: ['example.com'] }
+
+const enableSso = async (app: TestControl) => {
+  await app.database.sql`update organizations set sso_enabled = true where not personal`
+}
+
+const start = async (options: ControlOptions = {}) => {
+  const app = await startControl(options)
+  await enableSso(app)
+  return app
+}
+
+const create = async (app: TestControl, more: object = {}): Promise<{ id: string }> => {
+  const reply = await app.as('owner').post(providers, { ...body, ...more })
+  assert.equal(reply.status, 201, reply.text)
+  return reply.body
+}
+
+suite('POST /organizations/{organizationId}/identity-providers', () => {
+  test('201 answers every field but the secret, with the interface’s defaults', async () => {
+    await using app = await start()
+    const reply = await app.as('owner').post(providers, body)
+    assert.equal(reply.status, 201)
+    const { id, createdAt, updatedAt, ...plain } = reply.body
+    assert.match(id, /^[0-9a-f-]{36}$/)
+    assert.equal(createdAt, updatedAt)
+    assert.deepEqual(plain, {
+      organizationId: organizations.ours,
+      name: 'Example',
+      oidcConfig: { issuerUrl: oidcConfig.issuerUrl, clientId: 'alcove', scope: 'openid email profile' },
+      emailDomains: ['example.com'],
+      allowAnyDomain: false,
+      trustEmailVerified: false,
+      defaultAssignedRoleIds: [],
+      enabled: true,
+    })
+  })
+
+  test('the secret lies encrypted in the database and is in no answer', async () => {
+    await using app = await start()
+    const { id } = await create(app)
+    const [row] = await app.database.sql<[{ client_secret: string }]>`select client_secret from identity_providers`
+    assert.ok(!row.client_secret.includes(oidcConfig.clientSecret))
+    assert.equal(app.parts.encryption.decrypt(secretPurpose({ id }), row.client_secret), oidcConfig.clientSecret)
+    for (const path of [providers, `${providers}/${id}`]) {
+      assert.doesNotMatch((await app.as('owner').get(path)).text, /very-secret|clientSecret/)
+    }
+  })
+
+  test('201 without domains only where any domain is allowed', async () => {
+    await using app = await start()
+    for (const more of [
+      { emailDomains: [] },
+      { emailDomains: undefined },
+      { emailDomains: [], allowAnyDomain: false },
+    ]) {
+      assert.equal((await app.as('owner').post(providers, { ...body, ...more })).status, 400)
+    }
+    const reply = await app.as('owner').post(providers, { ...body, emailDomains: undefined, allowAnyDomain: true })
+    assert.deepEqual([reply.status, reply.body.emailDomains, reply.body.allowAnyDomain], [201, [], true])
+  })
+
+  test('domains are trimmed, lower case and each there once', async () => {
+    await using app = await start()
+    await addPerson(app, { email: 'a@BÜCHER.example' })
+    const emailDomains = [' Example.COM ', 'example.com', 'bücher.example']
+    const reply = await app.as('owner').post(providers, { ...body, emailDomains })
+    assert.deepEqual(reply.body.emailDomains, ['example.com', 'xn--bcher-kva.example'])
+  })
+
+  test('400 for what is no domain', async () => {
+    await using app = await start()
+    for (const domain of [
+      '',
+      'example',
+      '@example.com',
+      'a@example.com',
+      'example.com.',
+      '.example.com',
+      'a b.com',
+      '127.0.0.1',
+      'example.com/x',
+      '*.example.com',
+      `${'a'.repeat(64)}.com`,
+      'exa_mple.com',
+      'example.com:80',
+      'x%2e.com',
+    ]) {
+      const reply = await app.as('owner').post(providers, { ...body, emailDomains: [domain] })
+      assert.equal(reply.status, 400, domain)
+    }
+    assert.deepEqual((await app.as('owner').get(providers)).body, [])
+  })
+
+  test('400 for an issuer, a client or a scope that cannot be', async () => {
+    await using app = await start()
+    const wrong = [
+      { issuerUrl: 'id.example.com' },
+      { issuerUrl: 'ftp://id.example.com' },
+      { issuerUrl: 'https://user:pass@id.example.com' },
+      { issuerUrl: 'https://id.example.com?tenant=a' },
+      { issuerUrl: 'https://id.example.com#a' },
+      { issuerUrl: '' },
+      { issuerUrl: undefined },
+      { clientId: '' },
+      { clientId: undefined },
+      { clientSecret: '' },
+      { clientSecret: undefined },
+      { clientSecret: 7 },
+      { scope: 'email profile' },
+      { scope: 'openid "quoted"' },
+      { scope: '' },
+    ]
+    for (const more of wrong) {
+      const reply = await app.as('owner').post(providers, { ...body, oidcConfig: { ...oidcConfig, ...more } })
+      assert.equal(reply.status, 400, JSON.stringify(more))
+      assert.doesNotMatch(reply.text, /very-secret/)
+    }
+    for (const name of ['', ' ', '<b>x</b>', undefined]) {
+      assert.equal((await app.as('owner').post(providers, { ...body, name })).status, 400)
+    }
+    assert.equal((await app.as('owner').post(providers, { ...body, oidcConfig: undefined })).status, 400)
+  })
+
+  test('403 without manage:sso; members with the role SSO Admin have it', async () => {
+    await using app = await start()
+    for (const who of ['member', 'viewer'] as const) {
+      const reply = await app.as(who).post(providers, body)
+      assert.equal(reply.status, 403)
+      assert.match(reply.body.message, /manage:sso/)
+    }
+    const admin = await addPerson(app, { roleIds: [ssoAdmin], permissions: ['manage:sso'] })
+    assert.equal((await app.with(admin.key).post(providers, body)).status, 201)
+  })
+
+  test('403 while single sign-on is not enabled, in each of the six endpoints of the interface', async () => {
+    await using app = await startControl()
+    const calls = [
+      app.as('owner').post(providers, body),
+      app.as('owner').get(providers),
+      app.as('owner').get(`${providers}/some`),
+      app.as('owner').patch(`${providers}/some`, {}),
+      app.as('owner').delete(`${providers}/some`),
+      app.as('owner').post(`${providers}/test-connection`, { issuerUrl: oidcConfig.issuerUrl }),
+    ]
+    assert.deepEqual(
+      (await Promise.all(calls)).map(({ status }) => status),
+      [403, 403, 403, 403, 403, 403],
+    )
+  })
+
+  test('403 in a personal organization, also where the operator allows single sign-on for all', async () => {
+    await using app = await startControl({ settings: { ssoForAll: true } })
+    const [own] = await app.database.sql<[{ id: string }]>`select id from organizations where personal limit 1`
+    assert.equal((await app.as('admin').get(pathOf(own.id))).status, 403)
+    assert.equal((await app.as('owner').get(providers)).status, 200)
+  })
+
+  test('404 to strangers', async () => {
+    await using app = await start()
+    assert.equal((await app.as('stranger').post(providers, body)).status, 404)
+  })
+
+  test('403 for one provider more than an organization may have', async () => {
+    await using app = await start()
+    const more = { ...body, emailDomains: [], allowAnyDomain: true }
+    for (let made = 0; made < 20; made += 1) assert.equal((await app.as('owner').post(providers, more)).status, 201)
+    assert.equal((await app.as('owner').post(providers, more)).status, 403)
+  })
+})
+
+suite('claims of domains', () => {
+  const theirs = pathOf(organizations.theirs)
+
+  test('409 for a domain that any other provider of the server has claimed', async () => {
+    await using app = await start()
+    await create(app)
+    for (const [who, path] of [
+      ['owner', providers],
+      ['stranger', theirs],
+    ] as const) {
+      const reply = await app.as(who).post(path, body)
+      assert.deepEqual([reply.status, reply.body.code], [409, 'IDENTITY_PROVIDER_DOMAIN_TAKEN'])
+    }
+    assert.deepEqual((await app.as('stranger').get(theirs)).body, [])
+  })
+
+  test('of twenty who claim two domains at once, in either order, exactly one has them', async () => {
+    await using app = await start()
+    await addPerson(app, { email: 'a@second.example' })
+    await addPerson(app, { email: 'b@second.example', organizationId: organizations.theirs })
+    const replies = await Promise.all(
+      Array.from({ length: 20 }, (_, index) => {
+        const emailDomains = index % 4 < 2 ? ['example.com', 'second.example'] : ['second.example', 'example.com']
+        const [who, path] = index % 2 === 0 ? (['owner', providers] as const) : (['stranger', theirs] as const)
+        return app.as(who).post(path, { ...body, emailDomains })
+      }),
+    )
+    const statuses = replies.map(({ status }) => status).sort()
+    assert.deepEqual(statuses, [201, ...Array.from({ length: 19 }, () => 409)])
+  })
+
+  test('400 for a domain where no member of this organization has a verified address', async () => {
+    await using app = await start()
+    await addPerson(app, { email: 'a@theirs.example', organizationId: organizations.theirs })
+    await addPerson(app, { email: 'b@unproven.example', emailVerified: false })
+    for (const domain of ['elsewhere.example', 'theirs.example', 'unproven.example', 'sub.example.com']) {
+      const reply = await app.as('owner').post(providers, { ...body, emailDomains: ['example.com', domain] })
+      assert.deepEqual([reply.status, reply.body.code], [400, 'IDENTITY_PROVIDER_DOMAIN_UNVERIFIED'], domain)
+    }
+    await addPerson(app, { email: 'c@Proven.example' })
+    await create(app, { emailDomains: ['proven.example'] })
+  })
+
+  test('400 for a domain that only single sign-on vouches for', async () => {
+    await using app = await start()
+    const { id } = await addPerson(app, { email: 'a@sso.example' })
+    await app.database.sql`update users set email_verified_by = 'sso' where id = ${id}`
+    const reply = await app.as('owner').post(providers, { ...body, emailDomains: ['sso.example'] })
+    assert.deepEqual([reply.status, reply.body.code], [400, 'IDENTITY_PROVIDER_DOMAIN_UNVERIFIED'])
+  })
+
+  test('a provider that is disabled keeps its domains; one that is deleted or gives them up frees them', async () => {
+    await using app = await start()
+    const { id } = await create(app)
+    const claim = async () => (await app.as('stranger').post(theirs, body)).status
+    assert.equal((await app.as('owner').patch(`${providers}/${id}`, { enabled: false })).status, 200)
+    assert.equal(await claim(), 409)
+    const given = await app.as('owner').patch(`${providers}/${id}`, { allowAnyDomain: true, emailDomains: [] })
+    assert.deepEqual([given.status, given.body.emailDomains], [200, []])
+    assert.equal(await claim(), 201)
+    const [{ id: other }] = (await app.as('stranger').get(theirs)).body
+    assert.equal((await app.as('owner').patch(`${providers}/${id}`, { emailDomains: ['example.com'] })).status, 409)
+    assert.equal((await app.as('stranger').delete(`${theirs}/${other}`)).status, 204)
+    assert.equal((await app.as('owner').patch(`${providers}/${id}`, { emailDomains: ['example.com'] })).status, 200)
+  })
+})
+
+suite('default roles', () => {
+  test('are global or the organization’s own, else 400', async () => {
+    await using app = await start()
+    const role = { name: 'Own', description: 'x', permissions: ['write:sandboxes'] }
+    const own = (await app.as('owner').post(`/organizations/${organizations.ours}/roles`, role)).body.id
+    const foreign = (await app.as('stranger').post(`/organizations/${organizations.theirs}/roles`, role)).body.id
+    for (const id of [foreign, 'no-such']) {
+      const reply = await app.as('owner').post(providers, { ...body, defaultAssignedRoleIds: [developer, id] })
+      assert.equal(reply.status, 400, id)
+    }
+    const { id } = await create(app, { defaultAssignedRoleIds: [own, developer, own] })
+    const kept = async () => (await app.as('owner').get(`${providers}/${id}`)).body.defaultAssignedRoleIds
+    assert.deepEqual(new Set(await kept()), new Set([own, developer]))
+    // A role that is deleted is given to nobody any more.
+    await app.as('owner').delete(`/organizations/${organizations.ours}/roles/${own}`)
+    assert.deepEqual(await kept(), [developer])
+  })
+
+  test('403 for giving more than one holds, also by letting in others where an owner has set the roles', async () => {
+    await using app = await start()
+    const admin = app.with((await addPerson(app, { roleIds: [ssoAdmin], permissions: ['manage:sso'] })).key)
+    const more = { ...body, defaultAssignedRoleIds: [superAdmin] }
+    assert.equal((await admin.post(providers, more)).status, 403)
+    const { id } = await create(app, { defaultAssignedRoleIds: [superAdmin] })
+    const path = `${providers}/${id}`
+    for (const change of [
+      { oidcConfig: { issuerUrl: 'https://evil.example' } },
+      { oidcConfig: { clientSecret: 'mine' } },
+      { allowAnyDomain: true },
+      { trustEmailVerified: true },
+      { enabled: true },
+      { defaultAssignedRoleIds: [developer] },
+    ]) {
+      assert.equal((await admin.patch(path, change)).status, 403, JSON.stringify(change))
+    }
+    assert.equal((await admin.patch(path, { name: 'Renamed', enabled: false })).status, 200)
+    assert.equal((await admin.patch(path, { defaultAssignedRoleIds: [] })).status, 200)
+  })
+})
+
+suite('GET /organizations/{organizationId}/identity-providers, GET /organizations/{organizationId}/identity-providers/{id}', () => {
+  test('200 lists those of this organization, oldest first, and each alone', async () => {
+    await using app = await start()
+    const first = await create(app)
+    const second = await create(app, { name: 'Second', emailDomains: [], allowAnyDomain: true })
+    await app.as('stranger').post(pathOf(organizations.theirs), { ...body, emailDomains: [], allowAnyDomain: true })
+    assert.deepEqual((await app.as('owner').get(providers)).body, [first, second])
+    assert.deepEqual((await app.as('owner').get(`${providers}/${second.id}`)).body, second)
+  })
+
+  test('404 for one of another organization and for one that never was; 403 without manage:sso', async () => {
+    await using app = await start()
+    const { id } = await create(app)
+    const theirs = pathOf(organizations.theirs)
+    assert.equal((await app.as('stranger').get(`${theirs}/${id}`)).status, 404)
+    assert.equal((await app.as('owner').get(`${providers}/no-such`)).status, 404)
+    assert.equal((await app.as('stranger').get(`${providers}/${id}`)).status, 404)
+    assert.equal((await app.as('member').get(`${providers}/${id}`)).status, 403)
+    assert.equal((await app.as('member').get(providers)).status, 403)
+  })
+})
+
+suite('PATCH /organizations/{organizationId}/identity-providers/{id}', () => {
+  test('200 changes what is named and keeps the rest, the secret included', async () => {
+    await using app = await start()
+    const before = await create(app, { defaultAssignedRoleIds: [developer] })
+    app.clock.advance({ seconds: 5 })
+    const path = `${providers}/${before.id}`
+    assert.deepEqual((await app.as('owner').get(path)).body, before)
+    const reply = await app.as('owner').patch(path, { oidcConfig: { clientId: 'other' } })
+    const { updatedAt, ...plain } = reply.body
+    const { updatedAt: was, ...beforePlain } = before as Record<string, unknown>
+    assert.notEqual(updatedAt, was)
+    assert.deepEqual(plain, {
+      ...beforePlain,
+      oidcConfig: { issuerUrl: oidcConfig.issuerUrl, clientId: 'other', scope: 'openid email profile' },
+    })
+    const secret = async () => {
+      const [row] = await app.database.sql<[{ client_secret: string }]>`select client_secret from identity_providers`
+      return app.parts.encryption.decrypt(secretPurpose(before), row.client_secret)
+    }
+    assert.equal(await secret(), 'very-secret')
+    await app.as('owner').patch(path, { oidcConfig: { clientSecret: 'replaced' } })
+    assert.equal(await secret(), 'replaced')
+    assert.deepEqual((await app.as('owner').get(path)).body.defaultAssignedRoleIds, [developer])
+  })
+
+  test('400 where nobody could sign in any more, and for values that create refuses', async () => {
+    await using app = await start()
+    const { id } = await create(app)
+    const path = `${providers}/${id}`
+    for (const change of [
+      { emailDomains: [] },
+      { emailDomains: ['nope'] },
+      { name: '' },
+      { enabled: 'yes' },
+      { oidcConfig: { issuerUrl: 'x' } },
+      { oidcConfig: { scope: 'email' } },
+      { oidcConfig: null },
+    ]) {
+      assert.equal((await app.as('owner').patch(path, change)).status, 400, JSON.stringify(change))
+    }
+    await app.as('owner').patch(path, { allowAnyDomain: true, emailDomains: [] })
+    assert.equal((await app.as('owner').patch(path, { allowAnyDomain: false })).status, 400)
+  })
+
+  test('404 for one of another organization, which stays as it was', async () => {
+    await using app = await start()
+    const { id } = await create(app)
+    assert.equal((await app.as('stranger').patch(`${pathOf(organizations.theirs)}/${id}`, { name: 'x' })).status, 404)
+    assert.equal((await app.as('stranger').patch(`${providers}/${id}`, { name: 'x' })).status, 404)
+    assert.equal((await app.as('owner').get(`${providers}/${id}`)).body.name, 'Example')
+  })
+})
+
+suite('DELETE /organizations/{organizationId}/identity-providers/{id}', () => {
+  test('204, then 404; members stay', async () => {
+    await using app = await start()
+    const { id } = await create(app)
+    assert.equal((await app.as('stranger').delete(`${pathOf(organizations.theirs)}/${id}`)).status, 404)
+    assert.equal((await app.as('member').delete(`${providers}/${id}`)).status, 403)
+    const reply = await app.as('owner').delete(`${providers}/${id}`)
+    assert.deepEqual([reply.status, reply.text], [204, ''])
+    assert.equal((await app.as('owner').delete(`${providers}/${id}`)).status, 404)
+    assert.equal((await app.as('owner').get(`/organizations/${organizations.ours}/users`)).body.length, 3)
+    assert.ok(userId('member'))
+  })
+})
+
+const serve = async (listener: RequestListener) => {
+  const server = createServer(listener)
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return {
+    url,
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+suite('POST /organizations/{organizationId}/identity-providers/test-connection', () => {
+  const loopback = { privateTargets: readNetworks('127.0.0.0/8')! }
+  const ask = async (app: TestControl, issuerUrl: string) => {
+    const reply = await app.as('owner').post(`${providers}/test-connection`, { issuerUrl })
+    assert.equal(reply.status, 200, reply.text)
+    return reply.body
+  }
+
+  const endpointsAt = (url: string) => ({
+    authorization_endpoint: `${url}/auth`,
+    token_endpoint: `${url}/token`,
+    jwks_uri: `${url}/jwks`,
+  })
+
+  test('200 with success for an issuer that answers discovery, with or without a slash at its end', async () => {
+    const asked: (string | undefined)[] = []
+    await using server = await serve((request, response) => {
+      asked.push(request.url)
+      response.end(JSON.stringify({ issuer: `${server.url}/realm`, ...endpointsAt(server.url) }))
+    })
+    await using app = await start({ settings: loopback })
+    for (const issuerUrl of [`${server.url}/realm`, `${server.url}/realm/`]) {
+      assert.deepEqual(await ask(app, issuerUrl), { success: true, issuer: `${server.url}/realm` })
+    }
+    const path = '/realm/.well-known/openid-configuration'
+    assert.deepEqual(asked, [path, path])
+  })
+
+  test('200 with success=false and a reason for every document that cannot be used', async () => {
+    let document: unknown
+    let status = 200
+    await using server = await serve((_request, response) => {
+      response.writeHead(status).end(typeof document === 'string' ? document : JSON.stringify(document))
+    })
+    await using app = await start({ settings: loopback })
+    const good = { issuer: server.url, ...endpointsAt(server.url) }
+    const wrong: [unknown, RegExp][] = [
+      ['<html>', /JSON/],
+      [[], /JSON/],
+      [{ ...good, issuer: undefined }, /issuer/],
+      [{ ...good, issuer: 'https://login.example/{tenantid}/v2.0' }, /another issuer/],
+      [{ ...good, authorization_endpoint: undefined }, /authorization_endpoint/],
+      [{ ...good, authorization_endpoint: 'javascript:alert(1)' }, /authorization_endpoint/],
+      [{ ...good, token_endpoint: 7 }, /token_endpoint/],
+      [{ ...good, jwks_uri: '' }, /jwks_uri/],
+      [{ ...good, token_endpoint_auth_methods_supported: ['private_key_jwt'] }, /client secret/],
+      ['x'.repeat(300_000), /too large/],
+    ]
+    for (const [given, reason] of wrong) {
+      document = given
+      const answer = await ask(app, server.url)
+      assert.deepEqual([answer.success, answer.issuer], [false, undefined])
+      assert.match(answer.error, reason)
+    }
+    for (const refused of [404, 500, 302]) {
+      status = refused
+      document = good
+      assert.match((await ask(app, server.url)).error, new RegExp(`status ${refused}`))
+    }
+  })
+
+  test('200 with success=false for what is not on the public Internet, and nobody there is called', async () => {
+    let called = 0
+    await using server = await serve((_request, response) => {
+      called += 1
+      response.end()
+    })
+    await using app = await start()
+    for (const issuerUrl of [server.url, 'http://169.254.169.254/latest', 'https://[::1]', 'https://localhost']) {
+      const { success, error } = await ask(app, issuerUrl)
+      assert.equal(success, false)
+      assert.match(error, /not on the public Internet/)
+    }
+    assert.equal(called, 0)
+  })
+
+  test('400 for what is no URL, 403 without manage:sso, 404 to strangers', async () => {
+    await using app = await start()
+    const path = `${providers}/test-connection`
+    for (const issuerUrl of ['', 'nope', 'file:///etc/passwd', undefined, 7]) {
+      assert.equal((await app.as('owner').post(path, { issuerUrl })).status, 400)
+    }
+    assert.equal((await app.as('member').post(path, { issuerUrl: 'https://a.example' })).status, 403)
+    assert.equal((await app.as('stranger').post(path, { issuerUrl: 'https://a.example' })).status, 404)
+  })
+})
+
+suite('GET /organizations/{organizationId}/identity-providers/templates', () => {
+  test('200 answers the seven that the interface names, each with all that its issuer needs', async () => {
+    await using app = await start()
+    const reply = await app.as('owner').get(`${providers}/templates`)
+    assert.equal(reply.status, 200)
+    assert.equal(reply.body.length, 7)
+    for (const { issuerUrl, placeholders, scope } of reply.body) {
+      const words = [...issuerUrl.matchAll(/\{(\w+)\}/g)].map(([, word]) => word)
+      assert.deepEqual(words, Object.keys(placeholders))
+      assert.equal(scope, 'openid email profile')
+    }
+    assert.equal((await app.as('member').get(`${providers}/templates`)).status, 403)
+  })
+})
