@@ -15,7 +15,7 @@ const queueLock = 7_305_540
 const messagesAtOnce = 500
 const perEndpointAtOnce = 4
 /** Longer than an attempt can take. */
-export const leaseSeconds = 30
+export const leaseSeconds = 20
 
 /** The pseudo endpoint that stands for an application at Svix. */
 export const svixEndpointId = (organizationId: string) => `svix:${organizationId}`

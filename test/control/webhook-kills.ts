@@ -1,0 +1,122 @@
+// Kills control again and again between a commit and its message, and compares what arrived with what was committed.
+import assert from 'node:assert/strict'
+import { setTimeout as pause } from 'node:timers/promises'
+import { newEncryptionKey } from '#src/control/storage/encryption.ts'
+import { type ControlProcess, startControlProcess } from './control-process.ts'
+import { keys, organizations } from './people.ts'
+import { openTestDatabase } from './test-database.ts'
+import { startReceiver, verify } from './webhook-receiver.ts'
+
+export type Kills = {
+  kills: number
+  /** Kills after which something committed had not been sent. */
+  betweenCommitAndSend: number
+  /** Of these, kills in the middle of sending: claimed and not written down. */
+  whileSending: number
+  committed: number
+  received: number
+  /** Received more than once. */
+  repeated: number
+}
+
+const buildInfo = { dockerfileContent: 'FROM debian:12\n' }
+/** Milliseconds between hearing of a commit and the kill: before the message is made, while it is sent, after. */
+const moments = [0, 2, 5, 0, 10, 20, 1, 40]
+const untilMilliseconds = 120_000
+
+const callAsOwner = async ({ base }: ControlProcess, method: string, path: string, body?: unknown) => {
+  const reply = await fetch(`${base}${path}`, {
+    method,
+    headers: { authorization: `Bearer ${keys.owner}`, 'content-type': 'application/json' },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  })
+  const text = await reply.text()
+  return { status: reply.status, body: text === '' ? undefined : JSON.parse(text) }
+}
+
+export const runKills = async (count: number, say: (line: string) => void = () => {}): Promise<Kills> => {
+  await using opened = await openTestDatabase()
+  await using receiver = await startReceiver()
+  const { sql } = opened.database
+  const settings = {
+    ALCOVE_ALLOW_PRIVATE_TARGETS: '127.0.0.0/8',
+    // The same in each process: secrets of endpoints lie encrypted.
+    ALCOVE_ENCRYPTION_KEY: newEncryptionKey(),
+    ALCOVE_LOG_LEVEL: 'error',
+  }
+  let hear = () => {}
+  await opened.database.listen('webhook_messages', () => hear())
+  let control: ControlProcess = await startControlProcess(opened.url, settings)
+  try {
+    const added = await callAsOwner(control, 'POST', `/webhooks/organizations/${organizations.ours}/endpoints`, {
+      url: receiver.url,
+    })
+    assert.equal(added.status, 201)
+    const secret: string = added.body.secret
+    const kills = { kills: 0, betweenCommitAndSend: 0, whileSending: 0 }
+
+    for (let round = 0; round < count; round++) {
+      const heard = Promise.withResolvers<void>()
+      hear = heard.resolve
+      const call = (method: string, path: string, body?: unknown) =>
+        callAsOwner(control, method, path, body).catch(() => undefined)
+      const calls = [
+        call('POST', '/sandbox', { name: `box-${round}`, buildInfo }),
+        // One of the two is rolled back.
+        call('POST', '/sandbox', { name: `box-${round}`, buildInfo }),
+        ...(round === 0 ? [] : [call('DELETE', `/sandbox/box-${round - 1}`)]),
+      ]
+      await heard.promise
+      await pause(moments[round % moments.length])
+      await control.kill()
+      await Promise.all(calls)
+      const [left] = await sql<[{ unsent: number; claimed: number }]>`
+        select (select count(*) from webhook_messages where not is_dispatched)
+            + (select count(*) from webhook_deliveries where state = 'waiting') as unsent,
+          (select count(*) from webhook_deliveries where state = 'waiting' and attempts > 0) as claimed`
+      kills.kills += 1
+      if (left.unsent > 0) kills.betweenCommitAndSend += 1
+      if (left.claimed > 0) kills.whileSending += 1
+      if (round % 20 === 19) say(`${round + 1} kills, ${left.unsent} unsent just now`)
+      control = await startControlProcess(opened.url, settings)
+    }
+
+    const deadline = Date.now() + untilMilliseconds
+    for (;;) {
+      const [left] = await sql`
+        select 1 from webhook_messages where not is_dispatched
+        union all select 1 from webhook_deliveries where state = 'waiting' limit 1`
+      if (left === undefined) break
+      assert.ok(Date.now() < deadline, 'something was still waiting')
+      await pause(250)
+    }
+    await control.kill()
+
+    const events = await sql<{ id: string; from: string | null; to: string }[]>`
+      select sandbox_id as id, from_state as from, to_state as to from sandbox_events
+      where organization_id = ${organizations.ours} order by sandbox_id, sandbox_events.id`
+    const committed = events.map(({ id, from, to }) => `${id} ${from} ${to}`)
+    const arrived = receiver.received.map((message) => {
+      verify(secret, message)
+      const { id, oldState = null, newState, state } = message.payload
+      return `${id} ${oldState} ${newState ?? state}`
+    })
+    const distinct = [...new Set(arrived)]
+    // At least once, and nothing that did not happen.
+    assert.deepEqual(distinct.toSorted(), committed.toSorted())
+    // Of each sandbox in order, repetitions aside.
+    const idOf = (text: string) => text.split(' ')[0]
+    for (const id of new Set(committed.map(idOf))) {
+      const of = (list: string[]) => list.filter((text) => idOf(text) === id)
+      assert.deepEqual(of(distinct), of(committed))
+    }
+    return {
+      ...kills,
+      committed: committed.length,
+      received: arrived.length,
+      repeated: arrived.length - distinct.length,
+    }
+  } finally {
+    await control.kill()
+  }
+}
