@@ -16,7 +16,7 @@ import type { Parts } from './parts.ts'
 import { findRunnerByKey } from './runners/service.ts'
 import type { SandboxOptions } from './sandboxes/parts.ts'
 import { openSandboxRoom, type SandboxRoom } from './sandboxes/room.ts'
-import { isUnreachable } from './storage/database.ts'
+import { isDangling, isDeadlock, isUnreachable } from './storage/database.ts'
 import { servePortal } from './webhooks/portal/serve.ts'
 import { openWebhookRoom, type WebhookRoom } from './webhooks/room.ts'
 
@@ -30,13 +30,17 @@ export type App = {
   close: () => Promise<void>
 }
 
-/** A database that is away is not our mistake, and the caller may well come again. */
-const sayUnavailable = <T extends (...args: never[]) => unknown>(work: T): T =>
+/** What the database refuses because of others is not our mistake, and the caller may well come again. */
+const sayWhyNot = <T extends (...args: never[]) => unknown>(work: T): T =>
   (async (...args: Parameters<T>) => {
     try {
       return await work(...args)
     } catch (error) {
       if (isUnreachable(error)) throw new Problem('unavailable', undefined, { cause: error })
+      const cause = { cause: error }
+      if (isDangling(error)) throw new Problem('conflict', 'What this belongs to was deleted meanwhile.', cause)
+      if (isDeadlock(error))
+        throw new Problem('conflict', 'Something else changed this at the same time; try again.', cause)
       throw error
     }
   }) as unknown as T
@@ -72,13 +76,13 @@ export const createApp = async (
 
   const trail = createTrail(parts)
   const server = await createServer<object, Needs>({
-    routes: routes.map(trail.follow).map((route) => ({ ...route, run: sayUnavailable(route.run) })),
+    routes: routes.map(trail.follow).map((route) => ({ ...route, run: sayWhyNot(route.run) })),
     // Clients are told `/api`; the bare form serves those that were given the origin alone.
     prefixes: ['/api', ''],
     source: 'DAYTONA_API',
     guard: (request, route) => {
       trail.meet(request, route)
-      return sayUnavailable(guard)(request, route)
+      return sayWhyNot(guard)(request, route)
     },
     log,
   })

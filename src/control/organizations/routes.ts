@@ -2,8 +2,9 @@
 // What only the operator of the server decides is in operator-routes.ts.
 import Type from 'typebox'
 import { type ControlRoute, route } from '../auth/route.ts'
-import type { OrganizationParts } from './change.ts'
+import type { SandboxParts } from '../sandboxes/parts.ts'
 import { createOrganization } from './create.ts'
+import { deleteOrganization } from './delete.ts'
 import { asOrganizationView, type Organization } from './organization.ts'
 import {
   getOtelConfig,
@@ -26,7 +27,7 @@ import {
 import { listOrganizationsOf } from './service.ts'
 import { setDefaultRegion, setExperimentalConfig } from './settings.ts'
 
-export const organizationRoutes = (parts: OrganizationParts): ControlRoute[] => {
+export const organizationRoutes = (parts: SandboxParts): ControlRoute[] => {
   const view = (organization: Organization) => {
     const { id, otelConfig } = organization
     return asOrganizationView(organization, parts.clock.now(), viewOtelConfig(parts, id, otelConfig))
@@ -61,6 +62,16 @@ export const organizationRoutes = (parts: OrganizationParts): ControlRoute[] => 
       params: OrganizationId,
       replies: { 200: OrganizationShape },
       run: ({ organization }) => view(organization),
+    }),
+    route({
+      method: 'DELETE',
+      path: '/organizations/:organizationId',
+      needs: 'owner',
+      summary:
+        'Ends an organization with everything in it: no credential reaches it any more, its sandboxes are destroyed.',
+      params: OrganizationId,
+      replies: { 204: null },
+      run: ({ caller }) => deleteOrganization(parts, caller),
     }),
     route({
       method: 'PATCH',

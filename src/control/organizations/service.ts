@@ -2,6 +2,8 @@
 import type { Sql } from '../storage/database.ts'
 import { type Organization, type OrganizationRow, readOrganization } from './organization.ts'
 
+export { type DeletedOrganization, endOrganization, keepsAnything, lookAtDeleted } from './deleted.ts'
+
 export const hasPreviewWarning = async (sql: Sql, organizationId: string): Promise<boolean> => {
   const [row] = await sql<{ enabled: boolean }[]>`
     select preview_warning_enabled as enabled from organizations where id = ${organizationId}`

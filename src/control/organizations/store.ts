@@ -52,3 +52,26 @@ export const countCreatedBy = async (transaction: Transaction, userId: string): 
     select count(*) from organizations where created_by = ${userId} and not personal`
   return counted?.count ?? 0
 }
+
+/** Nobody adds to it, changes it or deletes it until the transaction ends. */
+export const holdOrganization = async (transaction: Transaction, id: string): Promise<Organization | undefined> => {
+  const [row] = await transaction<OrganizationRow[]>`select * from organizations where id = ${id} for update`
+  return row && readOrganization(row)
+}
+
+export const isOwner = async (sql: Sql, id: string, userId: string): Promise<boolean> => {
+  const [row] = await sql`
+    select 1 from members where organization_id = ${id} and user_id = ${userId} and role = 'owner'`
+  return row !== undefined
+}
+
+/** With all that refers to it. That it was there is remembered, for what is left of it elsewhere. */
+export const removeOrganization = async (
+  transaction: Transaction,
+  id: string,
+  { deletedBy, deletedAt }: { deletedBy: string; deletedAt: Date },
+): Promise<void> => {
+  await transaction`
+    insert into deleted_organizations (id, deleted_by, deleted_at) values (${id}, ${deletedBy}, ${deletedAt})`
+  await transaction`delete from organizations where id = ${id}`
+}

@@ -14,6 +14,7 @@ import { sweepTimers } from './timers.ts'
 import { placeWaiting } from './waiting.ts'
 import { WarmDemand } from './warm-demand.ts'
 import { keepFilling } from './warm-fill.ts'
+import { sweepDeletedOrganizations } from './without-organization.ts'
 
 export type SandboxRoom = SandboxParts & {
   /** Does once what is done every few seconds: timers, leases, pushes that were lost. */
@@ -47,6 +48,7 @@ export const openSandboxRoom = async (
         await sweepLeases(parts)
         await sweepTimers(parts)
         await stopSuspended(parts)
+        await sweepDeletedOrganizations(parts)
         await sweepSnapshots(parts)
         await sweepAudit(parts)
         await placeWaiting(parts)

@@ -232,3 +232,18 @@ export const touch = async (sql: Sql, sandbox: SandboxRow, now: Date, atMostEver
   if (sandbox.last_activity_at > before) return
   await sql`update sandboxes set last_activity_at = ${now} where id = ${sandbox.id} and last_activity_at <= ${before}`
 }
+
+/** Of an organization that is no more: what is still to be destroyed. */
+export const listLiveOf = (sql: Sql, organizationId: string, most: number): Promise<SandboxRow[]> =>
+  sql<SandboxRow[]>`
+    select sandboxes.*, runners.state as runner_state, runners.last_heartbeat_at as runner_heartbeat_at
+    from sandboxes left join runners on runners.id = sandboxes.runner_id
+    where organization_id = ${organizationId} and desired_state <> 'destroyed'
+    order by sandboxes.created_at limit ${most}`
+
+/** Everything that speaks of the sandboxes of an organization that is no more; none of them may be left on a runner. */
+export const forgetSandboxesOf = async (transaction: Transaction, organizationId: string): Promise<void> => {
+  await transaction`delete from sandboxes where organization_id = ${organizationId}`
+  await transaction`delete from sandbox_events where organization_id = ${organizationId}`
+  await transaction`delete from idempotency_keys where organization_id = ${organizationId}`
+}

@@ -57,6 +57,27 @@ export const dropImage = async (transaction: Transaction, name: string, now: Dat
   if (!other) await writeWanted(transaction, name, false, now)
 }
 
+/** Those of all snapshots of an organization that is being deleted. Answers their names, for the runners to be told. */
+export const dropImagesOf = async (transaction: Transaction, organizationId: string, now: Date): Promise<string[]> => {
+  const rows = await transaction<{ name: string }[]>`
+    update images set wanted = false, updated_at = ${now}
+    where wanted and name in (select image from snapshots where organization_id = ${organizationId})
+      and not exists (
+        select from snapshots where snapshots.image = images.name and organization_id is distinct from ${organizationId})
+    returning name`
+  return rows.map(({ name }) => name)
+}
+
+/** Those that were built for its sandboxes, and for nobody else. */
+export const dropBuildsOf = async (transaction: Transaction, organizationId: string, now: Date): Promise<string[]> => {
+  const rows = await transaction<{ name: string }[]>`
+    update images set wanted = false, updated_at = ${now}
+    where wanted and name in (
+      select image from sandboxes where organization_id = ${organizationId} and build is not null)
+    returning name`
+  return rows.map(({ name }) => name)
+}
+
 const isRunnerOf = (image: Image, runner: Runner): boolean =>
   image.runnerId === null ? image.regionId === runner.regionId : image.runnerId === runner.id
 

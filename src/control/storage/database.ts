@@ -84,6 +84,9 @@ export const isDuplicate = (error: unknown): boolean => sqlState(error) === '235
 /** What it refers to is not there, or is gone by now. */
 export const isDangling = (error: unknown): boolean => sqlState(error) === '23503'
 
+/** Two waited for each other, and this one was sent away. */
+export const isDeadlock = (error: unknown): boolean => sqlState(error) === '40P01'
+
 const unreachable: readonly unknown[] = [
   'EAI_AGAIN',
   'ECONNREFUSED',

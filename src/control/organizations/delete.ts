@@ -1,0 +1,31 @@
+// The end of an organization. One transaction takes everything that anybody could use: keys, members, roles, invitations,
+// settings, snapshots, pools. What it has on runners cannot end in a transaction: its id is kept until that is gone, and
+// sandboxes/without-organization.ts sees to it, whatever is killed meanwhile.
+import { Problem } from '#src/problems.ts'
+import { announceCredentialChange } from '../auth/callers.ts'
+import type { Caller } from '../auth/route.ts'
+import type { SandboxParts } from '../sandboxes/parts.ts'
+import { dropImagesOf, pushImage } from '../snapshots/images.ts'
+import { holdOrganization, isOwner, removeOrganization } from './store.ts'
+
+export const deleteOrganization = async (parts: SandboxParts, { organization, user }: Caller): Promise<void> => {
+  const { database, clock, callers } = parts
+  const { id } = organization
+  const now = clock.now()
+  try {
+    const images = await database.transaction(async (transaction) => {
+      const found = await holdOrganization(transaction, id)
+      if (found === undefined) throw new Problem('not_found')
+      if (found.personal) throw new Problem('forbidden', 'A personal organization cannot be deleted.')
+      if (user.systemRole !== 'admin' && !(await isOwner(transaction, id, user.id)))
+        throw new Problem('forbidden', 'Only an owner of the organization may do that.')
+      const dropped = await dropImagesOf(transaction, id, now)
+      await removeOrganization(transaction, id, { deletedBy: user.id, deletedAt: now })
+      await announceCredentialChange(transaction)
+      return dropped
+    })
+    for (const image of images) await pushImage(parts, image)
+  } finally {
+    callers.forget()
+  }
+}
