@@ -49,6 +49,8 @@ const ours: Record<string, string> = {
   isPublic: 'true',
   port: '80',
   token: 'abcdefghijklmnop',
+  provider: 'no-such',
+  providerUserId: 'no-such',
   authToken: 'abcdefghijklmnop',
   endpointId: 'ep_ours',
   messageId: 'msg_ours',

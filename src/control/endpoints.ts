@@ -30,7 +30,7 @@ export const endpoints = (parts: EndpointParts): ControlRoute[] => [
   ...healthRoutes(parts),
   ...configurationRoutes(parts),
   ...regionRoutes(parts),
-  ...userRoutes(),
+  ...userRoutes(parts),
   ...organizationRoutes(parts),
   ...roleRoutes(parts),
   ...memberRoutes(parts),

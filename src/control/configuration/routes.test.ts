@@ -10,7 +10,7 @@ suite('GET /config', () => {
     assert.deepEqual(reply.body, {
       version: '0.0.0-test',
       oidc: { issuer: app.issuer.url, clientId: 'alcove', audience: 'alcove' },
-      linkedAccountsEnabled: false,
+      linkedAccountsEnabled: true,
       announcements: {},
       proxyTemplateUrl: 'http://{{PORT}}-{{sandboxId}}.proxy.test:3001',
       proxyToolboxUrl: 'http://proxy.test:3001/toolbox',

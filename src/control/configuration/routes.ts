@@ -32,7 +32,7 @@ const configurationOf = (settings: Settings) => ({
     clientId: settings.identity.clientId,
     audience: settings.identity.audience,
   },
-  linkedAccountsEnabled: false,
+  linkedAccountsEnabled: settings.identity.issuers.length > 0,
   announcements: {},
   proxyTemplateUrl: previewTemplate(settings.proxyUrl),
   proxyToolboxUrl: `${settings.proxyUrl}/toolbox`,

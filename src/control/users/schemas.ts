@@ -9,3 +9,15 @@ export const User = Type.Object({
   publicKeys: Type.Array(Type.Object({ key: Type.String(), name: Type.String() })),
   createdAt: Type.String({ format: 'date-time' }),
 })
+
+export const AccountProvider = Type.Object({
+  name: Type.String(),
+  displayName: Type.String(),
+  provider: Type.String(),
+  linked: Type.Boolean(),
+})
+
+const Word = Type.String({ minLength: 1, maxLength: 255 })
+
+export const CreateLinkedAccount = Type.Object({ provider: Word, userId: Word })
+export const LinkedAccount = Type.Object({ provider: Type.String(), providerUserId: Type.String() })

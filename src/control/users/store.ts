@@ -95,3 +95,40 @@ export const updateFromIdentity = async (sql: Sql, user: User, claims: Claims): 
     from said s where u.id = ${user.id} returning u.*`
   return row === undefined ? user : readUser(row)
 }
+
+/** The issuers that sign in this user. */
+export const listLinked = async (sql: Sql, userId: string): Promise<string[]> => {
+  const rows = await sql<{ issuer: string }[]>`select distinct issuer from user_identities where user_id = ${userId}`
+  return rows.map(({ issuer }) => issuer)
+}
+
+type Key = Pick<Claims, 'issuer' | 'subject'>
+
+/** Of one that waits, and of the user's own address that both have verified. */
+export const linkIdentity = async (sql: Sql, { issuer, subject }: Key, userId: string): Promise<boolean> => {
+  const linked = await sql`
+    update user_identities i set user_id = u.id, is_source = false from users u
+    where i.issuer = ${issuer} and i.subject = ${subject} and i.user_id is null and u.id = ${userId}
+      and lower(i.email) = lower(u.email) and i.email_verified and u.email_verified`
+  return linked.count > 0
+}
+
+/** The identity is forgotten; another one of the user becomes the source of their name and address. */
+export const unlinkIdentity = async (sql: Sql, { issuer, subject }: Key, userId: string): Promise<boolean> => {
+  const [gone] = await sql<{ is_source: boolean }[]>`
+    delete from user_identities where issuer = ${issuer} and subject = ${subject} and user_id = ${userId}
+    returning is_source`
+  if (gone?.is_source) {
+    await sql`
+      update user_identities set is_source = true where (issuer, subject) in (
+        select issuer, subject from user_identities where user_id = ${userId} order by created_at, issuer, subject limit 1)`
+  }
+  return gone !== undefined
+}
+
+/** In how many ways the user can sign in. */
+export const countSignIns = async (sql: Sql, userId: string): Promise<number> => {
+  const [row] = await sql<{ count: number }[]>`
+    select count(*)::int as count from user_identities where user_id = ${userId}`
+  return row?.count ?? 0
+}

@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict'
+import { after, before, suite, test } from 'node:test'
+import { startControl, type TestControl } from '#test/control/harness.ts'
+import { startIssuer, type TestIssuer } from '#test/control/issuer.ts'
+import { testSettings } from '#test/control/test-settings.ts'
+import { providerName } from './linked-accounts.ts'
+
+let one: TestIssuer
+let other: TestIssuer
+let app: TestControl
+let people = 0
+
+/** Somebody new with an account at `one`, and a token that shows that they are signed in. */
+const newPerson = async (claims: Record<string, unknown> = {}) => {
+  people += 1
+  const sub = `person-${people}`
+  const said = { sub, email: `${sub}@example.com`, email_verified: true, ...claims }
+  const client = app.with(await one.token(said))
+  assert.equal((await client.get('/users/me')).status, 200)
+  return { sub, said, client }
+}
+
+const attempt = async (claims: Record<string, unknown>) =>
+  (await app.with(await other.token(claims)).get('/users/me')).status
+
+suite('linked accounts', () => {
+  before(async () => {
+    one = await startIssuer()
+    other = await startIssuer()
+    const identity = { ...testSettings.identity, issuers: [one.url, other.url] }
+    app = await startControl({ settings: { identity } })
+  })
+  after(async () => {
+    await app?.[Symbol.asyncDispose]()
+    await one?.[Symbol.asyncDispose]()
+    await other?.[Symbol.asyncDispose]()
+  })
+
+  test('GET /users/account-providers: 200 lists every issuer, and says which the caller has', async () => {
+    const { client } = await newPerson()
+    const reply = await client.get('/users/account-providers')
+    assert.equal(reply.status, 200)
+    const named = (url: string, linked: boolean) => ({
+      name: providerName(url),
+      displayName: new URL(url).host,
+      provider: providerName(url),
+      linked,
+    })
+    assert.deepEqual(reply.body, [named(one.url, true), named(other.url, false)])
+    assert.equal((await app.as('nobody').get('/users/account-providers')).status, 401)
+  })
+
+  test('POST /users/linked-accounts: 204, and from then on either account is the same user', async () => {
+    const { sub, said, client } = await newPerson()
+    const second = { ...said, sub: `second-${sub}` }
+    assert.equal(await attempt(second), 403)
+    const link = () =>
+      client.post('/users/linked-accounts', { provider: providerName(other.url), userId: `second-${sub}` })
+    assert.equal((await link()).status, 204)
+    const me = await client.get('/users/me')
+    assert.equal((await app.with(await other.token(second)).get('/users/me')).body.id, me.body.id)
+    assert.equal((await link()).status, 400)
+  })
+
+  test('POST /users/linked-accounts: 400 for what is unknown, not verified, of another address or of somebody else', async () => {
+    const { sub, said, client } = await newPerson()
+    const provider = providerName(other.url)
+    await attempt({ ...said, sub: `unverified-${sub}`, email_verified: false })
+    const foreign = await newPerson()
+    await attempt({ ...foreign.said, sub: `foreign-${sub}` })
+    assert.equal(await attempt({ sub: `own-${sub}`, email: `own-${sub}@example.com`, email_verified: true }), 200)
+    for (const userId of [
+      'no-such',
+      `unverified-${sub}`,
+      `foreign-${sub}`,
+      `own-${sub}`,
+      "'; drop table users",
+      '\ud800',
+    ]) {
+      assert.equal((await client.post('/users/linked-accounts', { provider, userId })).status, 400, userId)
+    }
+    for (const body of [
+      { provider },
+      { provider: 'no-such', userId: 'x' },
+      { provider, userId: '' },
+      { provider, userId: 1 },
+    ]) {
+      assert.equal((await client.post('/users/linked-accounts', body)).status, 400)
+    }
+  })
+
+  test('POST /users/linked-accounts: 400 to somebody whose own address is not verified', async () => {
+    const { sub, said, client } = await newPerson({ email_verified: false })
+    await attempt({ ...said, sub: `second-${sub}`, email_verified: true })
+    const body = { provider: providerName(other.url), userId: `second-${sub}` }
+    assert.equal((await client.post('/users/linked-accounts', body)).status, 400)
+  })
+
+  test('DELETE /users/linked-accounts/{provider}/{providerUserId}: 204 ends it, 400 for the last, 404 for those of others', async () => {
+    const { sub, said, client } = await newPerson()
+    await attempt({ ...said, sub: `second-${sub}` })
+    const provider = providerName(other.url)
+    await client.post('/users/linked-accounts', { provider, userId: `second-${sub}` })
+    const stranger = await newPerson()
+    assert.equal((await stranger.client.delete(`/users/linked-accounts/${provider}/second-${sub}`)).status, 404)
+    assert.equal((await client.delete(`/users/linked-accounts/${provider}/second-${sub}`)).status, 204)
+    assert.equal(await attempt({ ...said, sub: `second-${sub}` }), 403)
+    assert.equal((await client.delete(`/users/linked-accounts/${provider}/second-${sub}`)).status, 404)
+    const last = await client.delete(`/users/linked-accounts/${providerName(one.url)}/${sub}`)
+    assert.deepEqual([last.status, last.body.message], [400, 'This is the only way in which you sign in.'])
+    assert.equal((await client.get('/users/me')).status, 200)
+  })
+
+  test('403 to an API key, which is for other purposes', async () => {
+    const provider = providerName(one.url)
+    const link = await app.as('owner').post('/users/linked-accounts', { provider, userId: 'x' })
+    const unlink = await app.as('owner').delete(`/users/linked-accounts/${provider}/x`)
+    assert.deepEqual([link.status, unlink.status], [403, 403])
+  })
+
+  test('404 where no issuer signs in people; there are no providers then', async () => {
+    await using bare = await startControl({ settings: { identity: testSettings.identity } })
+    const owner = bare.as('owner')
+    assert.deepEqual((await owner.get('/users/account-providers')).body, [])
+    assert.equal((await owner.post('/users/linked-accounts', { provider: 'x', userId: 'x' })).status, 404)
+    assert.equal((await owner.delete('/users/linked-accounts/x/x')).status, 404)
+  })
+
+  test('POST /users/mfa/sms/enroll: 404, since nothing here sends codes', async () => {
+    const { client } = await newPerson()
+    const reply = await client.post('/users/mfa/sms/enroll')
+    assert.deepEqual([reply.status, reply.body.code], [404, 'NOT_FOUND'])
+  })
+})

@@ -1,0 +1,83 @@
+// By which issuers a user may sign in. A second one is linked by the owner of the account, who is signed in by the first, and only
+// when both vouch for the same address.
+import { Problem } from '#src/problems.ts'
+import { announceCredentialChange, type Callers } from '../auth/callers.ts'
+import type { Caller } from '../auth/route.ts'
+import type { Parts } from '../parts.ts'
+import { countSignIns, linkIdentity, listLinked, unlinkIdentity } from './store.ts'
+import type { User } from './user.ts'
+
+export type UserParts = Pick<Parts, 'database' | 'settings'> & { callers: Callers }
+
+/** One word for a path: `https://id.example.com/realms/a` is `id.example.com~realms~a`. */
+export const providerName = (issuer: string): string =>
+  issuer
+    .replace(/^https?:\/\//, '')
+    .replace(/\/$/, '')
+    .replaceAll('/', '~')
+
+export const listAccountProviders = async ({ database, settings }: UserParts, user: User) => {
+  const linked = await listLinked(database.sql, user.id)
+  return settings.identity.issuers.map((issuer) => ({
+    name: providerName(issuer),
+    displayName: new URL(issuer).host,
+    provider: providerName(issuer),
+    linked: linked.includes(issuer),
+  }))
+}
+
+const getIssuer = ({ settings }: UserParts, provider: string, unknown: 'bad_request' | 'not_found'): string => {
+  const { issuers } = settings.identity
+  if (issuers.length === 0)
+    throw new Problem('not_found', 'No issuer signs in people here, so there is nothing to link.')
+  const issuer = issuers.find((known) => providerName(known) === provider)
+  if (issuer === undefined) throw new Problem(unknown, 'There is no such provider.')
+  return issuer
+}
+
+/** A key is for a purpose; how its user signs in is none of those. */
+const checkIsSignedIn = ({ keyName }: Caller) => {
+  if (keyName !== undefined) throw new Problem('forbidden', 'Sign in for this: an API key cannot change it.')
+}
+
+export const linkAccount = async (
+  parts: UserParts,
+  caller: Caller,
+  { provider, userId: subject }: { provider: string; userId: string },
+): Promise<void> => {
+  const issuer = getIssuer(parts, provider, 'bad_request')
+  checkIsSignedIn(caller)
+  const isLinked = await parts.database.transaction(async (transaction) => {
+    await announceCredentialChange(transaction)
+    return await linkIdentity(transaction, { issuer, subject }, caller.user.id)
+  })
+  parts.callers.forget()
+  // Why not is not told: it would say who has an account there.
+  if (!isLinked) {
+    throw new Problem(
+      'bad_request',
+      'No account that waits to be linked vouches for your verified e-mail address there.',
+    )
+  }
+}
+
+export const unlinkAccount = async (
+  parts: UserParts,
+  caller: Caller,
+  { provider, providerUserId: subject }: { provider: string; providerUserId: string },
+): Promise<void> => {
+  const issuer = getIssuer(parts, provider, 'not_found')
+  checkIsSignedIn(caller)
+  await parts.database.transaction(async (transaction) => {
+    await announceCredentialChange(transaction)
+    // Counted under a lock: two requests at once would each leave what the other takes.
+    await transaction`select 1 from users where id = ${caller.user.id} for update`
+    if (!(await unlinkIdentity(transaction, { issuer, subject }, caller.user.id))) {
+      throw new Problem('not_found', 'You have no such account there.')
+    }
+    if ((await countSignIns(transaction, caller.user.id)) === 0) {
+      throw new Problem('bad_request', 'This is the only way in which you sign in.')
+    }
+  })
+  parts.callers.forget()
+}
