@@ -93,7 +93,7 @@ export const createApp = async (
     exposedHeaders: ['X-Request-Id', 'X-Daytona-Api-Version', 'Retry-After', ...exposedHeaders],
     maxAge: 86_400,
   })
-  attachEvents(server, sandboxes)
+  await attachEvents(server, sandboxes)
   await servePortal(server, webhooks)
   server.addHook('onSend', async (request, reply) => {
     await trail.complete(request, reply)

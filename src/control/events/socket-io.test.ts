@@ -2,11 +2,13 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { suite, test } from 'node:test'
 import { WebSocket } from 'ws'
+import { announceCredentialChange } from '#src/control/auth/announce.ts'
 import { hashKey } from '#src/control/auth/secret.ts'
 import { createSandbox } from '#src/control/sandboxes/create.ts'
 import { openSandboxRoom } from '#src/control/sandboxes/room.ts'
+import { startControlProcess } from '#test/control/control-process.ts'
 import { startControl } from '#test/control/harness.ts'
-import { keys, organizations } from '#test/control/people.ts'
+import { keys, organizations, userId } from '#test/control/people.ts'
 import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
 
 /** A client that keeps what it hears, and can wait for the next of it. */
@@ -140,6 +142,21 @@ suite('GET {prefix}/socket.io/', () => {
     }
   })
 
+  test('of a sandbox that was started ahead is told nothing until somebody has it, as created', async () => {
+    await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
+    await using runner = await connectRunner(app)
+    using client = await signedIn(runner.base, keys.viewer)
+    await app.as('owner').post('/warm-pools', { snapshot: 'default', pool: 1, target: 'local' })
+    for (const end = Date.now() + 20_000; Date.now() < end; ) {
+      await app.sweep()
+      const [row] = await app.database.sql`select 1 from sandboxes where state = 'started' and warm_pool_id is not null`
+      if (row) break
+    }
+    const { id } = (await app.as('member').post('/sandbox', {})).body
+    const [name, sandbox] = eventOf(await client.next()) as unknown as [string, { id: string; state: string }]
+    assert.deepEqual([name, sandbox.id, sandbox.state], ['sandbox.created', id, 'creating'])
+  })
+
   test('answers a ping, ends at a disconnect, and is closed by what is too long', async () => {
     await using app = await startControl()
     const base = await app.listen()
@@ -161,6 +178,56 @@ suite('GET {prefix}/socket.io/', () => {
     await app.as('member').post('/sandbox', { name: 'box' })
     await client.next()
     assert.equal(silent.heard.length, 1)
+  })
+})
+
+suite('whose credential ends', () => {
+  test('hears nothing more and is put out, while others hear on: the key runs out', async () => {
+    await using app = await startControl()
+    await using runner = await connectRunner(app)
+    const expiresAt = new Date(app.clock.now().getTime() + 60_000)
+    await app.database.sql`update api_keys set expires_at = ${expiresAt} where hash = ${hashKey(keys.viewer)}`
+    using client = await signedIn(runner.base, keys.viewer)
+    using other = await signedIn(runner.base, keys.member)
+    app.clock.advance({ seconds: 60 })
+    await app.as('member').post('/sandbox', { name: 'box' })
+    eventOf(await other.next())
+    assert.equal(await client.closed, 1008)
+    assert.equal(client.heard.length, 2)
+  })
+
+  test('is put out at once in another process: the key is deleted, the member leaves, the user goes', async () => {
+    await using app = await startControl()
+    await using _runner = await connectRunner(app)
+    await using other = await startControlProcess(app.url)
+    const base = other.base.replace(/\/api$/, '')
+    const made = await app.as('owner').post('/api-keys', { name: 'second', permissions: [] })
+    using byKey = await signedIn(base, made.body.value)
+    using byMember = await signedIn(base, keys.member)
+    using byViewer = await signedIn(base, keys.viewer)
+    using stays = await signedIn(base, keys.owner)
+
+    // What one process does the clients of the other hear.
+    const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body
+    for (const client of [byKey, byMember, byViewer, stays]) {
+      const [name, sandbox] = eventOf(await client.next()) as unknown as [string, { id: string }]
+      assert.deepEqual([name, sandbox.id], ['sandbox.created', id])
+    }
+
+    assert.equal((await app.as('owner').delete('/api-keys/second')).status, 204)
+    assert.equal(await byKey.closed, 1008)
+    const removed = await app.as('owner').delete(`/organizations/${organizations.ours}/users/${userId('member')}`)
+    assert.equal(removed.status, 204)
+    assert.equal(await byMember.closed, 1008)
+    await app.database.transaction(async (transaction) => {
+      await transaction`delete from users where id = ${userId('viewer')}`
+      await announceCredentialChange(transaction)
+    })
+    assert.equal(await byViewer.closed, 1008)
+    await untilState(app, id, 'started')
+    await app.as('owner').delete('/sandbox/box')
+    for (let text = ''; !text.includes('"newState":"destroyed"'); ) text = await stays.next()
+    assert.equal(stays.socket.readyState, WebSocket.OPEN)
   })
 })
 

@@ -6,11 +6,9 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { Compile } from 'typebox/compile'
 import type { RawData, WebSocket } from 'ws'
-import type { Change } from '#src/control/sandboxes/changes.ts'
 import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
-import { asRecord } from '#src/control/sandboxes/sandbox.ts'
-import { findSandboxById } from '#src/control/sandboxes/service.ts'
 import { Problem } from '#src/problems.ts'
+import { openWatchers, type Watcher, type Watchers } from './watchers.ts'
 
 const pongMilliseconds = 20_000
 const signInMilliseconds = 10_000
@@ -18,8 +16,6 @@ const signInMilliseconds = 10_000
 /** A client that has taken none of this much is not reading. */
 const mostBufferedBytes = 1024 * 1024
 const longestMessage = 16 * 1024
-const mostPerOrganization = 1000
-const mostWaiting = 10_000
 
 /** Engine.IO's packet kinds, and Socket.IO's inside of `message`. */
 const packet = { open: '0', ping: '2', pong: '3', connect: '40', disconnect: '41', event: '42', refusal: '44' } as const
@@ -35,8 +31,6 @@ const readSignIn = (text: string): string | undefined => {
   }
 }
 
-type Watchers = Map<string, Set<WebSocket>>
-
 const serveSocket = (
   { callers, log, options }: SandboxParts,
   watchers: Watchers,
@@ -45,8 +39,8 @@ const serveSocket = (
 ): void => {
   const pingMilliseconds = options.eventPingSeconds * 1000
   const sid = randomBytes(15).toString('base64url')
-  let token: string | undefined
-  let organizationId: string | undefined
+  let watcher: Watcher | undefined
+  let isSigningIn = false
   let hasAnswered = true
 
   const findOrganization = async (given: string): Promise<string | undefined> => {
@@ -63,20 +57,27 @@ const serveSocket = (
     const given = readSignIn(text)
     const found = given === undefined ? undefined : await findOrganization(given)
     if (given === undefined || found === undefined) return refuse()
-    const others = watchers.get(found) ?? new Set()
-    if (others.size >= mostPerOrganization) return socket.close(1013, 'too many connections')
     if (socket.readyState !== socket.OPEN) return
-    token = given
-    organizationId = found
-    watchers.set(found, others.add(socket))
+    const signedIn: Watcher = {
+      organizationId: found,
+      isAllowed: async () => (await findOrganization(given)) === found,
+      tell: (text) => {
+        if (socket.bufferedAmount > mostBufferedBytes) socket.terminate()
+        else socket.send(`${packet.event}${text}`)
+      },
+      putOut: () => socket.close(1008, 'Unauthorized'),
+      close: () => socket.close(1001),
+    }
+    if (!watchers.add(signedIn)) return socket.close(1013, 'too many connections')
+    watcher = signedIn
     socket.send(`${packet.connect}${JSON.stringify({ sid })}`)
   }
 
   const tick = async () => {
     // Who has not signed in yet has until the deadline; who has not answered yet, until the pong's.
-    if (token === undefined || !hasAnswered) return
-    // A key that was revoked in the meantime hears no more.
-    if ((await findOrganization(token)) === undefined) return socket.close(1008, 'Unauthorized')
+    if (watcher === undefined || !hasAnswered) return
+    // Of a credential that has run out nobody tells.
+    if (!(await watcher.isAllowed())) return watcher.putOut()
     hasAnswered = false
     socket.send(packet.ping)
     pong = setTimeout(() => hasAnswered || socket.terminate(), pongMilliseconds)
@@ -88,7 +89,7 @@ const serveSocket = (
   }
   let pong: NodeJS.Timeout | undefined
   const ping = setInterval(() => void tick().catch(failed), pingMilliseconds)
-  const deadline = setTimeout(() => organizationId === undefined && socket.close(1008), signInMilliseconds)
+  const deadline = setTimeout(() => watcher === undefined && socket.close(1008), signInMilliseconds)
 
   socket.on('message', (data: RawData) => {
     const text = String(data)
@@ -96,17 +97,17 @@ const serveSocket = (
     if (text === packet.pong) hasAnswered = true
     else if (text === packet.ping) socket.send(packet.pong)
     else if (text.startsWith(packet.disconnect)) socket.close(1000)
-    else if (text.startsWith(packet.connect) && token === undefined) signIn(text).catch(failed)
+    else if (text.startsWith(packet.connect) && !isSigningIn) {
+      isSigningIn = true
+      signIn(text).catch(failed)
+    }
     // Whatever else clients send has no meaning here.
   })
   socket.on('close', () => {
     clearInterval(ping)
     clearTimeout(deadline)
     clearTimeout(pong)
-    if (organizationId === undefined) return
-    const others = watchers.get(organizationId)
-    others?.delete(socket)
-    if (others?.size === 0) watchers.delete(organizationId)
+    if (watcher !== undefined) watchers.leave(watcher)
   })
   socket.on('error', () => socket.terminate())
 
@@ -120,55 +121,16 @@ const serveSocket = (
   socket.send(`${packet.open}${JSON.stringify(open)}`)
 }
 
-/** Tells every socket of the organization, after the change has been committed. */
-const createTeller = ({ database, settings, log }: SandboxParts, watchers: Watchers) => {
-  let waiting = 0
-  // In the order in which the changes were heard.
-  let last: Promise<void> = Promise.resolve()
-
-  const tell = async ({ sandboxId, organizationId, from, to, row }: Change) => {
-    const sockets = watchers.get(organizationId)
-    if (sockets === undefined) return
-    const found = row ?? (await findSandboxById(database.sql, sandboxId))
-    if (found === undefined) return
-    const sandbox = asRecord(found, settings.proxyUrl)
-    const event =
-      from === null
-        ? ['sandbox.created', sandbox]
-        : ['sandbox.state.updated', { sandbox, oldState: from, newState: to }]
-    const text = `${packet.event}${JSON.stringify(event)}`
-    for (const socket of sockets) {
-      if (socket.bufferedAmount > mostBufferedBytes) socket.terminate()
-      else socket.send(text)
-    }
-  }
-
-  return (change: Change) => {
-    if (!watchers.has(change.organizationId) || waiting >= mostWaiting) return
-    waiting += 1
-    last = last
-      .then(() => tell(change))
-      .catch((error) => log.warn({ err: error, sandboxId: change.sandboxId }, 'a change could not be told'))
-      .finally(() => {
-        waiting -= 1
-      })
-  }
-}
-
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined)
 
 /** Serves `{prefix}/socket.io/`. Call before the server listens. */
-export const attachEvents = (
+export const attachEvents = async (
   server: FastifyInstance,
   parts: SandboxParts,
   prefixes: readonly string[] = ['/api', ''],
-): void => {
-  const watchers: Watchers = new Map()
-  const stop = parts.changes.hear(createTeller(parts, watchers))
-  server.addHook('preClose', async () => {
-    stop()
-    for (const sockets of watchers.values()) for (const socket of sockets) socket.close(1001)
-  })
+): Promise<void> => {
+  const watchers = await openWatchers(parts)
+  server.addHook('preClose', async () => watchers.close())
   const refusePolling = async () => {
     throw new Problem('bad_request', 'Events are served over a WebSocket only: use EIO=4 and transport=websocket.')
   }

@@ -1,0 +1,121 @@
+// Who hears what: clients that have signed in, by organization. Nobody hears anything on a credential that has ended, and
+// whoever's has ended is put out, in whichever process the key, the member or the user went.
+import { credentialChannel } from '#src/control/auth/announce.ts'
+import type { Change } from '#src/control/sandboxes/changes.ts'
+import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
+import { asRecord } from '#src/control/sandboxes/sandbox.ts'
+import { findSandboxById } from '#src/control/sandboxes/service.ts'
+import { inParallel } from '#src/kit/in-parallel.ts'
+
+const mostPerOrganization = 1000
+const mostWaiting = 10_000
+const checksAtOnce = 4
+
+export type Watcher = {
+  organizationId: string
+  /** Whether its credential still lets it into this organization. */
+  isAllowed: () => Promise<boolean>
+  /** JSON of an event's name and payload. */
+  tell: (text: string) => void
+  putOut: () => void
+  /** The server ends. */
+  close: () => void
+}
+
+export type Watchers = {
+  /** False: there are too many of this organization. */
+  add: (watcher: Watcher) => boolean
+  leave: (watcher: Watcher) => void
+  close: () => void
+}
+
+type WatchersParts = Pick<SandboxParts, 'database' | 'settings' | 'changes' | 'log'>
+
+/** Only a claim leads there: nobody has heard of this sandbox before (lifecycle.ts). */
+const isClaim = ({ from, to }: Change) => from === 'started' && to === 'creating'
+
+export const openWatchers = async (parts: WatchersParts): Promise<Watchers> => {
+  const { database, settings, changes, log } = parts
+  const byOrganization = new Map<string, Set<Watcher>>()
+
+  const leave = (watcher: Watcher) => {
+    const others = byOrganization.get(watcher.organizationId)
+    others?.delete(watcher)
+    if (others?.size === 0) byOrganization.delete(watcher.organizationId)
+  }
+
+  /** Answers whether it may stay. */
+  const check = async (watcher: Watcher): Promise<boolean> => {
+    if (await watcher.isAllowed()) return true
+    leave(watcher)
+    watcher.putOut()
+    return false
+  }
+
+  let isChecking = false
+  let isAskedAgain = false
+  const checkAll = async (): Promise<void> => {
+    isAskedAgain = true
+    if (isChecking) return
+    isChecking = true
+    try {
+      while (isAskedAgain) {
+        isAskedAgain = false
+        const everybody = [...byOrganization.values()].flatMap((watchers) => [...watchers])
+        await inParallel(checksAtOnce, everybody, async (watcher) => void (await check(watcher)))
+      }
+    } catch (error) {
+      // Each of them is asked again before the next thing it is told, and at its next beat.
+      log.warn({ err: error }, 'not every event socket could be checked')
+    } finally {
+      isChecking = false
+    }
+  }
+  const hearOfCredentials = () => void checkAll()
+  await database.listen(credentialChannel, hearOfCredentials, hearOfCredentials)
+
+  const tell = async (change: Change): Promise<void> => {
+    const { sandboxId, organizationId, from, to, row } = change
+    if (!byOrganization.has(organizationId)) return
+    const found = row ?? (await findSandboxById(database.sql, sandboxId))
+    // What is started ahead is nobody's yet.
+    if (found === undefined || found.warm_pool_id !== null) return
+    const sandbox = asRecord(found, settings.proxyUrl)
+    const event =
+      from === null || isClaim(change)
+        ? ['sandbox.created', sandbox]
+        : ['sandbox.state.updated', { sandbox, oldState: from, newState: to }]
+    const text = JSON.stringify(event)
+    const watchers = [...(byOrganization.get(organizationId) ?? [])]
+    const allowed = await Promise.all(watchers.map(check))
+    for (const [index, watcher] of watchers.entries()) if (allowed[index]) watcher.tell(text)
+  }
+
+  let waiting = 0
+  // In the order in which the changes were heard.
+  let last: Promise<void> = Promise.resolve()
+  const stopHearing = changes.hear((change) => {
+    if (!byOrganization.has(change.organizationId) || waiting >= mostWaiting) return
+    waiting += 1
+    last = last
+      .then(() => tell(change))
+      .catch((error) => log.warn({ err: error, sandboxId: change.sandboxId }, 'a change could not be told'))
+      .finally(() => {
+        waiting -= 1
+      })
+  })
+
+  return {
+    add: (watcher) => {
+      const others = byOrganization.get(watcher.organizationId) ?? new Set()
+      if (others.size >= mostPerOrganization) return false
+      byOrganization.set(watcher.organizationId, others.add(watcher))
+      return true
+    },
+    leave,
+    close: () => {
+      stopHearing()
+      for (const watchers of byOrganization.values()) for (const watcher of watchers) watcher.close()
+    },
+  }
+}
