@@ -16,6 +16,7 @@ import {
   stateRows,
 } from '#src/control/sandboxes/lifecycle.ts'
 import { reportable } from '#src/control/sandboxes/schemas.ts'
+import { rateMeaning } from '#src/kit/rate.ts'
 import { problems } from '#src/problems.ts'
 import { loadConfig as loadProxy } from '#src/proxy/config.ts'
 import { loadConfig as loadRunner } from '#src/runner/config.ts'
@@ -206,6 +207,13 @@ const permissionsPage = () =>
 
 /** What the settings say of themselves only by their names. */
 const meanings: Record<string, string> = {
+  ALCOVE_RATE_LIMIT_ANONYMOUS: `of calls without a credential, by address: ${rateMeaning}; no limit unless told`,
+  ALCOVE_RATE_LIMIT_FAILED_AUTH: `of calls with a wrong credential or none, by address: ${rateMeaning}; no limit unless told`,
+  ALCOVE_RATE_LIMIT_AUTHENTICATED: `of an organization, for all that has no limit of its own: ${rateMeaning}; no limit unless told`,
+  ALCOVE_RATE_LIMIT_SANDBOX_CREATE: `of an organization, for create and fork: ${rateMeaning}; no limit unless told`,
+  ALCOVE_RATE_LIMIT_SANDBOX_LIFECYCLE: `of an organization, for start, stop, pause, resize, archive, recover and delete: ${rateMeaning}; no limit unless told`,
+  ALCOVE_TRUSTED_PROXIES:
+    'how many reverse proxies stand in front of control, each adding to X-Forwarded-For, by which callers are then told apart; 0 unless told: the header is not read',
   ALCOVE_LOG_LEVEL: 'trace, debug, info, warn, error, fatal or silent; info unless told',
   ALCOVE_FIRST_KEY: 'API key of the first administrator, made while there is no user; none unless told',
   ALCOVE_OLDER_ENCRYPTION_KEYS:

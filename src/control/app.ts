@@ -13,6 +13,7 @@ import { type Outbox, openOutbox } from './mail/outbox.ts'
 import { logTransport, type MailTransport } from './mail/transport.ts'
 import { createOutbound } from './outbound/outbound.ts'
 import type { Parts } from './parts.ts'
+import { createLimits, limitHeaders } from './rate-limits/limits.ts'
 import { findRunnerByKey } from './runners/service.ts'
 import type { SandboxOptions } from './sandboxes/parts.ts'
 import { openSandboxRoom, type SandboxRoom } from './sandboxes/room.ts'
@@ -45,15 +46,6 @@ const sayWhyNot = <T extends (...args: never[]) => unknown>(work: T): T =>
     }
   }) as unknown as T
 
-const exposedHeaders = ['anonymous', 'failed-auth', 'authenticated', 'sandbox-create', 'sandbox-lifecycle'].flatMap(
-  (bucket) => [
-    `X-RateLimit-Limit-${bucket}`,
-    `X-RateLimit-Remaining-${bucket}`,
-    `X-RateLimit-Reset-${bucket}`,
-    `Retry-After-${bucket}`,
-  ],
-)
-
 /** The database must have been migrated. */
 export const createApp = async (
   parts: Parts,
@@ -75,6 +67,8 @@ export const createApp = async (
   })
 
   const trail = createTrail(parts)
+  const limits = createLimits(settings.rateLimits)
+  const limitedGuard = limits.around(sayWhyNot(guard))
   const server = await createServer<object, Needs>({
     routes: routes.map(trail.follow).map((route) => ({ ...route, run: sayWhyNot(route.run) })),
     // Clients are told `/api`; the bare form serves those that were given the origin alone.
@@ -82,21 +76,23 @@ export const createApp = async (
     source: 'DAYTONA_API',
     guard: (request, route) => {
       trail.meet(request, route)
-      return sayWhyNot(guard)(request, route)
+      return limitedGuard(request, route)
     },
     log,
+    trustedProxies: settings.trustedProxies,
   })
   await server.register(fastifyCors, {
     // Any page may call: credentials are bearer tokens, which no browser sends by itself.
     origin: (origin, answer) => answer(null, origin ?? '*'),
     methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'],
-    exposedHeaders: ['X-Request-Id', 'X-Daytona-Api-Version', 'Retry-After', ...exposedHeaders],
+    exposedHeaders: ['X-Request-Id', 'X-Daytona-Api-Version', 'Retry-After', ...limitHeaders],
     maxAge: 86_400,
   })
   await attachEvents(server, sandboxes)
   await servePortal(server, webhooks)
   server.addHook('onSend', async (request, reply) => {
     await trail.complete(request, reply)
+    limits.tell(request, reply)
     reply.header('X-Daytona-Api-Version', settings.version)
   })
   return {

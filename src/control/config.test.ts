@@ -48,6 +48,20 @@ suite('the settings of control', () => {
     }
   })
 
+  test('limits of calls are calls and seconds, none unless told, and so are reverse proxies', () => {
+    assert.deepEqual([loadConfig(good).settings.rateLimits, loadConfig(good).settings.trustedProxies], [{}, 0])
+    const told = { ALCOVE_RATE_LIMIT_SANDBOX_CREATE: '10/60', ALCOVE_TRUSTED_PROXIES: '2' }
+    const { rateLimits, trustedProxies } = loadConfig({ ...good, ...told }).settings
+    assert.deepEqual([rateLimits, trustedProxies], [{ 'sandbox-create': { limit: 10, ttlSeconds: 60 } }, 2])
+    for (const [name, value] of [
+      ['ALCOVE_RATE_LIMIT_ANONYMOUS', '10'],
+      ['ALCOVE_RATE_LIMIT_FAILED_AUTH', '0/60'],
+      ['ALCOVE_TRUSTED_PROXIES', '-1'],
+    ] as const) {
+      assert.throws(() => loadConfig({ ...good, [name]: value }), new RegExp(`${name} is not usable`))
+    }
+  })
+
   test('private targets are networks, and none unless told', () => {
     assert.equal(isWithin(loadConfig(good).settings.privateTargets, '127.0.0.1'), false)
     const { settings } = loadConfig({ ...good, ALCOVE_ALLOW_PRIVATE_TARGETS: '127.0.0.0/8' })

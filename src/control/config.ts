@@ -1,11 +1,13 @@
 // What the operator says to control, read once. All complaints come at once, and none shows a secret.
 import { type Networks, noNetworks, readNetworks } from '#src/kit/networks.ts'
+import { rateMeaning, readRate } from '#src/kit/rate.ts'
 import { readSettings } from '#src/kit/settings.ts'
 import { readSmtpAddress, type SmtpAddress } from '#src/kit/smtp-address.ts'
 import { version } from '#src/kit/version.ts'
 import { readIdentity } from './auth/identity-settings.ts'
 import { hashKey } from './auth/secret.ts'
 import type { Settings } from './parts.ts'
+import { type Bucket, buckets, type RateLimits } from './rate-limits/buckets.ts'
 import type { Overcommit } from './runners/placement.ts'
 import { createEncryption, type Encryption, readEncryptionKey } from './storage/encryption.ts'
 import { readProviderChoice } from './webhooks/choice.ts'
@@ -93,6 +95,34 @@ const readSwitch = (
   return value === 'true'
 }
 
+const rateSettings = {
+  anonymous: 'ALCOVE_RATE_LIMIT_ANONYMOUS',
+  'failed-auth': 'ALCOVE_RATE_LIMIT_FAILED_AUTH',
+  authenticated: 'ALCOVE_RATE_LIMIT_AUTHENTICATED',
+  'sandbox-create': 'ALCOVE_RATE_LIMIT_SANDBOX_CREATE',
+  'sandbox-lifecycle': 'ALCOVE_RATE_LIMIT_SANDBOX_LIFECYCLE',
+} as const satisfies Record<Bucket, string>
+
+const readRateLimits = (
+  optional: (name: string) => string | undefined,
+  complain: (sentence: string) => void,
+): RateLimits =>
+  Object.fromEntries(
+    buckets.flatMap((bucket) => {
+      const name = rateSettings[bucket]
+      const given = optional(name)
+      const rate = given === undefined ? undefined : readRate(given)
+      if (given !== undefined && rate === undefined) complain(`${name} is not usable: ${rateMeaning}`)
+      return rate === undefined ? [] : [[bucket, rate]]
+    }),
+  )
+
+const readTrustedProxies = (given: string, complain: (sentence: string) => void): number => {
+  if (/^\d$/.test(given)) return Number(given)
+  complain('ALCOVE_TRUSTED_PROXIES is not usable: how many reverse proxies stand in front of control, 0 to 9')
+  return 0
+}
+
 const origin = (url: URL) => url.href.replace(/\/+$/, '')
 
 export const loadConfig = (environment: NodeJS.ProcessEnv): ControlConfig =>
@@ -121,6 +151,8 @@ export const loadConfig = (environment: NodeJS.ProcessEnv): ControlConfig =>
       ssoForAll: readSwitch('ALCOVE_SSO_FOR_ALL', optional, complain),
       privateTargets: readPrivateTargets(optional('ALCOVE_ALLOW_PRIVATE_TARGETS'), complain),
       identity: readIdentity(optional, complain),
+      rateLimits: readRateLimits(optional, complain),
+      trustedProxies: readTrustedProxies(optional('ALCOVE_TRUSTED_PROXIES') ?? '0', complain),
       auditDays: readAuditDays(optional('ALCOVE_AUDIT_DAYS') ?? '90', complain),
       webhooks: readProviderChoice(
         {

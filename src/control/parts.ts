@@ -3,6 +3,7 @@ import type { Clock } from '#src/kit/clock.ts'
 import type { Logger } from '#src/kit/log.ts'
 import type { Networks } from '#src/kit/networks.ts'
 import type { IdentitySettings } from './auth/identity-settings.ts'
+import type { RateLimits } from './rate-limits/buckets.ts'
 import type { Database } from './storage/database.ts'
 import type { Encryption } from './storage/encryption.ts'
 import type { ProviderChoice } from './webhooks/choice.ts'
@@ -29,6 +30,10 @@ export type Settings = {
   privateTargets: Networks
   /** Every organization that people share may have single sign-on, not only those that an operator enables it for. */
   ssoForAll: boolean
+  /** Of the whole server; an organization may have its own. */
+  rateLimits: RateLimits
+  /** How many reverse proxies stand in front of control. */
+  trustedProxies: number
   /** How long the audit log is kept. */
   auditDays: number
   /** Who sends webhooks. */

@@ -27,6 +27,8 @@ export type ServerParts<Context extends object, Needs extends string> = {
   log: Logger
   /** Bytes; 1 MiB unless told. */
   bodyLimit?: number
+  /** How many reverse proxies stand in front, each of which adds to `X-Forwarded-For`; unless told that is not read. */
+  trustedProxies?: number
 }
 
 /** As much as is still read of a body that was refused as too large. */
@@ -66,11 +68,13 @@ export const createServer = async <Context extends object, Needs extends string>
   guard,
   log,
   bodyLimit = 1024 * 1024,
+  trustedProxies = 0,
 }: ServerParts<Context, Needs>): Promise<FastifyInstance> => {
   const server = fastify({
     loggerInstance: log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit,
+    trustProxy: (_address, hop) => hop < trustedProxies,
     // Longer than any client's, so that no client reuses a connection in the moment we close it.
     keepAliveTimeout: 90_000,
     genReqId: () => randomUUID(),

@@ -1,5 +1,6 @@
 // The settings of `up` that come from its environment. Everything else is a flag.
 import { readNetworks } from '#src/kit/networks.ts'
+import { rateMeaning, readRate } from '#src/kit/rate.ts'
 import { readSmtpAddress } from '#src/kit/smtp-address.ts'
 import { readStoreAddress } from '#src/kit/store-address.ts'
 
@@ -40,6 +41,12 @@ const controlSettingNames = [
   'ALCOVE_OIDC_CLIENT_ID',
   'ALCOVE_OIDC_CLOCK_SKEW_SECONDS',
   'ALCOVE_SSO_FOR_ALL',
+  'ALCOVE_RATE_LIMIT_ANONYMOUS',
+  'ALCOVE_RATE_LIMIT_FAILED_AUTH',
+  'ALCOVE_RATE_LIMIT_AUTHENTICATED',
+  'ALCOVE_RATE_LIMIT_SANDBOX_CREATE',
+  'ALCOVE_RATE_LIMIT_SANDBOX_LIFECYCLE',
+  'ALCOVE_TRUSTED_PROXIES',
 ] as const
 const webhookProviders = ['embedded', 'svix', 'none']
 const defaultMostWarm = 8
@@ -66,6 +73,13 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
   const privateTargets = controlSettings['ALCOVE_ALLOW_PRIVATE_TARGETS']
   if (privateTargets !== undefined && readNetworks(privateTargets) === undefined) {
     complaints.push('ALCOVE_ALLOW_PRIVATE_TARGETS must be addresses and networks with commas between')
+  }
+  for (const [name, rate] of Object.entries(controlSettings)) {
+    if (!name.startsWith('ALCOVE_RATE_LIMIT_')) continue
+    if (readRate(rate) === undefined) complaints.push(`${name} must be ${rateMeaning}`)
+  }
+  if (!/^\d?$/.test(controlSettings['ALCOVE_TRUSTED_PROXIES'] ?? '')) {
+    complaints.push('ALCOVE_TRUSTED_PROXIES must be a number from 0 to 9')
   }
   const { ALCOVE_SMTP_URL: smtpUrl, ALCOVE_MAIL_FROM: from } = controlSettings
   const smtp = smtpUrl === undefined ? undefined : readSmtpAddress(smtpUrl, from)

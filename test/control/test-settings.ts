@@ -16,6 +16,8 @@ export const testSettings: Settings = {
   environment: 'test',
   privateTargets: noNetworks,
   ssoForAll: false,
+  rateLimits: {},
+  trustedProxies: 0,
   auditDays: 90,
   webhooks: { kind: 'embedded' },
   // startControl puts the issuer of test/control/issuer.ts there.

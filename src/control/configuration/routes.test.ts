@@ -22,6 +22,17 @@ suite('GET /config', () => {
     })
   })
 
+  test('200 shows the limits of calls that an operator has set', async () => {
+    const rateLimits = {
+      'failed-auth': { limit: 5, ttlSeconds: 60 },
+      'sandbox-create': { limit: 9, ttlSeconds: 10 },
+      anonymous: { limit: 99, ttlSeconds: 1 },
+    }
+    await using app = await startControl({ settings: { rateLimits } })
+    const { rateLimit } = (await app.as('nobody').get('/config')).body
+    assert.deepEqual(rateLimit, { failedAuth: { ttl: 60, limit: 5 }, sandboxCreate: { ttl: 10, limit: 9 } })
+  })
+
   test('200 even with a credential that is not valid', async () => {
     await using app = await startControl()
     assert.equal((await app.with('nonsense').get('/config')).status, 200)

@@ -4,6 +4,8 @@ import { type ControlRoute, route } from '../auth/route.ts'
 import type { Parts, Settings } from '../parts.ts'
 import { previewTemplate } from './preview-template.ts'
 
+const Rate = Type.Optional(Type.Object({ ttl: Type.Number(), limit: Type.Number() }))
+
 const Configuration = Type.Object({
   version: Type.String(),
   oidc: Type.Object({ issuer: Type.String(), clientId: Type.String(), audience: Type.String() }),
@@ -19,10 +21,27 @@ const Configuration = Type.Object({
   maxAutoArchiveInterval: Type.Number(),
   maintananceMode: Type.Boolean(),
   environment: Type.String(),
+  rateLimit: Type.Optional(
+    Type.Object({ failedAuth: Rate, authenticated: Rate, sandboxCreate: Rate, sandboxLifecycle: Rate }),
+  ),
 })
 
 /** Minutes: the longest that a stopped sandbox may wait before it is archived. */
 const maxAutoArchiveInterval = 43_200
+
+/** Seconds and calls, of what is limited at all. */
+const rateLimitOf = ({ rateLimits }: Settings) => {
+  const shown = {
+    failedAuth: rateLimits['failed-auth'],
+    authenticated: rateLimits.authenticated,
+    sandboxCreate: rateLimits['sandbox-create'],
+    sandboxLifecycle: rateLimits['sandbox-lifecycle'],
+  }
+  const limited = Object.entries(shown).flatMap(([name, rate]) =>
+    rate === undefined ? [] : [[name, { ttl: rate.ttlSeconds, limit: rate.limit }]],
+  )
+  return limited.length === 0 ? {} : { rateLimit: Object.fromEntries(limited) }
+}
 
 const configurationOf = (settings: Settings) => ({
   version: settings.version,
@@ -41,6 +60,7 @@ const configurationOf = (settings: Settings) => ({
   maxAutoArchiveInterval,
   maintananceMode: false, // the wire spells it so
   environment: settings.environment,
+  ...rateLimitOf(settings),
 })
 
 export const configurationRoutes = ({ settings }: Pick<Parts, 'settings'>): ControlRoute[] => [

@@ -1,0 +1,45 @@
+// What is counted together: buckets of calls, and which route falls into which (contract/control-plane.md §1.2).
+import type { Rate } from '#src/kit/rate.ts'
+import type { ControlRoute } from '../auth/route.ts'
+import type { Organization } from '../organizations/organization.ts'
+
+export const buckets = ['anonymous', 'failed-auth', 'authenticated', 'sandbox-create', 'sandbox-lifecycle'] as const
+
+export type Bucket = (typeof buckets)[number]
+
+/** A bucket that is absent is not limited. */
+export type RateLimits = Readonly<Partial<Record<Bucket, Rate>>>
+
+export const bucketsOfRoutes: Readonly<Record<string, Bucket>> = {
+  'POST /sandbox': 'sandbox-create',
+  'POST /sandbox/:sandboxIdOrName/fork': 'sandbox-create',
+  'POST /sandbox/:sandboxIdOrName/start': 'sandbox-lifecycle',
+  'POST /sandbox/:sandboxIdOrName/stop': 'sandbox-lifecycle',
+  'POST /sandbox/:sandboxIdOrName/pause': 'sandbox-lifecycle',
+  'POST /sandbox/:sandboxIdOrName/resize': 'sandbox-lifecycle',
+  'POST /sandbox/:sandboxIdOrName/archive': 'sandbox-lifecycle',
+  'POST /sandbox/:sandboxIdOrName/recover': 'sandbox-lifecycle',
+  'DELETE /sandbox/:sandboxIdOrName': 'sandbox-lifecycle',
+}
+
+export const bucketOf = ({ method, path }: Pick<ControlRoute, 'method' | 'path'>): Bucket =>
+  bucketsOfRoutes[`${method} ${path}`] ?? 'authenticated'
+
+/** Whoever watches this server asks often, and must hear from it when everybody asks too much. */
+export const isProbe = ({ path }: Pick<ControlRoute, 'path'>): boolean => path.startsWith('/health')
+
+const ownRates = {
+  authenticated: ['authenticatedRateLimit', 'authenticatedRateLimitTtlSeconds'],
+  'sandbox-create': ['sandboxCreateRateLimit', 'sandboxCreateRateLimitTtlSeconds'],
+  'sandbox-lifecycle': ['sandboxLifecycleRateLimit', 'sandboxLifecycleRateLimitTtlSeconds'],
+} as const satisfies Partial<Record<Bucket, readonly [keyof Organization, keyof Organization]>>
+
+const standardTtlSeconds = 60
+
+/** What an organization was given of its own counts before what the server says. */
+export const rateFor = (bucket: Bucket, standard: RateLimits, organization?: Organization): Rate | undefined => {
+  const [limitName, ttlName] = bucket in ownRates ? ownRates[bucket as keyof typeof ownRates] : []
+  const limit = (limitName && organization?.[limitName]) ?? standard[bucket]?.limit
+  const ttlSeconds = (ttlName && organization?.[ttlName]) ?? standard[bucket]?.ttlSeconds ?? standardTtlSeconds
+  return limit === undefined ? undefined : { limit, ttlSeconds }
+}

@@ -1,0 +1,110 @@
+// Counts calls before and after the guard, and says 429 to those that are too many. In the memory of this process: a
+// second control process counts for itself.
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible'
+import type { Rate } from '#src/kit/rate.ts'
+import { Problem } from '#src/problems.ts'
+import { callerOf } from '../auth/guard.ts'
+import type { ControlRoute } from '../auth/route.ts'
+import { createAddressKeys } from './address-key.ts'
+import { type Bucket, bucketOf, buckets, isProbe, type RateLimits, rateFor } from './buckets.ts'
+
+type Guard = (request: FastifyRequest, route: ControlRoute) => Promise<object>
+
+export type Limits = {
+  /** The guard, with the counting around it. */
+  around: (guard: Guard) => Guard
+  /** Call before the answer goes out: says how much is left. */
+  tell: (request: FastifyRequest, reply: FastifyReply) => void
+}
+
+/** The headers that a limited call is answered with; CORS exposes them. */
+export const limitHeaders = buckets.flatMap((bucket) => [
+  `X-RateLimit-Limit-${bucket}`,
+  `X-RateLimit-Remaining-${bucket}`,
+  `X-RateLimit-Reset-${bucket}`,
+  `Retry-After-${bucket}`,
+])
+
+const headersOf = (bucket: Bucket, { limit }: Rate, { consumedPoints, msBeforeNext }: Counted, isOver: boolean) => {
+  const seconds = Math.max(1, Math.ceil(msBeforeNext / 1000))
+  return {
+    [`X-RateLimit-Limit-${bucket}`]: limit,
+    [`X-RateLimit-Remaining-${bucket}`]: Math.max(0, limit - consumedPoints),
+    [`X-RateLimit-Reset-${bucket}`]: seconds,
+    ...(isOver ? { [`Retry-After-${bucket}`]: seconds, 'Retry-After': seconds } : {}),
+  }
+}
+
+type Counted = Pick<RateLimiterRes, 'consumedPoints' | 'msBeforeNext'>
+
+export const createLimits = (standard: RateLimits): Limits => {
+  // Rates differ by organization, so the counters only count, and what is too much is decided here.
+  const counters = new Map(buckets.map((bucket) => [bucket, new RateLimiterMemory({ points: 1, duration: 60 })]))
+  const addressKey = createAddressKeys()
+  const told = new WeakMap<FastifyRequest, Record<string, number>>()
+
+  const judge = (request: FastifyRequest, bucket: Bucket, rate: Rate, counted: Counted, isOver: boolean) => {
+    told.set(request, { ...told.get(request), ...headersOf(bucket, rate, counted, isOver) })
+    if (!isOver) return
+    const { limit, ttlSeconds } = rate
+    throw new Problem('rate_limited', `More than ${limit} calls in ${ttlSeconds} s (${bucket}).`)
+  }
+
+  const count = async (request: FastifyRequest, bucket: Bucket, rate: Rate | undefined, key: string) => {
+    if (rate === undefined) return
+    const counted = await counters.get(bucket)!.penalty(key, 1, { customDuration: rate.ttlSeconds })
+    judge(request, bucket, rate, counted, counted.consumedPoints > rate.limit)
+  }
+
+  const failures = standard['failed-auth']
+
+  /** A stranger who has been wrong too often is not even looked at. */
+  const checkFailures = async (request: FastifyRequest) => {
+    if (failures === undefined) return
+    const counted = await counters.get('failed-auth')!.get(addressKey(request.ip))
+    if (counted !== null && counted.consumedPoints >= failures.limit) {
+      judge(request, 'failed-auth', failures, counted, true)
+    }
+  }
+
+  /** Only tells: the wrong call itself is answered with what is wrong with it. */
+  const countFailure = async (request: FastifyRequest) => {
+    if (failures === undefined) return
+    const options = { customDuration: failures.ttlSeconds }
+    const counted = await counters.get('failed-auth')!.penalty(addressKey(request.ip), 1, options)
+    judge(request, 'failed-auth', failures, counted, false)
+  }
+
+  const countCaller = async (request: FastifyRequest, route: ControlRoute) => {
+    const caller = callerOf(request)
+    if (caller === undefined) return
+    const bucket = bucketOf(route)
+    const { organization, user } = caller
+    await count(request, bucket, rateFor(bucket, standard, organization), organization?.id ?? user.id)
+  }
+
+  return {
+    around: (guard) => async (request, route) => {
+      if (route.needs === 'public') {
+        if (!isProbe(route)) await count(request, 'anonymous', standard.anonymous, addressKey(request.ip))
+        return await guard(request, route)
+      }
+      // The programs of this server are never locked out by others at their address.
+      if (route.needs !== 'proxy' && route.needs !== 'runner') await checkFailures(request)
+      try {
+        return await guard(request, route)
+      } catch (error) {
+        if (error instanceof Problem && error.status === 401) await countFailure(request)
+        throw error
+      } finally {
+        // Also one who may not do it has asked.
+        await countCaller(request, route)
+      }
+    },
+    tell: (request, reply) => {
+      const headers = told.get(request)
+      if (headers !== undefined) reply.headers(headers)
+    },
+  }
+}

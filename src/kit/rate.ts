@@ -1,0 +1,13 @@
+// How often something may be done, as an operator writes it.
+
+export type Rate = { limit: number; ttlSeconds: number }
+
+export const rateMeaning = 'how many calls in how many seconds, such as 1000/60; at most 1000000000 in a day'
+
+/** `1000/60`; `undefined` for what is no rate. */
+export const readRate = (text: string): Rate | undefined => {
+  const [, limit, seconds] = /^(\d{1,10})\/(\d{1,5})$/.exec(text) ?? []
+  const rate = { limit: Number(limit), ttlSeconds: Number(seconds) }
+  const isSound = rate.limit >= 1 && rate.limit <= 1_000_000_000 && rate.ttlSeconds >= 1 && rate.ttlSeconds <= 86_400
+  return isSound ? rate : undefined
+}
