@@ -231,8 +231,12 @@ const meanings: Record<string, string> = {
   ALCOVE_CACHE_DIR: 'what all servers of a host share, such as built images; /var/cache/alcove unless told',
   ALCOVE_IMAGES_DIR:
     'images as files (OCI layouts and archives, docker save), which callers may name; <data>/images unless told',
+  ALCOVE_REGISTRIES:
+    'registries, as host or host:port with commas between, that images may come from, such as docker.io,ghcr.io; any unless told',
+  ALCOVE_PRIVATE_REGISTRIES:
+    'registries that may be on this machine or at addresses that are not public, spoken to through the network of the host; none unless told',
   ALCOVE_PLAIN_REGISTRIES:
-    'registries, as host:port with commas between, that are spoken to without TLS; one on this machine has to be named here; none unless told',
+    'registries, as host:port with commas between, that are spoken to without TLS, wherever they are; none unless told',
   ALCOVE_REGISTRY_AUTH:
     'a file with credentials for registries, as containers-auth.json(5) has them, used for every caller; none unless told',
   ALCOVE_OVERCOMMIT:

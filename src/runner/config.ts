@@ -19,6 +19,10 @@ export type RunnerConfig = {
   imagesDirectory: string
   /** Registries, as host:port, that are spoken to without encryption. */
   plainRegistries: readonly string[]
+  /** Registries that images may come from; absent: any. */
+  registries: readonly string[] | undefined
+  /** Registries, as host:port, that may be elsewhere than on the public Internet. */
+  privateRegistries: readonly string[]
   /** Credentials for registries, in the form of containers-auth.json(5). */
   registryAuthFile: string | undefined
   /** Where the disks of archived sandboxes lie. */
@@ -38,11 +42,15 @@ export const loadConfig = (environment = process.env): RunnerConfig =>
       socketGid: whole('ALCOVE_RUNNER_SOCKET_GID', 'the number of the group that the proxy runs with'),
       cacheDirectory: optional('ALCOVE_CACHE_DIR') ?? '/var/cache/alcove',
       imagesDirectory: optional('ALCOVE_IMAGES_DIR') ?? `${data}/images`,
-      plainRegistries: (optional('ALCOVE_PLAIN_REGISTRIES') ?? '').split(/[\s,]+/).filter((host) => host !== ''),
+      plainRegistries: namesIn(optional('ALCOVE_PLAIN_REGISTRIES')),
+      registries: optional('ALCOVE_REGISTRIES') === undefined ? undefined : namesIn(optional('ALCOVE_REGISTRIES')),
+      privateRegistries: namesIn(optional('ALCOVE_PRIVATE_REGISTRIES')),
       registryAuthFile: optional('ALCOVE_REGISTRY_AUTH'),
       archiveStore: readArchiveStore({ optional, complain }, `${data}/archive`),
     }
   })
+
+const namesIn = (list = ''): string[] => list.split(/[\s,]+/).filter((name) => name !== '')
 
 const readArchiveStore = (
   { optional, complain }: Pick<Settings, 'optional' | 'complain'>,

@@ -19,6 +19,7 @@ import { Keeper } from './keeper.ts'
 import { Link } from './link.ts'
 import { Listing } from './listing.ts'
 import { openNetworkPool } from './network/pool.ts'
+import { resolversForSandboxes } from './network/resolvers.ts'
 import { Reporter } from './reporter.ts'
 
 const code = resolve(import.meta.dirname, '../..')
@@ -41,16 +42,24 @@ export const startRunner = async (
   const { instance, controlUrl, runnerKey, directory, cacheDirectory } = config
   await mkdir(directory, { recursive: true, mode: 0o700 })
   await mkdir(dirname(config.socket), { recursive: true })
+  const network = await openNetworkPool({ instance, log, spare: spareNetworks })
   const images = openImageStore({
     poolDir: directory,
     cacheDir: cacheDirectory,
     filesDir: config.imagesDirectory,
     plainRegistries: config.plainRegistries,
+    registries: config.registries,
+    privateRegistries: config.privateRegistries,
     registryAuthFile: config.registryAuthFile,
+    publicNetwork: async () => {
+      const slot = await network.acquire()
+      const { netnsPath } = slot
+      const resolvers = resolversForSandboxes()
+      return { netnsPath, resolvers, [Symbol.asyncDispose]: () => network.release(slot) }
+    },
     log,
     onProgress,
   })
-  const network = await openNetworkPool({ instance, log, spare: spareNetworks })
   const archiveStore = openStore(config.archiveStore)
   const host = await openHost({
     instance,

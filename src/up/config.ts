@@ -25,7 +25,13 @@ export type UpConfig = {
 
 export const defaultCacheDirectory = '/var/cache/alcove'
 
-const imageSettingNames = ['ALCOVE_IMAGES_DIR', 'ALCOVE_PLAIN_REGISTRIES', 'ALCOVE_REGISTRY_AUTH'] as const
+const imageSettingNames = [
+  'ALCOVE_IMAGES_DIR',
+  'ALCOVE_REGISTRIES',
+  'ALCOVE_PRIVATE_REGISTRIES',
+  'ALCOVE_PLAIN_REGISTRIES',
+  'ALCOVE_REGISTRY_AUTH',
+] as const
 const controlSettingNames = [
   'ALCOVE_ALLOW_PRIVATE_TARGETS',
   'ALCOVE_AUDIT_DAYS',

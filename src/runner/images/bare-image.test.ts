@@ -18,6 +18,8 @@ const needs = cannotRun || (existsSync(busybox) ? false : 'needs busybox-static'
 
 const applets = ['sh', 'id', 'cat', 'ls', 'pwd', 'touch', 'echo', 'hostname']
 
+const publicNetwork = () => Promise.reject(new Error('nothing here is on the Internet'))
+
 suite('a sandbox of a bare image', { skip: needs }, () => {
   let host: TestHost
 
@@ -27,7 +29,7 @@ suite('a sandbox of a bare image', { skip: needs }, () => {
     const library = new Library({
       poolDir: join(host.directory, 'library'),
       filesDir: files,
-      registries: { plainRegistries: [], authFile: undefined },
+      registries: { plainRegistries: [], authFile: undefined, publicNetwork },
       limits: { ...standardLimits, keepFreeBytes: 0 },
       log: silentLog(),
     })

@@ -22,6 +22,7 @@ const cannotRun =
       ? false
       : 'needs skopeo, umoci, crun'
 
+const publicNetwork = () => Promise.reject(new Error('nothing here is on the Internet'))
 const shift = 165_536
 const file = (path: string, content = path, more: Partial<TarEntry> = {}): TarEntry => ({ path, content, ...more })
 const layer = (...entries: TarEntry[]) => tarOf(entries)
@@ -46,7 +47,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
   const parts = (more: Partial<ImageLimits> = {}) => ({
     poolDir: join(directory, 'pool'),
     filesDir: join(directory, 'in'),
-    registries: { plainRegistries: [registry.host], authFile: undefined },
+    registries: { plainRegistries: [registry.host], authFile: undefined, publicNetwork },
     limits: { ...limits, ...more },
   })
   const open = (more: Partial<ImageLimits> = {}) => new Library({ ...parts(more), log: silentLog() })
@@ -238,13 +239,32 @@ suite('images from registries and files', { skip: cannotRun }, () => {
       await fails('took-too-long', /within 1 s/, bring(open({ answerTimeoutMs: 1000 }), 'one', from(reference)))
     })
 
+    test('a registry that the operator has not listed, and one whose number is not public', async () => {
+      const registries = {
+        plainRegistries: [registry.host],
+        authFile: undefined,
+        publicNetwork,
+        registries: ['ghcr.io'],
+      }
+      const library = new Library({ ...parts(), registries, log: silentLog() })
+      await fails('refused', /docker\.io are not allowed/, bring(library, 'one', from('alpine')))
+      for (const host of ['10.1.2.3:5000', '169.254.169.254', '192.168.1.1'])
+        await fails('refused', /not on the public Internet/, bring(open(), 'one', from(`${host}/x:1`)))
+      assert.deepEqual(registry.asked, [])
+      assert.ok(await bring(library, 'one', from(registry.put('x:1', makeImage({ layers: [] })))))
+    })
+
     test('a registry of this machine that nobody allowed', async () => {
       const library = new Library({
         ...parts(),
-        registries: { plainRegistries: [], authFile: undefined },
+        registries: { plainRegistries: [], authFile: undefined, publicNetwork },
         log: silentLog(),
       })
-      await fails('refused', /operator has to allow it/, bring(library, 'one', from(`${registry.host}/x:1`)))
+      await fails(
+        'refused',
+        /operator of this server has to allow it/,
+        bring(library, 'one', from(`${registry.host}/x:1`)),
+      )
       assert.deepEqual(registry.asked, [])
     })
 

@@ -99,7 +99,12 @@ export const parseManifest = (text: string): { manifest: Manifest } | { index: I
   if (fields['config'] === undefined)
     throw new ImageFailed('unsupported', 'The image is in the format that Docker gave up in 2017 (schema 1).')
   const layers = listOf(fields['layers'], 'its list of layers')
-  for (const layer of layers) checkKind(isFields(layer) ? layer['mediaType'] : undefined)
+  for (const layer of layers) {
+    checkKind(isFields(layer) ? layer['mediaType'] : undefined)
+    // Such a layer is fetched from wherever its author says.
+    if (isFields(layer) && layer['urls'] !== undefined)
+      throw new ImageFailed('unsupported', 'The image has a layer that lies elsewhere than in its registry.')
+  }
   if (layers.length > mostLayers)
     throw new ImageFailed('too-many-layers', `The image has ${layers.length} layers; ${mostLayers} is the most.`)
   return {

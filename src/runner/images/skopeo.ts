@@ -1,10 +1,16 @@
 // Everything that is asked of registries and read from archives goes through skopeo, as a user without rights.
+//
+// Who names an image chooses whom this host speaks to, and a registry may send skopeo on to anywhere. So it runs in a network
+// like that of a sandbox, where neither the host nor private or link-local addresses can be reached whatever a name leads to;
+// only for registries that the operator has named it has the network of the host.
 import { existsSync, realpathSync } from 'node:fs'
 import { chown, readFile, writeFile } from 'node:fs/promises'
+import { isIPv4 } from 'node:net'
 import { join } from 'node:path'
+import { isPublicAddress } from '#src/kit/networks.ts'
 import { ImageFailed } from './image-failed.ts'
 import { formatReference, isThisMachine, type Reference } from './reference.ts'
-import { type Outcome, runJob, TookTooLong, type View } from './workshop.ts'
+import { type Job, type Outcome, runJob, TookTooLong, type View } from './workshop.ts'
 
 /** The user that downloads; nothing else runs as it or belongs to it. */
 export const fetcherUid = 61_004
@@ -14,7 +20,15 @@ export type RegistrySettings = {
   plainRegistries: readonly string[]
   /** A file in the form of containers-auth.json(5) with credentials. */
   authFile: string | undefined
+  /** Those that images may come from; absent: any. */
+  registries?: readonly string[] | undefined
+  /** Those that are reached through the network of the host, so that they may be anywhere. */
+  privateRegistries?: readonly string[] | undefined
+  publicNetwork: () => Promise<PublicNetwork>
 }
+
+/** A network namespace in which only public addresses and these resolvers can be reached. */
+export type PublicNetwork = AsyncDisposable & { netnsPath: string; resolvers: readonly string[] }
 
 export type Asking = {
   scratch: string
@@ -25,19 +39,35 @@ export type Asking = {
 }
 
 /** As much of `/etc` as finding and trusting a registry takes. */
-const networkViews = (): View[] =>
-  ['resolv.conf', 'hosts', 'nsswitch.conf', 'ssl', 'pki', 'containers']
+const networkViews = (names: readonly string[]): View[] =>
+  [...names, 'hosts', 'nsswitch.conf', 'ssl', 'pki', 'containers']
     .map((name) => `/etc/${name}`)
     .filter((path) => existsSync(path))
     .map((path) => ({ from: realpathSync(path), at: path }))
 
 const credentialsAt = '/run/credentials.json'
 
-export const checkMayAsk = (reference: Reference, { plainRegistries }: RegistrySettings): void => {
-  if (!isThisMachine(reference) || plainRegistries.includes(reference.registry)) return
+/** Those that the operator trusts to send us nowhere else. */
+const isOfOperator = (
+  { registry }: Reference,
+  { plainRegistries, privateRegistries = [] }: RegistrySettings,
+): boolean => plainRegistries.includes(registry) || privateRegistries.includes(registry)
+
+/** What a number says of itself; where a name leads to the network decides. */
+const isPrivate = (reference: Reference): boolean => {
+  const [host = ''] = reference.registry.split(':')
+  return isThisMachine(reference) || (isIPv4(host) && !isPublicAddress(host))
+}
+
+export const checkMayAsk = (reference: Reference, settings: RegistrySettings): void => {
+  const { registry } = reference
+  if (isOfOperator(reference, settings)) return
+  if (settings.registries !== undefined && !settings.registries.includes(registry))
+    throw new ImageFailed('refused', `Images from the registry ${registry} are not allowed here.`)
+  if (!isPrivate(reference)) return
   throw new ImageFailed(
     'refused',
-    `The registry ${reference.registry} is on the runner's own machine; its operator has to allow it (ALCOVE_PLAIN_REGISTRIES).`,
+    `The registry ${registry} is not on the public Internet; the operator of this server has to allow it (ALCOVE_PRIVATE_REGISTRIES).`,
   )
 }
 
@@ -61,18 +91,18 @@ export class Skopeo {
   /** Writes an OCI layout to `<directory>/layout`, its parts to `<directory>/blobs`. */
   async download(reference: Reference, directory: string, asking: Asking): Promise<void> {
     const options = this.#registryOptions(reference, 'src-')
-    await this.#copy(sourceOf(reference), options, directory, [], { ...asking, network: true, reference })
+    await this.#copy(sourceOf(reference), options, directory, [], { ...asking, reference })
   }
 
   /** The same from a file or directory of this host. */
   async read(transport: string, path: string, directory: string, asking: Asking): Promise<void> {
     const views = [{ from: path, at: '/source' }]
-    await this.#copy(`${transport}:/source`, [], directory, views, { ...asking, network: false })
+    await this.#copy(`${transport}:/source`, [], directory, views, asking)
   }
 
   async #inspect(reference: Reference, asking: Asking, what: readonly string[]): Promise<Buffer> {
     const argv = ['skopeo', '--insecure-policy', 'inspect', ...what, ...this.#registryOptions(reference, '')]
-    return this.#run([...argv, sourceOf(reference)], [], { ...asking, network: true, reference })
+    return this.#run([...argv, sourceOf(reference)], [], { ...asking, reference })
   }
 
   async #copy(
@@ -107,14 +137,32 @@ export class Skopeo {
     return [{ from: copy, at: credentialsAt }]
   }
 
+  async #networkFor(reference: Reference | undefined, scratch: string): Promise<JobNetwork> {
+    const nothing = async () => {}
+    if (reference === undefined) return { of: 'none', views: [], [Symbol.asyncDispose]: nothing }
+    const credentials = await this.#credentialsIn(scratch)
+    if (isOfOperator(reference, this.#settings)) {
+      const views = [...networkViews(['resolv.conf']), ...credentials]
+      return { of: 'of the host', views, [Symbol.asyncDispose]: nothing }
+    }
+    const network = await this.#settings.publicNetwork()
+    const resolvers = join(scratch, 'resolv.conf')
+    await writeFile(resolvers, network.resolvers.map((address) => `nameserver ${address}\n`).join(''), { mode: 0o644 })
+    return {
+      of: { netnsPath: network.netnsPath },
+      views: [...networkViews([]), { from: resolvers, at: '/etc/resolv.conf' }, ...credentials],
+      [Symbol.asyncDispose]: () => network[Symbol.asyncDispose](),
+    }
+  }
+
   async #run(argv: readonly string[], views: readonly View[], running: Running): Promise<Buffer> {
-    const { scratch, timeoutMs, largestFileBytes, signal, watch, network, reference } = running
-    const credentials = network ? await this.#credentialsIn(scratch) : []
+    const { scratch, timeoutMs, largestFileBytes, signal, watch, reference } = running
+    await using network = await this.#networkFor(reference, scratch)
     const outcome = await runJob(scratch, {
       argv,
-      views: [...views, ...(network ? networkViews() : []), ...credentials],
+      views: [...views, ...network.views],
       ids: { base: fetcherUid, count: 1 },
-      network,
+      network: network.of,
       largestFileBytes,
       timeoutMs,
       signal,
@@ -128,7 +176,9 @@ export class Skopeo {
   }
 }
 
-type Running = Asking & { network: boolean; reference?: Reference }
+type Running = Asking & { reference?: Reference }
+
+type JobNetwork = AsyncDisposable & { of: Job['network']; views: readonly View[] }
 
 const sourceOf = (reference: Reference) => `docker://${formatReference(reference)}`
 

@@ -20,6 +20,8 @@ const hash = recipeHash(recipe)
 
 const needsRoot = process.getuid?.() === 0 ? false : 'needs root'
 
+const publicNetwork = () => Promise.reject(new Error('nothing here is on the Internet'))
+
 suite('the image store', { skip: needsRoot }, () => {
   let directory: string
   let built: number
@@ -44,6 +46,7 @@ suite('the image store', { skip: needsRoot }, () => {
     openImageStore({
       poolDir: join(directory, 'pool'),
       cacheDir: join(directory, 'cache'),
+      publicNetwork,
       log: silentLog(),
       onProgress: () => {},
       recipe,
@@ -171,6 +174,7 @@ test('the real default image has what a sandbox needs', { skip: cannotBuild, tim
     const store = openImageStore({
       poolDir: pool,
       cacheDir: '/var/cache/alcove',
+      publicNetwork,
       log: silentLog(),
       onProgress: () => {},
     })

@@ -16,6 +16,7 @@ import { type ImageLimits, standardLimits } from './limits.ts'
 import { takeLock } from './lock.ts'
 import type { Progress } from './progress.ts'
 import { defaultRecipe, type ImageDescription, type Recipe, recipeHash } from './recipe.ts'
+import type { RegistrySettings } from './skopeo.ts'
 
 export { ImageFailed, type ImageFailure } from './image-failed.ts'
 export type { BringRequest, Brought, ImageDescription, Progress }
@@ -53,6 +54,11 @@ export type ImageStoreOptions = {
   plainRegistries?: readonly string[]
   /** With credentials for registries, in the form of containers-auth.json(5). */
   registryAuthFile?: string | undefined
+  /** Those that images may come from; absent: any. */
+  registries?: readonly string[] | undefined
+  /** Those that may be elsewhere than on the public Internet. */
+  privateRegistries?: readonly string[]
+  publicNetwork: RegistrySettings['publicNetwork']
   limits?: ImageLimits
   build?: typeof buildImage
 }
@@ -67,7 +73,13 @@ export const openImageStore = (options: ImageStoreOptions): ImageStore => {
   const library = new Library({
     poolDir,
     filesDir: options.filesDir,
-    registries: { plainRegistries: options.plainRegistries ?? [], authFile: options.registryAuthFile },
+    registries: {
+      plainRegistries: options.plainRegistries ?? [],
+      authFile: options.registryAuthFile,
+      registries: options.registries,
+      privateRegistries: options.privateRegistries,
+      publicNetwork: options.publicNetwork,
+    },
     limits: options.limits ?? standardLimits,
     log,
   })

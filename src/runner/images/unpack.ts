@@ -40,7 +40,7 @@ export const unpackLayers = async (blobs: Blobs, unpacking: Unpacking): Promise<
     ],
     ids: { base: uidBase, count: uidCount },
     capabilities,
-    network: false,
+    network: 'none',
     largestFileBytes: mostBytes,
     timeoutMs: limits.timeoutMs,
     signal,

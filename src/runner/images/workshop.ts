@@ -19,8 +19,8 @@ export type Job = {
   /** Its ids from 0 on are these of the host. */
   ids: { base: number; count: number }
   capabilities?: readonly string[]
-  /** The network of this host, or none. */
-  network: boolean
+  /** The network of this host, one of its network namespaces, or none. */
+  network: 'of the host' | { netnsPath: string } | 'none'
   largestFileBytes: number
   timeoutMs: number
   signal?: AbortSignal | undefined
@@ -70,6 +70,11 @@ const systemDirectories = () => {
   return { links, views }
 }
 
+const namespacesFor = (network: Job['network']) => {
+  if (network === 'of the host') return []
+  return [{ type: 'network', ...(network === 'none' ? {} : { path: network.netnsPath }) }]
+}
+
 const configOf = (job: Job, views: readonly View[]) => {
   const { argv, ids, capabilities = [], largestFileBytes, network } = job
   const identity = [{ containerID: 0, hostID: ids.base, size: ids.count }]
@@ -105,7 +110,7 @@ const configOf = (job: Job, views: readonly View[]) => {
       ),
     ],
     linux: {
-      namespaces: ['user', 'pid', 'mount', 'ipc', 'uts', ...(network ? [] : ['network'])].map((type) => ({ type })),
+      namespaces: [...['user', 'pid', 'mount', 'ipc', 'uts'].map((type) => ({ type })), ...namespacesFor(network)],
       uidMappings: identity,
       gidMappings: identity,
     },

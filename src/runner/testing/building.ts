@@ -18,6 +18,7 @@ export const openBuilding = async (
     poolDir: join(directory, 'images'),
     cacheDir: join(directory, 'cache'),
     plainRegistries: [registry],
+    publicNetwork: () => Promise.reject(new Error('nothing here is on the Internet')),
     limits: { ...standardLimits, keepFreeBytes: 0 },
     log: silentLog(),
     onProgress: () => {},

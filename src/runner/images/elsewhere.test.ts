@@ -1,0 +1,97 @@
+// Where fetching an image can lead: on a host of the test's own, whose Internet, private network and metadata service listen.
+import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import { silentLog } from '#src/kit/log.ts'
+import { runCommand } from '#src/kit/run-command.ts'
+import { type Listeners, listenIn } from '../network/listeners.ts'
+import { type NameServer, nameServerIn } from '../network/name-server.ts'
+import { type NetworkPool, openNetworkPool } from '../network/pool.ts'
+import { cannotRun, isPrivateHost, preparePrivateHost, runOnPrivateHost } from '../network/private-host.ts'
+import { removeNetwork } from '../network/remove.ts'
+import { ImageFailed } from './image-failed.ts'
+import { Library } from './library.ts'
+import { standardLimits } from './limits.ts'
+
+const instance = 'ab12ce'
+const dns = '203.0.113.53'
+const places = { public: '203.0.113.5', lan: '192.168.77.7', metadata: '169.254.169.254', host: '198.51.100.1' }
+
+if (!isPrivateHost) {
+  test('an image is fetched from the public Internet only, on a host of its own', { skip: cannotRun }, () =>
+    runOnPrivateHost(import.meta.filename),
+  )
+} else {
+  suite('fetching an image', () => {
+    let scratch: string
+    let names: NameServer
+    let outside: Listeners
+    let host: Listeners
+    let pool: NetworkPool
+
+    before(async () => {
+      await preparePrivateHost([places.public, places.lan, places.metadata, dns])
+      scratch = await mkdtemp(join(tmpdir(), 'alcove-elsewhere-'))
+      await writeFile(join(scratch, 'resolv.conf'), `nameserver ${dns}\n`)
+      await runCommand(['mount', '--bind', join(scratch, 'resolv.conf'), '/etc/resolv.conf'])
+      names = await nameServerIn('outside', dns)
+      await names.say(
+        Object.fromEntries(Object.entries(places).map(([name, address]) => [`${name}.test`, { addresses: [address] }])),
+      )
+      outside = await listenIn('outside', [443])
+      host = await listenIn(undefined, [443])
+      pool = await openNetworkPool({ instance, log: silentLog(), spare: 0, resolvers: [dns] })
+    })
+    after(async () => {
+      await pool?.close()
+      for (const each of [names, outside, host]) await each?.[Symbol.asyncDispose]()
+      await removeNetwork(instance)
+      await rm(scratch, { recursive: true, force: true })
+    })
+
+    /** What listens greets without TLS, and skopeo says so: then it was reached. */
+    const reaches = async (place: string, { seconds = 60, privateRegistries = [] as string[] } = {}) => {
+      const used: string[] = []
+      const library = new Library({
+        poolDir: join(scratch, 'pool'),
+        filesDir: undefined,
+        registries: {
+          plainRegistries: [],
+          privateRegistries,
+          authFile: undefined,
+          publicNetwork: async () => {
+            const slot = await pool.acquire()
+            used.push(slot.name)
+            const { netnsPath } = slot
+            return { netnsPath, resolvers: [dns], [Symbol.asyncDispose]: () => pool.release(slot) }
+          },
+        },
+        limits: { ...standardLimits, keepFreeBytes: 0, answerTimeoutMs: seconds * 1000 },
+        log: silentLog(),
+      })
+      const source = { kind: 'registry', reference: `${place}.test/x:1` } as const
+      const error = await library.bring({ image: 'one', source, maxGiB: 1 }).then(
+        () => assert.fail('nothing listens that speaks TLS'),
+        (reason: unknown) => reason,
+      )
+      assert.ok(error instanceof ImageFailed, String(error))
+      assert.ok(!(await runCommand(['ip', 'netns', 'list'])).split(/\s/).some((name) => used.includes(name)))
+      return /first record does not look like a TLS handshake/.test(String(error.cause))
+    }
+
+    test('the public Internet is reached', async () => {
+      assert.ok(await reaches('public'))
+    })
+
+    for (const place of ['lan', 'metadata', 'host'])
+      test(`a name that leads to the ${place} reaches nothing`, async () => {
+        assert.ok(!(await reaches(place, { seconds: 4 })))
+      })
+
+    test('what the operator has named is reached wherever it is', async () => {
+      assert.ok(await reaches('lan', { privateRegistries: ['lan.test'] }))
+    })
+  })
+}
