@@ -5,7 +5,7 @@ import { createServer } from '#src/http/server.ts'
 import { Problem } from '#src/problems.ts'
 import { createTrail } from './audit/trail.ts'
 import { createCallers } from './auth/callers.ts'
-import { createGuard } from './auth/guard.ts'
+import { createGuard, type Guard } from './auth/guard.ts'
 import type { ControlRoute, Needs } from './auth/route.ts'
 import { endpoints } from './endpoints.ts'
 import { attachEvents } from './events/socket-io.ts'
@@ -24,6 +24,8 @@ import { openWebhookRoom, type WebhookRoom } from './webhooks/room.ts'
 export type App = {
   server: FastifyInstance
   routes: readonly ControlRoute[]
+  /** What stands before every route. */
+  guard: Guard
   sandboxes: SandboxRoom
   outbox: Outbox
   webhooks: WebhookRoom
@@ -98,6 +100,7 @@ export const createApp = async (
   return {
     server,
     routes,
+    guard,
     sandboxes,
     outbox,
     webhooks,

@@ -1,0 +1,96 @@
+// Who may do what, as a function: the guard asks it, docs/reference/policy.md is printed from it, and policy.test.ts asks
+// the server itself the same questions. It needs no database.
+import { globalRoles } from './global-roles.ts'
+import { allPermissions, type Permission } from './permissions.ts'
+import type { Caller, ControlRoute, Needs } from './route.ts'
+
+type Standing = Pick<Caller, 'memberRole' | 'permissions'> & { user: Pick<Caller['user'], 'systemRole'> }
+
+/** A key that lists every permission is as good as its user. Any other has its own purpose, and rules over nobody. */
+const isWhole = ({ permissions }: Standing): boolean =>
+  allPermissions.every((permission) => permissions.has(permission))
+
+/** Whether somebody may call what needs this, in their organization. */
+export const holds = (needs: Needs, caller: Standing): boolean => {
+  switch (needs) {
+    case 'public':
+    case 'user':
+    case 'member':
+      return true
+    case 'owner':
+    case 'owner or collector':
+      return caller.memberRole === 'owner' && isWhole(caller)
+    case 'admin':
+      return caller.user.systemRole === 'admin' && isWhole(caller)
+    case 'proxy':
+    case 'runner':
+    case 'collector':
+      return false
+    default:
+      return caller.permissions.has(needs)
+  }
+}
+
+/** Somebody as the grid knows them: by a service key, or by what they are in the organization that is asked about. */
+type Column =
+  | { kind: 'nobody' | 'proxy' | 'runner' | 'collector' }
+  | ({ kind: 'here' } & Standing)
+  /** Whole, but in another organization than the one that the path names. */
+  | ({ kind: 'elsewhere' } & Standing)
+
+/**
+ * `yes`: let in. `own`: let in to their own organization; what the path names in another one is not there for them, which
+ * endpoints.test.ts shows. A number: refused with this status.
+ */
+export type Answer = 'yes' | 'own' | '401' | '403' | '404'
+
+const standing = (
+  permissions: readonly Permission[],
+  memberRole: Caller['memberRole'] = 'member',
+  systemRole: 'admin' | 'user' = 'user',
+): Standing => ({ permissions: new Set(permissions), memberRole, user: { systemRole } })
+
+const columnsOf = <Name extends string>(entries: readonly (readonly [Name, Column])[]) =>
+  Object.fromEntries(entries) as Record<Name, Column>
+
+/** The callers of the grid; policy.test.ts has somebody for each of them. */
+export const callers = {
+  nobody: { kind: 'nobody' },
+  stranger: { kind: 'elsewhere', ...standing(allPermissions, 'owner') },
+  member: { kind: 'here', ...standing([]) },
+  ...columnsOf(globalRoles.map(({ name, permissions }) => [name, { kind: 'here', ...standing(permissions) }])),
+  owner: { kind: 'here', ...standing(allPermissions, 'owner') },
+  ...columnsOf(allPermissions.map((permission) => [permission, { kind: 'here', ...standing([permission], 'owner') }])),
+  /** Signed in, an operator stands as an owner in any organization that they name; their keys belong to one. */
+  operator: { kind: 'here', ...standing(allPermissions, 'owner', 'admin') },
+  'operator by key': { kind: 'elsewhere', ...standing(allPermissions, 'owner', 'admin') },
+  proxy: { kind: 'proxy' },
+  runner: { kind: 'runner' },
+  collector: { kind: 'collector' },
+} as const satisfies Record<string, Column>
+
+export type GridCaller = keyof typeof callers
+
+export const answerTo = ({ needs, path }: Pick<ControlRoute, 'needs' | 'path'>, name: GridCaller): Answer => {
+  const caller: Column = callers[name]
+  if (needs === 'public') return 'yes'
+  if (!('permissions' in caller)) return needs.split(' or ').includes(caller.kind) ? 'yes' : '401'
+  if (needs === 'proxy' || needs === 'runner' || needs === 'collector') return '403'
+  if (needs === 'admin') return holds(needs, caller) ? 'yes' : '403'
+  if (caller.kind === 'elsewhere' && path.includes(':organizationId')) return '404'
+  if (!holds(needs, caller)) return '403'
+  return needs === 'user' || caller.kind === 'here' ? 'yes' : 'own'
+}
+
+/** What the guard cannot know from the row, and the room decides: by whose thing it is, or what state it is in. */
+export const decidedInside: Record<string, string> = {
+  'DELETE /api-keys/:name': 'another key than the one that asks: `manage:api_keys`',
+  'DELETE /api-keys/:userId/:name': 'the key that asks; any other: `manage:api_keys`',
+  'GET /api-keys': 'an owner sees those of everybody, a member their own',
+}
+
+/** What the server serves beside the rows of endpoints.ts, by how its path begins, and who decides there. */
+export const otherDoors: Record<string, string> = {
+  '/socket.io': 'the token of the handshake: any valid credential, and events of its organization only',
+  '/webhooks/portal': 'the session that a link of `app-portal-access` opens, to the webhooks of its organization',
+}
