@@ -43,6 +43,7 @@ const ours: Record<string, string> = {
   idOrName: 'snapshot-ours',
   warmPoolId: 'pool-ours',
   roleId: 'role-ours',
+  invitationId: 'invitation-ours',
   id: 'region-ours',
   regionId: 'region-ours',
   interval: '0',
@@ -129,6 +130,8 @@ suite('endpoints', () => {
     const { sql } = app.database
     await sql`insert into regions (id, name, organization_id, region_type)
               values ('region-ours', 'ours', ${organizations.ours}, 'custom')`
+    await sql`insert into invitations (id, organization_id, email, invited_by, role, expires_at, created_at, updated_at)
+              values ('invitation-ours', ${organizations.ours}, 'guest@example.com', 'x', 'member', '2999-01-01', now(), now())`
     await sql`insert into roles (id, organization_id, name, description, permissions)
               values ('role-ours', ${organizations.ours}, 'ours', 'x', '{write:sandboxes}')`
     await sql`insert into snapshots (organization_id, name, state, image, cpu, memory_gib, disk_gib)

@@ -5,6 +5,7 @@ import type { ControlRoute } from './auth/route.ts'
 import { configurationRoutes } from './configuration/routes.ts'
 import { healthRoutes } from './health/routes.ts'
 import { identityProviderRoutes } from './identity-providers/routes.ts'
+import { invitationRoutes } from './invitations/routes.ts'
 import type { Outbox } from './mail/outbox.ts'
 import { memberRoutes } from './members/routes.ts'
 import { organizationOperatorRoutes } from './organizations/operator-routes.ts'
@@ -37,6 +38,7 @@ export const endpoints = (parts: EndpointParts): ControlRoute[] => [
   ...organizationOperatorRoutes(parts),
   ...quotaRoutes(parts),
   ...identityProviderRoutes(parts),
+  ...invitationRoutes(parts),
   ...apiKeyRoutes(parts),
   ...auditRoutes(parts),
   ...snapshotRoutes(parts),

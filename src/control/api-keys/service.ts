@@ -6,6 +6,7 @@ import { checkHoldsAll } from '../auth/grant.ts'
 import type { Caller } from '../auth/route.ts'
 import { hashKey, maskKey, newKey } from '../auth/secret.ts'
 import { readDisplayText } from '../display-text.ts'
+import { readExpiry } from '../expiry.ts'
 import { lockMembership } from '../members/change.ts'
 import { findHeld } from '../members/service.ts'
 import type { Parts } from '../parts.ts'
@@ -38,14 +39,6 @@ const checkManages = ({ permissions }: Caller) => {
   if (!permissions.has('manage:api_keys')) throw new Problem('forbidden', 'This needs the permission manage:api_keys.')
 }
 
-const readExpiry = (given: string | null | undefined, now: Date): Date | null => {
-  if (given === null || given === undefined) return null
-  const expiresAt = new Date(given)
-  if (Number.isNaN(expiresAt.getTime())) throw new Problem('bad_request', 'expiresAt is not a date')
-  if (expiresAt <= now) throw new Problem('bad_request', 'expiresAt must be in the future')
-  return expiresAt
-}
-
 export const createApiKey = async ({ database, clock }: ApiKeysParts, caller: Caller, input: CreateApiKey) => {
   checkManagesOwn(caller)
   const name = readDisplayText('name', input.name)
@@ -53,7 +46,7 @@ export const createApiKey = async ({ database, clock }: ApiKeysParts, caller: Ca
   const permissions = [...new Set(input.permissions)]
   checkHoldsAll(caller, permissions)
   const createdAt = clock.now()
-  const expiresAt = readExpiry(input.expiresAt, createdAt)
+  const expiresAt = readExpiry(input.expiresAt, createdAt) ?? null
   const value = newKey()
   const key = { name, permissions, createdAt, expiresAt, hash: hashKey(value), maskedValue: maskKey(value) }
   try {

@@ -1,6 +1,7 @@
 // Sets the sandboxes room going: what it hears, what it sweeps, and in which order it stops.
 import { sweepAudit } from '#src/control/audit/sweep.ts'
 import type { Callers } from '#src/control/auth/callers.ts'
+import { sweepInvitations } from '#src/control/invitations/sweep.ts'
 import type { Parts } from '#src/control/parts.ts'
 import { sweepLeases } from '#src/control/runners/leases.ts'
 import { RunnerLinks } from '#src/control/runners/links.ts'
@@ -51,6 +52,7 @@ export const openSandboxRoom = async (
         await sweepDeletedOrganizations(parts)
         await sweepSnapshots(parts)
         await sweepAudit(parts)
+        await sweepInvitations(parts)
         await placeWaiting(parts)
         await sweepPushes(parts)
         await demand.write(parts)

@@ -1,0 +1,63 @@
+// What somebody does with the invitations that are addressed to them. Whose an address is, only a verified one says:
+// without, there are none to be seen, and whether one exists is not told. Those of others do not exist either.
+import { Problem } from '#src/problems.ts'
+import { foldAddress } from '../mail/address.ts'
+import { takeBackMail } from '../mail/service.ts'
+import { changeMembership } from '../members/change.ts'
+import { joinOrganization } from '../members/service.ts'
+import type { Transaction } from '../storage/database.ts'
+import type { User } from '../users/user.ts'
+import { asInvitationView, type Invitation } from './invitation.ts'
+import { checkIsOpen, type InvitationParts } from './service.ts'
+import { countForAddress, findForAddress, listForAddress, settleInvitation } from './store.ts'
+
+export const listOwnInvitations = async ({ database, clock }: InvitationParts, { email, emailVerified }: User) => {
+  if (!emailVerified) return []
+  return (await listForAddress(database.sql, foldAddress(email), clock.now())).map(asInvitationView)
+}
+
+export const countOwnInvitations = async (
+  { database, clock }: InvitationParts,
+  { email, emailVerified }: User,
+): Promise<number> => (emailVerified ? await countForAddress(database.sql, foldAddress(email), clock.now()) : 0)
+
+/** Settles one in the turn of its organization, so that whatever happens at the same moment it is settled once. */
+const settle = async (
+  parts: InvitationParts,
+  { email, emailVerified }: User,
+  id: string,
+  status: 'accepted' | 'declined',
+  work: (transaction: Transaction, invitation: Invitation, now: Date) => Promise<void>,
+): Promise<Invitation> => {
+  if (!emailVerified) throw new Problem('forbidden', 'Your e-mail address has to be verified first.')
+  const get = async (sql: Parameters<typeof findForAddress>[0]) => {
+    const invitation = await findForAddress(sql, foldAddress(email), id)
+    if (invitation === undefined) throw new Problem('not_found', 'There is no such invitation.')
+    return invitation
+  }
+  const { organizationId } = await get(parts.database.sql)
+  return await changeMembership(parts, organizationId, async (transaction) => {
+    const now = parts.clock.now()
+    const invitation = await get(transaction)
+    checkIsOpen(invitation, now)
+    await work(transaction, invitation, now)
+    await settleInvitation(transaction, id, status, now)
+    await takeBackMail(transaction, id)
+    return await get(transaction)
+  })
+}
+
+/** Makes the caller a member, once, with what the invitation gives now. */
+export const acceptInvitation = async (parts: InvitationParts, user: User, id: string) => {
+  const accepted = await settle(parts, user, id, 'accepted', async (transaction, invitation, now) => {
+    const { organizationId, role, assignedRoles } = invitation
+    const joining = { organizationId, userId: user.id, role, roleIds: assignedRoles.map((each) => each.id) }
+    const isNew = await joinOrganization(transaction, joining, now)
+    if (!isNew) throw new Problem('conflict', 'You are a member already.')
+  })
+  return asInvitationView(accepted)
+}
+
+export const declineInvitation = async (parts: InvitationParts, user: User, id: string): Promise<void> => {
+  await settle(parts, user, id, 'declined', async () => {})
+}

@@ -1,0 +1,21 @@
+// What somebody who is invited reads. It holds no secret: only who signs in with this very address can accept.
+import type { Invitation } from './invitation.ts'
+
+export const letterOf = (
+  { id, email, invitedBy, organizationName, expiresAt, role }: Invitation,
+  publicUrl: string,
+): { recipient: string; subject: string; body: string } => ({
+  recipient: email,
+  subject: `You are invited to ${organizationName}`,
+  body: `${invitedBy} invites you to the organization "${organizationName}" on the Alcove server
+${publicUrl} as ${role === 'owner' ? 'an owner' : 'a member'}.
+
+Sign in there as ${email}, and accept:
+
+  curl -X POST -H "Authorization: Bearer $TOKEN" \\
+    ${publicUrl}/api/organizations/invitations/${id}/accept
+
+This works until ${expiresAt.toUTCString()}. To refuse, say "decline" in the place of
+"accept". If you do nothing, nothing happens.
+`,
+})

@@ -1,0 +1,90 @@
+// `/organizations/{organizationId}/invitations`, and `/organizations/invitations` of who is invited. The rules are in
+// service.ts and answer.ts.
+import Type from 'typebox'
+import { type ControlRoute, route } from '../auth/route.ts'
+import { OrganizationId } from '../organizations/schemas.ts'
+import { acceptInvitation, countOwnInvitations, declineInvitation, listOwnInvitations } from './answer.ts'
+import { CreateInvitation, Invitation, InvitationId, OwnInvitationId, UpdateInvitation } from './schemas.ts'
+import {
+  cancelInvitation,
+  createInvitation,
+  type InvitationParts,
+  listInvitations,
+  updateInvitation,
+} from './service.ts'
+
+export const invitationRoutes = (parts: InvitationParts): ControlRoute[] => [
+  route({
+    method: 'GET',
+    path: '/organizations/invitations',
+    needs: 'user',
+    summary: 'Lists the invitations to the caller that can still be accepted.',
+    replies: { 200: Type.Array(Invitation) },
+    run: ({ user }) => listOwnInvitations(parts, user),
+  }),
+  route({
+    method: 'GET',
+    path: '/organizations/invitations/count',
+    needs: 'user',
+    summary: 'How many of them there are.',
+    replies: { 200: Type.Integer() },
+    run: ({ user }) => countOwnInvitations(parts, user),
+  }),
+  route({
+    method: 'POST',
+    path: '/organizations/invitations/:invitationId/accept',
+    needs: 'user',
+    summary: 'Makes the caller a member of the organization that invites them.',
+    params: OwnInvitationId,
+    replies: { 200: Invitation },
+    run: ({ user, params }) => acceptInvitation(parts, user, params.invitationId),
+  }),
+  route({
+    method: 'POST',
+    path: '/organizations/invitations/:invitationId/decline',
+    needs: 'user',
+    summary: 'Refuses an invitation to the caller.',
+    params: OwnInvitationId,
+    replies: { 200: null },
+    run: ({ user, params }) => declineInvitation(parts, user, params.invitationId),
+  }),
+  route({
+    method: 'POST',
+    path: '/organizations/:organizationId/invitations',
+    needs: 'owner',
+    summary: 'Invites whoever has an e-mail address, and writes to them.',
+    params: OrganizationId,
+    body: CreateInvitation,
+    replies: { 201: Invitation },
+    run: ({ caller, organization, body }) => createInvitation(parts, { caller, organization }, body),
+  }),
+  route({
+    method: 'GET',
+    path: '/organizations/:organizationId/invitations',
+    needs: 'member',
+    summary: 'Lists the invitations of the organization that can still be accepted.',
+    params: OrganizationId,
+    replies: { 200: Type.Array(Invitation) },
+    run: ({ organization }) => listInvitations(parts, organization.id),
+  }),
+  route({
+    method: 'PUT',
+    path: '/organizations/:organizationId/invitations/:invitationId',
+    needs: 'owner',
+    summary: 'Says anew what a pending invitation gives, and until when.',
+    params: InvitationId,
+    body: UpdateInvitation,
+    replies: { 200: Invitation },
+    run: ({ caller, organization, params, body }) =>
+      updateInvitation(parts, { caller, organization }, params.invitationId, body),
+  }),
+  route({
+    method: 'POST',
+    path: '/organizations/:organizationId/invitations/:invitationId/cancel',
+    needs: 'owner',
+    summary: 'Takes a pending invitation back.',
+    params: InvitationId,
+    replies: { 204: null },
+    run: ({ caller, organization, params }) => cancelInvitation(parts, { caller, organization }, params.invitationId),
+  }),
+]

@@ -1,0 +1,125 @@
+// What an organization does with its invitations. Owners invite, and give no more than they hold; the letter is queued
+// with the invitation and taken back with it.
+import { Problem } from '#src/problems.ts'
+import { checkHoldsAll, heldThrough } from '../auth/grant.ts'
+import type { Caller } from '../auth/route.ts'
+import { readExpiry } from '../expiry.ts'
+import { readAddress } from '../mail/address.ts'
+import type { Outbox } from '../mail/outbox.ts'
+import { queueMail, takeBackMail } from '../mail/service.ts'
+import { type ChangeParts, changeAsOwner } from '../members/change.ts'
+import type { Organization } from '../organizations/organization.ts'
+import type { Settings } from '../parts.ts'
+import { developerRoleId, getAssignableRoles } from '../roles/service.ts'
+import type { Sql } from '../storage/database.ts'
+import { asInvitationView, type Invitation } from './invitation.ts'
+import { letterOf } from './letter.ts'
+import type { CreateInvitation, UpdateInvitation } from './schemas.ts'
+import {
+  cancelExpired,
+  countMade,
+  findOfOrganization,
+  insertInvitation,
+  isInvited,
+  isMemberByAddress,
+  listOfOrganization,
+  settleInvitation,
+  writeInvitation,
+} from './store.ts'
+
+export type InvitationParts = ChangeParts & { settings: Pick<Settings, 'publicUrl'>; outbox: Pick<Outbox, 'nudge'> }
+
+export type AsOwnerOf = { caller: Caller; organization: Organization }
+
+const daysOpen = 7
+const day = 86_400_000
+const mostPending = 1000
+/** Mail goes to strangers in this server's name. */
+const mostInADay = { ofOrganization: 1000, toAddress: 10 }
+
+const asOwner = ({ caller, organization }: AsOwnerOf) => ({ caller, organizationId: organization.id })
+
+const getInvitation = async (sql: Sql, organizationId: string, id: string): Promise<Invitation> => {
+  const invitation = await findOfOrganization(sql, organizationId, id)
+  if (invitation === undefined) throw new Problem('not_found', 'There is no such invitation.')
+  return invitation
+}
+
+const givenBy = ({ role, assignedRoles }: Invitation) => heldThrough(role, assignedRoles)
+
+export const checkIsPending = ({ status }: Invitation): void => {
+  if (status !== 'pending') throw new Problem('forbidden', `This invitation has been ${status}.`)
+}
+
+export const checkIsOpen = (invitation: Invitation, now: Date): void => {
+  checkIsPending(invitation)
+  if (invitation.expiresAt <= now) throw new Problem('forbidden', 'This invitation has expired.')
+}
+
+const checkMayInvite = async (sql: Sql, organizationId: string, email: string, now: Date): Promise<void> => {
+  const made = await countMade(sql, organizationId, email, new Date(now.getTime() - day))
+  if (made.pending >= mostPending) {
+    throw new Problem('forbidden', `An organization may have ${mostPending} pending invitations.`)
+  }
+  if (made.ofLately >= mostInADay.ofOrganization || made.ofLatelyToAddress >= mostInADay.toAddress) {
+    throw new Problem('rate_limited', 'There have been too many invitations within a day.')
+  }
+}
+
+export const createInvitation = async (parts: InvitationParts, as: AsOwnerOf, input: CreateInvitation) => {
+  const { caller, organization } = as
+  const now = parts.clock.now()
+  const email = readAddress('email', input.email)
+  const expiresAt = readExpiry(input.expiresAt, now) ?? new Date(now.getTime() + daysOpen * day)
+  const { role = 'member', assignedRoleIds = [developerRoleId] } = input
+  if (organization.personal) throw new Problem('forbidden', 'Nobody is invited to a personal organization.')
+  const invitation = await changeAsOwner(parts, asOwner(as), async (sql) => {
+    const roles = role === 'owner' ? [] : await getAssignableRoles(sql, organization.id, assignedRoleIds)
+    checkHoldsAll(caller, heldThrough(role, roles))
+    if (await isMemberByAddress(sql, organization.id, email)) {
+      throw new Problem('conflict', `${email} is a member already.`)
+    }
+    await cancelExpired(sql, organization.id, email, now)
+    if (await isInvited(sql, organization.id, email)) throw new Problem('conflict', `${email} is invited already.`)
+    await checkMayInvite(sql, organization.id, email, now)
+    const given = { email, invitedBy: caller.user.email, organizationId: organization.id, expiresAt, role }
+    const roleIds = roles.map(({ id }) => id)
+    const made = await getInvitation(sql, organization.id, await insertInvitation(sql, given, roleIds, now))
+    await queueMail(sql, { about: made.id, ...letterOf(made, parts.settings.publicUrl) }, now)
+    return made
+  })
+  parts.outbox.nudge()
+  return asInvitationView(invitation)
+}
+
+/** Those that can still be accepted. */
+export const listInvitations = async ({ database, clock }: InvitationParts, organizationId: string) =>
+  (await listOfOrganization(database.sql, organizationId, clock.now())).map(asInvitationView)
+
+/** Says anew what it gives, and until when if that is said. No second letter is sent. */
+export const updateInvitation = async (parts: InvitationParts, as: AsOwnerOf, id: string, input: UpdateInvitation) => {
+  const { caller, organization } = as
+  const now = parts.clock.now()
+  const until = readExpiry(input.expiresAt, now)
+  const invitation = await changeAsOwner(parts, asOwner(as), async (sql) => {
+    const before = await getInvitation(sql, organization.id, id)
+    checkIsOpen(before, now)
+    const roles = input.role === 'owner' ? [] : await getAssignableRoles(sql, organization.id, input.assignedRoleIds)
+    checkHoldsAll(caller, [...givenBy(before), ...heldThrough(input.role, roles)])
+    const after = { id, role: input.role, expiresAt: until ?? before.expiresAt }
+    const roleIds = roles.map((role) => role.id)
+    await writeInvitation(sql, after, roleIds, now)
+    return await getInvitation(sql, organization.id, id)
+  })
+  return asInvitationView(invitation)
+}
+
+export const cancelInvitation = async (parts: InvitationParts, as: AsOwnerOf, id: string): Promise<void> => {
+  await changeAsOwner(parts, asOwner(as), async (sql) => {
+    const invitation = await getInvitation(sql, as.organization.id, id)
+    checkIsPending(invitation)
+    checkHoldsAll(as.caller, givenBy(invitation))
+    await settleInvitation(sql, id, 'cancelled', parts.clock.now())
+    await takeBackMail(sql, id)
+  })
+}

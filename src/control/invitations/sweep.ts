@@ -1,0 +1,9 @@
+// What nobody can accept any more is kept for a while, so that who comes late is told why, and then forgotten.
+import type { Parts } from '../parts.ts'
+import { deleteSettledBefore } from './store.ts'
+
+const daysKept = 30
+
+export const sweepInvitations = async ({ database, clock }: Pick<Parts, 'database' | 'clock'>): Promise<void> => {
+  await deleteSettledBefore(database.sql, new Date(clock.now().getTime() - daysKept * 86_400_000))
+}
