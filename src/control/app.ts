@@ -14,6 +14,7 @@ import { logTransport, type MailTransport } from './mail/transport.ts'
 import { createOutbound } from './outbound/outbound.ts'
 import type { Parts } from './parts.ts'
 import { createLimits, limitHeaders } from './rate-limits/limits.ts'
+import { findRegionIdByProxyKey } from './regions/service.ts'
 import { findRunnerByKey } from './runners/service.ts'
 import type { SandboxOptions } from './sandboxes/parts.ts'
 import { openSandboxRoom, type SandboxRoom } from './sandboxes/room.ts'
@@ -65,6 +66,7 @@ export const createApp = async (
     callers,
     proxyKeyHash: settings.proxyKeyHash,
     collectorKeyHash: settings.collectorKeyHash,
+    findProxyRegionId: (keyHash) => findRegionIdByProxyKey(database.sql, keyHash),
     findRunner: (keyHash) => findRunnerByKey(database.sql, keyHash),
   })
 

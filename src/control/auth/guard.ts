@@ -4,13 +4,23 @@ import { Problem } from '#src/problems.ts'
 import { readBearer, readOrganizationHeader } from './bearer.ts'
 import type { Callers, Holder } from './callers.ts'
 import { holds } from './policy.ts'
-import type { Caller, ControlRoute, Needs, OrganizationContext, OwnerOrCollectorContext, UserContext } from './route.ts'
+import type {
+  Caller,
+  ControlRoute,
+  Needs,
+  OrganizationContext,
+  OwnerOrCollectorContext,
+  ProxyContext,
+  UserContext,
+} from './route.ts'
 import { hashKey, isSameHash } from './secret.ts'
 
 export type GuardParts = {
   callers: Callers
   proxyKeyHash: string
   collectorKeyHash: string | undefined
+  /** Of the region whose proxy has this key. */
+  findProxyRegionId: (keyHash: string) => Promise<string | undefined>
   findRunner: (keyHash: string) => Promise<{ id: string; regionId: string } | undefined>
 }
 
@@ -21,7 +31,13 @@ export const callerOf = (request: FastifyRequest): Caller | undefined => known.g
 
 export type Guard = (request: FastifyRequest, route: Pick<ControlRoute, 'needs'>) => Promise<object>
 
-export const createGuard = ({ callers, proxyKeyHash, collectorKeyHash, findRunner }: GuardParts): Guard => {
+export const createGuard = ({
+  callers,
+  proxyKeyHash,
+  collectorKeyHash,
+  findProxyRegionId,
+  findRunner,
+}: GuardParts): Guard => {
   const getHolder = async (token: string) => {
     const holder = await callers.find(token)
     if (holder === undefined) throw new Problem('unauthorized')
@@ -59,7 +75,12 @@ export const createGuard = ({ callers, proxyKeyHash, collectorKeyHash, findRunne
     if (needs === 'public') return {}
     const token = readBearer(request.headers)
     if (token === undefined) throw new Problem('unauthorized')
-    if (needs === 'proxy') return isSameHash(hashKey(token), proxyKeyHash) ? {} : await refuseUser(request, token)
+    if (needs === 'proxy') {
+      const hash = hashKey(token)
+      if (isSameHash(hash, proxyKeyHash)) return { proxyRegionId: undefined } satisfies ProxyContext
+      const proxyRegionId = await findProxyRegionId(hash)
+      return proxyRegionId === undefined ? await refuseUser(request, token) : ({ proxyRegionId } satisfies ProxyContext)
+    }
     if (needs === 'runner') {
       const runner = await findRunner(hashKey(token))
       return runner === undefined ? await refuseUser(request, token) : { runner }

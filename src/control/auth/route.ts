@@ -11,7 +11,7 @@ export const roleNeeds = {
   member: 'A member of the organization.',
   owner: 'An owner of the organization.',
   admin: 'An operator of this server.',
-  proxy: 'The proxy, by its service key.',
+  proxy: 'A proxy, by its service key: of this server, or of the region of an organization.',
   runner: 'A runner, by its service key.',
   collector: 'The telemetry collector, by its service key.',
   'owner or collector': 'An owner of the organization, or the telemetry collector.',
@@ -38,18 +38,23 @@ export type UserContext = { user: User; caller: Caller }
 export type OrganizationContext = UserContext & { organization: Organization }
 export type RunnerContext = { runner: { id: string; regionId: string } }
 
+/** The proxy of a region asks about what is in it; the server's own, without one, about everything. */
+export type ProxyContext = { proxyRegionId: string | undefined }
+
 /** A collector belongs to no organization; the path says which one it asks about. */
 export type OwnerOrCollectorContext = { isCollector: boolean }
 
-export type ContextOf<N extends Needs> = N extends 'public' | 'proxy' | 'collector'
+export type ContextOf<N extends Needs> = N extends 'public' | 'collector'
   ? object
-  : N extends 'user' | 'admin'
-    ? UserContext
-    : N extends 'runner'
-      ? RunnerContext
-      : N extends 'owner or collector'
-        ? OwnerOrCollectorContext
-        : OrganizationContext
+  : N extends 'proxy'
+    ? ProxyContext
+    : N extends 'user' | 'admin'
+      ? UserContext
+      : N extends 'runner'
+        ? RunnerContext
+        : N extends 'owner or collector'
+          ? OwnerOrCollectorContext
+          : OrganizationContext
 
 /** A row of control, whatever it needs. */
 export type ControlRoute = Route<object, Needs>

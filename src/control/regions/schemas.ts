@@ -17,3 +17,28 @@ export const Region = Type.Object({
 })
 
 export const RegionId = Type.Object({ id: Type.String() })
+
+const address = Type.Optional(Type.Union([Type.String({ maxLength: 2048 }), Type.Null()]))
+
+export const UpdateRegion = Type.Object({
+  proxyUrl: address,
+  sshGatewayUrl: address,
+  snapshotManagerUrl: address,
+  otelEndpoint: address,
+})
+
+export const CreateRegion = Type.Object({
+  name: Type.String({ minLength: 2, maxLength: 255, pattern: '^[A-Za-z0-9_.-]+$' }),
+  ...UpdateRegion.properties,
+})
+
+export const NewRegion = Type.Object({
+  id: Type.String(),
+  proxyApiKey: textOrNull,
+  sshGatewayApiKey: textOrNull,
+  snapshotManagerUsername: textOrNull,
+  snapshotManagerPassword: textOrNull,
+})
+
+export const NewKey = Type.Object({ apiKey: Type.String() })
+export const SnapshotManagerCredentials = Type.Object({ username: Type.String(), password: Type.String() })

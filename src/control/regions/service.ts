@@ -4,6 +4,7 @@ import type { Parts } from '../parts.ts'
 import { findRegionById, listRegions, listSharedRegions, type Region } from './store.ts'
 
 export type { Region } from './store.ts'
+export { findRegionIdByProxyKey, revokeRegionKeys } from './store.ts'
 
 type RegionsParts = Pick<Parts, 'database'>
 

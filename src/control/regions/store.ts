@@ -1,5 +1,5 @@
 // The SQL of regions. An organization sees its own, and those that belong to nobody in particular.
-import type { Sql } from '../storage/database.ts'
+import type { Sql, Transaction } from '../storage/database.ts'
 
 export type Region = {
   id: string
@@ -64,4 +64,91 @@ export const listSharedRegions = async (sql: Sql): Promise<Region[]> => {
 export const findRegionById = async (sql: Sql, organizationId: string, id: string): Promise<Region | undefined> => {
   const [row] = await sql<Row[]>`select * from regions where id = ${id} and ${own(sql, organizationId)}`
   return row && readRegion(row)
+}
+
+/** What an organization writes of a region of its own, as it is stored. */
+export type RegionColumns = {
+  id: string
+  name: string
+  organization_id: string
+  proxy_url: string | null
+  ssh_gateway_url: string | null
+  snapshot_manager_url: string | null
+  otel_endpoint: string | null
+  proxy_key_hash: string | null
+  ssh_gateway_key_hash: string | null
+  snapshot_manager_username: string | null
+  snapshot_manager_password: string | null
+}
+
+export type OwnRegion = Pick<
+  RegionColumns,
+  'id' | 'proxy_url' | 'ssh_gateway_url' | 'snapshot_manager_url' | 'otel_endpoint'
+>
+
+/** Nobody counts for the same organization, or ends it, until the transaction ends; `undefined`: it is no more. */
+export const countOwnRegions = async (
+  transaction: Transaction,
+  organizationId: string,
+): Promise<number | undefined> => {
+  const [held] = await transaction`select 1 from organizations where id = ${organizationId} for no key update`
+  if (held === undefined) return undefined
+  const [counted] = await transaction<{ count: number }[]>`
+    select count(*) from regions where organization_id = ${organizationId}`
+  return counted?.count ?? 0
+}
+
+export const insertRegion = async (
+  transaction: Transaction,
+  region: Partial<RegionColumns>,
+  now: Date,
+): Promise<void> => {
+  const columns = { ...region, region_type: 'custom', created_at: now, updated_at: now }
+  await transaction`insert into regions ${transaction(columns)}`
+}
+
+/** Nobody puts a sandbox there, or changes it, until the transaction ends. */
+export const lockOwnRegion = async (
+  transaction: Transaction,
+  organizationId: string,
+  id: string,
+): Promise<OwnRegion | undefined> => {
+  const [row] = await transaction<OwnRegion[]>`
+    select id, proxy_url, ssh_gateway_url, snapshot_manager_url, otel_endpoint from regions
+    where id = ${id} and organization_id = ${organizationId} for update`
+  return row
+}
+
+export const writeRegion = async (
+  transaction: Transaction,
+  id: string,
+  columns: Partial<RegionColumns>,
+  now: Date,
+): Promise<void> => {
+  await transaction`update regions set ${transaction({ ...columns, updated_at: now } as typeof columns)} where id = ${id}`
+}
+
+export const hasRunners = async (sql: Sql, id: string): Promise<boolean> => {
+  const [row] = await sql`select 1 from runners where region_id = ${id} limit 1`
+  return row !== undefined
+}
+
+/** With the images that no runner was there to keep. */
+export const deleteRegion = async (transaction: Transaction, id: string): Promise<void> => {
+  await transaction`delete from images where region_id = ${id}`
+  await transaction`delete from regions where id = ${id}`
+}
+
+/** Which region a proxy may ask for. */
+export const findRegionIdByProxyKey = async (sql: Sql, hash: string): Promise<string | undefined> => {
+  const [row] = await sql<{ id: string }[]>`select id from regions where proxy_key_hash = ${hash}`
+  return row?.id
+}
+
+/** The services in the regions of an organization that ends are nobody any more. */
+export const revokeRegionKeys = async (transaction: Transaction, organizationId: string): Promise<void> => {
+  await transaction`
+    update regions set proxy_key_hash = null, ssh_gateway_key_hash = null, snapshot_manager_username = null,
+      snapshot_manager_password = null
+    where organization_id = ${organizationId}`
 }

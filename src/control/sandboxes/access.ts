@@ -101,6 +101,8 @@ const findOpenPort = async (parts: SandboxParts, question: AccessQuestion): Prom
   return row?.public && row.state !== 'destroyed' ? { row, openedBy: 'public' } : undefined
 }
 
+const noSandbox = () => new Problem('not_found', 'There is no such sandbox.')
+
 const open = async (parts: SandboxParts, question: AccessQuestion): Promise<Opened> => {
   let isStranger = false
   for (const credential of question.credentials) {
@@ -110,7 +112,7 @@ const open = async (parts: SandboxParts, question: AccessQuestion): Promise<Open
   }
   const opened = await findOpenPort(parts, question)
   if (opened) return opened
-  throw isStranger ? new Problem('not_found', 'There is no such sandbox.') : new Problem('unauthorized')
+  throw isStranger ? noSandbox() : new Problem('unauthorized')
 }
 
 const hasOurBearer = async ({ callers }: SandboxParts, credentials: readonly Credential[]): Promise<boolean> => {
@@ -118,9 +120,15 @@ const hasOurBearer = async ({ callers }: SandboxParts, credentials: readonly Cre
   return bearer?.kind === 'bearer' && (await callers.find(bearer.token)) !== undefined
 }
 
-export const answerAccess = async (parts: SandboxParts, question: AccessQuestion): Promise<Access> => {
+/** `proxyRegionId`: the region whose proxy asks; for it there is nothing anywhere else. */
+export const answerAccess = async (
+  parts: SandboxParts,
+  question: AccessQuestion,
+  proxyRegionId?: string,
+): Promise<Access> => {
   const { sql } = parts.database
   const { row, openedBy } = await open(parts, question)
+  if (proxyRegionId !== undefined && row.region_id !== proxyRegionId) throw noSandbox()
   const runnerAddress = row.runner_id === null ? null : await findRunnerAddress(sql, row.runner_id)
   if (!runnerAddress) throw new Problem('bad_gateway')
   if (question.countsAsActivity) await touch(sql, row, parts.clock.now(), activityEverySeconds)
@@ -144,6 +152,6 @@ export const accessRoutes = (parts: SandboxParts): ControlRoute[] => [
     summary: 'Whether a call may reach a sandbox, and where its toolbox is.',
     body: Question,
     replies: { 200: AccessAnswer },
-    run: ({ body }) => answerAccess(parts, body as AccessQuestion),
+    run: ({ body, proxyRegionId }) => answerAccess(parts, body as AccessQuestion, proxyRegionId),
   }),
 ]

@@ -247,3 +247,14 @@ export const forgetSandboxesOf = async (transaction: Transaction, organizationId
   await transaction`delete from sandbox_events where organization_id = ${organizationId}`
   await transaction`delete from idempotency_keys where organization_id = ${organizationId}`
 }
+
+/** Also those of which a runner has not said that they are gone. */
+export const hasLiveSandboxesIn = async (sql: Sql, regionId: string): Promise<boolean> => {
+  const [row] = await sql`select 1 from sandboxes where region_id = ${regionId} and gone_at is null limit 1`
+  return row !== undefined
+}
+
+/** The rows that are kept for a while of sandboxes that are gone. */
+export const forgetSandboxesIn = async (transaction: Transaction, regionId: string): Promise<void> => {
+  await transaction`delete from sandboxes where region_id = ${regionId} and gone_at is not null`
+}

@@ -1,0 +1,186 @@
+// Regions that an organization makes for itself, and the credentials of the services in them: a proxy, an SSH gateway, a
+// snapshot manager. Each exists while the address of its service does, is shown once, and dies when it is made anew.
+import { randomBytes } from 'node:crypto'
+import { Problem } from '#src/problems.ts'
+import { announceCredentialChange, type Callers } from '../auth/callers.ts'
+import { hashKey, newKey } from '../auth/secret.ts'
+import type { Parts } from '../parts.ts'
+import { forgetSandboxesIn, hasLiveSandboxesIn } from '../sandboxes/service.ts'
+import { readServiceUrl } from '../service-url.ts'
+import { isDuplicate, type Transaction } from '../storage/database.ts'
+import {
+  countOwnRegions,
+  deleteRegion,
+  hasRunners,
+  insertRegion,
+  lockOwnRegion,
+  type OwnRegion,
+  type RegionColumns,
+  writeRegion,
+} from './store.ts'
+
+export type OwnRegionParts = Pick<Parts, 'database' | 'clock' | 'encryption'> & { callers: Callers }
+
+const mostPerOrganization = 100
+
+/** The address of a service as it is called in bodies, and in the table. */
+const addresses = {
+  proxyUrl: 'proxy_url',
+  sshGatewayUrl: 'ssh_gateway_url',
+  snapshotManagerUrl: 'snapshot_manager_url',
+  otelEndpoint: 'otel_endpoint',
+} as const satisfies Record<string, keyof RegionColumns>
+
+type Field = keyof typeof addresses
+export type Addresses = { [F in Field]?: string | null }
+
+/** Checked; those that are not given are not there. */
+const readAddresses = (body: Addresses): Addresses => {
+  const fields = (Object.keys(addresses) as Field[]).filter((field) => body[field] !== undefined)
+  return Object.fromEntries(
+    fields.map((field) => [field, body[field] === null ? null : readServiceUrl(field, body[field] as string)]),
+  )
+}
+
+const purposeOf = (regionId: string) => `snapshot-manager:${regionId}`
+
+const newCredentials = () => ({
+  username: `alcove-${randomBytes(6).toString('hex')}`,
+  password: randomBytes(32).toString('base64url'),
+})
+
+type Credentials = ReturnType<typeof newCredentials>
+
+const columnsOf = ({ encryption }: OwnRegionParts, regionId: string, { username, password }: Credentials) => ({
+  snapshot_manager_username: username,
+  snapshot_manager_password: encryption.encrypt(purposeOf(regionId), password),
+})
+
+/** Ends the credentials of every service that has no address any more. */
+const revoked = ({ proxyUrl, sshGatewayUrl, snapshotManagerUrl }: Addresses): Partial<RegionColumns> => ({
+  ...(proxyUrl === null ? { proxy_key_hash: null } : {}),
+  ...(sshGatewayUrl === null ? { ssh_gateway_key_hash: null } : {}),
+  ...(snapshotManagerUrl === null ? { snapshot_manager_username: null, snapshot_manager_password: null } : {}),
+})
+
+const longestNameInId = 200
+
+/** `name`: as it was given; unlike other names it stands in addresses. */
+const newIdOf = (name: string) => `${name.toLowerCase().slice(0, longestNameInId)}_${randomBytes(5).toString('hex')}`
+
+export const createRegion = async (
+  parts: OwnRegionParts,
+  organizationId: string,
+  { name, ...body }: Addresses & { name: string },
+) => {
+  const { database, clock } = parts
+  const given = readAddresses(body)
+  const id = newIdOf(name)
+  const proxyApiKey = given.proxyUrl ? newKey() : null
+  const sshGatewayApiKey = given.sshGatewayUrl ? newKey() : null
+  const credentials = given.snapshotManagerUrl ? newCredentials() : undefined
+  const region = {
+    id,
+    name,
+    organization_id: organizationId,
+    ...writtenAddresses(given),
+    proxy_key_hash: proxyApiKey && hashKey(proxyApiKey),
+    ssh_gateway_key_hash: sshGatewayApiKey && hashKey(sshGatewayApiKey),
+    ...(credentials ? columnsOf(parts, id, credentials) : {}),
+  }
+  try {
+    await database.transaction(async (transaction) => {
+      const count = await countOwnRegions(transaction, organizationId)
+      if (count === undefined) throw new Problem('not_found')
+      if (count >= mostPerOrganization)
+        throw new Problem('forbidden', `An organization may have ${mostPerOrganization} regions of its own.`)
+      await insertRegion(transaction, region, clock.now())
+    })
+  } catch (error) {
+    if (isDuplicate(error))
+      throw new Problem('conflict', `There is a region named "${name}" already.`, { cause: error })
+    throw error
+  }
+  return {
+    id,
+    proxyApiKey,
+    sshGatewayApiKey,
+    snapshotManagerUsername: credentials?.username ?? null,
+    snapshotManagerPassword: credentials?.password ?? null,
+  }
+}
+
+const writtenAddresses = (given: Addresses): Partial<RegionColumns> =>
+  Object.fromEntries(Object.entries(given).map(([field, value]) => [addresses[field as Field], value]))
+
+/** In its turn, and only if it is the organization's own: any other looks as if it did not exist. */
+const changeOwn = async (
+  { database, clock }: OwnRegionParts,
+  { organizationId, id }: { organizationId: string; id: string },
+  change: (region: OwnRegion) => Partial<RegionColumns>,
+): Promise<void> => {
+  await database.transaction(async (transaction) => {
+    const columns = change(await getOwn(transaction, organizationId, id))
+    await writeRegion(transaction, id, columns, clock.now())
+  })
+}
+
+const getOwn = async (transaction: Transaction, organizationId: string, id: string): Promise<OwnRegion> => {
+  const region = await lockOwnRegion(transaction, organizationId, id)
+  if (region === undefined) throw new Problem('not_found', 'There is no such region.')
+  return region
+}
+
+type Named = { organizationId: string; id: string }
+
+/** A service whose address is new has no credential before one is made by `regenerate…`. */
+export const changeRegion = async (parts: OwnRegionParts, named: Named, body: Addresses): Promise<void> => {
+  const given = readAddresses(body)
+  await changeOwn(parts, named, () => ({ ...writtenAddresses(given), ...revoked(given) }))
+}
+
+const checkHasAddress = (region: OwnRegion, field: Field): void => {
+  if (region[addresses[field]] === null) throw new Problem('bad_request', `This region has no ${field}.`)
+}
+
+const services = {
+  proxy: ['proxyUrl', 'proxy_key_hash'],
+  'ssh-gateway': ['sshGatewayUrl', 'ssh_gateway_key_hash'],
+} as const
+
+export const regenerateKey = async (parts: OwnRegionParts, named: Named, service: keyof typeof services) => {
+  const [field, column] = services[service]
+  const apiKey = newKey()
+  await changeOwn(parts, named, (region) => {
+    checkHasAddress(region, field)
+    return { [column]: hashKey(apiKey) }
+  })
+  return { apiKey }
+}
+
+export const regenerateCredentials = async (parts: OwnRegionParts, named: Named): Promise<Credentials> => {
+  const credentials = newCredentials()
+  await changeOwn(parts, named, (region) => {
+    checkHasAddress(region, 'snapshotManagerUrl')
+    return columnsOf(parts, named.id, credentials)
+  })
+  return credentials
+}
+
+/** Only when nothing is there any more; where it was the default, there is none afterwards. */
+export const removeRegion = async (parts: OwnRegionParts, { organizationId, id }: Named): Promise<void> => {
+  const { database, callers } = parts
+  try {
+    await database.transaction(async (transaction) => {
+      await getOwn(transaction, organizationId, id)
+      if (await hasRunners(transaction, id)) throw new Problem('bad_request', 'This region still has runners.')
+      if (await hasLiveSandboxesIn(transaction, id))
+        throw new Problem('bad_request', 'There are still sandboxes in this region.')
+      await forgetSandboxesIn(transaction, id)
+      await deleteRegion(transaction, id)
+      await announceCredentialChange(transaction)
+    })
+  } finally {
+    callers.forget()
+  }
+}
