@@ -65,7 +65,6 @@ const revoked = ({ proxyUrl, sshGatewayUrl, snapshotManagerUrl }: Addresses): Pa
 
 const longestNameInId = 200
 
-/** `name`: as it was given; unlike other names it stands in addresses. */
 const newIdOf = (name: string) => `${name.toLowerCase().slice(0, longestNameInId)}_${randomBytes(5).toString('hex')}`
 
 export const createRegion = async (
@@ -74,6 +73,8 @@ export const createRegion = async (
   { name, ...body }: Addresses & { name: string },
 ) => {
   const { database, clock } = parts
+  if (!/^[A-Za-z0-9_.-]+$/.test(name))
+    throw new Problem('bad_request', 'name may only hold letters, digits, dots, dashes and underscores')
   const given = readAddresses(body)
   const id = newIdOf(name)
   const proxyApiKey = given.proxyUrl ? newKey() : null

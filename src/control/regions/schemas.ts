@@ -28,7 +28,7 @@ export const UpdateRegion = Type.Object({
 })
 
 export const CreateRegion = Type.Object({
-  name: Type.String({ minLength: 2, maxLength: 255, pattern: '^[A-Za-z0-9_.-]+$' }),
+  name: Type.String({ minLength: 2, maxLength: 255 }),
   ...UpdateRegion.properties,
 })
 
