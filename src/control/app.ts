@@ -11,6 +11,7 @@ import { endpoints } from './endpoints.ts'
 import { attachEvents } from './events/socket-io.ts'
 import { type Outbox, openOutbox } from './mail/outbox.ts'
 import { logTransport, type MailTransport } from './mail/transport.ts'
+import { createMetrics, type Metrics } from './metrics/metrics.ts'
 import { createOutbound } from './outbound/outbound.ts'
 import type { Parts } from './parts.ts'
 import { createLimits, limitHeaders } from './rate-limits/limits.ts'
@@ -30,6 +31,7 @@ export type App = {
   sandboxes: SandboxRoom
   outbox: Outbox
   webhooks: WebhookRoom
+  metrics: Metrics
   /** Stops taking requests, waits for those that run, and lets go of everything but the database. */
   close: () => Promise<void>
 }
@@ -61,7 +63,8 @@ export const createApp = async (
   const outbox = openOutbox({ ...parts, transport }, sandboxes.options)
   const outbound = createOutbound({ allowed: settings.privateTargets })
   const webhooks = await openWebhookRoom({ ...parts, outbound }, sandboxes.options)
-  const routes = endpoints({ ...webhooks, ...sandboxes, outbox, outbound })
+  const metrics = createMetrics(parts, sandboxes.changes)
+  const routes = endpoints({ ...webhooks, ...sandboxes, outbox, outbound, metrics })
   const guard = createGuard({
     callers,
     proxyKeyHash: settings.proxyKeyHash,
@@ -92,6 +95,7 @@ export const createApp = async (
     exposedHeaders: ['X-Request-Id', 'X-Daytona-Api-Version', 'Retry-After', ...limitHeaders],
     maxAge: 86_400,
   })
+  metrics.follow(server)
   await attachEvents(server, sandboxes)
   await servePortal(server, webhooks)
   server.addHook('onSend', async (request, reply) => {
@@ -106,9 +110,11 @@ export const createApp = async (
     sandboxes,
     outbox,
     webhooks,
+    metrics,
     close: async () => {
       // First nobody may ask any more, then nothing goes on by itself.
       await server.close()
+      metrics.close()
       await webhooks.close()
       await sandboxes.close()
       await outbox.close()

@@ -8,6 +8,8 @@ import { identityProviderRoutes } from './identity-providers/routes.ts'
 import { invitationRoutes } from './invitations/routes.ts'
 import type { Outbox } from './mail/outbox.ts'
 import { memberRoutes } from './members/routes.ts'
+import type { Metrics } from './metrics/metrics.ts'
+import { metricsRoutes } from './metrics/routes.ts'
 import { organizationOperatorRoutes } from './organizations/operator-routes.ts'
 import { organizationRoutes } from './organizations/routes.ts'
 import type { Outbound } from './outbound/outbound.ts'
@@ -25,7 +27,7 @@ import { warmPoolRoutes } from './warm-pools/routes.ts'
 import type { WebhookParts } from './webhooks/parts.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
 
-export type EndpointParts = SandboxParts & WebhookParts & { outbound: Outbound; outbox: Outbox }
+export type EndpointParts = SandboxParts & WebhookParts & { outbound: Outbound; outbox: Outbox; metrics: Metrics }
 
 export const endpoints = (parts: EndpointParts): ControlRoute[] => [
   ...healthRoutes(parts),
@@ -48,4 +50,5 @@ export const endpoints = (parts: EndpointParts): ControlRoute[] => [
   ...accessRoutes(parts),
   ...runnerRoutes(parts),
   ...webhookRoutes(parts),
+  ...metricsRoutes(parts),
 ]

@@ -27,6 +27,7 @@ export const startProgram = async ({
   const parts = { database, clock: systemClock, log, settings, encryption }
   await bootstrap(parts, firstKey)
   const app = await createApp(parts, { mostWarm, overcommit }, { transport: smtp && smtpTransport(smtp) })
+  app.metrics.includeProcess()
   const address = await app.server.listen(listen)
   log.info({ address }, 'control serves')
   return {

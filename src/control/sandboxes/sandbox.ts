@@ -75,6 +75,8 @@ export type SandboxRow = {
   /** Of its runner, where the question joined it. */
   runner_state?: string | null
   runner_heartbeat_at?: Date | null
+  /** When the state before this one was written; only where this one was written just now. */
+  previous_state_changed_at?: Date
 }
 
 /** A runner that is silent leaves the last known state standing; the reason says that it is only that. */

@@ -111,6 +111,7 @@ export const writeState = async (
       where id = ${sandbox.id} and state = ${sandbox.state} and version = ${sandbox.version}
       returning *
     ), ${event(sql, sandbox.state, change, now, origin)}`
+  if (row) row.previous_state_changed_at = sandbox.state_changed_at
   return row
 }
 

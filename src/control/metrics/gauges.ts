@@ -1,0 +1,103 @@
+// What is true of the whole server now, asked of the database. No other room has these questions, which cross all of them.
+import { Gauge, type Registry } from 'prom-client'
+import { stateRows, statesHoldingCompute, statesHoldingDisk } from '#src/control/sandboxes/lifecycle.ts'
+import type { Sql } from '#src/control/storage/database.ts'
+
+const mostRunners = 200
+
+type StateCount = { state: string; isWarm: boolean; count: number; oldestSeconds: number }
+type Queue = { queue: string; length: number; oldestSeconds: number }
+type RunnerRow = Record<'id' | 'state', string> &
+  Record<'cpu' | 'memory' | 'disk' | 'promisedCpu' | 'promisedMemory' | 'promisedDisk' | 'silentSeconds', number>
+
+const countStates = (sql: Sql, now: Date): Promise<StateCount[]> => sql`
+  select state, warm_pool_id is not null as "isWarm", count(*),
+    extract(epoch from ${now}::timestamptz - min(state_changed_at))::float8 as "oldestSeconds"
+  from sandboxes where state <> 'destroyed' group by 1, 2`
+
+const measureQueues = (sql: Sql, now: Date): Promise<Queue[]> => {
+  const measured = sql`count(*) as length, coalesce(extract(epoch from ${now}::timestamptz - min(since)), 0)::float8 as "oldestSeconds"`
+  return sql`
+    select 'webhooks' as queue, ${measured} from (
+      select at as since from webhook_messages where not is_dispatched
+      union all
+      select message.at from webhook_deliveries delivery join webhook_messages message on message.id = message_id
+      where delivery.state = 'waiting') waiting
+    union all select 'mail', ${measured} from (select created_at as since from mail_outbox) waiting
+    union all select 'builds', ${measured} from (
+      select state_changed_at as since from sandboxes where state = 'pending_build') waiting
+    union all select 'images', ${measured} from (
+      select created_at as since from snapshots where state in ('building', 'pending', 'pulling', 'snapshotting')) waiting
+    -- What a runner was asked for and has not yet said that it is.
+    union all select 'reconcile', ${measured} from (
+      select state_changed_at as since from sandboxes
+      where runner_id is not null and state <> 'pending_build'
+        and (stuck_at is not null or (state = 'destroyed' and gone_at is null))) waiting`
+}
+
+const measureRunners = (sql: Sql, now: Date): Promise<RunnerRow[]> => sql`
+  select runners.id, runners.state, runners.cpu, runners.memory_gib as memory, runners.disk_gib as disk,
+    coalesce(sum(held.cpu) filter (where held.state in ${sql(statesHoldingCompute)}), 0)::float8 as "promisedCpu",
+    coalesce(sum(held.memory_gib) filter (where held.state in ${sql(statesHoldingCompute)}), 0)::float8 as "promisedMemory",
+    coalesce(sum(held.disk_gib) filter (where held.state in ${sql(statesHoldingDisk)}), 0)::float8 as "promisedDisk",
+    coalesce(extract(epoch from ${now}::timestamptz - last_heartbeat_at), 0)::float8 as "silentSeconds"
+  from (select * from runners where state <> 'decommissioned' order by id limit ${mostRunners}) runners
+    left join sandboxes held on held.runner_id = runners.id
+  group by runners.id, runners.state, runners.cpu, runners.memory_gib, runners.disk_gib, last_heartbeat_at`
+
+/** Answers what brings them up to date. */
+export const registerGauges = (registry: Registry): ((sql: Sql, now: Date) => Promise<void>) => {
+  const gauge = (name: string, help: string, labelNames: string[]) =>
+    new Gauge({ name, help, labelNames, registers: [registry] })
+  const sandboxes = gauge('alcove_sandboxes', 'Sandboxes by state; warm: started ahead and not yet claimed.', [
+    'state',
+    'warm',
+  ])
+  const oldest = gauge('alcove_sandbox_state_oldest_seconds', 'How long the oldest sandbox has been in a state.', [
+    'state',
+  ])
+  const length = gauge('alcove_queue_length', 'What waits in a queue.', ['queue'])
+  const age = gauge('alcove_queue_oldest_seconds', 'How long the oldest has been waiting in a queue.', ['queue'])
+  const capacity = gauge('alcove_runner_capacity', 'What a runner has: CPUs and GiB.', ['runner', 'resource'])
+  const promised = gauge('alcove_runner_promised', 'What of a runner is promised to sandboxes.', ['runner', 'resource'])
+  const ready = gauge('alcove_runner_ready', '1: new sandboxes are placed on it.', ['runner'])
+  const silent = gauge('alcove_runner_silent_seconds', 'Since a runner was last heard of.', ['runner'])
+
+  const showStates = (rows: readonly StateCount[]) => {
+    for (const state of Object.keys(stateRows).filter((word) => word !== 'destroyed')) {
+      const found = rows.filter((row) => row.state === state)
+      for (const isWarm of [false, true])
+        sandboxes.set({ state, warm: String(isWarm) }, found.find((row) => row.isWarm === isWarm)?.count ?? 0)
+      oldest.set({ state }, Math.max(0, ...found.map(({ oldestSeconds }) => oldestSeconds)))
+    }
+  }
+  const showQueues = (rows: readonly Queue[]) => {
+    for (const { queue, length: count, oldestSeconds } of rows) {
+      length.set({ queue }, count)
+      age.set({ queue }, Math.max(0, oldestSeconds))
+    }
+  }
+  const showRunners = (rows: readonly RunnerRow[]) => {
+    // Those that are gone are not shown any more.
+    for (const each of [capacity, promised, ready, silent]) each.reset()
+    for (const row of rows) {
+      const { id: runner } = row
+      const resources = [
+        ['cpu', row.cpu, row.promisedCpu],
+        ['memory', row.memory, row.promisedMemory],
+        ['disk', row.disk, row.promisedDisk],
+      ] as const
+      for (const [resource, has, given] of resources) {
+        capacity.set({ runner, resource }, has)
+        promised.set({ runner, resource }, given)
+      }
+      ready.set({ runner }, row.state === 'ready' ? 1 : 0)
+      silent.set({ runner }, Math.max(0, row.silentSeconds))
+    }
+  }
+  return async (sql, now) => {
+    showStates(await countStates(sql, now))
+    showQueues(await measureQueues(sql, now))
+    showRunners(await measureRunners(sql, now))
+  }
+}

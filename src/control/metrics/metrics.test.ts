@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { suite, test } from 'node:test'
+import { startControl, type TestControl } from '#test/control/harness.ts'
+import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
+
+/** The samples of a scrape: `name{labels}` and the number beside it. */
+const scrape = async (app: TestControl): Promise<Map<string, number>> => {
+  const { status, text } = await app.as('admin').get('/metrics')
+  assert.equal(status, 200, text)
+  return new Map(
+    text
+      .split('\n')
+      .filter((line) => line !== '' && !line.startsWith('#'))
+      .map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ') + 1))]),
+  )
+}
+
+suite('GET /metrics', () => {
+  test('200 to an operator, as text for Prometheus; 403 to owners and 401 to nobody', async () => {
+    await using app = await startControl()
+    const { status, headers } = await app.as('admin').get('/metrics')
+    assert.deepEqual([status, headers['content-type']], [200, 'text/plain; version=0.0.4; charset=utf-8'])
+    assert.equal((await app.as('owner').get('/metrics')).status, 403)
+    assert.equal((await app.as('nobody').get('/metrics')).status, 401)
+  })
+
+  test('says what there is: sandboxes by state, runners, queues', async () => {
+    await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
+    await using runner = await connectRunner(app)
+    await app.as('member').post('/sandbox', { name: 'box' })
+    runner.behave(() => ({ type: 'silent' }))
+    await app.as('member').post('/sandbox/box/stop')
+    app.clock.advance({ seconds: 30 })
+    const found = await scrape(app)
+    assert.equal(found.get('alcove_sandboxes{state="stopping",warm="false"}'), 1)
+    assert.equal(found.get('alcove_sandboxes{state="started",warm="false"}'), 0)
+    assert.equal(found.get('alcove_sandbox_state_oldest_seconds{state="stopping"}'), 30)
+    assert.equal(found.get('alcove_queue_length{queue="reconcile"}'), 1)
+    assert.equal(found.get('alcove_queue_oldest_seconds{queue="reconcile"}'), 30)
+    for (const queue of ['webhooks', 'mail', 'builds', 'images'])
+      assert.equal(found.get(`alcove_queue_length{queue="${queue}"}`), 0, queue)
+    const capacities = [...found].filter(([name]) => name.startsWith('alcove_runner_capacity'))
+    assert.deepEqual(capacities.map(([, value]) => value).sort(), [100, 16, 4])
+    assert.ok([...found].some(([name, value]) => name.startsWith('alcove_runner_promised') && value === 1))
+    assert.ok([...found].some(([name, value]) => name.startsWith('alcove_runner_ready') && value === 1))
+  })
+
+  test('counts what was done: requests by row, steps of verbs and how they ended, where creates came from', async () => {
+    await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
+    await using runner = await connectRunner(app)
+    const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body
+    app.clock.advance({ seconds: 100 })
+    await app.as('member').post('/sandbox/box/stop')
+    await untilState(app, id, 'stopped')
+    runner.behave(() => ({ type: 'fail', reason: 'no' }))
+    await app.as('member').post('/sandbox/box/start')
+    await untilState(app, id, 'error')
+    await app.as('member').get('/sandbox/there-is-none')
+    const found = await scrape(app)
+    const steps = (state: string, verb: string, ended: string) =>
+      found.get(`alcove_sandbox_state_seconds_count{state="${state}",verb="${verb}",ended="${ended}"}`)
+    assert.deepEqual(
+      [
+        steps('creating', 'create', 'done'),
+        steps('started', 'none', 'done'),
+        steps('stopping', 'stop', 'done'),
+        steps('starting', 'start', 'failed'),
+      ],
+      [1, 1, 1, 1],
+    )
+    assert.equal(found.get('alcove_sandbox_state_seconds_sum{state="started",verb="none",ended="done"}'), 100)
+    assert.equal(found.get('alcove_sandbox_creates_total{source="cold"}'), 1)
+    const request = (method: string, route: string, status: string) =>
+      found.get(`alcove_http_request_seconds_count{method="${method}",route="${route}",status="${status}"}`)
+    assert.equal(request('POST', '/sandbox', '2xx'), 1)
+    assert.equal(request('GET', '/sandbox/:sandboxIdOrName', '4xx'), 1)
+  })
+
+  test('names nothing that a user has named', async () => {
+    await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
+    await using _runner = await connectRunner(app)
+    const { id } = (await app.as('member').post('/sandbox', { name: 'secret-project' })).body
+    await app.as('member').get('/no-such-page-of-ours')
+    const { text } = await app.as('admin').get('/metrics')
+    for (const word of ['secret-project', id, 'no-such-page', 'organization-ours'])
+      assert.ok(!text.includes(word), word)
+  })
+
+  test('every metric of the dashboard is there', async () => {
+    await using app = await startControl()
+    app.app.metrics.includeProcess()
+    const { text } = await app.as('admin').get('/metrics')
+    const known = new Set([...text.matchAll(/^# TYPE (\w+)/gm)].map(([, name]) => name))
+    const path = join(import.meta.dirname, '../../../deploy/grafana/alcove.json')
+    const asked = [...readFileSync(path, 'utf8').matchAll(/\balcove_\w+/g)].map(([name]) => name)
+    assert.ok(asked.length > 10)
+    const missing = asked.filter((name) => !known.has(name) && !known.has(name.replace(/_(?:bucket|count|sum)$/, '')))
+    assert.deepEqual(missing, [])
+  })
+})

@@ -1,0 +1,110 @@
+// The numbers of this process, and when the database is asked for the others.
+import type { FastifyInstance } from 'fastify'
+import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client'
+import type { Parts } from '#src/control/parts.ts'
+import type { Change, ChangeFeed } from '#src/control/sandboxes/changes.ts'
+import { moves, stateRows } from '#src/control/sandboxes/lifecycle.ts'
+import type { SandboxState } from '#src/wire/sandbox-state.ts'
+import { registerGauges } from './gauges.ts'
+
+/** How long what the database said is good enough for the next scrape. */
+const freshMilliseconds = 5_000
+
+const requestBuckets = [0.005, 0.02, 0.05, 0.1, 0.25, 1, 5, 30]
+/** From a claim of a warm sandbox to one that has stood still for a month. */
+const stateBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300, 1800, 7200, 86_400, 2_592_000]
+
+export type Metrics = {
+  contentType: string
+  /** Everything as text, in Prometheus' own format. */
+  print: () => Promise<string>
+  /** Counts the requests of a server. Call before it listens. */
+  follow: (server: FastifyInstance) => void
+  /** Shows this process too: memory, event loop, garbage. Once in a process. */
+  includeProcess: () => void
+  close: () => void
+}
+
+/** Whose step a state is: the first verb that leads through it. */
+const verbOf = (state: SandboxState): string => moves.find(([, , through]) => through === state)?.[0] ?? 'none'
+
+/** Where a sandbox that somebody has now came from. */
+const sourceOf = ({ from, to, row }: Change): string | undefined => {
+  if (row === undefined || row.warm_pool_id !== null) return undefined
+  if (from === 'started' && to === 'creating') return 'warm'
+  if (from !== null) return undefined
+  return to === 'pending_build' ? 'build' : to === 'forking' ? 'fork' : 'cold'
+}
+
+export const createMetrics = ({ database, clock }: Pick<Parts, 'database' | 'clock'>, changes: ChangeFeed): Metrics => {
+  const registry = new Registry()
+  const refresh = registerGauges(registry)
+  const requests = new Histogram({
+    name: 'alcove_http_request_seconds',
+    help: 'Answered requests of the API, by row of docs/reference/endpoints.md.',
+    labelNames: ['method', 'route', 'status'],
+    buckets: requestBuckets,
+    registers: [registry],
+  })
+  const states = new Histogram({
+    name: 'alcove_sandbox_state_seconds',
+    help: 'How long sandboxes were in a state that they left; of what is under way, the step of a verb and how it ended.',
+    labelNames: ['state', 'verb', 'ended'],
+    buckets: stateBuckets,
+    registers: [registry],
+  })
+  const creates = new Counter({
+    name: 'alcove_sandbox_creates_total',
+    help: 'Sandboxes given to callers: claimed from a warm pool, made cold, waiting for a build, or forked.',
+    labelNames: ['source'],
+    registers: [registry],
+  })
+
+  const stopHearing = changes.hear((change) => {
+    const { from, to, row } = change
+    // Another process counts what it has done itself.
+    if (row === undefined) return
+    const source = sourceOf(change)
+    if (source !== undefined) creates.inc({ source })
+    if (from === null || row.previous_state_changed_at === undefined) return
+    const seconds = (row.state_changed_at.getTime() - row.previous_state_changed_at.getTime()) / 1000
+    const isStep = !stateRows[from].settled
+    const isFailure = to === 'error' || to === 'build_failed'
+    const ended = isFailure ? 'failed' : isStep && to === 'destroying' ? 'cancelled' : 'done'
+    states.observe({ state: from, verb: isStep ? verbOf(from) : 'none', ended }, Math.max(0, seconds))
+  })
+
+  let asked: { at: number; done: Promise<void> } | undefined
+  const ensureFresh = async () => {
+    const at = performance.now()
+    if (asked === undefined || at - asked.at > freshMilliseconds) {
+      const asking = { at, done: refresh(database.sql, clock.now()) }
+      asked = asking
+      // What failed is asked again by the next scrape.
+      asking.done.catch(() => {
+        if (asked === asking) asked = undefined
+      })
+    }
+    await asked.done
+  }
+
+  return {
+    contentType: registry.contentType,
+    print: async () => {
+      await ensureFresh()
+      return await registry.metrics()
+    },
+    follow: (server) => {
+      server.addHook('onResponse', async (request, reply) => {
+        // A socket's duration says nothing; a path that is no route is somebody's guess.
+        const { url } = request.routeOptions
+        if (request.ws || url === undefined) return
+        const route = url.replace(/^\/api(?=\/)/, '')
+        const status = `${Math.floor(reply.statusCode / 100)}xx`
+        requests.observe({ method: request.method, route, status }, reply.elapsedTime / 1000)
+      })
+    },
+    includeProcess: () => collectDefaultMetrics({ register: registry, prefix: 'alcove_control_' }),
+    close: stopHearing,
+  }
+}
