@@ -1,4 +1,4 @@
-// What one may hand on, or take from somebody else: nothing that one does not hold. A key of an owner is no owner.
+// What a credential may hand on to another one, or take from its user: nothing that it does not hold itself.
 import { Problem } from '#src/problems.ts'
 import { allPermissions, type Permission } from './permissions.ts'
 import type { Caller } from './route.ts'

@@ -146,7 +146,7 @@ suite('PUT /organizations/{organizationId}/roles/{roleId}', () => {
     assert.equal((await app.as('owner').put(`${roles}/${id}`, builder)).status, 200)
   })
 
-  test('403 for a global role, for members, and for a key that does not hold what it gives or takes', async () => {
+  test('403 for a global role, for members, and for a key that does not list every permission', async () => {
     await using app = await startControl()
     const id = await makeRole(app)
     assert.equal((await app.as('owner').put(`${roles}/${developerRoleId}`, builder)).status, 403)
