@@ -1,61 +1,74 @@
 // What the sandboxes of an organization hold, reckoned from their states by the table of their life, and the one rule
 // about it: a transaction by which it grows ends within the quota, or not at all.
-import {
-  holdsOf,
-  type Move,
-  restingMoves,
-  statesHoldingCompute,
-  statesHoldingDisk,
-} from '#src/control/sandboxes/lifecycle.ts'
+import { holdsOf, type Move, statesHoldingCompute, statesHoldingDisk } from '#src/control/sandboxes/lifecycle.ts'
 import type { SandboxRow } from '#src/control/sandboxes/sandbox.ts'
 import type { Size } from '#src/control/sandboxes/size.ts'
-import type { Sql, Transaction } from '#src/control/storage/database.ts'
+import type { Piece, Sql, Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
+import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import { findRegionQuota, type Place, type RegionQuotaRow } from './store.ts'
 
 export type Held = Size
 
-type HeldRow = { region_id: string; sandbox_class: string; cpu: number; memory_gib: number; disk_gib: number }
+type HeldRow = Pick<
+  SandboxRow,
+  'region_id' | 'sandbox_class' | 'state' | 'desired_state' | 'cpu' | 'memory_gib' | 'disk_gib'
+>
 
-const resting = restingMoves.map(([through, desired]) => `${through} ${desired}`)
 const statesHolding = [...new Set([...statesHoldingCompute, ...statesHoldingDisk])]
 
-/** Sandboxes of warm pools are nobody's until they are claimed. */
-const sums = (sql: Sql, organizationId: string, where = sql``) => sql<HeldRow[]>`
-  with held as (
-    select id, region_id, sandbox_class, state, desired_state, cpu, memory_gib, disk_gib
-    from sandboxes
-    where organization_id = ${organizationId} and state in ${sql(statesHolding)} and warm_pool_id is null
-    union all
-    -- A runner may refuse to resize: until it has not, both sizes are held.
-    select id, region_id, sandbox_class, state, desired_state, greatest((resize_from ->> 'cpu')::integer - cpu, 0),
-      greatest((resize_from ->> 'memoryGiB')::integer - memory_gib, 0), 0
-    from sandboxes
-    where organization_id = ${organizationId} and state = 'resizing' and resize_from is not null
-  ), counted as (
-    select *, state in ${sql(statesHoldingCompute)} and state || ' ' || desired_state not in ${sql(resting)} as runs,
-      state in ${sql(statesHoldingDisk)} as has_disk
-    from held
-  )
-  select region_id, sandbox_class, coalesce(sum(cpu) filter (where runs), 0) as cpu,
-    coalesce(sum(memory_gib) filter (where runs), 0) as memory_gib,
-    coalesce(sum(disk_gib) filter (where has_disk), 0) as disk_gib
-  from counted where true ${where} group by region_id, sandbox_class`
+/**
+ * The sizes of all that are in the same place and state, added up; what a state means the table says, not the question.
+ * Sandboxes of warm pools are nobody's until they are claimed.
+ */
+const sums = (sql: Sql, organizationId: string, states: readonly SandboxState[], more: Piece = sql``) => sql<HeldRow[]>`
+  select region_id, sandbox_class, state, desired_state,
+    sum(cpu) as cpu, sum(memory_gib) as memory_gib, sum(disk_gib) as disk_gib
+  from sandboxes
+  where organization_id = ${organizationId} and state in ${sql(states as SandboxState[])}
+    and state <> 'destroyed' and warm_pool_id is null ${more} -- the condition of its index, sandboxes_held
+  group by region_id, sandbox_class, state, desired_state
+  union all
+  -- A runner may refuse to resize: until it has not, both sizes are held.
+  select region_id, sandbox_class, state, desired_state, greatest((resize_from ->> 'cpu')::integer - cpu, 0),
+    greatest((resize_from ->> 'memoryGiB')::integer - memory_gib, 0), 0
+  from sandboxes
+  where organization_id = ${organizationId} and state = 'resizing' and warm_pool_id is null
+    and resize_from is not null ${more}`
 
-const readHeld = ({ cpu, memory_gib, disk_gib }: Omit<HeldRow, 'region_id' | 'sandbox_class'>): Held => ({
-  cpu,
-  memoryGiB: memory_gib,
-  diskGiB: disk_gib,
+const nothing: Held = { cpu: 0, memoryGiB: 0, diskGiB: 0 }
+
+const add = (one: Held, other: Held): Held => ({
+  cpu: one.cpu + other.cpu,
+  memoryGiB: one.memoryGiB + other.memoryGiB,
+  diskGiB: one.diskGiB + other.diskGiB,
 })
+
+/** What one sandbox holds, or many that are in the same state, where it is or where a move leads. */
+const heldIn = (
+  { cpu, memory_gib, disk_gib }: Pick<HeldRow, 'cpu' | 'memory_gib' | 'disk_gib'>,
+  { state, desired_state: desired }: Pick<HeldRow, 'state' | 'desired_state'>,
+): Held => {
+  const { holdsCompute, holdsDisk } = holdsOf(state, desired)
+  return {
+    cpu: holdsCompute ? cpu : 0,
+    memoryGiB: holdsCompute ? memory_gib : 0,
+    diskGiB: holdsDisk ? disk_gib : 0,
+  }
+}
 
 export type HeldThere = Held & Omit<Place, 'organizationId'>
 
-export const listHeld = async (sql: Sql, organizationId: string): Promise<HeldThere[]> =>
-  (await sums(sql, organizationId)).map((row) => ({
-    ...readHeld(row),
-    regionId: row.region_id,
-    sandboxClass: row.sandbox_class,
-  }))
+export const listHeld = async (sql: Sql, organizationId: string): Promise<HeldThere[]> => {
+  const places = new Map<string, HeldThere>()
+  for (const row of await sums(sql, organizationId, statesHolding)) {
+    const { region_id: regionId, sandbox_class: sandboxClass } = row
+    const key = JSON.stringify([regionId, sandboxClass])
+    const before = places.get(key) ?? nothing
+    places.set(key, { regionId, sandboxClass, ...add(before, heldIn(row, row)) })
+  }
+  return [...places.values()]
+}
 
 const kinds = [
   ['cpu', 'total_cpu_quota', 'CPU', ''],
@@ -67,21 +80,6 @@ const kinds = [
 const holdPlace = (transaction: Transaction, { organizationId, regionId, sandboxClass }: Place) =>
   transaction`
     select pg_advisory_xact_lock(hashtextextended(${`quota ${organizationId} ${regionId} ${sandboxClass}`}, 0))`
-
-const nothing: Held = { cpu: 0, memoryGiB: 0, diskGiB: 0 }
-
-/** What it will hold where a move leads, or holds as it is. */
-const heldIn = (
-  sandbox: SandboxRow,
-  { state, desired_state: desired }: Pick<SandboxRow, 'state' | 'desired_state'>,
-) => {
-  const { holdsCompute, holdsDisk } = holdsOf(state, desired)
-  return {
-    cpu: holdsCompute ? sandbox.cpu : 0,
-    memoryGiB: holdsCompute ? sandbox.memory_gib : 0,
-    diskGiB: holdsDisk ? sandbox.disk_gib : 0,
-  }
-}
 
 /** What a move asks for: the sandbox before it, and as it was written. */
 export type Growth = { from: SandboxRow | null; written: SandboxRow; to: Move['to'] }
@@ -110,17 +108,12 @@ export const checkTotals = async (
   const quota = known === undefined ? await findRegionQuota(transaction, place) : known
   const limited = kinds.filter(([kind, column]) => after[kind] > before[kind] && (quota?.[column] ?? null) !== null)
   if (!quota || limited.length === 0) return
+  // What only has a disk need not be read where that is not limited.
+  const states = limited.some(([kind]) => kind === 'diskGiB') ? statesHolding : statesHoldingCompute
+  const here = transaction`and region_id = ${regionId} and sandbox_class = ${sandboxClass} and id <> ${written.id}`
   // Two statements, so that the second sees what was committed while the first waited; sent together.
-  const [, rows] = await Promise.all([
-    holdPlace(transaction, place),
-    sums(
-      transaction,
-      organizationId,
-      transaction`and region_id = ${regionId} and sandbox_class = ${sandboxClass} and id <> ${written.id}`,
-    ),
-  ])
-  const [row] = rows
-  const others = row ? readHeld(row) : nothing
+  const [, rows] = await Promise.all([holdPlace(transaction, place), sums(transaction, organizationId, states, here)])
+  const others = rows.map((row) => heldIn(row, row)).reduce(add, nothing)
   const said = limited
     .filter(([kind, column]) => others[kind] + after[kind] > (quota[column] as number))
     .map(

@@ -171,7 +171,7 @@ export const statesUnderWay = statesWhere((row) => !row.settled)
  * What is done to one that rests and leaves it resting: its state as it passes and the one that is wanted. Nothing runs in it
  * meanwhile, so that its organization is not charged for that. A runner keeps room all the same.
  */
-export const restingMoves: (readonly [through: SandboxState, desired: DesiredState])[] = moves
+const restingMoves: (readonly [through: SandboxState, desired: DesiredState])[] = moves
   .filter(([, from, , to]) => from === to && !stateRows[to].holdsCompute)
   .map(([, , through, to]) => [through, to])
 
