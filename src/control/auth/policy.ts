@@ -84,9 +84,14 @@ export const answerTo = ({ needs, path }: Pick<ControlRoute, 'needs' | 'path'>, 
 
 /** What the guard cannot know from the row, and the room decides: by whose thing it is, or what state it is in. */
 export const decidedInside: Record<string, string> = {
-  'DELETE /api-keys/:name': 'another key than the one that asks: `manage:api_keys`',
-  'DELETE /api-keys/:userId/:name': 'the key that asks; any other: `manage:api_keys`',
+  'GET /organizations': 'a key sees its own organization, a person all of theirs',
   'GET /api-keys': 'an owner sees those of everybody, a member their own',
+  'GET /api-keys/current': 'there is one: 401 to who is signed in',
+  'POST /api-keys': 'a key needs `manage:api_keys`; nobody gives what they do not hold',
+  'DELETE /api-keys/:name': 'a key ends itself; another one with `manage:api_keys`',
+  'DELETE /api-keys/:userId/:name': 'a key ends itself, a person their own; others with `manage:api_keys`',
+  'POST /users/linked-accounts': 'only who is signed in: no key opens a door for somebody else',
+  'DELETE /users/linked-accounts/:provider/:providerUserId': 'only who is signed in',
 }
 
 /** What the server serves beside the rows of endpoints.ts, by how its path begins, and who decides there. */
