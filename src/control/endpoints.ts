@@ -21,6 +21,7 @@ import { accessRoutes } from './sandboxes/access.ts'
 import type { SandboxParts } from './sandboxes/parts.ts'
 import { previewRoutes } from './sandboxes/preview-routes.ts'
 import { sandboxRoutes } from './sandboxes/routes.ts'
+import { buildLogRoutes } from './snapshots/build-log-routes.ts'
 import { snapshotRoutes } from './snapshots/routes.ts'
 import { userRoutes } from './users/routes.ts'
 import { warmPoolRoutes } from './warm-pools/routes.ts'
@@ -44,6 +45,7 @@ export const endpoints = (parts: EndpointParts): ControlRoute[] => [
   ...apiKeyRoutes(parts),
   ...auditRoutes(parts),
   ...snapshotRoutes(parts),
+  ...buildLogRoutes(parts),
   ...warmPoolRoutes(parts),
   ...sandboxRoutes(parts),
   ...previewRoutes(parts),

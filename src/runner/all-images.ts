@@ -20,6 +20,7 @@ export type BroughtImages = {
     maxGiB: number
     signal: AbortSignal
     onProgress: (progress: Progress) => void
+    onLine?: (line: string) => void
   }): Promise<Known & { steps?: readonly BuildStep[] }>
   /** What was to be run on an image has been run, and is a template of that name. */
   complete(image: string): Promise<void>
@@ -28,7 +29,12 @@ export type BroughtImages = {
 
 export type TemplateHost = Pick<Host, 'snapshot' | 'templates' | 'removeTemplate' | 'basesInUse'>
 
-export type Bringing = { signal: AbortSignal; onProgress: (progress: Progress) => void }
+export type Bringing = {
+  signal: AbortSignal
+  onProgress: (progress: Progress) => void
+  /** What a person may read of it, as it comes. */
+  onText?: (text: string) => void
+}
 
 export class AllImages {
   readonly #brought: BroughtImages
@@ -86,12 +92,16 @@ export class AllImages {
     return { ...(sizeBytes === undefined ? {} : { sizeBytes }), ...(config ? { config } : {}) }
   }
 
-  async bring({ image, source, maxGiB }: ImageAssignment, { signal, onProgress }: Bringing): Promise<Known> {
+  async bring(assignment: ImageAssignment, { signal, onProgress, onText = () => {} }: Bringing): Promise<Known> {
+    const { image, source, maxGiB } = assignment
     if (source.kind !== 'sandbox') {
-      const { steps, ...known } = await this.#brought.bring({ image, source, maxGiB, signal, onProgress })
+      const { steps, ...known } = await this.#brought.bring({
+        ...{ image, source, maxGiB, signal, onProgress },
+        onLine: (line) => onText(`${line}\n`),
+      })
       this.#envs.clear()
       if (steps === undefined) return known
-      return this.#build({ image, steps, maxGiB, signal, onProgress })
+      return this.#build({ image, steps, maxGiB, signal, onProgress, onText })
     }
     await this.#host.snapshot(source.sandboxId, image)
     await this.#look()

@@ -1,6 +1,7 @@
 // Carries out the RUN lines of a definition: in a sandbox of the runner's own, with the limits of any other, whose disk
 // then is what the image adds to the one below it. Nothing of a stranger ever runs on the host.
 import { createHash } from 'node:crypto'
+import { StringDecoder } from 'node:string_decoder'
 import { Lanes } from '#src/kit/lanes.ts'
 import { type Agent, StartFailed } from '#src/toolbox/agent/agent.ts'
 import type { Assignment, Progress } from '#src/wire/runner-link.ts'
@@ -15,6 +16,8 @@ export type BuildRequest = {
   maxGiB: number
   signal: AbortSignal
   onProgress: (progress: Progress) => void
+  /** What a person may read of it, as it comes. */
+  onText?: (text: string) => void
 }
 
 export type BuilderParts = {
@@ -74,7 +77,7 @@ export class ImageBuilder {
     return this.#lanes.run(async () => {
       const assignment = assignmentOf(request)
       const { sandboxId } = assignment
-      const { image, steps, signal, onProgress } = request
+      const { image, steps, signal, onProgress, onText = () => {} } = request
       signal.throwIfAborted()
       await this.#host.destroy(sandboxId)
       await this.#host.removeTemplate(image)
@@ -83,7 +86,7 @@ export class ImageBuilder {
         await this.#host.start(assignment)
         for (const [index, step] of steps.entries()) {
           onProgress({ step: `line ${step.line}`, percent: Math.floor((index / steps.length) * 100) })
-          await this.#run(sandboxId, step, AbortSignal.any([signal, late]))
+          await this.#run(sandboxId, step, AbortSignal.any([signal, late]), onText)
         }
         await this.#host.stop({ ...assignment, generation: 2, target: 'stopped' })
         await this.#host.snapshot(sandboxId, image)
@@ -97,7 +100,12 @@ export class ImageBuilder {
     })
   }
 
-  async #run(sandboxId: string, { line, argv, env, user, workdir }: BuildStep, signal: AbortSignal): Promise<void> {
+  async #run(
+    sandboxId: string,
+    { line, argv, env, user, workdir }: BuildStep,
+    signal: AbortSignal,
+    onText: (text: string) => void,
+  ): Promise<void> {
     const fail = (why: string, cause?: unknown) =>
       new ImageFailed('build-failed', `Line ${line}: ${why}`, { cause: cause })
     const held = this.#host.get(sandboxId)
@@ -115,8 +123,14 @@ export class ImageBuilder {
     const giveUp = () => command.close()
     signal.addEventListener('abort', giveUp, { once: true })
     try {
+      onText(`Line ${line}: ${argv.at(-1)}\n`)
+      const decoder = new StringDecoder('utf8')
       let tail = Buffer.alloc(0)
-      for await (const { data } of command) tail = Buffer.concat([tail, data]).subarray(-longestTail)
+      for await (const { data } of command) {
+        onText(decoder.write(data))
+        tail = Buffer.concat([tail, data]).subarray(-longestTail)
+      }
+      onText(decoder.end())
       const { exitCode } = await command.exit
       signal.throwIfAborted()
       if (exitCode !== 0) throw fail(`exit code ${exitCode}${saidBefore(tail)}`)

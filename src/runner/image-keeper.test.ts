@@ -52,6 +52,7 @@ const startKeeper = (atOnce = 4) => {
     atOnce,
     now: () => time.now,
     onProgress: (image, { step, percent }) => progress.push(`${image} ${step} ${percent}`),
+    onText: () => {},
     report: (report) => {
       reports.push(report)
       wake.resolve()

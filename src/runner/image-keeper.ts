@@ -6,12 +6,15 @@ import { Lanes } from '#src/kit/lanes.ts'
 import type { Logger } from '#src/kit/log.ts'
 import type { ImageAssignment, ImageReport, Progress } from '#src/wire/runner-link.ts'
 import type { AllImages } from './all-images.ts'
+import { BuildLog } from './build-log.ts'
 import { reasonOf } from './machine.ts'
 
 export type ImageKeeperParts = {
   images: Pick<AllImages, 'find' | 'bring' | 'remove'>
   report: (report: ImageReport) => void
   onProgress: (image: string, progress: Progress) => void
+  /** What was said while one was made; may be lost. */
+  onText: (image: string, text: string) => void
   log: Logger
   now?: () => number
   atOnce?: number
@@ -87,17 +90,20 @@ export class ImageKeeper implements Disposable {
   /** Undefined: not yet; the next list asks again. */
   async #perform({ assignment }: Entry, signal: AbortSignal): Promise<ImageReport | undefined> {
     const { image, target } = assignment
-    const { images, log } = this.#parts
+    const { images, log, onText } = this.#parts
     if (this.#isClosed) return undefined
+    using said = new BuildLog((text) => onText(image, text))
     try {
       if (target === 'present') {
-        const known = images.find(image) ?? (await images.bring(assignment, { signal, onProgress: this.#sayOf(image) }))
+        const bringing = { signal, onProgress: this.#sayOf(image), onText: (text: string) => said.add(text) }
+        const known = images.find(image) ?? (await images.bring(assignment, bringing))
         return { image, state: 'present', ...known }
       }
       return images.find(image) === undefined || (await images.remove(image)) ? { image, state: 'absent' } : undefined
     } catch (error) {
       if (signal.aborted || this.#isClosed) return undefined
       log.warn({ err: error, image, target }, 'an image could not be made what it should be')
+      if (target === 'present') said.add(`${reasonOf(error)}\n`)
       return target === 'present' ? { image, state: 'error', errorReason: reasonOf(error) } : undefined
     }
   }

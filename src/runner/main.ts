@@ -92,6 +92,7 @@ export const startRunner = async (
     // A report that is lost is told again with the next list.
     report: (report) => void link.say({ type: 'image', report }),
     onProgress: (image, progress) => void link.say({ type: 'image-progress', image, ...progress }),
+    onText: (image, text) => void link.say({ type: 'image-log', image, text }),
     log,
   })
   const listing = new Listing({

@@ -139,6 +139,8 @@ export type FromRunner =
   | { type: 'image'; report: ImageReport }
   | ({ type: 'progress'; sandboxId: string; generation: number } & Progress)
   | ({ type: 'image-progress'; image: string } & Progress)
+  /** What was said while it was made, a piece of at most 64 Ki characters. For people only, so it may be lost. */
+  | { type: 'image-log'; image: string; text: string }
   /** Something went wrong inside a sandbox that lives on. For its timeline only, so it may be lost. */
   | { type: 'mishap'; sandboxId: string; cause: Cause }
   | { type: 'alive' }

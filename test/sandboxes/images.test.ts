@@ -63,10 +63,22 @@ suite('sandboxes from images', { skip: existsSync(busybox) ? false : 'needs busy
     const said = await sandbox.process.executeCommand('cat /made; echo $COLOR; ls -d /srv/app')
     assert.equal(said.result, 'red\nred\n/srv/app\n')
     await sandbox.delete()
+    const logs: string[] = []
+    await daytona.snapshot.create(
+      { name: 'made', image: Image.base(reference).runCommands('echo once; sleep 1; echo $((20 + 3))') },
+      { onLogs: (chunk) => logs.push(chunk) },
+    )
+    assert.match(logs.join('\n'), /Line 2: echo once; [^\n]*\nonce\n23/)
     const failing = Image.base(reference).runCommands('echo never again >&2; exit 4')
     // The SDK hears of it by an event, from which it takes the state alone.
     await assert.rejects(daytona.create({ name: 'failing', image: failing }), /build_failed/)
     const { body } = await alcove.api('GET', '/sandbox/failing')
     assert.deepEqual([body['state'], body['errorReason']], ['build_failed', 'Line 2: exit code 4\nnever again'])
+    const { url } = (await alcove.api('GET', '/sandbox/failing/build-logs-url')).body
+    const log = await fetch(`${url}?follow=true`, { headers: { authorization: `Bearer ${alcove.key}` } })
+    assert.match(
+      await log.text(),
+      /\nLine 2: echo never again >&2; exit 4\nnever again\nLine 2: exit code 4\nnever again\n$/,
+    )
   })
 })

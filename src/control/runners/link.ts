@@ -8,6 +8,7 @@ import { asAssignment } from '#src/control/sandboxes/sandbox.ts'
 import { ArchiveReport, Cause, reportable } from '#src/control/sandboxes/schemas.ts'
 import { findSandboxById } from '#src/control/sandboxes/service.ts'
 import { addMishap } from '#src/control/sandboxes/timeline.ts'
+import { addBuildLog } from '#src/control/snapshots/build-logs.ts'
 import { applyImageReport, keepProgress } from '#src/control/snapshots/images.ts'
 import { Problem } from '#src/problems.ts'
 import type { FromRunner, Report } from '#src/wire/runner-link.ts'
@@ -66,6 +67,7 @@ const FromRunnerShape = Type.Union([
     }),
   }),
   Type.Object({ type: Type.Literal('image-progress'), image: text, step: text, percent: Type.Number() }),
+  Type.Object({ type: Type.Literal('image-log'), image: text, text: Type.String({ maxLength: 65_536 }) }),
   Type.Object({
     type: Type.Literal('progress'),
     sandboxId: text,
@@ -126,6 +128,9 @@ export const serveRunnerLink = (parts: SandboxParts, runner: RunnerIdentity, soc
         return
       case 'image-progress':
         await keepProgress(parts, message.image, message)
+        return
+      case 'image-log':
+        await addBuildLog(parts, runner, message)
         return
       case 'report':
         await takeReport(message.report)

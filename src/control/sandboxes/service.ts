@@ -1,2 +1,9 @@
 // What other rooms may ask about sandboxes without doing anything to them; what is done, the verbs do.
-export { findByPreviewToken, findSandboxById, forgetSandboxesIn, hasLiveSandboxesIn, listForRunner } from './store.ts'
+export {
+  findByPreviewToken,
+  findSandboxById,
+  forgetSandboxesIn,
+  getSandbox,
+  hasLiveSandboxesIn,
+  listForRunner,
+} from './store.ts'

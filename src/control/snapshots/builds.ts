@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto'
 import type { Transaction } from '#src/control/storage/database.ts'
 import type { Sql } from '../storage/database.ts'
+import { forgetBuildLog } from './build-logs.ts'
 import { insertImage, writeWanted } from './image-store.ts'
 
 /** What no image of a snapshot is called. */
@@ -21,7 +22,9 @@ const nameOf = ({ organizationId, regionId, dockerfile }: Build): string => {
 /** Asks for the image of a definition, also where it has failed before; `pushImage` after it tells the runners. */
 export const wantBuild = async (transaction: Transaction, build: Build, now: Date): Promise<string> => {
   const name = nameOf(build)
-  const [known] = await transaction`select 1 from images where name = ${name} for update`
+  const [known] = await transaction<{ wanted: boolean }[]>`select wanted from images where name = ${name} for update`
+  // What is said from now on is of another attempt.
+  if (!known?.wanted) await forgetBuildLog(transaction, name)
   if (known) {
     await writeWanted(transaction, name, true, now)
     return name

@@ -2,6 +2,7 @@
 // operator's.
 import type { Actor, SandboxParts } from '#src/control/sandboxes/parts.ts'
 import { Problem } from '#src/problems.ts'
+import { forgetBuildLog } from './build-logs.ts'
 import { findImage, writeWanted } from './image-store.ts'
 import { dropImage, pushImage } from './images.ts'
 import { findSnapshotByIdOrName, removeSnapshot, type Snapshot, writeSnapshotState } from './store.ts'
@@ -51,6 +52,7 @@ export const activateSnapshot = async (parts: SandboxParts, actor: Actor, idOrNa
       const to = present ? 'active' : 'pending'
       if (!(await writeSnapshotState(transaction, found.id, ['inactive', 'error'], to, clock.now())))
         throw new Problem('bad_request', `A snapshot that is ${found.state} cannot be activated.`)
+      if (!present) await forgetBuildLog(transaction, found.image)
       await writeWanted(transaction, found.image, true, clock.now())
     })
     await pushImage(parts, found.image)

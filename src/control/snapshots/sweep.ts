@@ -1,5 +1,6 @@
 // What happens to snapshots because time has passed.
 import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
+import { dropOldBuildLogs } from './build-logs.ts'
 import { dropUnusedBuilds } from './builds.ts'
 import { pushImage } from './images.ts'
 
@@ -24,5 +25,6 @@ export const sweepSnapshots = async (parts: SandboxParts): Promise<void> => {
       and snapshot_deactivation_timeout_minutes > 0
       and greatest(snapshots.last_used_at, snapshots.updated_at)
         < ${now}::timestamptz - snapshot_deactivation_timeout_minutes * interval '1 minute'`
+  await dropOldBuildLogs(sql, now)
   for (const image of await dropUnusedBuilds(sql, now)) await pushImage(parts, image)
 }

@@ -1,0 +1,85 @@
+// The build logs of snapshots and of sandboxes that were made of a definition (contract/sdk-extra.md §2, §8). Clients ask for
+// the address first, and add `follow` to it.
+import type { FastifyReply } from 'fastify'
+import Type, { type Static } from 'typebox'
+import { type ControlRoute, route } from '#src/control/auth/route.ts'
+import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
+import { ByIdOrName } from '#src/control/sandboxes/schemas.ts'
+import { findSandboxById, getSandbox } from '#src/control/sandboxes/service.ts'
+import { Problem } from '#src/problems.ts'
+import { readBuildLog } from './build-logs.ts'
+import { SnapshotIdOrName } from './schemas.ts'
+import { findSnapshot } from './service.ts'
+
+const BuildLogsUrl = Type.Object({ url: Type.String() })
+const FollowQuery = Type.Object({ follow: Type.Boolean({ default: false }) })
+
+/** Whose log it is, as far as the caller may know of it. */
+type Built = { path: string; image: string; isBeingMade: () => Promise<boolean> }
+
+const making: readonly string[] = ['building', 'pending', 'pulling', 'snapshotting']
+
+const ofSnapshot = async (parts: SandboxParts, organizationId: string, idOrName: string): Promise<Built> => {
+  const find = () => findSnapshot(parts, organizationId, idOrName)
+  const snapshot = await find()
+  if (snapshot === undefined) throw new Problem('not_found', 'There is no such snapshot.')
+  const isBeingMade = async () => making.includes((await find())?.state ?? '')
+  return { path: `/snapshots/${encodeURIComponent(snapshot.id)}`, image: snapshot.image, isBeingMade }
+}
+
+const ofSandbox = async (parts: SandboxParts, organizationId: string, idOrName: string): Promise<Built> => {
+  const { id, build, image } = await getSandbox(parts.database.sql, organizationId, idOrName)
+  if (build === null) throw new Problem('not_found', 'This sandbox was not made of a definition; it has no build log.')
+  const isBeingMade = async () => (await findSandboxById(parts.database.sql, id))?.state === 'pending_build'
+  return { path: `/sandbox/${id}`, image, isBeingMade }
+}
+
+export const buildLogRoutes = (parts: SandboxParts): ControlRoute[] => {
+  const urlOf = ({ path }: Built) => ({ url: `${parts.settings.publicUrl}/api${path}/build-logs` })
+  const textOf = (reply: FastifyReply, { image, isBeingMade }: Built, { follow }: Static<typeof FollowQuery>) => {
+    reply.type('text/plain; charset=utf-8')
+    return readBuildLog(parts, image, { follow, isBeingMade })
+  }
+  return [
+    route({
+      method: 'GET',
+      path: '/snapshots/:idOrName/build-logs-url',
+      needs: 'member',
+      summary: 'Where the build log of a snapshot is; `?follow=true` may be added to it.',
+      params: SnapshotIdOrName,
+      replies: { 200: BuildLogsUrl },
+      run: async ({ organization, params }) => urlOf(await ofSnapshot(parts, organization.id, params.idOrName)),
+    }),
+    route({
+      method: 'GET',
+      path: '/snapshots/:idOrName/build-logs',
+      needs: 'member',
+      summary: 'The build log of a snapshot as plain text; with `follow` until it is made or has failed.',
+      params: SnapshotIdOrName,
+      query: FollowQuery,
+      replies: { 200: Type.String() },
+      run: async ({ organization, params, query, reply }) =>
+        textOf(reply, await ofSnapshot(parts, organization.id, params.idOrName), query),
+    }),
+    route({
+      method: 'GET',
+      path: '/sandbox/:sandboxIdOrName/build-logs-url',
+      needs: 'member',
+      summary: 'Where the build log of a sandbox made of a definition is; `?follow=true` may be added to it.',
+      params: ByIdOrName,
+      replies: { 200: BuildLogsUrl },
+      run: async ({ organization, params }) => urlOf(await ofSandbox(parts, organization.id, params.sandboxIdOrName)),
+    }),
+    route({
+      method: 'GET',
+      path: '/sandbox/:sandboxIdOrName/build-logs',
+      needs: 'member',
+      summary: 'The build log of a sandbox made of a definition; with `follow` until its image is made or has failed.',
+      params: ByIdOrName,
+      query: FollowQuery,
+      replies: { 200: Type.String() },
+      run: async ({ organization, params, query, reply }) =>
+        textOf(reply, await ofSandbox(parts, organization.id, params.sandboxIdOrName), query),
+    }),
+  ]
+}
