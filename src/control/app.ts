@@ -9,6 +9,7 @@ import { createGuard, type Guard } from './auth/guard.ts'
 import type { ControlRoute, Needs } from './auth/route.ts'
 import { endpoints } from './endpoints.ts'
 import { attachEvents } from './events/socket-io.ts'
+import { type EmbeddedIssuer, openIssuer } from './issuer/issuer.ts'
 import { type Outbox, openOutbox } from './mail/outbox.ts'
 import { logTransport, type MailTransport } from './mail/transport.ts'
 import { createMetrics, type Metrics } from './metrics/metrics.ts'
@@ -29,6 +30,8 @@ export type App = {
   /** What stands before every route. */
   guard: Guard
   sandboxes: SandboxRoom
+  /** Ours, unless the operator names another. */
+  issuer: EmbeddedIssuer | undefined
   outbox: Outbox
   webhooks: WebhookRoom
   metrics: Metrics
@@ -58,7 +61,8 @@ export const createApp = async (
   { transport = logTransport(parts.log) }: { transport?: MailTransport | undefined } = {},
 ): Promise<App> => {
   const { database, log, settings } = parts
-  const callers = await createCallers(parts)
+  const own = settings.identity.issuers.length === 0 ? await openIssuer(parts) : undefined
+  const callers = await createCallers({ ...parts, own })
   const sandboxes = await openSandboxRoom({ ...parts, callers }, sandboxOptions)
   const outbox = openOutbox({ ...parts, transport }, sandboxes.options)
   const outbound = createOutbound({ allowed: settings.privateTargets })
@@ -97,6 +101,7 @@ export const createApp = async (
   })
   metrics.follow(server)
   await attachEvents(server, sandboxes)
+  await own?.attach(server)
   await servePortal(server, webhooks)
   server.addHook('onSend', async (request, reply) => {
     await trail.complete(request, reply)
@@ -108,6 +113,7 @@ export const createApp = async (
     routes,
     guard,
     sandboxes,
+    issuer: own,
     outbox,
     webhooks,
     metrics,
@@ -115,6 +121,7 @@ export const createApp = async (
       // First nobody may ask any more, then nothing goes on by itself.
       await server.close()
       metrics.close()
+      own?.close()
       await webhooks.close()
       await sandboxes.close()
       await outbox.close()

@@ -3,12 +3,13 @@
 import type { Clock } from '#src/kit/clock.ts'
 import type { Logger } from '#src/kit/log.ts'
 import type { Database } from '../storage/database.ts'
+import { findUserById } from '../users/service.ts'
 import { signIn } from '../users/sign-in.ts'
 import type { User } from '../users/user.ts'
 import { credentialChannel } from './announce.ts'
 import { isJwt } from './bearer.ts'
 import type { IdentitySettings } from './identity-settings.ts'
-import { createIssuers } from './issuers.ts'
+import { createIssuers, type OwnIssuer } from './issuers.ts'
 import { keepAnswers } from './kept.ts'
 import { allPermissions, type Permission } from './permissions.ts'
 import type { Caller } from './route.ts'
@@ -37,12 +38,18 @@ export type Callers = {
   forget: () => void
 }
 
-export type CallersParts = { database: Database; clock: Clock; log: Logger; settings: { identity: IdentitySettings } }
+export type CallersParts = {
+  database: Database
+  clock: Clock
+  log: Logger
+  settings: { identity: IdentitySettings }
+  own?: OwnIssuer | undefined
+}
 
-export const createCallers = async ({ database, clock, log, settings }: CallersParts): Promise<Callers> => {
+export const createCallers = async ({ database, clock, log, settings, own }: CallersParts): Promise<Callers> => {
   const { sql } = database
   const { identity } = settings
-  const issuers = createIssuers({ identity, clock, log })
+  const issuers = createIssuers({ identity, clock, log, own })
   const keys = keepAnswers<KnownKey | undefined>()
   const people = keepAnswers<{ user: User; expiresAt: Date } | undefined>()
   const standings = keepAnswers<Standing | undefined>()
@@ -79,7 +86,9 @@ export const createCallers = async ({ database, clock, log, settings }: CallersP
   const askForPerson = async (token: string) => {
     const claims = await issuers.verify(token)
     if (claims === undefined) return undefined
-    return { user: await signIn(database, claims, clock.now()), expiresAt: claims.expiresAt }
+    const isOwn = claims.issuer === own?.url
+    const user = isOwn ? await findUserById(sql, claims.subject) : await signIn(database, claims, clock.now())
+    return user && { user, expiresAt: claims.expiresAt }
   }
 
   const findPerson = async (token: string): Promise<Holder | undefined> => {

@@ -31,7 +31,10 @@ export type Issuers = {
   verify: (token: string) => Promise<Claims | undefined>
 }
 
-export type IssuersParts = { identity: IdentitySettings; clock: Clock; log: Logger }
+/** The issuer of this very server: its tokens are of its own users, whose ids are their subjects. */
+export type OwnIssuer = { url: string; getKey: JWTVerifyGetKey }
+
+export type IssuersParts = { identity: IdentitySettings; clock: Clock; log: Logger; own?: OwnIssuer | undefined }
 
 const keysOf = (issuer: string, { keyCooldownSeconds }: IdentitySettings): JWTVerifyGetKey =>
   createRemoteJWKSet(new URL(issuer), {
@@ -71,8 +74,9 @@ const verifyByAny = async (error: errors.JWKSMultipleMatchingKeys, verify: (key:
 const isTokensFault = (error: unknown): boolean =>
   error instanceof errors.JOSEError && !(error instanceof errors.JWKSTimeout) && !(error instanceof errors.JWKSInvalid)
 
-export const createIssuers = ({ identity, clock, log }: IssuersParts): Issuers => {
+export const createIssuers = ({ identity, clock, log, own }: IssuersParts): Issuers => {
   const keySets = new Map(identity.issuers.map((issuer) => [issuer, keysOf(issuer, identity)]))
+  if (own !== undefined) keySets.set(own.url, own.getKey)
 
   const verifyOf = async (token: string, issuer: string, keys: JWTVerifyGetKey): Promise<JWTPayload> => {
     const options = {
@@ -82,6 +86,8 @@ export const createIssuers = ({ identity, clock, log }: IssuersParts): Issuers =
       requiredClaims: ['exp', 'sub'],
       clockTolerance: identity.clockSkewSeconds,
       currentDate: clock.now(),
+      // Ours says of each token what it is for: an ID token is for its client alone.
+      ...(issuer === own?.url ? { typ: 'at+jwt' } : {}),
     }
     try {
       return (await jwtVerify(token, keys, options)).payload

@@ -1,6 +1,7 @@
 // `/config`: what a client must know before it can sign in (contract/control-plane.md §4).
 import Type from 'typebox'
 import { type ControlRoute, route } from '../auth/route.ts'
+import { issuerUrl } from '../issuer/address.ts'
 import type { Parts, Settings } from '../parts.ts'
 import { previewTemplate } from './preview-template.ts'
 
@@ -46,8 +47,7 @@ const rateLimitOf = ({ rateLimits }: Settings) => {
 const configurationOf = (settings: Settings) => ({
   version: settings.version,
   oidc: {
-    // Without an issuer keys are the only credential; clients want the field to be there.
-    issuer: settings.identity.issuers[0] ?? settings.publicUrl,
+    issuer: settings.identity.issuers[0] ?? issuerUrl(settings),
     clientId: settings.identity.clientId,
     audience: settings.identity.audience,
   },

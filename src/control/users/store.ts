@@ -132,3 +132,8 @@ export const countSignIns = async (sql: Sql, userId: string): Promise<number> =>
     select count(*)::int as count from user_identities where user_id = ${userId}`
   return row?.count ?? 0
 }
+
+export const findUserById = async (sql: Sql, id: string): Promise<User | undefined> => {
+  const [row] = await sql<UserRow[]>`select * from users where id = ${id}`
+  return row && readUser(row)
+}

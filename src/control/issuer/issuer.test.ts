@@ -1,0 +1,328 @@
+import assert from 'node:assert/strict'
+import { createHash, randomBytes } from 'node:crypto'
+import { after, before, suite, test } from 'node:test'
+import { decodeJwt, decodeProtectedHeader } from 'jose'
+import { type Browser, formOf, openBrowser, type Page } from '#test/control/browser.ts'
+import { startControl, type TestControl } from '#test/control/harness.ts'
+import { userId } from '#test/control/people.ts'
+import { testSettings } from '#test/control/test-settings.ts'
+import { setPassword } from './passwords.ts'
+
+const { publicUrl } = testSettings
+const issuer = `${publicUrl}/oidc`
+const password = 'correct horse battery staple'
+const redirect = `${publicUrl}/`
+
+let app: TestControl
+let base: string
+
+const startPkce = () => {
+  const verifier = randomBytes(32).toString('base64url')
+  return { verifier, challenge: createHash('sha256').update(verifier).digest('base64url') }
+}
+
+const authorizeUrl = (challenge: string, changes: Record<string, string | undefined> = {}) => {
+  const asked = {
+    client_id: 'alcove',
+    response_type: 'code',
+    redirect_uri: redirect,
+    scope: 'openid profile email offline_access',
+    prompt: 'consent',
+    state: 'state-1',
+    nonce: 'nonce-1',
+    code_challenge: challenge,
+    code_challenge_method: 'S256',
+    ...changes,
+  }
+  const given = Object.entries(asked).filter((pair): pair is [string, string] => pair[1] !== undefined)
+  return `${issuer}/auth?${new URLSearchParams(given)}`
+}
+
+const isBack = (url: string) => url.startsWith(`${redirect}?`)
+
+const fillIn = (browser: Browser, form: Page, email: string, given = password, headers = {}) =>
+  browser.post(formOf(form).action, { email, password: given }, headers)
+
+/** Signs in with a browser and answers the code that the client is given. */
+const getCode = async (browser: Browser, challenge: string, email = 'owner@example.com') => {
+  const form = await browser.follow(await browser.get(authorizeUrl(challenge, { prompt: undefined })))
+  assert.equal(form.status, 200, form.html)
+  const back = await browser.follow(await fillIn(browser, form, email), isBack)
+  assert.ok(back.location && isBack(back.location), `${back.status} ${back.html}`)
+  return new URL(back.location).searchParams
+}
+
+const tokens = async (fields: Record<string, string>) => {
+  const reply = await fetch(`${base}/oidc/token`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    body: new URLSearchParams({ client_id: 'alcove', ...fields }).toString(),
+  })
+  return { status: reply.status, body: (await reply.json()) as Record<string, string> }
+}
+
+const exchange = (code: string, verifier: string) =>
+  tokens({ grant_type: 'authorization_code', code, redirect_uri: redirect, code_verifier: verifier })
+
+const statusWith = async (token: string) => (await app.with(token).get('/users/me')).status
+
+suite('the embedded issuer', () => {
+  before(async () => {
+    app = await startControl({ settings: { identity: testSettings.identity } })
+    base = await app.listen()
+    await setPassword(app.database.sql, userId('owner'), password, app.clock.now())
+    await setPassword(app.database.sql, userId('member'), password, app.clock.now())
+  })
+  after(async () => {
+    await app?.[Symbol.asyncDispose]()
+  })
+
+  test('is the one that GET /config tells of, at its own address whatever a request says of it', async () => {
+    const { body } = await app.as('nobody').get('/config')
+    assert.deepEqual(body.oidc, { issuer, clientId: 'alcove', audience: 'alcove' })
+    const reply = await fetch(`${base}/oidc/.well-known/openid-configuration`, {
+      headers: { 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https', forwarded: 'host=evil.example' },
+    })
+    const found = (await reply.json()) as Record<string, string>
+    assert.equal(found['issuer'], issuer)
+    assert.equal(found['token_endpoint'], `${issuer}/token`)
+    assert.ok(!JSON.stringify(found).includes('evil'))
+    const keys = (await (await fetch(`${base}/oidc/jwks`)).json()) as { keys: Record<string, string>[] }
+    assert.ok(keys.keys.length > 0 && keys.keys.every((key) => key['d'] === undefined && key['p'] === undefined))
+  })
+
+  test('a code with PKCE becomes a JWT that calls as the user, by RS256 and for our audience', async () => {
+    const { verifier, challenge } = startPkce()
+    const params = await getCode(openBrowser(base), challenge)
+    assert.equal(params.get('state'), 'state-1')
+    const { status, body } = await exchange(params.get('code')!, verifier)
+    assert.equal(status, 200, JSON.stringify(body))
+    const access = body['access_token']!
+    assert.deepEqual([decodeProtectedHeader(access).alg, decodeProtectedHeader(access).typ], ['RS256', 'at+jwt'])
+    const { iss, aud, sub } = decodeJwt(access)
+    assert.deepEqual({ iss, aud, sub }, { iss: issuer, aud: 'alcove', sub: userId('owner') })
+    const me = await app.with(access).get('/users/me')
+    assert.deepEqual([me.status, me.body.id], [200, userId('owner')])
+    assert.equal(decodeJwt(body['id_token']!)['nonce'], 'nonce-1')
+    // An ID token is for the client, though it has the same issuer, audience and keys.
+    assert.equal(await statusWith(body['id_token']!), 401)
+  })
+
+  test('a code works once; used again it takes back what it gave', async () => {
+    const { verifier, challenge } = startPkce()
+    const code = (await getCode(openBrowser(base), challenge)).get('code')!
+    const first = await exchange(code, verifier)
+    const second = await exchange(code, verifier)
+    assert.deepEqual([first.status, second.status, second.body['error']], [200, 400, 'invalid_grant'])
+    const refresh = first.body['refresh_token']!
+    assert.equal((await tokens({ grant_type: 'refresh_token', refresh_token: refresh })).status, 400)
+  })
+
+  test('of ten who come with one code at once, at most one is given tokens', async () => {
+    const { verifier, challenge } = startPkce()
+    const code = (await getCode(openBrowser(base), challenge)).get('code')!
+    const replies = await Promise.all(Array.from({ length: 10 }, () => exchange(code, verifier)))
+    assert.ok(replies.filter(({ status }) => status === 200).length <= 1)
+    assert.ok(replies.every(({ status }) => status === 200 || status === 400))
+  })
+
+  test('400 to a code without its verifier, with another one, or for another address', async () => {
+    const { verifier, challenge } = startPkce()
+    for (const fields of [
+      { code_verifier: startPkce().verifier, redirect_uri: redirect },
+      { redirect_uri: redirect },
+      { code_verifier: verifier, redirect_uri: 'https://evil.example/' },
+    ]) {
+      const code = (await getCode(openBrowser(base), challenge)).get('code')!
+      assert.equal((await tokens({ grant_type: 'authorization_code', code, ...fields })).status, 400)
+    }
+  })
+
+  test('a refresh token changes with each use; an old one ends all that came of it', async () => {
+    const { verifier, challenge } = startPkce()
+    const first = await exchange((await getCode(openBrowser(base), challenge)).get('code')!, verifier)
+    const refresh = (token: string) => tokens({ grant_type: 'refresh_token', refresh_token: token })
+    const second = await refresh(first.body['refresh_token']!)
+    assert.equal(second.status, 200)
+    assert.notEqual(second.body['refresh_token'], first.body['refresh_token'])
+    assert.equal(await statusWith(second.body['access_token']!), 200)
+    assert.equal((await refresh(first.body['refresh_token']!)).status, 400)
+    assert.equal((await refresh(second.body['refresh_token']!)).status, 400)
+  })
+
+  test('no open redirect: an address that is not ours, or nearly, is refused on a page of our own', async () => {
+    const { challenge } = startPkce()
+    for (const address of [
+      'https://evil.example/',
+      `${publicUrl}.evil.example/`,
+      `${publicUrl}@evil.example/`,
+      `${redirect}../x`,
+      `${redirect}?x=1`,
+      '//evil.example/',
+      'javascript:alert(1)',
+    ]) {
+      const page = await openBrowser(base).get(authorizeUrl(challenge, { redirect_uri: address }))
+      assert.deepEqual([page.status, page.location], [400, undefined], address)
+    }
+    const loggedOut = await openBrowser(base).get(
+      `${issuer}/session/end?client_id=alcove&post_logout_redirect_uri=https://evil.example/`,
+    )
+    assert.deepEqual([loggedOut.status, loggedOut.location], [400, undefined])
+  })
+
+  test('no code without PKCE, no plain PKCE, no implicit flow, no unknown client', async () => {
+    const { challenge } = startPkce()
+    for (const change of [
+      { code_challenge: undefined, code_challenge_method: undefined },
+      { code_challenge_method: 'plain' },
+      { response_type: 'id_token' },
+      { response_type: 'token' },
+      { client_id: 'another' },
+    ]) {
+      const page = await openBrowser(base).get(authorizeUrl(challenge, change))
+      const error =
+        page.location === undefined ? page.status : new URL(page.location).search + new URL(page.location).hash
+      assert.ok(error === 400 || String(error).includes('error='), JSON.stringify([change, page.status, page.location]))
+    }
+  })
+
+  test('401 to a wrong password and to nobody, in the same words; a hostile address is shown as text', async () => {
+    const { challenge } = startPkce()
+    const browser = openBrowser(base)
+    const form = await browser.follow(await browser.get(authorizeUrl(challenge)))
+    const wrong = await fillIn(browser, form, 'owner@example.com', 'wrong')
+    const nobody = await fillIn(browser, form, '"><script>x</script>@example.com', 'wrong')
+    const without = await fillIn(browser, form, 'viewer@example.com')
+    assert.deepEqual([wrong.status, nobody.status, without.status], [401, 401, 401])
+    const said = ({ html }: Page) => /role="alert">([^<]*)/.exec(html)?.[1]
+    assert.deepEqual([said(nobody), said(without)], [said(wrong), said(wrong)])
+    assert.ok(!nobody.html.includes('<script'))
+    for (const fields of [
+      { email: '', password: 'x' },
+      { email: 'a@example.com', password: '' },
+      { email: 'a'.repeat(255), password: 'x' },
+    ]) {
+      assert.equal((await browser.post(formOf(form).action, fields)).status, 400)
+    }
+  })
+
+  test('pages run no scripts, may not be framed or kept, and cookies are for this path and no script', async () => {
+    const { challenge } = startPkce()
+    const browser = openBrowser(base)
+    const begun = await browser.get(authorizeUrl(challenge))
+    for (const cookie of begun.headers.getSetCookie()) {
+      assert.match(cookie, /httponly/i)
+      assert.match(cookie, /samesite=lax/i)
+      assert.match(cookie, /path=\/oidc/i)
+      assert.ok(!/domain=/i.test(cookie), cookie)
+    }
+    const form = await browser.follow(begun)
+    assert.ok(!/<script|\son\w+=/i.test(form.html))
+    const policy = form.headers.get('content-security-policy') ?? ''
+    assert.match(policy, /default-src 'none'/)
+    assert.match(policy, /frame-ancestors 'none'/)
+    assert.equal(form.headers.get('cache-control'), 'no-store')
+  })
+
+  test('CSRF: a form is taken only from the browser that it was shown to, and from our own pages', async () => {
+    const { challenge } = startPkce()
+    const victim = openBrowser(base)
+    const attacker = openBrowser(base)
+    const form = await attacker.follow(await attacker.get(authorizeUrl(challenge)))
+    // A browser that has never seen it, and one that has a step of its own.
+    assert.equal((await fillIn(victim, form, 'owner@example.com')).status, 400)
+    const own = await victim.follow(await victim.get(authorizeUrl(challenge)))
+    assert.equal((await fillIn(victim, form, 'owner@example.com')).status, 400)
+    const elsewhere = await fillIn(victim, own, 'owner@example.com', password, { origin: 'https://evil.example' })
+    assert.equal(elsewhere.status, 400)
+    assert.equal((await fillIn(victim, own, 'owner@example.com', password, { origin: publicUrl })).status, 303)
+  })
+
+  test('a device is signed in by a code that a person confirms, and not before', async () => {
+    const post = async (path: string, fields: Record<string, string>) => {
+      const reply = await fetch(`${base}/oidc${path}`, { method: 'POST', body: new URLSearchParams(fields) })
+      return { status: reply.status, body: (await reply.json()) as Record<string, string> }
+    }
+    const started = await post('/device/auth', { client_id: 'alcove', scope: 'openid offline_access' })
+    assert.equal(started.status, 200, JSON.stringify(started.body))
+    const { device_code: deviceCode = '', user_code: userCode = '' } = started.body
+    assert.equal(started.body['verification_uri'], `${issuer}/device`)
+    const poll = () => tokens({ grant_type: 'urn:ietf:params:oauth:grant-type:device_code', device_code: deviceCode })
+    assert.equal((await poll()).body['error'], 'authorization_pending')
+
+    const browser = openBrowser(base)
+    const asked = await browser.get(`${issuer}/device`)
+    assert.ok(!/<script|\son\w+=/i.test(asked.html))
+    const wrong = await browser.post(formOf(asked).action, { ...formOf(asked).fields, user_code: 'AAAA-AAAA' })
+    assert.match(wrong.html, /There is no such code/)
+    const again = await browser.get(`${issuer}/device`)
+    const confirm = await browser.post(formOf(again).action, { ...formOf(again).fields, user_code: userCode })
+    assert.ok(confirm.html.includes(userCode), confirm.html)
+    const forged = await openBrowser(base).post(formOf(confirm).action, formOf(confirm).fields)
+    assert.equal(forged.status, 400)
+    const form = await browser.follow(await browser.post(formOf(confirm).action, formOf(confirm).fields))
+    const done = await browser.follow(await fillIn(browser, form, 'member@example.com'))
+    assert.match(done.html, /device is signed in/)
+
+    const { status, body } = await poll()
+    assert.equal(status, 200, JSON.stringify(body))
+    assert.equal((await app.with(body['access_token']!).get('/users/me')).body.id, userId('member'))
+    assert.ok(body['refresh_token'])
+    assert.equal((await poll()).status, 400)
+  })
+
+  test('nothing that it keeps can be used by whoever reads the database', async () => {
+    const { verifier, challenge } = startPkce()
+    const code = (await getCode(openBrowser(base), challenge)).get('code')!
+    const { body } = await exchange(code, verifier)
+    const rows = await app.database.sql`select t::text as text from issuer_records t
+      union all select t::text from issuer_keys t union all select t::text from user_passwords t`
+    const text = rows.map((row) => row['text']).join('\n')
+    for (const secret of [code, body['refresh_token']!, password]) assert.ok(!text.includes(secret))
+    assert.match(text, /\$argon2id\$/)
+    assert.ok(!/"d":|"kty"/.test(text))
+  })
+
+  test('keys change in the middle: tokens of the old one hold until they end, new ones are by the new one', async () => {
+    const { verifier, challenge } = startPkce()
+    const before = await exchange((await getCode(openBrowser(base), challenge)).get('code')!, verifier)
+    await app.database.sql`update issuer_keys set created_at = created_at - interval '31 days' where kind = 'signing'`
+    await app.app.issuer!.sweep()
+    const refreshed = await tokens({ grant_type: 'refresh_token', refresh_token: before.body['refresh_token']! })
+    assert.equal(refreshed.status, 200)
+    const kids = [before, refreshed].map(({ body }) => decodeProtectedHeader(body['access_token']!).kid)
+    assert.notEqual(kids[0], kids[1])
+    assert.equal(await statusWith(refreshed.body['access_token']!), 200)
+    app.app.sandboxes.callers.forget()
+    assert.equal(await statusWith(before.body['access_token']!), 200)
+  })
+
+  test('401 to the token of a user who is no longer there', async () => {
+    const { verifier, challenge } = startPkce()
+    const { body } = await exchange(
+      (await getCode(openBrowser(base), challenge, 'member@example.com')).get('code')!,
+      verifier,
+    )
+    assert.equal(await statusWith(body['access_token']!), 200)
+    await app.database.sql`delete from users where id = ${userId('member')}`
+    app.app.sandboxes.callers.forget()
+    assert.equal(await statusWith(body['access_token']!), 401)
+  })
+
+  // Last: from here on this address may not try.
+  test('429 after twenty wrong passwords from one address', async () => {
+    const { challenge } = startPkce()
+    const browser = openBrowser(base)
+    const form = await browser.follow(await browser.get(authorizeUrl(challenge)))
+    const statuses: number[] = []
+    for (let n = 0; n < 21; n += 1) statuses.push((await fillIn(browser, form, 'no@example.com', 'wrong')).status)
+    assert.equal(statuses.at(-1), 429)
+    assert.equal((await fillIn(browser, form, 'owner@example.com')).status, 429)
+  })
+})
+
+test('is not there where the operator names another issuer', async () => {
+  await using other = await startControl()
+  const reply = await other.app.server.inject({ method: 'GET', url: '/oidc/.well-known/openid-configuration' })
+  assert.equal(reply.statusCode, 404)
+})

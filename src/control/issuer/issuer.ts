@@ -1,0 +1,120 @@
+// Our own issuer, for as long as the operator names no other: keeps its keys fresh and serves its pages below /oidc.
+import type { IncomingMessage } from 'node:http'
+import type { FastifyInstance } from 'fastify'
+import { createLocalJWKSet, errors, type JWTVerifyGetKey } from 'jose'
+import type { Provider } from 'oidc-provider'
+import type { Parts } from '../parts.ts'
+import { isUnreachable } from '../storage/database.ts'
+import { issuerPath, issuerUrl } from './address.ts'
+import { ensureKeys } from './keys.ts'
+import { contentSecurityPolicy, messagePage } from './pages.ts'
+import { createProvider } from './provider.ts'
+import { sweepRecords } from './records.ts'
+import { createSignInForm, type Visit } from './sign-in-form.ts'
+
+export type EmbeddedIssuer = {
+  url: string
+  /** By which its tokens are verified here, without asking it over the network. */
+  getKey: JWTVerifyGetKey
+  /** Serves it; call before the server listens. */
+  attach: (server: FastifyInstance) => Promise<void>
+  /** Replaces keys where it is time and forgets what has ended. */
+  sweep: () => Promise<void>
+  close: () => void
+}
+
+const begunElsewhere = 'This step of signing in has ended, or was begun elsewhere. Begin again where you came from.'
+
+const sweepMilliseconds = 60 * 60 * 1000
+const reloadMilliseconds = 1000
+
+/** Whatever a proxy or a forger says of where we are: it is where the setting says. */
+const sayWhere = (request: IncomingMessage, { host, protocol }: URL) => {
+  for (const name of Object.keys(request.headers)) if (/^(x-)?forwarded/.test(name)) delete request.headers[name]
+  request.headers.host = host
+  request.headers['x-forwarded-proto'] = protocol.slice(0, -1)
+}
+
+export const openIssuer = async (parts: Parts): Promise<EmbeddedIssuer> => {
+  const { database, settings, log } = parts
+  const at = new URL(issuerUrl(settings))
+  let provider!: Provider
+  let keySet!: JWTVerifyGetKey
+  let kids = ''
+  let loadedAt = 0
+
+  /** Another process may have replaced a key as well. */
+  const load = async () => {
+    loadedAt = performance.now()
+    const keys = await ensureKeys(parts)
+    const found = keys.signing.map(({ kid }) => kid).join()
+    if (found === kids) return
+    kids = found
+    const publicKeys = keys.signing.map(({ kty, kid, alg, use, n, e }) => ({ kty, kid, alg, use, n, e }))
+    keySet = createLocalJWKSet({ keys: publicKeys as never })
+    provider = createProvider(parts, keys)
+  }
+  await load()
+
+  const signIn = createSignInForm({ provider: () => provider, sql: database.sql, origin: at.origin })
+
+  const serve = async (visit: Visit) => {
+    const { request, response } = visit
+    sayWhere(request, at)
+    const path = request.url ?? ''
+    response.setHeader('content-security-policy', contentSecurityPolicy)
+    response.setHeader('x-content-type-options', 'nosniff')
+    response.setHeader('referrer-policy', 'no-referrer')
+    response.setHeader('cache-control', 'no-store')
+    const [, uid] = /^\/oidc\/interaction\/([\w-]{1,64})$/.exec(path.split('?')[0]!) ?? []
+    if (uid !== undefined) return await signIn(visit, uid)
+    Object.assign(request, { originalUrl: path })
+    request.url = path.slice(issuerPath.length) || '/'
+    await provider.callback()(request, response)
+  }
+
+  const sweep = async () => {
+    await load()
+    await sweepRecords(database.sql)
+  }
+  const timer = setInterval(
+    () => void sweep().catch((error: unknown) => log.warn({ err: error }, 'the embedded issuer could not be swept')),
+    sweepMilliseconds,
+  )
+  timer.unref()
+
+  return {
+    url: at.href,
+    sweep,
+    close: () => clearInterval(timer),
+    getKey: async (header, token) => {
+      try {
+        return await keySet(header, token)
+      } catch (error) {
+        if (!(error instanceof errors.JWKSNoMatchingKey) || performance.now() - loadedAt < reloadMilliseconds)
+          throw error
+        await load()
+        return await keySet(header, token)
+      }
+    },
+    attach: async (server) => {
+      await server.register(async (scope) => {
+        // Bodies are its own to read.
+        scope.removeAllContentTypeParsers()
+        scope.addContentTypeParser('*', (_request, _body, done) => done(null, undefined))
+        scope.all(`${issuerPath}/*`, async (request, reply) => {
+          reply.hijack()
+          try {
+            await serve({ request: request.raw, response: reply.raw, address: request.ip })
+          } catch (error) {
+            request.log.info({ err: error }, 'a step of signing in was refused')
+            if (reply.raw.headersSent) return void reply.raw.destroy()
+            const isAway = isUnreachable(error)
+            reply.raw.writeHead(isAway ? 503 : 400, { 'content-type': 'text/html; charset=utf-8' })
+            reply.raw.end(messagePage('This did not work', isAway ? 'Try again in a moment.' : begunElsewhere))
+          }
+        })
+      })
+    },
+  }
+}

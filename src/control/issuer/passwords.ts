@@ -1,0 +1,83 @@
+// Passwords of local accounts, by Node's own argon2id. The parameters stand with each hash, so that they can grow.
+import { argon2, randomBytes, timingSafeEqual } from 'node:crypto'
+import { promisify } from 'node:util'
+import { Lanes } from '#src/kit/lanes.ts'
+import { Problem } from '#src/problems.ts'
+import type { Sql } from '../storage/database.ts'
+
+/** OWASP's second choice: 19 MiB, two passes. */
+const memoryKiB = 19_456
+const passes = 2
+const tagLength = 32
+
+/** Each takes a thread and 19 MiB for a while. */
+const lanes = new Lanes(2)
+
+const derive = promisify(argon2)
+
+const argon2id = (password: string, nonce: Buffer, { m, t, length }: { m: number; t: number; length: number }) =>
+  lanes.run(
+    async () =>
+      (await derive('argon2id', {
+        message: Buffer.from(password.normalize('NFKC'), 'utf8'),
+        nonce,
+        parallelism: 1,
+        tagLength: length,
+        memory: m,
+        passes: t,
+      })) as Buffer,
+  )
+
+const encode = (bytes: Buffer) => bytes.toString('base64').replace(/=+$/, '')
+
+export const hashPassword = async (password: string): Promise<string> => {
+  const nonce = randomBytes(16)
+  const tag = await argon2id(password, nonce, { m: memoryKiB, t: passes, length: tagLength })
+  return `$argon2id$v=19$m=${memoryKiB},t=${passes},p=1$${encode(nonce)}$${encode(tag)}`
+}
+
+export const isPassword = async (password: string, hash: string): Promise<boolean> => {
+  const [, m, t, nonce, tag] = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=1\$([\w+/]+)\$([\w+/]+)$/.exec(hash) ?? []
+  if (nonce === undefined || tag === undefined) return false
+  const expected = Buffer.from(tag, 'base64')
+  const found = await argon2id(password, Buffer.from(nonce, 'base64'), {
+    m: Number(m),
+    t: Number(t),
+    length: expected.length,
+  })
+  return timingSafeEqual(found, expected)
+}
+
+export const longestPassword = 256
+export const shortestPassword = 12
+
+export const checkPassword = (password: string): void => {
+  if ([...password].length < shortestPassword || password.length > longestPassword || password.includes('\0')) {
+    throw new Problem('bad_request', `A password has ${shortestPassword} to ${longestPassword} characters.`)
+  }
+}
+
+/** 20 letters and digits that nobody confuses, in groups: about 98 bits. */
+export const newPassword = (): string => {
+  const letters = 'abcdefghijkmnpqrstuvwxyz23456789'
+  const text = [...randomBytes(20)].map((byte) => letters[byte % letters.length]).join('')
+  return text.match(/.{5}/g)!.join('-')
+}
+
+/** Of nobody: an address without an account takes as long to refuse as a wrong password. */
+const nobodys = hashPassword(randomBytes(16).toString('hex'))
+nobodys.catch(() => {})
+
+/** The id of the user whose address and password these are. */
+export const findByPassword = async (sql: Sql, email: string, password: string): Promise<string | undefined> => {
+  const [row] = await sql<{ id: string; hash: string }[]>`
+    select u.id, p.hash from users u join user_passwords p on p.user_id = u.id where lower(u.email) = lower(${email})`
+  const isRight = await isPassword(password, row?.hash ?? (await nobodys))
+  return isRight ? row?.id : undefined
+}
+
+export const setPassword = async (sql: Sql, userId: string, password: string, now: Date): Promise<void> => {
+  await sql`
+    insert into user_passwords (user_id, hash, changed_at) values (${userId}, ${await hashPassword(password)}, ${now})
+    on conflict (user_id) do update set hash = excluded.hash, changed_at = excluded.changed_at`
+}

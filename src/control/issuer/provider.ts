@@ -1,0 +1,155 @@
+// Our own issuer as oidc-provider builds it: one client, which is ours; codes with PKCE, devices, and refresh tokens that change
+// with each use.
+import { Provider } from 'oidc-provider'
+import type { Logger } from '#src/kit/log.ts'
+import type { Settings } from '../parts.ts'
+import type { Database } from '../storage/database.ts'
+import type { Encryption } from '../storage/encryption.ts'
+import { findUserById } from '../users/service.ts'
+import { issuerPath, issuerUrl } from './address.ts'
+import type { IssuerKeys } from './keys.ts'
+import { codePage, confirmPage, messagePage } from './pages.ts'
+import { recordsIn } from './records.ts'
+
+export type ProviderParts = { database: Database; encryption: Encryption; log: Logger; settings: Settings }
+
+const sessionCookie = 'alcove_session'
+
+const minute = 60
+const day = 24 * 60 * minute
+
+/** What tokens are for is not told by a scope here: who holds one is the user. */
+const scope = 'openid profile email offline_access'
+
+export const createProvider = (parts: ProviderParts, keys: IssuerKeys): Provider => {
+  const { database, encryption, log, settings } = parts
+  const { audience, clientId } = settings.identity
+  const provider = new Provider(issuerUrl(settings), {
+    adapter: recordsIn(database, encryption),
+    clients: [
+      {
+        client_id: clientId,
+        client_name: 'Alcove',
+        token_endpoint_auth_method: 'none',
+        grant_types: ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code'],
+        response_types: ['code'],
+        redirect_uris: [`${settings.publicUrl}/`],
+        post_logout_redirect_uris: [`${settings.publicUrl}/`],
+      },
+    ],
+    jwks: { keys: keys.signing as never },
+    cookies: {
+      keys: [keys.cookie],
+      names: { session: sessionCookie, interaction: 'alcove_interaction', resume: 'alcove_resume' },
+      long: { httpOnly: true, sameSite: 'lax', path: issuerPath },
+      short: { httpOnly: true, sameSite: 'lax' },
+    },
+    responseTypes: ['code'],
+    scopes: scope.split(' '),
+    claims: { openid: ['sub'], profile: ['name'], email: ['email', 'email_verified'] },
+    findAccount: async (_ctx, id) => {
+      const user = await findUserById(database.sql, id)
+      if (user === undefined) return undefined
+      const { name, email, emailVerified } = user
+      return { accountId: id, claims: () => ({ sub: id, name, email, email_verified: emailVerified }) }
+    },
+    // The one client is ours, so nobody is asked whether it may; a device is confirmed on a page of its own.
+    loadExistingGrant: async (ctx) => {
+      const { client, session } = ctx.oidc
+      if (client === undefined || session?.accountId === undefined) return undefined
+      const grant = new ctx.oidc.provider.Grant({ accountId: session.accountId, clientId: client.clientId })
+      grant.addOIDCScope(scope)
+      grant.addResourceScope(resource, scope)
+      await grant.save()
+      return grant
+    },
+    pkce: { required: () => true },
+    rotateRefreshToken: true,
+    issueRefreshToken: async (_ctx, client) => client.grantTypeAllowed('refresh_token'),
+    clientBasedCORS: (_ctx, origin) => origin === new URL(settings.publicUrl).origin,
+    interactions: { url: (_ctx, { uid }) => `${issuerPath}/interaction/${uid}` },
+    renderError: (ctx, { error, error_description: description }) => {
+      ctx.type = 'html'
+      ctx.body = messagePage('This did not work', description ?? error)
+    },
+    features: {
+      devInteractions: { enabled: false },
+      userinfo: { enabled: false },
+      revocation: { enabled: true },
+      rpInitiatedLogout: {
+        enabled: true,
+        logoutSource: (ctx, form) => {
+          ctx.body = logoutPage(form)
+        },
+        postLogoutSuccessSource: (ctx) => {
+          ctx.body = messagePage('Signed out', 'You are signed out of Alcove in this browser.')
+        },
+      },
+      deviceFlow: {
+        enabled: true,
+        charset: 'base-20',
+        mask: '****-****',
+        userCodeInputSource: (ctx, form, _out, error) => {
+          ctx.body = codePage(
+            form,
+            error === undefined ? '' : 'There is no such code, or it has been used or has ended.',
+          )
+        },
+        userCodeConfirmSource: (ctx, form, _client, _device, userCode) => {
+          ctx.body = confirmPage(form, userCode)
+        },
+        successSource: (ctx) => {
+          ctx.body = messagePage('Signed in', 'Your device is signed in. You can close this page.')
+        },
+      },
+      resourceIndicators: {
+        enabled: true,
+        defaultResource: () => resource,
+        useGrantedResource: () => true,
+        getResourceServerInfo: (_ctx, asked) => {
+          if (asked !== resource) throw new Error('there is one resource')
+          return {
+            scope,
+            audience,
+            accessTokenFormat: 'jwt',
+            accessTokenTTL: 15 * minute,
+            jwt: { sign: { alg: 'RS256' } },
+          }
+        },
+      },
+    },
+    ttl: {
+      AccessToken: 15 * minute,
+      AuthorizationCode: minute,
+      DeviceCode: 10 * minute,
+      IdToken: 15 * minute,
+      Interaction: 15 * minute,
+      RefreshToken: 14 * day,
+      Grant: 14 * day,
+      Session: 12 * 60 * minute,
+    },
+  })
+  // Where we are is a setting: it is put into these headers before a request arrives here.
+  provider.proxy = true
+  provider.use(async (ctx, next) => {
+    // A form whose session is not there was shown to another browser, or too long ago; oidc-provider takes that for a mistake of ours.
+    const session = ctx.cookies.get(sessionCookie)
+    if (ctx.method === 'POST' && ctx.path === '/device' && !(session && (await provider.Session.find(session)))) {
+      ctx.status = 400
+      ctx.type = 'html'
+      ctx.body = messagePage('This did not work', 'This form has ended, or was begun elsewhere. Begin again.')
+      return
+    }
+    await next()
+  })
+  provider.on('server_error', (_ctx, error) => log.error({ err: error }, 'the embedded issuer failed'))
+  return provider
+}
+
+const resource = 'urn:alcove:api'
+
+const logoutPage = (form: string): string =>
+  messagePage('Sign out', 'Do you want to sign out of Alcove in this browser?').replace(
+    '</body>',
+    `${form}<button type="submit" form="op.logoutForm" name="logout" value="yes">Sign out</button></body>`,
+  )

@@ -1,0 +1,2 @@
+// What other rooms may ask about users.
+export { findUserById } from './store.ts'

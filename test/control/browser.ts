@@ -1,0 +1,80 @@
+// As much of a browser as signing in needs: cookies, redirects one at a time, forms. Where control says it is (its public URL)
+// stands for where the test serves it.
+import { testSettings } from './test-settings.ts'
+
+export type Page = { status: number; headers: Headers; html: string; location: string | undefined; url: string }
+
+export type Browser = {
+  get: (url: string, headers?: Record<string, string>) => Promise<Page>
+  post: (url: string, fields: Record<string, string>, headers?: Record<string, string>) => Promise<Page>
+  /** Goes on until something is no redirect, or leads to an address that `stop` likes. */
+  follow: (page: Page, stop?: (url: string) => boolean) => Promise<Page>
+  cookies: Map<string, string>
+}
+
+const publicUrl = testSettings.publicUrl
+
+export const openBrowser = (base: string): Browser => {
+  const cookies = new Map<string, string>()
+  const paths = new Map<string, string>()
+
+  const ask = async (method: string, given: string, headers: Record<string, string>, body?: string): Promise<Page> => {
+    const url = new URL(given, publicUrl)
+    const sent = [...cookies].filter(([name]) => url.pathname.startsWith(paths.get(name) ?? '/'))
+    const reply = await fetch(url.href.replace(publicUrl, base), {
+      method,
+      redirect: 'manual',
+      headers: { cookie: sent.map(([name, value]) => `${name}=${value}`).join('; '), ...headers },
+      ...(body === undefined ? {} : { body }),
+    })
+    for (const line of reply.headers.getSetCookie()) {
+      const [pair = '', ...attributes] = line.split('; ')
+      const [name = '', value = ''] = pair.split(/=(.*)/)
+      const path = attributes.find((attribute) => attribute.startsWith('path='))?.slice(5) ?? '/'
+      if (value === '') cookies.delete(name)
+      else {
+        cookies.set(name, value)
+        paths.set(name, path)
+      }
+    }
+    const location = reply.headers.get('location')
+    return {
+      status: reply.status,
+      headers: reply.headers,
+      html: await reply.text(),
+      location: location === null ? undefined : new URL(location, url).href,
+      url: url.href,
+    }
+  }
+
+  const get: Browser['get'] = (url, headers = {}) => ask('GET', url, headers)
+  return {
+    get,
+    post: (url, fields, headers = {}) =>
+      ask(
+        'POST',
+        url,
+        { 'content-type': 'application/x-www-form-urlencoded', ...headers },
+        new URLSearchParams(fields).toString(),
+      ),
+    follow: async (page, stop = () => false) => {
+      let at = page
+      for (let steps = 0; at.location !== undefined && !stop(at.location); steps += 1) {
+        if (steps > 10) throw new Error(`it leads in circles: ${at.location}`)
+        at = await get(at.location)
+      }
+      return at
+    },
+    cookies,
+  }
+}
+
+/** The fields that a form holds already, and where it leads. */
+export const formOf = ({ html }: Page): { action: string; fields: Record<string, string> } => {
+  const [, action] = /<form[^>]*action="([^"]+)"/.exec(html) ?? []
+  if (action === undefined) throw new Error(`there is no form: ${html}`)
+  const fields = Object.fromEntries(
+    [...html.matchAll(/<input type="hidden" name="([^"]+)" value="([^"]*)"/g)].map(([, name, value]) => [name, value]),
+  ) as Record<string, string>
+  return { action: action.replaceAll(/&#(\d+);/g, (_, code) => String.fromCharCode(Number(code))), fields }
+}
