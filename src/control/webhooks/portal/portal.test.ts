@@ -134,10 +134,54 @@ suite('the portal page', () => {
     assert.equal((await send(`${at}/enable`)).status, 303)
     assert.equal((await now()).disabled, false)
     assert.match((await send(`${at}/rotate`)).text, /whsec_/)
-    assert.equal((await send(`${at}/resend/msg_none`)).status, 404)
+    assert.equal((await send(`${at}/resend/msg_${'0'.repeat(32)}`)).status, 404)
     assert.equal((await send(`${at}/delete`)).status, 303)
     assert.equal((await now()).code, 'NOT_FOUND')
     assert.equal((await send('/endpoints', [['url', 'file:///etc/passwd']])).status, 400)
+  })
+
+  test('what is done there stands in the audit log, under the name that the API has for it', async () => {
+    await using app = await startControl()
+    const { send } = await enter(app)
+    await send('/endpoints', [['url', 'https://hooks.example.com/']])
+    const [{ id }] = (await app.as('owner').get(`/webhooks/organizations/${ours}/endpoints`)).body
+    await send(`/endpoints/${id}/rotate`)
+    await send(`/endpoints/${id}`, [['url', 'gopher://x']])
+    const { items } = (await app.as('owner').get(`/audit/organizations/${ours}`)).body
+    const at = 'POST /webhooks/organizations/{organizationId}/endpoints'
+    const told = items.map(({ action, credential, actorId, targets, statusCode }: Record<string, unknown>) => [
+      ...[action, credential, actorId, statusCode],
+      targets,
+    ])
+    assert.deepEqual(told.slice(0, 3), [
+      ['PATCH /webhooks/organizations/{organizationId}/endpoints/{endpointId}', 'portal', userId('owner'), 400, [id]],
+      [`${at}/{endpointId}/rotate-secret`, 'portal', userId('owner'), 200, [id]],
+      [at, 'portal', userId('owner'), 200, []],
+    ])
+  })
+
+  test('400 or 404, never 500, for paths and fields that no page of ours makes', async () => {
+    await using app = await startControl()
+    const { read, send } = await enter(app)
+    for (const odd of ['%00', '%ff', '%EF%BF%BE', 'x', "'", 'ep_', 'a'.repeat(900), '..%2f..']) {
+      for (const { status } of [await read(`/endpoints/${odd}`), await send(`/endpoints/${odd}/delete`)])
+        assert.ok(status === 404 || status === 400, `${odd}: ${status}`)
+      assert.ok([400, 404].includes((await send(`/endpoints/ep_${'0'.repeat(24)}/resend/${odd}`)).status), odd)
+    }
+    for (const odd of ['\0', 'https://example.com/\0', '', 'x'.repeat(5000), 'https://\ud800/'])
+      assert.equal((await send('/endpoints', [['url', odd]])).status, 400, odd)
+    assert.equal(
+      (
+        await send('/endpoints', [
+          ['url', 'https://example.com/'],
+          ['description', 'a\0b'],
+        ])
+      ).status,
+      400,
+    )
+    assert.equal((await send('/endpoints', [['url', 'x'.repeat(20_000)]])).status, 413)
+    for (const query of ['?token=', '?token=%00', '?token=a&token=b', '?token[]=x'])
+      assert.ok((await app.as('nobody').get(`${portal}${query}`)).status === 401, query)
   })
 
   test('403 for a form that another page made, whatever cookie comes with it', async () => {

@@ -1,6 +1,7 @@
 // Serves the portal page of the embedded sender. A browser comes with a link from `app-portal-access`; from then on a
 // cookie says who it is. Nothing here is part of the API, so nothing of it stands in endpoints.ts.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { tellOfPageWrite } from '#src/control/audit/page-write.ts'
 import { asProblem } from '#src/http/render-problem.ts'
 import { Problem } from '#src/problems.ts'
 import { listAttempts } from '../endpoint-store.ts'
@@ -20,6 +21,7 @@ import { cookieName, cookieOf, exchangeLink, findSession, isFormWord, portalPath
 
 const formBytes = 16 * 1024
 const attemptsShown = 50
+const apiPath = '/webhooks/organizations/{organizationId}/endpoints'
 
 const send = (reply: FastifyReply, status: number, page: string) =>
   reply.status(status).type('text/html; charset=utf-8').send(page)
@@ -37,6 +39,15 @@ const fieldsOf = (form: URLSearchParams): { url: string; description: string; ev
     return value
   }
   return { url: text('url'), description: text('description'), events: form.getAll('events').filter(isWebhookEvent) }
+}
+
+/** Of the path; what is none of ours is not there. */
+const readIds = (request: FastifyRequest): { id: string; messageId: string } => {
+  const { id = '', messageId = '' } = request.params as { id?: string; messageId?: string }
+  if (!/^(?:ep_[0-9a-f]{24})?$/.test(id) || !/^(?:msg_[0-9a-f]{32})?$/.test(messageId)) {
+    throw new Problem('not_found', 'There is no such page.')
+  }
+  return { id, messageId }
 }
 
 /** Call before the server listens. */
@@ -67,11 +78,67 @@ export const servePortal = async (server: FastifyInstance, parts: WebhookParts):
     return send(reply, 200, endpointPage(session, endpoint, attempts, secret ? secretNote(secret) : undefined))
   }
 
-  const actions: Record<string, (organizationId: string, id: string) => Promise<unknown>> = {
-    enable: (organizationId, id) => changeEndpoint(parts, organizationId, id, { disabled: false }),
-    disable: (organizationId, id) => changeEndpoint(parts, organizationId, id, { disabled: true }),
-    delete: (organizationId, id) => removeEndpoint(parts, organizationId, id),
+  type Form = {
+    reply: FastifyReply
+    session: Session
+    organizationId: string
+    id: string
+    messageId: string
+    form: URLSearchParams
   }
+
+  /** A form of the page, and the row of the API that does the same. */
+  const forms: { path: string; action: string; run: (form: Form) => Promise<unknown> }[] = [
+    {
+      path: '/endpoints',
+      action: `POST ${apiPath}`,
+      run: async ({ reply, session, organizationId, form }) => {
+        const organization = { id: organizationId, name: session.organizationName }
+        const { endpoint, secret } = await createEndpoint(parts, organization, fieldsOf(form))
+        return await showEndpoint(reply, session, endpoint.id, secret)
+      },
+    },
+    {
+      path: '/endpoints/:id',
+      action: `PATCH ${apiPath}/{endpointId}`,
+      run: async ({ reply, organizationId, id, form }) => {
+        await changeEndpoint(parts, organizationId, id, fieldsOf(form))
+        return reply.redirect(`${portalPath}/endpoints/${id}`, 303)
+      },
+    },
+    ...(['enable', 'disable'] as const).map((name) => ({
+      path: `/endpoints/:id/${name}`,
+      action: `PATCH ${apiPath}/{endpointId}`,
+      run: async ({ reply, organizationId, id }: Form) => {
+        await changeEndpoint(parts, organizationId, id, { disabled: name === 'disable' })
+        return reply.redirect(`${portalPath}/endpoints/${id}`, 303)
+      },
+    })),
+    {
+      path: '/endpoints/:id/delete',
+      action: `DELETE ${apiPath}/{endpointId}`,
+      run: async ({ reply, organizationId, id }) => {
+        await removeEndpoint(parts, organizationId, id)
+        return reply.redirect(portalPath, 303)
+      },
+    },
+    {
+      path: '/endpoints/:id/rotate',
+      action: `POST ${apiPath}/{endpointId}/rotate-secret`,
+      run: async ({ reply, session, organizationId, id }) => {
+        const secret = await rotateSecret(parts, organizationId, id)
+        return await showEndpoint(reply, session, id, secret)
+      },
+    },
+    {
+      path: '/endpoints/:id/resend/:messageId',
+      action: `POST ${apiPath}/{endpointId}/messages/{messageId}/resend`,
+      run: async ({ reply, organizationId, id, messageId }) => {
+        await resend(parts, organizationId, id, messageId)
+        return reply.redirect(`${portalPath}/endpoints/${id}`, 303)
+      },
+    },
+  ]
 
   await server.register(
     async (scope) => {
@@ -107,40 +174,20 @@ export const servePortal = async (server: FastifyInstance, parts: WebhookParts):
         const session = await getSession(request)
         return send(reply, 200, listPage(session, await viewEndpoints(parts, session.organizationId)))
       })
-      scope.post('/endpoints', async (request, reply) => {
-        const { session, form } = await getForm(request)
-        const organization = { id: session.organizationId, name: session.organizationName }
-        const { endpoint, secret } = await createEndpoint(parts, organization, fieldsOf(form))
-        return await showEndpoint(reply, session, endpoint.id, secret)
-      })
       scope.get('/endpoints/:id', async (request, reply) => {
-        const { id } = request.params as { id: string }
-        return await showEndpoint(reply, await getSession(request), id)
+        const session = await getSession(request)
+        return await showEndpoint(reply, session, readIds(request).id)
       })
-      scope.post('/endpoints/:id', async (request, reply) => {
-        const { id } = request.params as { id: string }
-        const { session, form } = await getForm(request)
-        await changeEndpoint(parts, session.organizationId, id, fieldsOf(form))
-        return reply.redirect(`${portalPath}/endpoints/${id}`, 303)
-      })
-      scope.post('/endpoints/:id/rotate', async (request, reply) => {
-        const { id } = request.params as { id: string }
-        const { session } = await getForm(request)
-        const secret = await rotateSecret(parts, session.organizationId, id)
-        return await showEndpoint(reply, session, id, secret)
-      })
-      scope.post('/endpoints/:id/resend/:messageId', async (request, reply) => {
-        const { id, messageId } = request.params as { id: string; messageId: string }
-        const { session } = await getForm(request)
-        await resend(parts, session.organizationId, id, messageId)
-        return reply.redirect(`${portalPath}/endpoints/${id}`, 303)
-      })
-      for (const [name, act] of Object.entries(actions)) {
-        scope.post(`/endpoints/:id/${name}`, async (request, reply) => {
-          const { id } = request.params as { id: string }
-          const { session } = await getForm(request)
-          await act(session.organizationId, id)
-          return reply.redirect(name === 'delete' ? portalPath : `${portalPath}/endpoints/${id}`, 303)
+      for (const { path, action, run } of forms) {
+        scope.post(path, async (request, reply) => {
+          const { session, form } = await getForm(request)
+          const { organizationId } = session
+          const { id, messageId } = readIds(request)
+          const params = { ...(id && { endpointId: id }), ...(messageId && { messageId }) }
+          const user = { id: session.userId, email: session.userEmail }
+          return await tellOfPageWrite(parts, request, { organizationId, user, action, params }, () =>
+            run({ reply, session, organizationId, id, messageId, form }),
+          )
         })
       }
     },

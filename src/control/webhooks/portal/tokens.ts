@@ -13,7 +13,7 @@ const sessionMinutes = 60
 type TokenParts = Pick<Parts, 'database' | 'clock' | 'settings'>
 type Who = { organizationId: string; userId: string }
 
-export type Session = Who & { organizationName: string; token: string }
+export type Session = Who & { organizationName: string; userEmail: string; token: string }
 
 const hash = (text: string) => createHash('sha256').update(text).digest('hex')
 
@@ -46,9 +46,11 @@ export const exchangeLink = async (parts: TokenParts, link: string): Promise<str
 export const findSession = async ({ database, clock }: TokenParts, token: string): Promise<Session | undefined> => {
   if (!isToken(token)) return undefined
   const [found] = await database.sql<Omit<Session, 'token'>[]>`
-    select members.organization_id as "organizationId", members.user_id as "userId", organizations.name as "organizationName"
+    select members.organization_id as "organizationId", members.user_id as "userId", organizations.name as "organizationName",
+      users.email as "userEmail"
     from webhook_portal_tokens tokens
       join members using (organization_id, user_id) join organizations on organizations.id = organization_id
+      join users on users.id = user_id
     where hash = ${hash(token)} and kind = 'session' and expires_at > ${clock.now()} and members.role = 'owner'`
   return found && { ...found, token }
 }
