@@ -58,8 +58,10 @@ export class AccessDesk implements AsyncDisposable {
     const open = this.#open.get(key)
     if (open) return open
     if (this.#open.size >= openQuestions) return Promise.reject(unavailable('too many open questions'))
+    // Its age counts from the asking: what was revoked while the answer was on its way is known a second after, not more.
+    const until = performance.now() + keptMs
     const asking = this.askAnew(question)
-      .then((access) => this.#keep(key, access))
+      .then((access) => this.#keep(key, access, until))
       .finally(() => this.#open.delete(key))
     this.#open.set(key, asking)
     return asking
@@ -88,10 +90,10 @@ export class AccessDesk implements AsyncDisposable {
   }
 
   /** A sandbox that is not started may be so the next moment: that answer is not kept. */
-  #keep(key: string, access: Access): Access {
+  #keep(key: string, access: Access, until: number): Access {
     if (!access.isStarted) return access
     this.#kept.delete(key)
-    this.#kept.set(key, { access, until: performance.now() + keptMs })
+    this.#kept.set(key, { access, until })
     if (this.#kept.size > keptAnswers) this.#kept.delete(this.#kept.keys().next().value!)
     return access
   }

@@ -65,7 +65,7 @@ const insertHeld = async (transaction: Transaction, key: NewKey): Promise<void> 
   const { organizationId, userId, permissions } = key
   await lockMembership(transaction, organizationId)
   const held = await findHeld(transaction, organizationId, userId)
-  if (held === undefined) throw new Problem('unauthorized') // no longer a member
+  if (held === undefined) throw new Problem('forbidden', 'Only members of the organization have keys in it.')
   checkHoldsAll({ permissions: new Set(held) }, permissions)
   const { ofUser, ofAll } = await countKeys(transaction, organizationId, userId)
   if (ofUser >= keysPerUser) throw new Problem('forbidden', `A user may have ${keysPerUser} keys in an organization.`)

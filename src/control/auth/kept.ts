@@ -17,10 +17,12 @@ export const keepAnswers = <V>(): Kept<V> => {
       const kept = answers.get(question)
       if (kept !== undefined && performance.now() < kept.until) return kept.answer
       const asked = epoch
+      // Counted from the asking, as what it says is no younger.
+      const until = performance.now() + keepMilliseconds
       const answer = await ask()
       if (asked === epoch) {
         if (answers.size >= keepAtMost) answers.clear()
-        answers.set(question, { answer, until: performance.now() + keepMilliseconds })
+        answers.set(question, { answer, until })
       }
       return answer
     },

@@ -1,0 +1,150 @@
+// What ends a key, or takes from it, ends it everywhere: two control processes on one database, and the proxy's desk
+// that asks the second of them. The process that makes the change is never the one that is asked.
+import assert from 'node:assert/strict'
+import { suite, type TestContext, test } from 'node:test'
+import { AccessDesk } from '#src/proxy/access.ts'
+import type { AccessQuestion } from '#src/wire/access.ts'
+import { type AddedPerson, addPerson } from '#test/control/add-person.ts'
+import { startControl, type TestControl } from '#test/control/harness.ts'
+import { keys, organizations } from '#test/control/people.ts'
+import { connectRunner } from '#test/control/simulated-runner.ts'
+import { type App, createApp } from '../app.ts'
+import { developerRoleId } from '../roles/service.ts'
+import { openDatabase } from '../storage/database.ts'
+
+const organization = `/organizations/${organizations.ours}`
+const quiet = { sweepSeconds: 0, mostWarm: 0, createWaitSeconds: 0, momentMilliseconds: 0 }
+
+type Second = AsyncDisposable & {
+  app: App
+  statusOf: (key: string, method: 'GET' | 'POST', url: string) => Promise<number>
+}
+
+/** Another control process: its own connections, its own memory. */
+const startSecond = async ({ parts, url }: TestControl): Promise<Second> => {
+  const database = openDatabase(url, { max: 4 })
+  const app = await createApp({ ...parts, database }, quiet)
+  return {
+    app,
+    statusOf: async (key, method, path) => {
+      const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+      const payload = method === 'POST' ? { payload: '{}' } : {}
+      const reply = await app.server.inject({ method, url: `/api${path}`, headers, ...payload })
+      return reply.statusCode
+    },
+    [Symbol.asyncDispose]: async () => {
+      await app.close()
+      await database.close()
+    },
+  }
+}
+
+/** The announcement is on its way; the bound is for a machine that is busy with other things. */
+const until = async (isSo: () => Promise<boolean>, what: string) => {
+  for (const end = Date.now() + 20_000; Date.now() < end; ) if (await isSo()) return
+  assert.fail(what)
+}
+
+/** Moves the clock that what is kept is measured by; answers how. */
+const letMillisecondsPass = (context: TestContext) => {
+  const real = performance.now.bind(performance)
+  let passed = 0
+  context.mock.method(performance, 'now', () => real() + passed)
+  return (milliseconds: number) => {
+    passed += milliseconds
+  }
+}
+
+/** Each with what somebody loses by it: everything, or just what the role gave. */
+const changes: [string, 'key' | 'role', (app: TestControl, person: AddedPerson) => Promise<{ status: number }>][] = [
+  ['the key is deleted by its user', 'key', (app, { key }) => app.with(key).delete('/api-keys/key')],
+  ['the key is deleted by an owner', 'key', (app, { id }) => app.as('owner').delete(`/api-keys/${id}/key`)],
+  ['its user is removed', 'key', (app, { id }) => app.as('owner').delete(`${organization}/users/${id}`)],
+  ['its user leaves', 'key', (app, { key }) => app.with(key).post(`${organization}/leave`)],
+  [
+    'its user gets other roles',
+    'role',
+    (app, { id }) =>
+      app
+        .as('owner')
+        .post(`${organization}/users/${id}/access`, { role: 'member', assignedRoleIds: [developerRoleId] }),
+  ],
+  [
+    'the role says something else',
+    'role',
+    (app) =>
+      app
+        .as('owner')
+        .put(`${organization}/roles/role-images`, { name: 'x', description: 'x', permissions: ['read:volumes'] }),
+  ],
+  ['the role ends', 'role', (app) => app.as('owner').delete(`${organization}/roles/role-images`)],
+]
+
+suite('another control process refuses a key at once when', () => {
+  for (const [what, loses, change] of changes) {
+    test(what, async () => {
+      await using app = await startControl()
+      await app.database.sql`
+        insert into roles (id, organization_id, name, description, permissions)
+        values ('role-images', ${organizations.ours}, 'Images', 'x', '{write:snapshots}')`
+      const person = await addPerson(app, { roleIds: ['role-images'], permissions: ['write:snapshots'] })
+      await using second = await startSecond(app)
+      // An empty body is 400 to who may make snapshots, and 403 to who may not.
+      const make = () => second.statusOf(person.key, 'POST', '/snapshots')
+      assert.deepEqual([await make(), await second.statusOf(person.key, 'GET', '/users/me')], [400, 200])
+      const { status } = await change(app, person)
+      assert.ok(status < 300, `the change was answered ${status}`)
+      await until(async () => (await make()) === (loses === 'key' ? 401 : 403), `the key was good for longer: ${what}`)
+      assert.equal(await second.statusOf(person.key, 'GET', '/users/me'), loses === 'key' ? 401 : 200)
+    })
+  }
+})
+
+suite('a key that ends is refused within a second', () => {
+  const setUp = async (context: TestContext, check: (stage: Stage) => Promise<void>) => {
+    await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
+    await using _runner = await connectRunner(app)
+    const { body } = await app.as('owner').post('/sandbox', { name: 'box' })
+    await using second = await startSecond(app)
+    const controlUrl = new URL(await second.app.server.listen({ host: '127.0.0.1', port: 0 }))
+    await using desk = new AccessDesk({ controlUrl, proxyKey: keys.proxy })
+    const person = await addPerson(app)
+    const credentials = [{ kind: 'bearer', token: person.key }] as const
+    const question: AccessQuestion = {
+      sandboxIdOrName: body.id,
+      credentials: [...credentials],
+      countsAsActivity: false,
+    }
+    await check({ app, second, desk, question, person, pass: letMillisecondsPass(context) })
+  }
+  type Stage = {
+    app: TestControl
+    second: Second
+    desk: AccessDesk
+    question: AccessQuestion
+    person: AddedPerson
+    pass: (milliseconds: number) => void
+  }
+
+  test('by the proxy, which asks another process than the one that ended it', (context) =>
+    setUp(context, async ({ app, second, desk, question, person, pass }) => {
+      assert.equal((await desk.ask(question)).isStarted, true)
+      assert.equal((await app.as('owner').delete(`${organization}/users/${person.id}`)).status, 204)
+      await until(
+        async () => (await second.statusOf(person.key, 'GET', '/users/me')) === 401,
+        'the other process never heard of it',
+      )
+      pass(1000)
+      await assert.rejects(desk.ask(question), { code: 'unauthorized' })
+      await assert.rejects(desk.ask(question), { code: 'unauthorized' })
+    }))
+
+  test('by a process that was not told: what it keeps is a second old at most', (context) =>
+    setUp(context, async ({ app, second, person, pass }) => {
+      const me = () => second.statusOf(person.key, 'GET', '/users/me')
+      assert.equal(await me(), 200)
+      await app.database.sql`delete from members where user_id = ${person.id}`
+      pass(1000)
+      assert.equal(await me(), 401)
+    }))
+})
