@@ -3,7 +3,7 @@ import { announceCredentialChange, type Callers } from '#src/control/auth/caller
 import type { Parts } from '#src/control/parts.ts'
 import { Problem } from '#src/problems.ts'
 import type { UpdateOrganizationQuota, UpdateOrganizationRegionQuota } from './schemas.ts'
-import { hasRegion, writeOrganizationQuota, writeRegionQuota } from './store.ts'
+import { holdRegion, writeOrganizationQuota, writeRegionQuota } from './store.ts'
 
 type QuotaParts = Pick<Parts, 'database' | 'clock'> & { callers: Callers }
 
@@ -65,7 +65,7 @@ export const changeRegionQuota = async (
   await database.transaction(async (transaction) => {
     const [organization] = await transaction`select 1 from organizations where id = ${organizationId} for key share`
     if (!organization) throw noSuchOrganization()
-    if (!(await hasRegion(transaction, organizationId, regionId))) {
+    if (!(await holdRegion(transaction, organizationId, regionId))) {
       throw new Problem('not_found', 'There is no such region.')
     }
     await writeRegionQuota(transaction, { organizationId, regionId, sandboxClass }, given, clock.now())

@@ -4,7 +4,7 @@ import type { Region } from '#src/control/regions/service.ts'
 import type { Size } from '#src/control/sandboxes/size.ts'
 import type { Sql } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
-import { findRegionQuota, type RegionQuotaRow } from './store.ts'
+import { listRegionQuotasIn, type RegionQuotaRow } from './store.ts'
 
 /** What holds for the sandboxes of one class that an organization has in one region. */
 export type Quota = {
@@ -18,24 +18,33 @@ export type Quota = {
   row: RegionQuotaRow | null
 }
 
+/** Of each class in a region: for whoever asks while the class is still being found out. */
+export const getQuotas = async (
+  sql: Sql,
+  organization: Organization,
+  regionId: string,
+): Promise<(sandboxClass: string) => Quota> => {
+  const rows = await listRegionQuotasIn(sql, organization.id, regionId)
+  return (sandboxClass) => quotaBy(organization, rows.find((row) => row.sandbox_class === sandboxClass) ?? null)
+}
+
 export const getQuota = async (
   sql: Sql,
   organization: Organization,
   regionId: string,
   sandboxClass: string,
-): Promise<Quota> => {
-  const row = (await findRegionQuota(sql, { organizationId: organization.id, regionId, sandboxClass })) ?? null
-  return {
-    most: {
-      cpu: row?.max_cpu_per_sandbox ?? organization.maxCpuPerSandbox,
-      memoryGiB: row?.max_memory_per_sandbox ?? organization.maxMemoryPerSandbox,
-      diskGiB: row?.max_disk_per_sandbox ?? organization.maxDiskPerSandbox,
-    },
-    mostKeptGiB: row?.max_disk_per_non_ephemeral_sandbox ?? null,
-    longestLife: row?.max_sandbox_lifespan ?? null,
-    row,
-  }
-}
+): Promise<Quota> => (await getQuotas(sql, organization, regionId))(sandboxClass)
+
+const quotaBy = (organization: Organization, row: RegionQuotaRow | null): Quota => ({
+  most: {
+    cpu: row?.max_cpu_per_sandbox ?? organization.maxCpuPerSandbox,
+    memoryGiB: row?.max_memory_per_sandbox ?? organization.maxMemoryPerSandbox,
+    diskGiB: row?.max_disk_per_sandbox ?? organization.maxDiskPerSandbox,
+  },
+  mostKeptGiB: row?.max_disk_per_non_ephemeral_sandbox ?? null,
+  longestLife: row?.max_sandbox_lifespan ?? null,
+  row,
+})
 
 export const checkLimits = ({ cpu, memoryGiB, diskGiB }: Size, { most }: Pick<Quota, 'most'>): void => {
   const over = [

@@ -1,5 +1,5 @@
 // The SQL of quotas: the rows of `region_quotas`, and the columns of `organizations` that limit.
-import type { Sql } from '#src/control/storage/database.ts'
+import type { Sql, Transaction } from '#src/control/storage/database.ts'
 
 /** An organization in a region, with one class of sandboxes: what one row is about. */
 export type Place = { organizationId: string; regionId: string; sandboxClass: string }
@@ -26,6 +26,11 @@ export type RegionQuotaRow = {
 export const listRegionQuotas = (sql: Sql, organizationId: string): Promise<RegionQuotaRow[]> =>
   sql<RegionQuotaRow[]>`select * from region_quotas where organization_id = ${organizationId} limit 10000`
 
+/** Of every class. */
+export const listRegionQuotasIn = (sql: Sql, organizationId: string, regionId: string): Promise<RegionQuotaRow[]> =>
+  sql<RegionQuotaRow[]>`
+    select * from region_quotas where organization_id = ${organizationId} and region_id = ${regionId}`
+
 export const findRegionQuota = async (
   sql: Sql,
   { organizationId, regionId, sandboxClass }: Place,
@@ -36,10 +41,15 @@ export const findRegionQuota = async (
   return row
 }
 
-/** The region can be given to this organization: it is nobody's, or its own. */
-export const hasRegion = async (sql: Sql, organizationId: string, regionId: string): Promise<boolean> => {
-  const [row] = await sql`
-    select 1 from regions where id = ${regionId} and (organization_id is null or organization_id = ${organizationId})`
+/** The region can be given to this organization: it is nobody's, or its own. It stays there until the transaction ends. */
+export const holdRegion = async (
+  transaction: Transaction,
+  organizationId: string,
+  regionId: string,
+): Promise<boolean> => {
+  const [row] = await transaction`
+    select 1 from regions where id = ${regionId} and (organization_id is null or organization_id = ${organizationId})
+    for key share`
   return row !== undefined
 }
 
@@ -71,8 +81,9 @@ export const writeOrganizationQuota = async (
 
 export type Counts = { snapshot_quota: number; volume_quota: number; snapshots: number }
 
-export const countSnapshots = async (sql: Sql, organizationId: string): Promise<Counts> => {
-  const [row] = await sql<[Counts]>`
+/** `undefined`: the organization is no more. */
+export const countSnapshots = async (sql: Sql, organizationId: string): Promise<Counts | undefined> => {
+  const [row] = await sql<Counts[]>`
     select snapshot_quota, volume_quota,
       (select count(*) from snapshots where organization_id = organizations.id) as snapshots
     from organizations where id = ${organizationId}`

@@ -2,6 +2,7 @@
 import type { Organization } from '#src/control/organizations/organization.ts'
 import type { Parts } from '#src/control/parts.ts'
 import type { Overcommit } from '#src/control/runners/placement.ts'
+import { Problem } from '#src/problems.ts'
 import { type Held, listHeld } from './held.ts'
 import type { RegionUsage } from './schemas.ts'
 import { countSnapshots, listRegionQuotas, listRegionsOf, type RegionQuotaRow, type RegionRow } from './store.ts'
@@ -66,6 +67,7 @@ const asRegionUsage = ({ region, sandboxClass, quota, held }: There, overcommit:
 
 export const viewUsage = async (parts: UsageParts, { id }: Pick<Organization, 'id'>) => {
   const [places, counts] = await Promise.all([listPlaces(parts, id), countSnapshots(parts.database.sql, id)])
+  if (counts === undefined) throw new Problem('not_found', 'There is no such organization.')
   return {
     regionUsage: places.map((place) => asRegionUsage(place, parts.options.overcommit)),
     totalSnapshotQuota: counts.snapshot_quota,

@@ -42,6 +42,19 @@ suite('GET /regions', () => {
     assert.deepEqual(idsOf((await app.as('viewer').get('/regions')).body), ['ours_1', 'local'])
     assert.deepEqual(idsOf((await app.as('stranger').get('/regions')).body), ['theirs_1', 'local'])
   })
+
+  test('200 answers a dedicated region, and a shared one that enforces quotas, only to who has one there', async () => {
+    await using app = await startControl()
+    await addRegions(app)
+    await app.database.sql`update regions set enforces_quota = true where id = 'local'`
+    assert.deepEqual(idsOf((await app.as('viewer').get('/regions')).body), ['ours_1'])
+    for (const region of ['local', 'gold']) {
+      await app.as('admin').patch(`/organizations/${organizations.ours}/quota/${region}`, { totalCpuQuota: 1 })
+    }
+    assert.deepEqual(idsOf((await app.as('viewer').get('/regions')).body), ['ours_1', 'gold', 'local'])
+    assert.equal((await app.as('viewer').get('/regions/gold')).status, 200)
+    assert.deepEqual(idsOf((await app.as('stranger').get('/regions')).body), ['theirs_1'])
+  })
 })
 
 suite('GET /regions/{id}', () => {

@@ -48,10 +48,12 @@ const own = (sql: Sql, organizationId: string) => sql`
   (organization_id = ${organizationId} or (organization_id is null and (region_type = 'shared' or exists (
     select from region_quotas where region_id = regions.id and region_quotas.organization_id = ${organizationId}))))`
 
-/** Own ones first. */
+/** Own ones first. Shared ones that enforce quotas only where the organization has one. */
 export const listRegions = async (sql: Sql, organizationId: string): Promise<Region[]> => {
   const rows = await sql<Row[]>`
-    select * from regions where ${own(sql, organizationId)}
+    select * from regions where ${own(sql, organizationId)} and (region_type <> 'shared' or not enforces_quota
+      or exists (select from region_quotas
+        where region_id = regions.id and region_quotas.organization_id = ${organizationId}))
     order by region_type, name, id limit 1000` // custom, dedicated, shared: the order of the alphabet is the one wanted
   return rows.map(readRegion)
 }

@@ -6,7 +6,7 @@ import {
   checkLimits,
   checkOpen,
   checkTotals,
-  getQuota,
+  getQuotas,
   type Quota,
   readTtl,
 } from '#src/control/quotas/service.ts'
@@ -41,13 +41,13 @@ const getSnapshot = async (parts: SandboxParts, organizationId: string, idOrName
   )
 }
 
-const getRegion = async (
-  parts: SandboxParts,
-  organization: Organization,
-  given: string | undefined,
-): Promise<Region> => {
-  const id = given ?? organization.defaultRegionId
-  if (id === null) throw new Problem('bad_request', 'target is needed: this organization has no default region')
+const regionIdFor = ({ defaultRegionId }: Organization, { target }: Wish): string => {
+  const id = target ?? defaultRegionId
+  if (id !== null) return id
+  throw new Problem('bad_request', 'target is needed: this organization has no default region')
+}
+
+const getRegion = async (parts: SandboxParts, organization: Organization, id: string): Promise<Region> => {
   const region = await findRegion(parts, organization.id, id)
   if (!region) throw new Problem('not_found', `There is no region "${id}".`)
   return region
@@ -67,12 +67,13 @@ const getOrigin = async (parts: SandboxParts, organizationId: string, wish: Wish
 
 /** Everything that can be found out before a runner is held. */
 const plan = async (parts: SandboxParts, { organization }: Actor, wish: Wish): Promise<Plan> => {
-  const [origin, region] = await Promise.all([
+  const regionId = regionIdFor(organization, wish)
+  const [origin, region, quotaOf] = await Promise.all([
     getOrigin(parts, organization.id, wish),
-    getRegion(parts, organization, wish.target),
+    getRegion(parts, organization, regionId),
+    getQuotas(parts.database.sql, organization, regionId),
   ])
-  const sandboxClass = 'snapshot' in origin ? origin.snapshot.sandboxClass : 'container'
-  const quota = await getQuota(parts.database.sql, organization, region.id, sandboxClass)
+  const quota = quotaOf('snapshot' in origin ? origin.snapshot.sandboxClass : 'container')
   checkOpen(region, quota)
   const standard = 'snapshot' in origin ? origin.snapshot : smallest
   const size = {
@@ -82,7 +83,7 @@ const plan = async (parts: SandboxParts, { organization }: Actor, wish: Wish): P
   }
   checkLimits(size, quota)
   checkKept(size.diskGiB, wish.autoDeleteInterval, quota)
-  return { origin, regionId: region.id, size, ttlMinutes: readTtl(wish.ttlMinutes, quota), quota }
+  return { origin, regionId, size, ttlMinutes: readTtl(wish.ttlMinutes, quota), quota }
 }
 
 /** `from`: the state that a warm sandbox was claimed in. */
