@@ -60,6 +60,26 @@ suite('the trail of a write', () => {
     })
   })
 
+  test('takes the address from X-Forwarded-For only as far as the operator has proxies', async () => {
+    const addressOf = async (trustedProxies: number) => {
+      await using app = await startControl({ settings: { trustedProxies } })
+      const headers = { 'x-forwarded-for': '198.51.100.7, 203.0.113.9' }
+      await app.as('owner').post('/api-keys', { name: 'robot', permissions: [] }, { headers })
+      return (await read(app.as('owner'))).items[0]?.ipAddress
+    }
+    assert.deepEqual(
+      [await addressOf(0), await addressOf(1), await addressOf(2)],
+      ['127.0.0.1', '203.0.113.9', '198.51.100.7'],
+    )
+  })
+
+  test('says that somebody was signed in, without a key', async () => {
+    await using app = await startControl()
+    await app.asUser('owner').post('/api-keys', { name: 'robot', permissions: [] })
+    const [entry] = (await read(app.as('owner'))).items
+    assert.deepEqual([entry?.actorId, entry?.credential, entry?.keyName], [userId('owner'), 'jwt', undefined])
+  })
+
   test('holds no secret and no body, neither of the request nor of its answer', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)

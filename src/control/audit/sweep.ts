@@ -3,7 +3,7 @@ import type { Parts } from '../parts.ts'
 import { deleteOfLargest, deleteOld, guessCount } from './store.ts'
 
 const rowsPerSweep = 5_000
-/** About 10 GiB with their indexes. */
+/** About 8 GB with their indexes. */
 const mostRows = 10_000_000
 
 /** Where there are too many, the organization that wrote the most loses its oldest: nobody can push out another's. */
