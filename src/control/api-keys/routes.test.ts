@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
+import { addPerson } from '#test/control/add-person.ts'
 import { startControl, type TestControl } from '#test/control/harness.ts'
-import { keys, userId } from '#test/control/people.ts'
+import { keys, organizations, userId } from '#test/control/people.ts'
 import { allPermissions } from '../auth/permissions.ts'
 
 const listed = ['createdAt', 'expiresAt', 'lastUsedAt', 'name', 'permissions', 'userId', 'value']
@@ -92,6 +93,107 @@ suite('POST /api-keys', () => {
       assert.equal((await app.as('owner').post('/api-keys', body)).status, 400, JSON.stringify(body))
     }
     assert.equal((await app.as('owner').send('POST', '/api-keys', '{"name":')).body.code, 'INVALID_REQUEST_BODY')
+  })
+})
+
+suite('names of keys', () => {
+  test('of every shape that people can read are kept, found and ended; others are 400', async () => {
+    await using app = await startControl()
+    const good = [
+      'a',
+      '0',
+      '...',
+      '/',
+      'a/b',
+      '%2f',
+      '%',
+      '?a=b&c#d',
+      'null',
+      'undefined',
+      '__proto__',
+      'constructor',
+      'Current',
+      "'; drop table api_keys; --",
+      '{"a":1}',
+      '日本語 🐢',
+      'x'.repeat(255),
+    ]
+    for (const name of good) {
+      const at = `/api-keys/${encodeURIComponent(name)}`
+      assert.equal((await app.as('owner').post('/api-keys', { name, permissions: [] })).status, 201, name)
+      assert.equal((await app.as('owner').get(at)).body.name, name)
+      assert.equal((await app.as('owner').delete(at)).status, 204, name)
+      assert.equal((await app.as('owner').get(at)).status, 404, name)
+    }
+    // The first two no URL can say: whoever writes one takes them out.
+    for (const name of [
+      '.',
+      '..',
+      '\u0000',
+      'a\u0007',
+      '\ud800',
+      '\u202eevil',
+      '\u200b',
+      '<b>x</b>',
+      'x'.repeat(256),
+    ]) {
+      assert.equal((await app.as('owner').post('/api-keys', { name, permissions: [] })).status, 400, name)
+    }
+  })
+})
+
+suite('how many keys', () => {
+  test('a user may have 500, also when they are asked for at once', async () => {
+    await using app = await startControl()
+    await app.database.sql`
+      insert into api_keys (organization_id, user_id, name, hash, masked_value, permissions)
+      select organization_id, user_id, 'key ' || n, encode(sha256(n::text::bytea), 'hex'), 'x', '{}'
+      from members, generate_series(1, 490) n where user_id = ${userId('owner')}`
+    const make = (_: unknown, index: number) =>
+      app.as('owner').post('/api-keys', { name: `more ${index}`, permissions: [] })
+    const statuses = (await Promise.all(Array.from({ length: 20 }, make))).map(({ status }) => status)
+    // One of the 500 is the key that asks.
+    assert.equal(statuses.filter((status) => status === 201).length, 9)
+    assert.equal(statuses.filter((status) => status === 403).length, 11)
+  })
+
+  test('an organization may have 10,000, and its owners list them all in one answer', async () => {
+    await using app = await startControl()
+    const { sql } = app.database
+    await sql`insert into users (id, name, email) select 'many-' || n, 'x', n || '@x.test' from generate_series(1, 20) n`
+    await sql`insert into members (organization_id, user_id, role)
+              select ${organizations.ours}, 'many-' || n, 'member' from generate_series(1, 20) n`
+    const [{ count }] = await sql<[{ count: number }]>`
+      select count(*) from api_keys where organization_id = ${organizations.ours}`
+    await sql`
+      insert into api_keys (organization_id, user_id, name, hash, masked_value, permissions)
+      select ${organizations.ours}, 'many-' || (1 + n % 20), 'key ' || n, encode(sha256(n::text::bytea), 'hex'), 'x', '{}'
+      from generate_series(1, ${10_000 - count}::int) n`
+    assert.equal((await app.as('owner').get('/api-keys')).body.length, 10_000)
+    assert.equal((await app.as('member').get('/api-keys')).body.length, 1)
+    assert.equal((await app.as('owner').post('/api-keys', { name: 'one more', permissions: [] })).status, 403)
+    assert.equal((await app.as('stranger').post('/api-keys', { name: 'one more', permissions: [] })).status, 201)
+    // What is lost by all of them at once is looked at in one question.
+    assert.equal((await app.as('owner').delete(`/organizations/${organizations.ours}/users/many-1`)).status, 204)
+    assert.equal((await app.as('owner').get('/api-keys')).body.length, 10_000 - 499)
+  })
+
+  test('a key that is made while its user loses the role never keeps what the role gave', async () => {
+    await using app = await startControl()
+    const manager = { name: 'Manager', description: 'x', permissions: ['manage:api_keys', 'write:snapshots'] }
+    const roles = `/organizations/${organizations.ours}/roles`
+    for (let round = 0; round < 5; round += 1) {
+      const roleId = (await app.as('owner').post(roles, { ...manager, name: `Manager ${round}` })).body.id
+      const { id, key } = await addPerson(app, {
+        roleIds: [roleId],
+        permissions: ['manage:api_keys', 'write:snapshots'],
+      })
+      const make = (name: string) => app.with(key).post('/api-keys', { name, permissions: ['write:snapshots'] })
+      await Promise.all([make('1'), make('2'), app.as('owner').delete(`${roles}/${roleId}`), make('3'), make('4')])
+      const rows = await app.database.sql<{ permissions: string[] }[]>`
+        select permissions from api_keys where user_id = ${id}`
+      assert.deepEqual([...new Set(rows.flatMap(({ permissions }) => permissions))], [])
+    }
   })
 })
 

@@ -20,6 +20,9 @@ const keysPerUser = 500
 /** So that a list of all of them is one answer. */
 const keysPerOrganization = 10_000
 
+/** `GET /api-keys/current` means another key, and whoever writes a URL takes dots out. */
+const unreachable = ['current', '.', '..']
+
 const asView = (key: ApiKey) => ({
   name: key.name,
   value: key.maskedValue,
@@ -42,7 +45,7 @@ const checkManages = ({ permissions }: Caller) => {
 export const createApiKey = async ({ database, clock }: ApiKeysParts, caller: Caller, input: CreateApiKey) => {
   checkManagesOwn(caller)
   const name = readDisplayText('name', input.name)
-  if (name === 'current') throw new Problem('bad_request', 'name must not be "current": GET /api-keys/current has it')
+  if (unreachable.includes(name)) throw new Problem('bad_request', `name must not be "${name}": no path can mean it`)
   const permissions = [...new Set(input.permissions)]
   checkHoldsAll(caller, permissions)
   const createdAt = clock.now()
