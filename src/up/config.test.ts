@@ -24,6 +24,13 @@ suite('settings of up', () => {
     assert.deepEqual(readUpConfig(mail).controlSettings, mail)
   })
 
+  test('limits of calls are handed on to control, and said to be wrong before anything starts', () => {
+    const set = { ALCOVE_RATE_LIMIT_AUTHENTICATED: '1000/60', ALCOVE_TRUSTED_PROXIES: '1' }
+    assert.deepEqual(readUpConfig(set).controlSettings, set)
+    assert.throws(() => readUpConfig({ ALCOVE_RATE_LIMIT_ANONYMOUS: '10/0' }), /ALCOVE_RATE_LIMIT_ANONYMOUS must be/)
+    assert.throws(() => readUpConfig({ ALCOVE_TRUSTED_PROXIES: 'yes' }), /ALCOVE_TRUSTED_PROXIES must be/)
+  })
+
   test('control is told who sends webhooks; Svix needs its token', () => {
     const set = { ALCOVE_WEBHOOK_PROVIDER: 'svix', ALCOVE_SVIX_TOKEN: 'token' }
     assert.deepEqual(readUpConfig(set).controlSettings, set)
