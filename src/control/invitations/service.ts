@@ -10,7 +10,7 @@ import { type ChangeParts, changeAsOwner } from '../members/change.ts'
 import type { Organization } from '../organizations/organization.ts'
 import type { Settings } from '../parts.ts'
 import { developerRoleId, getAssignableRoles } from '../roles/service.ts'
-import type { Sql } from '../storage/database.ts'
+import type { Sql, Transaction } from '../storage/database.ts'
 import { asInvitationView, type Invitation } from './invitation.ts'
 import { letterOf } from './letter.ts'
 import type { CreateInvitation, UpdateInvitation } from './schemas.ts'
@@ -22,6 +22,7 @@ import {
   isInvited,
   isMemberByAddress,
   listOfOrganization,
+  listPendingIds,
   settleInvitation,
   writeInvitation,
 } from './store.ts'
@@ -116,4 +117,9 @@ export const cancelInvitation = async (parts: InvitationParts, as: AsOwnerOf, id
     await settleInvitation(sql, id, 'cancelled', parts.clock.now())
     await takeBackMail(sql, id)
   })
+}
+
+/** Of an organization that ends: its invitations go with it, and nobody is told of them any more. */
+export const takeBackLettersOf = async (transaction: Transaction, organizationId: string): Promise<void> => {
+  for (const id of await listPendingIds(transaction, organizationId)) await takeBackMail(transaction, id)
 }

@@ -118,3 +118,9 @@ export const deleteSettledBefore = async (sql: Sql, before: Date): Promise<void>
     delete from invitations
     where (status = 'pending' and expires_at < ${before}) or (status <> 'pending' and updated_at < ${before})`
 }
+
+export const listPendingIds = async (sql: Sql, organizationId: string): Promise<string[]> => {
+  const rows = await sql<{ id: string }[]>`
+    select id from invitations where organization_id = ${organizationId} and status = 'pending'`
+  return rows.map(({ id }) => id)
+}

@@ -46,8 +46,12 @@ suite('DELETE /organizations/{organizationId}', () => {
     await sql`insert into roles (id, organization_id, name, description, permissions)
               values ('r', ${ours}, 'r', 'r', '{write:sandboxes}')`
 
+    const guest = { email: 'guest@example.com', role: 'member', assignedRoleIds: [] }
+    assert.equal((await app.as('owner').post(`${path}/invitations`, guest)).status, 201)
+
     const reply = await app.as('owner').delete(path)
     assert.deepEqual([reply.status, reply.text], [204, ''])
+    assert.deepEqual([...(await sql`select 1 from mail_outbox`)], [])
     for (const who of ['owner', 'member', 'viewer'] as const) {
       assert.equal((await app.as(who).get('/users/me')).status, 401, who)
     }

@@ -4,6 +4,7 @@
 import { Problem } from '#src/problems.ts'
 import { announceCredentialChange } from '../auth/callers.ts'
 import type { Caller } from '../auth/route.ts'
+import { takeBackLettersOf } from '../invitations/service.ts'
 import { revokeRegionKeys } from '../regions/service.ts'
 import type { SandboxParts } from '../sandboxes/parts.ts'
 import { dropImagesOf, pushImage } from '../snapshots/images.ts'
@@ -20,6 +21,7 @@ export const deleteOrganization = async (parts: SandboxParts, { organization, us
       if (found.personal) throw new Problem('forbidden', 'A personal organization cannot be deleted.')
       if (user.systemRole !== 'admin' && !(await isOwner(transaction, id, user.id)))
         throw new Problem('forbidden', 'Only an owner of the organization may do that.')
+      await takeBackLettersOf(transaction, id)
       await revokeRegionKeys(transaction, id)
       const dropped = await dropImagesOf(transaction, id, now)
       await removeOrganization(transaction, id, { deletedBy: user.id, deletedAt: now })
