@@ -6,8 +6,8 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { newEncryptionKey } from '#src/control/storage/encryption.ts'
 import { keys } from './people.ts'
+import { testEncryptionKey } from './test-settings.ts'
 
 const program = join(import.meta.dirname, '../../bin/control.ts')
 
@@ -50,7 +50,7 @@ export const startControlProcess = async (
       ALCOVE_RUNNER_KEY: keys.runner,
       ALCOVE_MOST_WARM: '0',
       ALCOVE_OVERCOMMIT: '64,8,8',
-      ALCOVE_ENCRYPTION_KEY: newEncryptionKey(),
+      ALCOVE_ENCRYPTION_KEY: testEncryptionKey,
       ALCOVE_LOG_LEVEL: 'warn',
       ...env,
     },

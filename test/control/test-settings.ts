@@ -24,7 +24,11 @@ export const testSettings: Settings = {
   identity: { issuers: [], audience: 'alcove', clientId: 'alcove', clockSkewSeconds: 30, keyCooldownSeconds: 30 },
 }
 
-export const testEncryption = createEncryption([Buffer.alloc(32, 'test')])
+const encryptionKey = Buffer.alloc(32, 'test')
+
+/** Of every control on a test's database, so that each reads what another has written. */
+export const testEncryption = createEncryption([encryptionKey])
+export const testEncryptionKey = encryptionKey.toString('base64')
 
 /** For tests whose servers are on this machine. */
 export const loopback = readNetworks('127.0.0.0/8') ?? noNetworks
