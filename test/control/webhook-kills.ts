@@ -9,9 +9,9 @@ import { startReceiver, verify } from './webhook-receiver.ts'
 
 export type Kills = {
   kills: number
-  /** Kills after which something committed had not been sent. */
+  /** Kills after which something that was committed just before had not arrived. */
   betweenCommitAndSend: number
-  /** Of these, kills in the middle of sending: claimed and not written down. */
+  /** Of these, kills in the middle of sending: it was claimed already. */
   whileSending: number
   committed: number
   received: number
@@ -65,6 +65,7 @@ export const runKills = async (count: number, say: (line: string) => void = () =
       }
     })
     const kills = { kills: 0, betweenCommitAndSend: 0, whileSending: 0 }
+    let lastId = 0
 
     for (let round = 0; round < count; round++) {
       const heard = Promise.withResolvers<void>()
@@ -81,14 +82,17 @@ export const runKills = async (count: number, say: (line: string) => void = () =
       await pause(moments[round % moments.length])
       await control.kill()
       await Promise.all(calls)
-      const [left] = await sql<[{ unsent: number; claimed: number }]>`
-        select (select count(*) from webhook_messages where not is_dispatched)
-            + (select count(*) from webhook_deliveries where state = 'waiting') as unsent,
-          (select count(*) from webhook_deliveries where state = 'waiting' and attempts > 0) as claimed`
+      const made = await sql<{ id: number; publicId: string; isClaimed: boolean }[]>`
+        select message.id, public_id as "publicId", coalesce(delivery.attempts > 0, false) as "isClaimed"
+        from webhook_messages message left join webhook_deliveries delivery on message_id = message.id
+        where message.id > ${lastId} order by message.id`
+      lastId = made.at(-1)?.id ?? lastId
+      const arrived = new Set(receiver.received.map(({ id }) => id))
+      const unsent = made.filter(({ publicId }) => !arrived.has(publicId))
       kills.kills += 1
-      if (left.unsent > 0) kills.betweenCommitAndSend += 1
-      if (left.claimed > 0) kills.whileSending += 1
-      if (round % 20 === 19) say(`${round + 1} kills, ${left.unsent} unsent just now`)
+      if (unsent.length > 0) kills.betweenCommitAndSend += 1
+      if (unsent.some(({ isClaimed }) => isClaimed)) kills.whileSending += 1
+      if (round % 20 === 19) say(JSON.stringify(kills))
       control = await startControlProcess(opened.url, settings)
     }
 
