@@ -12,6 +12,13 @@ const portNumber = (text: string): number => {
 
 const dataOption = () => new Option('--data <dir>', 'the data directory of the server').default(defaultDataDirectory)
 
+const say = (line: string): void => void process.stdout.write(`${line}\n`)
+
+const ownSession = async (): Promise<string> => {
+  const [{ sessionFile }, { readCliConfig }] = await Promise.all([import('./session.ts'), import('./config.ts')])
+  return sessionFile(readCliConfig(process.env).configDirectory)
+}
+
 export const createCommandLine = (): Command => {
   const program = new Command('alcove')
     .description('Isolated Linux sandboxes over HTTP, on your own machine.')
@@ -49,6 +56,38 @@ export const createCommandLine = (): Command => {
     .description('print the API key of the first admin, and nothing else')
     .addOption(dataOption())
     .action(async ({ data }) => (await import('./key.ts')).key(data))
+
+  const user = program.command('user').description('local accounts: people who sign in with a password')
+  user
+    .command('add <email>')
+    .description('make an account and print its password')
+    .addOption(dataOption())
+    .option('--name <name>', 'what the person is called')
+    .action(async (email, { data, name }) => (await import('./user.ts')).addUser(data, email, name))
+  user
+    .command('password <email>')
+    .description('give an account a new password and print it; the first admin is admin@localhost')
+    .addOption(dataOption())
+    .action(async (email, { data }) => (await import('./user.ts')).givePassword(data, email))
+
+  program
+    .command('login')
+    .description('sign in to a server, by a code that you enter in any browser')
+    .option('--url <url>', 'the server', 'http://127.0.0.1:4600')
+    .action(async ({ url }) => (await import('./login.ts')).login({ url, file: await ownSession(), say }))
+
+  program
+    .command('logout')
+    .description('end the session of alcove login')
+    .action(async () => (await import('./login.ts')).logout({ file: await ownSession(), say }))
+
+  program
+    .command('sandboxes')
+    .description('list the sandboxes of whoever is signed in')
+    .option('--organization <id>', 'in this organization; your personal one unless told')
+    .action(async ({ organization }) =>
+      (await import('./sandboxes.ts')).sandboxes({ file: await ownSession(), organization, say }),
+    )
 
   program
     .command('doctor')

@@ -6,6 +6,7 @@ import { configurationRoutes } from './configuration/routes.ts'
 import { healthRoutes } from './health/routes.ts'
 import { identityProviderRoutes } from './identity-providers/routes.ts'
 import { invitationRoutes } from './invitations/routes.ts'
+import { accountRoutes } from './issuer/routes.ts'
 import type { Outbox } from './mail/outbox.ts'
 import { memberRoutes } from './members/routes.ts'
 import type { Metrics } from './metrics/metrics.ts'
@@ -35,6 +36,7 @@ export const endpoints = (parts: EndpointParts): ControlRoute[] => [
   ...configurationRoutes(parts),
   ...regionRoutes(parts),
   ...userRoutes(parts),
+  ...accountRoutes(parts),
   ...organizationRoutes(parts),
   ...roleRoutes(parts),
   ...memberRoutes(parts),

@@ -58,16 +58,19 @@ type Welcome = {
   keyIsNew: boolean
   /** How this person calls the CLI for this server, such as `./alcove key --data /x`. */
   keyCommand: string
+  /** How they give the first administrator a password, which is made and printed then. */
+  passwordCommand: string
   seconds: number
 }
 
 /** Printed when everything serves. The key itself stands in it once, at the first `up`. */
-export const welcome = ({ url, proxyUrl, key, keyIsNew, keyCommand, seconds }: Welcome): string => `
+export const welcome = ({ url, proxyUrl, key, keyIsNew, keyCommand, passwordCommand, seconds }: Welcome): string => `
 Alcove is ready after ${seconds.toFixed(1)} s.
 
   API        ${url}/api
   Toolboxes  ${proxyUrl}/toolbox
   Key        ${keyIsNew ? `${key}   (shown once; later: ${keyCommand})` : keyCommand}
+  Password   ${passwordCommand}   (to sign in as admin@localhost)
 
 With curl:
 

@@ -59,7 +59,8 @@ export const runUp = async (options: UpOptions, config: UpConfig): Promise<void>
           proxyUrl: addresses.publicProxyUrl,
           key: firstKey.value,
           keyIsNew: firstKey.isNew,
-          keyCommand: keyCommandFor(options.data),
+          keyCommand: commandFor('key', options.data),
+          passwordCommand: commandFor('user password admin@localhost', options.data),
           seconds: (performance.now() - startedAt) / 1000,
         }),
       )
@@ -83,10 +84,10 @@ const onceAskedToStop = () =>
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, resolve)
   })
 
-const keyCommandFor = (directory: string) => {
+const commandFor = (command: string, directory: string) => {
   const launcher = resolve(import.meta.dirname, '../../alcove')
   const quoted = (text: string) => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`)
-  return `${quoted(launcher)} key --data ${quoted(resolve(directory))}`
+  return `${quoted(launcher)} ${command} --data ${quoted(resolve(directory))}`
 }
 
 type House = {

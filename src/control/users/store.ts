@@ -137,3 +137,8 @@ export const findUserById = async (sql: Sql, id: string): Promise<User | undefin
   const [row] = await sql<UserRow[]>`select * from users where id = ${id}`
   return row && readUser(row)
 }
+
+export const findUserByEmail = async (sql: Sql, email: string): Promise<User | undefined> => {
+  const [row] = await sql<UserRow[]>`select * from users where lower(email) = lower(${email})`
+  return row && readUser(row)
+}

@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict'
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import { setPassword } from '#src/control/issuer/passwords.ts'
+import { formOf, openBrowser } from '#test/control/browser.ts'
+import { startControl, type TestControl } from '#test/control/harness.ts'
+import { organizations, userId } from '#test/control/people.ts'
+import { insertMany } from '#test/control/population.ts'
+import { testSettings } from '#test/control/test-settings.ts'
+import { login, logout } from './login.ts'
+import { sandboxes } from './sandboxes.ts'
+import { readSession, sessionFile, writeSession } from './session.ts'
+
+/** The issuer's own address has to be known before it serves. */
+const findFreePort = async (): Promise<number> => {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as { port: number }
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
+
+let app: TestControl
+let url: string
+let directory: string
+let file: string
+
+suite('alcove login', () => {
+  before(async () => {
+    directory = mkdtempSync(join(tmpdir(), 'alcove-login-'))
+    file = sessionFile(directory)
+    const port = await findFreePort()
+    url = `http://127.0.0.1:${port}`
+    app = await startControl({ settings: { identity: testSettings.identity, publicUrl: url } })
+    await app.app.server.listen({ host: '127.0.0.1', port })
+    await setPassword(app.database.sql, userId('owner'), 'a long enough password', app.clock.now())
+  })
+  after(async () => {
+    await app?.[Symbol.asyncDispose]()
+    rmSync(directory, { recursive: true, force: true })
+  })
+
+  /** What the person does, on a machine that has a browser, with what the other one said. */
+  const enterCode = async (said: string) => {
+    const [, address = ''] = /Open (\S+) in a browser/.exec(said) ?? []
+    const [, code = ''] = /^ {4}(\S+)$/m.exec(said) ?? []
+    const browser = openBrowser(url)
+    const asked = await browser.get(address)
+    const confirm = await browser.post(new URL(formOf(asked).action, url).href, {
+      ...formOf(asked).fields,
+      user_code: code,
+    })
+    const form = await browser.follow(await browser.post(formOf(confirm).action, formOf(confirm).fields))
+    const fields = { email: 'owner@example.com', password: 'a long enough password' }
+    const done = await browser.follow(await browser.post(new URL(formOf(form).action, url).href, fields))
+    assert.match(done.html, /device is signed in/)
+  }
+
+  test('signs in by a code that is entered elsewhere; then calls work, also after the token has ended', async () => {
+    let entered: Promise<void> | undefined
+    await login({
+      url,
+      file,
+      say: (line) => {
+        if (line.startsWith('Open')) entered = enterCode(line)
+      },
+    })
+    await entered
+    assert.equal(statSync(file).mode & 0o777, 0o600)
+    await insertMany(app.database.sql, { organizationId: organizations.ours, count: 3 }, app.clock.now())
+    const list = async () => {
+      const lines: string[] = []
+      await sandboxes({ file, organization: organizations.ours, say: (line) => lines.push(line) })
+      return lines
+    }
+    assert.match((await list()).join('\n'), /\tnotebook-/)
+    const before = readSession(file)!
+    writeSession(file, { ...before, accessToken: 'ended', endsAt: 0 })
+    assert.match((await list()).join('\n'), /\tnotebook-/)
+    const renewed = readSession(file)!
+    assert.notEqual(renewed.refreshToken, before.refreshToken)
+    await assert.rejects(sandboxes({ file, organization: organizations.theirs, say: () => {} }), /does not reach/)
+
+    await logout({ file, say: () => {} })
+    assert.ok(!existsSync(file))
+    await assert.rejects(sandboxes({ file, say: () => {} }), /not signed in/)
+    // And the token that was in the file is worth nothing any more.
+    writeSession(file, { ...renewed, endsAt: 0 })
+    await assert.rejects(sandboxes({ file, say: () => {} }), /could not be renewed/)
+  })
+
+  test('says in a sentence what is wrong with an address, and with a file that is none of ours', async () => {
+    await assert.rejects(login({ url: 'nonsense', file, say: () => {} }), /not a URL/)
+    await assert.rejects(login({ url: 'http://127.0.0.1:1', file, say: () => {} }), /no Alcove server/)
+    writeFileSync(file, '{')
+    await assert.rejects(sandboxes({ file, say: () => {} }), /cannot be read/)
+    assert.equal(readFileSync(file, 'utf8'), '{')
+  })
+})

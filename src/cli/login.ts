@@ -1,0 +1,46 @@
+// `alcove login` and `logout`: signs in a person on a machine without a browser, by a code that they enter on another one.
+import { initiateDeviceAuthorization, pollDeviceAuthorizationGrant, tokenRevocation } from 'openid-client'
+import { Complaint } from '#src/up/complaint.ts'
+import { asSession, discover, readSession, removeSession, writeSession } from './session.ts'
+
+type Told = { oidc: { issuer: string; clientId: string } }
+
+const askServer = async (url: string): Promise<{ apiUrl: string; told: Told }> => {
+  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
+    throw new Complaint(`${url} is not a URL of a server`)
+  const apiUrl = `${url.replace(/\/+$/, '').replace(/\/api$/, '')}/api`
+  const reply = await fetch(`${apiUrl}/config`, { signal: AbortSignal.timeout(10_000) }).catch(() => undefined)
+  const told = reply?.ok ? ((await reply.json().catch(() => undefined)) as Told | undefined) : undefined
+  if (typeof told?.oidc?.issuer !== 'string') throw new Complaint(`there is no Alcove server at ${url}`)
+  return { apiUrl, told }
+}
+
+export type LoginParts = { url: string; file: string; say: (line: string) => void }
+
+export const login = async ({ url, file, say }: LoginParts): Promise<void> => {
+  const { apiUrl, told } = await askServer(url)
+  const { issuer, clientId } = told.oidc
+  try {
+    const configuration = await discover(issuer, clientId)
+    const device = await initiateDeviceAuthorization(configuration, { scope: 'openid profile email offline_access' })
+    say(
+      `Open ${device.verification_uri} in a browser, on any machine, and enter this code:\n\n    ${device.user_code}\n`,
+    )
+    const tokens = await pollDeviceAuthorizationGrant(configuration, device)
+    writeSession(file, asSession({ apiUrl, issuer, clientId }, tokens))
+  } catch (error) {
+    throw new Complaint(`signing in did not work: ${(error as Error).message}`)
+  }
+  say('You are signed in.')
+}
+
+/** The token is ended at the issuer as well, if that can be reached; the file is gone in any case. */
+export const logout = async ({ file, say }: Omit<LoginParts, 'url'>): Promise<void> => {
+  const session = readSession(file)
+  removeSession(file)
+  if (session?.refreshToken !== undefined) {
+    const configuration = await discover(session.issuer, session.clientId).catch(() => undefined)
+    if (configuration) await tokenRevocation(configuration, session.refreshToken).catch(() => {})
+  }
+  say(session === undefined ? 'You were not signed in.' : 'You are signed out.')
+}

@@ -1,0 +1,31 @@
+// `alcove sandboxes`: lists what the person who is signed in may see.
+import { Complaint } from '#src/up/complaint.ts'
+import { freshSession } from './session.ts'
+
+type Sandbox = { id: string; name: string; state: string; cpu: number; memory: number }
+type Page = { items: Sandbox[]; nextCursor: string | null }
+
+const mostPages = 50
+
+export type ListParts = { file: string; organization?: string | undefined; say: (line: string) => void }
+
+export const sandboxes = async ({ file, organization, say }: ListParts): Promise<void> => {
+  const { apiUrl, accessToken } = await freshSession(file)
+  let cursor: string | null = null
+  for (let pages = 0; pages < mostPages; pages += 1) {
+    const query = new URLSearchParams({ limit: '200', ...(cursor === null ? {} : { cursor }) })
+    const reply: Response = await fetch(`${apiUrl}/sandbox?${query}`, {
+      headers: {
+        authorization: `Bearer ${accessToken}`,
+        ...(organization === undefined ? {} : { 'X-Daytona-Organization-ID': organization }),
+      },
+      signal: AbortSignal.timeout(30_000),
+    })
+    const body = (await reply.json()) as Page & { message?: string }
+    if (!reply.ok) throw new Complaint(body.message ?? `the server answered ${reply.status}`)
+    for (const { id, name, state, cpu, memory } of body.items)
+      say([id, state, `${cpu} cpu`, `${memory} GiB`, name].join('\t'))
+    cursor = body.nextCursor
+    if (cursor === null) return
+  }
+}

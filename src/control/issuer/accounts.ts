@@ -1,0 +1,54 @@
+// Local accounts as an operator keeps them: made, and given a password, which is told once.
+import { Problem } from '#src/problems.ts'
+import { announceCredentialChange, type Callers } from '../auth/callers.ts'
+import { readEmail } from '../auth/claims.ts'
+import { readDisplayText } from '../display-text.ts'
+import { makePersonalOrganization } from '../organizations/personal.ts'
+import type { Parts } from '../parts.ts'
+import { findUserByEmail, insertUser } from '../users/service.ts'
+import { checkPassword, newPassword, setPassword } from './passwords.ts'
+import { endSessions } from './records.ts'
+
+export type AccountParts = Pick<Parts, 'database' | 'clock' | 'settings'> & { callers: Callers }
+
+const checkSignsInHere = ({ settings }: AccountParts) => {
+  if (settings.identity.issuers.length === 0) return
+  throw new Problem(
+    'conflict',
+    'Another issuer signs in people here, and makes their accounts: see ALCOVE_OIDC_ISSUER.',
+  )
+}
+
+/** The operator vouches for the address. */
+export const addAccount = async (parts: AccountParts, body: { email: string; name?: string }) => {
+  checkSignsInHere(parts)
+  const email = readEmail(body.email)
+  if (email === undefined) throw new Problem('bad_request', 'email is not an e-mail address')
+  const name = body.name === undefined ? email : readDisplayText('name', body.name)
+  const user = await parts.database.transaction(async (transaction) => {
+    const wanted = { email, name, emailVerified: true, emailVerifiedBy: 'admin' } as const
+    const made = await insertUser(transaction, wanted)
+    if (made === undefined) throw new Problem('conflict', 'Somebody has this e-mail address already.')
+    await makePersonalOrganization(transaction, made.id)
+    await announceCredentialChange(transaction)
+    return made
+  })
+  parts.callers.forget()
+  return { id: user.id, email: user.email, name: user.name }
+}
+
+/** Whoever is signed in by the old one is so no longer than a token lasts. Without a password one is made. */
+export const givePassword = async (parts: AccountParts, body: { email: string; password?: string }) => {
+  checkSignsInHere(parts)
+  const { password = newPassword() } = body
+  checkPassword(password)
+  const user = await findUserByEmail(parts.database.sql, body.email)
+  if (user === undefined) throw new Problem('not_found', 'Nobody has this e-mail address.')
+  await parts.database.transaction(async (transaction) => {
+    await setPassword(transaction, user.id, password, parts.clock.now())
+    await endSessions(transaction, user.id)
+    await announceCredentialChange(transaction)
+  })
+  parts.callers.forget()
+  return { email: user.email, password }
+}

@@ -1,0 +1,31 @@
+// `/admin/users`: local accounts, for the operator of the server. `alcove user` calls these.
+import Type from 'typebox'
+import { type ControlRoute, route } from '../auth/route.ts'
+import { type AccountParts, addAccount, givePassword } from './accounts.ts'
+
+const Email = Type.String({ minLength: 3, maxLength: 254 })
+const AddAccount = Type.Object({ email: Email, name: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })) })
+const Account = Type.Object({ id: Type.String(), email: Type.String(), name: Type.String() })
+const GivePassword = Type.Object({ email: Email, password: Type.Optional(Type.String({ maxLength: 1024 })) })
+const Password = Type.Object({ email: Type.String(), password: Type.String() })
+
+export const accountRoutes = (parts: AccountParts): ControlRoute[] => [
+  route({
+    method: 'POST',
+    path: '/admin/users',
+    needs: 'admin',
+    summary: 'Makes a local account with an organization of its own; it has no password yet.',
+    body: AddAccount,
+    replies: { 201: Account },
+    run: ({ body }) => addAccount(parts, body),
+  }),
+  route({
+    method: 'POST',
+    path: '/admin/users/password',
+    needs: 'admin',
+    summary: 'Gives a local account a password, a new one unless told, and ends its sessions.',
+    body: GivePassword,
+    replies: { 200: Password },
+    run: ({ body }) => givePassword(parts, body),
+  }),
+]
