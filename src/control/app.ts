@@ -20,7 +20,7 @@ import { findRegionIdByProxyKey } from './regions/service.ts'
 import { findRunnerByKey } from './runners/service.ts'
 import type { SandboxOptions } from './sandboxes/parts.ts'
 import { openSandboxRoom, type SandboxRoom } from './sandboxes/room.ts'
-import { isDangling, isDeadlock, isUnreachable } from './storage/database.ts'
+import { isDangling, isDeadlock, isOverdue, isUnreachable } from './storage/database.ts'
 import { servePortal } from './webhooks/portal/serve.ts'
 import { openWebhookRoom, type WebhookRoom } from './webhooks/room.ts'
 
@@ -45,8 +45,8 @@ const sayWhyNot = <T extends (...args: never[]) => unknown>(work: T): T =>
     try {
       return await work(...args)
     } catch (error) {
-      if (isUnreachable(error)) throw new Problem('unavailable', undefined, { cause: error })
       const cause = { cause: error }
+      if (isUnreachable(error) || isOverdue(error)) throw new Problem('unavailable', undefined, cause)
       if (isDangling(error)) throw new Problem('conflict', 'What this belongs to was deleted meanwhile.', cause)
       if (isDeadlock(error))
         throw new Problem('conflict', 'Something else changed this at the same time; try again.', cause)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { EventEmitter, once } from 'node:events'
 import { suite, test } from 'node:test'
 import { openTestDatabase } from '#test/control/test-database.ts'
-import { isDangling, isDuplicate, isUnreachable, openDatabase } from './database.ts'
+import { isDangling, isDuplicate, isOverdue, isUnreachable, openDatabase, type Transaction } from './database.ts'
 
 suite('database', () => {
   test('a transaction is all or nothing', async () => {
@@ -27,6 +27,21 @@ suite('database', () => {
     await sql`insert into owners values (1)`
     await assert.rejects(sql`insert into owners values (1)`, (error) => isDuplicate(error) && !isDangling(error))
     await assert.rejects(sql`insert into things values (2)`, (error) => isDangling(error) && !isDuplicate(error))
+    const hurried = (limit: string, work: (transaction: Transaction) => Promise<unknown>) =>
+      opened.database.transaction(async (transaction) => {
+        await transaction.unsafe(`set local ${limit} = '20ms'`)
+        await work(transaction)
+      })
+    await assert.rejects(
+      hurried('statement_timeout', (transaction) => transaction`select pg_sleep(10)`),
+      isOverdue,
+    )
+    const waiting = opened.database.transaction(async (transaction) => {
+      await transaction`select from owners for update`
+      const other = hurried('lock_timeout', (late) => late`select from owners for update`)
+      await assert.rejects(other, (error) => isOverdue(error) && !isUnreachable(error))
+    })
+    await waiting
     const away = openDatabase('postgresql://nobody@127.0.0.1:1/nothing')
     await assert.rejects(away.sql`select 1`, (error) => isUnreachable(error))
     await away.close()

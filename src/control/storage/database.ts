@@ -87,6 +87,9 @@ export const isDangling = (error: unknown): boolean => sqlState(error) === '2350
 /** Two waited for each other, and this one was sent away. */
 export const isDeadlock = (error: unknown): boolean => sqlState(error) === '40P01'
 
+/** It waited for others, or took, longer than any question of ours may: lock_not_available, query_canceled. */
+export const isOverdue = (error: unknown): boolean => sqlState(error) === '55P03' || sqlState(error) === '57014'
+
 const unreachable: readonly unknown[] = [
   'EAI_AGAIN',
   'ECONNREFUSED',
