@@ -309,6 +309,8 @@ const meanings: Record<string, string> = {
     'a file with credentials for registries, as containers-auth.json(5) has them, used for every caller; none unless told',
   ALCOVE_OVERCOMMIT:
     'how many times the cpu, memory and disk of the machine may be promised to sandboxes; 64,8,8 unless told',
+  ALCOVE_DASHBOARD_URL:
+    'the page that browsers are sent to when somebody has signed in by an identity provider of their organization, or could not; none unless told',
   ALCOVE_SSO_FOR_ALL:
     'true: every organization that people share may have single sign-on, not only those that an operator enables it for; false unless told',
   ALCOVE_ALLOW_PRIVATE_TARGETS:

@@ -6,6 +6,7 @@ import { Problem } from '#src/problems.ts'
 import { createTrail } from './audit/trail.ts'
 import { createCallers } from './auth/callers.ts'
 import { createGuard, type Guard } from './auth/guard.ts'
+import { createOwnTokens } from './auth/own-tokens.ts'
 import type { ControlRoute, Needs } from './auth/route.ts'
 import { endpoints } from './endpoints.ts'
 import { attachEvents } from './events/socket-io.ts'
@@ -62,13 +63,14 @@ export const createApp = async (
 ): Promise<App> => {
   const { database, log, settings } = parts
   const own = settings.identity.issuers.length === 0 ? await openIssuer(parts) : undefined
-  const callers = await createCallers({ ...parts, own })
+  const ownTokens = createOwnTokens(parts)
+  const callers = await createCallers({ ...parts, own: own === undefined ? [ownTokens] : [own, ownTokens] })
   const sandboxes = await openSandboxRoom({ ...parts, callers }, sandboxOptions)
   const outbox = openOutbox({ ...parts, transport }, sandboxes.options)
   const outbound = createOutbound({ allowed: settings.privateTargets })
   const webhooks = await openWebhookRoom({ ...parts, outbound }, sandboxes.options)
   const metrics = createMetrics(parts, sandboxes.changes)
-  const routes = endpoints({ ...webhooks, ...sandboxes, outbox, outbound, metrics })
+  const routes = endpoints({ ...webhooks, ...sandboxes, outbox, outbound, metrics, ownTokens })
   const guard = createGuard({
     callers,
     proxyKeyHash: settings.proxyKeyHash,

@@ -123,6 +123,18 @@ const readTrustedProxies = (given: string, complain: (sentence: string) => void)
   return 0
 }
 
+const readPage = (
+  name: string,
+  optional: (name: string) => string | undefined,
+  complain: (sentence: string) => void,
+): string | undefined => {
+  const given = optional(name)
+  if (given !== undefined && !(URL.canParse(given) && /^https?:$/.test(new URL(given).protocol))) {
+    complain(`${name} is not usable: it must be a URL that begins with https:// or http://`)
+  }
+  return given
+}
+
 const origin = (url: URL) => url.href.replace(/\/+$/, '')
 
 export const loadConfig = (environment: NodeJS.ProcessEnv): ControlConfig =>
@@ -148,6 +160,7 @@ export const loadConfig = (environment: NodeJS.ProcessEnv): ControlConfig =>
       version,
       defaultSnapshot: 'default',
       environment: 'production',
+      dashboardUrl: readPage('ALCOVE_DASHBOARD_URL', optional, complain),
       ssoForAll: readSwitch('ALCOVE_SSO_FOR_ALL', optional, complain),
       privateTargets: readPrivateTargets(optional('ALCOVE_ALLOW_PRIVATE_TARGETS'), complain),
       identity: readIdentity(optional, complain),

@@ -175,7 +175,7 @@ suite('endpoints', () => {
         const path = pathOf(route, { ...ours, sandboxId })
         for (const client of [app.as('nobody'), app.with('nonsense')]) {
           const { status, body } = await client.send(route.method, path, bodyOf(route))
-          if (route.needs === 'public') assert.equal(status, 200)
+          if (route.needs === 'public') assert.ok(status !== 401 && status < 500, `it answered ${status}`)
           else assert.deepEqual([status, body.code], [401, 'UNAUTHORIZED'])
         }
       })

@@ -1,6 +1,7 @@
 // Every endpoint of control, gathered from the rooms. The server, the reference page and the coverage test read this.
 import { apiKeyRoutes } from './api-keys/routes.ts'
 import { auditRoutes } from './audit/routes.ts'
+import type { OwnTokens } from './auth/own-tokens.ts'
 import type { ControlRoute } from './auth/route.ts'
 import { configurationRoutes } from './configuration/routes.ts'
 import { healthRoutes } from './health/routes.ts'
@@ -24,12 +25,14 @@ import { previewRoutes } from './sandboxes/preview-routes.ts'
 import { sandboxRoutes } from './sandboxes/routes.ts'
 import { buildLogRoutes } from './snapshots/build-log-routes.ts'
 import { snapshotRoutes } from './snapshots/routes.ts'
+import { ssoRoutes } from './sso/routes.ts'
 import { userRoutes } from './users/routes.ts'
 import { warmPoolRoutes } from './warm-pools/routes.ts'
 import type { WebhookParts } from './webhooks/parts.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
 
-export type EndpointParts = SandboxParts & WebhookParts & { outbound: Outbound; outbox: Outbox; metrics: Metrics }
+export type EndpointParts = SandboxParts &
+  WebhookParts & { outbound: Outbound; outbox: Outbox; metrics: Metrics; ownTokens: OwnTokens }
 
 export const endpoints = (parts: EndpointParts): ControlRoute[] => [
   ...healthRoutes(parts),
@@ -44,6 +47,7 @@ export const endpoints = (parts: EndpointParts): ControlRoute[] => [
   ...quotaRoutes(parts),
   ...identityProviderRoutes(parts),
   ...invitationRoutes(parts),
+  ...ssoRoutes(parts),
   ...apiKeyRoutes(parts),
   ...auditRoutes(parts),
   ...snapshotRoutes(parts),

@@ -34,6 +34,8 @@ export type Settings = {
   rateLimits: RateLimits
   /** How many reverse proxies stand in front of control. */
   trustedProxies: number
+  /** Where people are sent when they have signed in, or could not; without one they are answered in JSON. */
+  dashboardUrl: string | undefined
   /** How long the audit log is kept. */
   auditDays: number
   /** Who sends webhooks. */

@@ -53,6 +53,7 @@ const controlSettingNames = [
   'ALCOVE_RATE_LIMIT_SANDBOX_CREATE',
   'ALCOVE_RATE_LIMIT_SANDBOX_LIFECYCLE',
   'ALCOVE_TRUSTED_PROXIES',
+  'ALCOVE_DASHBOARD_URL',
 ] as const
 const webhookProviders = ['embedded', 'svix', 'none']
 const defaultMostWarm = 8

@@ -18,6 +18,7 @@ export const testSettings: Settings = {
   ssoForAll: false,
   rateLimits: {},
   trustedProxies: 0,
+  dashboardUrl: undefined,
   auditDays: 90,
   webhooks: { kind: 'embedded' },
   // startControl puts the issuer of test/control/issuer.ts there.

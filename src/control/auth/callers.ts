@@ -43,7 +43,7 @@ export type CallersParts = {
   clock: Clock
   log: Logger
   settings: { identity: IdentitySettings }
-  own?: OwnIssuer | undefined
+  own: readonly OwnIssuer[]
 }
 
 export const createCallers = async ({ database, clock, log, settings, own }: CallersParts): Promise<Callers> => {
@@ -86,7 +86,7 @@ export const createCallers = async ({ database, clock, log, settings, own }: Cal
   const askForPerson = async (token: string) => {
     const claims = await issuers.verify(token)
     if (claims === undefined) return undefined
-    const isOwn = claims.issuer === own?.url
+    const isOwn = own.some(({ url }) => url === claims.issuer)
     const user = isOwn ? await findUserById(sql, claims.subject) : await signIn(database, claims, clock.now())
     return user && { user, expiresAt: claims.expiresAt }
   }

@@ -16,7 +16,7 @@ export type Claims = {
 const longestName = 255
 const longestSubject = 255
 
-const readText = (value: unknown, longest: number): string | undefined => {
+export const readText = (value: unknown, longest: number): string | undefined => {
   if (typeof value !== 'string') return undefined
   // What has no place in one line of text, and NUL, which the database cannot hold.
   const text = value

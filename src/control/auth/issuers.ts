@@ -31,10 +31,10 @@ export type Issuers = {
   verify: (token: string) => Promise<Claims | undefined>
 }
 
-/** The issuer of this very server: its tokens are of its own users, whose ids are their subjects. */
+/** An issuer of this very server: its tokens are of its own users, whose ids are their subjects. */
 export type OwnIssuer = { url: string; getKey: JWTVerifyGetKey }
 
-export type IssuersParts = { identity: IdentitySettings; clock: Clock; log: Logger; own?: OwnIssuer | undefined }
+export type IssuersParts = { identity: IdentitySettings; clock: Clock; log: Logger; own: readonly OwnIssuer[] }
 
 const keysOf = (issuer: string, { keyCooldownSeconds }: IdentitySettings): JWTVerifyGetKey =>
   createRemoteJWKSet(new URL(issuer), {
@@ -76,7 +76,7 @@ const isTokensFault = (error: unknown): boolean =>
 
 export const createIssuers = ({ identity, clock, log, own }: IssuersParts): Issuers => {
   const keySets = new Map(identity.issuers.map((issuer) => [issuer, keysOf(issuer, identity)]))
-  if (own !== undefined) keySets.set(own.url, own.getKey)
+  for (const { url, getKey } of own) keySets.set(url, getKey)
 
   const verifyOf = async (token: string, issuer: string, keys: JWTVerifyGetKey): Promise<JWTPayload> => {
     const options = {
@@ -87,7 +87,7 @@ export const createIssuers = ({ identity, clock, log, own }: IssuersParts): Issu
       clockTolerance: identity.clockSkewSeconds,
       currentDate: clock.now(),
       // Ours says of each token what it is for: an ID token is for its client alone.
-      ...(issuer === own?.url ? { typ: 'at+jwt' } : {}),
+      ...(own.some(({ url }) => url === issuer) ? { typ: 'at+jwt' } : {}),
     }
     try {
       return (await jwtVerify(token, keys, options)).payload

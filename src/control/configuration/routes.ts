@@ -56,7 +56,7 @@ const configurationOf = (settings: Settings) => ({
   proxyTemplateUrl: previewTemplate(settings.proxyUrl),
   proxyToolboxUrl: `${settings.proxyUrl}/toolbox`,
   defaultSnapshot: settings.defaultSnapshot,
-  dashboardUrl: settings.publicUrl,
+  dashboardUrl: settings.dashboardUrl ?? settings.publicUrl,
   maxAutoArchiveInterval,
   maintananceMode: false, // the wire spells it so
   environment: settings.environment,

@@ -10,6 +10,11 @@ export const hasPreviewWarning = async (sql: Sql, organizationId: string): Promi
   return row?.enabled ?? false
 }
 
+export const findOrganization = async (sql: Sql, id: string): Promise<Organization | undefined> => {
+  const [row] = await sql<OrganizationRow[]>`select * from organizations where id = ${id}`
+  return row && readOrganization(row)
+}
+
 const mostListed = 1000
 
 /** What a user belongs to, their personal one first. */

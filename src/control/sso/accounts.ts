@@ -1,0 +1,57 @@
+// From somebody whom a provider has signed in to a user of ours. A new address becomes a user and a member at once; one that
+// has an account is never enough to get it: its owner has to say so first.
+import { Problem } from '#src/problems.ts'
+import type { Callers } from '../auth/callers.ts'
+import type { IdentityProvider } from '../identity-providers/identity-provider.ts'
+import { findProviderOf } from '../identity-providers/service.ts'
+import { changeMembership } from '../members/change.ts'
+import { joinOrganization } from '../members/service.ts'
+import type { Parts } from '../parts.ts'
+import type { Transaction } from '../storage/database.ts'
+import { admitUser, findUserByEmail } from '../users/admit.ts'
+import { findUserById } from '../users/service.ts'
+import type { User } from '../users/user.ts'
+import { type Person, requireEnabled } from './steps.ts'
+import { findLinkedUserId, putLink } from './store.ts'
+
+export type AccountParts = Pick<Parts, 'database' | 'clock'> & { callers: Callers }
+
+const pendingDays = 7
+
+/** Of an account that nobody is linked to: a new user of that address, or `undefined` and a link that waits. */
+const admit = async (
+  sql: Transaction,
+  provider: IdentityProvider,
+  { subject, email, name }: Person,
+  now: Date,
+): Promise<User | undefined> => {
+  const user = await admitUser(sql, { email, name, emailVerified: true, emailVerifiedBy: 'sso' })
+  const owner = user ?? (await findUserByEmail(sql, email))
+  // Gone in this very moment.
+  if (owner === undefined) throw new Problem('unavailable')
+  const expiresAt = new Date(now.getTime() + pendingDays * 86_400_000)
+  const state = user === undefined ? 'pending' : 'linked'
+  await putLink(sql, { provider, subject }, { userId: owner.id, email, state, createdAt: now, expiresAt })
+  return user
+}
+
+/** One at a time in an organization: that is how the first two sign-ins of somebody make one user. */
+export const findOrAdmit = async (
+  parts: AccountParts,
+  { id, organizationId }: IdentityProvider,
+  person: Person,
+): Promise<User> => {
+  const user = await changeMembership(parts, organizationId, async (sql) => {
+    const now = parts.clock.now()
+    // As it is now that nobody changes its roles.
+    const provider = requireEnabled(await findProviderOf(sql, organizationId, id))
+    const linkedId = await findLinkedUserId(sql, { provider, subject: person.subject })
+    const found = linkedId === undefined ? await admit(sql, provider, person, now) : await findUserById(sql, linkedId)
+    if (found === undefined) return undefined
+    const roleIds = provider.defaultAssignedRoleIds
+    await joinOrganization(sql, { organizationId, userId: found.id, role: 'member', roleIds }, now)
+    return found
+  })
+  if (user === undefined) throw new Problem('sso_link_pending')
+  return user
+}

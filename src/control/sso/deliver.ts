@@ -1,0 +1,54 @@
+// How the end of a sign-in reaches whoever waits for it: people with a dashboard are sent back to it, everybody else is answered
+// in JSON. Nothing of the request decides where anybody is sent.
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Problem } from '#src/problems.ts'
+import type { Session } from './sign-in.ts'
+
+export type Delivery = { request: FastifyRequest; reply: FastifyReply; dashboardUrl: string | undefined }
+
+const findPage = ({ request, dashboardUrl }: Delivery): URL | undefined =>
+  dashboardUrl !== undefined && /\btext\/html\b/i.test(request.headers.accept ?? '') ? new URL(dashboardUrl) : undefined
+
+const protect = (reply: FastifyReply) => {
+  reply.header('cache-control', 'no-store').header('referrer-policy', 'no-referrer')
+}
+
+/** The server sends it, when the route has returned. */
+const send = (reply: FastifyReply, url: string) => {
+  reply.status(302).header('location', url)
+}
+
+/** The token travels behind `#`, which no browser sends to any server. */
+export const deliverSession = (delivery: Delivery, session: Session): Session | undefined => {
+  const { reply } = delivery
+  protect(reply)
+  const page = findPage(delivery)
+  if (page === undefined) return session
+  page.hash = new URLSearchParams({
+    access_token: session.accessToken,
+    token_type: session.tokenType,
+    expires_at: session.expiresAt,
+    organization_id: session.organizationId,
+  }).toString()
+  send(reply, page.href)
+  return undefined
+}
+
+export const deliverRedirect = ({ reply }: Delivery, url: string): void => {
+  protect(reply)
+  send(reply, url)
+}
+
+/** Runs one half of a sign-in. What is unforeseen is nobody's page and goes on as it is. */
+export const delivering = async <T>(delivery: Delivery, work: () => Promise<T>): Promise<T | undefined> => {
+  try {
+    return await work()
+  } catch (error) {
+    protect(delivery.reply)
+    const page = findPage(delivery)
+    if (page === undefined || !(error instanceof Problem)) throw error
+    page.searchParams.set('error', error.wireCode.toLowerCase())
+    send(delivery.reply, page.href)
+    return undefined
+  }
+}

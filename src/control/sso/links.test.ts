@@ -1,0 +1,212 @@
+// Accounts of a provider whose address has an account here already: nothing happens until its owner says so.
+import assert from 'node:assert/strict'
+import { after, before, suite, test } from 'node:test'
+import { addPerson } from '#test/control/add-person.ts'
+import { organizations, userId } from '#test/control/people.ts'
+import { developer, type SsoControl, startSso } from '#test/sso/organization.ts'
+import { startProvider, type TestProvider } from '#test/sso/provider.ts'
+
+let provider: TestProvider
+
+before(async () => {
+  provider = await startProvider()
+  await provider.setAccounts({
+    member: { email: 'Member@example.com', email_verified: true, name: 'Somebody' },
+    outsider: { email: 'outsider@example.com', email_verified: true },
+    ada: { email: 'ada@example.com', email_verified: true },
+  })
+})
+after(() => provider?.stop())
+
+const pending = '/users/me/pending-sso-links'
+
+const codeOf = async (sso: SsoControl, login: string) => {
+  const { status, body } = await sso.signIn(login)
+  return status === 200 ? 200 : body.code
+}
+
+/** A sign-in of `member` that waits, and its id. */
+const begin = async (sso: SsoControl): Promise<string> => {
+  assert.equal(await codeOf(sso, 'member'), 'link_pending')
+  const { status, body } = await sso.app.as('member').get(pending)
+  assert.deepEqual([status, body.length], [200, 1])
+  return body[0].id
+}
+
+suite('GET /users/me/pending-sso-links', () => {
+  test('200 answers what waits for the caller, and nobody else’s', async () => {
+    await using sso = await startSso(provider)
+    const { app } = sso
+    assert.deepEqual((await app.as('member').get(pending)).body, [])
+    const id = await begin(sso)
+    const createdAt = app.clock.now()
+    const expiresAt = new Date(createdAt.getTime() + 7 * 86_400_000)
+    assert.deepEqual((await app.as('member').get(pending)).body, [
+      {
+        id,
+        idpName: 'Example',
+        organizationId: organizations.ours,
+        providerEmail: 'Member@example.com',
+        createdAt: createdAt.toISOString(),
+        expiresAt: expiresAt.toISOString(),
+      },
+    ])
+    assert.deepEqual((await app.as('owner').get(pending)).body, [])
+    assert.equal((await app.as('nobody').get(pending)).status, 401)
+  })
+
+  test('one that waits stays the same, however often its sign-in is tried', async () => {
+    await using sso = await startSso(provider)
+    const id = await begin(sso)
+    sso.app.clock.advance({ hours: 1 })
+    assert.equal(await begin(sso), id)
+  })
+})
+
+suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
+  const confirm = (id: string) => `${pending}/${id}/confirm`
+
+  test('204 links: the next sign-in passes, as the account that was there, which stays as it was', async () => {
+    await using sso = await startSso(provider)
+    const { app } = sso
+    const before = (await app.as('member').get('/users/me')).body
+    const id = await begin(sso)
+    const reply = await app.as('member').post(confirm(id))
+    assert.deepEqual([reply.status, reply.text], [204, ''])
+    const page = await sso.signIn('member')
+    assert.deepEqual([page.status, page.body.userId], [200, userId('member')])
+    assert.deepEqual((await app.with(page.body.accessToken).get('/users/me')).body, before)
+    assert.deepEqual((await app.as('member').get(pending)).body, [])
+    // Decided is decided.
+    assert.equal((await app.as('member').post(confirm(id))).status, 404)
+    assert.equal((await app.as('member').delete(`${pending}/${id}`)).status, 404)
+  })
+
+  test('204 makes somebody of elsewhere a member with the default roles when they next sign in, and not before', async () => {
+    await using sso = await startSso(provider)
+    const { app } = sso
+    const outsider = await addPerson(app, {
+      email: 'outsider@example.com',
+      organizationId: organizations.theirs,
+      role: 'owner',
+    })
+    const roleHere = async () => {
+      const members = (await app.as('owner').get(`/organizations/${organizations.ours}/users`)).body
+      const member = members.find((one: { userId: string }) => one.userId === outsider.id)
+      return member?.assignedRoles.map((role: { id: string }) => role.id)
+    }
+    assert.equal(await codeOf(sso, 'outsider'), 'link_pending')
+    const [{ id }] = (await app.with(outsider.key).get(pending)).body
+    assert.equal((await app.with(outsider.key).post(confirm(id))).status, 204)
+    assert.equal(await roleHere(), undefined)
+    assert.equal(await codeOf(sso, 'outsider'), 200)
+    assert.deepEqual(await roleHere(), [developer])
+  })
+
+  test('204 by the existing login, a token as well as a key', async () => {
+    await using sso = await startSso(provider)
+    const id = await begin(sso)
+    assert.equal((await sso.app.asUser('member').post(confirm(id))).status, 204)
+    assert.equal(await codeOf(sso, 'member'), 200)
+  })
+
+  test('404 for everybody but the account’s owner, and for what never was; the link waits on', async () => {
+    await using sso = await startSso(provider)
+    const { app } = sso
+    const id = await begin(sso)
+    const { accessToken } = (await sso.signIn('ada')).body
+    for (const client of [app.as('owner'), app.as('stranger'), app.as('admin'), app.with(accessToken)]) {
+      assert.equal((await client.post(confirm(id))).status, 404)
+      assert.equal((await client.delete(`${pending}/${id}`)).status, 404)
+    }
+    assert.equal((await app.as('nobody').post(confirm(id))).status, 401)
+    assert.equal((await app.as('member').post(confirm('no-such'))).status, 404)
+    assert.equal((await app.as('member').get(pending)).body.length, 1)
+    assert.equal(await codeOf(sso, 'member'), 'link_pending')
+  })
+
+  test('403 to a key that allows less than its owner holds', async () => {
+    await using sso = await startSso(provider)
+    const id = await begin(sso)
+    const { sql } = sso.app.database
+    await sql`update members set role = 'owner' where user_id = ${userId('member')}`
+    assert.equal((await sso.app.as('member').post(confirm(id))).status, 403)
+    assert.equal((await sso.app.asUser('member').post(confirm(id))).status, 204)
+  })
+
+  test('404 after seven days, when it also leaves the list; the next sign-in asks anew', async () => {
+    await using sso = await startSso(provider)
+    const { app } = sso
+    const id = await begin(sso)
+    app.clock.advance({ hours: 7 * 24 })
+    assert.deepEqual((await app.as('member').get(pending)).body, [])
+    assert.equal((await app.as('member').post(confirm(id))).status, 404)
+    const next = await begin(sso)
+    assert.notEqual(next, id)
+    assert.equal((await app.as('member').post(confirm(next))).status, 204)
+  })
+
+  test('of a confirmation and a rejection at once exactly one counts', async () => {
+    await using sso = await startSso(provider)
+    const id = await begin(sso)
+    const replies = await Promise.all([
+      sso.app.as('member').post(confirm(id)),
+      sso.app.as('member').delete(`${pending}/${id}`),
+      sso.app.as('member').post(confirm(id)),
+    ])
+    assert.deepEqual(replies.map(({ status }) => status).sort(), [204, 404, 404])
+  })
+})
+
+suite('DELETE /users/me/pending-sso-links/{id}', () => {
+  test('204 rejects: the sign-in is refused, and asks anew by a request of its own', async () => {
+    await using sso = await startSso(provider)
+    const { app } = sso
+    const id = await begin(sso)
+    const reply = await app.as('member').delete(`${pending}/${id}`)
+    assert.deepEqual([reply.status, reply.text], [204, ''])
+    assert.deepEqual((await app.as('member').get(pending)).body, [])
+    const next = await begin(sso)
+    assert.notEqual(next, id)
+    assert.equal((await app.as('member').post(`${pending}/${id}/confirm`)).status, 404)
+    assert.equal((await app.as('member').delete(`${pending}/${id}`)).status, 404)
+  })
+})
+
+suite('what a link is bound to', () => {
+  test('the issuer: a provider that is pointed elsewhere signs in nobody who was linked before', async () => {
+    await using other = await startProvider()
+    await other.setAccounts({ member: { email: 'member@example.com', email_verified: true } })
+    await using sso = await startSso(provider)
+    await sso.app.as('member').post(`${pending}/${await begin(sso)}/confirm`)
+    assert.equal(await codeOf(sso, 'member'), 200)
+    await sso.change({ oidcConfig: { issuerUrl: other.issuer } })
+    assert.equal(await codeOf(sso, 'member'), 'link_pending')
+    await sso.change({ oidcConfig: { issuerUrl: provider.issuer } })
+    assert.equal(await codeOf(sso, 'member'), 200)
+  })
+
+  test('the provider: links end with it, and the membership stays', async () => {
+    await using sso = await startSso(provider)
+    const { app } = sso
+    const id = await begin(sso)
+    const path = `/organizations/${organizations.ours}/identity-providers/${sso.providerId}`
+    assert.equal((await app.as('owner').delete(path)).status, 204)
+    assert.equal((await app.as('member').post(`${pending}/${id}/confirm`)).status, 404)
+    assert.equal((await app.as('member').get('/users/me')).status, 200)
+    const [row] = await app.database.sql<[{ count: number }]>`select count(*) from sso_links`
+    assert.equal(row.count, 0)
+  })
+
+  test('the account at the provider: another account that comes by the same address waits again', async () => {
+    await using sso = await startSso(provider)
+    await sso.app.as('member').post(`${pending}/${await begin(sso)}/confirm`)
+    await provider.setAccounts({ usurper: { email: 'member@example.com', email_verified: true } })
+    assert.equal(await codeOf(sso, 'usurper'), 'link_pending')
+    await provider.setAccounts({
+      member: { email: 'Member@example.com', email_verified: true, name: 'Somebody' },
+      outsider: { email: 'outsider@example.com', email_verified: true },
+      ada: { email: 'ada@example.com', email_verified: true },
+    })
+  })
+})

@@ -1,0 +1,38 @@
+// Links that wait for the owner of an account. Only they see them, and only they decide: a key that allows less than its owner
+// holds may not open another way in.
+import { Problem } from '#src/problems.ts'
+import { checkHoldsAll } from '../auth/grant.ts'
+import type { Caller } from '../auth/route.ts'
+import { findHeld } from '../members/service.ts'
+import type { Parts } from '../parts.ts'
+import { decideLink, listPendingLinks as listRows } from './store.ts'
+
+export type LinkParts = Pick<Parts, 'database' | 'clock'>
+
+export const listPendingLinks = async ({ database, clock }: LinkParts, { user }: Pick<Caller, 'user'>) => {
+  const links = await listRows(database.sql, user.id, clock.now())
+  return links.map(({ createdAt, expiresAt, ...plain }) => ({
+    ...plain,
+    createdAt: createdAt.toISOString(),
+    expiresAt: expiresAt.toISOString(),
+  }))
+}
+
+const checkMayDecide = async ({ database }: LinkParts, caller: Caller): Promise<void> => {
+  if (caller.keyName === undefined) return
+  checkHoldsAll(caller, (await findHeld(database.sql, caller.organization.id, caller.user.id)) ?? [])
+}
+
+const decide = async (parts: LinkParts, caller: Caller, id: string, state: 'linked' | 'rejected'): Promise<void> => {
+  const isDone = await decideLink(parts.database.sql, { id, userId: caller.user.id }, state, parts.clock.now())
+  if (!isDone) throw new Problem('not_found', 'There is no such link that waits for you.')
+}
+
+/** From now on who signs in there is signed in here. */
+export const confirmLink = async (parts: LinkParts, caller: Caller, id: string): Promise<void> => {
+  await checkMayDecide(parts, caller)
+  await decide(parts, caller, id, 'linked')
+}
+
+export const rejectLink = async (parts: LinkParts, caller: Caller, id: string): Promise<void> =>
+  await decide(parts, caller, id, 'rejected')

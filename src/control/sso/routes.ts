@@ -1,0 +1,86 @@
+// `/auth/sso` and the links that wait. Every rule is in sign-in.ts, steps.ts and links.ts.
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import Type from 'typebox'
+import { type ControlRoute, route } from '../auth/route.ts'
+import { OrganizationId } from '../organizations/schemas.ts'
+import { findBrowserSecret, keepBrowserSecret } from './browser.ts'
+import { type Delivery, delivering, deliverRedirect, deliverSession } from './deliver.ts'
+import { createLimit } from './limits.ts'
+import { confirmLink, listPendingLinks, rejectLink } from './links.ts'
+import { BeginQuery, CallbackQuery, LinkId, PendingLink, SessionView } from './schemas.ts'
+import { beginSignIn, callbackPath, completeSignIn, type SsoParts } from './sign-in.ts'
+
+const searchOf = ({ url }: FastifyRequest) => (url.includes('?') ? url.slice(url.indexOf('?')) : '')
+
+export const ssoRoutes = (parts: SsoParts): ControlRoute[] => {
+  const limitBegin = createLimit()
+  const limitCallback = createLimit()
+  const { publicUrl, dashboardUrl } = parts.settings
+  const deliveryOf = (request: FastifyRequest, reply: FastifyReply): Delivery => ({ request, reply, dashboardUrl })
+  return [
+    route({
+      method: 'GET',
+      path: '/auth/sso/org/:organizationId',
+      needs: 'public',
+      summary: 'Sends a browser to the identity provider of the organization.',
+      params: OrganizationId,
+      query: BeginQuery,
+      replies: { 302: null },
+      run: async ({ params, query, request, reply }) => {
+        const delivery = deliveryOf(request, reply)
+        await delivering(delivery, async () => {
+          await limitBegin(request, reply)
+          const url = await beginSignIn(parts, {
+            organizationId: params.organizationId,
+            providerId: query.identityProviderId,
+            browserSecret: keepBrowserSecret(request, reply, publicUrl),
+          })
+          deliverRedirect(delivery, url)
+        })
+      },
+    }),
+    route({
+      method: 'GET',
+      path: callbackPath,
+      needs: 'public',
+      summary: 'Where an identity provider sends the browser back to; answers a session.',
+      query: CallbackQuery,
+      replies: { 200: SessionView },
+      run: async ({ query, request, reply }) => {
+        const delivery = deliveryOf(request, reply)
+        return await delivering(delivery, async () => {
+          await limitCallback(request, reply)
+          const browserSecret = findBrowserSecret(request, publicUrl)
+          const returned = { state: query.state, search: searchOf(request), browserSecret }
+          return deliverSession(delivery, await completeSignIn(parts, returned))
+        })
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/users/me/pending-sso-links',
+      needs: 'user',
+      summary: 'Accounts of identity providers that wait for the caller to link them.',
+      replies: { 200: Type.Array(PendingLink) },
+      run: ({ caller }) => listPendingLinks(parts, caller),
+    }),
+    route({
+      method: 'POST',
+      path: '/users/me/pending-sso-links/:id/confirm',
+      needs: 'user',
+      summary: 'Lets who signs in by that account be signed in as the caller.',
+      params: LinkId,
+      replies: { 204: null },
+      run: ({ caller, params }) => confirmLink(parts, caller, params.id),
+    }),
+    route({
+      method: 'DELETE',
+      path: '/users/me/pending-sso-links/:id',
+      needs: 'user',
+      summary: 'Rejects a link that waits.',
+      params: LinkId,
+      replies: { 204: null },
+      run: ({ caller, params }) => rejectLink(parts, caller, params.id),
+    }),
+  ]
+}

@@ -1,0 +1,31 @@
+// The shapes of signing in (contract/control-plane.md §9, §10).
+import Type from 'typebox'
+
+export const BeginQuery = Type.Object({
+  /** Where an organization has several that are enabled; the oldest unless told. */
+  identityProviderId: Type.Optional(Type.String({ maxLength: 255 })),
+})
+
+/** The rest of the query is the provider's, and openid-client reads all of it. */
+export const CallbackQuery = Type.Object({ state: Type.Optional(Type.String({ maxLength: 512 })) })
+
+const DateTime = Type.String({ format: 'date-time' })
+
+export const SessionView = Type.Object({
+  accessToken: Type.String(),
+  tokenType: Type.Literal('Bearer'),
+  expiresAt: DateTime,
+  userId: Type.String(),
+  organizationId: Type.String(),
+})
+
+export const PendingLink = Type.Object({
+  id: Type.String(),
+  idpName: Type.String(),
+  organizationId: Type.String(),
+  providerEmail: Type.Union([Type.String(), Type.Null()]),
+  createdAt: DateTime,
+  expiresAt: DateTime,
+})
+
+export const LinkId = Type.Object({ id: Type.String() })

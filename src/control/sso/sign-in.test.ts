@@ -1,0 +1,480 @@
+// The SSO flow against a real provider in a process of its own, walked by a browser with cookies.
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, suite, test } from 'node:test'
+import { organizations, userId } from '#test/control/people.ts'
+import { Browser, type Page } from '#test/sso/browser.ts'
+import { developer, type SsoControl, startSso } from '#test/sso/organization.ts'
+import { startProvider, type TestProvider } from '#test/sso/provider.ts'
+
+let provider: TestProvider
+
+const ada = { email: 'ada@example.com', email_verified: true, name: 'Ada' }
+
+before(async () => {
+  provider = await startProvider()
+})
+after(() => provider?.stop())
+beforeEach(async () => {
+  await provider.setClaimsInToken(true)
+  await provider.setAccounts({ ada })
+  await provider.takeAsked()
+})
+
+const errorOf = ({ status, body }: Page) => [status, body?.code]
+
+const countUsers = async ({ app }: SsoControl): Promise<number> => {
+  const [row] = await app.database.sql<[{ count: number }]>`select count(*) from users`
+  return row.count
+}
+
+/** That a sign-in fails by this name, and that nobody came in. */
+const refused = async (sso: SsoControl, login: string, code: string, status = 403) => {
+  const users = await countUsers(sso)
+  assert.deepEqual(errorOf(await sso.signIn(login)), [status, code])
+  assert.equal(await countUsers(sso), users)
+}
+
+suite('GET /auth/sso/org/{organizationId}', () => {
+  test('302 sends the browser to the provider by code grant, with state, nonce and PKCE, and the callback as registered', async () => {
+    await using sso = await startSso(provider)
+    const { status, location, headers } = await new Browser(sso.app).go(sso.startUrl)
+    assert.equal(status, 302)
+    const { origin, pathname, searchParams } = new URL(location!)
+    assert.equal(`${origin}${pathname}`, `${provider.issuer}/auth`)
+    const { state, nonce, code_challenge, ...plain } = Object.fromEntries(searchParams)
+    assert.deepEqual(plain, {
+      client_id: provider.setup.clientId,
+      redirect_uri: 'http://control.test:3000/api/auth/sso/callback',
+      response_type: 'code',
+      scope: 'openid email profile',
+      code_challenge_method: 'S256',
+    })
+    for (const secret of [state, nonce, code_challenge]) assert.match(secret!, /^[\w-]{43}$/)
+    assert.deepEqual([headers['cache-control'], headers['referrer-policy']], ['no-store', 'no-referrer'])
+  })
+
+  test('the cookie is host-only, HttpOnly and SameSite=Lax; over https Secure and by a name that only this host can set', async () => {
+    const cookieOf = async (publicUrl: string) => {
+      await using sso = await startSso(provider, {}, { settings: { publicUrl } })
+      return String((await new Browser(sso.app).go(sso.startUrl)).headers['set-cookie'])
+    }
+    const plain = await cookieOf('http://control.test:3000')
+    assert.match(plain, /^alcove-sso=[\w-]{43}; Path=\/; Max-Age=600; HttpOnly; SameSite=Lax$/)
+    const secure = await cookieOf('https://control.test')
+    assert.match(secure, /^__Host-alcove-sso=[\w-]{43}; Path=\/; Max-Age=600; HttpOnly; SameSite=Lax; Secure$/)
+  })
+
+  test('what a caller adds to the address leads nowhere else', async () => {
+    await using sso = await startSso(provider)
+    const evil = 'redirect_uri=https://evil.example&returnTo=https://evil.example&scope=openid+admin'
+    const { location } = await new Browser(sso.app).go(`${sso.startUrl}?${evil}`)
+    assert.doesNotMatch(location!, /evil|admin/)
+  })
+
+  test('404 for an organization without providers, and the same for one that is none', async () => {
+    await using sso = await startSso(provider)
+    const ask = (id: string) => sso.app.as('nobody').get(`/auth/sso/org/${id}`)
+    const [without, none] = [await ask(organizations.theirs), await ask('no-such')]
+    assert.equal(without.status, 404)
+    assert.deepEqual([none.status, none.body.message], [404, without.body.message])
+  })
+
+  test('of several the one that is named signs in, or else the oldest that is enabled', async () => {
+    await using other = await startProvider({ clientId: 'other' })
+    await using sso = await startSso(provider)
+    const path = `/organizations/${organizations.ours}/identity-providers`
+    const { clientId, clientSecret } = other.setup
+    const second = await sso.app.as('owner').post(path, {
+      name: 'Second',
+      oidcConfig: { issuerUrl: other.issuer, clientId, clientSecret },
+      allowAnyDomain: true,
+    })
+    const browser = new Browser(sso.app)
+    const issuerAt = async (url: string) => new URL((await browser.go(url)).location!).origin
+    assert.equal(await issuerAt(sso.startUrl), provider.issuer)
+    assert.equal(await issuerAt(`${sso.startUrl}?identityProviderId=${second.body.id}`), other.issuer)
+    await sso.change({ enabled: false })
+    assert.equal(await issuerAt(sso.startUrl), other.issuer)
+    assert.equal((await browser.go(`${sso.startUrl}?identityProviderId=no-such`)).status, 404)
+  })
+
+  test('429 with Retry-After for the sixty-first of a minute', async () => {
+    await using sso = await startSso(provider)
+    const ask = () => sso.app.as('nobody').get('/auth/sso/org/no-such')
+    const statuses = new Set<number>()
+    for (let asked = 0; asked < 60; asked += 1) statuses.add((await ask()).status)
+    assert.deepEqual([...statuses], [404])
+    const reply = await ask()
+    assert.equal(reply.status, 429)
+    assert.match(String(reply.headers['retry-after']), /^\d+$/)
+  })
+})
+
+suite('who is new', () => {
+  test('becomes a user, verified by sso, and a member with the default roles, and is signed in', async () => {
+    await using sso = await startSso(provider)
+    const page = await sso.signIn('ada')
+    assert.equal(page.status, 200, page.text)
+    const { accessToken, tokenType, userId: id, organizationId, expiresAt } = page.body
+    assert.deepEqual([tokenType, organizationId], ['Bearer', organizations.ours])
+    assert.ok(new Date(expiresAt) > sso.app.clock.now())
+    assert.equal(page.headers['cache-control'], 'no-store')
+    const [user] = await sso.app.database
+      .sql`select name, email, email_verified, email_verified_by from users where id = ${id}`
+    assert.deepEqual(
+      { ...user },
+      { name: 'Ada', email: 'ada@example.com', email_verified: true, email_verified_by: 'sso' },
+    )
+    const members = (await sso.app.as('owner').get(`/organizations/${organizations.ours}/users`)).body
+    const member = members.find((one: { userId: string }) => one.userId === id)
+    assert.deepEqual(
+      [member.role, member.assignedRoles.map((role: { id: string }) => role.id)],
+      ['member', [developer]],
+    )
+    // And what they were given is a credential like any other.
+    const me = await sso.app.with(accessToken).get('/users/me')
+    assert.deepEqual([me.status, me.body.id, me.body.email], [200, id, 'ada@example.com'])
+    const named = { headers: { 'x-daytona-organization-id': organizations.ours } }
+    assert.equal((await sso.app.with(accessToken).get('/sandbox', named)).status, 200)
+    assert.equal((await sso.app.with(accessToken).get('/organizations')).body.length, 2)
+    assert.equal((await sso.app.with(accessToken).get(`/organizations/${organizations.theirs}/users`)).status, 404)
+  })
+
+  test('with no default roles is a member without permissions', async () => {
+    await using sso = await startSso(provider, { defaultAssignedRoleIds: [] })
+    const { accessToken } = (await sso.signIn('ada')).body
+    const named = { headers: { 'x-daytona-organization-id': organizations.ours } }
+    assert.equal((await sso.app.with(accessToken).get('/sandbox', named)).status, 200)
+    assert.equal((await sso.app.with(accessToken).post('/sandbox', {}, named)).status, 403)
+  })
+
+  test('is the same user at the next sign-in, also with another name and address', async () => {
+    await using sso = await startSso(provider)
+    const first = (await sso.signIn('ada')).body
+    const users = await countUsers(sso)
+    await provider.setAccounts({ ada: { ...ada, email: 'countess@example.com' } })
+    assert.equal((await sso.signIn('ada')).body.userId, first.userId)
+    assert.equal(await countUsers(sso), users)
+  })
+
+  test('is one user, however many browsers they begin with', async () => {
+    await using sso = await startSso(provider)
+    const users = await countUsers(sso)
+    const pages = await Promise.all(Array.from({ length: 5 }, () => sso.signIn('ada')))
+    assert.deepEqual([...new Set(pages.map(({ status }) => status))], [200])
+    assert.equal(new Set(pages.map(({ body }) => body.userId)).size, 1)
+    assert.equal(await countUsers(sso), users + 1)
+  })
+
+  test('has a token that ends, that says nothing after an hour, and that no other server’s key can make', async () => {
+    await using sso = await startSso(provider)
+    const { accessToken } = (await sso.signIn('ada')).body
+    const [head, payload, signature] = accessToken.split('.')
+    const forged = `${head}.${payload}.${signature.slice(0, -4)}AAAA`
+    assert.equal((await sso.app.with(forged).get('/users/me')).status, 401)
+    sso.app.clock.advance({ minutes: 61 })
+    assert.equal((await sso.app.with(accessToken).get('/users/me')).status, 401)
+  })
+})
+
+suite('the error table', () => {
+  test('no email claim: missing_email', async () => {
+    await using sso = await startSso(provider)
+    for (const email of [undefined, null, '', 7, 'nobody', 'a@b@c.example', 'a\u0000@example.com']) {
+      await provider.setAccounts({ ada: { ...ada, email } })
+      await refused(sso, 'ada', 'missing_email')
+    }
+  })
+
+  test('email_verified missing or false: email_not_verified', async () => {
+    await using sso = await startSso(provider)
+    for (const email_verified of [undefined, false, null, 'false', 'yes', 1]) {
+      await provider.setAccounts({ ada: { ...ada, email_verified } })
+      await refused(sso, 'ada', 'email_not_verified')
+    }
+  })
+
+  test('email_verified missing or false is passed over while trustEmailVerified is true', async () => {
+    await using sso = await startSso(provider, { trustEmailVerified: true })
+    await provider.setAccounts({ ada: { ...ada, email_verified: false }, eve: { email: 'eve@example.com' } })
+    assert.equal((await sso.signIn('ada')).status, 200)
+    assert.equal((await sso.signIn('eve')).status, 200)
+  })
+
+  test('an address of another domain: domain_not_allowed, unless any domain is allowed', async () => {
+    await using sso = await startSso(provider)
+    for (const email of [
+      'ada@elsewhere.example',
+      'ada@sub.example.com',
+      'ada@example.com.evil.example',
+      'ada@example',
+    ]) {
+      await provider.setAccounts({ ada: { ...ada, email } })
+      await refused(sso, 'ada', 'domain_not_allowed')
+    }
+    await provider.setAccounts({ ada: { ...ada, email: 'ada@EXAMPLE.com' } })
+    assert.equal((await sso.signIn('ada')).status, 200)
+    await sso.change({ allowAnyDomain: true })
+    await provider.setAccounts({ eve: { ...ada, email: 'eve@elsewhere.example' } })
+    assert.equal((await sso.signIn('eve')).status, 200)
+  })
+
+  test('a disabled provider, or single sign-on that was taken away: provider_disabled, also in the middle', async () => {
+    await using sso = await startSso(provider)
+    const browser = new Browser(sso.app)
+    const back = await sso.comeBack('ada', browser)
+    await sso.change({ enabled: false })
+    assert.deepEqual(errorOf(await browser.go(back)), [403, 'provider_disabled'])
+    assert.deepEqual(errorOf(await browser.go(sso.startUrl)), [403, 'provider_disabled'])
+    await sso.change({ enabled: true })
+    const again = await sso.comeBack('ada', browser)
+    sso.app.parts.settings.ssoForAll = false
+    assert.deepEqual(errorOf(await browser.go(again)), [403, 'provider_disabled'])
+    assert.deepEqual(errorOf(await browser.go(sso.startUrl)), [403, 'provider_disabled'])
+  })
+
+  test('a provider that is down, before or in the middle: provider_unavailable', async () => {
+    const other = await startProvider()
+    await other.setAccounts({ ada })
+    await using sso = await startSso(other)
+    const browser = new Browser(sso.app)
+    const back = await sso.comeBack('ada', browser)
+    await other.stop()
+    assert.deepEqual(errorOf(await browser.go(back)), [502, 'provider_unavailable'])
+    assert.deepEqual(errorOf(await browser.go(sso.startUrl)), [502, 'provider_unavailable'])
+  })
+
+  test('a provider in a private network that the operator has not named: provider_unavailable, and nobody calls it', async () => {
+    await using sso = await startSso(provider, {}, { settings: { privateTargets: { check: () => false } } })
+    const page = await new Browser(sso.app).go(sso.startUrl)
+    assert.deepEqual(errorOf(page), [502, 'provider_unavailable'])
+    assert.deepEqual(await provider.takeAsked(), [])
+  })
+
+  test('somebody whom the provider refuses: access_denied', async () => {
+    await using sso = await startSso(provider)
+    await refused(sso, 'mallory', 'access_denied')
+  })
+
+  test('an address that has an account: link_pending', async () => {
+    await using sso = await startSso(provider)
+    await provider.setAccounts({ member: { email: 'Member@example.com', email_verified: true } })
+    await refused(sso, 'member', 'link_pending')
+  })
+})
+
+suite('GET /auth/sso/callback', () => {
+  test('a state is used once: replayed, it is invalid_state and the provider is not asked', async () => {
+    await using sso = await startSso(provider)
+    const browser = new Browser(sso.app)
+    const back = await sso.comeBack('ada', browser)
+    assert.equal((await browser.go(back)).status, 200)
+    await provider.takeAsked()
+    assert.deepEqual(errorOf(await browser.go(back)), [400, 'invalid_state'])
+    assert.deepEqual(await provider.takeAsked(), [])
+  })
+
+  test('a state of another browser is invalid_state, and stays good for the one that began', async () => {
+    await using sso = await startSso(provider)
+    const [browser, victim, third] = [new Browser(sso.app), new Browser(sso.app), new Browser(sso.app)]
+    const back = await sso.comeBack('ada', browser)
+    assert.deepEqual(errorOf(await victim.go(back)), [400, 'invalid_state'])
+    await third.go(sso.startUrl)
+    assert.deepEqual(errorOf(await third.go(back)), [400, 'invalid_state'])
+    assert.equal((await browser.go(back)).status, 200)
+  })
+
+  test('two cookies of the name: somebody has put one there, and it is invalid_state', async () => {
+    await using sso = await startSso(provider)
+    const browser = new Browser(sso.app)
+    const back = await sso.comeBack('ada', browser)
+    const { origin } = new URL(back)
+    const secret = browser.cookies(origin).get('alcove-sso')
+    browser.cookies(origin).set('alcove-sso', `${secret}; alcove-sso=${'x'.repeat(43)}`)
+    assert.deepEqual(errorOf(await browser.go(back)), [400, 'invalid_state'])
+  })
+
+  test('two tabs do not disturb each other', async () => {
+    await using sso = await startSso(provider)
+    const browser = new Browser(sso.app)
+    const first = await sso.comeBack('ada', browser)
+    const second = await sso.comeBack('ada', browser)
+    assert.equal((await browser.go(first)).status, 200)
+    assert.equal((await browser.go(second)).status, 200)
+  })
+
+  test('after ten minutes a state is invalid_state', async () => {
+    await using sso = await startSso(provider)
+    const browser = new Browser(sso.app)
+    const back = await sso.comeBack('ada', browser)
+    sso.app.clock.advance({ minutes: 10 })
+    assert.deepEqual(errorOf(await browser.go(back)), [400, 'invalid_state'])
+  })
+
+  test('without a state, with an unknown one, or with two, it is invalid_state or 400', async () => {
+    await using sso = await startSso(provider)
+    const browser = new Browser(sso.app)
+    const back = new URL(await sso.comeBack('ada', browser))
+    const at = (search: string) => `${back.origin}${back.pathname}${search}`
+    for (const search of ['', '?code=x', '?state=x&code=x', '?state=']) {
+      assert.deepEqual(errorOf(await browser.go(at(search))), [400, 'invalid_state'], search)
+    }
+    assert.equal((await browser.go(`${back.href}&state=${back.searchParams.get('state')}`)).status, 400)
+  })
+
+  test('a code that is not the provider’s, or a second one, is invalid_response', async () => {
+    await using sso = await startSso(provider)
+    for (const change of [
+      (url: URL) => url.searchParams.set('code', 'forged'),
+      (url: URL) => url.searchParams.append('code', 'second'),
+      (url: URL) => url.searchParams.delete('code'),
+    ]) {
+      const browser = new Browser(sso.app)
+      const back = new URL(await sso.comeBack('ada', browser))
+      change(back)
+      assert.deepEqual(errorOf(await browser.go(back.href)), [400, 'invalid_response'])
+    }
+  })
+
+  const tampered = async (sso: SsoControl, change: (url: URL) => void) => {
+    const browser = new Browser(sso.app)
+    const begun = new URL((await browser.go(sso.startUrl)).location!)
+    change(begun)
+    return errorOf(await browser.go(await browser.signInAt(begun.href, 'ada')))
+  }
+
+  test('an ID token with another nonce is invalid_response', async () => {
+    await using sso = await startSso(provider)
+    assert.deepEqual(await tampered(sso, (url) => url.searchParams.set('nonce', 'x'.repeat(43))), [
+      400,
+      'invalid_response',
+    ])
+    assert.deepEqual(await tampered(sso, (url) => url.searchParams.delete('nonce')), [400, 'invalid_response'])
+  })
+
+  test('a code for another PKCE challenge is invalid_response', async () => {
+    await using sso = await startSso(provider)
+    const change = (url: URL) => url.searchParams.set('code_challenge', 'x'.repeat(43))
+    assert.deepEqual(await tampered(sso, change), [400, 'invalid_response'])
+  })
+
+  test('mixed-up issuers: an answer that names another issuer, or none, is invalid_response, and its code is sent nowhere', async () => {
+    await using other = await startProvider()
+    await other.setAccounts({ ada })
+    await using sso = await startSso(provider)
+    for (const issuer of [other.issuer, `${provider.issuer}/`, '', null]) {
+      const browser = new Browser(sso.app)
+      const back = new URL(await sso.comeBack('ada', browser))
+      if (issuer === null) back.searchParams.delete('iss')
+      else back.searchParams.set('iss', issuer)
+      await provider.takeAsked()
+      assert.deepEqual(errorOf(await browser.go(back.href)), [400, 'invalid_response'], String(issuer))
+      assert.ok(!(await provider.takeAsked()).includes('/token'))
+    }
+    // The code of another provider, with the state of ours, as that provider would send it.
+    const browser = new Browser(sso.app)
+    const begun = new URL((await browser.go(sso.startUrl)).location!)
+    const there = await browser.signInAt(`${other.issuer}/auth${begun.search}`, 'ada')
+    assert.deepEqual(errorOf(await browser.go(there)), [400, 'invalid_response'])
+    assert.ok(!(await other.takeAsked()).includes('/token'))
+  })
+
+  test('a provider that was pointed to another issuer in the middle is invalid_state', async () => {
+    await using other = await startProvider()
+    await using sso = await startSso(provider)
+    const browser = new Browser(sso.app)
+    const back = await sso.comeBack('ada', browser)
+    await sso.change({ oidcConfig: { issuerUrl: other.issuer } })
+    assert.deepEqual(errorOf(await browser.go(back)), [400, 'invalid_state'])
+    assert.deepEqual(await other.takeAsked(), [])
+  })
+
+  test('a wrong client secret is invalid_response, and no answer shows it', async () => {
+    await using sso = await startSso(provider)
+    await sso.change({ oidcConfig: { clientSecret: 'not-the-secret' } })
+    const page = await sso.signIn('ada')
+    assert.deepEqual(errorOf(page), [400, 'invalid_response'])
+    assert.doesNotMatch(page.text, /not-the-secret/)
+  })
+
+  test('429 for the sixty-first of a minute', async () => {
+    await using sso = await startSso(provider)
+    for (let asked = 0; asked < 60; asked += 1) await sso.app.as('nobody').get('/auth/sso/callback')
+    assert.equal((await sso.app.as('nobody').get('/auth/sso/callback')).status, 429)
+  })
+})
+
+suite('providers as they differ', () => {
+  test('keys that change in the middle of a sign-in, and between two, disturb nobody', async () => {
+    await using sso = await startSso(provider)
+    const browser = new Browser(sso.app)
+    const back = await sso.comeBack('ada', browser)
+    await provider.rotate()
+    const page = await browser.go(back)
+    assert.equal(page.status, 200, page.text)
+    const { userId: id } = page.body
+    await provider.rotate()
+    assert.equal((await sso.signIn('ada')).body.userId, id)
+  })
+
+  test('one whose ID token names no address is asked for it at its userinfo', async () => {
+    await provider.setClaimsInToken(false)
+    await using sso = await startSso(provider)
+    assert.equal((await sso.signIn('ada')).status, 200)
+    assert.ok((await provider.takeAsked()).includes('/me'))
+    await provider.setAccounts({ eve: { email: 'eve@example.com' } })
+    await refused(sso, 'eve', 'email_not_verified')
+  })
+
+  test('one that wants the client secret in the body gets it there', async () => {
+    await using other = await startProvider({ authMethod: 'client_secret_post' })
+    await other.setAccounts({ ada })
+    await using sso = await startSso(other)
+    assert.equal((await sso.signIn('ada')).status, 200)
+  })
+})
+
+suite('delivery', () => {
+  const dashboardUrl = 'https://dashboard.example/login?from=sso'
+
+  test('a browser is sent to the dashboard, with the error or with the token behind #', async () => {
+    await using sso = await startSso(provider, {}, { settings: { dashboardUrl } })
+    const browser = new Browser(sso.app)
+    browser.accept = 'text/html,application/xhtml+xml,*/*;q=0.8'
+    const page = await sso.signIn('ada', browser)
+    assert.deepEqual([page.status, page.text], [302, ''])
+    const [before, hash] = page.location!.split('#')
+    assert.equal(before, dashboardUrl)
+    const token = new URLSearchParams(hash).get('access_token')!
+    assert.equal((await sso.app.with(token).get('/users/me')).body.email, 'ada@example.com')
+    await provider.setAccounts({ ada: { ...ada, email: undefined } })
+    const failed = await sso.signIn('ada', browser)
+    assert.deepEqual([failed.status, failed.location], [302, `${dashboardUrl}&error=missing_email`])
+    const evil = await browser.go('http://control.test:3000/api/auth/sso/callback?state=x&error=https://evil.example')
+    assert.deepEqual([evil.status, evil.location], [302, `${dashboardUrl}&error=invalid_state`])
+  })
+
+  test('a caller who asks for JSON, and everybody where no dashboard is set, is answered in JSON', async () => {
+    await using withDashboard = await startSso(provider, {}, { settings: { dashboardUrl } })
+    assert.equal((await withDashboard.signIn('ada')).status, 200)
+    await using without = await startSso(provider)
+    const browser = new Browser(without.app)
+    browser.accept = 'text/html'
+    assert.equal((await without.signIn('ada', browser)).status, 200)
+    await provider.setAccounts({ ada: {} })
+    const { body, status } = await without.signIn('ada', browser)
+    assert.deepEqual([status, body.code, body.statusCode], [403, 'missing_email', 403])
+  })
+})
+
+suite('a member who was removed', () => {
+  test('comes back by signing in, with the default roles, as the provider still vouches for them', async () => {
+    await using sso = await startSso(provider)
+    const { userId: id } = (await sso.signIn('ada')).body
+    const path = `/organizations/${organizations.ours}/users`
+    await sso.app.as('owner').delete(`${path}/${id}`)
+    assert.equal((await sso.signIn('ada')).body.userId, id)
+    assert.equal((await sso.app.as('owner').get(path)).body.length, 4)
+    assert.ok(userId('owner'))
+  })
+})

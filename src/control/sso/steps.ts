@@ -1,0 +1,33 @@
+// The questions that a sign-in is asked, one after the other (interface, "SSO flow"). Each lets pass or says by name why not.
+import { Problem } from '#src/problems.ts'
+import { readEmail, readText } from '../auth/claims.ts'
+import { domainOf } from '../identity-providers/domain.ts'
+import type { IdentityProvider } from '../identity-providers/identity-provider.ts'
+import type { Said } from './provider.ts'
+
+/** Somebody whom a provider has signed in and whose address is believed. */
+export type Person = { subject: string; email: string; name: string }
+
+export const requireEnabled = (provider: IdentityProvider | undefined): IdentityProvider => {
+  if (provider === undefined || !provider.enabled) throw new Problem('sso_provider_disabled')
+  return provider
+}
+
+export const requireEmail = ({ subject, email, name }: Said): Person => {
+  const address = readEmail(email)
+  if (address === undefined) throw new Problem('sso_missing_email')
+  return { subject, email: address, name: readText(name, 255) ?? address }
+}
+
+/** Some providers say it as text. */
+const isVerified = ({ emailVerified }: Said): boolean => emailVerified === true || emailVerified === 'true'
+
+export const requireVerifiedEmail = (provider: IdentityProvider, said: Said): void => {
+  if (!provider.trustEmailVerified && !isVerified(said)) throw new Problem('sso_email_not_verified')
+}
+
+export const matchDomain = (provider: IdentityProvider, { email }: Person): void => {
+  if (provider.allowAnyDomain) return
+  const domain = domainOf(email)
+  if (domain === undefined || !provider.emailDomains.includes(domain)) throw new Problem('sso_domain_not_allowed')
+}

@@ -1,0 +1,108 @@
+// The SQL of signing in: attempts that were begun, and links between accounts of providers and users.
+import type { IdentityProvider } from '../identity-providers/identity-provider.ts'
+import type { Sql } from '../storage/database.ts'
+
+export type Attempt = {
+  identityProviderId: string
+  organizationId: string
+  /** Where the browser was sent. */
+  issuerUrl: string
+  nonce: string
+  codeVerifier: string
+}
+
+type AttemptKey = { stateHash: string; browserHash: string }
+
+const mostAttempts = 20_000
+
+/** False: there are too many of them already. Those that nobody came back from go. */
+export const insertAttempt = async (
+  sql: Sql,
+  { stateHash, browserHash }: AttemptKey,
+  attempt: Omit<Attempt, 'organizationId'>,
+  { now, expiresAt }: { now: Date; expiresAt: Date },
+): Promise<boolean> => {
+  await sql`delete from sso_attempts where expires_at <= ${now}`
+  const { count } = await sql`
+    insert into sso_attempts (state_hash, browser_hash, identity_provider_id, issuer_url, nonce, code_verifier, expires_at)
+    select ${stateHash}, ${browserHash}, ${attempt.identityProviderId}, ${attempt.issuerUrl}, ${attempt.nonce},
+           ${attempt.codeVerifier}, ${expiresAt}::timestamptz
+    where (select count(*) from sso_attempts) < ${mostAttempts}`
+  return count === 1
+}
+
+/** Ends it, so that it is used once; only for the browser that began it. */
+export const takeAttempt = async (
+  sql: Sql,
+  { stateHash, browserHash }: AttemptKey,
+  now: Date,
+): Promise<Attempt | undefined> => {
+  const [row] = await sql<Attempt[]>`
+    delete from sso_attempts a using identity_providers p
+    where a.state_hash = ${stateHash} and a.browser_hash = ${browserHash} and a.expires_at > ${now}
+      and p.id = a.identity_provider_id
+    returning a.identity_provider_id as "identityProviderId", p.organization_id as "organizationId",
+      a.issuer_url as "issuerUrl", a.nonce, a.code_verifier as "codeVerifier"`
+  return row
+}
+
+/** An account at a provider. */
+export type Account = { provider: Pick<IdentityProvider, 'id' | 'issuerUrl'>; subject: string }
+
+/** Of the user whom the owner of the account has been linked to; a pending or rejected link leads to nobody. */
+export const findLinkedUserId = async (sql: Sql, { provider, subject }: Account): Promise<string | undefined> => {
+  const [row] = await sql<{ user_id: string }[]>`
+    select user_id from sso_links where identity_provider_id = ${provider.id} and issuer_url = ${provider.issuerUrl}
+      and subject = ${subject} and state = 'linked'`
+  return row?.user_id
+}
+
+export type NewLink = { userId: string; email: string; state: 'pending' | 'linked'; createdAt: Date; expiresAt: Date }
+
+/** Or renews one that is not linked. One that is pending for the same user and has not expired stays as it is. */
+export const putLink = async (sql: Sql, { provider, subject }: Account, link: NewLink): Promise<void> => {
+  const { userId, email, state, createdAt, expiresAt } = link
+  await sql`
+    insert into sso_links as l
+      (identity_provider_id, issuer_url, subject, user_id, provider_email, state, created_at, expires_at)
+    values (${provider.id}, ${provider.issuerUrl}, ${subject}, ${userId}, ${email}, ${state}, ${createdAt}, ${expiresAt})
+    on conflict (identity_provider_id, issuer_url, subject) do update set
+      user_id = excluded.user_id, provider_email = excluded.provider_email, state = excluded.state,
+      created_at = excluded.created_at, expires_at = excluded.expires_at,
+      id = excluded.id
+    where l.state <> 'linked'
+      and not (l.state = 'pending' and excluded.state = 'pending' and l.user_id = excluded.user_id
+               and l.expires_at > excluded.created_at)`
+}
+
+export type PendingLink = {
+  id: string
+  idpName: string
+  organizationId: string
+  providerEmail: string | null
+  createdAt: Date
+  expiresAt: Date
+}
+
+const mostPending = 100
+
+export const listPendingLinks = async (sql: Sql, userId: string, now: Date): Promise<PendingLink[]> =>
+  await sql<PendingLink[]>`
+    select l.id, p.name as "idpName", p.organization_id as "organizationId", l.provider_email as "providerEmail",
+           l.created_at as "createdAt", l.expires_at as "expiresAt"
+    from sso_links l join identity_providers p on p.id = l.identity_provider_id
+    where l.user_id = ${userId} and l.state = 'pending' and l.expires_at > ${now}
+    order by l.created_at, l.id limit ${mostPending}`
+
+/** From pending to what its owner decided; whether there was such a one. */
+export const decideLink = async (
+  sql: Sql,
+  { id, userId }: { id: string; userId: string },
+  state: 'linked' | 'rejected',
+  now: Date,
+): Promise<boolean> => {
+  const { count } = await sql`
+    update sso_links set state = ${state}
+    where id = ${id} and user_id = ${userId} and state = 'pending' and expires_at > ${now}`
+  return count === 1
+}

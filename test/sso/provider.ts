@@ -1,0 +1,81 @@
+// Starts the OpenID provider of provider-process.ts and tells it what to do.
+//
+//   await using provider = await startProvider()
+//   await provider.setAccounts({ ada: { email: 'ada@example.com', email_verified: true } })
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+
+export type ProviderSetup = {
+  clientId: string
+  clientSecret: string
+  redirectUri: string
+  authMethod: 'client_secret_basic' | 'client_secret_post'
+}
+
+export type ProviderOrder =
+  | { type: 'accounts'; accounts: Record<string, Record<string, unknown>> }
+  | { type: 'rotate' }
+  | { type: 'claims'; inToken: boolean }
+  | { type: 'asked' }
+
+export type TestProvider = AsyncDisposable & {
+  issuer: string
+  setup: ProviderSetup
+  /** Who can sign in, by what they type, and what is said of them. */
+  setAccounts: (accounts: Record<string, Record<string, unknown>>) => Promise<void>
+  /** From now on it signs with a new key, and tells of no other. */
+  rotate: () => Promise<void>
+  /** Whether its ID tokens name the address, or only its userinfo does. */
+  setClaimsInToken: (inToken: boolean) => Promise<void>
+  /** The paths that were asked for since the last time. */
+  takeAsked: () => Promise<string[]>
+  stop: () => Promise<void>
+}
+
+const standardSetup: ProviderSetup = {
+  clientId: 'alcove-client',
+  // Characters that Basic has to encode.
+  clientSecret: 'secret:of/the+client%',
+  redirectUri: 'http://control.test:3000/api/auth/sso/callback',
+  authMethod: 'client_secret_basic',
+}
+
+export const startProvider = async (more: Partial<ProviderSetup> = {}): Promise<TestProvider> => {
+  const setup = { ...standardSetup, ...more }
+  const child = fork(join(import.meta.dirname, 'provider-process.ts'), [JSON.stringify(setup)], { silent: true })
+  const exited = once(child, 'exit')
+  let stderr = ''
+  child.stderr?.on('data', (piece) => {
+    stderr += piece
+  })
+  child.stdout?.resume()
+  const first = await Promise.race([once(child, 'message'), exited.then(() => undefined)])
+  if (first === undefined) throw new Error(`the provider did not start: ${stderr}`)
+  const [{ issuer }] = first as [{ issuer: string }]
+  const waiting = new Map<number, (answer: unknown) => void>()
+  child.on('message', ({ id, answer }: { id: number; answer: unknown }) => waiting.get(id)?.(answer))
+  let last = 0
+  const tell = async (order: ProviderOrder): Promise<unknown> => {
+    last += 1
+    const id = last
+    const { promise, resolve } = Promise.withResolvers<unknown>()
+    waiting.set(id, resolve)
+    child.send({ id, order })
+    return await promise.finally(() => waiting.delete(id))
+  }
+  const stop = async () => {
+    child.kill('SIGKILL')
+    await exited
+  }
+  return {
+    issuer,
+    setup,
+    setAccounts: async (accounts) => void (await tell({ type: 'accounts', accounts })),
+    rotate: async () => void (await tell({ type: 'rotate' })),
+    setClaimsInToken: async (inToken) => void (await tell({ type: 'claims', inToken })),
+    takeAsked: async () => (await tell({ type: 'asked' })) as string[],
+    stop,
+    [Symbol.asyncDispose]: stop,
+  }
+}
