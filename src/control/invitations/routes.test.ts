@@ -335,6 +335,22 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     )
   })
 
+  test('200 for somebody who signs in for the first time, by an address in odd case; 403 while it is not verified', async () => {
+    await using app = await startControl()
+    const { id } = await invite(app, { email: 'new@example.com', role: 'owner' })
+    const claims = { sub: 'new', name: 'New', email: 'NEW@Example.com' }
+    const unverified = app.asNewcomer({ ...claims, email_verified: false })
+    assert.equal((await unverified.post(`${own}/${id}/accept`)).status, 403)
+    app.clock.advance({ seconds: 1 })
+    const verified = app.asNewcomer({ ...claims, email_verified: true })
+    assert.equal((await verified.get(`${own}/count`)).body, 1)
+    assert.equal((await verified.post(`${own}/${id}/accept`)).status, 200)
+    const reached = (await verified.get('/organizations')).body.map(({ name }: { name: string }) => name)
+    assert.deepEqual(reached.sort(), ['Personal', 'ours'])
+    const role = { name: 'Mine', description: 'x', permissions: ['write:sandboxes'] }
+    assert.equal((await verified.post(`/organizations/${organizations.ours}/roles`, role)).status, 201)
+  })
+
   test('403 the second time, and one membership of twenty who accept at once', async () => {
     await using app = await startControl()
     const guest = await addGuest(app)
