@@ -54,16 +54,17 @@ if (!isPrivateHost) {
     })
 
     /** Whether a program inside gets the greeting of who listens there, resolving names as programs do. */
-    const reaches = async (to: string) => {
+    const reachesFrom = async (from: Sandbox, to: string, seconds = 5) => {
       const script = `exec 3<>/dev/tcp/${to}/80 && read -r line <&3 && [ "$line" = hello ]`
-      const { exitCode } = await sandbox.process.executeCommand(
-        `timeout 5 bash -c '${script}'`,
+      const { exitCode } = await from.process.executeCommand(
+        `timeout ${seconds} bash -c '${script}'`,
         undefined,
         undefined,
         30,
       )
       return exitCode === 0
     }
+    const reaches = (to: string) => reachesFrom(sandbox, to)
     const reachesSoon = (to: string) => until(`${to} is reached`, () => reaches(to).catch(() => false), 60)
     const isClosed = async (to: string) => assert.ok(!(await reaches(to)), `${to} is closed`)
     const isClosedSoon = (to: string) =>
@@ -99,6 +100,53 @@ if (!isPrivateHost) {
       await isClosedSoon('other.test')
       await Promise.all([reachesSoon('api.example.com'), reachesSoon(web.other)])
       await assert.rejects(sandbox.updateNetworkSettings({ domainAllowList: '*' }), /domainAllowList/)
+    })
+
+    test('block all, CIDRs and domains: after resume, restore, in a fork, and after kill -9 of the runner', async () => {
+      const name = 'api.example.com'
+      const everywhere = [web.other, name, metadata]
+      const policies = [
+        { policy: { networkBlockAll: true }, open: '' },
+        { policy: { networkAllowList: `${web.other}/32` }, open: web.other },
+        { policy: { domainAllowList: name }, open: name },
+      ]
+      const made = await Promise.all(policies.map(({ policy }) => daytona.create(policy)))
+      const hold = async (after: string, boxes: readonly Sandbox[]) => {
+        const check = boxes.flatMap((box, index) =>
+          everywhere.map(async (to) => {
+            const what = `${after}: ${JSON.stringify(policies[index]?.policy)}, ${to}`
+            if (policies[index]?.open === to) await until(what, () => reachesFrom(box, to).catch(() => false), 60)
+            else assert.ok(!(await reachesFrom(box, to, 2)), what)
+          }),
+        )
+        await Promise.all(check)
+      }
+      const all = (work: (box: Sandbox) => Promise<unknown>) => Promise.all(made.map(work))
+      await all((box) => box.pause())
+      await all((box) => box.start())
+      await hold('resume', made)
+      const forks = await all((box) => box.fork())
+      await hold('fork', forks as Sandbox[])
+      await Promise.all((forks as Sandbox[]).map((box) => box.delete()))
+      await all((box) => box.archive())
+      const state = async ({ id }: Sandbox) => (await alcove.api('GET', `/sandbox/${id}`)).body['state']
+      await all((box) => until('it is archived', async () => (await state(box)) === 'archived', 60))
+      await all((box) => box.start())
+      await hold('restore', made)
+      await alcove.kill('runner')
+      await all((box) =>
+        until(
+          'it answers',
+          () =>
+            box.process.executeCommand('true').then(
+              () => true,
+              () => false,
+            ),
+          60,
+        ),
+      )
+      await hold('kill -9 of the runner', made)
+      await all((box) => box.delete())
     })
 
     test('after kill -9 of the runner, and of everything', async () => {

@@ -52,7 +52,18 @@ export class Volumes {
 
   /** A copy of what is at `from` now, which the steps change before it gets its name. Of subvolumes, at once. */
   async copy(from: string, name: string, change: (path: string) => Step[]): Promise<void> {
-    const path = this.pathOf(`${coming}${name}`)
+    const unfinished = `${coming}${name}`
+    try {
+      await this.#copyAs(unfinished, from, name, change)
+    } catch (error) {
+      // On a full disk a copy is made at once and cannot be changed. What will not go now goes when this is opened again.
+      await this.remove(unfinished).catch(() => {})
+      throw error
+    }
+  }
+
+  async #copyAs(unfinished: string, from: string, name: string, change: (path: string) => Step[]): Promise<void> {
+    const path = this.pathOf(unfinished)
     const finish = [...change(path), step.rename(path, this.pathOf(name))]
     if (this.#areSubvolumes)
       return runSteps(this.#launcher, [step.deleteSubvolume(path), step.snapshot(from, path), ...finish])

@@ -1,0 +1,58 @@
+// A storage pool that is full in the middle of a verb: what was there stays whole, and nothing of what was not made is left.
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import { hasCode } from './cgroup/files.ts'
+import { cannotRun, TestHost } from './testing/test-host.ts'
+
+const poolBytes = 300 * 1024 ** 2
+
+suite('a full disk', { skip: cannotRun }, () => {
+  let box: TestHost
+  let ballast: string
+  before(async () => {
+    box = await TestHost.start(poolBytes)
+    ballast = join(box.directory, 'runner/pool/ballast')
+  })
+  after(async () => {
+    await box?.[Symbol.asyncDispose]()
+  })
+
+  /**
+   * Until nothing fits: neither contents nor, which is what copies of disks are made of, the records of the file system. What
+   * was set aside for writing turns out to be more than that took, so once more after it is written.
+   */
+  const fill = () => {
+    mkdirSync(ballast)
+    for (const round of [1, 2, 3, 4]) {
+      for (const bytes of [4 * 1024 ** 2, 64 * 1024, 1024, 0]) {
+        for (let n = 0; ; n++) {
+          try {
+            writeFileSync(join(ballast, `${round}-${bytes}-${n}`), Buffer.alloc(bytes, n))
+          } catch (error) {
+            if (!hasCode(error, 'ENOSPC')) throw error
+            break
+          }
+        }
+      }
+      execFileSync('sync', ['--file-system', ballast])
+    }
+  }
+
+  test('a fork and a snapshot fail with the reason and leave nothing; the sandbox goes on', async () => {
+    const parent = await box.started()
+    const { sandboxId } = parent
+    assert.equal((await box.run(sandboxId, 'echo kept > /root/file')).exitCode, 0)
+    const pid = box.pidOf(sandboxId)
+    fill()
+    const child = box.assignment({ isNew: true, forkOf: sandboxId })
+    await assert.rejects(box.host.start(child), /No space left on device/)
+    await assert.rejects(box.host.snapshot(sandboxId, 'template'), /No space left on device/)
+    assert.deepEqual(await box.host.templates(), [])
+    await box.host.destroy(child.sandboxId)
+    assert.deepEqual(await box.tracesOf(child.sandboxId), [])
+    assert.deepEqual([(await box.run(sandboxId, 'cat /root/file')).output, box.pidOf(sandboxId)], ['kept', pid])
+  })
+})
