@@ -15,6 +15,8 @@ export type PersonOptions = {
   permissions?: readonly Permission[]
   email?: string
   emailVerified?: boolean
+  /** By whom: an operator unless told. */
+  emailVerifiedBy?: 'admin' | 'issuer' | 'sso'
 }
 
 export const addPerson = async (
@@ -26,11 +28,12 @@ export const addPerson = async (
     permissions = role === 'owner' ? allPermissions : [],
     email = `${randomUUID()}@example.com`,
     emailVerified = true,
+    emailVerifiedBy = 'admin',
   }: PersonOptions = {},
 ): Promise<AddedPerson> => {
   const [user] = await sql<[{ id: string }]>`
     insert into users (name, email, email_verified, email_verified_by)
-    values ('Somebody', ${email}, ${emailVerified}, 'admin') returning id`
+    values ('Somebody', ${email}, ${emailVerified}, ${emailVerifiedBy}) returning id`
   await sql`insert into members (organization_id, user_id, role) values (${organizationId}, ${user.id}, ${role})`
   for (const roleId of roleIds) await sql`insert into member_roles values (${organizationId}, ${user.id}, ${roleId})`
   const key = newKey()

@@ -1,5 +1,6 @@
-// What somebody does with the invitations that are addressed to them. Whose an address is, only a verified one says:
-// without, there are none to be seen, and whether one exists is not told. Those of others do not exist either.
+// What somebody does with the invitations that are addressed to them. Whose an address is, only a verified one says, and not
+// one that some organization's own identity provider vouches for: without, there are none to be seen, and whether one
+// exists is not told. Those of others do not exist either.
 import { Problem } from '#src/problems.ts'
 import { foldAddress } from '../mail/address.ts'
 import { takeBackMail } from '../mail/service.ts'
@@ -11,25 +12,25 @@ import { asInvitationView, type Invitation } from './invitation.ts'
 import { checkIsOpen, type InvitationParts } from './service.ts'
 import { countForAddress, findForAddress, listForAddress, settleInvitation } from './store.ts'
 
-export const listOwnInvitations = async ({ database, clock }: InvitationParts, { email, emailVerified }: User) => {
-  if (!emailVerified) return []
+export const listOwnInvitations = async ({ database, clock }: InvitationParts, { email, ownsAddress }: User) => {
+  if (!ownsAddress) return []
   return (await listForAddress(database.sql, foldAddress(email), clock.now())).map(asInvitationView)
 }
 
 export const countOwnInvitations = async (
   { database, clock }: InvitationParts,
-  { email, emailVerified }: User,
-): Promise<number> => (emailVerified ? await countForAddress(database.sql, foldAddress(email), clock.now()) : 0)
+  { email, ownsAddress }: User,
+): Promise<number> => (ownsAddress ? await countForAddress(database.sql, foldAddress(email), clock.now()) : 0)
 
 /** Settles one in the turn of its organization, so that whatever happens at the same moment it is settled once. */
 const settle = async (
   parts: InvitationParts,
-  { email, emailVerified }: User,
+  { email, ownsAddress }: User,
   id: string,
   status: 'accepted' | 'declined',
   work: (transaction: Transaction, invitation: Invitation, now: Date) => Promise<void>,
 ): Promise<Invitation> => {
-  if (!emailVerified) throw new Problem('forbidden', 'Your e-mail address has to be verified first.')
+  if (!ownsAddress) throw new Problem('forbidden', 'Your e-mail address has to be verified first.')
   const get = async (sql: Parameters<typeof findForAddress>[0]) => {
     const invitation = await findForAddress(sql, foldAddress(email), id)
     if (invitation === undefined) throw new Problem('not_found', 'There is no such invitation.')

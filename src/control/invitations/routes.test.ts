@@ -298,12 +298,14 @@ suite('GET /organizations/invitations, GET /organizations/invitations/count', ()
     assert.deepEqual([(await asGuest.get(own)).body, (await asGuest.get(`${own}/count`)).body], [[], 0])
   })
 
-  test('200 shows nothing to who has not verified the address', async () => {
+  test('200 shows nothing to who has not verified the address, or only at the provider of some organization', async () => {
     await using app = await startControl()
-    const guest = await addGuest(app, { emailVerified: false })
-    await invite(app, { email: guest.email })
-    const asGuest = app.with(guest.key)
-    assert.deepEqual([(await asGuest.get(own)).body, (await asGuest.get(`${own}/count`)).body], [[], 0])
+    for (const how of [{ emailVerified: false }, { emailVerifiedBy: 'sso' }] as const) {
+      const guest = await addGuest(app, { email: `${Object.keys(how)}@example.com`, ...how })
+      await invite(app, { email: guest.email })
+      const asGuest = app.with(guest.key)
+      assert.deepEqual([(await asGuest.get(own)).body, (await asGuest.get(`${own}/count`)).body], [[], 0])
+    }
   })
 })
 
@@ -396,14 +398,17 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
 
   test('403 to who has not verified the address, whether or not there is such an invitation', async () => {
     await using app = await startControl()
-    const guest = await addGuest(app, { emailVerified: false })
-    const { id } = await invite(app, { email: guest.email })
-    const [real, none] = await Promise.all(
-      [id, 'no-such'].map((each) => app.with(guest.key).post(`${own}/${each}/accept`)),
-    )
-    assert.deepEqual([real?.status, none?.status], [403, 403])
-    assert.equal(real?.body.message, none?.body.message)
-    assert.deepEqual(await rolesHere(app, guest.id), [])
+    // What an organization's own provider says of an address opens nothing elsewhere.
+    for (const how of [{ emailVerified: false }, { emailVerifiedBy: 'sso' }] as const) {
+      const guest = await addGuest(app, { email: `${Object.keys(how)}@example.com`, ...how })
+      const { id } = await invite(app, { email: guest.email })
+      const [real, none] = await Promise.all(
+        [id, 'no-such'].map((each) => app.with(guest.key).post(`${own}/${each}/accept`)),
+      )
+      assert.deepEqual([real?.status, none?.status], [403, 403])
+      assert.equal(real?.body.message, none?.body.message)
+      assert.deepEqual(await rolesHere(app, guest.id), [])
+    }
   })
 
   test('404 for the invitation of somebody else, also to the owner who made it and to a look-alike address', async () => {

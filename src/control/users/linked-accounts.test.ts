@@ -89,6 +89,14 @@ suite('linked accounts', () => {
     }
   })
 
+  test('POST /users/linked-accounts: 400 where only the provider of an organization vouches for the address', async () => {
+    const { sub, said, client } = await newPerson()
+    await app.database.sql`update users set email_verified_by = 'sso' where email = ${said.email}`
+    await attempt({ ...said, sub: `owner-${sub}` })
+    const body = { provider: providerName(other.url), userId: `owner-${sub}` }
+    assert.equal((await client.post('/users/linked-accounts', body)).status, 400)
+  })
+
   test('POST /users/linked-accounts: 400 to somebody whose own address is not verified', async () => {
     const { sub, said, client } = await newPerson({ email_verified: false })
     await attempt({ ...said, sub: `second-${sub}`, email_verified: true })

@@ -104,12 +104,16 @@ export const listLinked = async (sql: Sql, userId: string): Promise<string[]> =>
 
 type Key = Pick<Claims, 'issuer' | 'subject'>
 
-/** Of one that waits, and of the user's own address that both have verified. */
+/**
+ * Of one that waits, and of the user's own address that both have verified. Where only an organization's identity provider
+ * has, the account may be somebody else's, made ahead to have the owner of the address sign in to it.
+ */
 export const linkIdentity = async (sql: Sql, { issuer, subject }: Key, userId: string): Promise<boolean> => {
   const linked = await sql`
     update user_identities i set user_id = u.id, is_source = false from users u
     where i.issuer = ${issuer} and i.subject = ${subject} and i.user_id is null and u.id = ${userId}
-      and lower(i.email) = lower(u.email) and i.email_verified and u.email_verified`
+      and lower(i.email) = lower(u.email) and i.email_verified and u.email_verified
+      and u.email_verified_by is distinct from 'sso'`
   return linked.count > 0
 }
 

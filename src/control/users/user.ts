@@ -4,6 +4,7 @@ export type UserRow = {
   name: string
   email: string
   email_verified: boolean
+  email_verified_by: string | null
   system_role: 'admin' | 'user'
   public_keys: { key: string; name: string }[]
   created_at: Date
@@ -14,6 +15,11 @@ export type User = {
   name: string
   email: string
   emailVerified: boolean
+  /**
+   * Whether we know that the address is theirs. An organization's own identity provider may say any address, so what only
+   * that has verified is not enough for what belongs to whoever has the address.
+   */
+  ownsAddress: boolean
   systemRole: 'admin' | 'user'
   publicKeys: { key: string; name: string }[]
   createdAt: Date
@@ -24,6 +30,7 @@ export const readUser = (row: UserRow): User => ({
   name: row.name,
   email: row.email,
   emailVerified: row.email_verified,
+  ownsAddress: row.email_verified && row.email_verified_by !== 'sso',
   systemRole: row.system_role,
   publicKeys: row.public_keys,
   createdAt: row.created_at,
