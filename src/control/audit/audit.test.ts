@@ -375,7 +375,8 @@ suite('the audit log in time', () => {
     await sql`analyze audit_log`
     const count = async (organizationId: string) =>
       (await sql`select from audit_log where organization_id = ${organizationId}`).count
-    await sweepAudit(app.parts, 19_999)
+    // How many there are is a guess of the database.
+    await sweepAudit(app.parts, 15_000)
     assert.deepEqual([await count(ours), await count(theirs)], [2_000, 13_000])
   })
 })
