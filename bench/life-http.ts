@@ -116,13 +116,11 @@ const measureForks = async () => {
 }
 
 const measureBurst = async () => {
+  const cgroups = async () => (await alcove.leftovers()).filter((line) => line.startsWith('cgroup')).length
+  const before = await cgroups()
   const ours = await Promise.all(Array.from({ length: burst }, () => firstExec(http.create)))
   await Promise.all(ours.map(({ made }) => http.remove(made.id)))
-  await until(
-    'they are gone',
-    async () => (await alcove.leftovers()).filter((line) => line.startsWith('cgroup')).length <= 1,
-    120,
-  )
+  await until('they are gone', async () => (await cgroups()) <= before, 120)
   await pause(2000)
   const theirs = await Promise.all(
     Array.from({ length: burst }, (_, index) => timed(() => raw.createAndExec(`burst-${index}`))),

@@ -71,7 +71,7 @@ try {
   }
   const executeOnce = () => http.execute(first.record as { id: string; toolboxProxyUrl: string })
   // A server that has just started still compiles what it runs.
-  await repeat([], 200, executeOnce)
+  await repeat([], 1000, executeOnce)
   // Before and behind, so that a machine that becomes slower or faster on the way does so for both.
   exec.inside.push(...(await commandAlone(first, 100)))
   await repeat(exec.alcove, rounds * 3, executeOnce)

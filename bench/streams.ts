@@ -104,7 +104,7 @@ try {
   for (const id of ['exec', 'logs']) await box.toolbox('POST', '/process/session', { sessionId: id })
   for (const name of ['whole', 'half']) await upload(name, name)
   // A server that has just started still compiles what it runs.
-  for (let index = 0; index < 200; index++) await executeInSession()
+  for (let index = 0; index < 1000; index++) await executeInSession()
   await curl('-o', '/dev/null', at('download', 'whole'))
   await followBusy()
   const echo = await type()
