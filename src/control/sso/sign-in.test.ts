@@ -89,6 +89,9 @@ suite('GET /auth/sso/org/{organizationId}', () => {
       oidcConfig: { issuerUrl: other.issuer, clientId, clientSecret },
       allowAnyDomain: true,
     })
+    // The clock of a test stands still, and of two that are equally old either may come first.
+    await sso.app.database.sql`
+      update identity_providers set created_at = created_at + interval '1 second' where id = ${second.body.id}`
     const browser = new Browser(sso.app)
     const issuerAt = async (url: string) => new URL((await browser.go(url)).location!).origin
     assert.equal(await issuerAt(sso.startUrl), provider.issuer)
