@@ -1,32 +1,16 @@
-// What tests share: one PostgreSQL for control's tests, one whole platform for the tests with real sandboxes.
-import { type ChildProcess, spawn } from 'node:child_process'
+// One whole platform for the tests with real sandboxes.
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, existsSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { purge } from '#src/cli/purge.ts'
-import { silentLog } from '#src/kit/log.ts'
-import { startPostgres } from '#src/postgres/embedded.ts'
-import { findDataDirectory, uids } from '#src/up/data-directory.ts'
+import { findDataDirectory } from '#src/up/data-directory.ts'
 import { freePorts } from '#test/sandboxes/free-ports.ts'
 
 const launcher = resolve(import.meta.dirname, '../alcove')
 
-/** Answers the URL of a superuser. */
-export const startTestPostgres = async (scratch: string): Promise<{ url: string; stop: () => Promise<void> }> => {
-  chmodSync(scratch, 0o711)
-  const directory = join(scratch, 'database')
-  const identity = { uid: uids.postgres, gid: uids.postgres }
-  const server = await startPostgres({
-    directory,
-    socketDirectory: join(scratch, 'sql'),
-    ...identity,
-    log: silentLog(),
-  })
-  return { url: server.url, stop: server.stop }
-}
-
 /** Starts `./alcove up` and answers when it is ready; what it prints goes to our standard error. */
-export const startSharedPlatform = async (data: string): Promise<ChildProcess> => {
+export const startSharedPlatform = async (data: string): Promise<{ stop: () => Promise<void> }> => {
   const port = await freePorts(2)
   const child = spawn(launcher, ['up', '--data', data, '--port', String(port)], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -39,12 +23,18 @@ export const startSharedPlatform = async (data: string): Promise<ChildProcess> =
       if (text.includes('Alcove is ready')) resolve()
     })
   })
-  const ended = once(child, 'exit').then(([code]) => {
+  const ended = once(child, 'exit')
+  const early = ended.then(([code]) => {
     throw new Error(`alcove up ended with exit code ${code}`)
   })
-  await Promise.race([printed, ended])
-  ended.catch(() => {})
-  return child
+  early.catch(() => {})
+  await Promise.race([printed, early])
+  return {
+    stop: async () => {
+      child.kill('SIGTERM')
+      await ended
+    },
+  }
 }
 
 /** Removes every server whose data lies below `directory`; answers what would not go. */

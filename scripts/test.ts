@@ -1,11 +1,11 @@
 // `./alcove test`: everything that has to hold, in order of cost. The last line is `N passed, N failed`.
 //   1 format, lint, types
-//   2 tests beside the code, in parallel: real PostgreSQL, real C programs under sanitizers, no sandboxes of a server
-//   3 tests with a real server and real sandboxes, one file after the other
+//   2 in lanes beside each other: tests beside the code (real PostgreSQL, real C programs under sanitizers) and tests with
+//     real sandboxes. Files that share a server run one after the other; the rest start what they need.
 // A file that fails is run a second time, alone, and both are told: the machine is shared, and a race should be seen
 // without stopping everything.
 import { spawnSync } from 'node:child_process'
-import { globSync, mkdtempSync, rmSync } from 'node:fs'
+import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -13,10 +13,12 @@ import { requiredPackages } from '#src/doctor/packages.ts'
 import { readUpConfig } from '#src/up/config.ts'
 import { buildNativePrograms } from '#src/up/native-programs.ts'
 import { ensurePackages, hostNeeding } from '#src/up/system-packages.ts'
+import { startTestPostgres } from '#test/control/test-postgres.ts'
 import { type FileOutcome, runTestFile } from './test-file.ts'
+import { type Queue, runInLanes } from './test-lanes.ts'
 import { testPackages } from './test-packages.ts'
 import type { TestResult } from './test-reporter.ts'
-import { purgeBelow, startSharedPlatform, startTestPostgres } from './test-server.ts'
+import { purgeBelow, startSharedPlatform } from './test-server.ts'
 
 const root = resolve(import.meta.dirname, '..')
 process.chdir(root)
@@ -71,20 +73,16 @@ const hasFailed = ({ results }: FileOutcome) => countOf(results, 'failed') > 0
 const mostSecondRuns = 3
 const firstRuns: FileOutcome[] = []
 
-/** Runs some at a time; each as soon as there is room. */
-const runAll = async (files: readonly string[], atOnce: number, run: (file: string) => Promise<FileOutcome>) => {
-  const waiting = [...files]
+/** Runs what is in the lanes, and then alone and once more what failed beside others. */
+const runEach = async (lanes: readonly (readonly Queue[])[], run: (file: string) => Promise<FileOutcome>) => {
   const failed: FileOutcome[] = []
-  const work = async () => {
-    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
-      const outcome = await run(file)
-      if (hasFailed(outcome)) failed.push(outcome)
-      else tell(outcome)
-    }
-  }
-  await Promise.all(Array.from({ length: atOnce }, work))
+  await runInLanes(lanes, async (file) => {
+    const outcome = await run(file)
+    if (hasFailed(outcome)) failed.push(outcome)
+    else tell(outcome)
+  })
   for (const first of failed) {
-    if (firstRuns.length >= mostSecondRuns || failed.length > mostSecondRuns) tell(first)
+    if (failed.length > mostSecondRuns) tell(first)
     else {
       firstRuns.push(first)
       tell(await run(first.file))
@@ -92,47 +90,61 @@ const runAll = async (files: readonly string[], atOnce: number, run: (file: stri
   }
 }
 
-const runBesideTheCode = async (scratch: string) => {
-  const files = find('{src,agent,native,bin,scripts,bench,test}/**/*.test.ts', ['test/sandboxes/**'])
-  if (files.length === 0) return
-  const database = await startTestPostgres(scratch)
+const sandboxTests = 'test/sandboxes/'
+
+/** `platform()` alone answers the server that is started here; whoever needs one of its own asks for it. */
+const sharesServer = (file: string) => /\bplatform\(\)/.test(readFileSync(file, 'utf8'))
+
+const runTests = async (scratch: string) => {
+  const code: Queue = find('{src,agent,native,bin,scripts,bench,test}/**/*.test.ts', [`${sandboxTests}**`])
+  const withSandboxes = find(`${sandboxTests}**/*.test.ts`)
+  if (!isRoot) {
+    const results: TestResult[] = [{ name: '(file)', outcome: 'skipped', detail: 'real sandboxes need root' }]
+    for (const file of withSandboxes.splice(0)) tell({ file, results, output: '', seconds: 0 })
+  }
+  const sharing = withSandboxes.filter(sharesServer)
+  const shared: Queue = [...sharing]
+  const own: Queue = withSandboxes.filter((file) => !sharesServer(file))
+
+  const servers = join(scratch, 'servers')
+  mkdirSync(servers)
+  const database = code.length > 0 ? await startTestPostgres() : undefined
+  const server = sharing.length > 0 ? startSharedPlatform(join(servers, 'shared')) : undefined
+  const whyNoServer = server?.then(
+    () => undefined,
+    (error: Error) => `the shared server: ${error.message}`,
+  )
+  const env = {
+    ...process.env,
+    // What Node has made of our code for one file, it need not make again for the next.
+    NODE_COMPILE_CACHE: join(scratch, 'compiled'),
+    ALCOVE_TEST_DATABASE_URL: database?.url,
+  }
+  const run = async (file: string): Promise<FileOutcome> => {
+    if (!file.startsWith(sandboxTests)) return await runTestFile(file, { scratch, env, timeoutSeconds: 180 })
+    const detail = sharing.includes(file) ? await whyNoServer : undefined
+    if (detail) return { file, results: [{ name: '(file)', outcome: 'failed', detail }], output: '', seconds: 0 }
+    const places = { ALCOVE_TEST_SERVER: join(servers, 'shared'), ALCOVE_TEST_SERVERS: servers }
+    return await runTestFile(file, { scratch, env: { ...env, ...places }, timeoutSeconds: 300 })
+  }
   try {
-    const env = { ...process.env, ALCOVE_TEST_DATABASE_URL: database.url }
-    await runAll(files, availableParallelism(), (file) => runTestFile(file, { scratch, env, timeoutSeconds: 180 }))
+    // One more than there are processors, because all of them also wait.
+    const lanes = Array.from({ length: availableParallelism() }, () => [code, own])
+    await runEach([[shared, own, code], ...lanes], run)
   } finally {
-    await database.stop()
+    await server?.then(({ stop }) => stop()).catch(() => {})
+    await database?.stop()
+    if (withSandboxes.length > 0) tell(await purgeServers(servers))
   }
 }
 
-const runWithSandboxes = async (scratch: string) => {
-  const files = find('test/sandboxes/**/*.test.ts')
-  if (files.length === 0) return
-  if (!isRoot) {
-    const results: TestResult[] = [{ name: '(file)', outcome: 'skipped', detail: 'real sandboxes need root' }]
-    for (const file of files) tell({ file, results, output: '', seconds: 0 })
-    return
-  }
-  const servers = join(scratch, 'servers')
+const purgeServers = async (servers: string): Promise<FileOutcome> => {
   const began = performance.now()
-  const seconds = () => (performance.now() - began) / 1000
-  try {
-    const server = await startSharedPlatform(join(servers, 'shared'))
-    const env = { ...process.env, ALCOVE_TEST_SERVER: join(servers, 'shared'), ALCOVE_TEST_SERVERS: servers }
-    await runAll(files, 1, (file) => runTestFile(file, { scratch, env, timeoutSeconds: 300 }))
-    const ended = new Promise((done) => server.once('exit', done))
-    if (server.kill('SIGTERM')) await ended
-  } catch (error) {
-    const results: TestResult[] = [{ name: 'the shared server', outcome: 'failed', detail: String(error) }]
-    tell({ file: 'alcove up', results, output: '', seconds: seconds() })
-  } finally {
-    const left = await purgeBelow(servers).catch((error: Error) => [error.message])
-    const results: TestResult[] = [
-      left.length === 0
-        ? { name: 'nothing is left on the host', outcome: 'passed' }
-        : { name: 'nothing is left on the host', outcome: 'failed', detail: left.join('\n') },
-    ]
-    tell({ file: 'alcove purge', results, output: '', seconds: seconds() })
-  }
+  const left = await purgeBelow(servers).catch((error: Error) => [error.message])
+  const name = 'nothing is left on the host'
+  const result: TestResult =
+    left.length === 0 ? { name, outcome: 'passed' } : { name, outcome: 'failed', detail: left.join('\n') }
+  return { file: 'alcove purge', results: [result], output: '', seconds: (performance.now() - began) / 1000 }
 }
 
 const sayFailures = (verb: string, { file, results, output }: FileOutcome) => {
@@ -166,8 +178,7 @@ if (!values.check) {
   buildNativePrograms(console.log)
   const scratch = mkdtempSync(join(tmpdir(), 'alcove-test-'))
   try {
-    await runBesideTheCode(scratch)
-    await runWithSandboxes(scratch)
+    await runTests(scratch)
   } finally {
     rmSync(scratch, { recursive: true, force: true })
   }

@@ -1,8 +1,7 @@
 // Databases for tests, on a real PostgreSQL: the one that ALCOVE_TEST_DATABASE_URL names, or one of this process.
 // Each is copied from a template that is migrated and settled once for each state of the code that makes it.
 import { createHash, randomBytes } from 'node:crypto'
-import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after } from 'node:test'
 import { bootstrap } from '#src/control/bootstrap.ts'
@@ -10,48 +9,34 @@ import { type Database, openDatabase } from '#src/control/storage/database.ts'
 import { migrate, readMigrations } from '#src/control/storage/migrate.ts'
 import { systemClock } from '#src/kit/clock.ts'
 import { silentLog } from '#src/kit/log.ts'
-import { type Postgres, startPostgres } from '#src/postgres/embedded.ts'
 import { withDatabase } from '#src/postgres/url.ts'
 import { keys, settle } from './people.ts'
+import { startTestPostgres, type TestPostgres } from './test-postgres.ts'
 import { testSettings } from './test-settings.ts'
 
-/** Any unprivileged uid that nobody else uses. */
-const uid = 64_202
 const templateLock = 7_305_530
 
-let own: Promise<{ server: Postgres; directory: string }> | undefined
-
-const startOwn = async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'alcove-test-postgres-'))
-  await chmod(directory, 0o711)
-  const server = await startPostgres({
-    directory: join(directory, 'data'),
-    socketDirectory: join(directory, 'socket'),
-    uid,
-    gid: uid,
-    log: silentLog(),
-  })
-  return { server, directory }
-}
+let own: Promise<TestPostgres> | undefined
 
 const serverUrl = async (): Promise<string> => {
   const given = process.env['ALCOVE_TEST_DATABASE_URL']
   if (given) return given
-  own ??= startOwn()
-  return (await own).server.url
+  own ??= startTestPostgres()
+  return (await own).url
+}
+
+let administration: Promise<Database> | undefined
+
+/** Asks the server itself, outside of every test's database. */
+const administer = async <T>(work: (database: Database) => Promise<T>): Promise<T> => {
+  administration ??= serverUrl().then((url) => openDatabase(url, { max: 1 }))
+  return await work(await administration)
 }
 
 after(async () => {
-  const started = await own
-  await started?.server.stop()
-  if (started) await rm(started.directory, { recursive: true, force: true })
+  await (await administration)?.close()
+  await (await own)?.stop()
 })
-
-/** Asks one question of the server itself, outside of every test's database. */
-const administer = async <T>(work: (database: Database) => Promise<T>): Promise<T> => {
-  const database = openDatabase(await serverUrl(), { max: 1 })
-  return await work(database).finally(() => database.close())
-}
 
 const templateName = async () => {
   const made = createHash('sha256')
@@ -81,12 +66,14 @@ const ensureTemplate = async (): Promise<string> => {
     // A session lock: `create database` does not run inside a transaction.
     await sql`select pg_advisory_lock(${templateLock})`
     const [found] = await sql`select 1 from pg_database where datname = ${name} and datistemplate`
-    if (found) return
-    await sql.unsafe(`drop database if exists ${name} with (force)`)
-    await sql.unsafe(`create database ${name}`)
-    await makeTemplate(name)
-    // Only a finished one is marked.
-    await sql.unsafe(`alter database ${name} is_template true`)
+    if (!found) {
+      await sql.unsafe(`drop database if exists ${name} with (force)`)
+      await sql.unsafe(`create database ${name}`)
+      await makeTemplate(name)
+      // Only a finished one is marked.
+      await sql.unsafe(`alter database ${name} is_template true`)
+    }
+    await sql`select pg_advisory_unlock(${templateLock})`
   })
   return name
 }
@@ -99,7 +86,8 @@ export const openTestDatabase = async (from: 'settled' | 'empty' = 'settled'): P
   if (from === 'settled') template ??= ensureTemplate()
   const source = from === 'empty' ? 'template0' : await template
   await administer(async ({ sql }) => {
-    await sql.unsafe(`create database ${name} template ${source}`)
+    // Sooner than by way of the log, for one as small as this.
+    await sql.unsafe(`create database ${name} template ${source} strategy file_copy`)
     // What tests write need not survive the machine.
     await sql.unsafe(`alter database ${name} set synchronous_commit = off`)
   })

@@ -1,17 +1,13 @@
 // A server over somebody else's PostgreSQL: the same platform, and no database of its own.
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { suite, test } from 'node:test'
-import { startTestPostgres } from '#scripts/test-server.ts'
+import { startTestPostgres } from '#test/control/test-postgres.ts'
 import { boxOf, createBox, until } from './box.ts'
 import { platform } from './harness.ts'
 
 suite('up with DATABASE_URL', () => {
   test('keeps everything there: sandboxes run, and are found again after a restart', async () => {
-    const scratch = mkdtempSync(join(tmpdir(), 'alcove-database-'))
-    const database = await startTestPostgres(scratch)
+    const database = await startTestPostgres()
     try {
       await using alcove = await platform({ own: true, env: { DATABASE_URL: database.url } })
       await assert.rejects(alcove.kill('postgres'), /postgres does not run/)
@@ -28,7 +24,6 @@ suite('up with DATABASE_URL', () => {
       await alcove.api('DELETE', `/sandbox/${box.id}`)
     } finally {
       await database.stop()
-      rmSync(scratch, { recursive: true, force: true })
     }
   })
 })

@@ -1,12 +1,9 @@
 // Delete works from every state, however a sandbox came to be in it: 404 soon after, and nothing of it on the host.
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { test } from 'node:test'
-import { startTestPostgres } from '#scripts/test-server.ts'
 import { openDatabase } from '#src/control/storage/database.ts'
 import { sandboxStates } from '#src/wire/sandbox-state.ts'
+import { startTestPostgres } from '#test/control/test-postgres.ts'
 import { type Box, createBox, until } from './box.ts'
 import { type Platform, platform } from './harness.ts'
 
@@ -27,8 +24,7 @@ const reach = async (alcove: Platform, box: Box, state: string) => {
 }
 
 test('delete ends each of the 21 states in 404 within ten seconds, with nothing left on the host', async () => {
-  const scratch = mkdtempSync(join(tmpdir(), 'alcove-delete-'))
-  const database = await startTestPostgres(scratch)
+  const database = await startTestPostgres()
   const db = openDatabase(database.url)
   try {
     await using alcove = await platform({ own: true, env: { DATABASE_URL: database.url } })
@@ -58,6 +54,5 @@ test('delete ends each of the 21 states in 404 within ten seconds, with nothing 
   } finally {
     await db.close()
     await database.stop()
-    rmSync(scratch, { recursive: true, force: true })
   }
 })

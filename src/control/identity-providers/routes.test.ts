@@ -298,6 +298,7 @@ suite('GET /organizations/{organizationId}/identity-providers, GET /organization
   test('200 lists those of this organization, oldest first, and each alone', async () => {
     await using app = await start()
     const first = await create(app)
+    app.clock.advance({ seconds: 1 })
     const second = await create(app, { name: 'Second', emailDomains: [], allowAnyDomain: true })
     await app.as('stranger').post(pathOf(organizations.theirs), { ...body, emailDomains: [], allowAnyDomain: true })
     assert.deepEqual((await app.as('owner').get(providers)).body, [first, second])

@@ -1,0 +1,45 @@
+// A PostgreSQL for tests: the real one, and quick, because what tests write need not survive the machine.
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { silentLog } from '#src/kit/log.ts'
+import { startPostgres } from '#src/postgres/embedded.ts'
+
+/** Any unprivileged uid that nobody else uses. */
+const uid = 64_202
+
+const memory = '/dev/shm'
+const roomyBytes = 2 ** 30
+
+/** Whether syncing costs nothing there, and this machine lets that much be kept and run there. */
+const isRoomyMemory = () => {
+  const mounts = readFileSync('/proc/self/mounts', 'utf8').split('\n')
+  const mount = mounts.find((line) => line.startsWith(`tmpfs ${memory} `))
+  if (mount === undefined || /\bnoexec\b/.test(mount)) return false
+  const { bavail, bsize } = statfsSync(memory)
+  return bavail * bsize > roomyBytes
+}
+
+export type TestPostgres = {
+  /** Of a superuser. */
+  url: string
+  pid: number
+  stop: () => Promise<void>
+}
+
+export const startTestPostgres = async (): Promise<TestPostgres> => {
+  const place = mkdtempSync(join(isRoomyMemory() ? memory : tmpdir(), 'alcove-test-postgres-'))
+  const remove = () => rmSync(place, { recursive: true, force: true })
+  chmodSync(place, 0o711)
+  const { url, pid, stop } = await startPostgres({
+    directory: join(place, 'data'),
+    socketDirectory: join(place, 'socket'),
+    uid,
+    gid: uid,
+    log: silentLog(),
+  }).catch((error) => {
+    remove()
+    throw error
+  })
+  return { url, pid, stop: () => stop().then(remove) }
+}
