@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import type { SandboxRow } from '#src/control/sandboxes/sandbox.ts'
-import { findSandboxById, insertSandbox } from '#src/control/sandboxes/store.ts'
+import { insertSandbox } from '#src/control/sandboxes/store.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
 import { startControl, type TestControl } from '#test/control/harness.ts'
 import { organizations } from '#test/control/people.ts'
@@ -231,8 +231,8 @@ suite('checkTotals', () => {
     await setQuota(app, { totalCpuQuota: 2 })
     const one = await create(app, 'one')
     const writeAnother = async (transaction: Transaction, id: string) => {
-      const row = (await findSandboxById(transaction, one)) as SandboxRow & Unwritten
-      const { runner_state, runner_heartbeat_at, due_at, label_signature, ...copy } = row
+      const [row] = await transaction<[SandboxRow & Unwritten]>`select * from sandboxes where id = ${one}`
+      const { due_at, label_signature, ...copy } = row
       return await insertSandbox(transaction, { ...copy, id, name: id }, { kind: 'user', id: 'x' }, 'test')
     }
     let second: Promise<void> | undefined

@@ -2,8 +2,6 @@
 export {
   ensureRunner,
   findReadyRunner,
-  findRunnerAbilities,
-  findRunnerAddress,
   findRunnerByKey,
   reconcileSnapshots,
 } from './store.ts'

@@ -68,22 +68,6 @@ export const reconcileSnapshots = async ({ sql }: Database, now: Date): Promise<
       and not exists (select from runners where image = any(images) and state <> 'decommissioned')`
 }
 
-/** Where the toolboxes of a runner are; `undefined` before its first hello. */
-export const findRunnerAddress = async (sql: Sql, runnerId: string): Promise<string | undefined> => {
-  const [row] = await sql<{ address: string | null }[]>`select address from runners where id = ${runnerId}`
-  return row?.address ?? undefined
-}
-
-/** How a runner pauses and what its forks carry over; nothing where it cannot. */
-export const findRunnerAbilities = async (
-  sql: Sql,
-  runnerId: string,
-): Promise<Pick<RunnerCapabilities, 'pause' | 'fork'>> => {
-  const [row] = await sql<{ pause: 'memory' | null; fork: 'disk' | null }[]>`
-    select pause, fork from runners where id = ${runnerId}`
-  return { ...(row?.pause ? { pause: row.pause } : {}), ...(row?.fork ? { fork: row.fork } : {}) }
-}
-
 /** The preferred runner if it is ready, else another of the region that is, else the preferred one all the same. */
 export const findReadyRunner = async (
   sql: Sql,

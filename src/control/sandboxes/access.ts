@@ -3,7 +3,6 @@ import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import { hashKey } from '#src/control/auth/secret.ts'
 import { hasPreviewWarning } from '#src/control/organizations/service.ts'
-import { findRunnerAddress } from '#src/control/runners/service.ts'
 import { Problem } from '#src/problems.ts'
 import { type Access, type AccessQuestion, type Credential, type OpenedBy, signedToken } from '#src/wire/access.ts'
 import { isSignedBy } from './file-signature.ts'
@@ -129,7 +128,7 @@ export const answerAccess = async (
   const { sql } = parts.database
   const { row, openedBy } = await open(parts, question)
   if (proxyRegionId !== undefined && row.region_id !== proxyRegionId) throw noSandbox()
-  const runnerAddress = row.runner_id === null ? null : await findRunnerAddress(sql, row.runner_id)
+  const { runner_address: runnerAddress } = row
   if (!runnerAddress) throw new Problem('bad_gateway')
   if (question.countsAsActivity) await touch(sql, row, parts.clock.now(), activityEverySeconds)
   return {

@@ -3,8 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { checkKept, checkLimits, checkTotals, endOfLife, getQuota, type Quota } from '#src/control/quotas/service.ts'
 import { checkRoom } from '#src/control/runners/placement.ts'
-import { findRunnerAbilities } from '#src/control/runners/service.ts'
-import type { Sql, Transaction } from '#src/control/storage/database.ts'
+import type { Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import { checkName } from './create-body.ts'
 import { findMade, holdKey, onceFor, rememberMade } from './idempotency.ts'
@@ -20,10 +19,8 @@ import { waitWhile } from './wait.ts'
 const mostListed = 100
 const mostAncestors = 50
 
-const howToFork = async (sql: Sql, { runner_id }: SandboxRow): Promise<'disk'> => {
-  const { fork } = (runner_id !== null && (await findRunnerAbilities(sql, runner_id))) || {}
-  if (fork) return fork
-  throw new Problem('unprocessable', 'The runner of this sandbox cannot fork.')
+const checkCanFork = ({ runner_fork }: SandboxRow): void => {
+  if (!runner_fork) throw new Problem('unprocessable', 'The runner of this sandbox cannot fork.')
 }
 
 const checkParent = (parent: SandboxRow): void => {
@@ -95,7 +92,7 @@ const write = async (
   name: string | undefined,
 ): Promise<{ row: SandboxRow; quota: Quota }> => {
   checkParent(found)
-  await howToFork(transaction, found)
+  checkCanFork(found)
   const size = sizeOf(found)
   const quota = await getQuota(transaction, organization, found.region_id, found.sandbox_class)
   checkLimits(size, quota)

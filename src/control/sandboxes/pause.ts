@@ -1,5 +1,3 @@
-import { findRunnerAbilities } from '#src/control/runners/service.ts'
-import type { Sql } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import { isAlreadyDone, moveFor } from './lifecycle.ts'
 import { moveSandbox } from './move.ts'
@@ -8,9 +6,8 @@ import type { SandboxRow } from './sandbox.ts'
 import { type By, getSandbox } from './store.ts'
 import { waitWhile } from './wait.ts'
 
-const howToPause = async (sql: Sql, { runner_id }: SandboxRow): Promise<'memory'> => {
-  const { pause } = (runner_id !== null && (await findRunnerAbilities(sql, runner_id))) || {}
-  if (pause) return pause
+const howToPause = ({ runner_pause }: SandboxRow) => {
+  if (runner_pause) return runner_pause
   throw new Problem('unprocessable', 'The runner of this sandbox cannot pause.')
 }
 
@@ -19,7 +16,7 @@ export const pause = async (parts: SandboxParts, sandbox: SandboxRow, by: By, re
   if (isAlreadyDone('pause', sandbox.state)) return sandbox
   // What is wrong with its state is said before what its runner cannot.
   moveFor('pause', sandbox.state)
-  const pauseKind = await howToPause(parts.database.sql, sandbox)
+  const pauseKind = howToPause(sandbox)
   return await moveSandbox(parts, sandbox, 'pause', {
     by,
     ...(reason === undefined ? {} : { reason }),

@@ -75,6 +75,11 @@ export type SandboxRow = {
   /** Of its runner, where the question joined it. */
   runner_state?: string | null
   runner_heartbeat_at?: Date | null
+  /** Where the toolboxes of its runner are; `null` before its first hello. */
+  runner_address?: string | null
+  /** How its runner pauses, and what forks there carry over; `null` where it cannot. */
+  runner_pause?: SandboxRecord['pauseKind'] | null
+  runner_fork?: SandboxRecord['forkKind'] | null
   /** When the state before this one was written; only where this one was written just now. */
   previous_state_changed_at?: Date
 }

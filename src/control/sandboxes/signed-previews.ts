@@ -2,6 +2,7 @@
 import { isDangling, type Sql } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import type { SandboxRow } from './sandbox.ts'
+import { withRunner } from './store.ts'
 
 export type SignedPreviewRow = {
   token_hash: string
@@ -34,8 +35,8 @@ export const findSigned = async (
   now: Date | undefined,
 ): Promise<SandboxRow | undefined> => {
   const [row] = await sql<SandboxRow[]>`
-    select sandboxes.* from signed_previews join sandboxes on sandboxes.id = sandbox_id
-    where token_hash = ${tokenHash} and port = ${port} and state <> 'destroyed'
+    ${withRunner(sql)} join signed_previews on sandbox_id = sandboxes.id
+    where token_hash = ${tokenHash} and port = ${port} and sandboxes.state <> 'destroyed'
       and (${now === undefined} or expires_at > ${now ?? null})`
   return row
 }

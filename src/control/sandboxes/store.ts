@@ -1,5 +1,5 @@
 // The SQL of sandboxes. A caller's reads always take the organization; `writeState` is the only writer of `state`.
-import { isDuplicate, type Sql, type Transaction } from '#src/control/storage/database.ts'
+import { isDuplicate, type Piece, type Sql, type Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import type { Cause } from '#src/wire/runner-link.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
@@ -20,14 +20,19 @@ export type StateChange = {
   set?: Partial<SandboxRow>
 }
 
+/** Sandboxes, each with what a verb or the proxy needs to know of its runner. */
+export const withRunner = (sql: Sql): Piece => sql`
+  select sandboxes.*, runners.state as runner_state, runners.last_heartbeat_at as runner_heartbeat_at,
+    runners.address as runner_address, runners.pause as runner_pause, runners.fork as runner_fork
+  from sandboxes left join runners on runners.id = sandboxes.runner_id`
+
 export const findSandbox = async (
   sql: Sql,
   organizationId: string,
   idOrName: string,
 ): Promise<SandboxRow | undefined> => {
   const [row] = await sql<SandboxRow[]>`
-    select sandboxes.*, runners.state as runner_state, runners.last_heartbeat_at as runner_heartbeat_at
-    from sandboxes left join runners on runners.id = sandboxes.runner_id
+    ${withRunner(sql)}
     where sandboxes.id in (
         select id from sandboxes where organization_id = ${organizationId} and id = ${idOrName}
         union all
@@ -48,8 +53,7 @@ export const getSandbox = async (sql: Sql, organizationId: string, idOrName: str
 /** For the reconciler, timers and runners, which act for no caller. */
 export const findSandboxById = async (sql: Sql, id: string): Promise<SandboxRow | undefined> => {
   const [row] = await sql<SandboxRow[]>`
-    select sandboxes.*, runners.state as runner_state, runners.last_heartbeat_at as runner_heartbeat_at
-    from sandboxes left join runners on runners.id = sandboxes.runner_id where sandboxes.id = ${id}`
+    ${withRunner(sql)} where sandboxes.id = ${id}`
   return row
 }
 
@@ -63,7 +67,7 @@ export const lockSandbox = async (transaction: Transaction, id: string): Promise
 
 export const findByPreviewToken = async (sql: Sql, token: string): Promise<SandboxRow | undefined> => {
   const [row] = await sql<SandboxRow[]>`
-    select * from sandboxes where preview_token = ${token} and state <> 'destroyed'`
+    ${withRunner(sql)} where preview_token = ${token} and sandboxes.state <> 'destroyed'`
   return row
 }
 
@@ -237,8 +241,7 @@ export const touch = async (sql: Sql, sandbox: SandboxRow, now: Date, atMostEver
 /** Of an organization that is no more: what is still to be destroyed. */
 export const listLiveOf = (sql: Sql, organizationId: string, most: number): Promise<SandboxRow[]> =>
   sql<SandboxRow[]>`
-    select sandboxes.*, runners.state as runner_state, runners.last_heartbeat_at as runner_heartbeat_at
-    from sandboxes left join runners on runners.id = sandboxes.runner_id
+    ${withRunner(sql)}
     where organization_id = ${organizationId} and desired_state <> 'destroyed'
     order by sandboxes.created_at limit ${most}`
 

@@ -10,7 +10,7 @@ import { moveSandbox } from './move.ts'
 import type { SandboxParts } from './parts.ts'
 import { pause } from './pause.ts'
 import type { SandboxRow } from './sandbox.ts'
-import { type By, type StateChange, writeState } from './store.ts'
+import { type By, type StateChange, withRunner, writeState } from './store.ts'
 
 export type Timer = 'ttl' | 'stuck' | 'auto-stop' | 'auto-pause' | 'auto-archive' | 'auto-delete' | 'purge'
 
@@ -133,9 +133,7 @@ const unstick = async (parts: SandboxParts, row: SandboxRow): Promise<void> => {
 
 const dueRow = async (database: Database, id: string, now: Date): Promise<SandboxRow | undefined> => {
   const [row] = await database.sql<SandboxRow[]>`
-    select sandboxes.*, runners.state as runner_state, runners.last_heartbeat_at as runner_heartbeat_at
-    from sandboxes left join runners on runners.id = sandboxes.runner_id
-    where sandboxes.id = ${id} and sandboxes.due_at <= ${now}`
+    ${withRunner(database.sql)} where sandboxes.id = ${id} and sandboxes.due_at <= ${now}`
   return row
 }
 
