@@ -11,6 +11,7 @@
 #include <ftw.h>
 #include <linux/btrfs.h>
 #include <linux/close_range.h>
+#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <sched.h>
 #include <signal.h>
@@ -24,6 +25,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 enum { inherited_socket = 3, backlog = 1024, failed = 125 };
@@ -238,6 +240,32 @@ static void mount_bind(char **arg) {
   if (mount(arg[0], arg[1], NULL, MS_BIND, NULL) < 0) fail(arg[0]);
 }
 
+// Whether two names in /proc mean the same namespace.
+static int is_same_namespace(const char *one, const char *other) {
+  struct stat a, b;
+  if (stat(one, &a) < 0) fail(one);
+  if (stat(other, &b) < 0) fail(other);
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+// shm PID BYTES: the size of /dev/shm of a sandbox, seen as its first process sees it. Nobody inside may mount, nor move
+// what a mount lies on, so the name means there what it meant when the sandbox was started. Fails where more is in use.
+static void resize_shared_memory(char **arg) {
+  const char *place = "/dev/shm";
+  char namespace[64], options[64];
+  snprintf(namespace, sizeof namespace, "/proc/%llu/ns/mnt", number(arg[0], 10));
+  snprintf(options, sizeof options, "size=%llu", number(arg[1], 10));
+  int fd = open(namespace, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) fail(namespace);
+  if (is_same_namespace(namespace, "/proc/self/ns/mnt")) refuse("this is no sandbox");
+  if (setns(fd, CLONE_NEWNS) < 0) fail(namespace);
+  close(fd);
+  struct statfs found;
+  if (statfs(place, &found) < 0) fail(place);
+  if (found.f_type != TMPFS_MAGIC) refuse("this is no memory");
+  if (mount(NULL, place, NULL, MS_REMOUNT | MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0) fail(place);
+}
+
 // exec PROGRAM ARGUMENTS…: the last step. What it starts inherits the socket and nothing else of ours.
 static _Noreturn void become(char **arg) {
   int quiet = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -273,6 +301,7 @@ static const struct step {
     {"hide", 1, hide},
     {"overlay", 2, mount_overlay},
     {"bind", 2, mount_bind},
+    {"shm", 2, resize_shared_memory},
 };
 
 static const struct step *find_step(const char *name) {

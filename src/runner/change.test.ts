@@ -41,6 +41,34 @@ suite('resize', { skip: cannotRun }, () => {
     assert.equal(await memoryLimit(sandboxId), 0.125)
   })
 
+  test('/dev/shm is half of the memory, also of one that is paused, and is not made smaller than what lies in it', async () => {
+    const assignment = await box.started({ memoryGiB: 0.5 })
+    const { sandboxId } = assignment
+    const size = async () => {
+      const { output } = await box.run(sandboxId, 'stat -f -c "%b %S" /dev/shm')
+      const [blocks = 0, blockBytes = 0] = output.split(' ').map(Number)
+      return (blocks * blockBytes) / 1024 ** 2
+    }
+    await box.run(sandboxId, 'dd if=/dev/zero of=/dev/shm/held bs=1M count=80 2>/dev/null')
+    assert.equal(await size(), 256)
+    await box.host.start({ ...assignment, generation: 2, memoryGiB: 0.125 })
+    assert.match(
+      box.host.get(sandboxId)?.refused ?? '',
+      /^More than 0\.07 GiB of \/dev\/shm, .* cannot be given 0\.125 GiB\.$/,
+    )
+    assert.deepEqual([await size(), await memoryLimit(sandboxId)], [256, 0.5])
+    await box.run(sandboxId, 'rm /dev/shm/held')
+    await box.host.start({ ...assignment, generation: 3, memoryGiB: 0.125 })
+    assert.deepEqual([await size(), await memoryLimit(sandboxId)], [64, 0.125])
+    await box.host.pause({ ...assignment, generation: 4, target: 'paused', memoryGiB: 1 })
+    await box.host.start({ ...assignment, generation: 5, memoryGiB: 1 })
+    assert.equal(await size(), 512)
+    const options = (await box.run(sandboxId, 'cat /proc/mounts')).output
+      .split('\n')
+      .find((line) => line.includes(' /dev/shm '))
+    for (const option of ['nosuid', 'nodev', 'noexec']) assert.match(options ?? '', new RegExp(option))
+  })
+
   test('a larger disk is there at once', async () => {
     const assignment = await box.started({ diskGiB: 0.03125 })
     const { sandboxId } = assignment

@@ -3,18 +3,25 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Assignment } from '#src/wire/runner-link.ts'
 import { MemoryInUse } from './cgroup/cgroup.ts'
 import type { Spec } from './journal.ts'
+import { LaunchFailed, runSteps, step } from './launch.ts'
 import { cgroupOf, type Machine } from './machine.ts'
-import type { Slot } from './network/pool.ts'
-import { GiB } from './oci/sandbox-limits.ts'
+import { GiB, sharedMemoryBytes } from './oci/sandbox-limits.ts'
+import type { Init } from './processes.ts'
 import { showNewSizes } from './shown/show.ts'
+import type { Running } from './start.ts'
 
 /** The journal comes last: it never says more than is true. What is refused leaves every size as it was. */
-export const changeSandbox = async (machine: Machine, spec: Spec, wanted: Assignment, slot: Slot): Promise<Spec> => {
+export const changeSandbox = async (
+  machine: Machine,
+  spec: Spec,
+  wanted: Assignment,
+  { slot, init }: Pick<Running, 'slot' | 'init'>,
+): Promise<Spec> => {
   const { assignment } = spec
   if (isDeepStrictEqual(assignment, wanted)) return spec
   const { sandboxId } = wanted
   if (!isDeepStrictEqual(assignment.network, wanted.network)) await machine.network.apply(slot, wanted.network)
-  const refused = await resize(machine, assignment, wanted)
+  const refused = await resize(machine, assignment, wanted, init)
   const { cpu, memoryGiB, diskGiB } = refused === undefined ? wanted : assignment
   const changed: Spec = {
     assignment: { ...wanted, cpu, memoryGiB, diskGiB },
@@ -30,7 +37,12 @@ export const changeSandbox = async (machine: Machine, spec: Spec, wanted: Assign
 const lasting = (assignment: Assignment) => ({ ...assignment, generation: 0, target: 0, signal: 0 })
 
 /** Why not, in a sentence, if the sandbox cannot have the new sizes. */
-const resize = async (machine: Machine, now: Assignment, wanted: Assignment): Promise<string | undefined> => {
+const resize = async (
+  machine: Machine,
+  now: Assignment,
+  wanted: Assignment,
+  init: Init,
+): Promise<string | undefined> => {
   const { sandboxId } = wanted
   const cgroup = cgroupOf(machine, sandboxId)
   if (now.cpu !== wanted.cpu || now.memoryGiB !== wanted.memoryGiB) {
@@ -41,11 +53,24 @@ const resize = async (machine: Machine, now: Assignment, wanted: Assignment): Pr
       return `The sandbox uses ${inGiB(error.usedBytes)} GiB of memory, so it cannot be given ${wanted.memoryGiB} GiB.`
     }
   }
+  if (now.memoryGiB !== wanted.memoryGiB) {
+    const bytes = sharedMemoryBytes(wanted.memoryGiB)
+    try {
+      await runSteps(machine.launcher, [step.sharedMemory(init.pid, bytes)])
+    } catch (error) {
+      await cgroup.limit(now)
+      if (!(error instanceof LaunchFailed) || wanted.memoryGiB > now.memoryGiB) throw error
+      machine.log.info({ err: error, sandboxId }, 'shared memory cannot be made smaller')
+      return `More than ${inGiB(bytes)} GiB of /dev/shm, half of its memory, is in use, so it cannot be given ${wanted.memoryGiB} GiB.`
+    }
+  }
   if (now.diskGiB !== wanted.diskGiB) {
     try {
       await machine.pool.limit(sandboxId, wanted.diskGiB)
     } catch (error) {
       await cgroup.limit(now)
+      if (now.memoryGiB !== wanted.memoryGiB)
+        await runSteps(machine.launcher, [step.sharedMemory(init.pid, sharedMemoryBytes(now.memoryGiB))])
       throw error
     }
   }

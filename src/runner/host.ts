@@ -126,7 +126,7 @@ class MachineHost implements Host {
     return this.#cuttable(sandboxId, async (signal) => {
       const { spec, running } = this.#held.get(sandboxId) ?? {}
       if (spec && running && isAlive(running.init)) {
-        const changed = await changeSandbox(this.#machine, spec, assignment, running.slot)
+        const changed = await changeSandbox(this.#machine, spec, assignment, running)
         this.#hold(sandboxId, { spec: changed, running: await resumeSandbox(this.#machine, sandboxId, running) })
         return
       }
@@ -161,7 +161,7 @@ class MachineHost implements Host {
         await this.#rest(assignment, { cause: { detail: 'The sandbox was not running.' }, ...spec })
         return
       }
-      const changed = await changeSandbox(this.#machine, spec, assignment, running.slot)
+      const changed = await changeSandbox(this.#machine, spec, assignment, running)
       this.#hold(sandboxId, { spec: changed, running: await pauseSandbox(this.#machine, sandboxId, running) })
     })
   }

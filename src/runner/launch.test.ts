@@ -54,6 +54,10 @@ suite('the launcher', () => {
     await failsWith([step.exec(['/no/such/program'])], /^exec: No such file or directory/)
   })
 
+  test('shared memory of the host itself is never touched', async () => {
+    await failsWith([step.sharedMemory(process.pid, 4096)], /^shm: this is no sandbox$/)
+  })
+
   test('a file is never written through a link', async () => {
     const link = join(directory, 'link')
     const target = join(directory, 'target')

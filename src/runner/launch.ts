@@ -25,6 +25,8 @@ export const step = {
   hide: (path: string): Step => ['hide', path],
   overlay: (options: string, path: string): Step => ['overlay', options, path],
   bind: (from: string, to: string): Step => ['bind', from, to],
+  /** Of the sandbox whose first process this is. Comes last: what follows would be done in its mount namespace. */
+  sharedMemory: (pid: number, bytes: number): Step => ['shm', String(pid), String(bytes)],
   /** The last one. */
   exec: (argv: readonly string[]): Step => ['exec', ...argv],
 }

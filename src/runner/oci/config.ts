@@ -1,7 +1,15 @@
 // What the OCI runtime is told about one sandbox (runtime-spec: config.json). A pure function: what it says of a sandbox
 // can be read and tested without starting one.
 import { shownFiles } from '../shown/files.ts'
-import { cpuLimit, memoryLimitBytes, pidsLimit, type ResourceLimit, uidBase, uidCount } from './sandbox-limits.ts'
+import {
+  cpuLimit,
+  memoryLimitBytes,
+  pidsLimit,
+  type ResourceLimit,
+  sharedMemoryBytes,
+  uidBase,
+  uidCount,
+} from './sandbox-limits.ts'
 import type { SeccompProfile } from './seccomp/profile.ts'
 
 /** The filter, as the runtime at hand takes it: compiled for crun, which then starts 13 ms sooner, else the profile. */
@@ -81,7 +89,7 @@ const mounts = ({ agent, etc, shown, memoryGiB }: SandboxConfig) => [
   mount('/dev', 'tmpfs', 'tmpfs', 'nosuid', 'strictatime', 'mode=755', 'size=1m'),
   // No `gid=5`: the group may not be mapped into the user namespace, and the kernel then refuses the mount.
   mount('/dev/pts', 'devpts', 'devpts', 'nosuid', 'noexec', 'newinstance', 'ptmxmode=0666', 'mode=0620'),
-  mount('/dev/shm', 'tmpfs', 'shm', 'nosuid', 'noexec', 'nodev', 'mode=1777', `size=${shmMiB(memoryGiB)}m`),
+  mount('/dev/shm', 'tmpfs', 'shm', 'nosuid', 'noexec', 'nodev', 'mode=1777', `size=${sharedMemoryBytes(memoryGiB)}`),
   mount('/dev/mqueue', 'mqueue', 'mqueue', 'nosuid', 'noexec', 'nodev'),
   mount('/sys', 'sysfs', 'sysfs', 'nosuid', 'noexec', 'nodev', 'ro'),
   mount('/sys/fs/cgroup', 'cgroup', 'cgroup', 'nosuid', 'noexec', 'nodev', 'relatime', 'ro'),
@@ -91,9 +99,6 @@ const mounts = ({ agent, etc, shown, memoryGiB }: SandboxConfig) => [
   ),
   ...ownEtcFiles.map((name) => mount(`/etc/${name}`, 'bind', `${etc}/${name}`, 'bind', 'nosuid', 'noexec', 'nodev')),
 ]
-
-/** Half of the memory, as on an ordinary machine: browsers need much of it, and it counts against the memory limit. */
-const shmMiB = (memoryGiB: number) => Math.max(1, Math.floor(memoryGiB * 512))
 
 /** The first part of the id, as a host name may be written. */
 export const hostnameOf = (sandboxId: string) => sandboxId.slice(0, 12).replace(/[^A-Za-z0-9]+$/, '') || 'sandbox'

@@ -48,3 +48,6 @@ export const resourceLimits = (own = parseHardLimits(readFileSync('/proc/self/li
     both('RLIMIT_CORE', Math.min(1, own.coreBytes)),
   ]
 }
+
+/** Half of the memory, as on an ordinary machine: browsers need much of it, and it counts against the memory limit. */
+export const sharedMemoryBytes = (memoryGiB: number) => Math.max(1, Math.floor(memoryGiB * 512)) * 1024 * 1024
