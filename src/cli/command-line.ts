@@ -70,6 +70,45 @@ export const createCommandLine = (): Command => {
     .addOption(dataOption())
     .action(async (email, { data }) => (await import('./user.ts')).givePassword(data, email))
 
+  const runner = program
+    .command('runner')
+    .description(
+      'one more runner for a server: start it, on a data directory of its own, or say what is to become of one',
+    )
+    .addOption(dataOption())
+    .option('--join <url>', 'the server, such as http://127.0.0.1:4600')
+    .option('--token <token>', 'what "alcove runner add" printed on the server; or in ALCOVE_RUNNER_KEY')
+    .action(async ({ data, join, token }) => {
+      if (join === undefined) runner.help({ error: true })
+      const [{ joinServer }, { readUpConfig, readRunnerToken }] = await Promise.all([
+        import('#src/up/join.ts'),
+        import('#src/up/config.ts'),
+      ])
+      const options = { data, join, token: token ?? readRunnerToken(process.env) }
+      await joinServer(options, readUpConfig(process.env))
+    })
+  runner
+    .command('add <id>')
+    .description('let a runner join this server, and print its token')
+    .option('--region <id>', 'where it will be', 'local')
+    .action(async (id, { region }) => (await import('./runner.ts')).addRunner(runner.opts()['data'], id, region))
+  runner
+    .command('list')
+    .description('show the runners of this server')
+    .action(async () => (await import('./runner.ts')).listRunners(runner.opts()['data']))
+  runner
+    .command('drain <id>')
+    .description('give a runner no new sandboxes; those that it has go on')
+    .option('--undo', 'take it back')
+    .action(async (id, { undo }) => (await import('./runner.ts')).drainRunner(runner.opts()['data'], id, undo !== true))
+  runner
+    .command('remove <id>')
+    .description('take a runner out of service for good')
+    .option('--force', 'although there are sandboxes on it, which are lost')
+    .action(async (id, { force }) =>
+      (await import('./runner.ts')).removeRunner(runner.opts()['data'], id, force === true),
+    )
+
   program
     .command('login')
     .description('sign in to a server, by a code that you enter in any browser')

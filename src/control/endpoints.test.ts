@@ -56,6 +56,7 @@ const ours: Record<string, string> = {
   authToken: 'abcdefghijklmnop',
   endpointId: 'ep_ours',
   messageId: 'msg_ours',
+  runnerId: 'local',
 }
 
 const pathOf = ({ path }: ControlRoute, values: Record<string, string>) =>

@@ -50,6 +50,20 @@ const gate = () => {
 }
 
 suite('keeper: what should be is made so', () => {
+  test('one that is in its archive and never was here is archived, whatever rest is asked of it', async () => {
+    using kept = startKeeper()
+    const archive = { id: 'first', sha256: 'a'.repeat(64) }
+    kept.keeper.take(assigned('box', 1, { target: 'archived', archive }))
+    kept.keeper.take(assigned('box', 2, { target: 'stopped', archive }))
+    await kept.reported(2)
+    assert.deepEqual(kept.said(), ['box 1 archived', 'box 2 archived'])
+    assert.deepEqual(
+      kept.reports.map(({ refused }) => refused),
+      [undefined, 'The sandbox is archived. Start it to have it back.'],
+    )
+    assert.deepEqual(kept.host.asked, [])
+  })
+
   test('started, stopped, started, destroyed, each reported with its generation', async () => {
     using kept = startKeeper()
     const targets = ['started', 'stopped', 'started', 'destroyed'] as const

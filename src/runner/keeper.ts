@@ -59,6 +59,8 @@ type Entry = {
   mayBeUnborn: boolean
 }
 
+const stillArchived = 'The sandbox is archived. Start it to have it back.'
+
 type Outcome = Omit<Report, 'sandboxId' | 'generation'>
 
 const sentenceOf = (error: unknown) => (error instanceof Error && error.message ? error.message : 'It failed.')
@@ -176,7 +178,8 @@ export class Keeper implements Disposable {
     if (target === 'destroyed') return held || assignment.archive ? undefined : { state: 'destroyed' }
     if (!held) {
       if (target === 'started') return undefined
-      if (target === 'archived' && assignment.archive?.sha256 !== undefined) return { state: 'archived' }
+      if (target !== 'paused' && assignment.archive?.sha256 !== undefined)
+        return { state: 'archived', ...(target === 'archived' ? {} : { refused: stillArchived }) }
       return mayBeUnborn ? { state: 'stopped' } : { state: 'destroyed', errorReason: 'It is not on this runner.' }
     }
     const { status, cause, refused, archive } = held

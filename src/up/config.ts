@@ -133,3 +133,6 @@ const readArchive = (env: NodeJS.ProcessEnv, complaints: string[]): Record<strin
   const told = typeof store !== 'string' && store.kind === 's3' ? names : names.slice(0, 1)
   return Object.fromEntries(told.map((name) => [name, env[name] ?? '']))
 }
+
+/** What a runner that joins shows to its server; not on the command line, where every process of the host could read it. */
+export const readRunnerToken = (env: NodeJS.ProcessEnv): string | undefined => env['ALCOVE_RUNNER_KEY'] || undefined

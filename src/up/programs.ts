@@ -44,13 +44,13 @@ const unprivileged = (name: 'control' | 'proxy', { port }: ProgramParts): string
     mayBindLowPorts: port < 1024,
   })
 
-const logOf = ({ data }: ProgramParts, name: string) => new BoundedLog(join(data.log, `${name}.log`))
+const logOf = ({ data }: Pick<ProgramParts, 'data'>, name: string) => new BoundedLog(join(data.log, `${name}.log`))
 
 /**
  * Where Node keeps the compiled form of a program's code, which halves the time until it serves. Each user has a place of its
  * own: what one could write there, no other will run.
  */
-const codeCacheOf = ({ config }: ProgramParts, name: string, uid: number): string => {
+const codeCacheOf = ({ config }: Pick<ProgramParts, 'config'>, name: string, uid: number): string => {
   const shared = join(config.cacheDirectory, 'code')
   const own = join(shared, name)
   mkdirSync(shared, { recursive: true, mode: 0o755 })
@@ -59,7 +59,11 @@ const codeCacheOf = ({ config }: ProgramParts, name: string, uid: number): strin
   return own
 }
 
-const environment = (parts: ProgramParts, name: 'control' | 'proxy' | 'runner', own: Record<string, string>) => ({
+const environment = (
+  parts: Pick<ProgramParts, 'config'>,
+  name: 'control' | 'proxy' | 'runner',
+  own: Record<string, string>,
+) => ({
   PATH: parts.config.path,
   LANG: 'C.UTF-8',
   NODE_COMPILE_CACHE: codeCacheOf(parts, name, name === 'runner' ? 0 : uids[name]),
@@ -113,7 +117,13 @@ export const proxyProgram = (parts: ProgramParts): Program => {
   }
 }
 
-export const runnerProgram = (parts: ProgramParts): Program => {
+/** Of a runner alone, which may belong to a control elsewhere. */
+export type RunnerProgramParts = Pick<ProgramParts, 'data' | 'config' | 'onProgress'> & {
+  addresses: Pick<Addresses, 'controlUrl'>
+  secrets: Pick<Secrets, 'runnerKey'>
+}
+
+export const runnerProgram = (parts: RunnerProgramParts): Program => {
   const { addresses, secrets, data, config } = parts
   const log = logOf(parts, 'runner')
   return {

@@ -71,7 +71,7 @@ export const runUp = async (options: UpOptions, config: UpConfig): Promise<void>
   }
 }
 
-const takeDataDirectory = (data: DataDirectory) => {
+export const takeDataDirectory = (data: DataDirectory) => {
   if (takeLock(data.lockFile)) return
   const holder = findRunningUp(data.stateFile)
   const who = holder ? `by process ${holder.pid}, at ${holder.url}` : 'by another process that is just starting'
@@ -79,7 +79,7 @@ const takeDataDirectory = (data: DataDirectory) => {
 }
 
 /** Settles with the signal's name. Signals after the first change nothing. */
-const onceAskedToStop = () =>
+export const onceAskedToStop = () =>
   new Promise<NodeJS.Signals>((resolve) => {
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, resolve)
   })

@@ -144,8 +144,9 @@ const sharedPlatform = (directory: string): Platform => {
 }
 
 /** A server of the test's own. Whatever the test does to it, disposing removes it from the host, and fails if it cannot. */
-const ownPlatform = async (env: Record<string, string> = {}): Promise<Platform> => {
+const ownPlatform = async ({ env = {}, prepare = () => {} }: OwnOptions): Promise<Platform> => {
   const directory = mkdtempSync(join(process.env['ALCOVE_TEST_SERVERS'] ?? tmpdir(), 'alcove-test-'))
+  prepare(directory)
   const port = await freePorts(2)
   let up = await startUp(directory, port, env)
   const hasEnded = () => up.child.exitCode !== null || up.child.signalCode !== null
@@ -180,11 +181,17 @@ const ownPlatform = async (env: Record<string, string> = {}): Promise<Platform> 
   }
 }
 
+type OwnOptions = {
+  env?: Record<string, string>
+  /** What is to be in its data directory before it starts. */
+  prepare?: (directory: string) => void
+}
+
 /**
  * A running platform: the shared one of `ALCOVE_TEST_SERVER` if there is one, else (and with `own`) one of its own, whose
  * `up` has `env` in its environment.
  */
-export const platform = async (options: { own?: boolean; env?: Record<string, string> } = {}): Promise<Platform> => {
+export const platform = async (options: { own?: boolean } & OwnOptions = {}): Promise<Platform> => {
   const shared = process.env['ALCOVE_TEST_SERVER']
-  return shared && !options.own ? sharedPlatform(shared) : ownPlatform(options.env)
+  return shared && !options.own ? sharedPlatform(shared) : ownPlatform(options)
 }

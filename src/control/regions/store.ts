@@ -131,13 +131,14 @@ export const writeRegion = async (
 }
 
 export const hasRunners = async (sql: Sql, id: string): Promise<boolean> => {
-  const [row] = await sql`select 1 from runners where region_id = ${id} limit 1`
+  const [row] = await sql`select 1 from runners where region_id = ${id} and state <> 'decommissioned' limit 1`
   return row !== undefined
 }
 
 /** With the images that no runner was there to keep. */
 export const deleteRegion = async (transaction: Transaction, id: string): Promise<void> => {
   await transaction`delete from images where region_id = ${id}`
+  await transaction`delete from runners where region_id = ${id}`
   await transaction`delete from regions where id = ${id}`
 }
 

@@ -1,11 +1,15 @@
 // A runner holds a lease by its heartbeats. One that misses it gets nothing new; what it has keeps its last known state.
 import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
-import { markUnresponsive } from './store.ts'
+import { endOnRunner } from '#src/control/sandboxes/runner-gone.ts'
+import { listGoneWithSandboxes, markUnresponsive } from './store.ts'
 
-export const sweepLeases = async ({ database, clock, log, options }: SandboxParts): Promise<void> => {
+export const sweepLeases = async (parts: SandboxParts): Promise<void> => {
+  const { database, clock, log, options } = parts
   const now = clock.now()
   const before = new Date(now.getTime() - options.leaseSeconds * 1000)
   for (const runnerId of await markUnresponsive(database.sql, before, now)) {
     log.warn({ runnerId, leaseSeconds: options.leaseSeconds }, 'a runner has missed its heartbeats')
   }
+  // What was changing in the moment when its runner was taken out of service.
+  for (const runnerId of await listGoneWithSandboxes(database.sql)) await endOnRunner(parts, runnerId)
 }

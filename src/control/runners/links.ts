@@ -20,6 +20,11 @@ export class RunnerLinks {
     if (this.#sockets.get(runnerId) === socket) this.#sockets.delete(runnerId)
   }
 
+  /** It has no business here any more. */
+  drop(runnerId: string): void {
+    this.#sockets.get(runnerId)?.close(4001, 'this runner was taken out of service')
+  }
+
   has(runnerId: string): boolean {
     return this.#sockets.has(runnerId)
   }

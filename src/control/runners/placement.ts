@@ -49,7 +49,15 @@ const sharesOf = (
 /** Finds the ready runner of a region that has the image and the most room, and holds it until the transaction ends. */
 export const reserveRunner = async (
   transaction: Transaction,
-  wanted: { regionId: string; image: string; cpu: number; memoryGiB: number; diskGiB: number },
+  /** `sandboxId`: of one that is somewhere already, and is not counted there. */
+  wanted: {
+    regionId: string
+    image: string
+    cpu: number
+    memoryGiB: number
+    diskGiB: number
+    sandboxId?: string
+  },
   overcommit: Overcommit,
   countsWarm?: CountsWarm,
 ): Promise<string> => {
@@ -60,13 +68,24 @@ export const reserveRunner = async (
     order by id for no key update`
   let best: { id: string; share: number } | undefined
   for (const runner of runners) {
-    const load = await loadOf(transaction, runner.id, null, countsWarm)
+    const load = await loadOf(transaction, runner.id, wanted.sandboxId ?? null, countsWarm)
     const share = Math.max(...sharesOf(runner, load, wanted, overcommit))
     if (share <= 1 && (best === undefined || share < best.share)) best = { id: runner.id, share }
   }
   if (best) return best.id
-  if (runners.length === 0) throw new Problem('unavailable', 'No runner with this snapshot is ready now.')
+  if (runners.length === 0) throw await nobodyHas(transaction, wanted)
   throw new Problem('unavailable', 'No runner has room for a sandbox of this size now.')
+}
+
+const said: Record<string, string> = { disabled: 'drained', unresponsive: 'silent', initializing: 'starting' }
+
+/** A snapshot of a sandbox stays on the runner where it was made, and may have to wait for it. */
+const nobodyHas = async (transaction: Transaction, { regionId, image }: { regionId: string; image: string }) => {
+  const holders = await transaction<{ id: string; state: string }[]>`
+    select id, state from runners where region_id = ${regionId} and ${image} = any(images) and state <> 'decommissioned'
+    order by id limit 3`
+  const why = holders.map(({ id, state }) => ` Runner "${id}" has it and is ${said[state] ?? state}.`).join('')
+  return new Problem('unavailable', `No runner with this snapshot is ready now.${why}`)
 }
 
 /** Where a sandbox stays where its files are, so that it is there that room is needed for what it will hold. */

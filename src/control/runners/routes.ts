@@ -1,4 +1,4 @@
-// What runners call. The public interface's two ways, and the link that says the same sooner.
+// What runners call: the public interface's two ways, and the link that says the same sooner. And what operators do with them.
 import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
@@ -10,6 +10,8 @@ import { listForRunner as listImages } from '#src/control/snapshots/images.ts'
 import { ImageAssignmentShape } from '#src/control/snapshots/schemas.ts'
 import { Problem } from '#src/problems.ts'
 import { serveRunnerLink } from './link.ts'
+import { addRunner, drainRunner, removeRunner, viewRunners } from './operate.ts'
+import { CreateRunner, NewRunner, OwnRunner, RemoveRunner, Runner, RunnerId, UpdateRunner } from './schemas.ts'
 
 const isReportable = (state: string): state is (typeof reportable)[number] =>
   (reportable as readonly string[]).includes(state)
@@ -43,6 +45,51 @@ export const runnerRoutes = (parts: SandboxParts): ControlRoute[] => [
       if (!isReportable(state)) throw new Problem('bad_request', `A runner cannot report that a sandbox is ${state}.`)
       await applyReport(parts, runner.id, { sandboxId: params.sandboxId, state, ...rest })
     },
+  }),
+  route({
+    method: 'GET',
+    path: '/runners',
+    needs: 'admin',
+    summary: 'The runners of this server, each with what it has and how many sandboxes are on it.',
+    replies: { 200: Type.Array(Runner) },
+    run: () => viewRunners(parts),
+  }),
+  route({
+    method: 'POST',
+    path: '/runners',
+    needs: 'admin',
+    summary: 'Lets a runner join; its token is answered here and never again.',
+    body: CreateRunner,
+    replies: { 201: NewRunner },
+    run: ({ body }) => addRunner(parts, body),
+  }),
+  route({
+    method: 'GET',
+    path: '/runners/current',
+    needs: 'runner',
+    summary: 'Which runner calls.',
+    replies: { 200: OwnRunner },
+    run: ({ runner }) => runner,
+  }),
+  route({
+    method: 'PATCH',
+    path: '/runners/:runnerId',
+    needs: 'admin',
+    summary: 'Drains a runner, so that it gets nothing new, or takes it back.',
+    params: RunnerId,
+    body: UpdateRunner,
+    replies: { 204: null },
+    run: ({ params, body }) => drainRunner(parts, params.runnerId, body.isDrained),
+  }),
+  route({
+    method: 'DELETE',
+    path: '/runners/:runnerId',
+    needs: 'admin',
+    summary: 'Takes a runner out of service for good, when nothing is on it, or by force with what is on it.',
+    params: RunnerId,
+    query: RemoveRunner,
+    replies: { 204: null },
+    run: ({ params, query }) => removeRunner(parts, params.runnerId, query.force === true),
   }),
   route({
     method: 'GET',

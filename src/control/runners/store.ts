@@ -1,5 +1,6 @@
 // The SQL of runners.
-import type { Database, Sql } from '#src/control/storage/database.ts'
+import { statesHoldingDisk } from '#src/control/sandboxes/lifecycle.ts'
+import type { Database, Sql, Transaction } from '#src/control/storage/database.ts'
 import type { RunnerCapabilities } from '#src/wire/runner-link.ts'
 
 export type RunnerIdentity = { id: string; regionId: string }
@@ -78,4 +79,65 @@ export const findReadyRunner = async (
     select id from runners where region_id = ${regionId} and state = 'ready'
     order by id = ${preferredId} desc nulls last, id limit 1`
   return row?.id ?? preferredId
+}
+
+export type RunnerView = RunnerIdentity & {
+  state: string
+  cpu: number
+  memoryGiB: number
+  diskGiB: number
+  version: string
+  lastHeartbeatAt: Date | null
+  sandboxes: number
+}
+
+export const listRunners = async (sql: Sql): Promise<RunnerView[]> =>
+  await sql<RunnerView[]>`
+    select runners.id, runners.region_id as "regionId", runners.state, runners.cpu, runners.memory_gib as "memoryGiB",
+      runners.disk_gib as "diskGiB", runners.version, last_heartbeat_at as "lastHeartbeatAt", count(sandboxes.id)::int as sandboxes
+    from runners left join sandboxes on runner_id = runners.id and sandboxes.state in ${sql(statesHoldingDisk)}
+    where runners.state <> 'decommissioned' group by runners.id order by runners.created_at, runners.id limit 1000`
+
+/** Throws where the id or the key is taken. */
+export const insertRunner = async (
+  sql: Sql,
+  { id, regionId, keyHash }: RunnerIdentity & { keyHash: string },
+  now: Date,
+): Promise<void> => {
+  await sql`
+    insert into runners (id, region_id, key_hash, created_at, updated_at)
+    values (${id}, ${regionId}, ${keyHash}, ${now}, ${now})`
+}
+
+/** Nothing is placed there until the transaction ends. */
+export const lockRunner = async (
+  transaction: Transaction,
+  id: string,
+): Promise<{ state: string; lastHeartbeatAt: Date | null } | undefined> => {
+  const [row] = await transaction<{ state: string; lastHeartbeatAt: Date | null }[]>`
+    select state, last_heartbeat_at as "lastHeartbeatAt" from runners where id = ${id} and state <> 'decommissioned' for update`
+  return row
+}
+
+export const writeRunnerState = async (sql: Sql, id: string, state: string, now: Date): Promise<void> => {
+  await sql`update runners set state = ${state}, updated_at = ${now} where id = ${id}`
+}
+
+export const listGoneWithSandboxes = async (sql: Sql): Promise<string[]> => {
+  const rows = await sql<{ id: string }[]>`
+    select id from runners
+    where state = 'decommissioned' and exists (select from sandboxes where runner_id = runners.id) limit 100`
+  return rows.map(({ id }) => id)
+}
+
+/** The row stays, since it says what was where; snapshots that only this runner had are lost. */
+export const decommission = async (transaction: Transaction, id: string, now: Date): Promise<void> => {
+  await transaction`
+    update runners set state = 'decommissioned', images = '{}', address = null, key_hash = 'gone: ' || id,
+      updated_at = ${now}
+    where id = ${id}`
+  await transaction`
+    update snapshots set state = 'error', updated_at = ${now},
+      error_reason = 'The runner that kept it was taken out of service.'
+    where image in (select name from images where runner_id = ${id})`
 }

@@ -2,6 +2,7 @@ import { Problem } from '#src/problems.ts'
 import { moveSandbox } from './move.ts'
 import type { Actor, SandboxParts } from './parts.ts'
 import type { SandboxRow } from './sandbox.ts'
+import { findRunnerForArchived } from './start.ts'
 import { getSandbox } from './store.ts'
 import { checkNotSuspended } from './suspension.ts'
 
@@ -22,5 +23,10 @@ export const recoverSandbox = async (
   }
   return await moveSandbox(parts, sandbox, skipStart ? 'recover-stopped' : 'recover', {
     by: { kind: 'user', id: actor.user.id },
+    // It failed on its way out of its archive, perhaps because of the runner that it was on.
+    check: async (transaction, found) => ({
+      runner_id: await findRunnerForArchived(transaction, found, parts.options),
+    }),
+    checksWhen: ({ archived_at }) => archived_at !== null && !skipStart,
   })
 }

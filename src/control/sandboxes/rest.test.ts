@@ -258,6 +258,35 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     assert.deepEqual([archived?.by_id, archived?.reason], ['auto-archive', 'Archived 10 minutes after it stopped.'])
   })
 
+  test('recover brings back what failed on its way out of its archive; skipStart leaves it archived', async () => {
+    await using app = await startControl({
+      sandboxes: { createWaitSeconds: 20, overcommit: { cpu: 1, memory: 1, disk: 1 } },
+    })
+    // There is room for it, and for it alone.
+    await using runner = await connectRunner(app, { capabilities: { cpu: 1 } })
+    const id = await create(app)
+    await post(app, 'archive')
+    await untilState(app, id, 'archived')
+    const { archive } = runner.asked.at(-1)!
+    const fail = async () => {
+      runner.behave(() => ({ type: 'fail', reason: 'It could not be started.' }))
+      await post(app, 'start')
+      await untilState(app, id, 'error')
+    }
+    await fail()
+    runner.behave(({ target }) =>
+      target === 'stopped' ? { type: 'refuse', state: 'archived', reason: 'It is archived.' } : { type: 'do' },
+    )
+    assert.equal((await post(app, 'recover?skipStart=true')).body.state, 'stopping')
+    await untilState(app, id, 'archived')
+    await fail()
+    runner.behave(() => ({ type: 'do' }))
+    assert.deepEqual([(await post(app, 'recover')).status, (await get(app, id)).errorReason], [200, undefined])
+    await untilState(app, id, 'started')
+    const asked = runner.asked.at(-1)
+    assert.deepEqual([asked?.target, asked?.archive], ['started', { id: archive?.id, sha256: 'a'.repeat(64) }])
+  })
+
   test('200 and archived still with the reason, when it could not be restored', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)

@@ -1,21 +1,30 @@
 import { checkRoom, reserveRunner } from '#src/control/runners/placement.ts'
+import { baseOf } from '#src/control/snapshots/images.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
 import { moveSandbox } from './move.ts'
-import type { Actor, SandboxParts } from './parts.ts'
+import type { Actor, SandboxOptions, SandboxParts } from './parts.ts'
 import { type SandboxRow, sizeOf } from './sandbox.ts'
 import { newSecret } from './secret.ts'
 import { getSandbox } from './store.ts'
 import { checkNotSuspended } from './suspension.ts'
 import { waitWhile } from './wait.ts'
 
+/** The archive has all that the sandbox has of its own: a runner needs only the image that lies below that. */
+export const findRunnerForArchived = async (
+  transaction: Transaction,
+  sandbox: SandboxRow,
+  { overcommit }: Pick<SandboxOptions, 'overcommit'>,
+): Promise<string> => {
+  const image = await baseOf(transaction, sandbox.image)
+  const wanted = { regionId: sandbox.region_id, image, sandboxId: sandbox.id, ...sizeOf(sandbox) }
+  return await reserveRunner(transaction, wanted, overcommit)
+}
+
 /** While it was stopped its cpu and memory may have been given to others. An archived one goes wherever there is room. */
 const findRoom =
   ({ options }: SandboxParts) =>
   async (transaction: Transaction, sandbox: SandboxRow): Promise<Partial<SandboxRow>> => {
-    if (sandbox.archived_at !== null) {
-      const wanted = { regionId: sandbox.region_id, image: sandbox.image, ...sizeOf(sandbox) }
-      return { runner_id: await reserveRunner(transaction, wanted, options.overcommit) }
-    }
+    if (sandbox.archived_at !== null) return { runner_id: await findRunnerForArchived(transaction, sandbox, options) }
     const wanted = { cpu: sandbox.cpu, memoryGiB: sandbox.memory_gib }
     await checkRoom(transaction, sandbox.runner_id, sandbox.id, wanted, options.overcommit)
     return {}

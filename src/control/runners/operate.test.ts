@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict'
+import { after, before, suite, test } from 'node:test'
+import { startControl, type TestControl } from '#test/control/harness.ts'
+import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
+
+const waiting = { sandboxes: { createWaitSeconds: 5 } }
+
+/** Every test has runners of its own, beside the one that every server has. */
+suite('GET /runners, GET /runners/current: runners, for operators', () => {
+  let app: TestControl
+  before(async () => {
+    app = await startControl(waiting)
+  })
+  after(async () => {
+    await app?.[Symbol.asyncDispose]()
+  })
+
+  const add = async (id: string): Promise<string> => {
+    const { status, body } = await app.as('admin').post('/runners', { id })
+    assert.deepEqual([status, body.id, body.regionId], [201, id, 'local'])
+    return body.token
+  }
+  const stateOf = async (id: string) =>
+    (await app.as('admin').get('/runners')).body.find((runner: { id: string }) => runner.id === id)?.state
+
+  test('POST /runners 201 answers a token once, with which a runner is known', async () => {
+    const token = await add('one')
+    const { status, body } = await app.with(token).get('/runners/current')
+    assert.deepEqual([status, body], [200, { id: 'one', regionId: 'local' }])
+    assert.doesNotMatch((await app.as('admin').get('/runners')).text, new RegExp(token))
+    assert.equal(await stateOf('one'), 'initializing')
+  })
+
+  test('POST /runners 400 for a name or a region that is none, 409 for one that is taken', async () => {
+    for (const body of [{}, { id: '' }, { id: 'Über' }, { id: 'a/b' }, { id: '-a' }, { id: 'x', regionId: 'nowhere' }])
+      assert.equal((await app.as('admin').post('/runners', body)).status, 400, JSON.stringify(body))
+    assert.equal((await app.as('admin').post('/runners', { id: 'local' })).status, 409)
+  })
+
+  test('401 for nobody, 403 for owners and for runners, 404 for a runner that there is not', async () => {
+    for (const [method, path] of [
+      ['GET', '/runners'],
+      ['POST', '/runners'],
+      ['PATCH', '/runners/local'],
+      ['DELETE', '/runners/local'],
+    ] as const) {
+      assert.equal((await app.as('nobody').send(method, path, '{}')).status, 401)
+      assert.equal((await app.as('owner').send(method, path, '{}')).status, 403)
+    }
+    assert.equal((await app.as('owner').get('/runners/current')).status, 403)
+    assert.equal((await app.as('nobody').get('/runners/current')).status, 401)
+    assert.equal((await app.as('admin').patch('/runners/none', { isDrained: true })).status, 404)
+    assert.equal((await app.as('admin').delete('/runners/none')).status, 404)
+    assert.equal((await app.as('admin').patch('/runners/local', {})).status, 400)
+    assert.equal((await app.as('admin').delete('/runners/local?force=maybe')).status, 400)
+  })
+
+  test('PATCH /runners/{runnerId} 204 drains: nothing new, with the reason, and takes it back', async () => {
+    await using runner = await connectRunner(app)
+    const box = (await app.as('member').post('/sandbox', {})).body
+    assert.equal((await app.as('admin').patch('/runners/local', { isDrained: true })).status, 204)
+    const refused = await app.as('member').post('/sandbox', {})
+    assert.equal(refused.status, 503)
+    assert.match(refused.body.message, /Runner "local" has it and is drained\./)
+    // What is there goes on, and no hello or heartbeat undoes what the operator said.
+    assert.equal((await app.as('member').post(`/sandbox/${box.id}/stop`)).status, 200)
+    await untilState(app, box.id, 'stopped')
+    await runner.cut()
+    await runner.link()
+    assert.equal(await stateOf('local'), 'disabled')
+    assert.equal((await app.as('admin').patch('/runners/local', { isDrained: false })).status, 204)
+    assert.equal(await stateOf('local'), 'ready')
+    assert.equal((await app.as('member').post('/sandbox', {})).status, 200)
+  })
+})
+
+suite('DELETE /runners/{runnerId}', () => {
+  test('409 while sandboxes are on it; by force they are lost, those archived are not, and its token opens nothing', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const create = async (name: string) => {
+      const { status, body } = await app.as('owner').post('/sandbox', { name })
+      assert.equal(status, 200)
+      return body.id as string
+    }
+    const [running, archived, restoring, deleted] = [
+      await create('running'),
+      await create('archived'),
+      await create('restoring'),
+      await create('deleted'),
+    ]
+    for (const id of [archived, restoring]) {
+      await app.as('owner').post(`/sandbox/${id}/archive`)
+      await untilState(app, id, 'archived')
+    }
+    runner.behave(() => ({ type: 'silent' }))
+    await app.as('owner').post(`/sandbox/${restoring}/start`)
+    await app.as('owner').delete(`/sandbox/${deleted}`)
+    const kept = await app.as('admin').delete('/runners/local')
+    assert.deepEqual(
+      [kept.status, kept.body.message],
+      [409, 'There are 3 sandboxes on this runner; archive or delete before.'],
+    )
+    assert.equal((await app.as('admin').delete('/runners/local?force=true')).status, 204)
+
+    const look = async (id: string) => (await app.as('owner').get(`/sandbox/${id}`)).body
+    assert.deepEqual(
+      [(await look(running)).state, (await look(running)).recoverable, (await look(running)).errorReason],
+      ['error', false, 'Its runner was taken out of service.'],
+    )
+    assert.equal((await look(archived)).state, 'archived')
+    assert.deepEqual([(await look(restoring)).state, (await look(restoring)).desiredState], ['archived', 'archived'])
+    await untilState(app, deleted, 'destroyed')
+    assert.equal((await app.as('runner').get('/runners/current')).status, 401)
+    assert.deepEqual((await app.as('admin').get('/runners')).body, [])
+    for (const id of [running, archived]) {
+      assert.equal((await app.as('owner').delete(`/sandbox/${id}`)).status, 200)
+      await untilState(app, id, 'destroyed')
+    }
+    assert.equal((await app.as('owner').post(`/sandbox/${restoring}/start`)).status, 503)
+  })
+})

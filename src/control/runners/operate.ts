@@ -1,0 +1,84 @@
+// What operators do with runners: let one join, give it nothing new, take it out of service for good.
+import { randomBytes } from 'node:crypto'
+import { hashKey } from '#src/control/auth/secret.ts'
+import { findSharedRegion } from '#src/control/regions/service.ts'
+import { statesHoldingDisk } from '#src/control/sandboxes/lifecycle.ts'
+import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
+import { endOnRunner } from '#src/control/sandboxes/runner-gone.ts'
+import { isDuplicate, type Transaction } from '#src/control/storage/database.ts'
+import { Problem } from '#src/problems.ts'
+import type { CreateRunner } from './schemas.ts'
+import { decommission, insertRunner, listRunners, lockRunner, writeRunnerState } from './store.ts'
+
+const newToken = () => `alr_${randomBytes(32).toString('hex')}`
+
+/** It is there, and gets sandboxes, once a runner has said hello with its token. */
+export const addRunner = async (parts: SandboxParts, { id, regionId = 'local' }: CreateRunner) => {
+  const { database, clock } = parts
+  if (!/^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/.test(id)) {
+    throw new Problem('bad_request', 'id may only hold small letters, digits and dashes, and no dash at an end')
+  }
+  if ((await findSharedRegion(parts, regionId)) === undefined) {
+    throw new Problem('bad_request', `There is no shared region "${regionId}".`)
+  }
+  const token = newToken()
+  try {
+    await insertRunner(database.sql, { id, regionId, keyHash: hashKey(token) }, clock.now())
+  } catch (error) {
+    if (!isDuplicate(error)) throw error
+    throw new Problem('conflict', `There is, or was, a runner "${id}".`, { cause: error })
+  }
+  return { id, regionId, token }
+}
+
+export const viewRunners = async ({ database }: SandboxParts) =>
+  (await listRunners(database.sql)).map(({ lastHeartbeatAt, ...runner }) => ({
+    ...runner,
+    lastHeartbeatAt: lastHeartbeatAt?.toISOString() ?? null,
+  }))
+
+const getRunner = async (transaction: Transaction, id: string) => {
+  const runner = await lockRunner(transaction, id)
+  if (runner === undefined) throw new Problem('not_found', 'There is no such runner.')
+  return runner
+}
+
+/** What it has stays and can be used. */
+export const drainRunner = async (parts: SandboxParts, id: string, isDrained: boolean): Promise<void> => {
+  const { database, clock, options } = parts
+  await database.transaction(async (transaction) => {
+    const { state, lastHeartbeatAt } = await getRunner(transaction, id)
+    const silentMs = clock.now().getTime() - (lastHeartbeatAt?.getTime() ?? 0)
+    const undrained = silentMs < options.leaseSeconds * 1000 ? 'ready' : 'unresponsive'
+    if (isDrained) await writeRunnerState(transaction, id, 'disabled', clock.now())
+    else if (state === 'disabled') await writeRunnerState(transaction, id, undrained, clock.now())
+  })
+}
+
+const countOn = async (transaction: Transaction, id: string): Promise<number> => {
+  const [counted] = await transaction<[{ count: number }]>`
+    select count(*)::int as count from sandboxes
+    where runner_id = ${id} and (state in ${transaction(statesHoldingDisk)} or (state = 'destroyed' and gone_at is null))`
+  return counted.count
+}
+
+/**
+ * Its token opens nothing any more, and its name is not given again. What is archived is brought back by others; what has
+ * its disk there is lost, which needs `force`.
+ */
+export const removeRunner = async (parts: SandboxParts, id: string, isForced: boolean): Promise<void> => {
+  const { database, clock, links } = parts
+  await database.transaction(async (transaction) => {
+    await getRunner(transaction, id)
+    const count = isForced ? 0 : await countOn(transaction, id)
+    if (count > 0) {
+      throw new Problem(
+        'conflict',
+        `There ${count === 1 ? 'is 1 sandbox' : `are ${count} sandboxes`} on this runner; archive or delete before.`,
+      )
+    }
+    await decommission(transaction, id, clock.now())
+  })
+  links.drop(id)
+  await endOnRunner(parts, id)
+}

@@ -1,0 +1,39 @@
+// The shapes of what operators say of runners, and are told.
+import Type, { type Static } from 'typebox'
+
+export const RunnerId = Type.Object({ runnerId: Type.String({ minLength: 1, maxLength: 64 }) })
+
+export const CreateRunner = Type.Object({
+  id: Type.String({ minLength: 1, maxLength: 64, description: 'Its name, in small letters, digits and dashes.' }),
+  regionId: Type.Optional(Type.String({ maxLength: 255, description: 'Where it will be; `local` unless told.' })),
+})
+export type CreateRunner = Static<typeof CreateRunner>
+
+export const NewRunner = Type.Object({
+  id: Type.String(),
+  regionId: Type.String(),
+  token: Type.String({ description: 'What it joins with. Shown here and never again.' }),
+})
+
+export const UpdateRunner = Type.Object({
+  isDrained: Type.Boolean({ description: 'It gets no new sandboxes; those that it has go on.' }),
+})
+
+export const RemoveRunner = Type.Object({
+  force: Type.Optional(Type.Boolean({ description: 'Although there are sandboxes on it, which are lost.' })),
+})
+
+export const Runner = Type.Object({
+  id: Type.String(),
+  regionId: Type.String(),
+  state: Type.Enum(['initializing', 'ready', 'disabled', 'unresponsive']),
+  cpu: Type.Number(),
+  memoryGiB: Type.Number(),
+  diskGiB: Type.Number(),
+  version: Type.String(),
+  lastHeartbeatAt: Type.Union([Type.String(), Type.Null()]),
+  sandboxes: Type.Integer({ description: 'Those that have their disk there.' }),
+})
+
+/** What a runner is told of itself. */
+export const OwnRunner = Type.Object({ id: Type.String(), regionId: Type.String() })

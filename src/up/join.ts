@@ -1,0 +1,108 @@
+// `alcove runner --join`: one more runner for a server that runs already, kept running as `up` keeps its programs.
+
+import { lookup } from 'node:dns/promises'
+import { rmSync } from 'node:fs'
+import { networkInterfaces } from 'node:os'
+import { join } from 'node:path'
+import { Complaint } from './complaint.ts'
+import type { UpConfig } from './config.ts'
+import { prepareDataDirectory } from './data-directory.ts'
+import { createDisplay } from './display.ts'
+import { buildNativePrograms } from './native-programs.ts'
+import { endOrphans } from './orphans.ts'
+import { identityOf } from './process-identity.ts'
+import { runnerProgram } from './programs.ts'
+import { writeUpState } from './state-file.ts'
+import { Supervised } from './supervised.ts'
+import { ensurePackages } from './system-packages.ts'
+import { onceAskedToStop, takeDataDirectory } from './up.ts'
+
+export type JoinOptions = { data: string; join: string; token: string | undefined }
+
+const graceMs = 4000
+
+/** Resolves when the runner has been stopped again; throws a Complaint if it cannot join. */
+export const joinServer = async (
+  { data: directory, join: url, token }: JoinOptions,
+  config: UpConfig,
+): Promise<void> => {
+  const display = createDisplay()
+  if (process.getuid?.() !== 0) throw new Complaint('sandboxes need root (cgroups, mounts, networks)')
+  const controlUrl = readUrl(url)
+  if (!token) throw new Complaint('say --token, or ALCOVE_RUNNER_KEY: what "alcove runner add" printed on the server')
+  if (Object.keys(config.archive).length === 0) {
+    throw new Complaint('ALCOVE_ARCHIVE_STORE must be set, to the store of the server: archives are how sandboxes move')
+  }
+  await checkIsHere(controlUrl)
+  const runner = await introduce(controlUrl, token)
+  ensurePackages(display.say)
+  const data = prepareDataDirectory(directory)
+  takeDataDirectory(data)
+  buildNativePrograms(display.say)
+  await endOrphans(data)
+
+  const stopAsked = onceAskedToStop()
+  const addresses = { controlUrl: controlUrl.origin }
+  const program = runnerProgram({
+    data,
+    config,
+    addresses,
+    onProgress: display.progress,
+    secrets: { runnerKey: token },
+  })
+  const save = () =>
+    writeUpState(data.stateFile, {
+      ...identityOf(process.pid),
+      ...{ host: controlUrl.hostname, port: Number(controlUrl.port || 80), url: controlUrl.origin },
+      programs: [supervised.state],
+    })
+  const supervised = new Supervised(program, (changed) => {
+    save()
+    const { state, lastEnd } = changed.state
+    if (state === 'waiting') {
+      display.say(`The runner ended (${lastEnd}); starting it again. Log: ${join(data.log, 'runner.log')}`)
+    }
+  })
+  supervised.begin()
+  save()
+  try {
+    const outcome = await Promise.race([supervised.firstReady.then(() => 'ready'), stopAsked])
+    display.endProgress()
+    if (outcome !== 'ready') return
+    process.stdout.write(`Runner "${runner.id}" has joined ${controlUrl.origin} in region "${runner.regionId}".\n`)
+    display.say(`Stopping (${await stopAsked}) …`)
+  } finally {
+    await supervised.stop(graceMs)
+    if (supervised.state.pid === 0) rmSync(data.stateFile, { force: true })
+  }
+}
+
+const readUrl = (text: string): URL => {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url && /^https?:$/.test(url.protocol) && url.pathname.replace(/^\/api\/?$/, '/') === '/') return url
+  throw new Complaint(`--join ${text} is not the address of a server, such as http://127.0.0.1:4600`)
+}
+
+/** The proxy reaches a runner through a unix socket: one on another machine would have sandboxes that nobody can use. */
+const checkIsHere = async ({ hostname }: URL): Promise<void> => {
+  const addresses = await lookup(hostname.replace(/^\[|\]$/g, ''), { all: true }).catch(() => [])
+  if (addresses.length === 0) throw new Complaint(`the name ${hostname} is not known`)
+  const ours = new Set(Object.values(networkInterfaces()).flatMap((each) => (each ?? []).map(({ address }) => address)))
+  if (addresses.some(({ address }) => ours.has(address))) return
+  throw new Complaint(`${hostname} is another machine; a runner can join a server on its own machine only, so far`)
+}
+
+/** Asks before anything is made here: a wrong token is told at once. */
+const introduce = async (controlUrl: URL, token: string): Promise<{ id: string; regionId: string }> => {
+  const reply = await fetch(new URL('/api/runners/current', controlUrl), {
+    headers: { authorization: `Bearer ${token}` },
+    signal: AbortSignal.timeout(10_000),
+  }).catch((error: Error) => {
+    throw new Complaint(
+      `${controlUrl.origin} does not answer: ${(error.cause as Error | undefined)?.message ?? error.message}`,
+    )
+  })
+  if (reply.status === 401 || reply.status === 403) throw new Complaint('the server does not know this token')
+  if (!reply.ok) throw new Complaint(`the server answered ${reply.status}`)
+  return (await reply.json()) as { id: string; regionId: string }
+}

@@ -1,0 +1,315 @@
+// Disks that move, and what becomes of them when there is no room or no store: a full pool, an archive store that is away, full or
+// damaged, and two runners under one control. All of it through the API, on real sandboxes.
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import { type Box, boxOf, createBox, until } from './box.ts'
+import { emptyPool, fillPool, prepareSmallPool } from './full-pool.ts'
+import { type Platform, platform } from './harness.ts'
+import { type JoinedRunner, joinRunner } from './joined-runner.ts'
+
+const storeIn = (place: string) => ({ ALCOVE_ARCHIVE_STORE: `file://${place}` })
+
+let place: string
+let store: string
+let alcove: Platform
+before(async () => {
+  place = mkdtempSync(join(tmpdir(), 'alcove-store-'))
+  store = join(place, 'store')
+  // Of a pool this small, room is promised more often than is usual.
+  const env = { ...storeIn(store), ALCOVE_OVERCOMMIT: '64,8,10000' }
+  alcove = await platform({ own: true, env, prepare: prepareSmallPool })
+})
+after(async () => {
+  await alcove?.[Symbol.asyncDispose]()
+  rmSync(place, { recursive: true, force: true })
+})
+
+const look = async ({ id }: Box) => (await alcove.api('GET', `/sandbox/${id}`)).body
+const becomes = async (box: Box, state: string) =>
+  until(
+    `${box.id} is ${state}`,
+    async () => {
+      const seen = await look(box)
+      assert.ok(seen['state'] !== 'error' || state === 'error', String(seen['errorReason']))
+      return seen['state'] === state
+    },
+    60,
+  )
+const ask = async (box: Box, verb: string, state: string) => {
+  const { status, body } = await alcove.api('POST', `/sandbox/${box.id}/${verb}`)
+  assert.equal(status, 200, JSON.stringify(body))
+  await becomes(box, state)
+}
+
+/** What is being written has no name there. */
+const filesInStore = () =>
+  existsSync(store) ? execFileSync('find', [store, '-type', 'f'], { encoding: 'utf8' }).split('\n').filter(Boolean) : []
+const isEmptyStore = () => filesInStore().length === 0
+
+const remove = async (...boxes: Box[]) => {
+  for (const { id } of boxes) assert.equal((await alcove.api('DELETE', `/sandbox/${id}`)).status, 200)
+  await until('nothing is left of them', async () => {
+    const left = await alcove.leftovers()
+    return !boxes.some(({ id }) => left.some((line) => line.includes(id)))
+  })
+}
+
+const createWithFile = async (): Promise<Box> => {
+  const box = await createBox(alcove, { autoStopInterval: 0 })
+  await box.run('head -c 5M /dev/urandom > big; sha256sum big > sum; ln -s big link')
+  return box
+}
+const hasItsFile = async (box: Box) => {
+  assert.equal(await boxOf(alcove, await look(box)).run('sha256sum -c sum && readlink link'), 'big: OK\nbig')
+}
+
+/** Asks for what will not be, and answers where it ends and why. */
+const askInVain = async (box: Box, verb: string, rests: string) => {
+  assert.equal((await alcove.api('POST', `/sandbox/${box.id}/${verb}`)).status, 200)
+  await until(
+    `${box.id} rests`,
+    async () => {
+      const { state, errorReason } = await look(box)
+      return state === rests && errorReason !== undefined
+    },
+    60,
+  )
+  return String((await look(box))['errorReason'])
+}
+
+suite('an archive store that fails', () => {
+  let box: Box
+  before(async () => {
+    box = await createWithFile()
+  })
+  after(async () => {
+    await remove(box)
+    assert.ok(isEmptyStore(), 'nothing is left in the store')
+  })
+
+  const whileAway = async (work: () => Promise<void>) => {
+    mkdirSync(store, { recursive: true })
+    renameSync(store, `${store}.away`)
+    writeFileSync(store, 'no directory')
+    try {
+      await work()
+    } finally {
+      rmSync(store)
+      renameSync(`${store}.away`, store)
+    }
+  }
+
+  test('away while it is archived: stopped, with the reason, and its disk; it starts again', async () => {
+    await whileAway(async () =>
+      assert.match(await askInVain(box, 'archive', 'stopped'), /archive store .* cannot be used/),
+    )
+    await ask(box, 'start', 'started')
+    assert.equal((await look(box))['errorReason'], undefined)
+    await hasItsFile(box)
+  })
+
+  test('full in the middle: stopped, with the reason; what was written goes with the next archive', async () => {
+    mkdirSync(store, { recursive: true })
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=2m', 'tmpfs', store])
+    try {
+      assert.match(await askInVain(box, 'archive', 'stopped'), /archive store .* is full/)
+    } finally {
+      execFileSync('umount', [store])
+    }
+    await ask(box, 'archive', 'archived')
+  })
+
+  test('away while it is brought back: archived, with the reason; it starts when the store is there again', async () => {
+    await whileAway(async () =>
+      assert.match(await askInVain(box, 'start', 'archived'), /archive store .* cannot be used/),
+    )
+    assert.ok(
+      !(await alcove.leftovers()).some((line) => /disks/.test(line) && line.includes(box.id)),
+      'nothing half-made',
+    )
+    await ask(box, 'start', 'started')
+    await hasItsFile(box)
+    await ask(box, 'archive', 'archived')
+  })
+
+  test('with a damaged chunk: archived, with the reason, nothing half-made; mended, it starts', async () => {
+    const chunk = filesInStore().find((path) => path.includes('/chunks/')) ?? ''
+    const whole = readFileSync(chunk)
+    const damaged = Buffer.from(whole)
+    damaged.writeUInt8(damaged.readUInt8(100) ^ 1, 100)
+    writeFileSync(chunk, damaged)
+    assert.match(await askInVain(box, 'start', 'archived'), /damaged/)
+    assert.ok(
+      !(await alcove.leftovers()).some((line) => /disks/.test(line) && line.includes(box.id)),
+      'nothing half-made',
+    )
+    writeFileSync(chunk, whole)
+    await ask(box, 'start', 'started')
+    await hasItsFile(box)
+  })
+})
+
+suite('a storage pool that is full', () => {
+  const templates = () => readdirSync(join(alcove.data, 'runner/pool/templates'))
+  const disks = () => readdirSync(join(alcove.data, 'runner/pool/disks'))
+
+  test('fork and snapshot say so and leave nothing half-made; what runs goes on; both work when there is room', async () => {
+    const parent = await createWithFile()
+    fillPool(alcove.data)
+    const forked = await alcove.api('POST', `/sandbox/${parent.id}/fork`, {})
+    assert.equal(forked.status, 200)
+    const child = boxOf(alcove, forked.body)
+    await until('the fork has failed', async () => (await look(child))['state'] === 'error', 60)
+    const { errorReason, recoverable } = await look(child)
+    assert.match(String(errorReason), /No space left/)
+    assert.equal(recoverable, true)
+    const name = `full-${parent.id}`
+    assert.equal((await alcove.api('POST', `/sandbox/${parent.id}/snapshot`, { name })).status, 200)
+    await becomes(parent, 'started')
+    const snapshot = (await alcove.api('GET', `/snapshots/${name}`)).body
+    assert.equal(snapshot['state'], 'error')
+    assert.match(String(snapshot['errorReason']), /No space left/)
+    assert.deepEqual(templates(), [])
+    assert.ok(!disks().some((disk) => disk.includes(child.id)), 'nothing half-made')
+    await hasItsFile(parent)
+
+    emptyPool(alcove.data)
+    await ask(child, 'recover', 'started')
+    await hasItsFile(child)
+    assert.equal((await alcove.api('DELETE', `/snapshots/${name}`)).status, 200)
+    assert.equal((await alcove.api('POST', `/sandbox/${parent.id}/snapshot`, { name })).status, 200)
+    await becomes(parent, 'started')
+    assert.equal((await alcove.api('GET', `/snapshots/${name}`)).body['state'], 'active')
+    await alcove.api('DELETE', `/snapshots/${name}`)
+    await remove(parent, child)
+  })
+
+  test('a sandbox can be archived all the same; it is not brought back, and says so, until there is room', async () => {
+    const box = await createWithFile()
+    fillPool(alcove.data)
+    try {
+      await ask(box, 'archive', 'archived')
+      fillPool(alcove.data)
+      assert.match(await askInVain(box, 'start', 'archived'), /no room|No space left/i)
+      assert.ok(!disks().some((disk) => disk.includes(box.id)), 'nothing half-made')
+    } finally {
+      emptyPool(alcove.data)
+    }
+    await ask(box, 'start', 'started')
+    await hasItsFile(box)
+    await remove(box)
+    assert.ok(isEmptyStore(), 'nothing is left in the store')
+  })
+})
+
+suite('two runners', () => {
+  let second: JoinedRunner
+  before(async () => {
+    second = await joinRunner(alcove, 'second', storeIn(store))
+  })
+  after(async () => {
+    await second?.[Symbol.asyncDispose]()
+  })
+
+  const drain = async (id: string, isDrained: boolean) => {
+    assert.equal((await alcove.api('PATCH', `/runners/${id}`, { isDrained })).status, 204)
+  }
+  const createOn = async (runnerId: string): Promise<Box> => {
+    const other = runnerId === 'local' ? 'second' : 'local'
+    await drain(other, true)
+    const box = await createBox(alcove, { autoStopInterval: 0 }).finally(() => drain(other, false))
+    assert.equal(box.record['runnerId'], runnerId)
+    return box
+  }
+
+  test('each gets sandboxes, whose toolboxes answer; nothing of them is left on either', async () => {
+    const boxes = await Promise.all([1, 2, 3, 4].map(() => createBox(alcove)))
+    assert.deepEqual([...new Set(boxes.map(({ record }) => record['runnerId']))].sort(), ['local', 'second'])
+    for (const box of boxes) assert.equal(await box.run('echo here'), 'here')
+    for (const { id } of boxes) assert.equal((await alcove.api('DELETE', `/sandbox/${id}`)).status, 200)
+    await until('both hosts hold nothing of them', async () => {
+      const left = [...(await alcove.leftovers()), ...second.leftovers()]
+      return !boxes.some(({ id }) => left.some((line) => line.includes(id)))
+    })
+  })
+
+  test('what was archived on one runner is started on the other while the first is drained', async () => {
+    const box = await createOn('local')
+    await box.run('head -c 5M /dev/urandom > big; sha256sum big > sum; rm -rf ~/.cache; ln -s big link')
+    await ask(box, 'archive', 'archived')
+    await drain('local', true)
+    await ask(box, 'start', 'started')
+    assert.equal((await look(box))['runnerId'], 'second')
+    const moved = boxOf(alcove, await look(box))
+    assert.equal(await moved.run('sha256sum -c sum && readlink link'), 'big: OK\nbig')
+    // It is at home there: it stops, starts and is archived again.
+    await ask(box, 'stop', 'stopped')
+    await ask(box, 'start', 'started')
+    await ask(box, 'archive', 'archived')
+    await drain('local', false)
+    await alcove.api('DELETE', `/sandbox/${box.id}`)
+    // The first runner forgets after some minutes what has left it; it holds no more of it than that it was there.
+    const journal = `path ${alcove.data}/runner/sandboxes/${box.id}`
+    await until('nothing is left of it', async () => {
+      const left = [...(await alcove.leftovers()), ...second.leftovers()].filter((line) => line.includes(box.id))
+      return left.every((line) => line === journal)
+    })
+    assert.ok(isEmptyStore(), 'nothing is left in the store')
+  })
+
+  test('a snapshot of a sandbox stays where it was made: 503 says so while that runner is drained; an archived sandbox made from it moves all the same', async () => {
+    const source = await createOn('local')
+    await source.run('echo kept > file')
+    const snapshot = `two-runners-${source.id}`
+    await alcove.api('POST', `/sandbox/${source.id}/snapshot`, { name: snapshot })
+    await becomes(source, 'started')
+    const box = await createBox(alcove, { snapshot, autoStopInterval: 0 })
+    assert.equal(box.record['runnerId'], 'local')
+    await ask(box, 'archive', 'archived')
+    await drain('local', true)
+    const refused = await alcove.api('POST', '/sandbox', { snapshot })
+    assert.equal(refused.status, 503)
+    assert.match(String(refused.body['message']), /Runner "local" has it and is drained/)
+    await ask(box, 'start', 'started')
+    assert.equal((await look(box))['runnerId'], 'second')
+    assert.equal(await boxOf(alcove, await look(box)).run('cat file'), 'kept')
+    await drain('local', false)
+    for (const { id } of [box, source]) await alcove.api('DELETE', `/sandbox/${id}`)
+    await alcove.api('DELETE', `/snapshots/${snapshot}`)
+  })
+
+  test('a runner that is gone for good: what it had archived is started elsewhere, what was on its disk is lost and says so', async () => {
+    const archived = await createOn('second')
+    await archived.run('echo safe > file')
+    await ask(archived, 'archive', 'archived')
+    const onDisk = await createOn('second')
+    await second.stop()
+    const kept = await alcove.api('DELETE', '/runners/second')
+    assert.equal(kept.status, 409)
+    assert.match(String(kept.body['message']), /1 sandbox/)
+    assert.equal((await alcove.api('DELETE', '/runners/second?force=true')).status, 204)
+    await ask(archived, 'start', 'started')
+    const moved = await look(archived)
+    assert.equal(moved['runnerId'], 'local')
+    assert.equal(await boxOf(alcove, moved).run('cat file'), 'safe')
+    const { state, recoverable, errorReason } = await look(onDisk)
+    assert.deepEqual([state, recoverable, errorReason], ['error', false, 'Its runner was taken out of service.'])
+    for (const { id } of [archived, onDisk]) {
+      assert.equal((await alcove.api('DELETE', `/sandbox/${id}`)).status, 200)
+      await until('it is gone', async () => (await alcove.api('GET', `/sandbox/${id}`)).status === 404)
+    }
+  })
+})

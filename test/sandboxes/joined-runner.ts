@@ -1,0 +1,60 @@
+// One more runner on this machine for the server of a test: `./alcove runner --join`, on a data directory of its own.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { purge } from '#src/cli/purge.ts'
+import { dataDirectoryAt } from '#src/up/data-directory.ts'
+import type { Platform } from './harness.ts'
+import { listSandboxTraces } from './host.ts'
+
+const launcher = resolve(import.meta.dirname, '../../alcove')
+const joinSeconds = 270
+
+export type JoinedRunner = AsyncDisposable & {
+  /** As those of a platform, of this runner's sandboxes. */
+  leftovers: () => string[]
+  /** In order; sandboxes run on. */
+  stop: () => Promise<void>
+}
+
+export const joinRunner = async (alcove: Platform, id: string, env: Record<string, string>): Promise<JoinedRunner> => {
+  const added = await alcove.api('POST', '/runners', { id })
+  assert.equal(added.status, 201, JSON.stringify(added.body))
+  const directory = mkdtempSync(join(process.env['ALCOVE_TEST_SERVERS'] ?? tmpdir(), 'alcove-joined-'))
+  const child = spawn(launcher, ['runner', '--data', directory, '--join', alcove.url], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...env, ALCOVE_RUNNER_KEY: String(added.body['token']) },
+  })
+  let text = ''
+  const hasEnded = () => child.exitCode !== null || child.signalCode !== null
+  const stop = async () => {
+    if (hasEnded()) return
+    const ended = once(child, 'exit')
+    child.kill('SIGTERM')
+    await ended
+  }
+  const end = async () => {
+    await stop()
+    assert.deepEqual(await purge(dataDirectoryAt(directory)), [], 'left on the host')
+  }
+  const hasJoined = new Promise<void>((resolve, reject) => {
+    const read = (chunk: Buffer) => {
+      text += chunk.toString()
+      if (text.includes('has joined')) resolve()
+    }
+    child.stdout.on('data', read)
+    child.stderr.on('data', read)
+    child.once('exit', () => reject(new Error(`alcove runner ended:\n${text}`)))
+  })
+  const late = setTimeout(() => child.kill('SIGTERM'), joinSeconds * 1000)
+  await hasJoined
+    .finally(() => clearTimeout(late))
+    .catch(async (error) => {
+      await end()
+      throw error
+    })
+  return { leftovers: () => listSandboxTraces(dataDirectoryAt(directory)), stop, [Symbol.asyncDispose]: end }
+}
