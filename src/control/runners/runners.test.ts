@@ -64,6 +64,26 @@ suite('PUT /sandbox/:sandboxId/state', () => {
     assert.equal((await eventsOf(app, id)).length, 2)
   })
 
+  test('counts for the sandbox as it is now, whatever this process wrote of it last', async () => {
+    await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
+    await using runner = await connectRunner(app)
+    runner.behave(() => ({ type: 'silent' }))
+    const id = await create(app)
+    const { sql } = app.database
+    const state = async () => (await app.as('member').get('/sandbox/box')).body.state
+    // As another process does whose timer says that it is stuck.
+    await sql`update sandboxes set state = 'error', error_reason = 'late', version = version + 1 where id = ${id}`
+    assert.equal((await report(app, id, { state: 'started', generation: 1 })).status, 200)
+    assert.equal(await state(), 'started')
+    await app.as('member').post('/sandbox/box/stop')
+    // As another process that is asked to start it.
+    await sql`
+      update sandboxes set state = 'starting', desired_state = 'started', generation = 3, version = version + 1
+      where id = ${id}`
+    assert.equal((await report(app, id, { state: 'stopped', generation: 2 })).status, 409)
+    assert.equal(await state(), 'starting')
+  })
+
   test('409 for an older generation, which changes nothing', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)

@@ -21,10 +21,14 @@ export type Change = {
 
 export const changesChannel = 'sandbox_changes'
 
+/** More are looked up when their runner reports. */
+const mostUnderWay = 10_000
+
 export class ChangeFeed {
   /** Goes with each NOTIFY, so that we do not hear ourselves twice. */
   readonly origin = randomUUID()
   readonly #emitter = new EventEmitter().setMaxListeners(0)
+  readonly #underWay = new Map<string, SandboxRow>()
   readonly #log: Logger
 
   constructor(log: Logger) {
@@ -35,7 +39,9 @@ export class ChangeFeed {
   async listen(listen: Database['listen']): Promise<void> {
     await listen(changesChannel, (text) => {
       const { origin, ...change } = JSON.parse(text) as Change & { origin: string }
-      if (origin !== this.origin) this.#tell(change)
+      if (origin === this.origin) return
+      this.#underWay.delete(change.sandboxId)
+      this.#tell(change)
     })
   }
 
@@ -47,7 +53,17 @@ export class ChangeFeed {
 
   announce(from: SandboxState | null, row: SandboxRow): void {
     const { id: sandboxId, organization_id: organizationId, runner_id: runnerId, state: to } = row
+    this.#underWay.delete(sandboxId)
+    if (row.stuck_at !== null && this.#underWay.size < mostUnderWay) this.#underWay.set(sandboxId, row)
     this.#tell({ sandboxId, organizationId, runnerId, from, to, row })
+  }
+
+  /**
+   * A sandbox that something is being done to, as it was written here. Somebody else may have written it since, so what
+   * follows from this counts only if it is still of this version.
+   */
+  findUnderWay(sandboxId: string): SandboxRow | undefined {
+    return this.#underWay.get(sandboxId)
   }
 
   /** Calls `listener` for every change until the answer is called. */

@@ -134,26 +134,42 @@ const changeAfter = (row: SandboxRow, report: GivenReport, now: Date): StateChan
   return to && changeFor(row, to, report, now)
 }
 
+/** As it was written here, where that is what the report speaks of: a question fewer, and the write finds out if it is stale. */
+const findWrittenHere = ({ changes }: SandboxParts, runnerId: string, { sandboxId, generation }: GivenReport) => {
+  const row = changes.findUnderWay(sandboxId)
+  return row?.runner_id === runnerId && row.generation === generation ? row : undefined
+}
+
+const getReported = async (
+  { database }: SandboxParts,
+  runnerId: string,
+  { sandboxId, generation }: GivenReport,
+): Promise<SandboxRow> => {
+  const row = await findSandboxById(database.sql, sandboxId)
+  if (!row || row.runner_id !== runnerId) throw new Problem('not_found', 'This runner has no such sandbox.')
+  if (generation === undefined || generation === row.generation) return row
+  throw new Problem('conflict', `This speaks of generation ${generation}; the sandbox is at ${row.generation}.`)
+}
+
+/** Its runner says so again for as long as control's list shows that it was not heard, and nothing newer is asked for. */
+const isToldAgain = ({ to, set }: StateChange) => (to === 'started' || to === 'paused') && set?.generation === undefined
+
 /** Takes a report; one that is stale, or about a sandbox of another runner, is refused and changes nothing. */
 export const applyReport = async (parts: SandboxParts, runnerId: string, report: GivenReport): Promise<void> => {
   const { database, clock, changes } = parts
   for (let attempt = 0; attempt < mostAttempts; attempt++) {
-    const row = await findSandboxById(database.sql, report.sandboxId)
-    if (!row || row.runner_id !== runnerId) throw new Problem('not_found', 'This runner has no such sandbox.')
-    if (report.generation !== undefined && report.generation !== row.generation) {
-      throw new Problem(
-        'conflict',
-        `This speaks of generation ${report.generation}; the sandbox is at ${row.generation}.`,
-      )
-    }
+    const known = attempt === 0 ? findWrittenHere(parts, runnerId, report) : undefined
+    const row = known ?? (await getReported(parts, runnerId, report))
     if (row.state === 'destroyed') {
       if (report.state === 'destroyed') await confirmGone(parts, row)
       return
     }
     const now = clock.now()
     const change = changeAfter(row, report, now)
-    if (change === undefined) return
-    const written = await writeState(database.sql, row, change, now, changes.origin)
+    if (change === undefined && known === undefined) return
+    const written =
+      change &&
+      (await writeState(database.sql, row, { ...change, isToldAgain: isToldAgain(change) }, now, changes.origin))
     if (!written) continue
     changes.announce(row.state, written)
     if (written.state === 'stopped' && written.auto_delete_interval === 0) {

@@ -18,6 +18,8 @@ export type StateChange = {
   cause?: Cause | null
   /** Further columns that change in the same statement. */
   set?: Partial<SandboxRow>
+  /** Does not wait for the disk: somebody says it again if it is lost (docs/adr/0017-what-waits-for-the-disk.md). */
+  isToldAgain?: boolean
 }
 
 /** Sandboxes, each with what a verb or the proxy needs to know of its runner. */
@@ -109,11 +111,12 @@ export const writeState = async (
     updated_at: now,
     version: sandbox.version + 1,
   }
+  const { isToldAgain = false } = change
   const [row] = await sql<SandboxRow[]>`
-    with written as (
-      update sandboxes set ${sql(columns)}
+    with ${isToldAgain ? sql`hasty as (select set_config('synchronous_commit', 'off', true)),` : sql``} written as (
+      update sandboxes set ${sql(columns)} ${isToldAgain ? sql`from hasty` : sql``}
       where id = ${sandbox.id} and state = ${sandbox.state} and version = ${sandbox.version}
-      returning *
+      returning sandboxes.*
     ), ${event(sql, sandbox.state, change, now, origin)}`
   if (row) row.previous_state_changed_at = sandbox.state_changed_at
   return row
