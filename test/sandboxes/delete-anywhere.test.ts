@@ -1,11 +1,15 @@
 // Delete works from every state, however a sandbox came to be in it: 404 soon after, and nothing of it on the host.
 import assert from 'node:assert/strict'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { openDatabase } from '#src/control/storage/database.ts'
+import { dataDirectoryAt } from '#src/up/data-directory.ts'
 import { sandboxStates } from '#src/wire/sandbox-state.ts'
 import { startTestPostgres } from '#test/control/test-postgres.ts'
 import { type Box, createBox, until } from './box.ts'
 import { type Platform, platform } from './harness.ts'
+import { listUnnamedTraces } from './host.ts'
 
 /** The 21 of the interface. */
 const states = sandboxStates.filter((state) => state !== 'destroyed')
@@ -23,14 +27,25 @@ const reach = async (alcove: Platform, box: Box, state: string) => {
   await until(`it is ${state}`, async () => (await seen()) === state, 60)
 }
 
+const filesBelow = (directory: string) =>
+  readdirSync(directory, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ name }) => name)
+
 test('delete ends each of the 21 states in 404 within ten seconds, with nothing left on the host', async () => {
   const database = await startTestPostgres()
   const db = openDatabase(database.url)
   try {
     await using alcove = await platform({ own: true, env: { DATABASE_URL: database.url } })
+    const data = dataDirectoryAt(alcove.data)
+    const store = join(alcove.data, 'archive')
+    const before = listUnnamedTraces(data)
     const boxes = new Map<string, Box>()
-    for (const state of states) boxes.set(state, await createBox(alcove, { name: state, autoStopInterval: 0 }))
-    for (const [state, box] of boxes) await reach(alcove, box, state)
+    const create = async (state: string) =>
+      boxes.set(state, await createBox(alcove, { name: state, autoStopInterval: 0, networkAllowList: '192.0.2.0/24' }))
+    for (let at = 0; at < states.length; at += 3) await Promise.all(states.slice(at, at + 3).map(create))
+    await Promise.all([...boxes].map(([state, box]) => reach(alcove, box, state)))
+    assert.ok(filesBelow(store).length > 0 && listUnnamedTraces(data).length > before.length)
     // The others are what a fault leaves: the record says that something is under way, and nobody is at it.
     for (const [state, { id }] of boxes) {
       if (ways[state] === undefined)
@@ -51,6 +66,9 @@ test('delete ends each of the 21 states in 404 within ten seconds, with nothing 
       await until(`nothing is left of what was ${state}`, async () => (await left()).length === 0, goneWithinSeconds)
     }
     assert.deepEqual(await alcove.leftovers(), [])
+    assert.deepEqual(filesBelow(store), [])
+    const left = () => listUnnamedTraces(data).filter((line) => !before.includes(line))
+    await until('no limit and no rule is left', () => left().length === 0, goneWithinSeconds)
   } finally {
     await db.close()
     await database.stop()

@@ -1,4 +1,5 @@
 // What the host holds of the sandboxes of one server, asked of the kernel and not of Alcove.
+import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DataDirectory } from '#src/up/data-directory.ts'
@@ -80,3 +81,31 @@ export const listSandboxTraces = (data: DataDirectory): string[] => [
     .map((path) => `path ${path}`),
   ...usedNetworks(data).map((name) => `network namespace ${name} in use`),
 ]
+
+const run = (command: string, ...args: string[]) => execFileSync(command, args, { encoding: 'utf8' })
+
+/**
+ * What carries no sandbox's name, but must be the same before there were any and after: limits of disks, subvolumes, and rules
+ * of the firewall that are about one sandbox.
+ */
+export const listUnnamedTraces = (data: DataDirectory): string[] => {
+  const pool = join(data.runner, 'pool')
+  const qgroups = run('btrfs', 'qgroup', 'show', pool).match(/^\d+\/\d+/gm) ?? []
+  const subvolumes = run('btrfs', 'subvolume', 'list', pool).trim().split('\n').filter(Boolean)
+  const rules = JSON.parse(run('nft', '-j', 'list', 'table', 'inet', `alcove_${data.instance}`)) as { nftables: Rule[] }
+  const elements = rules.nftables
+    .map(({ set, map }) => set ?? map)
+    .flatMap((each) => (each && aboutSandboxes.includes(each.name) ? (each.elem ?? []).map(() => each.name) : []))
+  const chains = rules.nftables.flatMap(({ chain }) => (chain ? [chain.name] : []))
+  return [
+    ...qgroups.map((id) => `qgroup ${id}`),
+    ...subvolumes.map((line) => `subvolume ${line.split(' ').at(-1)}`),
+    ...elements.map((name) => `firewall element of ${name}`),
+    ...chains.map((name) => `firewall chain ${name}`),
+  ]
+}
+
+type Elements = { name: string; elem?: unknown[] }
+type Rule = { set?: Elements; map?: Elements; chain?: { name: string } }
+
+const aboutSandboxes = ['slots', 'allowed', 'askers']

@@ -125,20 +125,30 @@ suite('the whole life of a sandbox by the SDK', () => {
       'snapshot',
       'archive',
       'recover',
+      'delete',
     ]
+    /** The first one stays; of its forks, some are deleted while others still ask something of them. */
+    const family = [id]
+    const deleted = new Set<string>()
     const calls = Array.from({ length: 100 }, async (_, n) => {
       // Waves, so that verbs meet each other on their way and not only at the door.
       await new Promise((resolve) => setTimeout(resolve, Math.floor(n / 10) * 150))
       const verb = verbs[random(verbs.length)]!
+      const target = verb === 'delete' ? family.at(-1)! : family[random(2) * random(family.length)]!
       const body = { name: `opposite-${id}-${n}`, memory: 1 + random(3) }
-      const answer = await alcove.api('POST', `/sandbox/${id}/${verb}`, verb === 'fork' ? {} : body)
-      return { verb, ...answer }
+      if (verb === 'delete' && target === id) return
+      if (verb === 'delete') deleted.add(target)
+      const answer =
+        verb === 'delete'
+          ? await alcove.api('DELETE', `/sandbox/${target}`)
+          : await alcove.api('POST', `/sandbox/${target}/${verb}`, verb === 'fork' ? {} : body)
+      const { status } = answer
+      const allowed = [200, 400, 409, 503, ...(deleted.has(target) ? [404] : [])]
+      assert.ok(allowed.includes(status), `${verb}: ${status} ${JSON.stringify(answer.body)}`)
+      if (verb === 'fork' && status === 200) family.push(String(answer.body['id']))
     })
-    const forks: string[] = []
-    for (const { verb, status, body } of await Promise.all(calls)) {
-      assert.ok([200, 400, 409, 503].includes(status), `${verb}: ${status} ${JSON.stringify(body)}`)
-      if (verb === 'fork' && status === 200) forks.push(String(body['id']))
-    }
+    await Promise.all(calls)
+    const forks = family.filter((each) => each !== id && !deleted.has(each))
     const settled = ['started', 'stopped', 'paused', 'archived', 'error']
     for (const each of [id, ...forks]) {
       await until(
@@ -151,7 +161,7 @@ suite('the whole life of a sandbox by the SDK', () => {
     for (const each of [id, ...forks]) await until(`${each} is gone`, () => isGone(each), 60)
     await until('the host holds nothing of them', async () => {
       const left = await alcove.leftovers()
-      return ![id, ...forks].some((each) => left.some((line) => line.includes(each)))
+      return !family.some((each) => left.some((line) => line.includes(each)))
     })
     const { body } = await alcove.api('GET', `/snapshots?sourceSandboxId=${id}&limit=200`)
     for (const { name, state } of body['items'] as { name: string; state: string }[]) {
