@@ -1,22 +1,18 @@
 // The life of sandboxes as a client meets it, through HTTP: warm creates, pause and resume, forks of disks of three sizes, a
-// burst of creates, and a thousand idle ones. `node bench/life-http.ts [rounds] [idle]`, as root.
-import { existsSync, readFileSync } from 'node:fs'
+// burst of creates. `node bench/life-http.ts [rounds]`, as root. A thousand idle ones are in idle.ts.
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { createBox, until } from '#test/sandboxes/box.ts'
-import { type Program, platform } from '#test/sandboxes/harness.ts'
+import { platform } from '#test/sandboxes/harness.ts'
 import { type Made, openClient } from './client.ts'
 import { command } from './exec-trace.ts'
-import { agentPids, proportionalBytes } from './memory.ts'
 import { openRawCrun } from './raw-crun.ts'
 import { compare, keep, type Samples, say, timed } from './samples.ts'
 
 const rounds = Number(process.argv[2] ?? 30)
-const idle = Number(process.argv[3] ?? 1000)
 const burst = 100
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
-const kilobytes = (name: string) =>
-  Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(readFileSync('/proc/meminfo', 'utf8'))?.[1])
 
 await using alcove = await platform({ own: true, env: { ALCOVE_OVERCOMMIT: '2000,200,2000', ALCOVE_MOST_WARM: '0' } })
 const http = openClient(alcove)
@@ -132,70 +128,11 @@ const measureBurst = async () => {
   facts['burst'] = { ours: samples, crun: theirs }
 }
 
-/** Seconds of processor time that a program has used. */
-const processorSeconds = async (program: Program) => {
-  const pid = await alcove.pidOf(program)
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
-  return (Number(fields[11]) + Number(fields[12])) / 100
-}
-
-const measureIdle = async () => {
-  const programs = ['control', 'proxy', 'runner', 'postgres'] as const
-  const memory = async () =>
-    Object.fromEntries(await Promise.all(programs.map(async (name) => [name, await alcove.memoryOf(name)])))
-  await pause(3000)
-  const before = { available: kilobytes('MemAvailable'), programs: await memory() }
-  const made: string[] = []
-  const began = performance.now()
-  await Promise.all(
-    Array.from({ length: 4 }, async () => {
-      while (made.length < idle) {
-        const at = made.push('') - 1
-        made[at] = (await http.post('/sandbox', { autoStopInterval: 0 })).id
-      }
-    }),
-  )
-  const perSecond = made.length / ((performance.now() - began) / 1000)
-  await pause(10_000)
-  const cpuBefore = await Promise.all(programs.map(processorSeconds))
-  await pause(30_000)
-  const cpuAfter = await Promise.all(programs.map(processorSeconds))
-  const after = { available: kilobytes('MemAvailable'), programs: await memory() }
-  const share = Object.fromEntries(
-    programs.map((name, index) => [name, ((cpuAfter[index]! - cpuBefore[index]!) / 30) * 100]),
-  )
-  const agents = agentPids().map(proportionalBytes)
-  const agentMiB = agents.reduce((sum, bytes) => sum + bytes, 0) / agents.length / 2 ** 20
-  const hostMiB = (before.available - after.available) / 1024 / made.length
-  const exec: Samples = []
-  for (const id of made.slice(0, 50)) {
-    const record = (await alcove.api('GET', `/sandbox/${id}`)).body as unknown as Made
-    exec.push(await timed(() => http.execute(record)))
-  }
-  console.log(
-    `${made.length} idle sandboxes: ${hostMiB.toFixed(2)} MiB of the host each, of that agent ${agentMiB.toFixed(3)} MiB; ${perSecond.toFixed(1)} creates per second`,
-  )
-  for (const name of programs) {
-    const grown = ((after.programs[name] as number) - (before.programs[name] as number)) / 2 ** 20
-    console.log(
-      `  ${name.padEnd(9)} ${(share[name] as number).toFixed(1)} % of one processor, ${grown.toFixed(1)} MiB more`,
-    )
-  }
-  console.log(compare('exec among them', exec))
-  facts['idle'] = { sandboxes: made.length, perSecond, hostMiB, agentMiB, processorPercent: share, before, after, exec }
-  const removal = await timed(async () => {
-    for (let at = 0; at < made.length; at += 50) await Promise.all(made.slice(at, at + 50).map((id) => http.remove(id)))
-    await until('all are gone', async () => agentPids().length <= 1, 300)
-  })
-  console.log(`all deleted in ${(removal / 1000).toFixed(1)} s`)
-}
-
 try {
   await measureWarm()
   await measurePause()
   await measureForks()
   await measureBurst()
-  if (idle > 0) await measureIdle()
   console.log(keep('life-http', facts))
 } finally {
   await raw[Symbol.asyncDispose]()

@@ -1,5 +1,5 @@
 // How long a page of `GET /sandbox` takes among 100,000 sandboxes on the embedded database, through real HTTP, with every
-// kind of filter, and for an organization with more and one with fewer of them. `node bench/listing.ts [rounds]`, as root.
+// kind of filter, and for an organization with more and one with fewer of them. `node bench/listing.ts [rounds] [wait]`, as root.
 import { readFileSync } from 'node:fs'
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -16,10 +16,13 @@ import { keys, organizations, settle } from '#test/control/people.ts'
 import { populate } from '#test/control/population.ts'
 import { testEncryption, testSettings } from '#test/control/test-settings.ts'
 
-import { keep, median, percentile, type Samples, timed } from './samples.ts'
+import { keep, median, percentile, type Samples, timed, whenAsked } from './samples.ts'
 
 const rounds = Number(process.argv[2] ?? 200)
-const [largest = 50_000, second = 30_000] = process.argv.slice(3).map(Number)
+const [largest = 50_000, second = 30_000] = process.argv
+  .slice(3)
+  .filter((word) => word !== 'wait')
+  .map(Number)
 const shares = [
   { organizationId: organizations.ours, count: largest },
   { organizationId: organizations.theirs, count: second },
@@ -123,6 +126,7 @@ try {
     return (user + system) / 1000 + childrenOf(postgres.pid).reduce((sum, pid) => sum + processorTimeOf(pid), 0)
   }
 
+  await whenAsked()
   const samples: Record<string, Samples> = {}
   const processor: Record<string, number> = {}
   const measure = async (name: string, paths: readonly string[], key = keys.owner) => {

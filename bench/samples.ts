@@ -1,4 +1,5 @@
 // Samples of one run, what they say, and where they are kept.
+import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { cpus, release, totalmem } from 'node:os'
 import { join } from 'node:path'
@@ -38,4 +39,12 @@ export const keep = (name: string, facts: Record<string, unknown>): string => {
   const machine = { cpus: cpus().length, memoryBytes: totalmem(), kernel: release(), node: process.version }
   writeFileSync(path, `${JSON.stringify({ at, machine, ...facts }, null, 1)}\n`)
   return path
+}
+
+/** With the word `wait` among the arguments: goes on when a line comes in, so that what is made ready needs no quiet machine. */
+export const whenAsked = async (): Promise<void> => {
+  if (!process.argv.includes('wait')) return
+  console.log('ready: Enter begins to measure')
+  await once(process.stdin, 'data')
+  process.stdin.destroy()
 }
