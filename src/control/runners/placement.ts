@@ -1,7 +1,7 @@
 // Where a sandbox goes, and whether there is room. The runner's row is locked while it is decided, so that two creates
 // cannot both take the last place; what is taken is the sum over its sandboxes, which cannot drift.
 import { statesHoldingCompute, statesHoldingDisk } from '#src/control/sandboxes/lifecycle.ts'
-import type { Transaction } from '#src/control/storage/database.ts'
+import type { Piece, Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 
 export type Overcommit = { cpu: number; memory: number; disk: number }
@@ -11,70 +11,95 @@ type Load = { cpu: number; memory_gib: number; disk_gib: number }
 /** Warm sandboxes that nobody has claimed give way to everybody else, and count only for the next of their kind. */
 type CountsWarm = 'warm' | undefined
 
-const loadOf = async (
-  transaction: Transaction,
-  runnerId: string,
-  exceptSandboxId: string | null,
-  countsWarm: CountsWarm,
-): Promise<Load> => {
-  const [load] = await transaction<[Load]>`
-    select
-      coalesce(sum(cpu) filter (where state in ${transaction(statesHoldingCompute)}), 0)::float8 as cpu,
-      coalesce(sum(memory_gib) filter (where state in ${transaction(statesHoldingCompute)}), 0)::float8 as memory_gib,
-      coalesce(sum(disk_gib), 0)::float8 as disk_gib
-    from sandboxes
-    where runner_id = ${runnerId} and state in ${transaction(statesHoldingDisk)}
-      and id is distinct from ${exceptSandboxId}
-      ${countsWarm ? transaction`` : transaction`and warm_pool_id is null`}`
-  return load
-}
-
 type RunnerRow = { id: string; cpu: number; memory_gib: number; disk_gib: number }
+
+/** Held until the transaction ends, with what its sandboxes hold. */
+export type HeldRunner = RunnerRow & { load: Load }
+
+/** `sandboxId`: of one that is somewhere already, and is not counted there. */
+type Counting = { sandboxId?: string | null | undefined; countsWarm?: CountsWarm }
+
+const hold = async (
+  transaction: Transaction,
+  which: Piece,
+  { sandboxId = null, countsWarm }: Counting,
+): Promise<HeldRunner[]> => {
+  // Two statements, so that the second counts what was committed while the first waited; sent together. In the order of
+  // their ids, so that two placements never wait for each other in a circle.
+  const [runners, loads] = await Promise.all([
+    transaction<RunnerRow[]>`
+      select id, cpu, memory_gib, disk_gib from runners where ${which} order by id for no key update`,
+    transaction<(Load & { runner_id: string })[]>`
+      select runner_id,
+        coalesce(sum(cpu) filter (where state = any(${statesHoldingCompute}::text[])), 0)::float8 as cpu,
+        coalesce(sum(memory_gib) filter (where state = any(${statesHoldingCompute}::text[])), 0)::float8 as memory_gib,
+        sum(disk_gib)::float8 as disk_gib
+      from sandboxes
+      where runner_id in (select id from runners where ${which}) and state = any(${statesHoldingDisk}::text[])
+        and id is distinct from ${sandboxId}
+        ${countsWarm ? transaction`` : transaction`and warm_pool_id is null`}
+      group by runner_id`,
+  ])
+  const nothing: Load = { cpu: 0, memory_gib: 0, disk_gib: 0 }
+  return runners.map((runner) => ({ ...runner, load: loads.find((load) => load.runner_id === runner.id) ?? nothing }))
+}
 
 /** What a sandbox will hold; without `diskGiB`: its disk is there already. */
 type Wanted = { cpu: number; memoryGiB: number; diskGiB?: number }
 
 /** How much of what may be promised would be. */
-const sharesOf = (
-  runner: RunnerRow,
-  load: Load,
-  { cpu, memoryGiB, diskGiB }: Wanted,
+const shareOf = ({ load, ...runner }: HeldRunner, { cpu, memoryGiB, diskGiB }: Wanted, overcommit: Overcommit) =>
+  Math.max(
+    (load.cpu + cpu) / (runner.cpu * overcommit.cpu),
+    (load.memory_gib + memoryGiB) / (runner.memory_gib * overcommit.memory),
+    diskGiB === undefined ? 0 : (load.disk_gib + diskGiB) / (runner.disk_gib * overcommit.disk),
+  )
+
+const hasRoom = (runner: HeldRunner, wanted: Wanted, overcommit: Overcommit) => shareOf(runner, wanted, overcommit) <= 1
+
+/** What a new sandbox needs of its runner. */
+type Place = Required<Wanted> & { regionId: string; image: string }
+
+/** Holds the runners of a region that are ready and have the image. */
+export const holdRunners = (
+  transaction: Transaction,
+  { regionId, image }: Pick<Place, 'regionId' | 'image'>,
+  counting: Counting = {},
+): Promise<HeldRunner[]> =>
+  hold(transaction, transaction`region_id = ${regionId} and state = 'ready' and ${image} = any(images)`, counting)
+
+/** The one of them that has the most room; throws where none has enough. */
+export const pickRunner = async (
+  transaction: Transaction,
+  runners: readonly HeldRunner[],
+  wanted: Place,
   overcommit: Overcommit,
-): number[] => [
-  (load.cpu + cpu) / (runner.cpu * overcommit.cpu),
-  (load.memory_gib + memoryGiB) / (runner.memory_gib * overcommit.memory),
-  ...(diskGiB === undefined ? [] : [(load.disk_gib + diskGiB) / (runner.disk_gib * overcommit.disk)]),
-]
+): Promise<string> => {
+  const [best] = runners
+    .filter((runner) => hasRoom(runner, wanted, overcommit))
+    .sort((one, other) => shareOf(one, wanted, overcommit) - shareOf(other, wanted, overcommit))
+  if (best) return best.id
+  if (runners.length === 0) throw await nobodyHas(transaction, wanted)
+  throw new Problem('unavailable', 'No runner has room for a sandbox of this size now.')
+}
+
+/** Whether this one of them has. */
+export const hasRoomOn = (
+  runners: readonly HeldRunner[],
+  runnerId: string | null,
+  wanted: Wanted,
+  overcommit: Overcommit,
+): boolean => runners.some((runner) => runner.id === runnerId && hasRoom(runner, wanted, overcommit))
 
 /** Finds the ready runner of a region that has the image and the most room, and holds it until the transaction ends. */
 export const reserveRunner = async (
   transaction: Transaction,
-  /** `sandboxId`: of one that is somewhere already, and is not counted there. */
-  wanted: {
-    regionId: string
-    image: string
-    cpu: number
-    memoryGiB: number
-    diskGiB: number
-    sandboxId?: string
-  },
+  wanted: Place & { sandboxId?: string },
   overcommit: Overcommit,
   countsWarm?: CountsWarm,
 ): Promise<string> => {
-  // In the order of their ids, so that two placements never wait for each other in a circle.
-  const runners = await transaction<RunnerRow[]>`
-    select id, cpu, memory_gib, disk_gib from runners
-    where region_id = ${wanted.regionId} and state = 'ready' and ${wanted.image} = any(images)
-    order by id for no key update`
-  let best: { id: string; share: number } | undefined
-  for (const runner of runners) {
-    const load = await loadOf(transaction, runner.id, wanted.sandboxId ?? null, countsWarm)
-    const share = Math.max(...sharesOf(runner, load, wanted, overcommit))
-    if (share <= 1 && (best === undefined || share < best.share)) best = { id: runner.id, share }
-  }
-  if (best) return best.id
-  if (runners.length === 0) throw await nobodyHas(transaction, wanted)
-  throw new Problem('unavailable', 'No runner has room for a sandbox of this size now.')
+  const runners = await holdRunners(transaction, wanted, { sandboxId: wanted.sandboxId, countsWarm })
+  return await pickRunner(transaction, runners, wanted, overcommit)
 }
 
 const said: Record<string, string> = { disabled: 'drained', unresponsive: 'silent', initializing: 'starting' }
@@ -98,10 +123,8 @@ export const checkRoom = async (
   overcommit: Overcommit,
 ): Promise<void> => {
   if (runnerId === null) throw new Problem('conflict', 'This sandbox is on no runner.')
-  const [runner] = await transaction<RunnerRow[]>`
-    select id, cpu, memory_gib, disk_gib from runners where id = ${runnerId} for no key update`
+  const [runner] = await hold(transaction, transaction`id = ${runnerId}`, { sandboxId })
   if (!runner) throw new Problem('conflict', 'The runner of this sandbox is gone.')
-  const load = await loadOf(transaction, runnerId, sandboxId, undefined)
-  if (Math.max(...sharesOf(runner, load, wanted, overcommit)) <= 1) return
+  if (hasRoom(runner, wanted, overcommit)) return
   throw new Problem('unavailable', 'The runner of this sandbox has no room for that now.')
 }

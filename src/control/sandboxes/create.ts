@@ -11,7 +11,7 @@ import {
   readTtl,
 } from '#src/control/quotas/service.ts'
 import { findRegion, type Region } from '#src/control/regions/service.ts'
-import { reserveRunner } from '#src/control/runners/placement.ts'
+import { hasRoomOn, holdRunners, pickRunner } from '#src/control/runners/placement.ts'
 import { wantBuild } from '#src/control/snapshots/builds.ts'
 import { pushImage } from '#src/control/snapshots/images.ts'
 import { findSnapshot, markUsed, type Snapshot } from '#src/control/snapshots/service.ts'
@@ -29,7 +29,7 @@ import { findSandboxById, insertSandbox } from './store.ts'
 import { checkNotSuspended } from './suspension.ts'
 import { waitWhile } from './wait.ts'
 import { placeWaiting } from './waiting.ts'
-import { claimWarm } from './warm-claim.ts'
+import { claimWarm, holdWarm } from './warm-claim.ts'
 
 const getSnapshot = async (parts: SandboxParts, organizationId: string, idOrName: string): Promise<Snapshot> => {
   const snapshot = await findSnapshot(parts, organizationId, idOrName)
@@ -150,10 +150,15 @@ const write = async (
     created_at: now,
   }
   const isBuilt = 'dockerfile' in origin
-  const claimed = isBuilt ? undefined : await claimWarm(transaction, parts, wanted, wish.name, by)
-  if (claimed) return { row: claimed, from: 'started' }
   const place = { regionId, image: wanted.image, ...size }
-  const runnerId = isBuilt ? null : await reserveRunner(transaction, place, options.overcommit)
+  const [warm, runners] = isBuilt
+    ? []
+    : await Promise.all([holdWarm(transaction, wanted), holdRunners(transaction, place)])
+  // Where the size that is wanted has no room beside a warm one, it is made cold, on a runner that has.
+  if (warm && runners && hasRoomOn(runners, warm.runner_id, size, options.overcommit)) {
+    return { row: await claimWarm(transaction, parts, warm, wanted, wish.name, by), from: 'started' }
+  }
+  const runnerId = runners ? await pickRunner(transaction, runners, place, options.overcommit) : null
   const move = moveFrom(isBuilt ? 'build' : 'create', null)
   const row = {
     ...wanted,

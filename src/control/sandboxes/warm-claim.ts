@@ -1,6 +1,4 @@
 // Gives a caller a sandbox that runs already. One transaction: it is the caller's, or still anybody's.
-
-import { checkRoom } from '#src/control/runners/placement.ts'
 import { isDuplicate, type Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import { moveFrom } from './lifecycle.ts'
@@ -11,8 +9,8 @@ import { type By, type NewSandbox, writeState } from './store.ts'
 /** What a sandbox keeps of what it was before anybody wanted it: where it is, and what it was made from. */
 type Wanted = Omit<NewSandbox, 'id' | 'name' | 'state' | 'desired_state' | 'version' | 'generation' | 'runner_id'>
 
-/** Of the caller's own pools first. One that somebody else is taking is passed over. */
-const takeOne = async (transaction: Transaction, wanted: Wanted): Promise<SandboxRow | undefined> => {
+/** One that is ready, held for this transaction. Of the caller's own pools first; one that somebody else is taking is passed over. */
+export const holdWarm = async (transaction: Transaction, wanted: Wanted): Promise<SandboxRow | undefined> => {
   const [row] = await transaction<SandboxRow[]>`
     select sandboxes.* from sandboxes
       join warm_pools on warm_pools.id = warm_pool_id
@@ -25,23 +23,16 @@ const takeOne = async (transaction: Transaction, wanted: Wanted): Promise<Sandbo
   return row
 }
 
-/** Undefined where none is ready, or where the size that is wanted has no room beside it: it is made cold then. */
+/** Writes down whose it is from now on, and as what. */
 export const claimWarm = async (
   transaction: Transaction,
-  { options, changes, clock }: SandboxParts,
+  { changes, clock }: SandboxParts,
+  warm: SandboxRow,
   wanted: Wanted,
   /** Absent: its id. */
   name: string | undefined,
   by: By,
-): Promise<SandboxRow | undefined> => {
-  const warm = await takeOne(transaction, wanted)
-  if (warm === undefined) return undefined
-  const size = { cpu: wanted.cpu, memoryGiB: wanted.memory_gib, diskGiB: wanted.disk_gib }
-  const hasRoom = await checkRoom(transaction, warm.runner_id, warm.id, size, options.overcommit).then(
-    () => true,
-    () => false,
-  )
-  if (!hasRoom) return undefined
+): Promise<SandboxRow> => {
   const move = moveFrom('claim', warm.state)
   const { env, labels, ...columns } = wanted
   const set = {
@@ -56,7 +47,7 @@ export const claimWarm = async (
   }
   try {
     const change = { to: move.through, by, reason: 'Claimed from a warm pool.', set }
-    return await writeState(transaction, warm, change, clock.now(), changes.origin)
+    return (await writeState(transaction, warm, change, clock.now(), changes.origin))!
   } catch (error) {
     if (!isDuplicate(error)) throw error
     throw new Problem('conflict', `There is a sandbox named "${name}" already.`, { cause: error })
