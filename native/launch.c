@@ -2,6 +2,7 @@
 // runtime. One process does all of it because every process that Node has to spawn costs more than all the steps.
 //
 //   launch STEP ARGUMENTS… STEP ARGUMENTS… [exec PROGRAM ARGUMENTS…]
+//   launch serve [FILE]: see serve.c
 //
 // Every step is safe to repeat. The first that fails ends the program with 125 and one line on standard error that
 // names it. `runner/launch.ts` is the only caller; nothing in the arguments comes from inside a sandbox.
@@ -28,7 +29,9 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-enum { inherited_socket = 3, backlog = 1024, failed = 125 };
+#include "launch.h"
+
+enum { inherited_socket = 3, backlog = 1024 };
 
 static const char *current_step = "arguments";
 static int complaints = STDERR_FILENO;
@@ -225,9 +228,11 @@ static void enter_private_mounts(char **arg) {
   if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) fail("/");
 }
 
-// hide PATH: takes one mount out of this program's sight (crun refuses a host with both cgroup versions).
+// hide PATH: puts an empty directory before one mount (crun refuses a host with both cgroup versions). What crun makes
+// there is gone with it. Unmounting would do as well, but waits for every processor.
 static void hide(char **arg) {
-  if (umount2(arg[0], MNT_DETACH) < 0 && errno != EINVAL && errno != ENOENT) fail(arg[0]);
+  const char *options = "mode=0700,size=64k,nr_inodes=64";
+  if (mount("tmpfs", arg[0], "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0 && errno != ENOENT) fail(arg[0]);
 }
 
 // overlay OPTIONS PATH
@@ -266,6 +271,11 @@ static void resize_shared_memory(char **arg) {
   if (mount(NULL, place, NULL, MS_REMOUNT | MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0) fail(place);
 }
 
+// read-only PATH: of what is mounted there.
+static void make_read_only(char **arg) {
+  if (mount(NULL, arg[0], NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL) < 0) fail(arg[0]);
+}
+
 // exec PROGRAM ARGUMENTS…: the last step. What it starts inherits the socket and nothing else of ours.
 static _Noreturn void become(char **arg) {
   int quiet = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -302,6 +312,7 @@ static const struct step {
     {"overlay", 2, mount_overlay},
     {"bind", 2, mount_bind},
     {"shm", 2, resize_shared_memory},
+    {"read-only", 1, make_read_only},
 };
 
 static const struct step *find_step(const char *name) {
@@ -310,9 +321,9 @@ static const struct step *find_step(const char *name) {
   refuse("no such step");
 }
 
-int main(int count, char **arg) {
+void run_steps(int count, char **arg) {
   umask(022);
-  for (int at = 1; at < count;) {
+  for (int at = 0; at < count;) {
     current_step = arg[at++];
     if (!strcmp(current_step, "exec")) {
       if (at == count) refuse("nothing to become");
@@ -323,5 +334,10 @@ int main(int count, char **arg) {
     step->run(arg + at);
     at += step->arguments;
   }
+}
+
+int main(int count, char **arg) {
+  if (count > 1 && !strcmp(arg[1], "serve")) return serve(arg[2]);
+  run_steps(count - 1, arg + 1);
   return 0;
 }

@@ -1,5 +1,9 @@
 // Runs one program of the host to its end: no shell, bounded output, bounded time, and an error that says what it said.
 import { spawn } from 'node:child_process'
+import { access, constants } from 'node:fs/promises'
+import { constants as osConstants } from 'node:os'
+import { join } from 'node:path'
+import { CommandServer, type Question } from './command-server.ts'
 
 export type CommandOptions = {
   /** Written to its standard input; absent: end of file at once. */
@@ -26,15 +30,73 @@ export class CommandFailed extends Error {
 
 const outputLimitBytes = 32 * 1024 * 1024
 const systemPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+const systemEnvironment = { PATH: systemPath, LC_ALL: 'C.UTF-8' }
+
+/** Where a program is that `runCommand` would start by its name. */
+export const pathOfProgram = async (name: string): Promise<string> => {
+  for (const directory of systemPath.split(':')) {
+    const path = join(directory, name)
+    const isThere = await access(path, constants.X_OK).then(
+      () => true,
+      () => false,
+    )
+    if (isThere) return path
+  }
+  throw new Error(`There is no ${name} on this machine.`)
+}
+
+let server: CommandServer | undefined
+
+/** From here on a process of its own starts the commands of this one, for which that is cheap. `native/serve.c` is such a one. */
+export const haveCommandsStartedBy = (argv: readonly [string, ...string[]]): Disposable => {
+  const mine = new CommandServer(argv, systemEnvironment)
+  server = mine
+  return {
+    [Symbol.dispose]: () => {
+      if (server === mine) server = undefined
+      mine.close()
+    },
+  }
+}
+
+/** What is asked of a server in one piece. */
+const questionLimitBytes = 1024 * 1024
+
+/** Undefined where there is no server for it. */
+export const runByServer = async (question: Question): Promise<string | undefined> => {
+  const { argv, input = '', timeoutMs } = question
+  if (server === undefined || input.length > questionLimitBytes) return undefined
+  const began = performance.now()
+  const { exitCode, signal, stdout, stderr } = await server.run(question).catch((error: Error) => {
+    throw new CommandFailed(argv, error.message, null, '')
+  })
+  if (exitCode === 0) return stdout
+  const how = signal === null ? `exit code ${exitCode}` : `ended by ${nameOfSignal(signal)}`
+  const isLate = signal !== null && performance.now() - began >= timeoutMs
+  throw new CommandFailed(argv, isLate ? `took longer than ${timeoutMs} ms` : how, exitCode, stderr)
+}
+
+const nameOfSignal = (signal: number) =>
+  Object.entries(osConstants.signals).find(([, number]) => number === signal)?.[0] ?? signal
 
 /** Resolves with what it wrote on standard output; throws `CommandFailed` unless it exits with 0. */
-export const runCommand = (argv: readonly string[], options: CommandOptions = {}): Promise<string> => {
-  const { input, timeoutMs = 30_000, background = false, env = {} } = options
-  const [program, ...args] = background ? ['nice', '-n', '19', ...argv] : argv
+export const runCommand = async (argv: readonly string[], options: CommandOptions = {}): Promise<string> => {
+  const { input, timeoutMs = 30_000, background = false, env } = options
+  const words = background ? ['nice', '-n', '19', ...argv] : argv
+  if (env === undefined) {
+    const output = await runByServer({ argv: words, timeoutMs, ...(input === undefined ? {} : { input }) })
+    if (output !== undefined) return output
+  }
+  return runOurselves(words, { ...options, timeoutMs })
+}
+
+const runOurselves = (argv: readonly string[], options: CommandOptions & { timeoutMs: number }): Promise<string> => {
+  const { input, timeoutMs, env = {} } = options
+  const [program, ...args] = argv
   if (program === undefined) throw new TypeError('a command needs a program')
 
   return new Promise((resolve, reject) => {
-    const child = spawn(program, args, { env: { PATH: systemPath, LC_ALL: 'C.UTF-8', ...env } })
+    const child = spawn(program, args, { env: { ...systemEnvironment, ...env } })
     const out: Buffer[] = []
     const err: Buffer[] = []
     let bytes = 0

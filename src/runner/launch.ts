@@ -1,5 +1,5 @@
 // The steps that `native/launch.c` can carry out, typed, and running them: one process for a whole start.
-import { CommandFailed, runCommand } from '#src/kit/run-command.ts'
+import { CommandFailed, haveCommandsStartedBy, runByServer, runCommand } from '#src/kit/run-command.ts'
 
 export type Step = readonly [name: string, ...args: string[]]
 
@@ -27,6 +27,7 @@ export const step = {
   bind: (from: string, to: string): Step => ['bind', from, to],
   /** Of the sandbox whose first process this is. Comes last: what follows would be done in its mount namespace. */
   sharedMemory: (pid: number, bytes: number): Step => ['shm', String(pid), String(bytes)],
+  readOnly: (path: string): Step => ['read-only', path],
   /** The last one. */
   exec: (argv: readonly string[]): Step => ['exec', ...argv],
 }
@@ -38,9 +39,19 @@ export class LaunchFailed extends Error {
 
 const timeoutMs = 60_000
 
+/**
+ * The launcher as the one who starts all commands of this process. `ownCgroup` is a file that moves who writes into it to
+ * where it is; writing there in time spares a start the wait of the first such move.
+ */
+export const serveCommands = (launcher: string, ownCgroup: string | undefined): Disposable =>
+  haveCommandsStartedBy([launcher, 'serve', ...(ownCgroup === undefined ? [] : [ownCgroup])])
+
 export const runSteps = async (launcher: string, steps: readonly Step[]): Promise<void> => {
+  const argv = steps.flat()
+  const movesProcess = steps.some(([name]) => name === 'exec')
   try {
-    await runCommand([launcher, ...[step.childOfMe(), ...steps].flat()], { timeoutMs })
+    const isDone = await runByServer({ argv, are: 'steps', movesProcess, timeoutMs })
+    if (isDone === undefined) await runCommand([launcher, ...step.childOfMe(), ...argv], { timeoutMs })
   } catch (error) {
     if (!(error instanceof CommandFailed)) throw error
     throw new LaunchFailed(error.stderr.trim().slice(0, 500) || `exit code ${error.exitCode}`, { cause: error })

@@ -9,6 +9,7 @@ import type { Report } from '#src/wire/runner-link.ts'
 import { AllImages } from './all-images.ts'
 import { createToolboxServer, listenOn } from './api.ts'
 import { openStore } from './archive/store.ts'
+import { ownProcsFile, readLayout } from './cgroup/layout.ts'
 import type { RunnerConfig } from './config.ts'
 import { ControlClient } from './control-client.ts'
 import { openHost } from './host.ts'
@@ -16,6 +17,7 @@ import { ImageBuilder } from './image-builder.ts'
 import { ImageKeeper } from './image-keeper.ts'
 import { openImageStore, type Progress } from './images/store.ts'
 import { Keeper } from './keeper.ts'
+import { serveCommands } from './launch.ts'
 import { Link } from './link.ts'
 import { Listing } from './listing.ts'
 import { openNetworkPool } from './network/pool.ts'
@@ -42,6 +44,8 @@ export const startRunner = async (
   const { instance, controlUrl, runnerKey, directory, cacheDirectory } = config
   await mkdir(directory, { recursive: true, mode: 0o700 })
   await mkdir(dirname(config.socket), { recursive: true })
+  const launcher = resolve(code, 'native/build/launch')
+  const commands = serveCommands(launcher, ownProcsFile(readLayout()))
   const network = await openNetworkPool({ instance, log, spare: spareNetworks })
   const images = openImageStore({
     poolDir: directory,
@@ -64,7 +68,7 @@ export const startRunner = async (
   const host = await openHost({
     instance,
     directory,
-    launcher: resolve(code, 'native/build/launch'),
+    launcher,
     agentProgram: resolve(code, 'agent/build/alcove-agent'),
     agentAt,
     network,
@@ -154,6 +158,7 @@ export const startRunner = async (
       await host.close()
       await archiveStore.close()
       await network.close()
+      commands[Symbol.dispose]()
     },
   }
 }

@@ -50,7 +50,12 @@ export const openMachine = async (parts: HostParts): Promise<Machine> => {
   await Promise.all([makePlaces(places), raiseSharedLimits(log)])
   const cgroups = readLayout()
   const hiddenMounts = mountsToHide(cgroups)
-  const runtime = await openCrun({ launcher, root: places.runtimeState, hiddenMounts })
+  const runtime = await openCrun({
+    launcher,
+    root: places.runtimeState,
+    hiddenMounts,
+    mountPoint: places.mountPoints.runtime,
+  })
   const [base64, pool, agentProgram, swap] = await Promise.all([
     compiledFilter(
       { launcher, hiddenMounts, crunVersion: runtime.version, directory: places.filters },

@@ -14,7 +14,7 @@ export type Places = {
   /** One directory per sandbox that runs, with the files that it is shown of its machine. */
   shown: string
   /** Where `launch` mounts, each time in a mount namespace of its own, so one place serves all sandboxes. */
-  mountPoints: { rootfs: string; etc: string; agent: string }
+  mountPoints: { rootfs: string; etc: string; agent: string; runtime: string }
   /** The cgroup with one child per sandbox. */
   cgroup: string
 }
@@ -28,7 +28,12 @@ export const placesOf = (instance: string, runnerDirectory: string): Places => {
     sockets: join(run, 's'),
     runtimeState: join(run, 'crun'),
     shown: join(run, 'shown'),
-    mountPoints: { rootfs: join(run, 'rootfs'), etc: join(run, 'etc'), agent: join(run, 'agent') },
+    mountPoints: {
+      rootfs: join(run, 'rootfs'),
+      etc: join(run, 'etc'),
+      agent: join(run, 'agent'),
+      runtime: join(run, 'runtime'),
+    },
     cgroup: `/alcove-${instance}`,
   }
 }
@@ -41,7 +46,7 @@ export const makePlaces = async (places: Places): Promise<void> => {
   // The runtime walks here as the sandbox's root, who is nobody on the host.
   for (const directory of [join(mountPoints.rootfs, '..'), mountPoints.rootfs, mountPoints.etc, shown])
     await chmod(directory, 0o755)
-  await writeFile(mountPoints.agent, '', { flag: 'a' })
+  for (const file of [mountPoints.agent, mountPoints.runtime]) await writeFile(file, '', { flag: 'a' })
   await keepInMemory(shown)
 }
 

@@ -149,7 +149,7 @@ const launch = async (
     step.bind(etc, mountPoints.etc),
     step.bind(agentProgram, mountPoints.agent),
     ...pool.stepsToLimit(sandboxId, diskGiB),
-    step.exec(runtime.runArguments(sandboxId, bundle)),
+    ...runtime.stepsToRun(sandboxId, bundle),
   ]
   try {
     await runSteps(launcher, steps)

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { suite, test } from 'node:test'
-import { mountsToHide, parseLayout } from './layout.ts'
+import { mountsToHide, ownProcsFile, parseLayout, readLayout } from './layout.ts'
 
 const line = (path: string, type: string, options: string) =>
   `36 25 0:31 / ${path} rw,nosuid shared:9 - ${type} ${type} rw,${options}`
@@ -14,6 +15,13 @@ suite('the layout of cgroups', () => {
     const layout = parseLayout(`${line('/', 'ext4', 'x')}\n${line('/sys/fs/cgroup', 'cgroup2', 'nsdelegate')}\n`)
     assert.deepEqual(layout, { version: 2, root: '/sys/fs/cgroup' })
     assert.deepEqual(mountsToHide(layout), [])
+  })
+
+  test('the file that leaves this process where it is, of either version; none where that is not to be seen', () => {
+    assert.equal(ownProcsFile({ version: 2, root: '/sys/fs/cgroup' }, '0::/../no/such/place\n'), undefined)
+    assert.equal(ownProcsFile(parseLayout(v1.join('\n')), '4:cpu:/a\n'), undefined)
+    const actual = ownProcsFile(readLayout())
+    assert.ok(actual === undefined || readFileSync(actual, 'utf8').split('\n').includes(String(process.pid)))
   })
 
   test('v1 alone, with two controllers in one hierarchy', () => {

@@ -1,5 +1,5 @@
 // Which cgroup versions the host mounts where: v2 alone, v1 alone, or both ("hybrid"). Found out once, by reading.
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** The v1 controllers that bound, count or freeze a sandbox. */
@@ -61,6 +61,21 @@ export const parseLayout = (mountinfo: string): CgroupLayout => {
 }
 
 export const readLayout = (): CgroupLayout => parseLayout(readFileSync('/proc/self/mountinfo', 'utf8'))
+
+/** `cgroup.procs` of the cgroup that this process is in, of one hierarchy; undefined where that cannot be seen from here. */
+export const ownProcsFile = (
+  layout: CgroupLayout,
+  own = readFileSync('/proc/self/cgroup', 'utf8'),
+): string | undefined => {
+  const of = (controllers: RegExp) => controllers.exec(own)?.[1]
+  const [root, path] =
+    layout.version === 2
+      ? [layout.root, of(/^0::(.+)$/m)]
+      : [layout.roots.freezer, of(/^\d+:(?:.*,)?freezer(?:,[^:]*)?:(.+)$/m)]
+  if (path === undefined) return undefined
+  const file = join(root, path, 'cgroup.procs')
+  return existsSync(file) ? file : undefined
+}
 
 /** Whether a sandbox can be kept to some of the processors. */
 export const hasCpusets = (layout: CgroupLayout): boolean =>

@@ -11,9 +11,10 @@ import { agentAt } from '#src/toolbox/agent/agent.ts'
 import type { Assignment } from '#src/wire/runner-link.ts'
 import { openStore } from '../archive/store.ts'
 import { cgroupAt, listCgroups } from '../cgroup/cgroup.ts'
-import { readLayout } from '../cgroup/layout.ts'
+import { ownProcsFile, readLayout } from '../cgroup/layout.ts'
 import { type Host, openHost } from '../host.ts'
 import type { ImageStore } from '../images/store.ts'
+import { serveCommands } from '../launch.ts'
 import { type NetworkPool, openNetworkPool } from '../network/pool.ts'
 import { removeNetwork } from '../network/remove.ts'
 import { GiB } from '../oci/sandbox-limits.ts'
@@ -38,7 +39,7 @@ export const builtLauncher = () => build('native', 'launch')
 
 export type Said = { exitCode: number; output: string }
 
-export type OpenedHost = { host: Host; network: NetworkPool }
+export type OpenedHost = { host: Host; network: NetworkPool; commands: Disposable }
 
 /** Opens the host of a directory; what the tests do and what their separate process does is the same. */
 export const openTestHostIn = async (
@@ -49,6 +50,7 @@ export const openTestHostIn = async (
 ): Promise<OpenedHost> => {
   const log = silentLog()
   const launcher = builtLauncher()
+  const commands = serveCommands(launcher, ownProcsFile(readLayout()))
   const agentProgram = build('agent', 'alcove-agent')
   const network = await openNetworkPool({ instance, log, spare: 1 })
   const host = await openHost({
@@ -66,7 +68,7 @@ export const openTestHostIn = async (
     resolvers: ['192.0.2.53'],
     poolBytes: poolBytes ?? 4 * GiB,
   })
-  return { host, network }
+  return { host, network, commands }
 }
 
 export class TestHost {
@@ -109,6 +111,7 @@ export class TestHost {
   async close() {
     await this.#opened?.host.close()
     await this.#opened?.network.close()
+    this.#opened?.commands[Symbol.dispose]()
     this.#opened = undefined
   }
 

@@ -1,0 +1,114 @@
+// Programs started by a small process instead of this one. To start one, a process is copied; that takes a large one
+// milliseconds, in which nothing else of it goes on. The other side, with the words between them, is native/serve.c.
+import { type ChildProcessByStdio, spawn } from 'node:child_process'
+import type { Socket } from 'node:net'
+import type { Readable, Writable } from 'node:stream'
+
+export type Question = {
+  argv: readonly string[]
+  /** What `argv` is: the steps of the launcher, carried out at once, or a program and its arguments. */
+  are?: 'steps' | 'program'
+  /** The kernel will be asked to move a process between cgroups. */
+  movesProcess?: boolean
+  input?: string
+  timeoutMs: number
+}
+
+export type Ending = { exitCode: number | null; signal: number | null; stdout: string; stderr: string }
+
+type Server = ChildProcessByStdio<Writable, Readable, null>
+type Waiting = PromiseWithResolvers<Ending>
+
+const headBytes = 16
+const flagsOf = ({ are, movesProcess }: Question) => (are === 'steps' ? 1 : 0) | (movesProcess ? 2 : 0)
+
+const encode = (id: number, question: Question): Buffer => {
+  const { argv, input = '', timeoutMs } = question
+  if (argv.some((word) => word.includes('\0'))) throw new TypeError('an argument holds a NUL')
+  const body = Buffer.from(`${argv.join('\0')}\0${input}`)
+  const head = Buffer.alloc(20)
+  const seconds = Math.ceil(timeoutMs / 1000)
+  for (const [index, value] of [headBytes + body.length, id, flagsOf(question), seconds, argv.length].entries())
+    head.writeUInt32LE(value, index * 4)
+  return Buffer.concat([head, body])
+}
+
+export class CommandServer {
+  readonly #argv: readonly [string, ...string[]]
+  readonly #env: Record<string, string>
+  readonly #waiting = new Map<number, Waiting>()
+  #child: Server | undefined
+  #unread: Buffer = Buffer.alloc(0)
+  #last = 0
+
+  constructor(argv: readonly [string, ...string[]], env: Record<string, string>) {
+    this.#argv = argv
+    this.#env = env
+  }
+
+  /** Rejects if the server is, or goes, away; what it was doing for us may have been done then, or not. */
+  run(question: Question): Promise<Ending> {
+    const id = ++this.#last % 2 ** 32
+    const bytes = encode(id, question)
+    const child = this.#child ?? this.#start()
+    const waiting = Promise.withResolvers<Ending>()
+    this.#waiting.set(id, waiting)
+    this.#keepAlive(child)
+    child.stdin.write(bytes)
+    return waiting.promise
+  }
+
+  /** What it is doing it still does. */
+  close() {
+    this.#child?.stdin.end()
+  }
+
+  #start() {
+    const [program, ...args] = this.#argv
+    const child = spawn(program, args, { env: this.#env, stdio: ['pipe', 'pipe', 'inherit'] })
+    this.#child = child
+    const gone = (error: Error) => {
+      if (this.#child !== child) return
+      this.#child = undefined
+      this.#unread = Buffer.alloc(0)
+      for (const { reject } of this.#waiting.values()) reject(error)
+      this.#waiting.clear()
+    }
+    child.once('error', gone)
+    child.once('close', () => gone(new Error(`${program} has ended.`)))
+    child.stdin.on('error', () => {})
+    child.stdout.on('data', (chunk: Buffer) => this.#read(chunk, child))
+    return child
+  }
+
+  #read(chunk: Buffer, child: Server) {
+    let rest = this.#unread.length === 0 ? chunk : Buffer.concat([this.#unread, chunk])
+    while (rest.length >= 4 && rest.length >= 4 + rest.readUInt32LE(0)) {
+      const end = 4 + rest.readUInt32LE(0)
+      this.#hear(rest.subarray(4, end))
+      rest = rest.subarray(end)
+    }
+    this.#unread = rest
+    this.#keepAlive(child)
+  }
+
+  #hear(answer: Buffer) {
+    const id = answer.readUInt32LE(0)
+    const ending = answer.readInt32LE(4)
+    const complaintsAt = 12 + answer.readUInt32LE(8)
+    this.#waiting.get(id)?.resolve({
+      exitCode: ending < 0 ? null : ending,
+      signal: ending < 0 ? -ending : null,
+      stdout: answer.toString('utf8', 12, complaintsAt),
+      stderr: answer.toString('utf8', complaintsAt),
+    })
+    this.#waiting.delete(id)
+  }
+
+  /** This process may end while nothing is asked. */
+  #keepAlive(child: Server) {
+    const verb = this.#waiting.size > 0 ? 'ref' : 'unref'
+    child[verb]()
+    for (const stream of [child.stdin, child.stdout]) (stream as unknown as Socket)[verb]()
+  }
+}
