@@ -3,7 +3,7 @@
 // `spec.json` is the durable half: it is on the disk before anybody hears that the sandbox is there. `run.json` is true for
 // one boot of the machine only, so it is replaced atomically but never waited for: after a power cut it means nothing.
 // A directory without a readable spec belongs to a sandbox that nobody was ever told of.
-import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'
+import { mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Assignment, Cause } from '#src/wire/runner-link.ts'
 import type { Archive } from './archive/pack.ts'
@@ -83,8 +83,9 @@ export class Journal {
     await Promise.all([sync(directory), sync(this.#directory)])
   }
 
+  /** Its directory is there: it has a spec, or is about to have one. */
   async writeRun(sandboxId: string, run: Run): Promise<void> {
-    await replace(join(await this.makeDirectory(sandboxId), runName), run, false)
+    await replace(join(this.directoryOf(sandboxId), runName), run, false)
   }
 
   /** From here on the sandbox is nobody's: what is left of it may go, and nothing can start it again. */
@@ -129,13 +130,7 @@ let written = 0
 
 const replace = async (path: string, value: unknown, isDurable: boolean) => {
   const unfinished = `${path}.${++written}`
-  const file = await open(unfinished, 'w', 0o600)
-  try {
-    await file.writeFile(JSON.stringify(value))
-    if (isDurable) await file.sync()
-  } finally {
-    await file.close()
-  }
+  await writeFile(unfinished, JSON.stringify(value), { mode: 0o600, flush: isDurable })
   await rename(unfinished, path)
 }
 

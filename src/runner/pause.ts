@@ -2,21 +2,23 @@
 //
 // What is frozen is known by the kernel, and for one boot of the machine, so nothing here waits for a disk. A note says
 // that the sandbox was meant to be paused: one that is frozen without it was only held still for a moment by a runner that
-// did not live to let go.
+// did not live to let go. The note alone, of one that is not frozen, means nothing: the two need not wait for each other.
 import { cgroupOf, type Machine } from './machine.ts'
-import type { Running } from './start.ts'
+import { allSettledOrThrow, type Running } from './start.ts'
 
 export const pauseSandbox = async (machine: Machine, sandboxId: string, running: Running): Promise<Running> => {
   if (running.isPaused) return running
-  await freeze(machine, sandboxId)
-  return note(machine, sandboxId, { ...running, isPaused: true })
+  const paused = { ...running, isPaused: true }
+  await allSettledOrThrow([freeze(machine, sandboxId), note(machine, sandboxId, paused)])
+  return paused
 }
 
 /** Fine for one that is not paused. */
 export const resumeSandbox = async (machine: Machine, sandboxId: string, running: Running): Promise<Running> => {
   if (!running.isPaused) return running
-  await cgroupOf(machine, sandboxId).thaw()
-  return note(machine, sandboxId, { ...running, isPaused: false })
+  const resumed = { ...running, isPaused: false }
+  await allSettledOrThrow([cgroupOf(machine, sandboxId).thaw(), note(machine, sandboxId, resumed)])
+  return resumed
 }
 
 /** Nothing inside runs, and so nothing is half written by it, while `work` goes on. */
@@ -45,8 +47,5 @@ const freeze = async (machine: Machine, sandboxId: string) => {
   }
 }
 
-const note = async (machine: Machine, sandboxId: string, running: Running) => {
-  const { init, slot, isPaused } = running
-  await machine.journal.writeRun(sandboxId, { bootId: machine.bootId, slot: slot.name, ...init, isPaused })
-  return running
-}
+const note = (machine: Machine, sandboxId: string, { init, slot, isPaused }: Running) =>
+  machine.journal.writeRun(sandboxId, { bootId: machine.bootId, slot: slot.name, ...init, isPaused })

@@ -104,7 +104,7 @@ const prepareDisk = async (
 }
 
 /** Waits for all, also when one fails: an undo must not run beside what it undoes. */
-const allSettledOrThrow = async (promises: Promise<unknown>[]) => {
+export const allSettledOrThrow = async (promises: Promise<unknown>[]) => {
   const results = await Promise.allSettled(promises)
   for (const result of results) if (result.status === 'rejected') throw result.reason
 }
