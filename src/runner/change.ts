@@ -10,7 +10,10 @@ import type { Init } from './processes.ts'
 import { showNewSizes } from './shown/show.ts'
 import type { Running } from './start.ts'
 
-/** The journal comes last: it never says more than is true. What is refused leaves every size as it was. */
+/**
+ * The journal comes last: it never says more than is true. After a power cut nothing runs, and what it said before will do
+ * until control says how the sandbox is to start. What is refused leaves every size as it was.
+ */
 export const changeSandbox = async (
   machine: Machine,
   spec: Spec,
@@ -29,7 +32,7 @@ export const changeSandbox = async (
     ...(refused === undefined ? {} : { refused }),
   }
   if (refused !== undefined || !isDeepStrictEqual(lasting(assignment), lasting(wanted)))
-    await machine.journal.writeSpec(sandboxId, changed)
+    await machine.journal.rewriteSpec(sandboxId, changed)
   return changed
 }
 

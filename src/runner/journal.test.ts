@@ -19,7 +19,7 @@ suite('the journal', () => {
 
   test('reads back what was written last, and leaves no unfinished file', async () => {
     await journal.writeSpec('a', { ...spec, status: 'stopped' })
-    await journal.writeSpec('a', spec)
+    await journal.rewriteSpec('a', spec)
     await journal.writeRun('a', run)
     assert.deepEqual(await journal.read('a'), { spec, run })
     assert.deepEqual(readdirSync(join(directory, 'a')).sort(), ['run.json', 'spec.json'])

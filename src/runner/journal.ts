@@ -83,6 +83,11 @@ export class Journal {
     await Promise.all([sync(directory), sync(this.#directory)])
   }
 
+  /** In place of another one: after a power cut it is this or that, and whole. */
+  async rewriteSpec(sandboxId: string, spec: Spec): Promise<void> {
+    await replace(join(this.directoryOf(sandboxId), specName), spec, true)
+  }
+
   /** Its directory is there: it has a spec, or is about to have one. */
   async writeRun(sandboxId: string, run: Run): Promise<void> {
     await replace(join(this.directoryOf(sandboxId), runName), run, false)
