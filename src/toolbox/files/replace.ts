@@ -16,42 +16,55 @@ class Untouched extends Error {
   }
 }
 
-/** Joins small pieces; each may be larger than this, when it came so. */
-async function* inPieces(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, void> {
-  let [gathered, size]: [Buffer[], number] = [[], 0]
-  for await (const piece of pieces) {
-    gathered.push(piece)
-    size += piece.length
-    if (size < pieceBytes) continue
-    yield Buffer.concat(gathered)
-    ;[gathered, size] = [[], 0]
+/** Small pieces on their way to being one. */
+class Gathered {
+  #pieces: Buffer[] = []
+  #size = 0
+
+  /** Answers whether it is enough to go on with. */
+  add(piece: Buffer): boolean {
+    this.#pieces.push(piece)
+    this.#size += piece.length
+    return this.#size >= pieceBytes
   }
-  if (size > 0) yield Buffer.concat(gathered)
+
+  take(): Buffer {
+    const whole = Buffer.concat(this.#pieces, this.#size)
+    this.#pieces = []
+    this.#size = 0
+    return whole
+  }
 }
 
-/** `from` replaced by `to` wherever it stands, however the chunks are cut. Never holds more than a chunk. */
+/**
+ * `from` replaced by `to` wherever it stands, however the chunks are cut. Never holds much more than a chunk, and never
+ * yields one piece for each place: that would take most of the time.
+ */
 export async function* replacing(
   chunks: AsyncIterable<Buffer>,
   from: Buffer,
   to: Buffer,
   onFound: () => void,
 ): AsyncGenerator<Buffer, void, void> {
+  const gathered = new Gathered()
   let held: Buffer = Buffer.alloc(0)
   for await (const chunk of chunks) {
     held = held.length === 0 ? chunk : Buffer.concat([held, chunk])
     let start = 0
     for (let at = held.indexOf(from); at >= 0; at = held.indexOf(from, start)) {
       onFound()
-      if (at > start) yield held.subarray(start, at)
-      yield to
+      gathered.add(held.subarray(start, at))
+      if (gathered.add(to)) yield gathered.take()
       start = at + from.length
     }
     // What could be the beginning of one more waits for the next chunk.
     const rest = Math.max(start, held.length - from.length + 1)
-    if (rest > start) yield held.subarray(start, rest)
+    if (gathered.add(held.subarray(start, rest))) yield gathered.take()
     held = held.subarray(rest)
   }
-  if (held.length > 0) yield held
+  gathered.add(held)
+  const last = gathered.take()
+  if (last.length > 0) yield last
 }
 
 async function* textOnly(chunks: AsyncIterable<Buffer>, { signal }: Deadline): AsyncGenerator<Buffer, void, void> {
@@ -66,11 +79,9 @@ const replaceIn = async (files: Files, file: string, from: Buffer, to: Buffer, d
   const { stream } = await files.read(file)
   let count = 0
   const contents = async function* () {
-    yield* inPieces(
-      replacing(textOnly(stream, deadline), from, to, () => {
-        count++
-      }),
-    )
+    yield* replacing(textOnly(stream, deadline), from, to, () => {
+      count++
+    })
     if (count === 0) throw new Untouched('There is nothing to replace.', false)
   }
   try {
