@@ -23,7 +23,12 @@ const freePort = async () => {
 
 const start = (env: Record<string, string>) =>
   fork(program, {
-    env: { PATH: process.env['PATH'], ...env, ALCOVE_LOG_LEVEL: 'warn' },
+    env: {
+      PATH: process.env['PATH'],
+      NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
+      ...env,
+      ALCOVE_LOG_LEVEL: 'warn',
+    },
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   })
 

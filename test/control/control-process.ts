@@ -42,6 +42,7 @@ export const startControlProcess = async (
   const child = fork(program, {
     env: {
       PATH: process.env['PATH'],
+      NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
       ALCOVE_DATABASE_URL: databaseUrl,
       ALCOVE_LISTEN: address,
       ALCOVE_PUBLIC_URL: `http://${address}`,

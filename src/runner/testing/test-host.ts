@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { runDirectoryOf } from '#src/kit/instance.ts'
 import { silentLog } from '#src/kit/log.ts'
 import { agentAt } from '#src/toolbox/agent/agent.ts'
@@ -27,12 +27,18 @@ const code = resolve(import.meta.dirname, '../../..')
 /** Why such tests cannot run here; false if they can. */
 export const cannotRun = process.getuid?.() === 0 ? false : 'needs root'
 
-/** Test files run at the same time, so only one of them builds. */
+const built = new Set<string>()
+
+/** Test files run at the same time, so only one of them builds; and each asks for it once. */
 const build = (directory: string, program: string) => {
-  execFileSync('mkdir', ['-p', join(code, directory, 'build')])
-  const lock = join(code, directory, 'build/.lock')
-  execFileSync('flock', [lock, 'make', '-s', '-C', join(code, directory), `build/${program}`], { stdio: 'pipe' })
-  return join(code, directory, 'build', program)
+  const path = join(code, directory, 'build', program)
+  if (!built.has(path)) {
+    mkdirSync(dirname(path), { recursive: true })
+    const lock = join(dirname(path), '.lock')
+    execFileSync('flock', [lock, 'make', '-s', '-C', join(code, directory), `build/${program}`], { stdio: 'pipe' })
+    built.add(path)
+  }
+  return path
 }
 
 export const builtLauncher = () => build('native', 'launch')

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -11,11 +11,16 @@ import { type Agent, agentAt } from './agent.ts'
 const source = resolve(import.meta.dirname, '../../../agent')
 const binaries = { sanitized: 'alcove-agent-sanitized', release: 'alcove-agent' }
 
-/** Test files run at the same time, so only one of them builds. */
+const built = new Set<string>()
+
+/** Test files run at the same time, so only one of them builds; and each asks for it once. */
 const build = (kind: keyof typeof binaries): string => {
-  execFileSync('mkdir', ['-p', `${source}/build`])
   const target = `build/${binaries[kind]}`
-  execFileSync('flock', [`${source}/build/.lock`, 'make', '-s', '-C', source, target], { stdio: 'pipe' })
+  if (!built.has(target)) {
+    mkdirSync(join(source, 'build'), { recursive: true })
+    execFileSync('flock', [`${source}/build/.lock`, 'make', '-s', '-C', source, target], { stdio: 'pipe' })
+    built.add(target)
+  }
   return join(source, target)
 }
 
