@@ -160,6 +160,11 @@ export class Connection {
     })
   }
 
+  /** The agent sees the end, and can still be heard. */
+  sendNoMore(): void {
+    if (this.#socket.writable) this.#socket.end()
+  }
+
   close(): void {
     this.#socket.destroy()
   }

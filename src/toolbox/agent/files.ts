@@ -125,19 +125,22 @@ const read = async (socketPath: string, body: Buffer): Promise<FileContents> => 
   }
 }
 
+/** In a sandbox that was paused meanwhile nothing is removed until it goes on. */
+const removalMs = 1000
+
 const write = async (
   socketPath: string,
   body: Buffer,
   contents: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
 ): Promise<void> => {
   const [connection] = await Connection.request(socketPath, kinds.fileWrite, body)
+  let isAnswered = false
+  const answer = connection.nextOrRefusal().finally(() => {
+    isAnswered = true
+  })
+  // It is awaited below, when all is sent or as soon as it is there.
+  answer.catch(() => {})
   try {
-    let isAnswered = false
-    const answer = connection.nextOrRefusal().finally(() => {
-      isAnswered = true
-    })
-    // It is awaited below, when all is sent or as soon as it is there.
-    answer.catch(() => {})
     for await (const chunk of contents) {
       for (let at = 0; at < chunk.length && !isAnswered; at += maxPayloadBytes) {
         // An agent that has refused reads on until we close. Racing with the answer would leave a trace in it for every chunk.
@@ -148,6 +151,12 @@ const write = async (
     if (!isAnswered) connection.send(kinds.stdinEnd)
     const { kind } = await answer
     if (kind !== kinds.end) throw new BadFrame(`kind ${kind} for a file that was written`)
+  } catch (error) {
+    // The new file goes away before anybody hears that it did not come about.
+    const waiting = setTimeout(() => connection.close(), removalMs)
+    connection.sendNoMore()
+    await answer.catch(() => {}).finally(() => clearTimeout(waiting))
+    throw error
   } finally {
     connection.close()
   }
