@@ -287,6 +287,9 @@ const meanings: Record<string, string> = {
   ALCOVE_OLDER_ENCRYPTION_KEYS:
     'keys that were ALCOVE_ENCRYPTION_KEY before, with commas between: they still read; none unless told',
   ALCOVE_AUDIT_DAYS: 'how many days the audit log is kept; 90 unless told',
+  ALCOVE_METER_HOURS: 'how many hours it is kept what sandboxes used; 48 unless told',
+  ALCOVE_METER_SECONDS:
+    'every how many seconds it is written down what sandboxes use, at most 3600; 60 unless told, 0: never',
   ALCOVE_COLLECTOR_KEY:
     'the service key of a telemetry collector, which may read where telemetry goes; 32 characters or more; none unless told',
   ALCOVE_DEFAULT_REGION_MAY_CHANGE:

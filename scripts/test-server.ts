@@ -14,7 +14,8 @@ export const startSharedPlatform = async (data: string): Promise<{ stop: () => P
   const port = await freePorts(2)
   const child = spawn(launcher, ['up', '--data', data, '--port', String(port)], {
     stdio: ['ignore', 'pipe', 'inherit'],
-    env: { ALCOVE_MOST_WARM: '0', ...process.env },
+    // No test waits a minute for what sandboxes use.
+    env: { ALCOVE_MOST_WARM: '0', ALCOVE_METER_SECONDS: '2', ...process.env },
   })
   const printed = new Promise<void>((resolve) => {
     let text = ''

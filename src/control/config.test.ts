@@ -77,6 +77,13 @@ suite('the settings of control', () => {
     for (const wrong of ['0', '-1', '1.5', 'ever', '99999']) assert.throws(() => daysOf(wrong), /ALCOVE_AUDIT_DAYS/)
   })
 
+  test('what sandboxes used is kept for two days unless told', () => {
+    const hoursOf = (given?: string) =>
+      loadConfig({ ...good, ...(given === undefined ? {} : { ALCOVE_METER_HOURS: given }) }).settings.meterHours
+    assert.deepEqual([hoursOf(), hoursOf('168')], [48, 168])
+    for (const wrong of ['0', '-1', '1.5', 'ever', '1000']) assert.throws(() => hoursOf(wrong), /ALCOVE_METER_HOURS/)
+  })
+
   test('mail goes to the log unless a server and a sender are named; half of it is a complaint without the password', () => {
     const { smtp } = loadConfig({ ...good, ALCOVE_SMTP_URL: 'smtps://me:x@mail.test', ALCOVE_MAIL_FROM: 'a@b.c' })
     assert.deepEqual([smtp?.host, smtp?.port, smtp?.from], ['mail.test', 465, 'a@b.c'])

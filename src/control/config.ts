@@ -64,6 +64,13 @@ const readAuditDays = (given: string, complain: (sentence: string) => void): num
   return 90
 }
 
+const readMeterHours = (given: string, complain: (sentence: string) => void): number => {
+  const hours = Number(given)
+  if (/^\d{1,3}$/.test(given) && hours >= 1) return hours
+  complain('ALCOVE_METER_HOURS is not usable: how many hours it is kept what sandboxes used, 1 to 999')
+  return 48
+}
+
 const readSmtp = (
   url: string | undefined,
   from: string | undefined,
@@ -167,6 +174,7 @@ export const loadConfig = (environment: NodeJS.ProcessEnv): ControlConfig =>
       rateLimits: readRateLimits(optional, complain),
       trustedProxies: readTrustedProxies(optional('ALCOVE_TRUSTED_PROXIES') ?? '0', complain),
       auditDays: readAuditDays(optional('ALCOVE_AUDIT_DAYS') ?? '90', complain),
+      meterHours: readMeterHours(optional('ALCOVE_METER_HOURS') ?? '48', complain),
       webhooks: readProviderChoice(
         {
           provider: optional('ALCOVE_WEBHOOK_PROVIDER'),

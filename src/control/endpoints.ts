@@ -10,6 +10,7 @@ import { invitationRoutes } from './invitations/routes.ts'
 import { accountRoutes } from './issuer/routes.ts'
 import type { Outbox } from './mail/outbox.ts'
 import { memberRoutes } from './members/routes.ts'
+import { meterRoutes } from './meters/routes.ts'
 import type { Metrics } from './metrics/metrics.ts'
 import { metricsRoutes } from './metrics/routes.ts'
 import { organizationOperatorRoutes } from './organizations/operator-routes.ts'
@@ -54,6 +55,7 @@ export const endpoints = (parts: EndpointParts): ControlRoute[] => [
   ...buildLogRoutes(parts),
   ...warmPoolRoutes(parts),
   ...sandboxRoutes(parts),
+  ...meterRoutes(parts),
   ...previewRoutes(parts),
   ...accessRoutes(parts),
   ...runnerRoutes(parts),

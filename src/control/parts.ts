@@ -38,6 +38,8 @@ export type Settings = {
   dashboardUrl: string | undefined
   /** How long the audit log is kept. */
   auditDays: number
+  /** How long it is kept what sandboxes used. */
+  meterHours: number
   /** Who sends webhooks. */
   webhooks: ProviderChoice
   identity: IdentitySettings

@@ -85,6 +85,28 @@ suite('proxy: who may pass', () => {
     assert.equal((await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })).status, 200)
   })
 
+  test('a sandbox that is paused can be looked at, which is no activity; nothing else of it can be asked for', async () => {
+    await using sides = await startSides()
+    sides.control.answer = () => sides.access({ isStarted: false, state: 'paused' })
+    const call = async (path: string, method = 'GET') =>
+      (await fetch(`${sides.url}/toolbox/box${path}`, { method, headers: bearer })).status
+    assert.equal(await call('/system/metrics?x=1'), 200)
+    assert.deepEqual(
+      [await call('/system/metrics', 'POST'), await call('/system/metrics/x'), await call('/files')],
+      [409, 409, 409],
+    )
+    assert.deepEqual(
+      sides.seen.map(({ url }) => url),
+      ['/toolbox/box-id/system/metrics?x=1'],
+    )
+    assert.deepEqual(
+      sides.asked.map(({ countsAsActivity }) => countsAsActivity),
+      [false, true, true, true],
+    )
+    sides.control.answer = () => sides.access({ isStarted: false, state: 'stopped' })
+    assert.equal(await call('/system/metrics'), 409)
+  })
+
   test('502 when the runner cannot be reached', async () => {
     await using sides = await startSides()
     await sides.stopRunner()

@@ -40,9 +40,10 @@ export const createFront = ({ access, runners, log, ownHost, presenceMs }: Front
   const addressOf = ({ url = '/', headers }: IncomingMessage) => readPreviewAddress(url, headers.host, ownHost)
 
   /** Where the sandbox of this question is; throws the refusal. */
-  const admit = async (question: AccessQuestion): Promise<Access> => {
+  const admit = async (question: AccessQuestion, { mayBePaused = false } = {}): Promise<Access> => {
     const place = await access.ask(question)
-    if (!place.isStarted) throw new Problem('conflict', `The sandbox is not started: it is ${place.state}.`)
+    const isFine = place.isStarted || (mayBePaused && place.state === 'paused')
+    if (!isFine) throw new Problem('conflict', `The sandbox is not started: it is ${place.state}.`)
     return place
   }
 
@@ -65,7 +66,7 @@ export const createFront = ({ access, runners, log, ownHost, presenceMs }: Front
     }
     const target = readTarget(request.url ?? '/', request.method ?? 'GET')
     const question = questionOf(request.headers, target)
-    const place = await admit(question)
+    const place = await admit(question, { mayBePaused: target.onlyLooks })
     if (response.destroyed) return
     onForward()
     const leave = present(question, () => response.destroy())

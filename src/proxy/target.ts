@@ -12,6 +12,8 @@ export type Target = {
   queryToken: string | undefined
   /** Of a signed file URL. */
   signature: Credential | undefined
+  /** Its runner answers without the sandbox, which may be paused; and to be looked at is no activity. */
+  onlyLooks: boolean
 }
 
 export const authKey = 'DAYTONA_SANDBOX_AUTH_KEY'
@@ -21,6 +23,7 @@ export const longestName = 255
 const climbs = /(?:^|[/\\])(?:\.|%2e){1,2}(?:[/\\]|$)/i
 /** What a signed URL may do (contract/control-plane.md §12). */
 const signable: readonly string[] = ['GET /files/download', 'POST /files/upload-v2']
+const looks: readonly string[] = ['GET /system/metrics']
 const signedFields = ['path', 'expires', 'signature']
 
 /**
@@ -57,14 +60,15 @@ export const readTarget = (url: string, method: string): Target => {
     rest: path + (signed ? signed.query : rest),
     queryToken: values[authKey],
     signature: signed?.credential,
+    onlyLooks: looks.includes(`${method} ${path}`),
   }
 }
 
 export const questionOf = (
   headers: Parameters<typeof credentialsOf>[0],
-  { sandboxIdOrName, queryToken, signature }: Target,
+  { sandboxIdOrName, queryToken, signature, onlyLooks }: Target,
 ): AccessQuestion => ({
   sandboxIdOrName,
   credentials: [...credentialsOf(headers, queryToken), ...(signature === undefined ? [] : [signature])],
-  countsAsActivity: countsAsActivity(headers),
+  countsAsActivity: !onlyLooks && countsAsActivity(headers),
 })

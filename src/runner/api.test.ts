@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { suite, test } from 'node:test'
 import { silentLog } from '#src/kit/log.ts'
 import { createToolboxServer, listenOn } from './api.ts'
+import type { HeldSandbox } from './host.ts'
 import { assigned } from './simulated/host.ts'
 
 const needsRoot = process.getuid?.() === 0 ? {} : { skip: 'needs root' }
@@ -37,6 +38,34 @@ suite('the toolbox server', needsRoot, () => {
     try {
       const answer = await server.inject({ method: 'GET', url: '/toolbox/box/work-dir' })
       assert.deepEqual([answer.statusCode, answer.json().message], [409, 'The sandbox is paused.'])
+    } finally {
+      await server.close()
+    }
+  })
+
+  test('tells what a sandbox uses, paused or not; 409 for one that has stopped, and 404 for none', async () => {
+    const reading = { cpuCount: 1, cpuUsedPct: 25, memTotal: 8, memUsed: 4, memCache: 2, diskTotal: 100, diskUsed: 30 }
+    const assignment = assigned('box', 1)
+    let status: HeldSandbox['status'] = 'started'
+    let measured: typeof reading | undefined = reading
+    const host = {
+      get: (id: string) => (id === 'box' ? { id, assignment, status, socketPath: '/nowhere' } : undefined),
+      measure: async () => measured,
+    }
+    const server = await createToolboxServer({ host, log: silentLog() })
+    const ask = (id = 'box') => server.inject({ method: 'GET', url: `/toolbox/${id}/system/metrics` })
+    try {
+      for (status of ['started', 'paused'] as const) {
+        const answer = await ask()
+        const { timestamp, timestampUnix, ...rest } = answer.json()
+        assert.deepEqual([answer.statusCode, rest], [200, { ...reading, diskFree: 70 }])
+        assert.equal(timestampUnix, Math.floor(Date.parse(timestamp) / 1000))
+      }
+      for (status of ['stopped', 'archived', 'error'] as const) assert.equal((await ask()).statusCode, 409)
+      assert.equal((await ask('other')).statusCode, 404)
+      status = 'started'
+      measured = undefined
+      assert.equal((await ask()).statusCode, 409)
     } finally {
       await server.close()
     }

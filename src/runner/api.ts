@@ -13,7 +13,8 @@ import { serveDials } from './dial.ts'
 import type { Host } from './host.ts'
 
 export type ToolboxParts = {
-  host: Pick<Host, 'get'>
+  /** Without `measure` nothing is measured. */
+  host: Pick<Host, 'get'> & Partial<Pick<Host, 'measure'>>
   /** What an image gives to the environment of its sandboxes, below what they have of their own. */
   envOf?: (image: string) => Record<string, string>
   log: Logger
@@ -30,16 +31,21 @@ export const createToolboxServer = async ({
     prefixes: ['/toolbox/:sandboxId'],
     source: 'DAYTONA_DAEMON',
     log,
-    guard: ({ params }) => {
+    guard: ({ params }, { needs }) => {
       const { sandboxId } = params as { sandboxId: string }
       const held = host.get(sandboxId)
       if (!held) throw new Problem('not_found', 'There is no such sandbox on this runner.')
       // At once: whoever asks a sandbox that is frozen would wait until someone resumes it.
-      if (held.status === 'paused') throw new Problem('conflict', 'The sandbox is paused.')
-      if (held.status !== 'started') throw new Problem('conflict', 'The sandbox is not started.')
+      const mayBePaused = needs === 'sandbox, also paused'
+      if (held.status === 'paused' && !mayBePaused) throw new Problem('conflict', 'The sandbox is paused.')
+      if (held.status !== 'started' && held.status !== 'paused')
+        throw new Problem('conflict', 'The sandbox is not started.')
       const { assignment } = held
       const env = { ...envOf(assignment.image), ...assignment.env }
-      return { sandbox: { id: held.id, assignment: { ...assignment, env }, agent: agentAt(held.socketPath) } }
+      return {
+        sandbox: { id: held.id, assignment: { ...assignment, env }, agent: agentAt(held.socketPath) },
+        measure: async () => await host.measure?.(held.id),
+      }
     },
   })
   serveDials(server, { get: (sandboxId) => host.get(sandboxId), agentAt })

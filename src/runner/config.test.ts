@@ -41,6 +41,13 @@ suite('settings of the runner', () => {
     assert.deepEqual(archiveStore.kind === 's3' && [archiveStore.bucket, archiveStore.secret], ['box', 'hidden'])
   })
 
+  test('what sandboxes use is written down every minute unless told; 0: never', () => {
+    const secondsOf = (given?: string) =>
+      loadConfig({ ...told, ...(given === undefined ? {} : { ALCOVE_METER_SECONDS: given }) }).meterSeconds
+    assert.deepEqual([secondsOf(), secondsOf('10'), secondsOf('0')], [60, 10, 0])
+    for (const wrong of ['-1', '1.5', '3601', 'x']) assert.throws(() => secondsOf(wrong), /ALCOVE_METER_SECONDS/)
+  })
+
   test('an archive store that is not usable is a complaint among the others', () => {
     assert.throws(
       () => loadConfig({ ...told, ALCOVE_RUNNER_KEY: '', ALCOVE_ARCHIVE_STORE: 's3://box' }),

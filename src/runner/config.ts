@@ -25,6 +25,8 @@ export type RunnerConfig = {
   privateRegistries: readonly string[]
   /** Credentials for registries, in the form of containers-auth.json(5). */
   registryAuthFile: string | undefined
+  /** How often control is told what sandboxes use; 0: never. */
+  meterSeconds: number
   /** Where the disks of archived sandboxes lie. */
   archiveStore: StoreAddress
 }
@@ -46,9 +48,19 @@ export const loadConfig = (environment = process.env): RunnerConfig =>
       registries: optional('ALCOVE_REGISTRIES') === undefined ? undefined : namesIn(optional('ALCOVE_REGISTRIES')),
       privateRegistries: namesIn(optional('ALCOVE_PRIVATE_REGISTRIES')),
       registryAuthFile: optional('ALCOVE_REGISTRY_AUTH'),
+      meterSeconds: readMeterSeconds(optional('ALCOVE_METER_SECONDS') ?? '60', complain),
       archiveStore: readArchiveStore({ optional, complain }, `${data}/archive`),
     }
   })
+
+const readMeterSeconds = (given: string, complain: (sentence: string) => void): number => {
+  const seconds = Number(given)
+  if (/^\d{1,4}$/.test(given) && seconds <= 3600) return seconds
+  complain(
+    'ALCOVE_METER_SECONDS is not usable: every how many seconds it is written down what sandboxes use, at most 3600; 0: never',
+  )
+  return 60
+}
 
 const namesIn = (list = ''): string[] => list.split(/[\s,]+/).filter((name) => name !== '')
 

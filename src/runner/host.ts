@@ -1,5 +1,6 @@
 // The sandboxes of this host: what the rest of the runner sees of them. Verbs for one sandbox run one at a time and may be
 // asked twice; closing leaves every sandbox running for the next runner to adopt.
+import type { MeterReading } from '#src/wire/meter-reading.ts'
 import type { ArchiveRef, Assignment, Cause, Progress, RunnerCapabilities } from '#src/wire/runner-link.ts'
 import { type Adopted, adoptSandboxes } from './adopt.ts'
 import { ArchiveFailed } from './archive/failed.ts'
@@ -12,6 +13,7 @@ import { causeOfEnd, causeOfKills } from './ended.ts'
 import { forkDisk } from './fork.ts'
 import type { Spec } from './journal.ts'
 import { cgroupOf, type Machine, NotRecoverable, reasonOf } from './machine.ts'
+import { Meters } from './meters/meters.ts'
 import { Mishaps } from './mishaps.ts'
 import { OneAtATime } from './one-at-a-time.ts'
 import { capabilitiesOf, type HostParts, openMachine } from './open-machine.ts'
@@ -64,6 +66,10 @@ export interface Host {
   removeTemplate(image: string): Promise<void>
   /** Told within about a second when a sandbox has ended without being asked to; it is cleared and `stopped` by then. */
   onExit(listener: (sandboxId: string, cause: Cause) => void): void
+  /** What one uses that runs or is paused; undefined for any other. */
+  measure(sandboxId: string): Promise<MeterReading | undefined>
+  /** What all of them use, by their ids. */
+  measureAll(): Promise<ReadonlyMap<string, MeterReading>>
   /**
    * Told when something went wrong inside a sandbox that lives on, at most once in ten minutes for each. A listener that
    * answers false could not pass it on, and is told again.
@@ -95,6 +101,7 @@ class MachineHost implements Host {
     (err, sandboxId) =>
       this.#machine.log.warn({ err, sandboxId }, 'what it is shown of its memory could not be refreshed'),
   )
+  readonly #meters: Meters
   readonly #mishaps = new Mishaps((sandboxId, kills) => this.#killed(sandboxId, kills))
   #onMishap: (sandboxId: string, cause: Cause) => boolean = () => false
 
@@ -104,6 +111,7 @@ class MachineHost implements Host {
     this.instance = instance
     this.capabilities = capabilitiesOf(machine)
     this.#machine = machine
+    this.#meters = new Meters(machine)
     this.#held = held
     this.#owed = setInterval(() => void this.#removeOwed(), owedEveryMs).unref()
     for (const [sandboxId, adopted] of held) this.#hold(sandboxId, adopted)
@@ -234,6 +242,16 @@ class MachineHost implements Host {
     return this.#machine.pool.removeTemplate(image)
   }
 
+  async measure(sandboxId: string) {
+    const { spec, running } = this.#held.get(sandboxId) ?? {}
+    return spec && running && this.#meters.measure(spec.assignment)
+  }
+
+  measureAll() {
+    const running = [...this.#held.values()].filter(({ running: one }) => one !== undefined)
+    return this.#meters.measureAll(running.map(({ spec }) => spec.assignment))
+  }
+
   onExit(listener: (sandboxId: string, cause: Cause) => void) {
     this.#listeners.push(listener)
   }
@@ -345,6 +363,7 @@ class MachineHost implements Host {
       return
     }
     this.#watch.add(sandboxId, running.init)
+    this.#meters.begin(sandboxId)
     this.#refresher.add(sandboxId, {
       cgroup: cgroupOf(this.#machine, sandboxId),
       directory: shownOf(this.#machine.places, sandboxId),
@@ -354,6 +373,7 @@ class MachineHost implements Host {
 
   #notRunning(sandboxId: string) {
     this.#watch.remove(sandboxId)
+    this.#meters.forget(sandboxId)
     this.#refresher.remove(sandboxId)
     this.#mishaps.remove(sandboxId)
   }

@@ -20,6 +20,7 @@ import { Keeper } from './keeper.ts'
 import { serveCommands } from './launch.ts'
 import { Link } from './link.ts'
 import { Listing } from './listing.ts'
+import { Sampler } from './meters/sampler.ts'
 import { openNetworkPool } from './network/pool.ts'
 import { resolversForSandboxes } from './network/resolvers.ts'
 import { Reporter } from './reporter.ts'
@@ -99,6 +100,12 @@ export const startRunner = async (
     onText: (image, text) => void link.say({ type: 'image-log', image, text }),
     log,
   })
+  const sampler = new Sampler({
+    measureAll: () => host.measureAll(),
+    say: (samples) => link.say({ type: 'meters', samples }),
+    everySeconds: config.meterSeconds,
+    log,
+  })
   const listing = new Listing({
     list: () => control.list(),
     log,
@@ -145,6 +152,7 @@ export const startRunner = async (
   return {
     ready: build(),
     close: async () => {
+      sampler[Symbol.dispose]()
       keeper[Symbol.dispose]()
       reporter[Symbol.dispose]()
       listing[Symbol.dispose]()

@@ -8,12 +8,14 @@ import { placesRoutes } from './places/routes.ts'
 import { portRoutes } from './ports/routes.ts'
 import { ptyRoutes } from './pty/routes.ts'
 import { sessionRoutes } from './sessions/routes.ts'
+import { systemRoutes } from './system/routes.ts'
 
 export const toolboxEndpoints = [
   ...execRoutes,
   ...codeRunRoutes,
   ...placesRoutes,
   ...portRoutes,
+  ...systemRoutes,
   ...fileRoutes,
   ...gitRoutes,
   ...sessionRoutes,

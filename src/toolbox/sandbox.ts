@@ -1,14 +1,19 @@
 // What every room of the toolbox knows about the sandbox that a call is for.
 import { routesOf } from '#src/http/route.ts'
+import type { MeterReading } from '#src/wire/meter-reading.ts'
 import type { Assignment } from '#src/wire/runner-link.ts'
 import type { Agent } from './agent/agent.ts'
 
 export type ToolboxSandbox = { id: string; assignment: Assignment; agent: Agent }
 
-export type ToolboxContext = { sandbox: ToolboxSandbox }
+export type ToolboxContext = {
+  sandbox: ToolboxSandbox
+  /** What it uses; undefined when it has ended meanwhile. */
+  measure: () => Promise<MeterReading | undefined>
+}
 
-/** `sandbox`: the proxy has checked the caller, and the sandbox is started. */
-export type ToolboxNeeds = 'sandbox'
+/** `sandbox`: the proxy has checked the caller, and the sandbox is started; or else it may be paused, and its agent not answer. */
+export type ToolboxNeeds = 'sandbox' | 'sandbox, also paused'
 
 export const route = routesOf<ToolboxContext, ToolboxNeeds>()
 

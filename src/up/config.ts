@@ -10,7 +10,7 @@ export type UpConfig = {
   /** What all servers of a host share: built images, compiled code. */
   cacheDirectory: string
   /** Passed on to the runner as they are, those that are set. */
-  imageSettings: Readonly<Record<string, string>>
+  runnerSettings: Readonly<Record<string, string>>
   /** Where the runner puts archives, and the key to it: for the runner, and no other program. */
   archive: Readonly<Record<string, string>>
   /** Passed on to control as they are, those that are set. */
@@ -25,7 +25,8 @@ export type UpConfig = {
 
 export const defaultCacheDirectory = '/var/cache/alcove'
 
-const imageSettingNames = [
+const runnerSettingNames = [
+  'ALCOVE_METER_SECONDS',
   'ALCOVE_IMAGES_DIR',
   'ALCOVE_REGISTRIES',
   'ALCOVE_PRIVATE_REGISTRIES',
@@ -35,6 +36,7 @@ const imageSettingNames = [
 const controlSettingNames = [
   'ALCOVE_ALLOW_PRIVATE_TARGETS',
   'ALCOVE_AUDIT_DAYS',
+  'ALCOVE_METER_HOURS',
   'ALCOVE_SMTP_URL',
   'ALCOVE_MAIL_FROM',
   'ALCOVE_COLLECTOR_KEY',
@@ -75,7 +77,7 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
   if (!cacheDirectory.startsWith('/')) complaints.push('ALCOVE_CACHE_DIR must be an absolute path')
   const thoseSet = (names: readonly string[]): Record<string, string> =>
     Object.fromEntries(names.flatMap((name) => (env[name] ? [[name, env[name]]] : [])))
-  const imageSettings = thoseSet(imageSettingNames)
+  const runnerSettings = thoseSet(runnerSettingNames)
   const controlSettings = thoseSet(controlSettingNames)
   const privateTargets = controlSettings['ALCOVE_ALLOW_PRIVATE_TARGETS']
   if (privateTargets !== undefined && readNetworks(privateTargets) === undefined) {
@@ -99,7 +101,7 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
     complaints.push('ALCOVE_SVIX_TOKEN must be set, as ALCOVE_WEBHOOK_PROVIDER is svix')
   }
   for (const name of ['ALCOVE_IMAGES_DIR', 'ALCOVE_REGISTRY_AUTH'])
-    if (imageSettings[name]?.startsWith('/') === false) complaints.push(`${name} must be an absolute path`)
+    if (runnerSettings[name]?.startsWith('/') === false) complaints.push(`${name} must be an absolute path`)
   const archive = readArchive(env, complaints)
   const warm = env['ALCOVE_MOST_WARM'] || String(defaultMostWarm)
   const overcommit = env['ALCOVE_OVERCOMMIT'] || defaultOvercommit
@@ -113,7 +115,7 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
   return {
     databaseUrl,
     cacheDirectory,
-    imageSettings,
+    runnerSettings,
     archive,
     controlSettings,
     logLevel,

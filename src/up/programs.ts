@@ -143,7 +143,7 @@ export const runnerProgram = (parts: RunnerProgramParts): Program => {
           ALCOVE_RUNNER_SOCKET: data.runnerSocket,
           ALCOVE_RUNNER_SOCKET_GID: String(uids.proxy),
           ALCOVE_CACHE_DIR: config.cacheDirectory,
-          ...config.imageSettings,
+          ...config.runnerSettings,
           ...config.archive,
         }),
       }),

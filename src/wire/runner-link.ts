@@ -3,6 +3,7 @@
 // The truth is level-triggered: `GET /sandbox/for-runner` lists every sandbox of the runner with what it should be, and
 // `PUT /sandbox/{id}/state` reports what it is. The link, one WebSocket opened by the runner at `/runners/link`, says the
 // same things sooner; losing it costs latency only. Everything here may arrive twice or late: `generation` decides.
+import type { MeterSample } from './meter-reading.ts'
 import type { SandboxState } from './sandbox-state.ts'
 
 /** What a runner can bring about. */
@@ -143,6 +144,8 @@ export type FromRunner =
   | { type: 'image-log'; image: string; text: string }
   /** Something went wrong inside a sandbox that lives on. For its timeline only, so it may be lost. */
   | { type: 'mishap'; sandboxId: string; cause: Cause }
+  /** What sandboxes use now, at most 500 of them. For people only, so it may be lost. */
+  | { type: 'meters'; samples: readonly MeterSample[] }
   | { type: 'alive' }
 
 /** Control → runner. `list` asks the runner to take the whole list anew. */

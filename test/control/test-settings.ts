@@ -20,6 +20,7 @@ export const testSettings: Settings = {
   trustedProxies: 0,
   dashboardUrl: undefined,
   auditDays: 90,
+  meterHours: 48,
   webhooks: { kind: 'embedded' },
   // startControl puts the issuer of test/control/issuer.ts there.
   identity: { issuers: [], audience: 'alcove', clientId: 'alcove', clockSkewSeconds: 30, keyCooldownSeconds: 30 },

@@ -24,7 +24,7 @@ for (const [name, Sdk] of [
   suite(`${name} against Alcove`, () => {
     let alcove: Platform
     before(async () => {
-      alcove = await platform()
+      alcove = await platform({ env: { ALCOVE_METER_SECONDS: '2' } })
     })
     after(async () => {
       await alcove?.[Symbol.asyncDispose]()
@@ -97,6 +97,23 @@ for (const [name, Sdk] of [
       assert.match(sha, /^[0-9a-f]{40}$/)
       await sandbox.git.createBranch('repo', 'feature')
       assert.deepEqual((await sandbox.git.branches('repo')).branches.sort(), ['feature', 'main'])
+      await sandbox.delete()
+    })
+
+    test('shows what a sandbox uses, now and over time', async () => {
+      await using daytona = new Sdk({ apiKey: alcove.key, apiUrl: `${alcove.url}/api` })
+      const sandbox = await daytona.create()
+      const now = await sandbox.getMetricsLatest()
+      const GiB = 2 ** 30
+      assert.deepEqual(
+        [now.cpuCount, now.memTotal / GiB, now.diskTotal / GiB],
+        [sandbox.cpu, sandbox.memory, sandbox.disk],
+      )
+      assert.ok(now.memUsed > 0 && now.memUsed < now.memTotal && now.cpuUsedPct <= 100, JSON.stringify(now))
+      await until('a sample', async () => (await sandbox.getMetrics()).length > 0)
+      const [first = assert.fail()] = await sandbox.getMetrics()
+      assert.deepEqual([first.cpuCount, first.memTotal, first.diskTotal], [now.cpuCount, now.memTotal, now.diskTotal])
+      assert.ok(first.memUsed > 0 && first.timestamp >= new Date(sandbox.createdAt ?? ''), JSON.stringify(first))
       await sandbox.delete()
     })
 

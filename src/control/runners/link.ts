@@ -2,6 +2,8 @@
 import Type from 'typebox'
 import { Compile } from 'typebox/compile'
 import type { RawData, WebSocket } from 'ws'
+import { MeterSamples } from '#src/control/meters/schemas.ts'
+import { keepSamples } from '#src/control/meters/service.ts'
 import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
 import { applyProgress, applyReport } from '#src/control/sandboxes/reports.ts'
 import { asAssignment } from '#src/control/sandboxes/sandbox.ts'
@@ -76,6 +78,7 @@ const FromRunnerShape = Type.Union([
     percent: Type.Number({ minimum: 0, maximum: 100 }),
   }),
   Type.Object({ type: Type.Literal('mishap'), sandboxId: text, cause: Cause }),
+  Type.Object({ type: Type.Literal('meters'), samples: MeterSamples }),
   Type.Object({ type: Type.Literal('alive') }),
 ])
 
@@ -137,6 +140,9 @@ export const serveRunnerLink = (parts: SandboxParts, runner: RunnerIdentity, soc
         return
       case 'mishap':
         await addMishap(parts, runnerId, message)
+        return
+      case 'meters':
+        await keepSamples(parts, runnerId, message.samples)
         return
       case 'progress':
         await applyProgress(parts, runnerId, message)

@@ -2,6 +2,7 @@
 import { sweepAudit } from '#src/control/audit/sweep.ts'
 import type { Callers } from '#src/control/auth/callers.ts'
 import { sweepInvitations } from '#src/control/invitations/sweep.ts'
+import { sweepMeters } from '#src/control/meters/service.ts'
 import type { Parts } from '#src/control/parts.ts'
 import { sweepLeases } from '#src/control/runners/leases.ts'
 import { RunnerLinks } from '#src/control/runners/links.ts'
@@ -52,6 +53,7 @@ export const openSandboxRoom = async (
         await sweepDeletedOrganizations(parts)
         await sweepSnapshots(parts)
         await sweepAudit(parts)
+        await sweepMeters(parts)
         await sweepInvitations(parts)
         await placeWaiting(parts)
         await sweepPushes(parts)

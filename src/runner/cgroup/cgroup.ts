@@ -31,6 +31,8 @@ export interface Cgroup {
   /** Bytes; undefined when it is gone. */
   memoryInUse(): number | undefined
   memoryUse(): MemoryUse | undefined
+  /** That its processes have run in all, on any processor; undefined when it is gone. */
+  cpuSeconds(): number | undefined
   /** Undefined when it is gone. */
   usage(): Promise<Usage | undefined>
   /** Fine when it is gone already. */
@@ -209,6 +211,11 @@ class CgroupV2 implements Cgroup {
     }
   }
 
+  cpuSeconds() {
+    const cpu = readNowIfThere(this.#file('cpu.stat'))
+    return cpu === undefined ? undefined : (parseCounters(cpu).get('usage_usec') ?? 0) / 1e6
+  }
+
   async usage() {
     const cpu = await readIfThere(this.#file('cpu.stat'))
     if (cpu === undefined) return undefined
@@ -341,6 +348,11 @@ class CgroupV1 implements Cgroup {
       slabReclaimable: 0,
       slabUnreclaimable: 0,
     }
+  }
+
+  cpuSeconds() {
+    const nanoseconds = readNowIfThere(this.#file('cpuacct', 'cpuacct.usage'))
+    return nanoseconds === undefined ? undefined : Number(nanoseconds) / 1e9
   }
 
   async usage() {

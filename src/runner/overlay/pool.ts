@@ -47,6 +47,8 @@ export interface StoragePool {
   /** What they hold, image below not counted; undefined where that is not known. */
   sizeOfTemplate(template: string): Promise<number | undefined>
   sizeOfDisk(sandboxId: string): Promise<number | undefined>
+  /** Of all disks at once; empty where that is not known. */
+  sizesOfDisks(): Promise<ReadonlyMap<string, number>>
   listTemplates(): Promise<string[]>
 }
 
@@ -235,6 +237,10 @@ class Pool implements StoragePool {
 
   sizeOfDisk(sandboxId: string) {
     return this.#disks.sizeOf(sandboxId)
+  }
+
+  sizesOfDisks() {
+    return this.#disks.sizes()
   }
 
   sizeOfTemplate(template: string) {

@@ -1,7 +1,7 @@
 // Directories of a pool that are made, copied and removed as a whole: btrfs subvolumes, or plain directories where there
 // are none. What has its name is whole; what is on its way in or out begins with a dot, which no sandbox's name does.
 import { mkdir, open, readdir, rename, rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { runCommand } from '#src/kit/run-command.ts'
 import { hasCode } from '../cgroup/files.ts'
 import { runSteps, type Step, step } from '../launch.ts'
@@ -13,6 +13,17 @@ const copyTimeoutMs = 10 * 60_000
 const settleTimeoutMs = 2 * 60_000
 
 export const isName = (text: string) => /^[A-Za-z0-9._-]{1,255}$/.test(text) && text !== '.' && text !== '..'
+
+/** `0/257  16384  16384  disks/name`: what btrfs-qgroup(8) says of the subvolumes right below a directory of this name. */
+export const parseSizes = (table: string, directory: string): ReadonlyMap<string, number> => {
+  const sizes = new Map<string, number>()
+  for (const line of table.split('\n')) {
+    const [, bytes, path] = /^0\/\d+\s+(\d+)\s+\d+\s+(\S+)\s*$/.exec(line) ?? []
+    const [name = '', parent] = (path ?? '').split('/').reverse()
+    if (parent === directory && isName(name)) sizes.set(name, Number(bytes))
+  }
+  return sizes
+}
 
 export class Volumes {
   readonly #launcher: string
@@ -88,6 +99,13 @@ export class Volumes {
     const table = await runCommand(['btrfs', 'qgroup', 'show', '--raw', '-f', path]).catch(() => '')
     const referenced = /^\d+\/\d+\s+(\d+)\s/m.exec(table)?.[1]
     return referenced === undefined ? undefined : Number(referenced)
+  }
+
+  /** Of all there are, by one process; empty where the kernel does not count them, or does not say whose they are. */
+  async sizes(): Promise<ReadonlyMap<string, number>> {
+    if (!this.#areSubvolumes) return new Map()
+    const table = await runCommand(['btrfs', 'qgroup', 'show', '--raw', this.#directory]).catch(() => '')
+    return parseSizes(table, basename(this.#directory))
   }
 
   /** All or nothing, also when killed half-way. Fine when it is gone already. */

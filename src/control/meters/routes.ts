@@ -1,0 +1,19 @@
+// `/sandbox/{sandboxIdOrName}/telemetry/metrics` (contract/sdk-extra.md §2).
+import { type ControlRoute, route } from '#src/control/auth/route.ts'
+import type { Parts } from '#src/control/parts.ts'
+import { ByIdOrName } from '#src/control/sandboxes/schemas.ts'
+import { MetricsResponse, SeriesQuery } from './schemas.ts'
+import { listSeries } from './service.ts'
+
+export const meterRoutes = (parts: Pick<Parts, 'database' | 'clock' | 'settings'>): ControlRoute[] => [
+  route({
+    method: 'GET',
+    path: '/sandbox/:sandboxIdOrName/telemetry/metrics',
+    needs: 'member',
+    summary: 'What a sandbox used of its processors, memory and disk, at most 1000 points of each.',
+    params: ByIdOrName,
+    query: SeriesQuery,
+    replies: { 200: MetricsResponse },
+    run: ({ organization, params, query }) => listSeries(parts, organization.id, params.sandboxIdOrName, query),
+  }),
+]

@@ -1,0 +1,59 @@
+// The SQL of what sandboxes used.
+import type { Sql } from '#src/control/storage/database.ts'
+import type { MeterSample } from '#src/wire/meter-reading.ts'
+
+/** What a runner says more often than this is not kept. */
+const leastSeconds = 5
+
+const ago = (now: Date, seconds: number) => new Date(now.getTime() - seconds * 1000)
+
+/** Of sandboxes that this runner has, and of no others. */
+export const insertSamples = async (
+  sql: Sql,
+  runnerId: string,
+  samples: readonly MeterSample[],
+  now: Date,
+): Promise<void> => {
+  await sql`
+    insert into sandbox_meters
+      (sandbox_id, at, cpu_count, cpu_used_pct, mem_total, mem_used, mem_cache, disk_total, disk_used)
+    select sandboxes.id::uuid, ${now}, "cpuCount", "cpuUsedPct", "memTotal", "memUsed", "memCache", "diskTotal", "diskUsed"
+    from jsonb_to_recordset(${sql.json(samples as MeterSample[])}) as said
+      ("sandboxId" text, "cpuCount" real, "cpuUsedPct" real, "memTotal" real, "memUsed" real, "memCache" real,
+       "diskTotal" real, "diskUsed" real)
+    join sandboxes on sandboxes.id = "sandboxId" and runner_id = ${runnerId} and state <> 'destroyed'
+    where not exists (
+      select 1 from sandbox_meters known where known.sandbox_id = sandboxes.id::uuid and at > ${ago(now, leastSeconds)})
+    on conflict do nothing`
+}
+
+export type MeterRow = {
+  at: Date
+  cpuCount: number
+  cpuUsedPct: number
+  memTotal: number
+  memUsed: number
+  memCache: number
+  diskTotal: number
+  diskUsed: number | null
+}
+
+/** Each row stands for the samples of `seconds` seconds: their mean, at the time of the last. */
+export const listMeans = (
+  sql: Sql,
+  sandboxId: string,
+  { from, to, seconds }: { from: Date; to: Date; seconds: number },
+): Promise<MeterRow[]> => sql<MeterRow[]>`
+  select max(at) as at, avg(cpu_count) as "cpuCount", avg(cpu_used_pct) as "cpuUsedPct", avg(mem_total) as "memTotal",
+    avg(mem_used) as "memUsed", avg(mem_cache) as "memCache", avg(disk_total) as "diskTotal", avg(disk_used) as "diskUsed"
+  from sandbox_meters
+  where sandbox_id = ${sandboxId}::uuid and at between ${from} and ${to}
+  group by floor(extract(epoch from at - ${from}::timestamptz) / ${seconds}::float8) order by 1`
+
+/** Answers how many there were. */
+export const deleteSamples = async (sql: Sql, before: Date, most: number): Promise<number> => {
+  const { count } = await sql`
+    delete from sandbox_meters where (sandbox_id, at) in (
+      select sandbox_id, at from sandbox_meters where at < ${before} order by at limit ${most})`
+  return count
+}

@@ -1,0 +1,95 @@
+// What sandboxes use of what they may use: processors and memory by their cgroups, disks by what the kernel counts for their
+// quotas. Nothing here is the host's, and no sandbox is asked or woken for it: one that is paused is read like any other.
+import { setTimeout as pause, setImmediate } from 'node:timers/promises'
+import type { MeterReading } from '#src/wire/meter-reading.ts'
+import type { Assignment } from '#src/wire/runner-link.ts'
+import { cgroupOf, type Machine } from '../machine.ts'
+import { GiB } from '../oci/sandbox-limits.ts'
+
+type Mark = { cpuSeconds: number; at: number }
+
+/** Over which time one that is asked about alone shows what its processors do. */
+const windowMs = 250
+/** So many at a stretch never hold up a request for long. */
+const atOnce = 50
+
+export class Meters {
+  readonly #machine: Machine
+  /** Where each counter stood when all were last measured. */
+  readonly #marks = new Map<string, Mark>()
+  readonly #measuring = new Map<string, Promise<MeterReading | undefined>>()
+
+  constructor(machine: Machine) {
+    this.#machine = machine
+  }
+
+  /** From now on its processors are counted, also before all are measured for the first time. */
+  begin(sandboxId: string) {
+    const now = this.#marks.has(sandboxId) ? undefined : this.#mark(sandboxId)
+    if (now) this.#marks.set(sandboxId, now)
+  }
+
+  forget(sandboxId: string) {
+    this.#marks.delete(sandboxId)
+  }
+
+  /** One that runs, or is paused, now; undefined when it has ended. Who asks meanwhile gets the same answer. */
+  measure(assignment: Assignment): Promise<MeterReading | undefined> {
+    const { sandboxId } = assignment
+    const known = this.#measuring.get(sandboxId)
+    if (known) return known
+    const measuring = this.#measureOne(assignment).finally(() => this.#measuring.delete(sandboxId))
+    this.#measuring.set(sandboxId, measuring)
+    return measuring
+  }
+
+  /** Those that run, by their ids; their processors since the last time. */
+  async measureAll(assignments: readonly Assignment[]): Promise<Map<string, MeterReading>> {
+    const disks = await this.#machine.pool.sizesOfDisks()
+    const readings = new Map<string, MeterReading>()
+    for (const [index, assignment] of assignments.entries()) {
+      if (index % atOnce === atOnce - 1) await setImmediate()
+      const { sandboxId } = assignment
+      const before = this.#marks.get(sandboxId)
+      const now = this.#mark(sandboxId)
+      if (now === undefined) continue
+      // It may have ended while others were measured.
+      if (before) this.#marks.set(sandboxId, now)
+      const reading = before && this.#read(assignment, before, now, disks.get(sandboxId))
+      if (reading) readings.set(sandboxId, reading)
+    }
+    return readings
+  }
+
+  async #measureOne(assignment: Assignment) {
+    const { sandboxId } = assignment
+    const before = this.#mark(sandboxId)
+    if (before === undefined) return undefined
+    const [diskUsed] = await Promise.all([this.#machine.pool.sizeOfDisk(sandboxId), pause(windowMs)])
+    const now = this.#mark(sandboxId)
+    return now && this.#read(assignment, before, now, diskUsed)
+  }
+
+  #mark(sandboxId: string): Mark | undefined {
+    const cpuSeconds = cgroupOf(this.#machine, sandboxId).cpuSeconds()
+    return cpuSeconds === undefined ? undefined : { cpuSeconds, at: performance.now() }
+  }
+
+  #read({ sandboxId, cpu, memoryGiB, diskGiB }: Assignment, before: Mark, now: Mark, diskUsed: number | undefined) {
+    const memory = cgroupOf(this.#machine, sandboxId).memoryUse()
+    if (memory === undefined) return undefined
+    // Files in memory count as cached, and nobody can take them back.
+    const memCache = Math.min(memory.used, Math.max(0, memory.cached - memory.shared))
+    const seconds = (now.at - before.at) / 1000
+    const share = seconds > 0 ? (Math.max(0, now.cpuSeconds - before.cpuSeconds) / seconds / cpu) * 100 : 0
+    return {
+      cpuCount: cpu,
+      cpuUsedPct: Math.round(Math.min(share, 100) * 100) / 100,
+      memTotal: memoryGiB * GiB,
+      memUsed: memory.used - memCache,
+      memCache,
+      diskTotal: Math.round(diskGiB * GiB),
+      ...(diskUsed === undefined ? {} : { diskUsed }),
+    }
+  }
+}

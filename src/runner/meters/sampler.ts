@@ -1,0 +1,68 @@
+// Tells control again and again what sandboxes use, so that there is a history of it. All are read in one pass. One whose use
+// has not changed is told of every five minutes only, so thousands of idle ones make little noise.
+import type { Logger } from '#src/kit/log.ts'
+import { repeat } from '#src/kit/repeat.ts'
+import { type MeterReading, type MeterSample, mostSamples } from '#src/wire/meter-reading.ts'
+
+export type SamplerParts = {
+  measureAll: () => Promise<ReadonlyMap<string, MeterReading>>
+  /** Answers whether it could be sent. */
+  say: (samples: readonly MeterSample[]) => boolean
+  /** 0: never. */
+  everySeconds: number
+  log: Logger
+  now?: () => number
+}
+
+const quietMs = 5 * 60_000
+/** Smaller changes nobody would see: points of a hundred, and bytes. */
+const visiblePct = 1
+const visibleBytes = 1024 * 1024
+
+const isVisible = (before: MeterReading, now: MeterReading): boolean =>
+  Math.abs(before.cpuUsedPct - now.cpuUsedPct) >= visiblePct ||
+  (['cpuCount', 'memTotal', 'diskTotal'] as const).some((name) => before[name] !== now[name]) ||
+  (['memUsed', 'memCache', 'diskUsed'] as const).some(
+    (name) => Math.abs((before[name] ?? 0) - (now[name] ?? 0)) >= visibleBytes,
+  )
+
+export class Sampler implements Disposable {
+  readonly #parts: SamplerParts
+  readonly #now: () => number
+  readonly #told = new Map<string, { reading: MeterReading; at: number }>()
+  readonly #stop: () => void
+
+  constructor(parts: SamplerParts) {
+    const { everySeconds, log, now = Date.now } = parts
+    this.#parts = parts
+    this.#now = now
+    this.#stop = repeat(
+      everySeconds,
+      () => this.look(),
+      (err) => log.warn({ err }, 'what sandboxes use could not be read'),
+    )
+  }
+
+  /** Reads all, once, and tells what is new. */
+  async look(): Promise<void> {
+    const { measureAll, say, everySeconds } = this.#parts
+    const readings = await measureAll()
+    const at = this.#now()
+    // The next look would be too late.
+    const dueBefore = at - quietMs + (everySeconds * 1000) / 2
+    for (const sandboxId of this.#told.keys()) if (!readings.has(sandboxId)) this.#told.delete(sandboxId)
+    const news = [...readings].filter(([sandboxId, reading]) => {
+      const told = this.#told.get(sandboxId)
+      return told === undefined || told.at <= dueBefore || isVisible(told.reading, reading)
+    })
+    for (let from = 0; from < news.length; from += mostSamples) {
+      const some = news.slice(from, from + mostSamples)
+      if (!say(some.map(([sandboxId, reading]) => ({ sandboxId, ...reading })))) return
+      for (const [sandboxId, reading] of some) this.#told.set(sandboxId, { reading, at })
+    }
+  }
+
+  [Symbol.dispose]() {
+    this.#stop()
+  }
+}

@@ -1,0 +1,39 @@
+// What a sandbox uses at this moment, told by its runner: nothing inside is asked, so it may be paused.
+import Type from 'typebox'
+import { Problem } from '#src/problems.ts'
+import { route } from '../sandbox.ts'
+
+const SystemMetrics = Type.Object({
+  cpuCount: Type.Number(),
+  cpuUsedPct: Type.Number(),
+  memTotal: Type.Number(),
+  memUsed: Type.Number(),
+  memCache: Type.Number(),
+  diskTotal: Type.Number(),
+  diskUsed: Type.Optional(Type.Number()),
+  diskFree: Type.Optional(Type.Number()),
+  timestamp: Type.String({ format: 'date-time' }),
+  timestampUnix: Type.Number(),
+})
+
+export const systemRoutes = [
+  route({
+    method: 'GET',
+    path: '/system/metrics',
+    needs: 'sandbox, also paused',
+    summary: 'What the sandbox uses of its processors, memory and disk.',
+    replies: { 200: SystemMetrics },
+    run: async ({ measure }) => {
+      const reading = await measure()
+      if (reading === undefined) throw new Problem('conflict', 'The sandbox stopped before it was measured.')
+      const { diskTotal, diskUsed } = reading
+      const now = new Date()
+      return {
+        ...reading,
+        ...(diskUsed === undefined ? {} : { diskFree: Math.max(0, diskTotal - diskUsed) }),
+        timestamp: now.toISOString(),
+        timestampUnix: Math.floor(now.getTime() / 1000),
+      }
+    },
+  }),
+]

@@ -1,0 +1,21 @@
+// What sandboxes use, as the runner reads it from the kernel.
+
+/** What one sandbox uses, and what it may use, at one moment. All but the processors in bytes. */
+export type MeterReading = {
+  cpuCount: number
+  /** Of what it may use: 100 is all of it. */
+  cpuUsedPct: number
+  memTotal: number
+  /** What the kernel could not take back. */
+  memUsed: number
+  /** Of files, which it could. */
+  memCache: number
+  diskTotal: number
+  /** Absent where the host does not count it. */
+  diskUsed?: number
+}
+
+export type MeterSample = MeterReading & { sandboxId: string }
+
+/** As many as go into one message. */
+export const mostSamples = 500
