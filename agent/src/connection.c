@@ -17,7 +17,7 @@
 #define IN_ROOM 4096u
 #define READ_ROOM 65536u
 #define HELD_MAX 64u
-#define OUT_ROOM (FRAME_HEADER + CHUNK + 2048u)
+#define OUT_ROOM(chunk) (FRAME_HEADER + (chunk) + 2048u)
 #define REQUESTS_MAX (64u * 1024u * 1024u) /* bytes of all requests being gathered or kept */
 #define REQUEST_MILLISECONDS 30000u
 #define ENDING_MILLISECONDS 10000u
@@ -63,6 +63,17 @@ bool connection_is_drained(const struct connection *connection) {
   return connection->socket.fd >= 0 && !connection->ending && !connection->blocked && connection->out_end <= HELD_MAX;
 }
 
+size_t connection_widen(struct connection *connection) {
+  if (connection->out_room >= OUT_ROOM(LONG_CHUNK)) return LONG_CHUNK;
+  uint8_t *out = realloc(connection->out, OUT_ROOM(LONG_CHUNK));
+  if (!out) return CHUNK;
+  connection->out = out;
+  connection->out_room = OUT_ROOM(LONG_CHUNK);
+  /* The kernel cuts this to what it allows. The less often the peer is woken for a piece, the less each byte costs. */
+  setsockopt(connection->socket.fd, SOL_SOCKET, SO_SNDBUF, &(int){2 * LONG_CHUNK}, sizeof(int));
+  return LONG_CHUNK;
+}
+
 uint8_t *connection_chunk(struct connection *connection) { return connection->out + connection->out_end + FRAME_HEADER; }
 
 static void put_frame(struct connection *connection, uint8_t kind, uint32_t size) {
@@ -78,7 +89,7 @@ void connection_send_chunk(struct connection *connection, uint8_t kind, uint32_t
 
 void connection_hold(struct connection *connection, uint8_t kind, const void *payload, uint32_t size) {
   if (connection->socket.fd < 0 || connection->ending) return;
-  if (connection->out_end + FRAME_HEADER + size > OUT_ROOM) {
+  if (connection->out_end + FRAME_HEADER + size > connection->out_room) {
     connection_close(connection); /* cannot happen while operations keep to their bound */
     return;
   }
@@ -273,7 +284,7 @@ int connection_take_over(struct connection *connection) {
 
 static void open_connection(int fd) {
   struct connection *connection = calloc(1, sizeof *connection);
-  uint8_t *in = malloc(IN_ROOM), *out = malloc(OUT_ROOM);
+  uint8_t *in = malloc(IN_ROOM), *out = malloc(OUT_ROOM(CHUNK));
   if (!connection || !in || !out) {
     free(connection);
     free(in);
@@ -285,6 +296,7 @@ static void open_connection(int fd) {
   connection->in = in;
   connection->in_room = IN_ROOM;
   connection->out = out;
+  connection->out_room = OUT_ROOM(CHUNK);
   connection->next = connections;
   if (connections) connections->previous = connection;
   connections = connection;

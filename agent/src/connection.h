@@ -27,7 +27,7 @@ struct connection {
   const struct operation *operation;
   void *state;
   uint8_t *in, *out, *body;
-  size_t in_at, in_size, in_room, out_start, out_end, body_size;
+  size_t in_at, in_size, in_room, out_start, out_end, out_room, body_size;
   bool blocked; /* the peer was full, so it is owed a `drained` */
   bool ending;  /* what is in `out` is written, then the connection waits for the peer to close it */
   struct connection *next, *previous;
@@ -49,7 +49,9 @@ void connection_close(struct connection *);
 
 /* True when a chunk may be written. */
 bool connection_is_drained(const struct connection *);
-/* Where the payload of the next chunk goes (CHUNK bytes); then say how much it was. */
+/* From here on there is room for LONG_CHUNK bytes, as far as memory allows. Answers for how many. */
+size_t connection_widen(struct connection *);
+/* Where the payload of the next chunk goes (CHUNK bytes, or what was said above); then say how much it was. */
 uint8_t *connection_chunk(struct connection *);
 void connection_send_chunk(struct connection *, uint8_t kind, uint32_t size);
 

@@ -36,7 +36,9 @@ static void say_end(struct follower *follower) {
 static void say_output(struct follower *follower, uint64_t until) {
   static const uint8_t kinds[] = {[FROM_STDOUT] = KIND_STDOUT, [FROM_STDERR] = KIND_STDERR};
   enum origin origin;
-  size_t room = until - follower->offset < CHUNK ? (size_t)(until - follower->offset) : CHUNK;
+  uint64_t waiting = until - follower->offset;
+  size_t most = waiting > CHUNK ? connection_widen(follower->connection) : CHUNK;
+  size_t room = waiting < most ? (size_t)waiting : most;
   size_t size =
       ring_read(&follower->record->ring, follower->offset, connection_chunk(follower->connection), room, &origin);
   if (origin == LOST) {

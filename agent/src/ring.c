@@ -17,7 +17,7 @@
 
 #define RUNS_MAX 32768u /* 256 KiB; streams that alternate more often than that lose their oldest output sooner */
 #define TMPFS 0x01021994
-#define TAKE_MAX 65536u
+#define TAKE_MAX (256u * 1024u)
 
 /* -1 with errno. A file system in memory does not count. */
 static int open_hidden(const char *directory) {

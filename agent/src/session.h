@@ -17,6 +17,7 @@ struct session_command {
   char id[JOB_ID_MAX + 1];
   uint64_t serial, created_at, ended_at; /* milliseconds since 1970 */
   uint8_t state, flags;
+  bool is_wide[2]; /* that pipe has been made larger */
   uint8_t *text; /* NULL: it lies in the session's file */
   uint32_t text_size;
   struct record record;
@@ -42,7 +43,8 @@ struct session_removal {
 struct session {
   char *id;
   uint64_t serial, created_at, last_command;
-  uint8_t state, flags; /* state: enum job_state */
+  uint8_t state, flags;
+  bool is_wide[2]; /* that pipe has been made larger */ /* state: enum job_state */
   int status;
   struct child child;
   pid_t group;

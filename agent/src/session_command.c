@@ -3,6 +3,7 @@
  * so, or ends itself. What comes through its pipes afterwards is its background's, and is still kept.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,11 @@ static bool collect(struct session_command *command, int which, size_t at_most) 
   struct source *source = &command->output[which];
   ssize_t got = ring_take(&command->record.ring, which == 0 ? FROM_STDOUT : FROM_STDERR, source->fd, at_most);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  if (got >= (ssize_t)CHUNK && !command->is_wide[which]) {
+    /* It filled the pipe that it was given. A larger one has both sides wait for each other less often. */
+    command->is_wide[which] = true;
+    fcntl(source->fd, F_SETPIPE_SZ, LONG_CHUNK);
+  }
   if (got > 0) return true;
   source_close(source);
   if (command->output[0].fd < 0 && command->output[1].fd < 0) ring_rest(&command->record.ring);
@@ -53,17 +59,18 @@ static void on_eased(struct record *record) {
  * A command that writes faster than a follower takes would only overwrite what that one is about to get. It waits a
  * moment for each piece then, which still lets it write tens of megabytes per second whoever follows.
  */
-static void pace(struct session_command *command) {
+static void pace(struct session_command *command, uint64_t size) {
   if (!record_is_pressed(&command->record)) return;
   for (int i = 0; i < 2; i++)
     if (command->output[i].fd >= 0) source_watch(&command->output[i], 0);
-  timer_set(&command->pace, PACE_MILLISECONDS, go_on);
+  timer_set(&command->pace, PACE_MILLISECONDS * ((size + CHUNK - 1) / CHUNK), go_on);
 }
 
 static void hear(struct session_command *command, int which) {
-  if (!collect(command, which, CHUNK)) return;
+  uint64_t before = command->record.ring.end;
+  if (!collect(command, which, LONG_CHUNK)) return;
   record_wake(&command->record);
-  pace(command);
+  pace(command, command->record.ring.end - before);
 }
 
 static void on_stdout(struct source *source, uint32_t events) {

@@ -8,6 +8,7 @@
 #define FRAME_MAX (1024u * 1024u)   /* payload of one frame, either way */
 #define REQUEST_MAX (8u * 1024u * 1024u) /* all frames of one request together */
 #define CHUNK 65536u                /* the most that one output frame carries */
+#define LONG_CHUNK (256u * 1024u)   /* the same of kept output, of which there may be much */
 #define INPUT_WINDOW (256u * 1024u) /* standard input a peer may send before it is given credit for more */
 
 enum kind {

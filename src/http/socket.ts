@@ -29,6 +29,17 @@ export const sendWhole = (socket: WebSocket, data: string | Uint8Array): Promise
     else resolve()
   })
 
+/** The same for bytes in memory that is used again: true if they were taken at once, else `done` follows. */
+export const sendThrough = (socket: WebSocket, data: Uint8Array, done: () => void): boolean => {
+  if (socket.readyState !== socket.OPEN) return true
+  let isWaiting = false
+  socket.send(data, () => {
+    if (isWaiting) done()
+  })
+  isWaiting = socket.bufferedAmount > 0
+  return !isWaiting
+}
+
 const reasonBytes = 123
 
 /** The longest beginning of a text that fits, without half a character at its end. */

@@ -1,7 +1,9 @@
 // Streams whose memory is given back at once. Node reads every 64 KiB into memory of its own and leaves it to the garbage
 // collector, which comes every 64 MiB: between its visits that is what a program grows by, and the visits cost more than the
 // copying. What is freed as soon as it has been written is taken again for the next read.
+import { Socket } from 'node:net'
 import type { Readable, Writable } from 'node:stream'
+import { Inflow, writeThrough } from './inflow.ts'
 
 /** Smaller ones are not worth it, and mostly share their memory with others. */
 const leastBytes = 4096
@@ -11,8 +13,22 @@ export const giveBack = ({ buffer, byteLength }: Uint8Array): void => {
   if (byteLength >= leastBytes && byteLength === buffer.byteLength && buffer instanceof ArrayBuffer) buffer.transfer(0)
 }
 
+/** A socket has done with bytes when it says so; other streams may keep them. */
+const pourThrough = (from: Inflow, to: Socket): (() => void) => {
+  const goOn = () => void from.resume()
+  const onEnd = () => void to.end()
+  const stop = () => {
+    from.off('end', onEnd).release()
+    to.off('close', stop)
+  }
+  to.on('close', stop)
+  from.on('end', onEnd).takeOver((bytes) => writeThrough(to, bytes, goOn))
+  return stop
+}
+
 /** Like `pipe`, for bytes that nobody else looks at. Answers what stops it; `from` is paused then. */
 export const pour = (from: Readable, to: Writable): (() => void) => {
+  if (from instanceof Inflow && to instanceof Socket) return pourThrough(from, to)
   const onData = (bytes: Uint8Array) => {
     if (!to.write(bytes, () => giveBack(bytes))) from.pause()
   }

@@ -1,15 +1,59 @@
 // Forwards one plain call and its answer back, both as streams: neither side may be faster than the other, and when one
 // goes away the other hears of it. The other side may be a hostile server inside a sandbox.
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { beneath, Inflow, writeThrough } from '#src/kit/inflow.ts'
 import { pour } from '#src/kit/pour.ts'
 import type { Destination } from './destination.ts'
 import { hasBody } from './headers.ts'
 
 export type Exchange = { request: IncomingMessage; response: ServerResponse; destination: Destination }
 
-const answerWith = (answer: IncomingMessage, response: ServerResponse, { outward }: Destination) => {
+/** What is shorter than this comes with its head, or soon after it. */
+const longBytes = 256 * 1024
+
+/** The length of a body that is long and nothing but its bytes; `undefined` for all others. */
+const plainLengthOf = ({ statusCode, headers, socket }: IncomingMessage, request: IncomingMessage) => {
+  const isPlain = request.method === 'GET' && (statusCode === 200 || statusCode === 206)
+  const length = Number(headers['content-length'])
+  return isPlain && length >= longBytes && socket instanceof Inflow ? length : undefined
+}
+
+/**
+ * Passes a long body on without its parser, which would copy each piece into memory of its own. The parser has seen the
+ * head; what it has of the body is taken from it, the rest is counted, and the connection is not used again.
+ */
+const passBody = (answer: IncomingMessage, length: number, response: ServerResponse) => {
+  const from = answer.socket as Inflow
+  const to = beneath(response)
+  let left = length
+  const goOn = () => void from.resume()
+  const take = (bytes: Buffer): boolean => {
+    const mine = bytes.subarray(0, left)
+    left -= mine.length
+    if (left > 0) return writeThrough(to, mine, goOn)
+    to.write(mine, () => response.end(() => from.destroy()))
+    return false
+  }
+  const onClose = () => {
+    if (left > 0) response.destroy()
+  }
+  if (from.destroyed) return onClose()
+  from.once('close', onClose)
+  const first = answer.read() as Buffer | null
+  from.takeOver(take)
+  if (first !== null && !take(first)) from.pause()
+}
+
+const answerWith = (answer: IncomingMessage, { request, response, destination }: Exchange) => {
   // Throws for a status or a header that HTTP parsers let pass and no HTTP server may send.
-  response.writeHead(answer.statusCode ?? 502, answer.statusMessage, outward(answer))
+  response.writeHead(answer.statusCode ?? 502, answer.statusMessage, destination.outward(answer))
+  const length = plainLengthOf(answer, request)
+  if (length !== undefined) {
+    answer.on('error', () => {})
+    // Not before the parser is through with what came with the head.
+    process.nextTick(passBody, answer, length, response)
+    return
+  }
   // An answer without a length may be a stream whose first piece is far away: its head must not wait for that.
   if (answer.headers['content-length'] === undefined) response.flushHeaders()
   answer.once('error', () => response.destroy())
@@ -50,7 +94,7 @@ export const forward = ({ request, response, destination }: Exchange): Promise<v
       isAnswered = true
       if (response.destroyed) return outgoing.destroy()
       try {
-        answerWith(answer, response, destination)
+        answerWith(answer, { request, response, destination })
       } catch (error) {
         fail(error)
       }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { request as httpRequest } from 'node:http'
+import { Agent, request as httpRequest, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import { suite, test } from 'node:test'
 import { bodyOf, startSides } from './simulated.ts'
@@ -279,39 +279,67 @@ suite('proxy: what reaches the toolbox', () => {
     assert.equal(sides.runnerConnections(), 1)
   })
 
-  test('a slow reader holds the toolbox back: the proxy does not take in what nobody reads', async () => {
+  test('a long answer of known length crosses whole, and the caller’s connection serves the next call', async () => {
     await using sides = await startSides()
-    const total = 256 * 1024 * 1024
-    let written = 0
-    const stuck = Promise.withResolvers<void>()
-    sides.runner.call = (_request, response) => {
-      const piece = Buffer.alloc(1024 * 1024)
-      const more = () => {
-        while (written < total) {
-          written += piece.length
-          if (!response.write(piece)) {
-            stuck.resolve()
-            return
-          }
-        }
-        response.end()
+    const large = Buffer.from(Uint32Array.from({ length: 1_000_003 }, (_, index) => index).buffer)
+    sides.runner.call = async (request, response) => {
+      const body = request.url?.endsWith('/long') ? large : Buffer.from('short')
+      response.setHeader('content-length', body.length)
+      for (let at = 0; at < body.length; at += 300_000) {
+        response.write(body.subarray(at, at + 300_000))
+        await new Promise(setImmediate)
       }
-      response.on('drain', more)
-      more()
+      response.end()
     }
-    const socket = connect(sides.port, '127.0.0.1')
-    socket.write('GET /toolbox/box/x HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer key-1\r\n\r\n')
-    await once(socket, 'readable')
-    await stuck.promise
-    const before = written
-    // Other calls pass meanwhile, which also gives the stuck one every chance to take in more than it should.
-    for (let i = 0; i < 20; i++) {
-      const other = await fetch(`${sides.url}/toolbox/box/y`, { method: 'OPTIONS' })
-      await other.arrayBuffer()
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    const sockets = new Set()
+    for (const path of ['long', 'short', 'long', 'long']) {
+      const call = httpRequest({ port: sides.port, path: `/toolbox/box/${path}`, headers: bearer, agent }).end()
+      const [reply] = (await once(call, 'response')) as [IncomingMessage]
+      sockets.add(reply.socket)
+      const body = Buffer.concat(await reply.toArray())
+      assert.ok(body.equals(path === 'long' ? large : Buffer.from('short')), path)
     }
-    socket.destroy()
-    assert.ok(before < total / 2, `${before} bytes were taken in`)
+    agent.destroy()
+    assert.equal(sockets.size, 1)
   })
+
+  for (const isKnown of [false, true]) {
+    test(`a slow reader holds the toolbox back: the proxy does not take in what nobody reads, ${isKnown ? 'with' : 'without'} a length`, async () => {
+      await using sides = await startSides()
+      const total = 256 * 1024 * 1024
+      let written = 0
+      const stuck = Promise.withResolvers<void>()
+      sides.runner.call = (_request, response) => {
+        const piece = Buffer.alloc(1024 * 1024)
+        if (isKnown) response.setHeader('content-length', total)
+        const more = () => {
+          while (written < total) {
+            written += piece.length
+            if (!response.write(piece)) {
+              stuck.resolve()
+              return
+            }
+          }
+          response.end()
+        }
+        response.on('drain', more)
+        more()
+      }
+      const socket = connect(sides.port, '127.0.0.1')
+      socket.write('GET /toolbox/box/x HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer key-1\r\n\r\n')
+      await once(socket, 'readable')
+      await stuck.promise
+      const before = written
+      // Other calls pass meanwhile, which also gives the stuck one every chance to take in more than it should.
+      for (let i = 0; i < 20; i++) {
+        const other = await fetch(`${sides.url}/toolbox/box/y`, { method: 'OPTIONS' })
+        await other.arrayBuffer()
+      }
+      socket.destroy()
+      assert.ok(before < total / 2, `${before} bytes were taken in`)
+    })
+  }
 })
 
 suite('proxy: who hangs up', () => {
@@ -331,14 +359,31 @@ suite('proxy: who hangs up', () => {
     await closed.promise
   })
 
-  test('an answer cut short by the toolbox is cut short for the caller', async () => {
+  test('an answer cut short by the toolbox is cut short for the caller, be it short or long', async () => {
     await using sides = await startSides()
-    sides.runner.call = (_request, response) => {
-      response.writeHead(200, { 'content-length': '100' })
-      response.write('half', () => response.destroy())
+    for (const length of [100, 10_000_000]) {
+      sides.runner.call = (_request, response) => {
+        response.writeHead(200, { 'content-length': length })
+        response.write(Buffer.alloc(length / 2), () => response.destroy())
+      }
+      const reply = await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })
+      await assert.rejects(reply.text())
     }
-    const reply = await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })
+  })
+
+  test('a caller who hangs up in the middle of a long answer is told to the toolbox', async () => {
+    await using sides = await startSides()
+    const closed = Promise.withResolvers<void>()
+    sides.runner.call = (_request, response) => {
+      response.writeHead(200, { 'content-length': 10_000_000 })
+      response.write(Buffer.alloc(1_000_000))
+      response.once('close', closed.resolve)
+    }
+    const caller = new AbortController()
+    const reply = await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer, signal: caller.signal })
+    caller.abort()
     await assert.rejects(reply.text())
+    await closed.promise
   })
 })
 

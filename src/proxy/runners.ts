@@ -1,6 +1,7 @@
 // Connections from the proxy to the runners' toolbox servers, kept open between calls.
 import { Agent, type ClientRequest, type RequestOptions, request } from 'node:http'
-import type { Socket } from 'node:net'
+import type { NetConnectOpts, Socket } from 'node:net'
+import { Inflow } from '#src/kit/inflow.ts'
 import { giveBack } from '#src/kit/pour.ts'
 import { Problem } from '#src/problems.ts'
 import { dialRefusals } from '#src/wire/dial.ts'
@@ -38,9 +39,16 @@ const clearAway = (outgoing: ClientRequest, socket: Socket) => {
   outgoing.once('close', () => socket.off('data', giveBack))
 }
 
+/** Connections whose bytes can be passed on without a parser, once they are known to be only that. */
+const connectTo = (options: object): Socket => Inflow.to(options as NetConnectOpts)
+
+class InflowAgent extends Agent {
+  override createConnection = connectTo
+}
+
 export class Runners implements Disposable {
   // Idle connections close before the runner's own 90 s, so that none is used in the moment it goes away.
-  readonly #agent = new Agent({ keepAlive: true, maxSockets: 2048, maxFreeSockets: 256, timeout: 60_000 })
+  readonly #agent = new InflowAgent({ keepAlive: true, maxSockets: 2048, maxFreeSockets: 256, timeout: 60_000 })
 
   /** A request that has not been sent yet; an upgrade gets a connection of its own. */
   request(address: string, { method, path, headers, isUpgrade = false }: Outgoing): ClientRequest {
@@ -49,7 +57,7 @@ export class Runners implements Disposable {
       method,
       path,
       headers,
-      agent: isUpgrade ? false : this.#agent,
+      ...(isUpgrade ? { agent: false, createConnection: connectTo } : { agent: this.#agent }),
       setDefaultHeaders: false,
     })
     outgoing.once('socket', (socket) => {
@@ -93,6 +101,7 @@ export class Runners implements Disposable {
         method: 'CONNECT',
         path: `${sandboxId}:${port}`,
         agent: false,
+        createConnection: connectTo,
         timeout: dialMs,
       })
       asking.once('timeout', () => asking.destroy(new Error('the runner did not connect in time')))

@@ -398,6 +398,18 @@ suite('previews: what the server inside answers', () => {
     await assert.rejects(visit(sides))
   })
 
+  test('of a long answer only as much crosses as was promised, whatever the server says behind it', async () => {
+    await using sides = await startSides()
+    const promised = 1_000_000
+    sides.insideSocket = (socket) => {
+      socket.once('data', () => {
+        socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${promised}\r\n\r\n`)
+        socket.end(`${'x'.repeat(promised)}HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\n\r\n`)
+      })
+    }
+    for (let call = 0; call < 2; call++) assert.equal((await visit(sides)).text, 'x'.repeat(promised))
+  })
+
   test('an answer without a length ends with its connection, as old servers do it', async () => {
     await using sides = await startSides()
     sides.insideSocket = (socket) => {

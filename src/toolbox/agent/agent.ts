@@ -12,7 +12,7 @@ export { type CommandSpec, type Exit, type Output, type RunningCommand, StartFai
 export { AgentGone, AgentRefused } from './connection.ts'
 export type { Entry, FileContents, Files } from './files.ts'
 export type { Job, JobEvent, JobSpec, Jobs } from './jobs.ts'
-export { headroomBytes, type Piece } from './pour-output.ts'
+export type { Piece, TakePiece } from './pour-output.ts'
 export type { AgentSession, CommandEnd, CommandEvent, SessionCommand, Sessions } from './sessions.ts'
 
 export interface Agent {

@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { constants } from 'node:os'
+import { Inflow } from '#src/kit/inflow.ts'
 import { giveBack } from '#src/kit/pour.ts'
 import {
   BadFrame,
@@ -55,12 +56,13 @@ export const readRefusal = (payload: Buffer): AgentRefused => {
 export const answerTimeoutMs = 60_000
 
 /** A socket that may still be connecting: what is written to it goes out as soon as it can. */
-const openSocket = (socketPath: string): Socket => {
-  const socket = connect({ path: socketPath, allowHalfOpen: true })
-  // Whoever reads learns of an error by the end of what there is to read.
-  socket.on('error', () => {})
-  return socket
-}
+const openSocket = (socketPath: string): Socket => heedless(connect({ path: socketPath, allowHalfOpen: true }))
+
+/** The same where much may come, as it is. */
+export const openInflow = (socketPath: string): Inflow => heedless(Inflow.to({ path: socketPath, allowHalfOpen: true }))
+
+/** Whoever reads learns of an error by the end of what there is to read. */
+const heedless = <T extends Socket>(socket: T): T => socket.on('error', () => {})
 
 export class Connection {
   readonly #socket: Socket
@@ -183,8 +185,8 @@ export const requestRaw = async (
   socketPath: string,
   kind: number,
   body: Uint8Array,
-): Promise<[socket: Socket, answer: FieldReader]> => {
-  const socket = openSocket(socketPath)
+): Promise<[socket: Inflow, answer: FieldReader]> => {
+  const socket = openInflow(socketPath)
   const timer = setTimeout(() => socket.destroy(), answerTimeoutMs)
   try {
     for (const frame of encodeRequest(kind, body)) socket.write(frame)

@@ -1,7 +1,8 @@
 // Files of a sandbox, with the rights of one of its users: the agent forks for each call, becomes that user, and only
 // then looks at the path. Names are bytes; a name that is no UTF-8 comes and goes as it is.
-import { pipeline, type Readable, Transform, type TransformCallback, type Writable } from 'node:stream'
-import { pour } from '#src/kit/pour.ts'
+import { ServerResponse } from 'node:http'
+import { Readable } from 'node:stream'
+import { beneath, type Inflow, type Take, writeThrough } from '#src/kit/inflow.ts'
 import { AgentGone, Connection, requestRaw } from './connection.ts'
 import { BadFrame, FieldReader, FieldWriter, kinds, maxPayloadBytes } from './frames.ts'
 
@@ -86,27 +87,55 @@ async function* entries(socketPath: string, kind: number, body: Buffer): AsyncGe
 }
 
 /** Passes on exactly as much as was promised. */
-class Promised extends Transform {
+class Contents extends Readable {
+  readonly #from: Inflow
   #left: number
+  /** Whether `_read` is to be heeded; the other way out has a pace of its own. */
+  #isRead = true
+  #isUnderWay = false
 
-  constructor(length: number) {
+  constructor(from: Inflow, length: number) {
     super()
+    this.#from = from
     this.#left = length
+    const finish = () => {
+      if (this.#left === 0) this.push(null)
+      else this.destroy(new AgentGone('the file became shorter, or the sandbox ended, while it was read'))
+    }
+    from.once('end', finish).once('close', finish)
   }
 
-  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
-    this.#left -= chunk.length
-    if (this.#left < 0) done(new BadFrame('more of the file than was promised'))
-    else done(null, chunk)
+  #passOn(take: Take): void {
+    this.#isUnderWay = true
+    this.#from.takeOver((bytes) => {
+      this.#left -= bytes.length
+      if (this.#left >= 0) return take(bytes)
+      this.destroy(new BadFrame('more of the file than was promised'))
+      return false
+    })
   }
 
+  override _read(): void {
+    if (!this.#isRead) return
+    if (this.#isUnderWay) this.#from.resume()
+    else this.#passOn((bytes) => this.push(Buffer.from(bytes)))
+  }
+
+  /** A response gets the bytes without a copy. */
   override pipe<T extends NodeJS.WritableStream>(to: T): T {
-    pour(this, to as unknown as Writable)
+    if (!(to instanceof ServerResponse)) return super.pipe(to)
+    const socket = beneath(to)
+    this.#isRead = false
+    this.once('end', () => to.end())
+    this.#passOn((bytes) => writeThrough(socket, bytes, () => this.#from.resume()))
+    // Whoever waits for the end of this stream hears of it.
+    this.resume()
     return to
   }
 
-  override _flush(done: TransformCallback): void {
-    done(this.#left === 0 ? null : new AgentGone('the file became shorter, or the sandbox ended, while it was read'))
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    this.#from.destroy()
+    done(error)
   }
 }
 
@@ -115,10 +144,7 @@ const read = async (socketPath: string, body: Buffer): Promise<FileContents> => 
   try {
     const [size, length] = [answer.u64(), answer.u64()]
     answer.end()
-    const stream = new Promised(length)
-    // Who reads learns of an error from the stream; the socket is done for in either case.
-    pipeline(socket, stream, () => socket.destroy())
-    return { size, length, stream }
+    return { size, length, stream: new Contents(socket, length) }
   } catch (error) {
     socket.destroy()
     throw error

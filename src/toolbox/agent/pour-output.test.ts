@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import fc from 'fast-check'
 import { BadFrame, encodeFrame, FieldWriter, kinds, maxPayloadBytes } from './frames.ts'
-import { headroomBytes, PartFinder, type Piece, pourOutput } from './pour-output.ts'
+import { PartFinder, type Piece, pourOutput, type TakePiece } from './pour-output.ts'
 
 const names: Record<number, string> = { [kinds.stdout]: 'stdout', [kinds.stderr]: 'stderr' }
 const frame = fc.record(
@@ -86,8 +86,18 @@ suite('pouring output', () => {
     server.close()
     rmSync(directory, { recursive: true })
   })
-  const pour = (take: (piece: Piece) => Promise<void>, signal = new AbortController().signal) =>
+  const pour = (take: TakePiece, signal = new AbortController().signal) =>
     pourOutput(path, kinds.commandAttach, new FieldWriter().u8(0), take, signal)
+  /** Each piece when others have had their turn. */
+  const slowly =
+    (take: (piece: Piece) => void): TakePiece =>
+    (piece, done) => {
+      setImmediate(() => {
+        take(piece)
+        done()
+      })
+      return false
+    }
   const ok = encodeFrame(kinds.ok)
   const exit = encodeFrame(kinds.exit, Buffer.of(0, 7, 0, 0, 0))
 
@@ -101,15 +111,22 @@ suite('pouring output', () => {
       socket.end(exit)
     }
     const taken: Buffer[] = []
-    const payload = await pour(async (piece) => {
+    const last = Promise.withResolvers<void>()
+    let size = 0
+    const take = slowly((piece) => {
+      const { data } = piece as { data: Buffer }
+      taken.push(Buffer.from(data))
+      size += data.length
+      if (size === whole.length) last.resolve()
+    })
+    const payload = await pour((piece, done) => {
       assert.equal(piece.type, 'output')
       const { data } = piece as { data: Buffer }
-      assert.ok(data.byteOffset >= Math.min(headroomBytes, 3))
       // What a taker writes there harms nobody.
       Buffer.from(data.buffer, data.byteOffset - 3, 3).fill(1)
-      await new Promise((resolve) => setImmediate(resolve))
-      taken.push(Buffer.from(data))
+      return take(piece, done)
     })
+    await last.promise
     assert.deepEqual(payload, Buffer.of(0, 7, 0, 0, 0))
     assert.ok(Buffer.concat(taken).equals(whole))
   })
@@ -118,12 +135,12 @@ suite('pouring output', () => {
     const lost = encodeFrame(kinds.lost, new FieldWriter().u64(12).done())
     answer = (socket) => void socket.end(Buffer.concat([ok, lost, encodeFrame(kinds.end)]))
     const pieces: Piece[] = []
-    assert.equal(await pour(async (piece) => void pieces.push(piece)), undefined)
+    assert.equal(await pour((piece) => pieces.push(piece) > 0), undefined)
     assert.deepEqual(pieces, [{ type: 'truncated', lostBytes: 12 }])
   })
 
   test('a refusal is thrown, and so is an agent that goes away or says what it must not', async () => {
-    const never = () => Promise.reject(new Error('nothing was to be taken'))
+    const never = () => assert.fail('nothing was to be taken')
     answer = (socket) => void socket.end(encodeFrame(kinds.failed, Buffer.of(8, 3, 0, 0, 0)))
     await assert.rejects(pour(never), { name: 'AgentRefused', stage: 'job', errno: 'ESRCH' })
     answer = (socket) => void socket.end(ok)
@@ -137,7 +154,7 @@ suite('pouring output', () => {
   test('the signal ends it, also while nothing comes', async () => {
     answer = (socket) => void socket.write(ok)
     const gone = new AbortController()
-    const pouring = pour(async () => {}, gone.signal)
+    const pouring = pour(() => true, gone.signal)
     setImmediate(() => gone.abort())
     assert.equal(await pouring, undefined)
   })

@@ -1,7 +1,6 @@
-// Kept output for whoever takes it at once: it is read into one buffer over and over and never copied, and nothing more
-// is read before the last piece was taken.
-import { connect, type Socket } from 'node:net'
-import { AgentGone, answerTimeoutMs, readRefusal } from './connection.ts'
+// Kept output for whoever takes it at once: it is read into the same memory over and over and never copied, and nothing more
+// is read before the last pieces were taken.
+import { AgentGone, answerTimeoutMs, openInflow, readRefusal } from './connection.ts'
 import {
   BadFrame,
   encodeRequest,
@@ -12,15 +11,17 @@ import {
   maxPayloadBytes,
 } from './frames.ts'
 
-/** So many bytes before each piece are the taker's to write over, which saves a copy where something stands before it. */
-export const headroomBytes = 8
-
-/** The memory of `data` is read into again when it has been taken. */
+/**
+ * The memory of `data` is read into again when it has been taken. As many bytes before it as a frame's header has are the
+ * taker's to write over, which saves a copy where something stands before it.
+ */
 export type Piece =
   | { type: 'output'; stream: 'stdout' | 'stderr'; data: Buffer }
   | { type: 'truncated'; lostBytes: number }
 
-const bufferBytes = 128 * 1024
+/** True when it needs the piece no more; else it says so by `done`, once. */
+export type TakePiece = (piece: Piece, done: () => void) => boolean
+
 /** What is no output is short. */
 const longestOther = 4096
 
@@ -66,79 +67,59 @@ export class PartFinder {
   }
 }
 
-/** What comes in, chunk by chunk in the same memory; each is valid until the next is asked for. */
-const chunksOf = (socketPath: string): { socket: Socket; next: () => Promise<Buffer | undefined> } => {
-  const memory = Buffer.allocUnsafeSlow(headroomBytes + bufferBytes)
-  const buffer = memory.subarray(headroomBytes)
-  let filled = 0
-  let wake = () => {}
-  const socket = connect({
-    ...{ path: socketPath, allowHalfOpen: true },
-    onread: {
-      buffer,
-      callback: (size) => {
-        filled = size
-        wake()
-        return false
-      },
-    },
-  })
-  let isOver = false
-  for (const event of ['end', 'close'] as const) {
-    socket.on(event, () => {
-      isOver = true
-      wake()
-    })
-  }
-  // Whoever reads learns of an error by the end of what there is to read.
-  socket.on('error', () => {})
-  const next = async () => {
-    filled = 0
-    socket.resume()
-    if (!isOver) {
-      await new Promise<void>((resolve) => {
-        wake = resolve
-      })
-    }
-    return filled === 0 ? undefined : buffer.subarray(0, filled)
-  }
-  return { socket, next }
-}
-
 /**
- * Sends a request that is answered by OK and output, and gives that to `take`, which settles when it needs the piece no
- * more. Answers the payload of EXIT; `undefined` where it ended without, or `signal` ended it.
+ * Sends a request that is answered by OK and output, and gives that to `take`. Answers the payload of EXIT; `undefined`
+ * where it ended without, or `signal` ended it.
  */
 export const pourOutput = async (
   socketPath: string,
   kind: number,
   request: FieldWriter,
-  take: (piece: Piece) => Promise<void>,
+  take: TakePiece,
   signal: AbortSignal,
 ): Promise<Buffer | undefined> => {
   if (signal.aborted) return undefined
-  const { socket, next } = chunksOf(socketPath)
+  const socket = openInflow(socketPath)
+  const ended = Promise.withResolvers<Buffer | undefined>()
   const stop = () => void socket.destroy()
   signal.addEventListener('abort', stop, { once: true })
-  let timer: NodeJS.Timeout | undefined = setTimeout(stop, answerTimeoutMs)
+  const timer = setTimeout(stop, answerTimeoutMs)
   const finder = new PartFinder()
-  try {
-    for (const frame of encodeRequest(kind, request.done())) socket.write(frame)
-    for (let chunk = await next(); chunk !== undefined; chunk = await next()) {
+  let isAnswered = false
+  let untaken = 0
+  const onTaken = () => {
+    untaken -= 1
+    if (untaken === 0) socket.resume()
+  }
+  const onPart = (part: Part) => {
+    if (!isAnswered) {
+      checkOk(part)
+      isAnswered = true
+      clearTimeout(timer)
+    } else if (part.type === 'frame' && part.kind === kinds.exit) ended.resolve(part.payload)
+    else if (part.type === 'frame' && part.kind === kinds.end) ended.resolve(undefined)
+    else if (!take(part.type === 'frame' ? readLost(part) : part, onTaken)) untaken += 1
+  }
+  for (const frame of encodeRequest(kind, request.done())) socket.write(frame)
+  const onOver = () => {
+    if (signal.aborted) ended.resolve(undefined)
+    else ended.reject(new AgentGone('the agent closed the connection'))
+  }
+  socket.once('end', onOver).once('close', onOver)
+  socket.takeOver((chunk) => {
+    try {
       for (const part of finder.parts(chunk)) {
-        if (signal.aborted) return undefined
-        if (timer !== undefined) {
-          checkOk(part)
-          clearTimeout(timer)
-          timer = undefined
-        } else if (part.type !== 'frame') await take(part)
-        else if (part.kind === kinds.exit) return part.payload
-        else if (part.kind === kinds.end) return undefined
-        else await take(readLost(part))
+        if (signal.aborted) return false
+        onPart(part)
       }
+    } catch (error) {
+      ended.reject(error)
+      return false
     }
-    if (signal.aborted) return undefined
-    throw new AgentGone('the agent closed the connection')
+    return untaken === 0
+  })
+  try {
+    return await ended.promise
   } finally {
     clearTimeout(timer)
     signal.removeEventListener('abort', stop)

@@ -4,7 +4,7 @@ import { asStartFailed, type CommandSpec, type Exit, readExit, writeProgram } fr
 import { Connection } from './connection.ts'
 import { BadFrame, FieldReader, FieldWriter, type Frame, kinds } from './frames.ts'
 import { type AttachOptions, followOutput, followRequest, type OutputEvent } from './jobs.ts'
-import { type Piece, pourOutput } from './pour-output.ts'
+import { pourOutput, type TakePiece } from './pour-output.ts'
 
 export type SessionSpec = Pick<CommandSpec, 'env' | 'cwd' | 'user'> & {
   /** Chosen by the caller: 1 to 1024 bytes without a NUL. */
@@ -80,13 +80,13 @@ export interface Sessions {
     options?: AttachOptions,
   ): AsyncGenerator<CommandEvent, void, void>
   /**
-   * Gives what a command wrote to `take`, in its order, without a copy: `take` settles when it needs the piece no more, and
-   * nothing is read meanwhile. Settles when all of it was taken, or at `signal`.
+   * Gives what a command wrote to `take`, in its order, without a copy, and reads no more while a piece is not taken. Settles
+   * when all of it was given, or at `signal`.
    */
   pour(
     sessionId: string,
     commandId: string,
-    take: (piece: Piece) => Promise<void>,
+    take: TakePiece,
     options: { follow: boolean; signal: AbortSignal },
   ): Promise<void>
   /** Settles when the agent has it; calls that are made one after the other keep their order. */

@@ -1,7 +1,7 @@
 // What a command wrote, for a caller: as texts within bounds, or as frames that never wait in our memory.
 import type { WebSocket } from 'ws'
-import { closeWith, keepAlive, sendWhole } from '#src/http/socket.ts'
-import type { CommandEvent, Piece } from '../agent/agent.ts'
+import { closeWith, keepAlive, sendThrough } from '#src/http/socket.ts'
+import type { CommandEvent, Piece, TakePiece } from '../agent/agent.ts'
 import { BoundedOutput } from '../exec/output.ts'
 import { asTold } from './refusals.ts'
 import type { Logs } from './schemas.ts'
@@ -58,19 +58,19 @@ const frameOf = (piece: Piece): Buffer => {
 }
 
 /**
- * Sends all of it and closes with 1000. The next piece is asked for when the kernel has taken the last one, so a slow
+ * Sends all of it and closes with 1000. More is read when the kernel has taken what was, so a slow
  * reader costs one piece of memory; what the agent could not keep for it meanwhile is said.
  */
 export const sendLogs = async (
   socket: WebSocket,
-  pour: (take: (piece: Piece) => Promise<void>, signal: AbortSignal) => Promise<void>,
+  pour: (take: TakePiece, signal: AbortSignal) => Promise<void>,
 ): Promise<void> => {
   const gone = new AbortController()
   socket.once('close', () => gone.abort())
   socket.on('error', () => gone.abort())
   keepAlive(socket)
   try {
-    await pour((piece) => sendWhole(socket, frameOf(piece)), gone.signal)
+    await pour((piece, done) => sendThrough(socket, frameOf(piece), done), gone.signal)
     closeWith(socket, 1000, '')
   } catch (error) {
     closeWith(socket, 1011, asTold(error).message)

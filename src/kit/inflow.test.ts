@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type Socket } from 'node:net'
+import { Writable } from 'node:stream'
+import { suite, test } from 'node:test'
+import { Inflow, writeThrough } from './inflow.ts'
+
+const openPair = async (): Promise<{ near: Inflow; far: Socket } & Disposable> => {
+  const server = createServer()
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const near = Inflow.to({ port: (server.address() as { port: number }).port, host: '127.0.0.1' })
+  const [far] = (await once(server, 'connection')) as [Socket]
+  const close = () => {
+    for (const end of [near, far]) end.destroy()
+    server.close()
+  }
+  return { near, far, [Symbol.dispose]: close }
+}
+
+/** Different at every place. */
+const counting = (words: number): Buffer => Buffer.from(Uint32Array.from({ length: words }, (_, at) => at).buffer)
+
+suite('Inflow', () => {
+  test('is a stream like any other for those who listen, and what they hold stays as it was', async () => {
+    using pair = await openPair()
+    const sent = counting(1_000_000)
+    pair.far.end(sent)
+    assert.ok(Buffer.concat(await pair.near.toArray()).equals(sent))
+  })
+
+  test('gives a taker all there is from where listeners left off, and touches no piece before it is let go', async () => {
+    using pair = await openPair()
+    const sent = counting(2_000_000)
+    pair.far.write(sent.subarray(0, 100_000))
+    await once(pair.near, 'readable')
+    const head = pair.near.read(10) as Buffer
+    pair.far.end(sent.subarray(100_000))
+    const pieces = [head]
+    let isHeld = false
+    pair.near.takeOver((bytes) => {
+      assert.ok(!isHeld, 'nothing comes while a piece is held')
+      isHeld = true
+      setImmediate(() => {
+        pieces.push(Buffer.from(bytes))
+        isHeld = false
+        pair.near.resume()
+      })
+      return false
+    })
+    await once(pair.near, 'end')
+    assert.ok(Buffer.concat(pieces).equals(sent))
+  })
+
+  test('leaves room before a piece that is the taker’s', async () => {
+    using pair = await openPair()
+    pair.far.end('text')
+    const taken = Promise.withResolvers<string>()
+    pair.near.takeOver((bytes) => {
+      const whole = Buffer.from(bytes.buffer, bytes.byteOffset - 3, bytes.length + 3)
+      whole.write('>> ')
+      taken.resolve(whole.toString())
+      return true
+    })
+    assert.equal(await taken.promise, '>> text')
+  })
+})
+
+suite('writeThrough', () => {
+  test('is true where all is written at once, else tells when it is', () => {
+    const waiting: (() => void)[] = []
+    let isSlow = false
+    const to = new Writable({ write: (_bytes, _encoding, done) => (isSlow ? void waiting.push(done) : done()) })
+    let told = 0
+    const next = () => {
+      told += 1
+    }
+    assert.equal(writeThrough(to, Buffer.from('one'), next), true)
+    isSlow = true
+    assert.equal(writeThrough(to, Buffer.from('two'), next), false)
+    assert.equal(told, 0)
+    waiting.shift()?.()
+    assert.equal(to.writableLength, 0)
+    return new Promise<void>((resolve) => setImmediate(resolve)).then(() => assert.equal(told, 1))
+  })
+})

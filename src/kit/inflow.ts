@@ -1,0 +1,75 @@
+// A connection that is read into the same memory over and over, in pieces as large as the kernel has them. Node's own way is
+// new memory for each 64 KiB, which costs more than passing the bytes on. Whoever listens as to any stream gets copies.
+import type { ServerResponse } from 'node:http'
+import { type NetConnectOpts, Socket, type SocketConstructorOpts } from 'node:net'
+import type { Writable } from 'node:stream'
+
+/**
+ * Gets bytes that are overwritten by the next. Answers true when it needs them no more; else nothing is read until the
+ * connection is resumed.
+ */
+export type Take = (bytes: Buffer) => boolean
+
+/** So many bytes before each piece are the taker's to write over, which saves a copy where something stands before it. */
+const headroomBytes = 16
+
+const leastBytes = 16 * 1024
+/** More than a unix socket holds unless it is told otherwise. */
+const mostBytes = 256 * 1024
+
+const memoryOf = (bytes: number): Buffer => Buffer.allocUnsafeSlow(headroomBytes + bytes).subarray(headroomBytes)
+
+export class Inflow extends Socket {
+  #take: Take | undefined
+
+  constructor(options: SocketConstructorOpts = {}) {
+    let memory = memoryOf(leastBytes)
+    super({
+      ...options,
+      onread: {
+        buffer: () => memory,
+        callback: (size, from) => {
+          // One that brings little, such as what a person types, stays small.
+          if (size === memory.length && size < mostBytes) memory = memoryOf(size * 4)
+          const bytes = (from as Buffer).subarray(0, size)
+          return this.#take === undefined ? this.push(Buffer.from(bytes)) : this.#take(bytes)
+        },
+      },
+    })
+  }
+
+  static to(where: NetConnectOpts): Inflow {
+    return new Inflow(where as SocketConstructorOpts).connect(where)
+  }
+
+  /** From here on everything that comes goes to `take`, the first of it being what has come already. */
+  takeOver(take: Take): void {
+    this.#take = take
+    const pieces: Buffer[] = []
+    for (let piece = this.read(); piece !== null; piece = this.read()) pieces.push(piece)
+    if (pieces.length === 0 || take(Buffer.concat(pieces))) this.resume()
+    else this.pause()
+  }
+
+  /** What comes is for those who listen again. */
+  release(): void {
+    this.#take = undefined
+    this.pause()
+  }
+}
+
+/** Writes to something that keeps no bytes which it says are written. True if they are at once, else `next` follows. */
+export const writeThrough = (to: Writable, bytes: Uint8Array, next: () => void): boolean => {
+  let isWaiting = false
+  to.write(bytes, () => {
+    if (isWaiting) next()
+  })
+  isWaiting = to.writableLength > 0
+  return !isWaiting
+}
+
+/** Where a body of known length goes: a response would have its socket wait for the end of the tick with each piece. */
+export const beneath = (response: ServerResponse): Writable => {
+  response.flushHeaders()
+  return response.socket ?? response
+}
