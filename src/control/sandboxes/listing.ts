@@ -5,10 +5,10 @@
 import type { Database, Piece, Sql, Transaction } from '#src/control/storage/database.ts'
 import { readCursor, writeCursor } from './cursor.ts'
 import { type Labels, listConditions, pageConditions, readLabels } from './listing-filters.ts'
-import type { SandboxRow } from './sandbox.ts'
+import { type ListedRow, listedColumns, type SandboxRow } from './sandbox.ts'
 import type { ListQuery, listSorts, PageQuery, pageSorts } from './schemas.ts'
 
-type Sort = { column: string; valueIs: 'text' | 'number' | 'time'; valueOf: (row: SandboxRow) => string | number }
+type Sort = { column: string; valueIs: 'text' | 'number' | 'time'; valueOf: (row: ListedRow) => string | number }
 
 const sorts: Record<(typeof listSorts)[number], Sort> = {
   name: { column: 'name', valueIs: 'text', valueOf: (row) => row.name },
@@ -52,9 +52,12 @@ const orderBy = (sql: Sql, column: string, order: 'asc' | 'desc') =>
     ? sql`sandboxes.${sql(column)} asc, sandboxes.id asc`
     : sql`sandboxes.${sql(column)} desc, sandboxes.id desc`
 
+const listedText = listedColumns.map((name) => `sandboxes.${name}`).join(', ')
+const listed = (sql: Sql): Piece => sql.unsafe(listedText)
+
 /** The rows of `picked`. */
-const rowsOf = (sql: Sql, order: Piece) => sql`
-  select sandboxes.*, runners.state as runner_state, runners.last_heartbeat_at as runner_heartbeat_at
+const rowsOf = (sql: Sql, columns: Piece, order: Piece) => sql`
+  select ${columns}, runners.state as runner_state, runners.last_heartbeat_at as runner_heartbeat_at
   from picked join sandboxes using (id) left join runners on runners.id = sandboxes.runner_id
   order by ${order}`
 
@@ -78,7 +81,7 @@ const indexed = [
 /** So much of the sort's index is read before anything is supposed of how rare the sandboxes are that are asked for. */
 const firstLook = 2000
 
-type FirstLook = { rows: SandboxRow[] } | { labelsAreCommon: boolean }
+type FirstLook = { rows: ListedRow[] } | { labelsAreCommon: boolean }
 
 /** Of those seen, so many may have the signature of labels that they have not. */
 const commonShare = 0.15
@@ -89,7 +92,7 @@ const commonShare = 0.15
  */
 const lookAtFirst = async ({ sql }: Database, question: Question): Promise<FirstLook> => {
   const { organizationId, beginning, conditions, labels, order, limit } = question
-  const rows = await sql<(SandboxRow & { seen: number | null; signed: number | null })[]>`
+  const rows = await sql<(ListedRow & { seen: number | null; signed: number | null })[]>`
     with seen as materialized (
       select ${sql(indexed)} from sandboxes
       where organization_id = ${organizationId} and state <> 'destroyed' ${beginning(sql)}
@@ -102,7 +105,7 @@ const lookAtFirst = async ({ sql }: Database, question: Question): Promise<First
         case when (select count(*) from picked) < ${limit} then
           (select count(*)::int from seen ${labels ? sql`where ${isSigned(sql, labels)}` : sql``}) end as signed
     )
-    select looked.*, sandboxes.*, runners.state as runner_state, runners.last_heartbeat_at as runner_heartbeat_at
+    select looked.*, ${listed(sql)}, runners.state as runner_state, runners.last_heartbeat_at as runner_heartbeat_at
     from looked left join picked on true left join sandboxes on sandboxes.id = picked.id
       left join runners on runners.id = sandboxes.runner_id
     order by ${order(sql)}`
@@ -153,16 +156,16 @@ const isSigned = (sql: Sql, labels: Labels): Piece => {
   return sql`label_signature & (select label_signature(${asked})) = (select label_signature(${asked}))`
 }
 
-const pick = async (database: Database, question: Question): Promise<SandboxRow[]> => {
+const pick = async (database: Database, question: Question): Promise<ListedRow[]> => {
   const first = await lookAtFirst(database, question)
   if ('rows' in first) return first.rows
   return await asking(database, async (sql) => {
     const source = await matching(sql, question, first.labelsAreCommon)
     const order = question.order(sql)
-    return await sql<SandboxRow[]>`
+    return await sql<ListedRow[]>`
       with picked as materialized (
         select id from ${source()} order by ${order} limit ${question.limit}
-      ) ${rowsOf(sql, order)}`
+      ) ${rowsOf(sql, listed(sql), order)}`
   })
 }
 
@@ -170,7 +173,7 @@ export const listSandboxes = async (
   database: Database,
   organizationId: string,
   query: ListQuery,
-): Promise<{ rows: SandboxRow[]; nextCursor: string | null }> => {
+): Promise<{ rows: ListedRow[]; nextCursor: string | null }> => {
   const { order, limit } = query
   const { column, valueIs, valueOf: keyOf } = sorts[query.sort]
   const cursor = query.cursor === undefined ? undefined : readCursor(query.cursor, { ...query, valueIs })
@@ -213,7 +216,7 @@ export const pageSandboxes = (
         : await sql<SandboxRow[]>`
             with picked as materialized (
               select id from sandboxes where ${conditions} order by ${order} limit ${limit} offset ${skipped}
-            ) ${rowsOf(sql, order)}`
+            ) ${rowsOf(sql, sql`sandboxes.*`, order)}`
     return { rows, total, page, totalPages: Math.ceil(total / limit) }
   })
 }

@@ -84,18 +84,36 @@ export type SandboxRow = {
   previous_state_changed_at?: Date
 }
 
+/** What an item of a listing is made of: a page has up to 200 of them, and a row has much that no item shows. */
+export const listedColumns = [
+  ...(['id', 'organization_id', 'name', 'os_user', 'labels', 'public', 'network_block_all', 'region_id'] as const),
+  ...(['cpu', 'memory_gib', 'disk_gib', 'spot', 'state', 'desired_state', 'sandbox_class', 'snapshot'] as const),
+  ...(['auto_stop_interval', 'auto_pause_interval', 'auto_archive_interval', 'auto_delete_interval'] as const),
+  ...(['created_at', 'updated_at', 'last_activity_at', 'auto_destroy_at', 'spot_evicted_at'] as const),
+  ...(['network_allow_list', 'domain_allow_list', 'error_reason', 'recoverable', 'warm_pool_id', 'runner_id'] as const),
+  ...(['pause_kind', 'fork_kind', 'progress'] as const),
+] satisfies (keyof SandboxRow)[]
+
+export type ListedRow = Pick<SandboxRow, (typeof listedColumns)[number] | 'runner_state' | 'runner_heartbeat_at'>
+
 /** A runner that is silent leaves the last known state standing; the reason says that it is only that. */
-const reasonOf = (row: SandboxRow): string | null => {
+const reasonOf = (row: ListedRow): string | null => {
   if (row.runner_state !== 'unresponsive' || row.state === 'destroyed') return row.error_reason
   const since = row.runner_heartbeat_at?.toISOString() ?? 'it was registered'
   return `Its runner has not been heard since ${since}; this is the last state known.`
 }
 
-const defined = <T extends object>(fields: { [K in keyof T]: T[K] | null | undefined }): Partial<T> =>
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null && value !== undefined)) as Partial<T>
+const defined = <T extends object>(fields: { [K in keyof T]: T[K] | null | undefined }): Partial<T> => {
+  const kept: Partial<T> = {}
+  for (const name in fields) {
+    const value = fields[name]
+    if (value !== null && value !== undefined) kept[name] = value
+  }
+  return kept
+}
 
 /** One item of a listing (contract/control-plane.md §11.2): without what only a single read may show. */
-export const asListItem = (row: SandboxRow, proxyUrl: string): SandboxListItem => ({
+export const asListItem = (row: ListedRow, proxyUrl: string): SandboxListItem => ({
   id: row.id,
   organizationId: row.organization_id,
   name: row.name,
