@@ -103,6 +103,18 @@ suite('walls', () => {
     )
   })
 
+  test('OpenTelemetry is known to the files of telemetry only, and what loads it is loaded by open.ts', () => {
+    const isOpenTelemetry = (specifier: string) => specifier.startsWith('@opentelemetry/')
+    const knowing = programs.filter((file) => specifiersOf(file).some(isOpenTelemetry))
+    assert.ok(knowing.length > 0)
+    assert.deepEqual(
+      knowing.filter((file) => !isBelow(file, 'src/kit/telemetry')),
+      [],
+    )
+    const loading = imports.filter(({ file, target }) => knowing.includes(target) && !knowing.includes(file))
+    assert.deepEqual(loading.map(say), ['src/kit/telemetry/open.ts → src/kit/telemetry/sdk.ts'])
+  })
+
   test('the environment is read where a program’s settings are, and nowhere else', () => {
     const reading = programs.filter((file) => /\bprocess\s*\.\s*env\b/.test(readFileSync(join(root, file), 'utf8')))
     const allowed = [

@@ -211,6 +211,6 @@ suite('mail without a server', () => {
     assert.equal(await post.waiting(), 0)
     const [{ mailId, ...line }] = lines as [{ mailId: string }]
     assert.match(mailId, /^[0-9a-f-]{36}$/)
-    assert.deepEqual(line, { recipient: 'ada@example.com', subject: 'Hello', text: 'Good morning.\n' })
+    assert.deepEqual(line, { isPrivate: true, recipient: 'ada@example.com', subject: 'Hello', text: 'Good morning.\n' })
   })
 })

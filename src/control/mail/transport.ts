@@ -60,6 +60,9 @@ export const smtpTransport = ({ host, port, isTls, needsTls, credentials, from }
 /** The operator has named no server: whoever reads the log can pass it on. */
 export const logTransport = (log: Logger): MailTransport => ({
   send: async ({ id, recipient, subject, text }) => {
-    log.info({ mailId: id, recipient, subject, text }, 'a mail, as there is no ALCOVE_SMTP_URL to send it by')
+    log.info(
+      { isPrivate: true, mailId: id, recipient, subject, text },
+      'a mail, as there is no ALCOVE_SMTP_URL to send it by',
+    )
   },
 })

@@ -1,0 +1,177 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { resolve } from 'node:path'
+import { suite, test } from 'node:test'
+import { type Receiver, startReceiver } from '#test/telemetry/receiver.ts'
+
+const program = resolve(import.meta.dirname, 'testing/program.ts')
+
+type Ended = { code: number | null; outgoing: Record<string, string>; loaded: number; lines: Record<string, unknown>[] }
+
+const run = async (env: Record<string, string>): Promise<Ended> => {
+  const child = spawn(process.execPath, [program], { env })
+  const [output, log]: Buffer[][] = [[], []]
+  child.stdout.on('data', (chunk) => output!.push(chunk))
+  child.stderr.on('data', (chunk) => log!.push(chunk))
+  const [code] = await once(child, 'close')
+  const text = Buffer.concat(log!).toString()
+  assert.equal(code, 0, text)
+  return {
+    code,
+    ...JSON.parse(Buffer.concat(output!).toString()),
+    lines: text
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => JSON.parse(line)),
+  }
+}
+
+const to = ({ url }: Pick<Receiver, 'url'>, more: Record<string, string> = {}) => ({
+  OTEL_EXPORTER_OTLP_ENDPOINT: url,
+  OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
+  ...more,
+})
+
+const parent = '0af7651916cd43dd8448eb211c80319c'
+const traceparent = `00-${parent}-b7ad6b7169203331-01`
+
+suite('telemetry of a program', () => {
+  test('with nothing set nothing of OpenTelemetry is loaded, and lines have no trace', async () => {
+    const { loaded, outgoing, lines } = await run({ TEST_TRACEPARENT: traceparent })
+    assert.deepEqual([loaded, outgoing], [0, {}])
+    assert.deepEqual(
+      lines.map(({ msg, trace_id }) => [msg, trace_id]),
+      [
+        ['in a trace', undefined],
+        ['a letter', undefined],
+        ['in no trace', undefined],
+      ],
+    )
+  })
+
+  test('OTEL_SDK_DISABLED wins over everything', async () => {
+    await using receiver = await startReceiver()
+    assert.equal((await run(to(receiver, { OTEL_SDK_DISABLED: 'true' }))).loaded, 0)
+    assert.equal(receiver.posted.length, 0)
+  })
+
+  test('spans, lines and numbers arrive under the name of the service, in the trace of the caller', async () => {
+    await using receiver = await startReceiver()
+    const env = to(receiver, {
+      OTEL_EXPORTER_OTLP_HEADERS: 'x-token=of-the-operator',
+      OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test',
+      TEST_TRACEPARENT: traceparent,
+      TEST_TRACESTATE: 'vendor=1',
+    })
+    const { outgoing, lines } = await run(env)
+    assert.ok(receiver.posted.every(({ headers }) => headers['x-token'] === 'of-the-operator'))
+
+    const spans = receiver.spans()
+    const [outer, inner] = ['outer', 'inner'].map((name) => spans.find((one) => one.name === name)!)
+    assert.ok(outer && inner)
+    assert.deepEqual(
+      [outer.service, outer.traceId, outer.parentSpanId, outer.kind, outer.attributes],
+      ['test-program', parent, 'b7ad6b7169203331', 2, { answer: 42 }],
+    )
+    assert.deepEqual([inner.traceId, inner.parentSpanId], [parent, outer.spanId])
+    assert.deepEqual([inner.isFailure, inner.attributes], [true, { 'error.type': 'went_wrong' }])
+    assert.deepEqual(outgoing, { traceparent: `00-${parent}-${inner.spanId}-01`, tracestate: 'vendor=1' })
+
+    const sent = receiver.lines().filter(({ body }) => body.startsWith('in '))
+    assert.deepEqual(
+      sent.map(({ body, traceId }) => [body, traceId]),
+      [
+        ['in a trace', parent],
+        ['in no trace', ''],
+      ],
+    )
+    assert.equal(sent[0]?.attributes['sandboxId'], 'box')
+    const written = lines.find(({ msg }) => msg === 'in a trace')
+    assert.deepEqual([written?.['trace_id'], written?.['span_id']], [parent, inner.spanId])
+    const all = receiver.posted.map(({ body }) => body.toString()).join('')
+    assert.doesNotMatch(all, /for this machine only|nobody needs to hear/)
+    assert.match(all, /deployment.environment.name/)
+
+    const point = (name: string) => receiver.metrics().find((one) => one.name === name)?.points[0]
+    assert.deepEqual(point('made_total')?.['attributes'], { kind: 'cold' })
+    assert.equal(point('made_total')?.['asDouble'], 3)
+    assert.equal(point('waiting')?.['asDouble'], 7)
+    const took = point('took_seconds')
+    assert.deepEqual(
+      [took?.['explicitBounds'], took?.['bucketCounts']],
+      [
+        [1, 5],
+        [1, 2, 1],
+      ],
+    )
+    assert.deepEqual([took?.['count'], took?.['sum']], [4, 65.5])
+    assert.deepEqual(point('test.duration')?.['attributes'], { verb: 'make' })
+    assert.ok(point('process.memory.usage'))
+  })
+
+  test('protobuf is what is sent unless told otherwise', async () => {
+    await using receiver = await startReceiver()
+    await run({ OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url, OTEL_SERVICE_NAME: 'named-by-its-operator' })
+    assert.deepEqual([...new Set(receiver.posted.map(({ path }) => path))].sort(), [
+      '/v1/logs',
+      '/v1/metrics',
+      '/v1/traces',
+    ])
+    for (const { headers, body } of receiver.posted) {
+      assert.equal(headers['content-type'], 'application/x-protobuf')
+      assert.ok(body.includes('named-by-its-operator'))
+    }
+  })
+
+  test('a signal goes where it alone is sent, and one that is not wanted nowhere', async () => {
+    await using receiver = await startReceiver()
+    await run({
+      OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${receiver.url}/elsewhere`,
+      OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
+      OTEL_LOGS_EXPORTER: 'none',
+    })
+    assert.deepEqual([...new Set(receiver.posted.map(({ path }) => path))].sort(), ['/elsewhere', '/v1/metrics'])
+  })
+
+  for (const [what, given] of [
+    ['no place', 'nonsense'],
+    ['a forbidden version', `ff-${parent}-b7ad6b7169203331-01`],
+    ['the trace that is none', '00-00000000000000000000000000000000-b7ad6b7169203331-01'],
+    ['far too much', `00-${parent}-b7ad6b7169203331-01${'-x'.repeat(5000)}`],
+  ] as const) {
+    test(`a traceparent that is ${what} begins a new trace`, async () => {
+      await using receiver = await startReceiver()
+      await run(to(receiver, { TEST_TRACEPARENT: given, OTEL_LOGS_EXPORTER: 'none', OTEL_METRICS_EXPORTER: 'none' }))
+      const outer = receiver.spans().find(({ name }) => name === 'outer')
+      assert.deepEqual([outer?.parentSpanId, outer?.traceId === parent], ['', false])
+    })
+  }
+
+  test('what a caller has not sampled is not sent, and still carried on', async () => {
+    await using receiver = await startReceiver()
+    const env = to(receiver, { TEST_TRACEPARENT: traceparent.replace(/1$/, '0'), OTEL_LOGS_EXPORTER: 'none' })
+    const { outgoing } = await run(env)
+    assert.deepEqual(receiver.spans(), [])
+    assert.match(outgoing['traceparent'] ?? '', new RegExp(`^00-${parent}-[0-9a-f]{16}-00$`))
+  })
+
+  for (const [what, env] of [
+    ['is not there', { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' }],
+    ['is there and refuses', undefined],
+  ] as const) {
+    test(`a receiver that ${what} costs one line for each signal, and the program ends well`, async () => {
+      await using refusing = await startReceiver((response) => response.writeHead(400).end())
+      const { lines } = await run({ TEST_SPANS: '20000', OTEL_BSP_SCHEDULE_DELAY: '1', ...(env ?? to(refusing)) })
+      const told = lines.filter(({ msg }) => String(msg).startsWith('telemetry cannot be sent'))
+      assert.equal(new Set(told.map(({ signal }) => signal)).size, told.length)
+      assert.ok(lines.length < 12, JSON.stringify(lines))
+    })
+  }
+
+  test('a receiver that never answers keeps no program from ending', async () => {
+    await using silent = await startReceiver(() => {})
+    assert.equal((await run({ TEST_SPANS: '20000', ...to(silent) })).code, 0)
+    assert.ok(silent.posted.length > 0)
+  })
+})
