@@ -1,13 +1,17 @@
 // Serves every sandbox's toolbox: checks who calls with control, then forwards to the runner that holds the sandbox.
 import { createLog } from '#src/kit/log.ts'
+import { openTelemetry } from '#src/kit/telemetry/open.ts'
 import { loadConfig } from '#src/proxy/config.ts'
 import { startProxy } from '#src/proxy/main.ts'
 
 const log = createLog('proxy')
-const proxy = await startProxy(loadConfig(), log)
+const config = loadConfig()
+const telemetry = await openTelemetry(config.telemetry, log)
+const proxy = await startProxy(config, log)
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   process.once(signal, async () => {
     await proxy.close()
+    await telemetry.close()
     process.exit(0)
   })
 }

@@ -1,10 +1,13 @@
 // Keeps the sandboxes of this host. When it ends, they stay.
 import { createLog } from '#src/kit/log.ts'
+import { openTelemetry } from '#src/kit/telemetry/open.ts'
 import { loadConfig } from '#src/runner/config.ts'
 import { startRunner } from '#src/runner/main.ts'
 
 const log = createLog('runner')
-const runner = await startRunner(loadConfig(), log, ({ step, percent }) =>
+const config = loadConfig()
+const telemetry = await openTelemetry(config.telemetry, log)
+const runner = await startRunner(config, log, ({ step, percent }) =>
   process.send?.({ type: 'progress', step, percent }),
 )
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
@@ -12,6 +15,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     // Whatever hangs: the sandboxes are safe, and a runner that ends late is worse than one that is cut off.
     setTimeout(() => process.exit(0), 2500).unref()
     await runner.close()
+    await telemetry.close()
     process.exit(0)
   })
 }

@@ -19,6 +19,7 @@ import {
 } from '#src/control/sandboxes/lifecycle.ts'
 import { reportable } from '#src/control/sandboxes/schemas.ts'
 import { rateMeaning } from '#src/kit/rate.ts'
+import { readTelemetry } from '#src/kit/telemetry/settings.ts'
 import { problems } from '#src/problems.ts'
 import { loadConfig as loadProxy } from '#src/proxy/config.ts'
 import { loadConfig as loadRunner } from '#src/runner/config.ts'
@@ -335,28 +336,86 @@ const meanings: Record<string, string> = {
   PATH: 'where programs of the system are looked for',
 }
 
+/** OpenTelemetry's own, a row for those that say the same of each signal; `*` stands for its name. */
+const telemetryMeanings: Record<string, string> = {
+  OTEL_SDK_DISABLED: 'true: nothing is sent',
+  'OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_*_ENDPOINT':
+    'where all signals go (below it /v1/traces, /v1/metrics, /v1/logs), or one (as it stands); nothing is sent unless told',
+  'OTEL_*_EXPORTER': 'otlp or none, for TRACES, METRICS and LOGS; otlp where there is an endpoint',
+  'OTEL_EXPORTER_OTLP_PROTOCOL, OTEL_EXPORTER_OTLP_*_PROTOCOL':
+    'http/protobuf or http/json; http/protobuf unless told. There is no grpc',
+  'OTEL_EXPORTER_OTLP_HEADERS, OTEL_EXPORTER_OTLP_*_HEADERS': 'sent along, as name=value with commas between',
+  'OTEL_EXPORTER_OTLP_TIMEOUT, OTEL_EXPORTER_OTLP_*_TIMEOUT': 'of one export, milliseconds; 10000 unless told',
+  'OTEL_EXPORTER_OTLP_COMPRESSION, OTEL_EXPORTER_OTLP_*_COMPRESSION': 'gzip or none; none unless told',
+  'OTEL_EXPORTER_OTLP_CERTIFICATE, OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE, OTEL_EXPORTER_OTLP_CLIENT_KEY':
+    'files for TLS, which control and proxy must be able to read; also for one signal',
+  OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE:
+    'cumulative, delta or lowmemory; cumulative unless told, and always for what /metrics says',
+  OTEL_SERVICE_NAME:
+    'alcove-control, alcove-proxy, alcove-runner unless told; `up` puts the program behind what is told',
+  OTEL_RESOURCE_ATTRIBUTES: 'told of every program, as name=value with commas between',
+  OTEL_TRACES_SAMPLER:
+    'always_on, always_off, traceidratio, or one of them with parentbased_ in front; parentbased_always_on unless told',
+  OTEL_TRACES_SAMPLER_ARG: 'of traceidratio: the share of traces that are sent, 0 to 1',
+  OTEL_PROPAGATORS: 'tracecontext carries the traces of callers on, none does not; tracecontext unless told',
+  'OTEL_BSP_SCHEDULE_DELAY, OTEL_BSP_EXPORT_TIMEOUT, OTEL_BSP_MAX_QUEUE_SIZE, OTEL_BSP_MAX_EXPORT_BATCH_SIZE':
+    'of spans: 5000 ms, 30000 ms, 2048, 512 unless told',
+  'OTEL_BLRP_SCHEDULE_DELAY, OTEL_BLRP_EXPORT_TIMEOUT, OTEL_BLRP_MAX_QUEUE_SIZE, OTEL_BLRP_MAX_EXPORT_BATCH_SIZE':
+    'of log lines: 1000 ms, 30000 ms, 2048, 512 unless told',
+  'OTEL_METRIC_EXPORT_INTERVAL, OTEL_METRIC_EXPORT_TIMEOUT': '60000 ms, 30000 ms unless told',
+  OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT: 'characters; 4096 unless told',
+}
+
+const isTelemetry = (name: string) => name.startsWith('OTEL_')
+
+const telemetryTable = (): string => {
+  const rows = Object.entries(telemetryMeanings).map(([names, meaning]) => {
+    const each = names.split(', ')
+    const patterns = each.map((name) => new RegExp(`^${name.replace('*', '(?:TRACES|METRICS|LOGS)')}$`))
+    return { names: each.map(code).join(', '), meaning, patterns }
+  })
+  for (const name of namesRead((environment) => readTelemetry(environment, ''))) {
+    if (rows.some(({ patterns }) => patterns.some((pattern) => pattern.test(name)))) continue
+    throw new Error(`Say in scripts/print-reference.ts what ${name} is for.`)
+  }
+  return table(
+    ['variable', 'meaning'],
+    rows.map(({ names, meaning }) => [names, meaning] as const),
+  )
+}
+
 /** Asks a program for its settings with nothing set: it reads every name, and says what the missing ones are for. */
 const settingsOf = (load: (environment: NodeJS.ProcessEnv) => unknown): (readonly [string, string])[] => {
-  const names = new Set<string>()
-  const nothing = new Proxy({} as NodeJS.ProcessEnv, {
-    get: (_, name) => {
-      names.add(String(name))
-      return undefined
-    },
-  })
   const said = new Map<string, string>()
-  try {
-    load(nothing)
-  } catch (error) {
-    for (const [, name, meaning] of String((error as Error).message).matchAll(/^(\w+) is missing: (.*)$/gm)) {
-      said.set(name!, `${meaning} \\*`)
+  const names = namesRead((nothing) => {
+    try {
+      load(nothing)
+    } catch (error) {
+      for (const [, name, meaning] of String((error as Error).message).matchAll(/^(\w+) is missing: (.*)$/gm)) {
+        said.set(name!, `${meaning} \\*`)
+      }
     }
-  }
-  return [...names].map((name) => {
+  })
+  return names.flatMap((name) => {
+    if (isTelemetry(name)) return []
     const meaning = said.get(name) ?? meanings[name]
     if (meaning === undefined) throw new Error(`Say in scripts/print-reference.ts what ${name} is for.`)
-    return [code(name), meaning.replaceAll('<', '\\<')] as const
+    return [[code(name), meaning.replaceAll('<', '\\<')] as const]
   })
+}
+
+/** What is asked for of an environment in which nothing is set. */
+const namesRead = (load: (nothing: NodeJS.ProcessEnv) => unknown): string[] => {
+  const names = new Set<string>()
+  load(
+    new Proxy({} as NodeJS.ProcessEnv, {
+      get: (_, name) => {
+        names.add(String(name))
+        return undefined
+      },
+    }),
+  )
+  return [...names]
 }
 
 const settingsPage = () => {
@@ -372,6 +431,9 @@ const settingsPage = () => {
     ...section('proxy', loadProxy),
     ...section('runner', loadRunner),
     `Each of them also reads ${code('ALCOVE_LOG_LEVEL')}: ${meanings['ALCOVE_LOG_LEVEL']}.`,
+    '## Telemetry',
+    'Control, proxy and runner read these, by the specification of OpenTelemetry; `up` passes every `OTEL_…` on. What cannot be used is warned of in the log and otherwise ignored.',
+    telemetryTable(),
   )
 }
 

@@ -93,6 +93,11 @@ export const createApp = async (
     },
     log,
     trustedProxies: settings.trustedProxies,
+    tell: ({ sandboxId, sandboxIdOrName, organizationId }, context) => ({
+      'alcove.sandbox': sandboxId ?? sandboxIdOrName,
+      'alcove.organization.id':
+        (context as { organization?: { id: string } } | undefined)?.organization?.id ?? organizationId,
+    }),
   })
   await server.register(fastifyCors, {
     // Any page may call: credentials are bearer tokens, which no browser sends by itself.

@@ -3,6 +3,7 @@ import { type Networks, noNetworks, readNetworks } from '#src/kit/networks.ts'
 import { rateMeaning, readRate } from '#src/kit/rate.ts'
 import { readSettings } from '#src/kit/settings.ts'
 import { readSmtpAddress, type SmtpAddress } from '#src/kit/smtp-address.ts'
+import { readTelemetry, type TelemetrySettings } from '#src/kit/telemetry/settings.ts'
 import { version } from '#src/kit/version.ts'
 import { readIdentity } from './auth/identity-settings.ts'
 import { hashKey } from './auth/secret.ts'
@@ -23,6 +24,7 @@ export type ControlConfig = {
   /** Absent: mail goes to the log. */
   smtp: SmtpAddress | undefined
   settings: Settings
+  telemetry: TelemetrySettings
 }
 
 const overcommitMeaning = 'how many times the cpu, memory and disk of a runner may be promised, such as 64,8,8'
@@ -157,6 +159,7 @@ export const loadConfig = (environment: NodeJS.ProcessEnv): ControlConfig =>
       complain,
     ),
     smtp: readSmtp(optional('ALCOVE_SMTP_URL'), optional('ALCOVE_MAIL_FROM'), complain),
+    telemetry: readTelemetry(environment, 'alcove-control'),
     settings: {
       publicUrl: origin(url('ALCOVE_PUBLIC_URL', 'where clients reach control; the API is below /api')),
       proxyUrl: origin(url('ALCOVE_PROXY_URL', 'where clients reach the proxy; toolboxes are below /toolbox')),

@@ -1,6 +1,7 @@
 // The program: opens the database, brings it forward, serves, and stops within three seconds of SIGTERM.
 import { systemClock } from '#src/kit/clock.ts'
 import { createLog } from '#src/kit/log.ts'
+import { openTelemetry } from '#src/kit/telemetry/open.ts'
 import { createApp } from './app.ts'
 import { bootstrap } from './bootstrap.ts'
 import type { ControlConfig } from './config.ts'
@@ -19,8 +20,10 @@ export const startProgram = async ({
   encryption,
   smtp,
   settings,
+  telemetry,
 }: ControlConfig): Promise<Running> => {
   const log = createLog('control')
+  const telling = await openTelemetry(telemetry, log)
   const database = openDatabase(databaseUrl)
   const applied = await migrate(database)
   if (applied.length > 0) log.info({ applied }, 'migrated the database')
@@ -36,6 +39,7 @@ export const startProgram = async ({
       await app.close()
       await database.close()
       log.info('control stopped')
+      await telling.close()
     },
   }
 }

@@ -11,7 +11,9 @@ import fastify, {
 } from 'fastify'
 import type { Logger } from 'pino'
 import type { TSchema } from 'typebox'
+import type { Attributes } from '#src/kit/telemetry/telemetry.ts'
 import { Problem } from '#src/problems.ts'
+import { followCalls, inCall } from './follow.ts'
 import { asProblem, renderProblem } from './render-problem.ts'
 import type { Route } from './route.ts'
 import { readPart } from './validate.ts'
@@ -29,6 +31,8 @@ export type ServerParts<Context extends object, Needs extends string> = {
   bodyLimit?: number
   /** How many reverse proxies stand in front, each of which adds to `X-Forwarded-For`; unless told that is not read. */
   trustedProxies?: number
+  /** What telemetry tells of a call besides its route: never what could be a credential. No context: it was refused. */
+  tell?: (params: Readonly<Record<string, string | undefined>>, context: Context | undefined) => Attributes
 }
 
 /** As much as is still read of a body that was refused as too large. */
@@ -69,6 +73,7 @@ export const createServer = async <Context extends object, Needs extends string>
   log,
   bodyLimit = 1024 * 1024,
   trustedProxies = 0,
+  tell = () => ({}),
 }: ServerParts<Context, Needs>): Promise<FastifyInstance> => {
   const server = fastify({
     loggerInstance: log as FastifyBaseLogger,
@@ -79,6 +84,10 @@ export const createServer = async <Context extends object, Needs extends string>
     keepAliveTimeout: 90_000,
     genReqId: () => randomUUID(),
     routerOptions: { maxParamLength: 1024, ignoreTrailingSlash: true },
+  })
+  followCalls(server, {
+    problemOf,
+    tell: (request) => tell((request.params ?? {}) as Record<string, string>, contexts.get(request) as Context),
   })
   /** Of upgrades whose route prefers one. */
   const subprotocols = new WeakMap<IncomingMessage, string>()
@@ -114,7 +123,9 @@ export const createServer = async <Context extends object, Needs extends string>
   server.setErrorHandler((error, request, reply) => {
     const problem = asProblem(error)
     refusals.set(request, problem)
-    if (problem.status >= 500) request.log.error({ err: error, cause: problem.cause }, 'request failed')
+    if (problem.status >= 500) {
+      inCall(request, () => request.log.error({ err: error, cause: problem.cause }, 'request failed'))
+    }
     if (problem.code === 'too_large' || streamed.has(request)) hearOut(request, reply)
     reply.status(problem.status).send(renderProblem(problem, request, source))
   })
@@ -142,7 +153,7 @@ export const createServer = async <Context extends object, Needs extends string>
   const serve = (scope: FastifyInstance, route: Route<Context, Needs>) => {
     for (const prefix of prefixes) {
       const handler = async (request: FastifyRequest, reply: FastifyReply) => {
-        const answer = await route.run({ ...readCall(route, request), reply })
+        const answer = await inCall(request, () => route.run({ ...readCall(route, request), reply }))
         if (reply.sent || reply.raw.headersSent) return reply
         if (reply.statusCode === 200) reply.status(firstStatus(route))
         // An empty answer is empty, and not the JSON word for nothing.
@@ -155,7 +166,7 @@ export const createServer = async <Context extends object, Needs extends string>
         ...(route.bodyLimit === undefined ? {} : { bodyLimit: route.bodyLimit }),
         onRequest: async (request) => {
           if (route.streamsBody) streamed.add(request)
-          contexts.set(request, await guard(request, route))
+          contexts.set(request, await inCall(request, () => guard(request, route)))
         },
         ...(socket === undefined
           ? {}
@@ -165,7 +176,7 @@ export const createServer = async <Context extends object, Needs extends string>
                 if (!request.ws) return
                 const call = readCall(route, request)
                 if (route.subprotocol !== undefined) subprotocols.set(request.raw, route.subprotocol)
-                await route.admit?.(call as Parameters<typeof socket>[1])
+                await inCall(request, () => route.admit?.(call as Parameters<typeof socket>[1]))
               },
               wsHandler: (ws: Parameters<typeof socket>[0], request: FastifyRequest) =>
                 socket(ws, readCall(route, request) as Parameters<typeof socket>[1]),

@@ -2,6 +2,7 @@
 // so that a burst of calls costs one question; a refusal is never kept, and no credential is kept in readable form.
 import { createHash } from 'node:crypto'
 import { Pool } from 'undici'
+import { placeHeaders, span } from '#src/kit/telemetry/telemetry.ts'
 import { Problem, type ProblemCode } from '#src/problems.ts'
 import type { Access, AccessQuestion } from '#src/wire/access.ts'
 
@@ -71,22 +72,32 @@ export class AccessDesk implements AsyncDisposable {
   async askAnew(question: AccessQuestion): Promise<Access> {
     // A port may be open to everybody; a toolbox never is.
     if (question.credentials.length === 0 && question.port === undefined) throw new Problem('unauthorized')
-    const answer = await this.#control
-      .request({
-        method: 'POST',
-        path: '/api/proxy/access',
-        headers: { authorization: this.#authorization, 'content-type': 'application/json' },
-        body: JSON.stringify(question),
-      })
-      .then(async ({ statusCode, body }) => ({ statusCode, text: await readBounded(body) }))
-      .catch((error) => {
-        throw unavailable(error)
-      })
+    const answer = await this.#post('/api/proxy/access', question).catch((error) => {
+      throw unavailable(error)
+    })
     const body = parsed(answer.text)
     if (answer.statusCode === 200 && isAccess(body)) return body
     const code = refusals[answer.statusCode]
     if (code === undefined) throw unavailable(`control answered ${answer.statusCode}`)
     throw new Problem(code, typeof body?.message === 'string' ? body.message : undefined)
+  }
+
+  #post(path: string, question: AccessQuestion) {
+    const method = 'POST'
+    return span(
+      `${method} ${path}`,
+      { kind: 'client', attributes: { 'http.request.method': method } },
+      async (asking) => {
+        const { statusCode, body } = await this.#control.request({
+          method,
+          path,
+          headers: { ...placeHeaders(), authorization: this.#authorization, 'content-type': 'application/json' },
+          body: JSON.stringify(question),
+        })
+        asking.set({ 'http.response.status_code': statusCode })
+        return { statusCode, text: await readBounded(body) }
+      },
+    )
   }
 
   /** A sandbox that is not started may be so the next moment: that answer is not kept. */

@@ -7,9 +7,10 @@ import { Problem } from '#src/problems.ts'
 import type { Access, AccessQuestion } from '#src/wire/access.ts'
 import type { AccessDesk } from './access.ts'
 import { preflightHeaders } from './cors.ts'
+import { follow, followUpgrade } from './follow.ts'
 import { forward } from './forward.ts'
 import { keepPresent } from './presence.ts'
-import { type PreviewAddress, readPreviewAddress } from './previews/address.ts'
+import { isForPreview, type PreviewAddress, readPreviewAddress } from './previews/address.ts'
 import { insideOf } from './previews/destination.ts'
 import { pageHeaders, refusalPage } from './previews/pages.ts'
 import { showPreview } from './previews/show.ts'
@@ -126,12 +127,14 @@ export const createFront = ({ access, runners, log, ownHost, presenceMs }: Front
     return { question, destination: insideOf(runners, { request, address, access: await admit(question) }) }
   }
 
+  /** Answers the status that was said, unless the caller had gone by then. */
   const onUpgrade = async (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => socket.destroy())
     try {
       const { question, destination } = await admitUpgrade(request)
-      if (socket.destroyed) return
-      if (!(await handOver({ socket, head, destination }))) return
+      if (socket.destroyed) return undefined
+      const status = await handOver({ socket, head, destination })
+      if (status !== 101) return status
       upgraded.add(socket)
       const leave = present(question, () => socket.destroy())
       socket.once('close', () => {
@@ -139,10 +142,12 @@ export const createFront = ({ access, runners, log, ownHost, presenceMs }: Front
         leave()
       })
       if (socket.destroyed) socket.emit('close')
+      return status
     } catch (error) {
       const problem = asRefusal(error)
       note(problem)
       if (!socket.destroyed) refuseUpgrade(problem, request, socket)
+      return problem.status
     }
   }
 
@@ -157,9 +162,16 @@ export const createFront = ({ access, runners, log, ownHost, presenceMs }: Front
     shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === 'websocket',
   })
   server.maxConnections = openConnections
-  server.on('request', (request, response) => onCall(request, response, false))
-  server.on('checkContinue', (request, response) => onCall(request, response, true))
-  server.on('upgrade', onUpgrade)
+  const isPreview = (request: IncomingMessage) => isForPreview(request.url ?? '/', request.headers.host, ownHost)
+  server.on('request', (request, response) =>
+    follow(request, response, isPreview, () => onCall(request, response, false)),
+  )
+  server.on('checkContinue', (request, response) =>
+    follow(request, response, isPreview, () => onCall(request, response, true)),
+  )
+  server.on('upgrade', (request, socket, head) =>
+    followUpgrade(request, isPreview, () => onUpgrade(request, socket, head)),
+  )
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (!socket.writable || error.code === 'ECONNRESET') return socket.destroy()
     const isLong = error.code === 'HPE_HEADER_OVERFLOW'

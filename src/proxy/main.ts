@@ -13,7 +13,7 @@ const graceMs = 2000
 export type Proxy = { port: number; close: () => Promise<void> }
 
 export const startProxy = async (
-  { listen, controlUrl, proxyKey, publicUrl }: ProxyConfig,
+  { listen, controlUrl, proxyKey, publicUrl }: Omit<ProxyConfig, 'telemetry'>,
   log: Logger,
   { presenceMs }: { presenceMs?: number } = {},
 ): Promise<Proxy> => {

@@ -1,5 +1,6 @@
 // The toolbox of a sandbox as a destination: on its runner, under the sandbox's id, without who calls.
 import type { IncomingMessage } from 'node:http'
+import { isTracing, placeHeaders } from '#src/kit/telemetry/telemetry.ts'
 import { Problem } from '#src/problems.ts'
 import type { Access } from '#src/wire/access.ts'
 import { corsHeaders } from './cors.ts'
@@ -9,8 +10,14 @@ import type { Runners } from './runners.ts'
 
 const notForToolboxes = new Set(['authorization', 'cookie', 'expect', 'host', 'content-length'])
 
+/** Where we are in the caller's trace is said in their place. */
+const ofTrace = new Set(['traceparent', 'tracestate'])
+
 const isForToolbox = (name: string) =>
-  !notForToolboxes.has(name) && !name.startsWith('x-daytona-') && !name.startsWith('x-service-')
+  !notForToolboxes.has(name) &&
+  !name.startsWith('x-daytona-') &&
+  !name.startsWith('x-service-') &&
+  !(isTracing() && ofTrace.has(name))
 
 export const toolboxOf = (
   runners: Runners,
@@ -24,6 +31,7 @@ export const toolboxOf = (
     'Host',
     'toolbox',
     ...crossing(request, isForToolbox),
+    ...Object.entries(placeHeaders()).flat(),
     ...(isUpgrade ? upgrading(request) : framing(request)),
   ],
   // CORS is the proxy's to say, so a sandbox cannot loosen it.

@@ -45,8 +45,8 @@ const join = (one: Duplex, other: Duplex) => {
 /** Header values came as latin1, which is how HTTP/1.1 has them; as UTF-8 they would be others. */
 const sendHead = (socket: Duplex, ...head: Parameters<typeof headOf>) => socket.write(headOf(...head), 'latin1')
 
-/** Answers when both are joined, or when the other side's refusal has been passed on (`false`). */
-export const handOver = ({ socket, head, destination }: Handover): Promise<boolean> =>
+/** Answers the status: 101 when both are joined, another one when that has been passed on as the other side's refusal. */
+export const handOver = ({ socket, head, destination }: Handover): Promise<number> =>
   new Promise((resolve, reject) => {
     const outgoing = destination.send({
       method: 'GET',
@@ -61,10 +61,10 @@ export const handOver = ({ socket, head, destination }: Handover): Promise<boole
       reject(new Problem('gone'))
     }
     socket.once('close', hangUp)
-    const settle = (isJoined: boolean) => {
+    const settle = (status: number) => {
       clearTimeout(timer)
       socket.off('close', hangUp)
-      resolve(isJoined)
+      resolve(status)
     }
     outgoing.on('error', (cause) => {
       clearTimeout(timer)
@@ -77,15 +77,16 @@ export const handOver = ({ socket, head, destination }: Handover): Promise<boole
       if (firstBytes.length > 0) other.unshift(firstBytes)
       if (head.length > 0) socket.unshift(head)
       join(socket, other)
-      settle(true)
+      settle(101)
     })
     outgoing.once('response', (answer) => {
       // In pieces the body would need framing that the plain socket does not do; its end is the connection's.
       const headers = [...destination.outward(answer), 'Connection', 'close']
-      sendHead(socket, answer.statusCode ?? 502, answer.statusMessage ?? '', headers)
+      const status = answer.statusCode ?? 502
+      sendHead(socket, status, answer.statusMessage ?? '', headers)
       pour(answer, socket)
       answer.once('error', () => socket.destroy())
-      settle(false)
+      settle(status)
     })
     outgoing.end()
   })

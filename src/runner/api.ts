@@ -31,6 +31,7 @@ export const createToolboxServer = async ({
     prefixes: ['/toolbox/:sandboxId'],
     source: 'DAYTONA_DAEMON',
     log,
+    tell: ({ sandboxId }) => ({ 'alcove.sandbox': sandboxId }),
     guard: ({ params }, { needs }) => {
       const { sandboxId } = params as { sandboxId: string }
       const held = host.get(sandboxId)

@@ -3,6 +3,7 @@ import { dirname } from 'node:path'
 import { instanceOf } from '#src/kit/instance.ts'
 import { readSettings, type Settings } from '#src/kit/settings.ts'
 import { readStoreAddress, type StoreAddress } from '#src/kit/store-address.ts'
+import { readTelemetry, type TelemetrySettings } from '#src/kit/telemetry/settings.ts'
 
 export type RunnerConfig = {
   instance: string
@@ -29,6 +30,7 @@ export type RunnerConfig = {
   meterSeconds: number
   /** Where the disks of archived sandboxes lie. */
   archiveStore: StoreAddress
+  telemetry: TelemetrySettings
 }
 
 export const loadConfig = (environment = process.env): RunnerConfig =>
@@ -50,6 +52,7 @@ export const loadConfig = (environment = process.env): RunnerConfig =>
       registryAuthFile: optional('ALCOVE_REGISTRY_AUTH'),
       meterSeconds: readMeterSeconds(optional('ALCOVE_METER_SECONDS') ?? '60', complain),
       archiveStore: readArchiveStore({ optional, complain }, `${data}/archive`),
+      telemetry: readTelemetry(environment, 'alcove-runner'),
     }
   })
 

@@ -1,6 +1,7 @@
 // The runner's calls to control over plain HTTP: the list of what should be, and reports of what is.
 import { Pool } from 'undici'
 import type { Logger } from '#src/kit/log.ts'
+import { placeHeaders } from '#src/kit/telemetry/telemetry.ts'
 import type { ImageAssignment, Report } from '#src/wire/runner-link.ts'
 import { isImageAssignment, isListed, type Listed } from './assignment.ts'
 
@@ -74,7 +75,7 @@ export class ControlClient implements AsyncDisposable {
     const { statusCode, body } = await this.#pool.request({
       method: 'PUT',
       path: `/api/sandbox/${encodeURIComponent(sandboxId)}/state`,
-      headers: { authorization: this.#authorization, 'content-type': 'application/json' },
+      headers: { ...placeHeaders(), authorization: this.#authorization, 'content-type': 'application/json' },
       body: JSON.stringify(report),
     })
     const text = await readBounded(body, answerBytes)

@@ -28,10 +28,12 @@ import { Watch } from './watch.ts'
 
 export type { HostParts } from './open-machine.ts'
 
+export const sandboxStatuses = ['started', 'paused', 'stopped', 'archived', 'error'] as const
+
 export type HeldSandbox = {
   id: string
   assignment: Assignment
-  status: 'started' | 'paused' | 'stopped' | 'archived' | 'error'
+  status: (typeof sandboxStatuses)[number]
   socketPath: string
   errorReason?: string
   /** Why what the assignment asked for was not done; the sandbox is well, and as it was. */

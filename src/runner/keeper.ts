@@ -7,6 +7,7 @@ import type { Logger } from '#src/kit/log.ts'
 import type { Assignment, Cause, Progress, Report, Target } from '#src/wire/runner-link.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import type { Listed } from './assignment.ts'
+import { followVerb } from './follow-verb.ts'
 import type { Host } from './host.ts'
 import { isBuildId } from './image-builder.ts'
 import { NotRecoverable } from './machine.ts'
@@ -204,9 +205,11 @@ export class Keeper implements Disposable {
     let failure: { error: unknown } | undefined
     if (!this.#isClosed && isWanted) {
       try {
-        if (verb === 'destroy')
-          await this.#host.destroy(assignment.sandboxId, assignment.archive ? 'with archives' : undefined)
-        else await this.#host[verb](assignment, (progress) => this.#say(entry, assignment, progress))
+        await followVerb(assignment, verb, () =>
+          verb === 'destroy'
+            ? this.#host.destroy(assignment.sandboxId, assignment.archive ? 'with archives' : undefined)
+            : this.#host[verb](assignment, (progress) => this.#say(entry, assignment, progress)),
+        )
       } catch (error) {
         failure = { error }
       }

@@ -2,6 +2,7 @@
 // soon things happen.
 import { WebSocket } from 'ws'
 import type { Logger } from '#src/kit/log.ts'
+import { belowPlace } from '#src/kit/telemetry/telemetry.ts'
 import type { Assignment, FromRunner, ImageAssignment, ToRunner } from '#src/wire/runner-link.ts'
 import { isAssignment, isImageAssignment } from './assignment.ts'
 
@@ -130,7 +131,7 @@ export class Link implements Disposable {
         this.#parts.onList()
         return
       case 'assign':
-        if (isAssignment(message.assignment)) this.#parts.onAssign(message.assignment)
+        if (isAssignment(message.assignment)) belowPlace(message, () => this.#parts.onAssign(message.assignment))
         else this.#parts.log.error('control sent an assignment that the runner cannot read')
         return
       case 'image':

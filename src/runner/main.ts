@@ -3,6 +3,7 @@
 import { mkdir } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type { Logger } from '#src/kit/log.ts'
+import { observe, placeHeaders } from '#src/kit/telemetry/telemetry.ts'
 import { version } from '#src/kit/version.ts'
 import { agentAt } from '#src/toolbox/agent/agent.ts'
 import type { Report } from '#src/wire/runner-link.ts'
@@ -12,7 +13,7 @@ import { openStore } from './archive/store.ts'
 import { ownProcsFile, readLayout } from './cgroup/layout.ts'
 import type { RunnerConfig } from './config.ts'
 import { ControlClient } from './control-client.ts'
-import { openHost } from './host.ts'
+import { openHost, sandboxStatuses } from './host.ts'
 import { ImageBuilder } from './image-builder.ts'
 import { ImageKeeper } from './image-keeper.ts'
 import { openImageStore, type Progress } from './images/store.ts'
@@ -38,7 +39,7 @@ export type Runner = {
 }
 
 export const startRunner = async (
-  config: RunnerConfig,
+  config: Omit<RunnerConfig, 'telemetry'>,
   log: Logger,
   onProgress: (progress: Progress) => void,
 ): Promise<Runner> => {
@@ -77,12 +78,20 @@ export const startRunner = async (
     archiveStore,
     log,
   })
+  observe(
+    { name: 'alcove.runner.sandboxes', unit: '{sandbox}', description: 'Sandboxes on this host by what they are.' },
+    () =>
+      sandboxStatuses.map((status) => [
+        host.list().filter((held) => held.status === status).length,
+        { 'alcove.sandbox.state': status },
+      ]),
+  )
   const allImages = await AllImages.open(images, host, new ImageBuilder({ host, agentAt }))
   const server = await createToolboxServer({ host, log, envOf: (image) => allImages.envOf(image) })
   await listenOn(server, config.socket, config.socketGid)
 
   const control = new ControlClient({ controlUrl, runnerKey, log })
-  const send = (report: Report) => link.say({ type: 'report', report })
+  const send = (report: Report) => link.say({ type: 'report', report, ...placeHeaders() })
   const reporter = new Reporter({ send, tell: (report) => control.tell(report), log })
   host.onMishap((sandboxId, cause) => link.say({ type: 'mishap', sandboxId, cause }))
   const keeper = new Keeper({

@@ -6,6 +6,7 @@
 import { randomUUID } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { span } from '#src/kit/telemetry/telemetry.ts'
 import type { ArchiveRef, Assignment } from '#src/wire/runner-link.ts'
 import type { Transfer } from './archive.ts'
 import { clearSandbox } from './clear.ts'
@@ -41,23 +42,25 @@ export const startSandbox = async (
 ): Promise<Running> => {
   const { journal, network } = machine
   const { sandboxId } = assignment
-  const { base, isMissing } = await prepareDisk(machine, assignment, archive, transfer)
+  const { base, isMissing } = await span('disk', {}, () => prepareDisk(machine, assignment, archive, transfer))
   const rootfs = machine.images.rootfsOf(base)
   if (rootfs === undefined) throw new Error(`The image ${base} is not on this runner.`)
 
   const bundle = await journal.makeDirectory(sandboxId)
-  const slot = await network.acquire()
+  const slot = await span('network', {}, () => network.acquire())
   const run: Run = { bootId: machine.bootId, slot: slot.name }
   try {
     await Promise.all([journal.writeRun(sandboxId, run), writeConfig(machine, assignment, slot, bundle)])
     await allSettledOrThrow([
-      launch(machine, assignment, rootfs, bundle, isMissing ? machine.pool.stepsToMake(sandboxId, base) : []),
-      journal.writeSpec(sandboxId, { assignment, status: 'started' }),
-      network.apply(slot, assignment.network),
+      span('launch', {}, () =>
+        launch(machine, assignment, rootfs, bundle, isMissing ? machine.pool.stepsToMake(sandboxId, base) : []),
+      ),
+      span('journal', {}, () => journal.writeSpec(sandboxId, { assignment, status: 'started' })),
+      span('network policy', {}, () => network.apply(slot, assignment.network)),
     ])
     const init = await findInit(await cgroupOf(machine, sandboxId).pids())
     if (init === undefined) throw new Error('The sandbox ended as soon as it had started.')
-    await checkAgentAnswers(machine, sandboxId)
+    await span('agent answers', {}, () => checkAgentAnswers(machine, sandboxId))
     await journal.writeRun(sandboxId, { ...run, ...init })
     return { init, slot, isPaused: false }
   } catch (error) {

@@ -15,6 +15,8 @@ export type UpConfig = {
   archive: Readonly<Record<string, string>>
   /** Passed on to control as they are, those that are set. */
   controlSettings: Readonly<Record<string, string>>
+  /** What OpenTelemetry's variables say, passed on to every program as they are. */
+  telemetry: Readonly<Record<string, string>>
   logLevel: string
   /** Of each snapshot, sandboxes that the server keeps started ahead at most. */
   mostWarm: number
@@ -78,6 +80,7 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
   const thoseSet = (names: readonly string[]): Record<string, string> =>
     Object.fromEntries(names.flatMap((name) => (env[name] ? [[name, env[name]]] : [])))
   const runnerSettings = thoseSet(runnerSettingNames)
+  const telemetry = thoseSet(Object.keys(env).filter((name) => /^OTEL_[A-Z0-9_]+$/.test(name)))
   const controlSettings = thoseSet(controlSettingNames)
   const privateTargets = controlSettings['ALCOVE_ALLOW_PRIVATE_TARGETS']
   if (privateTargets !== undefined && readNetworks(privateTargets) === undefined) {
@@ -118,6 +121,7 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
     runnerSettings,
     archive,
     controlSettings,
+    telemetry,
     logLevel,
     mostWarm: Number(warm),
     overcommit,

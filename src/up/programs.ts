@@ -68,6 +68,8 @@ const environment = (
   LANG: 'C.UTF-8',
   NODE_COMPILE_CACHE: codeCacheOf(parts, name, name === 'runner' ? 0 : uids[name]),
   ALCOVE_LOG_LEVEL: parts.config.logLevel,
+  ...parts.config.telemetry,
+  OTEL_SERVICE_NAME: `${parts.config.telemetry['OTEL_SERVICE_NAME'] ?? 'alcove'}-${name}`,
   ...own,
 })
 

@@ -133,10 +133,13 @@ export type RunnerCapabilities = {
   fork?: 'disk'
 }
 
+/** Where the sender was in a trace (W3C Trace Context): whoever watches both programs sees one. Means nothing otherwise. */
+export type Traced = { traceparent?: string; tracestate?: string }
+
 /** Runner → control. `hello` comes first and again whenever the runner's images change. */
 export type FromRunner =
   | { type: 'hello'; address: string; images: readonly string[]; capabilities: RunnerCapabilities; version: string }
-  | { type: 'report'; report: Report }
+  | ({ type: 'report'; report: Report } & Traced)
   | { type: 'image'; report: ImageReport }
   | ({ type: 'progress'; sandboxId: string; generation: number } & Progress)
   | ({ type: 'image-progress'; image: string } & Progress)
@@ -151,6 +154,6 @@ export type FromRunner =
 /** Control → runner. `list` asks the runner to take the whole list anew. */
 export type ToRunner =
   | { type: 'welcome'; runnerId: string; heartbeatSeconds: number }
-  | { type: 'assign'; assignment: Assignment }
+  | ({ type: 'assign'; assignment: Assignment } & Traced)
   | { type: 'image'; assignment: ImageAssignment }
   | { type: 'list' }

@@ -4,6 +4,7 @@ import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client
 import type { Parts } from '#src/control/parts.ts'
 import type { Change, ChangeFeed } from '#src/control/sandboxes/changes.ts'
 import { moves, stateRows } from '#src/control/sandboxes/lifecycle.ts'
+import { adoptMetrics } from '#src/kit/telemetry/telemetry.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import { registerGauges } from './gauges.ts'
 
@@ -20,7 +21,7 @@ export type Metrics = {
   print: () => Promise<string>
   /** Counts the requests of a server. Call before it listens. */
   follow: (server: FastifyInstance) => void
-  /** Shows this process too: memory, event loop, garbage. Once in a process. */
+  /** Shows this process too: memory, event loop, garbage; and gives all to telemetry. Once in a process. */
   includeProcess: () => void
   close: () => void
 }
@@ -104,7 +105,13 @@ export const createMetrics = ({ database, clock }: Pick<Parts, 'database' | 'clo
         requests.observe({ method: request.method, route, status }, reply.elapsedTime / 1000)
       })
     },
-    includeProcess: () => collectDefaultMetrics({ register: registry, prefix: 'alcove_control_' }),
+    includeProcess: () => {
+      collectDefaultMetrics({ register: registry, prefix: 'alcove_control_' })
+      adoptMetrics(async () => {
+        await ensureFresh()
+        return await registry.getMetricsAsJSON()
+      })
+    },
     close: stopHearing,
   }
 }

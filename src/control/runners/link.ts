@@ -12,6 +12,7 @@ import { findSandboxById } from '#src/control/sandboxes/service.ts'
 import { addMishap } from '#src/control/sandboxes/timeline.ts'
 import { addBuildLog } from '#src/control/snapshots/build-logs.ts'
 import { applyImageReport, keepProgress } from '#src/control/snapshots/images.ts'
+import { belowPlace, span } from '#src/kit/telemetry/telemetry.ts'
 import { Problem } from '#src/problems.ts'
 import type { FromRunner, Report } from '#src/wire/runner-link.ts'
 import { type RunnerIdentity, reconcileSnapshots, writeHeartbeat, writeHello } from './store.ts'
@@ -46,6 +47,8 @@ const FromRunnerShape = Type.Union([
   }),
   Type.Object({
     type: Type.Literal('report'),
+    traceparent: Type.Optional(text),
+    tracestate: Type.Optional(text),
     report: Type.Object({
       sandboxId: text,
       generation: Type.Integer({ minimum: 0 }),
@@ -135,9 +138,14 @@ export const serveRunnerLink = (parts: SandboxParts, runner: RunnerIdentity, soc
       case 'image-log':
         await addBuildLog(parts, runner, message)
         return
-      case 'report':
-        await takeReport(message.report)
+      case 'report': {
+        const { report } = message
+        const attributes = { 'alcove.sandbox': report.sandboxId, 'alcove.sandbox.state': report.state }
+        await belowPlace(message, () =>
+          span('sandbox report', { kind: 'consumer', attributes }, () => takeReport(report)),
+        )
         return
+      }
       case 'mishap':
         await addMishap(parts, runnerId, message)
         return

@@ -1,6 +1,7 @@
 // The open links of runners to this process. A push that finds no link, or a slow one, is not an error: the runner's
 // own look at its list, or the next sweep, says the same.
 import type { WebSocket } from 'ws'
+import { placeHeaders } from '#src/kit/telemetry/telemetry.ts'
 import type { Assignment, ToRunner } from '#src/wire/runner-link.ts'
 
 /** A runner that takes nothing for this long a backlog is better off taking its list anew. */
@@ -34,7 +35,7 @@ export class RunnerLinks {
   }
 
   push(runnerId: string, assignment: Assignment): void {
-    this.say(runnerId, { type: 'assign', assignment })
+    this.say(runnerId, { type: 'assign', assignment, ...placeHeaders() })
   }
 
   say(runnerId: string, message: ToRunner): void {

@@ -1,5 +1,6 @@
 // The one connection pool of control. Rows come as they are stored, in snake_case; each store reads them into our words.
 import postgres from 'postgres'
+import { span } from '#src/kit/telemetry/telemetry.ts'
 import { connectionFrom } from '#src/postgres/url.ts'
 import { createListener, type Listener } from './listener.ts'
 import { openReplaceable } from './replaceable.ts'
@@ -68,7 +69,10 @@ export const openDatabase = (databaseUrl: string, { max = pool.max }: { max?: nu
   const listener = createListener(url, connection)
   return {
     sql,
-    transaction: (work) => sql.begin(work) as Promise<Awaited<ReturnType<typeof work>>>,
+    transaction: (work) =>
+      span('transaction', { kind: 'client', attributes: { 'db.system.name': 'postgresql' } }, () =>
+        sql.begin(work),
+      ) as Promise<Awaited<ReturnType<typeof work>>>,
     listen: listener.listen,
     close: async () => {
       await Promise.all([listener.close(), replaceable.close(3)])

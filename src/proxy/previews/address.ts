@@ -31,6 +31,14 @@ const readPort = (digits: string): number => {
   return port
 }
 
+/** The label of a preview's own host name, and its port. */
+const labelOf = (host: string, ownHost: string) =>
+  host === ownHost ? [] : (/^(\d{1,5})-([a-z0-9](?:[a-z0-9_-]*[a-z0-9])?)\.[^@/\\]+$/.exec(host) ?? [])
+
+/** Whether the request is for a preview, which need not be one that can be. */
+export const isForPreview = (url: string, hostHeader: string | undefined, ownHost: string): boolean =>
+  url.startsWith('/preview/') || labelOf((hostHeader ?? '').toLowerCase(), ownHost).length > 0
+
 /** `undefined`: the request is for something else. Throws for a preview that cannot be. `ownHost`: the proxy's own name. */
 export const readPreviewAddress = (
   url: string,
@@ -38,8 +46,7 @@ export const readPreviewAddress = (
   ownHost: string,
 ): PreviewAddress | undefined => {
   const host = (hostHeader ?? '').toLowerCase()
-  const [, hostPort, label] =
-    host === ownHost ? [] : (/^(\d{1,5})-([a-z0-9](?:[a-z0-9_-]*[a-z0-9])?)\.[^@/\\]+$/.exec(host) ?? [])
+  const [, hostPort, label] = labelOf(host, ownHost)
   const isOwnHost = hostPort === undefined || label === undefined
   if (isOwnHost && !url.startsWith('/preview/')) return undefined
   if (url.length > longestUrl) throw new Problem('bad_request', 'The URL is too long.')

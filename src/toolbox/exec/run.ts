@@ -1,6 +1,7 @@
 // Runs one command to its end. Whatever happens, no process of it is left behind on our account: the deadline and a
 // caller who hangs up both kill its whole group.
 import { constants } from 'node:os'
+import { span } from '#src/kit/telemetry/telemetry.ts'
 import { Problem } from '#src/problems.ts'
 import {
   type Agent,
@@ -37,7 +38,7 @@ const end = (command: RunningCommand) => {
 
 /** Starts within the deadline; a start that comes too late is undone. */
 const start = (agent: Agent, spec: CommandSpec, deadline: Deadline) => {
-  const starting = agent.exec(spec)
+  const starting = span('agent exec', {}, () => agent.exec(spec))
   return beforeDeadline(starting, deadline).catch((error) => {
     starting.then(end, () => undefined)
     throw deadline.signal.aborted ? deadline.signal.reason : asTold(error)

@@ -1,0 +1,71 @@
+// One HTTP call that a program serves, told of to whoever watches it: as a span and as a duration, by the names that
+// OpenTelemetry's conventions have for them. Paths and queries are never told, since some hold credentials; the row of the
+// route is.
+import type { IncomingHttpHeaders } from 'node:http'
+import { type Attributes, beginSpan, duration, isFollowed, type TracePlace } from '#src/kit/telemetry/telemetry.ts'
+
+const durations = duration(
+  'http.server.request.duration',
+  'Calls that were answered.',
+  [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10],
+)
+
+const knownMethods = new Set(['CONNECT', 'DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'TRACE'])
+
+export type Outcome = {
+  /** Absent: it is no route of ours. */
+  route?: string | undefined
+  /** Absent: the caller went away before there was an answer. */
+  status?: number | undefined
+  /** The code of the problem that was answered. */
+  problem?: string | undefined
+  attributes?: Attributes | undefined
+}
+
+export type FollowedCall = {
+  /** What is done for this call. */
+  during: <T>(work: () => T) => T
+  end: (outcome: Outcome) => void
+}
+
+/** Where the caller is in a trace of its own; what it says twice is no place. */
+export const placeOf = ({ traceparent, tracestate }: IncomingHttpHeaders): TracePlace => ({
+  traceparent: Array.isArray(traceparent) ? undefined : traceparent,
+  tracestate: Array.isArray(tracestate) ? tracestate.join(',') : tracestate,
+})
+
+/** `undefined`: nobody watches, which is to cost nothing. */
+export const followCall = (method: string, headers: IncomingHttpHeaders): FollowedCall | undefined => {
+  if (!isFollowed()) return undefined
+  const known = knownMethods.has(method) ? method : '_OTHER'
+  const name = known === '_OTHER' ? 'HTTP' : known
+  const begunAt = performance.now()
+  const span = beginSpan(
+    name,
+    { kind: 'server', attributes: { 'http.request.method': known, 'url.scheme': 'http' } },
+    placeOf(headers),
+  )
+  let isOver = false
+  return {
+    during: (work) => (span === undefined ? work() : span.during(work)),
+    end: ({ route, status, problem, attributes = {} }) => {
+      if (isOver) return
+      isOver = true
+      const shared = { 'http.route': route, 'http.response.status_code': status }
+      if (span !== undefined) {
+        if (route !== undefined) span.rename(`${name} ${route}`)
+        span.set({ ...shared, ...attributes })
+        // A refusal is the caller's affair; an answer of 500 and above is ours (HTTP span conventions, Status).
+        if (status === undefined || status >= 500) span.fail(problem ?? String(status ?? 'cancelled'))
+        else if (problem !== undefined) span.set({ 'error.type': problem })
+        span.end()
+      }
+      durations.record((performance.now() - begunAt) / 1000, {
+        'http.request.method': known,
+        'url.scheme': 'http',
+        ...shared,
+        ...(status === undefined || status >= 500 ? { 'error.type': problem ?? String(status ?? 'cancelled') } : {}),
+      })
+    },
+  }
+}

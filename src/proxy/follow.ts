@@ -1,0 +1,47 @@
+// Tells of the calls that come through here. Of a path only the beginning is told: what follows is a sandbox's own, and in the
+// address of a preview may stand a token.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type FollowedCall, followCall } from '#src/http/followed-call.ts'
+import { decoded } from './query.ts'
+import { longestName } from './target.ts'
+
+type IsPreview = (request: IncomingMessage) => boolean
+
+const placeIn = (request: IncomingMessage, isPreview: IsPreview) => {
+  if (isPreview(request)) return { route: 'preview' }
+  const [path = '/'] = (request.url ?? '/').split('?', 1)
+  if (path === '/healthz') return { route: path }
+  const [, name] = /^\/toolbox\/([^/]+)(?:\/|$)/.exec(path) ?? []
+  const sandbox = name === undefined ? undefined : decoded(name)
+  if (sandbox === undefined || sandbox.length > longestName) return {}
+  return { route: '/toolbox/:sandboxIdOrName/*', attributes: { 'alcove.sandbox': sandbox } }
+}
+
+const begin = ({ method = 'GET', headers }: IncomingMessage): FollowedCall | undefined => followCall(method, headers)
+
+export const follow = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  isPreview: IsPreview,
+  work: () => Promise<void>,
+): Promise<void> => {
+  const call = begin(request)
+  if (call === undefined) return work()
+  response.once('close', () => {
+    const status = response.headersSent ? response.statusCode : undefined
+    call.end({ ...placeIn(request, isPreview), status })
+  })
+  return call.during(work)
+}
+
+/** Until it is answered: how long a connection then stays open says nothing. */
+export const followUpgrade = async (
+  request: IncomingMessage,
+  isPreview: IsPreview,
+  work: () => Promise<number | undefined>,
+): Promise<void> => {
+  const call = begin(request)
+  if (call === undefined) return void (await work())
+  const status = await call.during(work)
+  call.end({ ...placeIn(request, isPreview), status })
+}

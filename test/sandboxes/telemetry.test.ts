@@ -1,0 +1,198 @@
+// What programs with telemetry send to a receiver while a sandbox is made and used: one trace for each call of a client, the
+// numbers of /metrics, and nothing secret.
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { after, before, suite, test } from 'node:test'
+import { type Receiver, type SeenSpan, startReceiver } from '#test/telemetry/receiver.ts'
+import { type Platform, platform } from './harness.ts'
+
+const isRoot = process.getuid?.() === 0
+const skip = isRoot ? false : 'real sandboxes need root'
+
+const control = 'alcove-control'
+const proxy = 'alcove-proxy'
+const runner = 'alcove-runner'
+
+suite('telemetry of a server', { skip }, () => {
+  let receiver: Receiver
+  let server: Platform
+  const secrets = ['in-the-environment-of-a-sandbox', 'in-the-environment-of-a-command', 'said-by-a-command']
+  let sandboxId = ''
+
+  before(async () => {
+    receiver = await startReceiver()
+    server = await platform({
+      own: true,
+      env: {
+        OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
+        OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
+        OTEL_METRIC_EXPORT_INTERVAL: '500',
+        OTEL_METRIC_EXPORT_TIMEOUT: '400',
+        OTEL_BSP_SCHEDULE_DELAY: '200',
+        OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test',
+      },
+    })
+  })
+  after(async () => {
+    await server?.[Symbol.asyncDispose]()
+    await receiver?.[Symbol.asyncDispose]()
+  })
+
+  /** Calls as a client does that is in a trace of its own. */
+  const call = async (method: string, url: string, body: unknown, traceparent?: string) => {
+    const traceId = randomBytes(16).toString('hex')
+    const parentId = randomBytes(8).toString('hex')
+    const reply = await fetch(url, {
+      method,
+      headers: {
+        authorization: `Bearer ${server.key}`,
+        'content-type': 'application/json',
+        traceparent: traceparent ?? `00-${traceId}-${parentId}-01`,
+      },
+      body: JSON.stringify(body),
+    })
+    assert.equal(reply.status, 200, await reply.clone().text())
+    return { traceId, parentId, record: (await reply.json()) as Record<string, unknown> }
+  }
+
+  const spansOf = (traceId: string) => receiver.spans().filter((one) => one.traceId === traceId)
+  const arrived = async (traceId: string, names: readonly (readonly [string, string])[]): Promise<SeenSpan[]> => {
+    const isThere = ([service, name]: readonly [string, string]) =>
+      spansOf(traceId).some((one) => one.service === service && one.name === name)
+    const missing = () => names.filter((one) => !isThere(one))
+    await receiver.until(names.join('; '), () => missing().length === 0)
+    return spansOf(traceId)
+  }
+  /** From a span up to the client. */
+  const wayUp = (spans: SeenSpan[], from: string): string[] => {
+    const span = spans.find(({ spanId }) => spanId === from)
+    return span === undefined ? [] : [`${span.service} ${span.name}`, ...wayUp(spans, span.parentSpanId)]
+  }
+  const wayUpFrom = (spans: SeenSpan[], service: string, name: string) =>
+    wayUp(spans, spans.find((one) => one.service === service && one.name === name)?.spanId ?? '')
+
+  test('a create is one trace from its client over control to the steps of the runner, and back', async () => {
+    const { traceId, parentId, record } = await call('POST', `${server.url}/api/sandbox?token=in-a-query`, {
+      env: { SECRET: secrets[0] },
+    })
+    sandboxId = String(record['id'])
+    const spans = await arrived(traceId, [
+      [control, 'POST /api/sandbox'],
+      [control, 'transaction'],
+      [control, 'sandbox report'],
+      [runner, 'sandbox start'],
+      ...['disk', 'network', 'network policy', 'launch', 'journal', 'agent answers'].map(
+        (step) => [runner, step] as const,
+      ),
+    ])
+    assert.deepEqual(wayUpFrom(spans, runner, 'launch'), [
+      `${runner} launch`,
+      `${runner} sandbox start`,
+      `${control} POST /api/sandbox`,
+    ])
+    assert.deepEqual(wayUpFrom(spans, control, 'sandbox report').slice(-1), [`${control} POST /api/sandbox`])
+    const served = spans.find(({ name }) => name === 'POST /api/sandbox')
+    assert.equal(served?.parentSpanId, parentId)
+    const { 'alcove.organization.id': organization, ...attributes } = served?.attributes ?? {}
+    assert.equal(organization, record['organizationId'])
+    assert.deepEqual(attributes, {
+      'http.request.method': 'POST',
+      'http.route': '/api/sandbox',
+      'http.response.status_code': 200,
+      'url.scheme': 'http',
+    })
+    assert.ok(spans.every(({ isFailure }) => !isFailure))
+  })
+
+  const execute = (traceparent?: string) =>
+    call(
+      'POST',
+      `${server.url.replace(/\d+$/, (port) => String(Number(port) + 1))}/toolbox/${sandboxId}/process/execute`,
+      { command: `printf '%s' ${secrets[2]}`, envs: { SECRET: secrets[1] } },
+      traceparent,
+    )
+
+  test('an execute is one trace over the proxy, control and the runner', async () => {
+    const { traceId, parentId, record } = await execute()
+    assert.equal(record['result'], secrets[2])
+    const spans = await arrived(traceId, [
+      [proxy, 'POST /toolbox/:sandboxIdOrName/*'],
+      [proxy, 'POST /api/proxy/access'],
+      [control, 'POST /api/proxy/access'],
+      [runner, 'POST /toolbox/:sandboxId/process/execute'],
+      [runner, 'agent exec'],
+    ])
+    const front = `${proxy} POST /toolbox/:sandboxIdOrName/*`
+    assert.deepEqual(wayUpFrom(spans, runner, 'agent exec'), [
+      `${runner} agent exec`,
+      `${runner} POST /toolbox/:sandboxId/process/execute`,
+      front,
+    ])
+    assert.deepEqual(wayUpFrom(spans, control, 'POST /api/proxy/access'), [
+      `${control} POST /api/proxy/access`,
+      `${proxy} POST /api/proxy/access`,
+      front,
+    ])
+    const served = spans.find(({ service, kind }) => service === proxy && kind === 2)
+    assert.deepEqual([served?.parentSpanId, served?.attributes['alcove.sandbox']], [parentId, sandboxId])
+  })
+
+  test('a traceparent that is none is no obstacle, and begins a trace of ours', async () => {
+    const before = new Set(receiver.spans().map(({ spanId }) => spanId))
+    const { traceId } = await execute(`00-${'z'.repeat(32)}-nonsense-01`)
+    const isNew = ({ service, kind, spanId }: SeenSpan) => service === proxy && kind === 2 && !before.has(spanId)
+    await receiver.until('a span of the proxy', () => receiver.spans().some(isNew))
+    const served = receiver.spans().find(isNew)
+    assert.deepEqual([served?.parentSpanId, served?.traceId === traceId], ['', false])
+  })
+
+  test('a refusal is told with its status and its code, without what was asked for', async () => {
+    const asked = `${server.url}/api/preview/${randomBytes(12).toString('hex')}/nowhere`
+    secrets.push(new URL(asked).pathname)
+    assert.equal((await fetch(asked)).status, 404)
+    const isIt = ({ service, name }: SeenSpan) => service === control && name === 'GET'
+    await receiver.until('a call of no route', () => receiver.spans().some(isIt))
+    const refused = receiver.spans().find(isIt)
+    assert.deepEqual(refused?.attributes['http.response.status_code'], 404)
+    assert.equal(refused?.isFailure, false)
+  })
+
+  test('what /metrics says is sent, with how long calls took in every program and verbs in the runner', async () => {
+    const reply = await fetch(`${server.url}/api/metrics`, { headers: { authorization: `Bearer ${server.key}` } })
+    const printed = [...(await reply.text()).matchAll(/^# TYPE (\S+) (\w+)$/gm)].map(([, name]) => name!)
+    assert.ok(printed.includes('alcove_sandboxes'))
+    const expected = [
+      ...printed.map((name) => `${control} ${name}`),
+      ...[control, proxy, runner].map((service) => `${service} http.server.request.duration`),
+      `${runner} alcove.runner.verb.duration`,
+      `${runner} alcove.runner.sandboxes`,
+    ]
+    const seen = () => new Set(receiver.metrics().map(({ service, name }) => `${service} ${name}`))
+    await receiver.until('all metrics', () => expected.every((one) => seen().has(one)))
+    const started = () =>
+      receiver
+        .metrics()
+        .filter(({ name }) => name === 'alcove_sandboxes')
+        .flatMap(({ points }) => points)
+        .filter(({ attributes }) => JSON.stringify(attributes) === '{"state":"started","warm":"false"}')
+        .at(-1)?.['asDouble']
+    await receiver.until('the sandbox to be counted', () => started() === 1)
+  })
+
+  test('every program sends its log, and nothing that is sent holds a secret', async () => {
+    const programs = [control, proxy, runner]
+    const seen = () => new Set(receiver.lines().map(({ service }) => service))
+    await receiver.until('lines of each program', () => programs.every((one) => seen().has(one)))
+    const all = Buffer.concat(receiver.posted.map(({ body }) => body)).toString()
+    assert.ok(all.includes(sandboxId))
+    for (const secret of [...secrets, server.key, 'in-a-query']) assert.ok(!all.includes(secret), secret)
+  })
+
+  test('a receiver that has gone keeps nobody waiting, and a stop is a stop', async () => {
+    await receiver[Symbol.asyncDispose]()
+    const { record } = await execute()
+    assert.equal(record['result'], secrets[2])
+    assert.equal((await server.api('DELETE', `/sandbox/${sandboxId}`)).status, 200)
+    await server.stop()
+  })
+})
