@@ -1,6 +1,7 @@
 // A create that is sent again, because its answer was lost, must not make a second sandbox.
 import { createHash } from 'node:crypto'
 import type { Sql, Transaction } from '#src/control/storage/database.ts'
+import { otherBody } from '#src/http/idempotency-key.ts'
 import { Problem } from '#src/problems.ts'
 import type { SandboxRow } from './sandbox.ts'
 import { findSandboxById } from './store.ts'
@@ -29,9 +30,7 @@ export const findMade = async (
   const [known] = await sql<{ request_hash: string; sandbox_id: string }[]>`
     select request_hash, sandbox_id from idempotency_keys where organization_id = ${organizationId} and key = ${key}`
   if (known === undefined) return undefined
-  if (known.request_hash !== requestHash) {
-    throw new Problem('unprocessable', 'This Idempotency-Key was used with another body.')
-  }
+  if (known.request_hash !== requestHash) throw otherBody()
   const row = await findSandboxById(sql, known.sandbox_id)
   if (!row) throw new Problem('gone', 'The sandbox that this Idempotency-Key made is gone.')
   return row
@@ -45,11 +44,4 @@ export const rememberMade = async (transaction: Transaction, once: Once, made: S
 
 export const forgetOldKeys = async (sql: Sql, now: Date): Promise<void> => {
   await sql`delete from idempotency_keys where created_at < ${new Date(now.getTime() - hoursKept * 3_600_000)}`
-}
-
-/** `undefined` where there is no such header. */
-export const readIdempotencyKey = (header: string | string[] | undefined): string | undefined => {
-  if (header === undefined) return undefined
-  if (typeof header === 'string' && /^[\x21-\x7e]{1,255}$/.test(header)) return header
-  throw new Problem('bad_request', 'Idempotency-Key must be 1 to 255 visible characters')
 }

@@ -1,12 +1,12 @@
 // The sandbox endpoints (contract/control-plane.md §12). `/sandbox/for-runner` and `/state` are in runners/.
 import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
+import { readIdempotencyKey } from '#src/http/idempotency-key.ts'
 import { archiveSandbox } from './archive.ts'
 import { createSandbox } from './create.ts'
 import { deleteSandbox } from './destroy.ts'
 import { evictSandbox, getEvenEvicted } from './evict.ts'
 import { forkSandbox, getParent, listAncestors, listForks } from './fork.ts'
-import { readIdempotencyKey } from './idempotency.ts'
 import { listSandboxes, pageSandboxes } from './listing.ts'
 import { setNetwork } from './network-settings.ts'
 import type { SandboxParts } from './parts.ts'

@@ -7,8 +7,8 @@ const longestMs = 2 ** 31 - 1
 
 export type Deadline = Disposable & { readonly signal: AbortSignal }
 
-/** `timeoutSeconds` 0 means none. The signal's reason is the Problem to answer with. */
-export const deadlineOf = (reply: Pick<FastifyReply, 'raw'>, timeoutSeconds: number): Deadline => {
+/** `timeoutSeconds` 0 means none; without a reply nobody can hang up. The signal's reason is the Problem to answer with. */
+export const deadlineOf = (reply: Pick<FastifyReply, 'raw'> | undefined, timeoutSeconds: number): Deadline => {
   const controller = new AbortController()
   const sentence = `The command was killed: its timeout of ${timeoutSeconds} seconds has passed.`
   const timer =
@@ -19,13 +19,13 @@ export const deadlineOf = (reply: Pick<FastifyReply, 'raw'>, timeoutSeconds: num
         )
       : undefined
   const onClose = () => controller.abort(new Problem('gone', 'The caller has hung up.'))
-  if (reply.raw.destroyed) onClose()
-  reply.raw.once('close', onClose)
+  if (reply?.raw.destroyed) onClose()
+  reply?.raw.once('close', onClose)
   return {
     signal: controller.signal,
     [Symbol.dispose]: () => {
       clearTimeout(timer)
-      reply.raw.off('close', onClose)
+      reply?.raw.off('close', onClose)
     },
   }
 }

@@ -3,8 +3,10 @@ import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 
 import { homedir } from 'node:os'
 import { join, relative } from 'node:path'
 import { suite, test } from 'node:test'
+import { Problem } from '#src/problems.ts'
 import { until } from '../agent/native-agent.ts'
 import { startToolbox } from '../testing/toolbox.ts'
+import { Answers, answersOf } from './once.ts'
 
 const execute = '/process/execute'
 
@@ -156,6 +158,79 @@ suite('POST /process/execute: timeout', () => {
     assert.ok(isAlive(pid))
     call.destroy()
     await until(() => !isAlive(pid), 'the end of the command')
+  })
+})
+
+suite('POST /process/execute: Idempotency-Key', () => {
+  const key = (name: string) => ({ 'idempotency-key': name })
+
+  test('200 with the first answer, and the command runs once, however often and however soon it is sent', async () => {
+    await using box = await startToolbox()
+    const file = join(box.directory, 'ran')
+    const body = { command: `echo x >> ${file}; sleep 0.2; wc -l < ${file}; exit 3` }
+    const first = await Promise.all([box.post(execute, body, key('once')), box.post(execute, body, key('once'))])
+    const replies = [...first, await box.post(execute, body, key('once'))]
+    for (const reply of replies) assert.deepEqual(reply, { status: 200, body: { exitCode: 3, result: '1\n' } })
+    assert.equal((await box.post(execute, body, key('again'))).body.result, '2\n')
+  })
+
+  test('a caller who hangs up finds the answer when asking again', async () => {
+    await using box = await startToolbox()
+    const [begun, goOn] = [join(box.directory, 'begun'), join(box.directory, 'go-on')]
+    const body = { command: `echo $$ > ${begun}; until [ -e ${goOn} ]; do sleep 0.02; done; echo done`, timeout: 60 }
+    const call = box.call(execute, body, key('lost'))
+    call.on('error', () => undefined)
+    await pidIn(begun)
+    call.destroy()
+    writeFileSync(goOn, '')
+    assert.deepEqual((await box.post(execute, body, key('lost'))).body, { exitCode: 0, result: 'done\n' })
+  })
+
+  test('408 again for a command whose timeout had passed; another sandbox’s keys are its own', async () => {
+    await using box = await startToolbox()
+    const body = { command: 'sleep 60', timeout: 0.1 }
+    for (let call = 0; call < 2; call++) assert.equal((await box.post(execute, body, key('late'))).status, 408)
+    assert.equal(answersOf('box-1').isEmpty, false)
+    assert.equal(answersOf('box-of-another').isEmpty, true)
+  })
+
+  test('422 for another body, 400 for what is no key', async () => {
+    await using box = await startToolbox()
+    assert.equal((await box.post(execute, { command: 'true' }, key('used'))).status, 200)
+    assert.equal((await box.post(execute, { command: 'false' }, key('used'))).status, 422)
+    for (const name of ['', 'a b', 'x'.repeat(256)]) {
+      assert.equal((await box.post(execute, { command: 'true' }, key(name))).status, 400, name)
+    }
+  })
+})
+
+suite('what is known of commands with a key', () => {
+  const answer = (bytes: number) => async () => ({ exitCode: 0, result: 'x'.repeat(bytes) })
+
+  test('is bounded: the oldest answers go first, and one that is too long is 409', async () => {
+    const answers = new Answers()
+    for (const key of ['a', 'b', 'c']) await answers.once(key, key, answer(100 * 1024))
+    let again = 0
+    const rerun = async () => {
+      again += 1
+      return { exitCode: 0, result: '' }
+    }
+    await answers.once('c', 'c', rerun)
+    assert.equal(again, 0)
+    await answers.once('a', 'a', rerun)
+    assert.equal(again, 1)
+    assert.equal((await answers.once('long', 'long', answer(1024 * 1024))).result.length, 1024 * 1024)
+    await assert.rejects(answers.once('long', 'long', rerun), { status: 409 })
+  })
+
+  test('429 for one more than can be remembered while they run; what did not run may be sent again', async () => {
+    const answers = new Answers()
+    const going = Promise.withResolvers<{ exitCode: number; result: string }>()
+    for (let key = 0; key < 256; key++) answers.once(String(key), key, () => going.promise)
+    assert.throws(() => answers.once('more', 0, answer(0)), { status: 429 })
+    going.reject(new Problem('bad_gateway'))
+    await assert.rejects(answers.once('0', 0, answer(0)))
+    assert.equal(answers.isEmpty, true)
   })
 })
 

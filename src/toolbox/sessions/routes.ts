@@ -1,3 +1,4 @@
+import { readIdempotencyKey } from '#src/http/idempotency-key.ts'
 import { closeWith } from '#src/http/socket.ts'
 import { route } from '../sandbox.ts'
 import { hangUpOf } from './hang-up.ts'
@@ -96,10 +97,11 @@ export const sessionRoutes = [
     body: ExecRequest,
     bodyLimit,
     replies: { 200: ExecResult, 202: ExecAccepted },
-    run: async ({ sandbox, params, body, reply }) => {
+    run: async ({ sandbox, params, body, request, reply }) => {
+      const given = { request: body, idempotencyKey: readIdempotencyKey(request.headers['idempotency-key']) }
       const isAsync = body.runAsync === true || body.async === true
-      if (!isAsync) return await runCommand(sandbox, params.sessionId, body, hangUpOf(reply))
-      return reply.status(202).send({ cmdId: await startCommand(sandbox, params.sessionId, body) })
+      if (!isAsync) return await runCommand(sandbox, params.sessionId, given, hangUpOf(reply))
+      return reply.status(202).send({ cmdId: await startCommand(sandbox, params.sessionId, given) })
     },
   }),
   route({

@@ -1,5 +1,6 @@
 // Sessions as the agent of a sandbox keeps them. Nothing is remembered here: whatever a caller asks, the agent is asked.
-import { randomUUID } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
+import { otherBody } from '#src/http/idempotency-key.ts'
 import { giveBack } from '#src/kit/pour.ts'
 import { Problem } from '#src/problems.ts'
 import { type AgentSession, type CommandEvent, type SessionCommand, StartFailed } from '../agent/agent.ts'
@@ -69,22 +70,49 @@ export const getCommand = async (
 
 type Exec = { id: string; text: string; keepInput: boolean; echoInput: boolean }
 
-const readExec = (sessionId: string, { command: text, suppressInputEcho }: ExecRequest, isAsync: boolean): Exec => {
+/** A command that is sent again gets the id that it has already, by which the agent knows it. */
+const commandIdOf = (idempotencyKey: string | undefined): string =>
+  idempotencyKey === undefined ? randomUUID() : createHash('sha256').update(idempotencyKey).digest('hex').slice(0, 32)
+
+/** `given`: what the caller sent. */
+type Given = { request: ExecRequest; idempotencyKey?: string | undefined }
+
+const readExec = (sessionId: string, { request, idempotencyKey }: Given, isAsync: boolean): Exec => {
+  const { command: text, suppressInputEcho } = request
   checkNotReserved(sessionId)
   if (text.trim() === '') throw new Problem('bad_request', 'body.command must not be blank')
   if (Buffer.byteLength(text) > commandBytes) throw new Problem('too_large', 'A command has at most 1 MiB.')
-  return { id: randomUUID(), text, keepInput: isAsync, echoInput: isAsync && suppressInputEcho !== true }
+  return { id: commandIdOf(idempotencyKey), text, keepInput: isAsync, echoInput: isAsync && suppressInputEcho !== true }
+}
+
+/** Only a command that was sent before has an id that is taken. */
+const checkIsSame = async ({ agent }: ToolboxSandbox, sessionId: string, { id, text }: Exec): Promise<void> => {
+  const { text: before } = await agent.sessions.command(sessionId, id)
+  if (before !== text) throw otherBody()
 }
 
 /** Queues the command and answers its id. */
-export const startCommand = async (
-  { agent }: ToolboxSandbox,
-  sessionId: string,
-  request: ExecRequest,
-): Promise<string> => {
-  const exec = readExec(sessionId, request, true)
-  await told(agent.sessions.exec(sessionId, exec))
+export const startCommand = async (sandbox: ToolboxSandbox, sessionId: string, given: Given): Promise<string> => {
+  const exec = readExec(sessionId, given, true)
+  await told(
+    sandbox.agent.sessions.exec(sessionId, exec).catch((error) => {
+      if (!isRefused(error, 'EEXIST')) throw error
+      return checkIsSame(sandbox, sessionId, exec)
+    }),
+  )
   return exec.id
+}
+
+/** What the command says, also if it was sent before. */
+async function* execAndFollow(sandbox: ToolboxSandbox, sessionId: string, exec: Exec, signal: AbortSignal) {
+  const { sessions } = sandbox.agent
+  try {
+    yield* sessions.execAndFollow(sessionId, exec, { signal })
+  } catch (error) {
+    if (!isRefused(error, 'EEXIST')) throw error
+    await checkIsSame(sandbox, sessionId, exec)
+    yield* sessions.attach(sessionId, exec.id, 0, { signal })
+  }
 }
 
 const collect = async (events: AsyncIterable<CommandEvent>) => {
@@ -113,11 +141,11 @@ const hasEnded = async ({ agent }: ToolboxSandbox, sessionId: string): Promise<b
 export const runCommand = async (
   sandbox: ToolboxSandbox,
   sessionId: string,
-  request: ExecRequest,
+  given: Given,
   signal: AbortSignal,
 ): Promise<Logs & { cmdId: string; exitCode: number }> => {
-  const exec = readExec(sessionId, request, false)
-  const { logs, exit } = await told(collect(sandbox.agent.sessions.execAndFollow(sessionId, exec, { signal })))
+  const exec = readExec(sessionId, given, false)
+  const { logs, exit } = await told(collect(execAndFollow(sandbox, sessionId, exec, signal)))
   if (exit === undefined) throw new Problem('gone', 'The caller has hung up.')
   if (exit.end === null && (await told(hasEnded(sandbox, sessionId)))) throw new Problem('session_ended')
   return { cmdId: exec.id, ...logs, exitCode: exit.end?.exitCode ?? neverRan }

@@ -101,6 +101,35 @@ suite('/process/session', () => {
       })
     })
 
+    test('200 or 202 with the first answer for an Idempotency-Key, and the command runs once; 422 for another', async () => {
+      const id = await open()
+      const key = { 'idempotency-key': 'only once' }
+      const send = (body: object, headers = { 'idempotency-key': 'only-once' }) =>
+        box.post(`/process/session/${id}/exec`, body, headers)
+      const [one, other] = await Promise.all(
+        [1, 2].map(() => send({ command: 'count=x$count; sleep 0.1; echo $count' })),
+      )
+      assert.deepEqual(one, other)
+      assert.equal(one?.body.stdout, 'x\n')
+      const background = { command: 'count=x$count', runAsync: true }
+      const started = [
+        await send(background, { 'idempotency-key': 'b' }),
+        await send(background, { 'idempotency-key': 'b' }),
+      ]
+      assert.equal(started[0]?.status, 202)
+      assert.deepEqual(started[0], started[1])
+      assert.equal((await exec(id, 'echo $count')).body.stdout, 'xx\n')
+      assert.equal((await send({ command: 'true' })).status, 422)
+      assert.equal((await send({ command: 'true' }, key)).status, 400)
+      const elsewhere = await open()
+      const there = await box.post(
+        `/process/session/${elsewhere}/exec`,
+        { command: 'echo new' },
+        { 'idempotency-key': 'b' },
+      )
+      assert.equal(there.body.stdout, 'new\n')
+    })
+
     test('state stays: directory, variables, functions', async () => {
       const id = await open()
       await exec(id, 'cd /tmp; X=1; export Y=2; f() { echo "f$1"; }')

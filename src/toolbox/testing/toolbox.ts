@@ -1,7 +1,7 @@
 // For tests: the toolbox as the runner serves it, in front of an agent that is an ordinary process of this machine.
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { type ClientRequest, request } from 'node:http'
+import { type ClientRequest, type OutgoingHttpHeaders, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -23,12 +23,12 @@ export type Toolbox = AsyncDisposable & {
   directory: string
   held: HeldSandbox
   get: (path: string) => Promise<Reply>
-  post: (path: string, body: unknown) => Promise<Reply>
+  post: (path: string, body: unknown, headers?: OutgoingHttpHeaders) => Promise<Reply>
   delete: (path: string) => Promise<Reply>
   /** Opens a WebSocket at once; the test follows how it goes on. */
   socket: (path: string, subprotocols?: string[]) => WebSocket
   /** A call that the test may hang up. */
-  call: (path: string, body: unknown) => ClientRequest
+  call: (path: string, body: unknown, headers?: OutgoingHttpHeaders) => ClientRequest
 }
 
 export const startToolbox = async (changes: Partial<Assignment> = {}): Promise<Toolbox> => {
@@ -43,12 +43,11 @@ export const startToolbox = async (changes: Partial<Assignment> = {}): Promise<T
   await server.listen({ port: 0, host: '127.0.0.1' })
   const { port } = server.server.address() as AddressInfo
 
-  const start = (method: string, path: string, body?: unknown) => {
+  const start = (method: string, path: string, body?: unknown, more: OutgoingHttpHeaders = {}) => {
     const url = path.startsWith('/toolbox/') ? path : `/toolbox/box-1${path}`
     const text = typeof body === 'string' ? body : JSON.stringify(body)
-    return request({ port, method, path: url, headers: { 'content-type': 'application/json' } }).end(
-      body === undefined ? undefined : text,
-    )
+    const headers = { 'content-type': 'application/json', ...more }
+    return request({ port, method, path: url, headers }).end(body === undefined ? undefined : text)
   }
   const settle = async (outgoing: ClientRequest): Promise<Reply> => {
     const [answer] = await once(outgoing, 'response')
@@ -64,10 +63,10 @@ export const startToolbox = async (changes: Partial<Assignment> = {}): Promise<T
     directory,
     held,
     get: (path) => settle(start('GET', path)),
-    post: (path, body) => settle(start('POST', path, body)),
+    post: (path, body, headers) => settle(start('POST', path, body, headers)),
     delete: (path) => settle(start('DELETE', path)),
     socket: (path, subprotocols = []) => new WebSocket(`ws://127.0.0.1:${port}/toolbox/box-1${path}`, subprotocols),
-    call: (path, body) => start('POST', path, body),
+    call: (path, body, headers) => start('POST', path, body, headers),
     async [Symbol.asyncDispose]() {
       server.server.closeAllConnections()
       await server.close()
