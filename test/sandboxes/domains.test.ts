@@ -5,13 +5,14 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
-import { Daytona, type Sandbox } from '@daytona/sdk'
+import type { Daytona, Sandbox } from '@daytona/sdk'
 import { runCommand } from '#src/kit/run-command.ts'
 import { type Listeners, listenIn } from '#src/runner/network/listeners.ts'
 import { type NameServer, nameServerIn } from '#src/runner/network/name-server.ts'
 import { cannotRun, isPrivateHost, preparePrivateHost, runOnPrivateHost } from '#src/runner/network/private-host.ts'
 import { until } from './box.ts'
 import { type Platform, platform } from './harness.ts'
+import { connectTo } from './sdk-client.ts'
 
 const dns = '203.0.113.53'
 const web = { api: '203.0.113.5', other: '203.0.113.6' }
@@ -43,7 +44,7 @@ if (!isPrivateHost) {
       })
       outside = await listenIn('outside', [80])
       alcove = await platform({ own: true })
-      daytona = new Daytona({ apiKey: alcove.key, apiUrl: `${alcove.url}/api` })
+      daytona = connectTo(alcove)
     })
     after(async () => {
       await daytona?.[Symbol.asyncDispose]()

@@ -7,9 +7,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { after, before, suite, test } from 'node:test'
-import { Daytona, type Sandbox } from '@daytona/sdk'
+import type { Daytona, Sandbox } from '@daytona/sdk'
 import { type Box, createBox, until } from './box.ts'
 import { type Platform, platform } from './harness.ts'
+import { connectTo } from './sdk-client.ts'
 
 const MiB = 1024 * 1024
 
@@ -37,7 +38,7 @@ suite('files', () => {
     let daytona: Daytona
     let sandbox: Sandbox
     before(async () => {
-      daytona = new Daytona({ apiKey: alcove.key, apiUrl: `${alcove.url}/api` })
+      daytona = connectTo(alcove)
       sandbox = await daytona.create()
     })
     after(async () => {

@@ -2,10 +2,11 @@
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { after, before, suite, test } from 'node:test'
-import { Daytona, Image } from '@daytona/sdk'
+import { type Daytona, Image } from '@daytona/sdk'
 import { makeImage, type TarEntry, tarOf } from '#src/runner/images/testing/oci-image.ts'
 import { TestRegistry } from '#src/runner/images/testing/registry.ts'
 import { type Platform, platform } from './harness.ts'
+import { connectTo } from './sdk-client.ts'
 
 const busybox = '/bin/busybox'
 const applets = ['sh', 'cat', 'ls', 'echo', 'mkdir']
@@ -30,7 +31,7 @@ suite('sandboxes from images', { skip: existsSync(busybox) ? false : 'needs busy
     registry = await TestRegistry.start()
     reference = registry.put('team/tool:1', makeTool())
     alcove = await platform({ own: true, env: { ALCOVE_PLAIN_REGISTRIES: registry.host } })
-    daytona = new Daytona({ apiKey: alcove.key, apiUrl: `${alcove.url}/api` })
+    daytona = connectTo(alcove)
   })
   after(async () => {
     await daytona?.[Symbol.asyncDispose]()

@@ -1,11 +1,9 @@
 // Interpreter contexts in real sandboxes, driven by the public SDK as its users drive it.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
-import { Daytona, DaytonaTimeoutError, type Sandbox } from '@daytona/sdk'
-import { until } from './box.ts'
+import { type Daytona, DaytonaTimeoutError, type Sandbox } from '@daytona/sdk'
 import { type Platform, platform } from './harness.ts'
-
-const connectTo = (alcove: Platform) => new Daytona({ apiKey: alcove.key, apiUrl: `${alcove.url}/api` })
+import { connectTo } from './sdk-client.ts'
 
 suite('the interpreter of the SDK', () => {
   let alcove: Platform
@@ -72,34 +70,5 @@ suite('the interpreter of the SDK', () => {
   test('a Python that dies is an error of the SDK, and the next run works', async () => {
     await assert.rejects(sandbox.codeInterpreter.runCode('import os; os._exit(3)'), /exit code 3/)
     assert.equal((await sandbox.codeInterpreter.runCode('print("fresh")')).stdout, 'fresh\n')
-  })
-})
-
-suite('kill -9 of runner and control', () => {
-  test('contexts are still there with what they know; a run in flight goes on, and the next one waits for it', async () => {
-    await using alcove = await platform({ own: true })
-    await using daytona = connectTo(alcove)
-    const sandbox = await daytona.create()
-    const interpreter = sandbox.codeInterpreter
-    const context = await interpreter.createContext('/tmp')
-    const begin = 'import os, time\nstate = [os.getpid()]\nprint(state[0])'
-    const pid = (await interpreter.runCode(begin, { context })).stdout.trim()
-    const inFlight =
-      'open("begun", "w").close()\nwhile not os.path.exists("go"): time.sleep(0.01)\nstate.append("went on")'
-    const lost = assert.rejects(interpreter.runCode(inFlight, { context }))
-    const run = async (command: string) => (await sandbox.process.executeCommand(command)).exitCode === 0
-    await until('the run has begun', () => run('test -e /tmp/begun'))
-
-    await Promise.all([alcove.kill('runner'), alcove.kill('control')])
-
-    await lost
-    await until('the sandbox answers again', () => run('touch /tmp/go').catch(() => false), 60)
-    const { stdout } = await interpreter.runCode('print(os.getpid(), state)', { context })
-    assert.equal(stdout, `${pid} [${pid}, 'went on']\n`)
-    assert.deepEqual(
-      (await interpreter.listContexts()).map(({ id, cwd }) => [id, cwd]),
-      [[context.id, '/tmp']],
-    )
-    await sandbox.delete()
   })
 })

@@ -1,24 +1,10 @@
 // Terminals in real sandboxes, driven by the public SDK as its users drive it.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
-import { Daytona, type PtyHandle, type Sandbox } from '@daytona/sdk'
-import { until } from './box.ts'
+import type { Daytona, PtyHandle, Sandbox } from '@daytona/sdk'
 import { type Platform, platform } from './harness.ts'
-
-/** What a terminal has shown. */
-class Screen {
-  text = ''
-  readonly #decoder = new TextDecoder()
-  readonly take = (data: Uint8Array): void => {
-    this.text += this.#decoder.decode(data, { stream: true })
-  }
-
-  shows(wanted: RegExp): Promise<void> {
-    return until(`${wanted} on the screen`, () => wanted.test(this.text))
-  }
-}
-
-const connectTo = (alcove: Platform) => new Daytona({ apiKey: alcove.key, apiUrl: `${alcove.url}/api` })
+import { Screen } from './screen.ts'
+import { connectTo } from './sdk-client.ts'
 
 suite('terminals of the SDK', () => {
   let alcove: Platform
@@ -91,44 +77,5 @@ suite('terminals of the SDK', () => {
     await assert.rejects(create({ id: 'e', cwd: '/nowhere' }), /cannot be used/)
     await pty.kill()
     await pty.wait()
-  })
-})
-
-suite('kill -9 of runner and control', () => {
-  test('the same shell goes on: what ran is running, what was shown is shown again', async () => {
-    await using alcove = await platform({ own: true })
-    await using daytona = connectTo(alcove)
-    const sandbox = await daytona.create()
-    const before = new Screen()
-    const pty = await sandbox.process.createPty({ id: 'kept', cols: 90, onData: before.take })
-    await pty.sendInput('echo "shell <$$>"; kept=value\n')
-    await before.shows(/shell <\d+>/)
-    const shell = /shell <(\d+)>/.exec(before.text)![1]
-    await pty.sendInput('i=0; while :; do i=$((i+1)); echo "tick $i"; sleep 0.1; done\n')
-    await before.shows(/tick 3\r\n/)
-
-    await Promise.all([alcove.kill('runner'), alcove.kill('control')])
-
-    const after = new Screen()
-    let again: PtyHandle | undefined
-    await until(
-      'the terminal answers again',
-      async () => {
-        again = await sandbox.process.connectPty('kept', { onData: after.take }).catch(() => undefined)
-        return again !== undefined
-      },
-      60,
-    )
-    await after.shows(/tick 1\r\n/)
-    const seen = Math.max(...[...after.text.matchAll(/tick (\d+)/g)].map(([, tick]) => Number(tick)))
-    await after.shows(new RegExp(`tick ${seen + 3}\\r\\n`))
-    await again!.sendInput(new Uint8Array([3]))
-    await again!.sendInput('echo "again <$$ $kept>"\n')
-    await after.shows(new RegExp(`again <${shell} value>`))
-    const [info] = await sandbox.process.listPtySessions()
-    assert.deepEqual([info?.id, info?.active, info?.cols], ['kept', true, 90])
-    await again!.kill()
-    assert.equal((await again!.wait()).exitCode, 137)
-    await sandbox.delete()
   })
 })

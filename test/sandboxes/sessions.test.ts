@@ -1,11 +1,10 @@
 // Sessions in real sandboxes: through the public SDK as its users use it, and through the death of our own programs.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
-import { Daytona, type Sandbox } from '@daytona/sdk'
+import type { Daytona, Sandbox } from '@daytona/sdk'
 import { until } from './box.ts'
 import { type Platform, platform } from './harness.ts'
-
-const connectTo = (alcove: Platform) => new Daytona({ apiKey: alcove.key, apiUrl: `${alcove.url}/api` })
+import { connectTo } from './sdk-client.ts'
 
 suite('sessions of the SDK', () => {
   let alcove: Platform
@@ -104,82 +103,5 @@ suite('sessions of the SDK', () => {
   test('following what is not there is an error', async () => {
     const ignore = () => undefined
     await assert.rejects(sandbox.process.getSessionCommandLogs('none', 'none', ignore, ignore))
-  })
-})
-
-suite('kill -9 while a session works', () => {
-  let alcove: Platform
-  let daytona: Daytona
-  let sandbox: Sandbox
-  before(async () => {
-    alcove = await platform({ own: true })
-    daytona = connectTo(alcove)
-    sandbox = await daytona.create()
-  })
-  after(async () => {
-    await daytona?.[Symbol.asyncDispose]()
-    await alcove?.[Symbol.asyncDispose]()
-  })
-
-  /** Asks again while the platform comes back. */
-  const answered = async <T>(ask: () => Promise<T>): Promise<T> => {
-    let answer: T | undefined
-    await until(
-      'an answer',
-      async () => {
-        answer = await ask().catch(() => undefined)
-        return answer !== undefined
-      },
-      60,
-    )
-    return answer!
-  }
-
-  test('of runner and control: the command is still there, its log is whole, and it goes on', async () => {
-    await sandbox.process.createSession('work')
-    await sandbox.process.executeSessionCommand('work', { command: 'cd /tmp; X=kept' })
-    const { cmdId } = await sandbox.process.executeSessionCommand('work', {
-      command: 'n=0; while [ ! -e stop ]; do n=$((n+1)); echo $n; sleep 0.02; done; read -r last; echo "end $last"',
-      runAsync: true,
-      suppressInputEcho: true,
-    })
-    const { cmdId: queued } = await sandbox.process.executeSessionCommand('work', {
-      command: 'echo $X',
-      runAsync: true,
-    })
-    const lines = async () =>
-      (await sandbox.process.getSessionCommandLogs('work', cmdId)).stdout?.split('\n').filter(Boolean) ?? []
-    await until('it works', async () => (await lines()).length > 10)
-    const before = (await answered(lines)).length
-    await alcove.kill('runner')
-    await alcove.kill('control')
-    await until('it went on meanwhile', async () => (await answered(lines)).length > before + 10, 60)
-    const { commands } = await answered(() => sandbox.process.getSession('work'))
-    assert.deepEqual(
-      commands?.slice(1).map(({ id, exitCode }) => [id, exitCode]),
-      [
-        [cmdId, undefined],
-        [queued, undefined],
-      ],
-    )
-    await answered(() => sandbox.process.executeCommand('touch /tmp/stop'))
-    await sandbox.process.sendSessionCommandInput('work', cmdId, 'word')
-    let followed = ''
-    await sandbox.process.getSessionCommandLogs(
-      'work',
-      queued,
-      (piece) => {
-        followed += piece
-      },
-      () => undefined,
-    )
-    assert.equal(followed, 'kept\n')
-    const all = await lines()
-    assert.equal(all.at(-1), 'end word')
-    assert.deepEqual(
-      all.slice(0, -1),
-      Array.from({ length: all.length - 1 }, (_, i) => String(i + 1)),
-    )
-    assert.equal((await sandbox.process.getSessionCommand('work', cmdId)).exitCode, 0)
   })
 })

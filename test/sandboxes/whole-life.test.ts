@@ -1,16 +1,17 @@
 // The whole life of a sandbox by the unmodified public SDK, on real sandboxes, and a hundred callers who want opposite things.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
-import { Daytona, type Sandbox } from '@daytona/sdk'
+import type { Daytona, Sandbox } from '@daytona/sdk'
 import { until } from './box.ts'
 import { type Platform, platform } from './harness.ts'
+import { connectTo } from './sdk-client.ts'
 
 suite('the whole life of a sandbox by the SDK', () => {
   let alcove: Platform
   let daytona: Daytona
   before(async () => {
     alcove = await platform()
-    daytona = new Daytona({ apiKey: alcove.key, apiUrl: `${alcove.url}/api` })
+    daytona = connectTo(alcove)
   })
   after(async () => {
     await daytona?.[Symbol.asyncDispose]()

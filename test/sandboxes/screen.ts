@@ -1,0 +1,14 @@
+import { until } from './box.ts'
+
+/** What a terminal has shown. */
+export class Screen {
+  text = ''
+  readonly #decoder = new TextDecoder()
+  readonly take = (data: Uint8Array): void => {
+    this.text += this.#decoder.decode(data, { stream: true })
+  }
+
+  shows(wanted: RegExp): Promise<void> {
+    return until(`${wanted} on the screen`, () => wanted.test(this.text))
+  }
+}

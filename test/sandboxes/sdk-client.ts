@@ -1,0 +1,6 @@
+// The public SDK in front of a platform, as its users have it.
+import { Daytona } from '@daytona/sdk'
+import type { Platform } from './harness.ts'
+
+export const connectTo = ({ url, key }: Pick<Platform, 'url' | 'key'>): Daytona =>
+  new Daytona({ apiKey: key, apiUrl: `${url}/api` })
