@@ -25,14 +25,19 @@ const storeIn = (place: string) => ({ ALCOVE_ARCHIVE_STORE: `file://${place}` })
 let place: string
 let store: string
 let alcove: Platform
+/** It starts while others already work, for which it is not needed. */
+let joining: Promise<JoinedRunner> | undefined
 before(async () => {
   place = mkdtempSync(join(tmpdir(), 'alcove-store-'))
   store = join(place, 'store')
   // Of a pool this small, room is promised more often than is usual.
   const env = { ...storeIn(store), ALCOVE_OVERCOMMIT: '64,8,10000' }
   alcove = await platform({ own: true, env, prepare: prepareSmallPool })
+  joining = joinRunner(alcove, 'second', storeIn(store))
+  joining.catch(() => {})
 })
 after(async () => {
+  await (await joining?.catch(() => undefined))?.[Symbol.asyncDispose]()
   await alcove?.[Symbol.asyncDispose]()
   rmSync(place, { recursive: true, force: true })
 })
@@ -218,10 +223,8 @@ suite('a storage pool that is full', () => {
 suite('two runners', () => {
   let second: JoinedRunner
   before(async () => {
-    second = await joinRunner(alcove, 'second', storeIn(store))
-  })
-  after(async () => {
-    await second?.[Symbol.asyncDispose]()
+    second = await joining!
+    await drain('second', false)
   })
 
   const drain = async (id: string, isDrained: boolean) => {

@@ -20,9 +20,11 @@ export type JoinedRunner = AsyncDisposable & {
   stop: () => Promise<void>
 }
 
+/** Drained: it gets nothing until the test says so. */
 export const joinRunner = async (alcove: Platform, id: string, env: Record<string, string>): Promise<JoinedRunner> => {
   const added = await alcove.api('POST', '/runners', { id })
   assert.equal(added.status, 201, JSON.stringify(added.body))
+  assert.equal((await alcove.api('PATCH', `/runners/${id}`, { isDrained: true })).status, 204)
   const directory = mkdtempSync(join(process.env['ALCOVE_TEST_SERVERS'] ?? tmpdir(), 'alcove-joined-'))
   const child = spawn(launcher, ['runner', '--data', directory, '--join', alcove.url], {
     stdio: ['ignore', 'pipe', 'pipe'],
