@@ -7,7 +7,7 @@ import { runCommand } from '#src/kit/run-command.ts'
 import { createBox } from '#test/sandboxes/box.ts'
 import { platform } from '#test/sandboxes/harness.ts'
 import { openClient } from './client.ts'
-import { readWhole } from './reader.ts'
+import { openReader } from './reader.ts'
 import { compare, keep, median, type Samples, say, timed } from './samples.ts'
 import { openFloor } from './unix-socket.ts'
 
@@ -78,8 +78,12 @@ try {
 
   /** Milliseconds for as many bytes as the command writes, also if some came too fast to be kept for this reader. */
   const followBusy = async (): Promise<{ milliseconds: number; arrivedBytes: number }> => {
+    const { readWhole } = await openReader()
+    // A Python that is still starting would take from what is measured.
+    await new Promise((resolve) => setTimeout(resolve, 200))
     const began = performance.now()
-    const command = `head -c ${streamBytes} /dev/zero`
+    // What the floor's first `cat` does.
+    const command = 'cat ~/whole'
     const { body } = await box.toolbox('POST', '/process/session/logs/exec', { command, runAsync: true })
     const arrivedBytes = await readWhole(
       new URL(`${toolbox}/process/session/logs/command/${body['cmdId']}/logs?follow=true`),

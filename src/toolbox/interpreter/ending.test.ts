@@ -39,6 +39,18 @@ suite('the timeout', () => {
     assert.equal(await printed(box, 'print(1)'), '1\n')
   })
 
+  test('ends the code also when whoever set it is gone, whatever holds Python up', async () => {
+    await using box = await startToolbox()
+    const contextId = await newContext(box)
+    const { jobs } = box.native.agent
+    // As a runner that was killed 4.9 seconds after the deadline would have left it.
+    const request = { id: 'of a runner', code: 'sum(range(10 ** 15))', envs: {}, deadline: Date.now() - 4900 }
+    await jobs.input(`python.${contextId}`, Buffer.from(`${JSON.stringify(request)}\n`))
+    const isEnded = async () => (await jobs.list()).every(({ state }) => state === 'ended')
+    await until(isEnded, 'the end of the worker')
+    assert.equal(await printed(box, 'print("anew")', { contextId }), 'anew\n')
+  })
+
   test('0 means none', async () => {
     await using box = await startToolbox()
     assert.equal(await printed(box, 'print(1)', { timeout: 0 }), '1\n')
@@ -132,5 +144,27 @@ suite('what a killed runner left', () => {
       'print("after")',
     ].join('\n')
     assert.equal(await printed(box, code), 'after\n')
+  })
+})
+
+suite('an end that was lost', () => {
+  /** The follower is stopped, the run ends, and what comes behind it takes the place of its end in the ring. */
+  const loseEnd = (file: string) => `import subprocess
+print("x" * 40_000_000)
+fill = "head -c 40000000 /dev/zero | tr '\\\\0' x; touch " + ${JSON.stringify(file)}
+subprocess.Popen(["sh", "-c", fill], start_new_session=True)`
+
+  test('is asked for: the run is over, what is missing is said, and the next one runs', async () => {
+    await using box = await startToolbox()
+    const [begun, filled] = [join(box.directory, 'begun'), join(box.directory, 'filled')]
+    const run = start(box, `print("runs", flush=True)\n${waitFor(begun)}${loseEnd(filled)}`)
+    await until(() => run.text() !== '', 'the run')
+    run.socket.pause()
+    writeFileSync(begun, '')
+    await until(() => existsSync(filled), 'the end of the code')
+    run.socket.resume()
+    assert.equal((await run.outcome).code, 1000)
+    assert.match(run.text('stderr'), /bytes of output were lost/)
+    assert.equal(await printed(box, 'print("next")'), 'next\n')
   })
 })

@@ -9,6 +9,7 @@ export type WorkerMessage = About &
     | { type: 'stdout' | 'stderr'; text: string }
     | { type: 'error'; name: string; value: string; traceback: string }
     | { type: 'done' }
+    | { type: 'free' /** What it was asked with. */; asked: string }
   )
 
 /** Far more than any message that the worker makes. */
@@ -25,9 +26,10 @@ export const readMessage = (line: Buffer): WorkerMessage | undefined => {
     return undefined
   }
   if (typeof given !== 'object' || given === null) return undefined
-  const { id, type, text, name, value, traceback, deadline } = given
+  const { id, type, text, name, value, traceback, deadline, asked } = given
   if (id !== null && !isText(id)) return undefined
   if (type === 'done') return { id, type }
+  if (type === 'free' && isText(asked)) return { id, type, asked }
   if (type === 'start') return { id, type, deadline: Number.isFinite(deadline) ? (deadline as number) : null }
   if ((type === 'stdout' || type === 'stderr') && isText(text)) return { id, type, text }
   if (type === 'error' && isText(name) && isText(value) && isText(traceback))

@@ -8,7 +8,7 @@ import type { Context } from './contexts.ts'
 import { lastMessage, lineBytes, MessageReader, type WorkerMessage } from './messages.ts'
 
 export type Ending = { how: 'done' } | { how: 'timeout' } | { how: 'died'; exit: Exit }
-export type RunOutput = Exclude<WorkerMessage, { type: 'start' | 'done' }>
+export type RunOutput = Exclude<WorkerMessage, { type: 'start' | 'done' | 'free' }>
 /** Is given what the run says, and slows down the reading, not the run. */
 export type Take = (output: Omit<RunOutput, 'id'> | { type: 'lost'; bytes: number }) => Promise<void>
 
@@ -56,6 +56,47 @@ class Deadline {
   }
 }
 
+/** How long after something was lost, and how often, a worker is asked whether it is free. */
+const askMs = 1000
+
+/**
+ * On a full disk output is lost, and the word that a run is over may be among it. So the worker is asked, and asked again, as
+ * its answer may be lost too; it answers behind everything that it was told to do before.
+ */
+class Asking {
+  readonly #jobs: Jobs
+  readonly #jobId: string
+  readonly #word = randomUUID()
+  #timer: NodeJS.Timeout | undefined
+  #isOver = false
+
+  constructor(jobs: Jobs, jobId: string) {
+    this.#jobs = jobs
+    this.#jobId = jobId
+  }
+
+  begin(): void {
+    if (this.#isOver || this.#timer !== undefined) return
+    this.#timer = setTimeout(async () => {
+      // The last question has been taken by then, so they do not pile up. That a worker has ended is heard elsewhere.
+      await this.#jobs
+        .input(this.#jobId, Buffer.from(`\n${JSON.stringify({ ask: this.#word })}\n`))
+        .catch(() => undefined)
+      this.#timer = undefined
+      this.begin()
+    }, askMs)
+  }
+
+  isAnsweredBy(message: WorkerMessage): boolean {
+    return message.type === 'free' && message.asked === this.#word
+  }
+
+  end(): void {
+    this.#isOver = true
+    clearTimeout(this.#timer)
+  }
+}
+
 type Follow = { jobs: Jobs; context: Context; offset: number; deadline: Deadline; signal?: AbortSignal }
 
 /** Reads from the offset on until `take` says that it is over; what comes first there may be the rest of a line. */
@@ -93,9 +134,11 @@ const isBusy = async (jobs: Jobs, { job }: Context): Promise<boolean> => {
 const outwait = async (jobs: Jobs, context: Context): Promise<void> => {
   const { job } = context
   const deadline = new Deadline(jobs, job.id)
+  const asking = new Asking(jobs, job.id)
   let running: string | null = null
   const take = async (messages: WorkerMessage[], endOffset: number) => {
     for (const message of messages) {
+      if (asking.isAnsweredBy(message)) return true
       running = message.type === 'done' ? null : message.id
       if (message.type === 'start' && message.deadline !== null) deadline.set(message.deadline)
       if (message.type === 'done') await deadline.clear()
@@ -103,8 +146,9 @@ const outwait = async (jobs: Jobs, context: Context): Promise<void> => {
     return running === null && endOffset >= job.endOffset
   }
   try {
-    await follow({ jobs, context, offset: job.startOffset, deadline }, take, async () => {})
+    await follow({ jobs, context, offset: job.startOffset, deadline }, take, async () => asking.begin())
   } finally {
+    asking.end()
     await deadline.clear()
   }
 }
@@ -126,6 +170,7 @@ export const runCode = async (
   const runId = randomUUID()
   const at = timeoutSeconds > 0 ? Date.now() + timeoutSeconds * 1000 : null
   const deadline = new Deadline(jobs, context.job.id)
+  const asking = new Asking(jobs, context.job.id)
   const broken = new AbortController()
   if (at !== null) deadline.set(at)
   // The newline ends what a runner may have been killed in the middle of.
@@ -136,7 +181,8 @@ export const runCode = async (
   })
   const passOn = async (messages: WorkerMessage[]) => {
     for (const message of messages) {
-      if (message.id !== runId || message.type === 'start') continue
+      if (asking.isAnsweredBy(message)) return true
+      if (message.id !== runId || message.type === 'start' || message.type === 'free') continue
       if (message.type === 'done') return true
       // The interrupt is ours, and not an error of the code.
       if (message.type === 'error' && deadline.hasPassed) continue
@@ -147,10 +193,12 @@ export const runCode = async (
   }
   try {
     const offset = context.job.endOffset
-    return await follow({ jobs, context, offset, deadline, signal: broken.signal }, passOn, (bytes) =>
-      take({ type: 'lost', bytes }),
-    )
+    return await follow({ jobs, context, offset, deadline, signal: broken.signal }, passOn, (bytes) => {
+      asking.begin()
+      return take({ type: 'lost', bytes })
+    })
   } finally {
+    asking.end()
     await deadline.clear()
   }
 }

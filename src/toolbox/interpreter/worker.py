@@ -3,12 +3,13 @@
 Reads one request per line on standard input, {"id", "code", "envs", "deadline"}, and writes one message per line on
 standard output: {"id", "type": "start", "deadline"}, {"id", "type": "stdout" | "stderr", "text"},
 {"id", "type": "error", "name", "value", "traceback"}, {"id", "type": "done"}. What is printed while nothing runs has the
-id null. Whatever the code or its child processes print arrives as text in order; SIGINT interrupts the code and keeps the
+id null. A line {"ask"} is answered {"id": null, "type": "free", "asked"} when nothing runs any more; who missed something asks. Whatever the code or its child processes print arrives as text in order; SIGINT interrupts the code and keeps the
 state. A line that is no request, such as one whose sender was killed in the middle of it, is passed over.
 """
 
 import codecs
 import collections
+import faulthandler
 import fcntl
 import json
 import linecache
@@ -17,12 +18,15 @@ import select
 import signal
 import sys
 import threading
+import time
 import traceback
 import types
 
 CHUNK = 32 * 1024
 LONGEST_TEXT = 16 * 1024
 REMEMBERED_CELLS = 256
+LATE_SECONDS = 5
+LONGEST_WATCH_SECONDS = 30 * 24 * 3600
 
 
 def keep_away_from_code(descriptor):
@@ -32,6 +36,7 @@ def keep_away_from_code(descriptor):
 
 requests = os.fdopen(keep_away_from_code(0), "rb")
 messages = keep_away_from_code(1)
+nowhere = keep_away_from_code(os.open(os.devnull, os.O_WRONLY))
 null = os.open(os.devnull, os.O_RDONLY)
 os.dup2(null, 0)
 os.close(null)
@@ -176,14 +181,29 @@ def read_requests():
     for line in requests:
         try:
             request = json.loads(line)
+            if "ask" in request:
+                with telling:
+                    tell("free", asked=request["ask"])
+                continue
             yield request["id"], request["code"], request["envs"], request["deadline"]
         except (ValueError, TypeError, KeyError):
             continue
 
 
+def watch_over(deadline):
+    """Whoever set the deadline may be gone when it passes; code that still runs a while later ends with this process. The
+    watch is a thread of C, which code that lets no other Python run does not keep from its work."""
+    if deadline is None:
+        return
+    left = max(deadline / 1000 + LATE_SECONDS - time.time(), 0.1)
+    if left < LONGEST_WATCH_SECONDS:
+        faulthandler.dump_traceback_later(left, exit=True, file=nowhere)
+
+
 def serve(id, code, envs, deadline):
     global running
     failure = None
+    watch_over(deadline)
     before = {name: os.environ.get(name) for name in envs}
     try:
         try:
@@ -206,6 +226,7 @@ def serve(id, code, envs, deadline):
         # The code forked, and this is the child that ran past its end.
         flush()
         os._exit(0)
+    faulthandler.cancel_dump_traceback_later()
     pass_on_everything()
     told = failure and describe(failure)
     with telling:
