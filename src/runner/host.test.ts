@@ -24,6 +24,17 @@ suite('a host', { skip: cannotRun }, () => {
     assert.deepEqual(said, { exitCode: 0, output: `${hostname}\n${hostname}\nnameserver 192.0.2.53\n644` })
   })
 
+  test('one of a warm pool has a command behind it when it is started, and is else as any other', async () => {
+    const firstPid = async (isWarm?: true) => {
+      const { sandboxId } = await box.started(isWarm ? { isWarm } : {})
+      return Number((await box.run(sandboxId, 'echo $$')).output)
+    }
+    const [cold, warm] = [await firstPid(), await firstPid(true)]
+    assert.ok(warm > cold, `${warm} > ${cold}`)
+    const odd = await box.started({ isWarm: true, user: 'nobody-of-that-name' })
+    assert.equal(box.host.get(odd.sandboxId)?.status, 'started')
+  })
+
   test('files survive stop and start, and so does what makes the sandbox itself', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment

@@ -20,6 +20,7 @@ import { capabilitiesOf, type HostParts, openMachine } from './open-machine.ts'
 import { pauseSandbox, resumeSandbox } from './pause.ts'
 import { checkSandboxId, shownOf, socketOf } from './places.ts'
 import { isAlive } from './processes.ts'
+import { rehearse } from './rehearse.ts'
 import { Refresher } from './shown/refresh.ts'
 import { makeTemplate } from './snapshot.ts'
 import { RestoreFailed, startSandbox } from './start.ts'
@@ -150,6 +151,7 @@ class MachineHost implements Host {
           spec: { assignment, status: 'started' },
           running: await startSandbox(this.#machine, assignment, archiveOf(assignment, spec), { signal, onProgress }),
         })
+        if (assignment.isWarm) await rehearse(this.#machine, assignment)
       } catch (error) {
         if (signal.aborted) throw error
         if (error instanceof RestoreFailed) return this.#stillArchived(assignment, spec, error)

@@ -1,5 +1,6 @@
 // The parts that every verb works with: this host, opened once.
 import type { Logger } from '#src/kit/log.ts'
+import type { Agent } from '#src/toolbox/agent/agent.ts'
 import type { ObjectStore } from './archive/store.ts'
 import { type Cgroup, cgroupAt } from './cgroup/cgroup.ts'
 import type { CgroupLayout } from './cgroup/layout.ts'
@@ -13,11 +14,7 @@ import { cgroupPathOf, type Places } from './places.ts'
 import type { CpuSpread } from './shown/cpus.ts'
 
 /** As much of the toolbox's agent as the verbs need. */
-export type AgentLink = {
-  info(): Promise<unknown>
-  /** SIGTERM to all, the grace, SIGKILL, and PID 1 ends. */
-  shutdown(graceMs: number): Promise<void>
-}
+export type AgentLink = Pick<Agent, 'info' | 'shutdown' | 'exec'>
 
 export type Images = {
   /** The directory of an image's files, shifted to the uids of sandboxes; undefined if it is not on this host. */

@@ -44,6 +44,8 @@ export type Assignment = {
   network: NetworkPolicy
   /** It has never run. Only then may a disk be made for it: a disk that is missing later is lost, not new. */
   isNew?: boolean
+  /** Nobody's yet: it waits in a warm pool to be claimed. */
+  isWarm?: true
   /** The sandbox on the same runner whose disk, as it is now, becomes the disk of this new one. */
   forkOf?: string
   /** Where its disk goes with the target `archived`, and comes from where the runner has none. */

@@ -222,6 +222,7 @@ export const asAssignment = (row: SandboxRow): Assignment => ({
   },
   isNew: row.first_started_at === null,
   ...defined({
+    isWarm: row.warm_pool_id === null ? null : (true as const),
     forkOf: row.first_started_at === null ? row.parent_id : null,
     archive: archiveOf(row),
   }),
