@@ -57,7 +57,8 @@ const settleIntervalMs = 25
 const until = async (isSo: () => Promise<boolean>, otherwise: string) => {
   for (let attempt = 0; attempt < settleAttempts; attempt++) {
     if (await isSo()) return
-    await delay(attempt < 10 ? 1 : settleIntervalMs)
+    // Most of it is done within the time that a look takes.
+    if (attempt >= 10) await delay(attempt < 20 ? 1 : settleIntervalMs)
   }
   throw new Error(otherwise)
 }
