@@ -22,6 +22,8 @@ const ownSession = async (): Promise<string> => {
 export const createCommandLine = (): Command => {
   const program = new Command('alcove')
     .description('Isolated Linux sandboxes over HTTP, on your own machine.')
+    // What comes after the name of a subcommand is for that one.
+    .enablePositionalOptions()
     .showHelpAfterError('(alcove --help lists everything)')
 
   program
@@ -75,6 +77,7 @@ export const createCommandLine = (): Command => {
     .description(
       'one more runner for a server: start it, on a data directory of its own, or say what is to become of one',
     )
+    .enablePositionalOptions()
     .addOption(dataOption())
     .option('--join <url>', 'the server, such as http://127.0.0.1:4600')
     .option('--token <token>', 'what "alcove runner add" printed on the server; or in ALCOVE_RUNNER_KEY')
@@ -90,24 +93,26 @@ export const createCommandLine = (): Command => {
   runner
     .command('add <id>')
     .description('let a runner join this server, and print its token')
+    .addOption(dataOption())
     .option('--region <id>', 'where it will be', 'local')
-    .action(async (id, { region }) => (await import('./runner.ts')).addRunner(runner.opts()['data'], id, region))
+    .action(async (id, { data, region }) => (await import('./runner.ts')).addRunner(data, id, region))
   runner
     .command('list')
     .description('show the runners of this server')
-    .action(async () => (await import('./runner.ts')).listRunners(runner.opts()['data']))
+    .addOption(dataOption())
+    .action(async ({ data }) => (await import('./runner.ts')).listRunners(data))
   runner
     .command('drain <id>')
     .description('give a runner no new sandboxes; those that it has go on')
+    .addOption(dataOption())
     .option('--undo', 'take it back')
-    .action(async (id, { undo }) => (await import('./runner.ts')).drainRunner(runner.opts()['data'], id, undo !== true))
+    .action(async (id, { data, undo }) => (await import('./runner.ts')).drainRunner(data, id, undo !== true))
   runner
     .command('remove <id>')
     .description('take a runner out of service for good')
+    .addOption(dataOption())
     .option('--force', 'although there are sandboxes on it, which are lost')
-    .action(async (id, { force }) =>
-      (await import('./runner.ts')).removeRunner(runner.opts()['data'], id, force === true),
-    )
+    .action(async (id, { data, force }) => (await import('./runner.ts')).removeRunner(data, id, force === true))
 
   program
     .command('login')
