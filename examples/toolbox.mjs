@@ -54,7 +54,11 @@ try {
   await terminal.sendInput('stty size; exit 3\n')
   assert.equal((await terminal.wait()).exitCode, 3)
   assert.match(shown, /50 132/)
-  console.log('terminal: typed, resized, ended')
+  const endless = await process.createPty({ id: 'endless', onData: () => {} })
+  await endless.waitForConnection()
+  await endless.kill()
+  assert.equal((await endless.wait()).exitCode, 137)
+  console.log('terminals: typed, resized, ended, killed')
 
   const own = await codeInterpreter.createContext()
   await codeInterpreter.runCode('x = 20', { context: own })
@@ -78,7 +82,10 @@ try {
     30,
   )
   const { url, token } = await sandbox.getPreviewLink(8000)
-  assert.ok(token)
+  // Browsers and curl find every name below localhost; not all programs do, so there is a path too.
+  const path = new URL(`/preview/${sandbox.id}/8000/`, sandbox.toolboxProxyUrl)
+  const page = await fetch(path, { headers: { 'x-daytona-preview-token': token } })
+  assert.match(await page.text(), /a\.txt/)
   console.log(`preview: open ${url} with the header x-daytona-preview-token`)
 } finally {
   await sandbox.delete()
