@@ -28,7 +28,7 @@
 
 enum { are_steps = 1, moves_process = 2 };
 enum { most_children = 256, most_arguments = 4096, question_limit = 4 << 20, output_limit = 32 << 20 };
-enum { warm_for_ms = 60, warm_every_ms = 3 };
+enum { warm_for_ms = 40, warm_every_ms = 5 };
 
 struct question {
   uint32_t id, flags, seconds, count;
