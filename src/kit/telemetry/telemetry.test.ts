@@ -9,12 +9,23 @@ const program = resolve(import.meta.dirname, 'testing/program.ts')
 
 type Ended = { code: number | null; outgoing: Record<string, string>; loaded: number; lines: Record<string, unknown>[] }
 
-const run = async (env: Record<string, string>): Promise<Ended> => {
-  const child = spawn(process.execPath, [program], { env })
+/** Often, as nothing is to depend on what is sent in the last moment. */
+const often = {
+  OTEL_BSP_SCHEDULE_DELAY: '50',
+  OTEL_BLRP_SCHEDULE_DELAY: '50',
+  OTEL_METRIC_EXPORT_INTERVAL: '300',
+}
+
+/** `arrived`: what has to be so before the program is told to end. */
+const run = async (env: Record<string, string>, arrived?: Promise<void>): Promise<Ended> => {
+  const child = spawn(process.execPath, [program], { env: { ...often, ...env } })
+  if (arrived === undefined) child.stdin.end()
+  else void arrived.catch(() => {}).finally(() => child.stdin.end())
   const [output, log]: Buffer[][] = [[], []]
   child.stdout.on('data', (chunk) => output!.push(chunk))
   child.stderr.on('data', (chunk) => log!.push(chunk))
   const [code] = await once(child, 'close')
+  await arrived
   const text = Buffer.concat(log!).toString()
   assert.equal(code, 0, text)
   return {
@@ -33,6 +44,12 @@ const to = ({ url }: Pick<Receiver, 'url'>, more: Record<string, string> = {}) =
   ...more,
 })
 
+const pathsOf = ({ posted }: Receiver) => new Set(posted.map(({ path }) => path))
+const arrivedAt = (receiver: Receiver, paths: readonly string[]) =>
+  receiver.until(paths.join(), () => paths.every((path) => pathsOf(receiver).has(path)))
+
+const onlyTraces = { OTEL_LOGS_EXPORTER: 'none', OTEL_METRICS_EXPORTER: 'none' }
+
 const parent = '0af7651916cd43dd8448eb211c80319c'
 const traceparent = `00-${parent}-b7ad6b7169203331-01`
 
@@ -50,12 +67,6 @@ suite('telemetry of a program', () => {
     )
   })
 
-  test('OTEL_SDK_DISABLED wins over everything', async () => {
-    await using receiver = await startReceiver()
-    assert.equal((await run(to(receiver, { OTEL_SDK_DISABLED: 'true' }))).loaded, 0)
-    assert.equal(receiver.posted.length, 0)
-  })
-
   test('spans, lines and numbers arrive under the name of the service, in the trace of the caller', async () => {
     await using receiver = await startReceiver()
     const env = to(receiver, {
@@ -64,7 +75,10 @@ suite('telemetry of a program', () => {
       TEST_TRACEPARENT: traceparent,
       TEST_TRACESTATE: 'vendor=1',
     })
-    const { outgoing, lines } = await run(env)
+    const all = () => receiver.posted.map(({ body }) => body.toString()).join('')
+    const expected = ['outer', 'inner', 'in a trace', 'in no trace', 'took_seconds', 'test.duration']
+    const arrived = receiver.until(expected.join(), () => expected.every((name) => all().includes(`"${name}"`)))
+    const { outgoing, lines } = await run(env, arrived)
     assert.ok(receiver.posted.every(({ headers }) => headers['x-token'] === 'of-the-operator'))
 
     const spans = receiver.spans()
@@ -89,9 +103,8 @@ suite('telemetry of a program', () => {
     assert.equal(sent[0]?.attributes['sandboxId'], 'box')
     const written = lines.find(({ msg }) => msg === 'in a trace')
     assert.deepEqual([written?.['trace_id'], written?.['span_id']], [parent, inner.spanId])
-    const all = receiver.posted.map(({ body }) => body.toString()).join('')
-    assert.doesNotMatch(all, /for this machine only|nobody needs to hear/)
-    assert.match(all, /deployment.environment.name/)
+    assert.doesNotMatch(all(), /for this machine only|nobody needs to hear/)
+    assert.match(all(), /deployment.environment.name/)
 
     const point = (name: string) => receiver.metrics().find((one) => one.name === name)?.points[0]
     assert.deepEqual(point('made_total')?.['attributes'], { kind: 'cold' })
@@ -112,12 +125,8 @@ suite('telemetry of a program', () => {
 
   test('protobuf is what is sent unless told otherwise', async () => {
     await using receiver = await startReceiver()
-    await run({ OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url, OTEL_SERVICE_NAME: 'named-by-its-operator' })
-    assert.deepEqual([...new Set(receiver.posted.map(({ path }) => path))].sort(), [
-      '/v1/logs',
-      '/v1/metrics',
-      '/v1/traces',
-    ])
+    const env = { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url, OTEL_SERVICE_NAME: 'named-by-its-operator' }
+    await run(env, arrivedAt(receiver, ['/v1/logs', '/v1/metrics', '/v1/traces']))
     for (const { headers, body } of receiver.posted) {
       assert.equal(headers['content-type'], 'application/x-protobuf')
       assert.ok(body.includes('named-by-its-operator'))
@@ -126,33 +135,39 @@ suite('telemetry of a program', () => {
 
   test('a signal goes where it alone is sent, and one that is not wanted nowhere', async () => {
     await using receiver = await startReceiver()
-    await run({
+    const env = {
       OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${receiver.url}/elsewhere`,
       OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
       OTEL_LOGS_EXPORTER: 'none',
-    })
-    assert.deepEqual([...new Set(receiver.posted.map(({ path }) => path))].sort(), ['/elsewhere', '/v1/metrics'])
+    }
+    await run(env, arrivedAt(receiver, ['/elsewhere', '/v1/metrics']))
+    assert.deepEqual([...pathsOf(receiver)].sort(), ['/elsewhere', '/v1/metrics'])
   })
 
-  for (const [what, given] of [
-    ['no place', 'nonsense'],
-    ['a forbidden version', `ff-${parent}-b7ad6b7169203331-01`],
-    ['the trace that is none', '00-00000000000000000000000000000000-b7ad6b7169203331-01'],
-    ['far too much', `00-${parent}-b7ad6b7169203331-01${'-x'.repeat(5000)}`],
-  ] as const) {
-    test(`a traceparent that is ${what} begins a new trace`, async () => {
-      await using receiver = await startReceiver()
-      await run(to(receiver, { TEST_TRACEPARENT: given, OTEL_LOGS_EXPORTER: 'none', OTEL_METRICS_EXPORTER: 'none' }))
-      const outer = receiver.spans().find(({ name }) => name === 'outer')
-      assert.deepEqual([outer?.parentSpanId, outer?.traceId === parent], ['', false])
-    })
-  }
+  test('a traceparent that is none, or far too much, begins a new trace', async () => {
+    await using receiver = await startReceiver()
+    const given = [
+      'nonsense',
+      `ff-${parent}-b7ad6b7169203331-01`,
+      '00-00000000000000000000000000000000-b7ad6b7169203331-01',
+      `00-${parent}-0000000000000000-01`,
+      `00-${parent}-b7ad6b7169203331-01${'-x'.repeat(5000)}`,
+    ]
+    const begunIn = () => receiver.spans().filter(({ name }) => name === 'more')
+    const arrived = receiver.until('each span', () => begunIn().length === given.length)
+    await run(to(receiver, { TEST_MORE_PARENTS: given.join(' '), ...onlyTraces }), arrived)
+    const begun = begunIn()
+    assert.equal(new Set(begun.map(({ traceId }) => traceId)).size, given.length)
+    assert.ok(begun.every(({ parentSpanId, traceId }) => parentSpanId === '' && traceId !== parent))
+  })
 
   test('what a caller has not sampled is not sent, and still carried on', async () => {
     await using receiver = await startReceiver()
-    const env = to(receiver, { TEST_TRACEPARENT: traceparent.replace(/1$/, '0'), OTEL_LOGS_EXPORTER: 'none' })
-    const { outgoing } = await run(env)
-    assert.deepEqual(receiver.spans(), [])
+    const env = to(receiver, { TEST_TRACEPARENT: traceparent.replace(/1$/, '0'), ...onlyTraces })
+    // Begun after the one that is not sent, and sent.
+    const later = receiver.until('a later span', () => receiver.spans().some(({ name }) => name === 'more'))
+    const { outgoing } = await run({ ...env, TEST_MORE_PARENTS: traceparent }, later)
+    assert.deepEqual(new Set(receiver.spans().map(({ name }) => name)), new Set(['more']))
     assert.match(outgoing['traceparent'] ?? '', new RegExp(`^00-${parent}-[0-9a-f]{16}-00$`))
   })
 
@@ -162,7 +177,7 @@ suite('telemetry of a program', () => {
   ] as const) {
     test(`a receiver that ${what} costs one line for each signal, and the program ends well`, async () => {
       await using refusing = await startReceiver((response) => response.writeHead(400).end())
-      const { lines } = await run({ TEST_SPANS: '20000', OTEL_BSP_SCHEDULE_DELAY: '1', ...(env ?? to(refusing)) })
+      const { lines } = await run({ TEST_SPANS: '20000', ...(env ?? to(refusing)) })
       const told = lines.filter(({ msg }) => String(msg).startsWith('telemetry cannot be sent'))
       assert.equal(new Set(told.map(({ signal }) => signal)).size, told.length)
       assert.ok(lines.length < 12, JSON.stringify(lines))
@@ -171,7 +186,7 @@ suite('telemetry of a program', () => {
 
   test('a receiver that never answers keeps no program from ending', async () => {
     await using silent = await startReceiver(() => {})
-    assert.equal((await run({ TEST_SPANS: '20000', ...to(silent) })).code, 0)
-    assert.ok(silent.posted.length > 0)
+    const asked = silent.until('a call', () => silent.posted.length > 0)
+    assert.equal((await run({ TEST_SPANS: '20000', ...to(silent) }, asked)).code, 0)
   })
 })

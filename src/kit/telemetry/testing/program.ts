@@ -34,6 +34,10 @@ await (call === undefined ? work() : call.during(work))
 call?.end()
 log.info('in no trace')
 
+for (const traceparent of (process.env['TEST_MORE_PARENTS'] ?? '').split(' ').filter(Boolean)) {
+  beginSpan('more', {}, { traceparent })?.end()
+}
+
 const many = Number(process.env['TEST_SPANS'] ?? 0)
 for (let count = 0; count < many; count++) beginSpan('one of many', {})?.end()
 
@@ -41,6 +45,8 @@ for (let count = 0; count < many; count++) beginSpan('one of many', {})?.end()
 const loaded = Object.keys(createRequire(import.meta.url).cache).filter((file) =>
   /@opentelemetry\/(?!api\/)/.test(file),
 )
+// Until its test has seen what it waits for.
+for await (const _ of process.stdin);
 await telemetry.close()
 process.stdout.write(JSON.stringify({ ...seen, loaded: loaded.length }))
 process.exit(0)
