@@ -35,6 +35,7 @@ const AssignmentShape = Compile(
         Type.Union([Type.Null(), Type.Array(Type.String({ maxLength: 255 }), { maxItems: 1024 })]),
       ),
     }),
+    otelEndpoint: Type.Optional(Type.String({ maxLength: 2048 })),
     isNew: Type.Optional(Type.Boolean()),
     isWarm: Type.Optional(Type.Boolean()),
     forkOf: Type.Optional(id),

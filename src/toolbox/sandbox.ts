@@ -24,6 +24,7 @@ export const environmentOf = ({ assignment }: ToolboxSandbox, envs: Record<strin
   DAYTONA_SANDBOX_USER: assignment.user,
   DAYTONA_ORGANIZATION_ID: assignment.organizationId,
   DAYTONA_REGION_ID: assignment.regionId,
+  ...(assignment.otelEndpoint === undefined ? {} : { DAYTONA_OTEL_ENDPOINT: assignment.otelEndpoint }),
   ...assignment.env,
   ...envs,
 })

@@ -42,6 +42,8 @@ export type Assignment = {
   memoryGiB: number
   diskGiB: number
   network: NetworkPolicy
+  /** Where what runs inside may send its telemetry. */
+  otelEndpoint?: string
   /** It has never run. Only then may a disk be made for it: a disk that is missing later is lost, not new. */
   isNew?: boolean
   /** Nobody's yet: it waits in a warm pool to be claimed. */

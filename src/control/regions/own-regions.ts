@@ -5,7 +5,7 @@ import { Problem } from '#src/problems.ts'
 import { announceCredentialChange, type Callers } from '../auth/callers.ts'
 import { hashKey, newKey } from '../auth/secret.ts'
 import type { Parts } from '../parts.ts'
-import { forgetSandboxesIn, hasLiveSandboxesIn } from '../sandboxes/service.ts'
+import { forgetSandboxesIn, hasLiveSandboxesIn, writeOtelEndpointIn } from '../sandboxes/service.ts'
 import { readServiceUrl } from '../service-url.ts'
 import { isDuplicate, type Transaction } from '../storage/database.ts'
 import {
@@ -118,10 +118,10 @@ const writtenAddresses = (given: Addresses): Partial<RegionColumns> =>
 const changeOwn = async (
   { database, clock }: OwnRegionParts,
   { organizationId, id }: { organizationId: string; id: string },
-  change: (region: OwnRegion) => Partial<RegionColumns>,
+  change: (region: OwnRegion, transaction: Transaction) => Partial<RegionColumns> | Promise<Partial<RegionColumns>>,
 ): Promise<void> => {
   await database.transaction(async (transaction) => {
-    const columns = change(await getOwn(transaction, organizationId, id))
+    const columns = await change(await getOwn(transaction, organizationId, id), transaction)
     await writeRegion(transaction, id, columns, clock.now())
   })
 }
@@ -137,7 +137,11 @@ type Named = { organizationId: string; id: string }
 /** A service whose address is new has no credential before one is made by `regenerate…`. */
 export const changeRegion = async (parts: OwnRegionParts, named: Named, body: Addresses): Promise<void> => {
   const given = readAddresses(body)
-  await changeOwn(parts, named, () => ({ ...writtenAddresses(given), ...revoked(given) }))
+  await changeOwn(parts, named, async (_, transaction) => {
+    const { otelEndpoint } = given
+    if (otelEndpoint !== undefined) await writeOtelEndpointIn(transaction, named.id, otelEndpoint)
+    return { ...writtenAddresses(given), ...revoked(given) }
+  })
 }
 
 const checkHasAddress = (region: OwnRegion, field: Field): void => {

@@ -1,5 +1,6 @@
 // What a caller asks a sandbox to be: checked, with every default filled in. What is not built is refused by its name.
 import { readDisplayText } from '#src/control/display-text.ts'
+import { readServiceUrl } from '#src/control/service-url.ts'
 import { readDefinition } from '#src/control/snapshots/source.ts'
 import { Problem } from '#src/problems.ts'
 import { destroyedPrefix } from './destroy.ts'
@@ -17,6 +18,8 @@ export type Wish = {
   labels: Record<string, string>
   isPublic: boolean
   network: NetworkColumns
+  /** Null: where its region says. */
+  otelEndpoint: string | null
   cpu: number | undefined
   memory: number | undefined
   disk: number | undefined
@@ -43,7 +46,6 @@ const notBuilt = [
   'linkedSandbox',
   'secrets',
   'outboundProxyUrl',
-  'otelEndpointOverride',
 ] as const satisfies readonly (keyof CreateSandbox)[]
 
 export const checkName = (given: string): string => {
@@ -92,6 +94,7 @@ export const checkBody = (body: CreateSandbox, organization: { sandboxLimitedNet
     labels: body.labels ?? {},
     isPublic: body.public ?? false,
     network: networkOfNew(body, organization.sandboxLimitedNetworkEgress),
+    otelEndpoint: body.otelEndpointOverride ? readServiceUrl('otelEndpointOverride', body.otelEndpointOverride) : null,
     cpu: body.cpu,
     memory: body.memory,
     disk: body.disk,

@@ -56,7 +56,14 @@ const getRegion = async (parts: SandboxParts, organization: Organization, id: st
 /** What its files come from: a snapshot, or a definition whose image may have to be built first. */
 type Origin = { snapshot: Snapshot } | { dockerfile: string }
 
-type Plan = { origin: Origin; regionId: string; size: Size; ttlMinutes: number; quota: Quota }
+type Plan = {
+  origin: Origin
+  regionId: string
+  otelEndpoint: string | null
+  size: Size
+  ttlMinutes: number
+  quota: Quota
+}
 
 const smallest: Size = { cpu: 1, memoryGiB: 1, diskGiB: 3 }
 
@@ -83,7 +90,14 @@ const plan = async (parts: SandboxParts, { organization }: Actor, wish: Wish): P
   }
   checkLimits(size, quota)
   checkKept(size.diskGiB, wish.autoDeleteInterval, quota)
-  return { origin, regionId, size, ttlMinutes: readTtl(wish.ttlMinutes, quota), quota }
+  return {
+    origin,
+    regionId,
+    otelEndpoint: wish.otelEndpoint ?? region.otelEndpoint,
+    size,
+    ttlMinutes: readTtl(wish.ttlMinutes, quota),
+    quota,
+  }
 }
 
 /** `from`: the state that a warm sandbox was claimed in. */
@@ -123,7 +137,7 @@ const write = async (
   planned: Plan,
 ): Promise<Made> => {
   const { organization, user } = actor
-  const { origin, regionId, size, ttlMinutes } = planned
+  const { origin, regionId, otelEndpoint, size, ttlMinutes } = planned
   const { options, changes, clock } = parts
   const id = randomUUID()
   const now = clock.now()
@@ -139,6 +153,8 @@ const write = async (
     labels: wish.labels,
     public: wish.isPublic,
     ...wish.network,
+    otel_endpoint_override: wish.otelEndpoint,
+    otel_endpoint: otelEndpoint,
     auto_stop_interval: wish.autoStopInterval,
     auto_pause_interval: wish.autoPauseInterval,
     auto_archive_interval: wish.autoArchiveInterval,

@@ -60,6 +60,8 @@ const childOf = (
     network_block_all: parent.network_block_all,
     network_allow_list: parent.network_allow_list,
     domain_allow_list: parent.domain_allow_list,
+    otel_endpoint_override: parent.otel_endpoint_override,
+    otel_endpoint: parent.otel_endpoint,
     cpu: parent.cpu,
     memory_gib: parent.memory_gib,
     disk_gib: parent.disk_gib,

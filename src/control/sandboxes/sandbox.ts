@@ -28,6 +28,9 @@ export type SandboxRow = {
   network_block_all: boolean
   network_allow_list: string[] | null
   domain_allow_list: string[] | null
+  /** Where its creator wants its telemetry sent; and where it is, which may be where its region says. */
+  otel_endpoint_override: string | null
+  otel_endpoint: string | null
   cpu: number
   memory_gib: number
   disk_gib: number
@@ -160,7 +163,7 @@ export const asRecord = (row: SandboxRow, proxyUrl: string): SandboxRecord => ({
   ...asListItem(row, proxyUrl),
   env: row.env,
   volumes: [],
-  ...defined({ buildInfo: buildInfoOf(row) }),
+  ...defined({ buildInfo: buildInfoOf(row), otelEndpointOverride: row.otel_endpoint_override }),
 })
 
 const buildInfoOf = ({ build, image, created_at, updated_at }: SandboxRow): SandboxRecord['buildInfo'] =>
@@ -225,5 +228,6 @@ export const asAssignment = (row: SandboxRow): Assignment => ({
     isWarm: row.warm_pool_id === null ? null : (true as const),
     forkOf: row.first_started_at === null ? row.parent_id : null,
     archive: archiveOf(row),
+    otelEndpoint: row.otel_endpoint,
   }),
 })

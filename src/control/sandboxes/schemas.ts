@@ -65,6 +65,7 @@ export const SandboxRecord = Type.Object({
   env: TextMap,
   volumes: Type.Array(Type.Unknown()),
   buildInfo: Type.Optional(BuildInfo),
+  otelEndpointOverride: Type.Optional(Type.String()),
 })
 
 export type SandboxListItem = Static<typeof SandboxListItem>
@@ -94,7 +95,7 @@ export const CreateSandbox = Type.Object({
   networkBlockAll: Type.Optional(Type.Boolean()),
   ...networkLists,
   outboundProxyUrl: Type.Optional(Type.Unknown()),
-  otelEndpointOverride: Type.Optional(Type.Unknown()),
+  otelEndpointOverride: Type.Optional(Type.Union([Type.String({ maxLength: 2048 }), Type.Null()])),
   target: Type.Optional(Type.String({ maxLength: 255 })),
   cpu: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
   memory: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),

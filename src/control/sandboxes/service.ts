@@ -6,4 +6,5 @@ export {
   getSandbox,
   hasLiveSandboxesIn,
   listForRunner,
+  writeOtelEndpointIn,
 } from './store.ts'

@@ -158,7 +158,12 @@ export type NewSandbox = Pick<
   | 'created_by'
   | 'created_at'
 > &
-  Partial<Pick<SandboxRow, 'build' | 'parent_id' | 'ancestor_ids' | 'fork_kind' | 'warm_pool_id'>>
+  Partial<
+    Pick<
+      SandboxRow,
+      'build' | 'otel_endpoint_override' | 'otel_endpoint' | 'parent_id' | 'ancestor_ids' | 'fork_kind' | 'warm_pool_id'
+    >
+  >
 
 /** Writes a new sandbox with its first event; a name that is taken is a 409, decided by the unique index. */
 export const insertSandbox = async (sql: Sql, sandbox: NewSandbox, by: By, origin: string): Promise<SandboxRow> => {
@@ -259,6 +264,17 @@ export const forgetSandboxesOf = async (transaction: Transaction, organizationId
 export const hasLiveSandboxesIn = async (sql: Sql, regionId: string): Promise<boolean> => {
   const [row] = await sql`select 1 from sandboxes where region_id = ${regionId} and gone_at is null limit 1`
   return row !== undefined
+}
+
+/** Where the telemetry of a region goes now. Its runners hear of it with whatever they are told next, at the latest when they start. */
+export const writeOtelEndpointIn = async (
+  transaction: Transaction,
+  regionId: string,
+  endpoint: string | null,
+): Promise<void> => {
+  await transaction`
+    update sandboxes set otel_endpoint = ${endpoint}
+    where region_id = ${regionId} and otel_endpoint_override is null and state <> 'destroyed'`
 }
 
 /** The rows that are kept for a while of sandboxes that are gone. */

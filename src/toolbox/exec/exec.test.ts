@@ -283,11 +283,12 @@ suite('POST /process/execute: as whom and with what', () => {
     assert.equal(body.result, 'sandbox call a "b" $c\nd\n')
   })
 
-  test('the base variables say which sandbox this is', async () => {
-    await using box = await startToolbox()
+  test('the base variables say which sandbox this is, and where telemetry goes if somebody has said so', async () => {
+    await using box = await startToolbox({ otelEndpoint: 'http://collector.test:4318' })
     const { body } = await box.post(execute, { command: 'env | grep ^DAYTONA_ | sort' })
     assert.deepEqual(body.result.trimEnd().split('\n'), [
       'DAYTONA_ORGANIZATION_ID=org-1',
+      'DAYTONA_OTEL_ENDPOINT=http://collector.test:4318',
       'DAYTONA_REGION_ID=region-1',
       'DAYTONA_SANDBOX_ID=box-1',
       'DAYTONA_SANDBOX_SNAPSHOT=snapshot-1',
