@@ -68,6 +68,7 @@ try {
   for (let round = 0; round < 200; round++) await http.execute(first.record as Made)
   await http.remove(first.id)
   await pause(2000)
+  const emptyCost = await idleCost()
   const empty = { kernel: kernelMiB(), resident: await residentMiB() }
   const creating = await timed(() => Promise.all(Array.from({ length: callers }, create)))
   const perSecond = count / (creating / 1000)
@@ -96,31 +97,16 @@ try {
   )
   console.log(`  less available on the host: ${(-kernel['MemAvailable']!).toFixed(2)}`)
   console.log('processor time while idle, ms per minute:')
-  for (const name of programs) console.log(`  ${name.padEnd(9)} ${cost[name]}`)
+  for (const name of programs) console.log(`  ${name.padEnd(9)} ${cost[name]} (${emptyCost[name]} without any)`)
   console.log(compare('exec among them', exec))
+  // Before they go: that takes a while, and may fail.
+  const facts = { count, perSecond, agentMiB, kernel, resident, seconds, emptyCost, cost, empty, full, exec }
+  console.log(keep('idle', facts))
   const removal = await timed(async () => {
     for (let at = 0; at < made.length; at += 20) await Promise.all(made.slice(at, at + 20).map((id) => http.remove(id)))
     await until('all are gone', async () => (await alcove.leftovers()).length === 0, 300)
   })
   console.log(`all deleted in ${(removal / 1000).toFixed(1)} s`)
-  const emptyAgain = await idleCost()
-  console.log(`processor time without any, ms per minute: ${JSON.stringify(emptyAgain)}`)
-  console.log(
-    keep('idle', {
-      count,
-      perSecond,
-      agentMiB,
-      kernel,
-      resident,
-      seconds,
-      cost,
-      emptyAgain,
-      empty,
-      full,
-      exec,
-      removal,
-    }),
-  )
 } finally {
   await http.close()
 }
