@@ -1,6 +1,24 @@
-// Kills control between a commit and its webhook, many times, and says what arrived: `node bench/webhook-kills.ts [kills]`.
-// Fails when an event that was committed did not arrive, or one that was not did.
-import { runKills } from '#test/control/webhook-kills.ts'
+// Kills control strictly between a commit and its webhook, many times, and says what arrived:
+// `node bench/webhook-kills.ts [kills]`. Fails when an event that was committed did not arrive, or one that was not did, or
+// one came out of order. With `moments` as second argument the kills come at several moments around the send instead.
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Moment, runKills } from '#test/control/webhook-kills.ts'
 
 const kills = Number(process.argv[2] ?? 200)
-console.log(JSON.stringify(await runKills(kills, console.log)))
+const around: readonly Moment[] = [0, 2, 5, 0, 10, 20, 1, 40]
+const placed = (index: number): Moment =>
+  process.argv[3] === 'moments' ? (around[index % around.length] ?? 0) : 'held'
+
+const began = new Date()
+const counts = await runKills(
+  Array.from({ length: kills }, (_, index) => placed(index)),
+  console.log,
+)
+const seconds = Math.round((Date.now() - began.getTime()) / 1000)
+const directory = join(import.meta.dirname, 'results')
+mkdirSync(directory, { recursive: true })
+const stamp = began.toISOString().slice(0, 19).replaceAll(':', '-')
+writeFileSync(join(directory, `webhook-kills-${stamp}.json`), `${JSON.stringify({ seconds, ...counts }, null, 2)}\n`)
+console.log(JSON.stringify({ seconds, ...counts }))
+process.exit(0)

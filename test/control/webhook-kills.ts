@@ -1,7 +1,9 @@
 // Kills control again and again between a commit and its message, and compares what arrived with what was committed.
 import assert from 'node:assert/strict'
 import { setTimeout as pause } from 'node:timers/promises'
+import { openDatabase } from '#src/control/storage/database.ts'
 import { newEncryptionKey } from '#src/control/storage/encryption.ts'
+import { queueLock } from '#src/control/webhooks/queue.ts'
 import { type ControlProcess, startControlProcess } from './control-process.ts'
 import { keys, organizations } from './people.ts'
 import { openTestDatabase } from './test-database.ts'
@@ -11,6 +13,8 @@ export type Kills = {
   kills: number
   /** Kills after which something that was committed just before had not arrived. */
   betweenCommitAndSend: number
+  /** Of these, kills at which none of what had been committed since the kill before was sent, or could have been. */
+  strictlyBetween: number
   /** Of these, kills in the middle of sending: it was claimed already. */
   whileSending: number
   committed: number
@@ -19,9 +23,13 @@ export type Kills = {
   repeated: number
 }
 
+/**
+ * When a round kills: `held`, between commit and send for certain, since control is kept from touching its queue until it is
+ * dead; or so many milliseconds after a commit was heard of, before the message is made, while it is sent, or after.
+ */
+export type Moment = 'held' | number
+
 const buildInfo = { dockerfileContent: 'FROM debian:12\n' }
-/** Milliseconds between hearing of a commit and the kill: before the message is made, while it is sent, after. */
-const moments = [0, 2, 5, 0, 10, 20, 1, 40]
 const untilMilliseconds = 120_000
 
 const callAsOwner = async ({ base }: ControlProcess, method: string, path: string, body?: unknown) => {
@@ -34,7 +42,8 @@ const callAsOwner = async ({ base }: ControlProcess, method: string, path: strin
   return { status: reply.status, body: text === '' ? undefined : JSON.parse(text) }
 }
 
-export const runKills = async (count: number, say: (line: string) => void = () => {}): Promise<Kills> => {
+/** One kill at each of the moments, one after the other. */
+export const runKills = async (moments: readonly Moment[], say: (line: string) => void = () => {}): Promise<Kills> => {
   await using opened = await openTestDatabase()
   await using receiver = await startReceiver()
   const { sql } = opened.database
@@ -44,6 +53,10 @@ export const runKills = async (count: number, say: (line: string) => void = () =
     ALCOVE_ENCRYPTION_KEY: newEncryptionKey(),
     ALCOVE_LOG_LEVEL: 'error',
   }
+  // Whoever has this lock keeps every control from making deliveries of messages, which comes before each send.
+  const holder = openDatabase(opened.url, { max: 1 })
+  const hold = () => holder.sql`select pg_advisory_lock(${queueLock})`
+  const letGo = () => holder.sql`select pg_advisory_unlock(${queueLock})`
   let hear = () => {}
   await opened.database.listen('webhook_messages', () => hear())
   let control: ControlProcess = await startControlProcess(opened.url, settings)
@@ -64,10 +77,28 @@ export const runKills = async (count: number, say: (line: string) => void = () =
         return 400
       }
     })
-    const kills = { kills: 0, betweenCommitAndSend: 0, whileSending: 0 }
+    /** When everything that was committed has been sent. */
+    const settled = async () => {
+      const deadline = Date.now() + untilMilliseconds
+      for (;;) {
+        const [left] = await sql`
+          select 1 from webhook_messages where not is_dispatched
+          union all select 1 from webhook_deliveries where state = 'waiting' limit 1`
+        if (left === undefined) return
+        assert.ok(Date.now() < deadline, 'something was still waiting')
+        await pause(20)
+      }
+    }
+    const kills = { kills: 0, betweenCommitAndSend: 0, strictlyBetween: 0, whileSending: 0 }
     let lastId = 0
 
-    for (let round = 0; round < count; round++) {
+    for (const [round, moment] of moments.entries()) {
+      const isHeld = moment === 'held'
+      if (isHeld) await settled()
+      if (isHeld) await hold()
+      // What happened since the kill before was sent by the control that came after it.
+      const [newest] = await sql<{ id: number | null }[]>`select max(id) as id from webhook_messages`
+      lastId = newest?.id ?? lastId
       const heard = Promise.withResolvers<void>()
       hear = heard.resolve
       const call = (method: string, path: string, body?: unknown) =>
@@ -79,32 +110,29 @@ export const runKills = async (count: number, say: (line: string) => void = () =
         ...(round === 0 ? [] : [call('DELETE', `/sandbox/box-${round - 1}`)]),
       ]
       await heard.promise
-      await pause(moments[round % moments.length])
+      await pause(isHeld ? 0 : moment)
       await control.kill()
       await Promise.all(calls)
       const made = await sql<{ id: number; publicId: string; isClaimed: boolean }[]>`
         select message.id, public_id as "publicId", coalesce(delivery.attempts > 0, false) as "isClaimed"
         from webhook_messages message left join webhook_deliveries delivery on message_id = message.id
         where message.id > ${lastId} order by message.id`
-      lastId = made.at(-1)?.id ?? lastId
       const arrived = new Set(receiver.received.map(({ id }) => id))
       const unsent = made.filter(({ publicId }) => !arrived.has(publicId))
       kills.kills += 1
       if (unsent.length > 0) kills.betweenCommitAndSend += 1
       if (unsent.some(({ isClaimed }) => isClaimed)) kills.whileSending += 1
+      if (isHeld) {
+        assert.ok(made.length > 0, 'the kill came before the commit')
+        assert.equal(unsent.length, made.length, 'something was sent although the queue was held')
+        kills.strictlyBetween += 1
+        await letGo()
+      }
       if (round % 20 === 19) say(JSON.stringify(kills))
       control = await startControlProcess(opened.url, settings)
     }
 
-    const deadline = Date.now() + untilMilliseconds
-    for (;;) {
-      const [left] = await sql`
-        select 1 from webhook_messages where not is_dispatched
-        union all select 1 from webhook_deliveries where state = 'waiting' limit 1`
-      if (left === undefined) break
-      assert.ok(Date.now() < deadline, 'something was still waiting')
-      await pause(250)
-    }
+    await settled()
     await control.kill()
 
     const events = await sql<{ id: string; from: string | null; to: string }[]>`
@@ -133,5 +161,6 @@ export const runKills = async (count: number, say: (line: string) => void = () =
     }
   } finally {
     await control.kill()
+    await holder.close()
   }
 }

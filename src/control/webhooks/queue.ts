@@ -10,7 +10,7 @@ import { deadAfterSeconds, waitAfter } from './schedule.ts'
 export type ProviderKind = 'embedded' | 'svix'
 
 /** Any number, as long as nobody else locks the same one. */
-const queueLock = 7_305_540
+export const queueLock = 7_305_540
 
 const messagesAtOnce = 500
 const perEndpointAtOnce = 4
