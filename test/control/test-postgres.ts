@@ -1,5 +1,7 @@
 // A PostgreSQL for tests: the real one, and quick, because what tests write need not survive the machine.
+import { spawn } from 'node:child_process'
 import { chmodSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs'
+import type { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { silentLog } from '#src/kit/log.ts'
@@ -27,6 +29,18 @@ export type TestPostgres = {
   stop: () => Promise<void>
 }
 
+/** A test that is killed stops nothing; so somebody waits for the end of a pipe that only we hold open. */
+const endAfterUs = (pid: number, place: string) => {
+  const script = 'read -r _; kill -QUIT "$1"; rm -rf -- "$2"'
+  const guard = spawn('sh', ['-c', script, 'sh', String(pid), place], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+    detached: true,
+  })
+  guard.unref()
+  ;(guard.stdin as Socket).unref()
+  return guard
+}
+
 export const startTestPostgres = async (): Promise<TestPostgres> => {
   const place = mkdtempSync(join(isRoomyMemory() ? memory : tmpdir(), 'alcove-test-postgres-'))
   const remove = () => rmSync(place, { recursive: true, force: true })
@@ -41,5 +55,14 @@ export const startTestPostgres = async (): Promise<TestPostgres> => {
     remove()
     throw error
   })
-  return { url, pid, stop: () => stop().then(remove) }
+  const guard = endAfterUs(pid, place)
+  return {
+    url,
+    pid,
+    stop: async () => {
+      guard.kill('SIGKILL')
+      await stop()
+      remove()
+    },
+  }
 }
