@@ -31,7 +31,7 @@ export type TestPostgres = {
 
 /** A test that is killed stops nothing; so somebody waits for the end of a pipe that only we hold open. */
 const endAfterUs = (pid: number, place: string) => {
-  const script = 'read -r _; kill -QUIT "$1"; rm -rf -- "$2"'
+  const script = 'read -r _; kill -QUIT "$1"; timeout 10 tail --pid="$1" -f /dev/null; rm -rf -- "$2"'
   const guard = spawn('sh', ['-c', script, 'sh', String(pid), place], {
     stdio: ['pipe', 'ignore', 'ignore'],
     detached: true,
