@@ -35,7 +35,10 @@ const write = (path: string, bytes: number) => {
 
 /** Nothing fits afterwards. What was set aside for writing turns out to be more than that took, so more than one round. */
 export const fillPool = (directory: string): void => {
-  const ballast = join(directory, 'runner/pool/ballast')
+  const pool = join(directory, 'runner/pool')
+  // What was deleted a moment ago would make room again behind our back.
+  execFileSync('btrfs', ['subvolume', 'sync', pool])
+  const ballast = join(pool, 'ballast')
   mkdirSync(ballast, { recursive: true })
   for (const round of [1, 2, 3, 4]) {
     for (const bytes of [64 * MiB, 8 * MiB, MiB, 64 * 1024, 1024, 0]) {
