@@ -38,6 +38,7 @@ static const struct {
     {KIND_FILE_MOVE, file_move_start},
     {KIND_FILE_REMOVE, file_remove_start},
     {KIND_FILE_PERMISSIONS, file_permissions_start},
+    {KIND_FILE_UNPACK, file_unpack_start},
 };
 
 void operation_start(struct connection *connection, uint8_t kind, struct fields *request) {

@@ -39,5 +39,6 @@ void file_mkdir_start(struct connection *, struct fields *);
 void file_move_start(struct connection *, struct fields *);
 void file_remove_start(struct connection *, struct fields *);
 void file_permissions_start(struct connection *, struct fields *);
+void file_unpack_start(struct connection *, struct fields *);
 
 #endif

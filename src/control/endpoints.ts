@@ -13,6 +13,7 @@ import { memberRoutes } from './members/routes.ts'
 import { meterRoutes } from './meters/routes.ts'
 import type { Metrics } from './metrics/metrics.ts'
 import { metricsRoutes } from './metrics/routes.ts'
+import { objectStorageRoutes } from './object-storage/routes.ts'
 import { organizationOperatorRoutes } from './organizations/operator-routes.ts'
 import { organizationRoutes } from './organizations/routes.ts'
 import type { Outbound } from './outbound/outbound.ts'
@@ -53,6 +54,7 @@ export const endpoints = (parts: EndpointParts): ControlRoute[] => [
   ...auditRoutes(parts),
   ...snapshotRoutes(parts),
   ...buildLogRoutes(parts),
+  ...objectStorageRoutes(parts),
   ...warmPoolRoutes(parts),
   ...sandboxRoutes(parts),
   ...meterRoutes(parts),

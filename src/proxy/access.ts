@@ -5,6 +5,7 @@ import { Pool } from 'undici'
 import { placeHeaders, span } from '#src/kit/telemetry/telemetry.ts'
 import { Problem, type ProblemCode } from '#src/problems.ts'
 import type { Access, AccessQuestion } from '#src/wire/access.ts'
+import type { UploadAccess, UploadQuestion } from '#src/wire/contexts.ts'
 
 const keptMs = 1000
 const keptAnswers = 4096
@@ -17,6 +18,7 @@ const refusals: Record<number, ProblemCode> = {
   403: 'forbidden',
   404: 'not_found',
   409: 'conflict',
+  410: 'gone',
   429: 'rate_limited',
   502: 'bad_gateway',
 }
@@ -33,10 +35,14 @@ const isAccess = (body: Partial<Access> | null): body is Access =>
   typeof body.isStarted === 'boolean' &&
   typeof body.openedBy === 'string'
 
+const isUploadAccess = (body: Partial<UploadAccess> | null): body is UploadAccess =>
+  typeof body?.organizationId === 'string' && typeof body.secret === 'string' && typeof body.runnerAddress === 'string'
+
 export class AccessDesk implements AsyncDisposable {
   readonly #control: Pool
   readonly #authorization: string
   readonly #kept = new Map<string, { access: Access; until: number }>()
+  #uploads = 0
   readonly #open = new Map<string, Promise<Access>>()
 
   constructor({ controlUrl, proxyKey }: { controlUrl: URL; proxyKey: string }) {
@@ -72,17 +78,36 @@ export class AccessDesk implements AsyncDisposable {
   async askAnew(question: AccessQuestion): Promise<Access> {
     // A port may be open to everybody; a toolbox never is.
     if (question.credentials.length === 0 && question.port === undefined) throw new Problem('unauthorized')
-    const answer = await this.#post('/api/proxy/access', question).catch((error) => {
+    const body: Partial<Access> | null = await this.#asked('/api/proxy/access', question)
+    if (isAccess(body)) return body
+    throw unavailable('control answered something that is no access')
+  }
+
+  /** Whose credentials an upload is signed with. Nothing of the answer is kept. */
+  async askForUpload({ accessKey, sessionToken }: UploadQuestion): Promise<UploadAccess> {
+    if (this.#uploads >= openQuestions) throw unavailable('too many open questions')
+    this.#uploads += 1
+    const asking = this.#asked('/api/proxy/object-storage', { accessKey, sessionToken })
+    const body: Partial<UploadAccess> | null = await asking.finally(() => {
+      this.#uploads -= 1
+    })
+    if (isUploadAccess(body)) return body
+    throw unavailable('control answered something that is no access')
+  }
+
+  /** Throws the refusal. */
+  async #asked(path: string, question: object): Promise<object | null> {
+    const answer = await this.#post(path, question).catch((error) => {
       throw unavailable(error)
     })
     const body = parsed(answer.text)
-    if (answer.statusCode === 200 && isAccess(body)) return body
+    if (answer.statusCode === 200) return body
     const code = refusals[answer.statusCode]
     if (code === undefined) throw unavailable(`control answered ${answer.statusCode}`)
     throw new Problem(code, typeof body?.message === 'string' ? body.message : undefined)
   }
 
-  #post(path: string, question: AccessQuestion) {
+  #post(path: string, question: object) {
     const method = 'POST'
     return span(
       `${method} ${path}`,
@@ -125,7 +150,7 @@ const readBounded = async (body: AsyncIterable<Buffer>): Promise<string> => {
   return Buffer.concat(parts).toString('utf8')
 }
 
-const parsed = (text: string): (Partial<Access> & { message?: unknown }) | null => {
+const parsed = (text: string): { message?: unknown } | null => {
   try {
     return JSON.parse(text)
   } catch {

@@ -9,6 +9,8 @@ import type { AccessDesk } from './access.ts'
 import { preflightHeaders } from './cors.ts'
 import { follow, followUpgrade } from './follow.ts'
 import { forward } from './forward.ts'
+import { isObjectStorage } from './object-storage/place.ts'
+import { createObjectStorage } from './object-storage/serve.ts'
 import { keepPresent } from './presence.ts'
 import { isForPreview, type PreviewAddress, readPreviewAddress } from './previews/address.ts'
 import { insideOf } from './previews/destination.ts'
@@ -37,6 +39,7 @@ export type Front = { server: Server /** Ends what is open, at once. */; hangUp:
 
 export const createFront = ({ access, runners, log, ownHost, presenceMs }: FrontParts): Front => {
   const upgraded = new Set<Duplex>()
+  const callObjectStorage = createObjectStorage({ ask: (question) => access.askForUpload(question), runners, log })
 
   const addressOf = ({ url = '/', headers }: IncomingMessage) => readPreviewAddress(url, headers.host, ownHost)
 
@@ -105,6 +108,7 @@ export const createFront = ({ access, runners, log, ownHost, presenceMs }: Front
     try {
       const address = addressOf(request)
       if (address === undefined) {
+        if (isObjectStorage(request.url ?? '/')) return await callObjectStorage(request, response, onForward)
         refuseAs = refuse
         return await callToolbox(request, response, onForward)
       }

@@ -101,7 +101,8 @@ export class AllImages {
       })
       this.#envs.clear()
       if (steps === undefined) return known
-      return this.#build({ image, steps, maxGiB, signal, onProgress, onText })
+      const contexts = source.kind === 'definition' ? source.contexts : undefined
+      return this.#build({ image, steps, contexts, maxGiB, signal, onProgress, onText })
     }
     await this.#host.snapshot(source.sandboxId, image)
     await this.#look()

@@ -1,4 +1,4 @@
-// Serves the toolbox of every started sandbox, and its ports, on one unix socket. Only the proxy may connect to it, and the proxy has
+// Serves the toolbox of every started sandbox, and its ports, on one unix socket; and takes the files of definitions. Only the proxy may connect to it, and the proxy has
 // checked who calls.
 import { once } from 'node:events'
 import { chmod, chown, rm } from 'node:fs/promises'
@@ -9,6 +9,8 @@ import { Problem } from '#src/problems.ts'
 import { agentAt } from '#src/toolbox/agent/agent.ts'
 import { toolboxEndpoints } from '#src/toolbox/endpoints.ts'
 import type { ToolboxContext, ToolboxNeeds } from '#src/toolbox/sandbox.ts'
+import { serveContexts } from './contexts/routes.ts'
+import type { ContextStore } from './contexts/store.ts'
 import { serveDials } from './dial.ts'
 import type { Host } from './host.ts'
 
@@ -17,6 +19,8 @@ export type ToolboxParts = {
   host: Pick<Host, 'get'> & Partial<Pick<Host, 'measure'>>
   /** What an image gives to the environment of its sandboxes, below what they have of their own. */
   envOf?: (image: string) => Record<string, string>
+  /** The files that come with definitions, if they can come here. */
+  contexts?: ContextStore
   log: Logger
 }
 
@@ -24,6 +28,7 @@ export type ToolboxParts = {
 export const createToolboxServer = async ({
   host,
   envOf = () => ({}),
+  contexts,
   log,
 }: ToolboxParts): Promise<FastifyInstance> => {
   const server = await createServer<ToolboxContext, ToolboxNeeds>({
@@ -50,6 +55,7 @@ export const createToolboxServer = async ({
     },
   })
   serveDials(server, { get: (sandboxId) => host.get(sandboxId), agentAt })
+  if (contexts) serveContexts(server, contexts)
   server.get('/healthz', () => ({ status: 'ok' }))
   return server
 }

@@ -2,6 +2,7 @@
 // offers.
 import Type from 'typebox'
 import { Compile } from 'typebox/compile'
+import { type ContextsInUse, contextHash } from '#src/wire/contexts.ts'
 import type { Assignment, ImageAssignment } from '#src/wire/runner-link.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
 
@@ -54,7 +55,13 @@ const ImageAssignmentShape = Compile(
     source: Type.Union([
       Type.Object({ kind: kind('registry'), reference: name }),
       Type.Object({ kind: kind('file'), path: Type.String({ maxLength: 4096 }) }),
-      Type.Object({ kind: kind('definition'), dockerfile: Type.String({ maxLength: 1024 * 1024 }) }),
+      Type.Object({
+        kind: kind('definition'),
+        dockerfile: Type.String({ maxLength: 1024 * 1024 }),
+        contexts: Type.Optional(
+          Type.Object({ organizationId: id, hashes: Type.Array(Type.String({ pattern: contextHash.source })) }),
+        ),
+      }),
       Type.Object({ kind: kind('sandbox'), sandboxId: id }),
     ]),
     maxGiB: amount,
@@ -62,6 +69,15 @@ const ImageAssignmentShape = Compile(
 )
 
 export const isImageAssignment = (value: unknown): value is ImageAssignment => ImageAssignmentShape.Check(value)
+
+const ContextsInUseShape = Compile(
+  Type.Object({
+    organizationId: Type.Optional(id),
+    inUse: Type.Array(Type.Object({ organizationId: Type.String(), hashes: Type.Array(Type.String()) })),
+  }),
+)
+
+export const isContextsInUse = (value: unknown): value is ContextsInUse => ContextsInUseShape.Check(value)
 
 /** What control knows about one sandbox of this runner: what it should be, and what control believes that it is. */
 export type Listed = { assignment: Assignment; state: SandboxState }

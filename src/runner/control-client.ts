@@ -2,8 +2,9 @@
 import { Pool } from 'undici'
 import type { Logger } from '#src/kit/log.ts'
 import { placeHeaders } from '#src/kit/telemetry/telemetry.ts'
+import type { ContextsInUse } from '#src/wire/contexts.ts'
 import type { ImageAssignment, Report } from '#src/wire/runner-link.ts'
-import { isImageAssignment, isListed, type Listed } from './assignment.ts'
+import { isContextsInUse, isImageAssignment, isListed, type Listed } from './assignment.ts'
 
 const listBytes = 256 * 1024 * 1024
 const answerBytes = 64 * 1024
@@ -57,7 +58,20 @@ export class ControlClient implements AsyncDisposable {
     return usable
   }
 
+  /** Throws rather than leave anything out: what is not named may be removed. */
+  async listContexts(): Promise<ContextsInUse> {
+    const answer = await this.#get('/api/runners/contexts')
+    if (!isContextsInUse(answer)) throw new Error('control answered a list that is none')
+    return answer
+  }
+
   async #read(path: string): Promise<{ id?: unknown }[]> {
+    const records = await this.#get(path)
+    if (!Array.isArray(records)) throw new Error('control answered a list that is none')
+    return records
+  }
+
+  async #get(path: string): Promise<unknown> {
     const { statusCode, body } = await this.#pool.request({
       method: 'GET',
       path,
@@ -65,9 +79,7 @@ export class ControlClient implements AsyncDisposable {
     })
     const text = await readBounded(body, listBytes)
     if (statusCode !== 200) throw new Error(`control answered ${statusCode} to GET ${path}`)
-    const records: unknown = JSON.parse(text)
-    if (!Array.isArray(records)) throw new Error('control answered a list that is none')
-    return records
+    return JSON.parse(text)
   }
 
   /** Throws when control could not be asked or could not answer. */

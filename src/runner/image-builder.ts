@@ -1,18 +1,22 @@
-// Carries out the RUN lines of a definition: in a sandbox of the runner's own, with the limits of any other, whose disk
+// Carries out the RUN and COPY lines of a definition: in a sandbox of the runner's own, with the limits of any other, whose disk
 // then is what the image adds to the one below it. Nothing of a stranger ever runs on the host.
 import { createHash } from 'node:crypto'
 import { StringDecoder } from 'node:string_decoder'
 import { Lanes } from '#src/kit/lanes.ts'
 import { type Agent, StartFailed } from '#src/toolbox/agent/agent.ts'
-import type { Assignment, Progress } from '#src/wire/runner-link.ts'
+import type { Assignment, Definition, Progress } from '#src/wire/runner-link.ts'
+import type { ContextStore } from './contexts/store.ts'
+import { Copier } from './copying/copier.ts'
 import type { Host } from './host.ts'
-import type { BuildStep } from './images/definition/plan.ts'
+import type { BuildStep, CopyStep, RunStep } from './images/definition/plan.ts'
 import { ImageFailed } from './images/image-failed.ts'
 
 export type BuildRequest = {
   /** Its name, also that of the image below it. */
   image: string
   steps: readonly BuildStep[]
+  /** The files that its COPY lines mean. */
+  contexts?: Definition['contexts']
   maxGiB: number
   signal: AbortSignal
   onProgress: (progress: Progress) => void
@@ -22,11 +26,14 @@ export type BuildRequest = {
 
 export type BuilderParts = {
   host: Pick<Host, 'list' | 'get' | 'start' | 'stop' | 'destroy' | 'snapshot' | 'removeTemplate'>
-  agentAt: (socketPath: string) => Pick<Agent, 'exec'>
+  agentAt: (socketPath: string) => Pick<Agent, 'exec' | 'files'>
+  /** Where the files of definitions are kept. */
+  contexts: ContextStore
   timeoutMs?: number
 }
 
 const prefix = 'build-'
+const GiB = 1024 ** 3
 /** No sandbox of a person has such an id. */
 export const isBuildId = (sandboxId: string): boolean => sandboxId.startsWith(prefix)
 
@@ -58,11 +65,13 @@ const assignmentOf = ({ image, maxGiB }: BuildRequest): Assignment => ({
 export class ImageBuilder {
   readonly #host: BuilderParts['host']
   readonly #agentAt: BuilderParts['agentAt']
+  readonly #contexts: ContextStore
   readonly #timeoutMs: number
   readonly #lanes = new Lanes(atOnce)
 
-  constructor({ host, agentAt, timeoutMs = standardTimeoutMs }: BuilderParts) {
+  constructor({ host, agentAt, contexts, timeoutMs = standardTimeoutMs }: BuilderParts) {
     this.#host = host
+    this.#contexts = contexts
     this.#agentAt = agentAt
     this.#timeoutMs = timeoutMs
   }
@@ -77,16 +86,20 @@ export class ImageBuilder {
     return this.#lanes.run(async () => {
       const assignment = assignmentOf(request)
       const { sandboxId } = assignment
-      const { image, steps, signal, onProgress, onText = () => {} } = request
+      const { image, steps, contexts: of, maxGiB, signal, onProgress, onText = () => {} } = request
       signal.throwIfAborted()
       await this.#host.destroy(sandboxId)
       await this.#host.removeTemplate(image)
       const late = AbortSignal.timeout(this.#timeoutMs)
+      const until = AbortSignal.any([signal, late])
       try {
+        const mostBytes = maxGiB * GiB
+        const copier = of && (await Copier.open({ contexts: this.#contexts, of, mostBytes, signal: until }))
         await this.#host.start(assignment)
         for (const [index, step] of steps.entries()) {
           onProgress({ step: `line ${step.line}`, percent: Math.floor((index / steps.length) * 100) })
-          await this.#run(sandboxId, step, AbortSignal.any([signal, late]), onText)
+          if ('argv' in step) await this.#run(sandboxId, step, until, onText)
+          else await this.#copy(sandboxId, step, copier, until, onText)
         }
         await this.#host.stop({ ...assignment, generation: 2, target: 'stopped' })
         await this.#host.snapshot(sandboxId, image)
@@ -100,9 +113,31 @@ export class ImageBuilder {
     })
   }
 
+  async #copy(
+    sandboxId: string,
+    { line, text, copy }: CopyStep,
+    copier: Copier | undefined,
+    signal: AbortSignal,
+    onText: (text: string) => void,
+  ): Promise<void> {
+    const held = this.#host.get(sandboxId)
+    if (copier === undefined || held?.status !== 'started')
+      throw new ImageFailed('build-failed', `Line ${line}: the sandbox of the build has ended`)
+    signal.throwIfAborted()
+    onText(`Line ${line}: ${text}\n`)
+    try {
+      onText(`${await copier.copy(copy, this.#agentAt(held.socketPath).files('0'))}\n`)
+    } catch (error) {
+      signal.throwIfAborted()
+      if (error instanceof ImageFailed)
+        throw new ImageFailed(error.failure, `Line ${line}: ${error.message}`, { cause: error.cause })
+      throw new ImageFailed('build-failed', `Line ${line}: the sandbox of the build has ended`, { cause: error })
+    }
+  }
+
   async #run(
     sandboxId: string,
-    { line, argv, env, user, workdir }: BuildStep,
+    { line, argv, env, user, workdir }: RunStep,
     signal: AbortSignal,
     onText: (text: string) => void,
   ): Promise<void> {

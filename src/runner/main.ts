@@ -3,6 +3,7 @@
 import { mkdir } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type { Logger } from '#src/kit/log.ts'
+import { repeat } from '#src/kit/repeat.ts'
 import { observe, placeHeaders } from '#src/kit/telemetry/telemetry.ts'
 import { version } from '#src/kit/version.ts'
 import { agentAt } from '#src/toolbox/agent/agent.ts'
@@ -12,6 +13,8 @@ import { createToolboxServer, listenOn } from './api.ts'
 import { openStore } from './archive/store.ts'
 import { ownProcsFile, readLayout } from './cgroup/layout.ts'
 import type { RunnerConfig } from './config.ts'
+import { ContextStore } from './contexts/store.ts'
+import { sweepContexts } from './contexts/sweep.ts'
 import { ControlClient } from './control-client.ts'
 import { openHost, sandboxStatuses } from './host.ts'
 import { ImageBuilder } from './image-builder.ts'
@@ -28,6 +31,7 @@ import { Reporter } from './reporter.ts'
 
 const code = resolve(import.meta.dirname, '../..')
 const spareNetworks = 4
+const sweepContextsSeconds = 3600
 /** What calls that are running get to end before they are cut off. */
 const graceMs = 1500
 
@@ -86,8 +90,9 @@ export const startRunner = async (
         { 'alcove.sandbox.state': status },
       ]),
   )
-  const allImages = await AllImages.open(images, host, new ImageBuilder({ host, agentAt }))
-  const server = await createToolboxServer({ host, log, envOf: (image) => allImages.envOf(image) })
+  const contexts = new ContextStore(archiveStore)
+  const allImages = await AllImages.open(images, host, new ImageBuilder({ host, agentAt, contexts }))
+  const server = await createToolboxServer({ host, log, contexts, envOf: (image) => allImages.envOf(image) })
   await listenOn(server, config.socket, config.socketGid)
 
   const control = new ControlClient({ controlUrl, runnerKey, log })
@@ -151,6 +156,14 @@ export const startRunner = async (
     onLost: () => reporter.linkLost(),
   })
   listing.readSoon()
+  const stopSweeping = repeat(
+    sweepContextsSeconds,
+    async () => {
+      const removed = await sweepContexts(contexts, await control.listContexts())
+      if (removed > 0) log.info({ removed }, 'files of definitions that nothing needs were removed')
+    },
+    (err) => log.warn({ err }, 'files of definitions could not be looked through'),
+  )
 
   const build = async () => {
     await images.ensureDefault()
@@ -162,6 +175,7 @@ export const startRunner = async (
     ready: build(),
     close: async () => {
       sampler[Symbol.dispose]()
+      stopSweeping()
       keeper[Symbol.dispose]()
       reporter[Symbol.dispose]()
       listing[Symbol.dispose]()

@@ -86,13 +86,21 @@ export type Report = {
 /** How far something long has come. Never needed for being right, so it may be lost. */
 export type Progress = { step: string; percent: number }
 
+/** A Dockerfile, and the files of its builder's machine that COPY and ADD mean. */
+export type Definition = {
+  kind: 'definition'
+  dockerfile: string
+  /** In this order they lie over each other; absent: it has none. */
+  contexts?: { organizationId: string; hashes: readonly string[] }
+}
+
 /** Where an image comes from. */
 export type ImageSource =
   /** An OCI reference; once its digest is known, control says it with the digest. */
   | { kind: 'registry'; reference: string }
   /** An OCI layout or archive below the directory that the operator set aside for them. */
   | { kind: 'file'; path: string }
-  | { kind: 'definition'; dockerfile: string }
+  | Definition
   /** The disk of a sandbox of this runner, as it is now. */
   | { kind: 'sandbox'; sandboxId: string }
 

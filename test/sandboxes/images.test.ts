@@ -1,15 +1,20 @@
 // Sandboxes from images, by the public SDK: a registry on loopback serves one static program.
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync } from 'node:fs'
+import { createHash, randomBytes } from 'node:crypto'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
+import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3'
 import { type Daytona, Image } from '@daytona/sdk'
 import { makeImage, type TarEntry, tarOf } from '#src/runner/images/testing/oci-image.ts'
 import { TestRegistry } from '#src/runner/images/testing/registry.ts'
+import { until } from './box.ts'
 import { type Platform, platform } from './harness.ts'
 import { connectTo } from './sdk-client.ts'
 
 const busybox = '/bin/busybox'
-const applets = ['sh', 'cat', 'ls', 'echo', 'mkdir']
+const applets = ['sh', 'cat', 'ls', 'echo', 'mkdir', 'stat', 'md5sum', 'readlink']
 
 const makeTool = () => {
   const entries: TarEntry[] = [
@@ -27,6 +32,8 @@ suite('sandboxes from images', { skip: existsSync(busybox) ? false : 'needs busy
   let registry: TestRegistry
   let daytona: Daytona
   let reference: string
+  /** Of the machine of whoever calls. */
+  const files = mkdtempSync(join(tmpdir(), 'alcove-files-'))
   before(async () => {
     registry = await TestRegistry.start()
     reference = registry.put('team/tool:1', makeTool())
@@ -34,6 +41,7 @@ suite('sandboxes from images', { skip: existsSync(busybox) ? false : 'needs busy
     daytona = connectTo(alcove)
   })
   after(async () => {
+    rmSync(files, { recursive: true, force: true })
     await daytona?.[Symbol.asyncDispose]()
     await registry?.[Symbol.asyncDispose]()
     await alcove?.[Symbol.asyncDispose]()
@@ -82,4 +90,92 @@ suite('sandboxes from images', { skip: existsSync(busybox) ? false : 'needs busy
       /\nLine 2: echo never again >&2; exit 4\nnever again\nLine 2: exit code 4\nnever again\n$/,
     )
   })
+
+  test('files of the machine that calls are in the image, by addLocalFile and addLocalDir', async () => {
+    const big = randomBytes(7 * 1024 * 1024)
+    mkdirSync(join(files, 'tree/deep'), { recursive: true })
+    writeFileSync(join(files, 'note.txt'), 'a note\n')
+    writeFileSync(join(files, 'tree/deep/tool.sh'), '#!/bin/sh\necho it works\n', { mode: 0o755 })
+    writeFileSync(join(files, 'tree/big.bin'), big)
+    symlinkSync('deep/tool.sh', join(files, 'tree/link'))
+    const image = () =>
+      Image.base(reference)
+        .addLocalFile(join(files, 'note.txt'), '/etc/')
+        .addLocalDir(join(files, 'tree'), '/srv/tree')
+        .runCommands('cat /etc/note.txt > /made')
+    const sandbox = await daytona.create({ image: image() })
+    const said = await sandbox.process.executeCommand(
+      'cat /made; /srv/tree/link; readlink /srv/tree/link; md5sum /srv/tree/big.bin; stat -c "%a %u" /srv/tree/deep/tool.sh',
+    )
+    const md5 = createHash('md5').update(big).digest('hex')
+    assert.equal(said.result, `a note\nit works\ndeep/tool.sh\n${md5}  /srv/tree/big.bin\n755 0\n`)
+    await sandbox.delete()
+    // Other files are another image, the same ones are not.
+    writeFileSync(join(files, 'note.txt'), 'another note\n')
+    const other = await daytona.create({ image: image() })
+    assert.equal((await other.process.executeCommand('cat /made')).result, 'another note\n')
+    await other.delete()
+  })
+
+  test('a Dockerfile with COPY, and a snapshot of it; its log says what was copied', async () => {
+    mkdirSync(join(files, 'app/src'), { recursive: true })
+    for (const name of ['one.txt', 'two.txt', 'three.md']) writeFileSync(join(files, 'app/src', name), name)
+    const lines = [
+      `FROM ${reference}`,
+      'WORKDIR /app',
+      'ARG what=src',
+      'COPY --chown=7:8 --chmod=640 $what/*.txt texts/',
+      'COPY ["src/three.md", "./readme"]',
+      'COPY . all',
+      'RUN ls texts > /listed',
+    ]
+    writeFileSync(join(files, 'app/Dockerfile'), lines.join('\n').replace('$what', 'src').replace('\nARG what=src', ''))
+    const logs: string[] = []
+    const image = Image.fromDockerfile(join(files, 'app/Dockerfile'))
+    await daytona.snapshot.create({ name: 'copied', image }, { onLogs: (chunk) => logs.push(chunk) })
+    assert.match(logs.join('\n'), /Line 3: COPY --chown=7:8 --chmod=640 src\/\*\.txt texts\/\n2 files, 14 bytes/)
+    const sandbox = await daytona.create({ snapshot: 'copied' })
+    const said = await sandbox.process.executeCommand(
+      'cat /listed /app/readme; stat -c "%a %u %g" /app/texts/one.txt; ls /app/all',
+    )
+    assert.equal(said.result, 'one.txt\ntwo.txt\nthree.md640 7 8\nDockerfile\nsrc\n')
+    await sandbox.delete()
+  })
+
+  test('files that nobody has uploaded fail the build and say so; uploaded before a crash they are there after it', async () => {
+    const hash = 'c'.repeat(32)
+    const wanted = async (name: string) => {
+      const buildInfo = { dockerfileContent: `FROM ${reference}\nCOPY hello /hello\n`, contextHashes: [hash] }
+      const made = await alcove.api('POST', '/snapshots', { name, buildInfo })
+      assert.equal(made.status, 200, JSON.stringify(made.body))
+      let { body } = made
+      await until(`${name} is made`, async () => {
+        body = (await alcove.api('GET', `/snapshots/${name}`)).body
+        return ['active', 'build_failed', 'error'].includes(String(body['state']))
+      })
+      return [body['state'], body['errorReason']]
+    }
+    assert.deepEqual(await wanted('missing'), [
+      'build_failed',
+      `The files ${hash} are not here. Upload them, and make the image again.`,
+    ])
+    const { body } = await alcove.api('GET', '/object-storage/push-access')
+    const [accessKeyId, secretAccessKey, sessionToken] = [body['accessKey'], body['secret'], body['sessionToken']]
+    const client = new S3Client({
+      region: String(body['region']),
+      endpoint: String(body['storageUrl']),
+      forcePathStyle: true,
+      credentials: { accessKeyId, secretAccessKey, sessionToken } as S3ClientCredentials,
+    })
+    const Key = `${body['organizationId']}/${hash}/context.tar`
+    const Body = tarOf([{ path: 'hello', content: 'still here\n' }])
+    await client.send(new PutObjectCommand({ Bucket: String(body['bucket']), Key, Body }))
+    await alcove.kill('runner')
+    assert.deepEqual(await wanted('crashed'), ['active', null])
+    const sandbox = await daytona.create({ snapshot: 'crashed' })
+    assert.equal((await sandbox.process.executeCommand('cat /hello')).result, 'still here\n')
+    await sandbox.delete()
+  })
 })
+
+type S3ClientCredentials = { accessKeyId: string; secretAccessKey: string; sessionToken: string }

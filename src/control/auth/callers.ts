@@ -34,6 +34,12 @@ export type Holder = {
 export type Callers = {
   /** Whose token this is now; `undefined` for anything that is not a valid credential of a user. */
   find: (token: string) => Promise<Holder | undefined>
+  /** Somebody who has called before, as what they are now; `undefined`: the key, the account or the membership is gone. */
+  findAgain: (known: {
+    userId: string
+    organizationId: string
+    keyHash?: string | undefined
+  }) => Promise<Caller | undefined>
   /** Call after a change of keys, members, roles, users or organizations has been committed. */
   forget: () => void
 }
@@ -75,7 +81,7 @@ export const createCallers = async ({ database, clock, log, settings, own }: Cal
   const findKeyHolder = async (token: string): Promise<Holder | undefined> => {
     const hash = hashKey(token)
     const key = await keys.get(hash, () => askForKey(hash))
-    if (key === undefined || (key.expiresAt !== null && key.expiresAt <= clock.now())) return undefined
+    if (key === undefined || isOver(key)) return undefined
     const caller = asCaller(key)
     return {
       user: key.user,
@@ -106,7 +112,19 @@ export const createCallers = async ({ database, clock, log, settings, own }: Cal
     }
   }
 
-  return { forget, find: async (token) => await (isJwt(token) ? findPerson(token) : findKeyHolder(token)) }
+  const isOver = (key: KnownKey) => key.expiresAt !== null && key.expiresAt <= clock.now()
+
+  const findAgain: Callers['findAgain'] = async ({ userId, organizationId, keyHash }) => {
+    if (keyHash !== undefined) {
+      const key = await keys.get(keyHash, () => askForKey(keyHash))
+      return key === undefined || isOver(key) ? undefined : asCaller(key)
+    }
+    const user = await findUserById(sql, userId)
+    const standing = user && (await findStanding(sql, user, organizationId))
+    return user && standing && asPerson(user, standing)
+  }
+
+  return { forget, findAgain, find: async (token) => await (isJwt(token) ? findPerson(token) : findKeyHolder(token)) }
 }
 
 const asCaller = (key: KnownKey): Caller => {

@@ -84,6 +84,7 @@ export const answerTo = ({ needs, path }: Pick<ControlRoute, 'needs' | 'path'>, 
 
 /** What the guard cannot know from the row, and the room decides: by whose thing it is, or what state it is in. */
 export const decidedInside: Record<string, string> = {
+  'GET /object-storage/push-access': 'with `write:snapshots` or `write:sandboxes`',
   'GET /organizations': 'a key sees its own organization, a person all of theirs',
   'GET /api-keys': 'an owner sees those of everybody, a member their own',
   'GET /api-keys/current': 'there is one: 401 to who is signed in',

@@ -1,6 +1,7 @@
 // What runners call: the public interface's two ways, and the link that says the same sooner. And what operators do with them.
 import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
+import { ContextsInUseShape, listContexts } from '#src/control/object-storage/service.ts'
 import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
 import { applyReport } from '#src/control/sandboxes/reports.ts'
 import { asAssignment, asRecord } from '#src/control/sandboxes/sandbox.ts'
@@ -98,6 +99,15 @@ export const runnerRoutes = (parts: SandboxParts): ControlRoute[] => [
     summary: 'The images that the calling runner should have, or be rid of.',
     replies: { 200: Type.Array(ImageAssignmentShape) },
     run: ({ runner }) => listImages(parts, runner),
+  }),
+  route({
+    method: 'GET',
+    path: '/runners/contexts',
+    needs: 'runner',
+    summary:
+      'The files of definitions that images are made from; a runner may remove what has not been asked for lately.',
+    replies: { 200: ContextsInUseShape },
+    run: ({ runner }) => listContexts(parts, runner.regionId),
   }),
   route({
     method: 'GET',

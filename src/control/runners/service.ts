@@ -1,7 +1,9 @@
 // What other rooms may ask about runners. How the answers are stored is this room's own affair.
 export {
   ensureRunner,
+  findOwnerOfRegion,
   findReadyRunner,
   findRunnerByKey,
+  findSharedRunnerAddress,
   reconcileSnapshots,
 } from './store.ts'

@@ -69,6 +69,22 @@ export const reconcileSnapshots = async ({ sql }: Database, now: Date): Promise<
       and not exists (select from runners where image = any(images) and state <> 'decommissioned')`
 }
 
+/** One that the server's own proxy reaches, in this region if it can be. */
+export const findSharedRunnerAddress = async (sql: Sql, regionId: string | null): Promise<string | undefined> => {
+  const [row] = await sql<{ address: string }[]>`
+    select address from runners join regions on regions.id = runners.region_id
+    where regions.organization_id is null and runners.state = 'ready' and address is not null
+    order by region_id = ${regionId} desc nulls last, runners.id limit 1`
+  return row?.address
+}
+
+/** The organization that a region belongs to, if it is not everybody's. */
+export const findOwnerOfRegion = async (sql: Sql, regionId: string): Promise<string | undefined> => {
+  const [row] = await sql<{ owner: string | null }[]>`
+    select organization_id as owner from regions where id = ${regionId}`
+  return row?.owner ?? undefined
+}
+
 /** The preferred runner if it is ready, else another of the region that is, else the preferred one all the same. */
 export const findReadyRunner = async (
   sql: Sql,

@@ -148,14 +148,14 @@ suite('POST /sandbox with buildInfo', () => {
     assert.deepEqual(await listed(app), [])
   })
 
-  test('400, 403 and 422 for what cannot be', async () => {
+  test('400, 403 and 404 for what cannot be', async () => {
     await using app = await startControl()
     const status = async (body: object) => (await app.as('member').post('/sandbox', { buildInfo, ...body })).status
     assert.equal(await status({ snapshot: 'default' }), 400)
     assert.equal(await status({ buildInfo: {} }), 400)
     assert.equal(await status({ buildInfo: 'FROM x' }), 400)
     assert.equal(await status({ buildInfo: { dockerfileContent: 'FROM a\0b' } }), 400)
-    assert.equal(await status({ buildInfo: { ...buildInfo, contextHashes: ['a'] } }), 422)
+    assert.equal(await status({ buildInfo: { ...buildInfo, contextHashes: ['a'] } }), 400)
     assert.equal(await status({ cpu: 10_000 }), 403)
     assert.equal(await status({ target: 'none' }), 404)
   })

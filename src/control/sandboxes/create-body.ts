@@ -3,6 +3,7 @@ import { readDisplayText } from '#src/control/display-text.ts'
 import { readServiceUrl } from '#src/control/service-url.ts'
 import { readDefinition } from '#src/control/snapshots/source.ts'
 import { Problem } from '#src/problems.ts'
+import type { Definition } from '#src/wire/runner-link.ts'
 import { destroyedPrefix } from './destroy.ts'
 import { type NetworkColumns, networkOfNew } from './network-policy.ts'
 import type { CreateSandbox } from './schemas.ts'
@@ -11,7 +12,7 @@ export type Wish = {
   name: string | undefined
   snapshot: string | undefined
   /** Instead of a snapshot. */
-  dockerfile: string | undefined
+  definition: Definition | undefined
   target: string | undefined
   user: string | undefined
   env: Record<string, string>
@@ -73,7 +74,10 @@ const readIdleIntervals = ({ autoStopInterval, autoPauseInterval = 0, autoDelete
   return { autoStopInterval: 0, autoPauseInterval }
 }
 
-export const checkBody = (body: CreateSandbox, organization: { sandboxLimitedNetworkEgress: boolean }): Wish => {
+export const checkBody = (
+  body: CreateSandbox,
+  organization: { id: string; sandboxLimitedNetworkEgress: boolean },
+): Wish => {
   const unbuilt = notBuilt.filter((field) => isAsked(body[field]))
   if (unbuilt.length > 0) throw new Problem('unprocessable', `${unbuilt.join(', ')}: not supported yet`)
   if (body.snapshot !== undefined) {
@@ -87,7 +91,7 @@ export const checkBody = (body: CreateSandbox, organization: { sandboxLimitedNet
   return {
     name: body.name === undefined ? undefined : checkName(body.name),
     snapshot: body.snapshot,
-    dockerfile: body.buildInfo && readDefinition(body.buildInfo),
+    definition: body.buildInfo && readDefinition(body.buildInfo, organization.id),
     target: body.target,
     user: body.user,
     env: checkEnv(body.env ?? {}),

@@ -226,7 +226,7 @@ suite('POST /sandbox', () => {
     [422, { gpuType: ['H100'] }, /gpuType/],
     [400, { spot: true }, /spot/],
     [422, { volumes: [{ volumeId: 'v', mountPath: '/v' }] }, /volumes/],
-    [422, { buildInfo: { dockerfileContent: 'FROM x', contextHashes: ['a'] } }, /buildInfo/],
+    [400, { buildInfo: { dockerfileContent: 'FROM x', contextHashes: ['a'] } }, /contextHashes/],
     [422, { linkedSandbox: 'x' }, /linkedSandbox/],
     [422, { secrets: [{ A: 'b' }] }, /secrets/],
     [422, { outboundProxyUrl: 'http://x' }, /outboundProxyUrl/],

@@ -17,6 +17,7 @@ import { pushImage } from '#src/control/snapshots/images.ts'
 import { findSnapshot, markUsed, type Snapshot } from '#src/control/snapshots/service.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
+import type { Definition } from '#src/wire/runner-link.ts'
 import { checkBody, type Wish } from './create-body.ts'
 import { findMade, holdKey, onceFor, rememberMade } from './idempotency.ts'
 import { moveFrom } from './lifecycle.ts'
@@ -54,7 +55,7 @@ const getRegion = async (parts: SandboxParts, organization: Organization, id: st
 }
 
 /** What its files come from: a snapshot, or a definition whose image may have to be built first. */
-type Origin = { snapshot: Snapshot } | { dockerfile: string }
+type Origin = { snapshot: Snapshot } | { definition: Definition }
 
 type Plan = {
   origin: Origin
@@ -68,9 +69,9 @@ type Plan = {
 const smallest: Size = { cpu: 1, memoryGiB: 1, diskGiB: 3 }
 
 const getOrigin = async (parts: SandboxParts, organizationId: string, wish: Wish): Promise<Origin> =>
-  wish.dockerfile === undefined
+  wish.definition === undefined
     ? { snapshot: await getSnapshot(parts, organizationId, wish.snapshot ?? parts.settings.defaultSnapshot) }
-    : { dockerfile: wish.dockerfile }
+    : { definition: wish.definition }
 
 /** Everything that can be found out before a runner is held. */
 const plan = async (parts: SandboxParts, { organization }: Actor, wish: Wish): Promise<Plan> => {
@@ -117,17 +118,23 @@ const columnsOf = async (
     const sandbox_class = sandboxClass as SandboxRow['sandbox_class']
     return { snapshot_id: id, snapshot: name, image, os_user, sandbox_class, build: null }
   }
-  const { dockerfile } = origin
+  const { definition } = origin
   return {
     snapshot_id: '',
     snapshot: '',
-    image: await wantBuild(transaction, { organizationId: organization.id, regionId, dockerfile }, now),
+    image: await wantBuild(transaction, { organizationId: organization.id, regionId, definition }, now),
     // Until the image says whom it is made for.
     os_user: wish.user ?? 'root',
     sandbox_class: 'container' as const,
-    build: { dockerfile, user: wish.user ?? null },
+    build: buildOf(definition, wish),
   }
 }
+
+const buildOf = ({ dockerfile, contexts }: Definition, { user }: Wish): SandboxRow['build'] => ({
+  dockerfile,
+  ...(contexts === undefined ? {} : { contextHashes: [...contexts.hashes] }),
+  user: user ?? null,
+})
 
 const write = async (
   transaction: Transaction,
@@ -165,7 +172,7 @@ const write = async (
     created_by: user.id,
     created_at: now,
   }
-  const isBuilt = 'dockerfile' in origin
+  const isBuilt = 'definition' in origin
   const place = { regionId, image: wanted.image, ...size }
   const [warm, runners] = isBuilt
     ? []

@@ -20,7 +20,7 @@ export type SandboxRow = {
   snapshot: string
   image: string
   /** The definition that its image is built from, and the user that its caller named. */
-  build: { dockerfile: string; user: string | null } | null
+  build: { dockerfile: string; contextHashes?: string[]; user: string | null } | null
   os_user: string
   env: Record<string, string>
   labels: Record<string, string>
@@ -171,6 +171,7 @@ const buildInfoOf = ({ build, image, created_at, updated_at }: SandboxRow): Sand
     ? undefined
     : {
         dockerfileContent: build.dockerfile,
+        ...defined({ contextHashes: build.contextHashes }),
         createdAt: created_at.toISOString(),
         updatedAt: updated_at.toISOString(),
         snapshotRef: image,

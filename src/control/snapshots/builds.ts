@@ -2,6 +2,7 @@
 // next sandbox for a while after the last has gone.
 import { createHash } from 'node:crypto'
 import type { Transaction } from '#src/control/storage/database.ts'
+import type { Definition } from '#src/wire/runner-link.ts'
 import type { Sql } from '../storage/database.ts'
 import { forgetBuildLog } from './build-logs.ts'
 import { insertImage, writeWanted } from './image-store.ts'
@@ -12,10 +13,11 @@ const keptHours = 24
 /** Whatever the size of the sandbox that asks first: others with the same definition have the same image. */
 const maxGiB = 30
 
-export type Build = { organizationId: string; regionId: string; dockerfile: string }
+export type Build = { organizationId: string; regionId: string; definition: Definition }
 
-const nameOf = ({ organizationId, regionId, dockerfile }: Build): string => {
-  const text = JSON.stringify([organizationId, regionId, dockerfile])
+/** The same lines with other files are another image. */
+const nameOf = ({ organizationId, regionId, definition: { dockerfile, contexts } }: Build): string => {
+  const text = JSON.stringify([organizationId, regionId, dockerfile, ...(contexts?.hashes ?? [])])
   return `${prefix}${createHash('sha256').update(text).digest('hex').slice(0, 40)}`
 }
 
@@ -29,8 +31,7 @@ export const wantBuild = async (transaction: Transaction, build: Build, now: Dat
     await writeWanted(transaction, name, true, now)
     return name
   }
-  const source = { kind: 'definition', dockerfile: build.dockerfile } as const
-  const image = { name, source, regionId: build.regionId, runnerId: null, base: null, maxGiB }
+  const image = { name, source: build.definition, regionId: build.regionId, runnerId: null, base: null, maxGiB }
   await insertImage(transaction, image, now)
   return name
 }

@@ -24,7 +24,7 @@ export const createSnapshot = async (parts: SandboxParts, actor: Actor, body: Cr
     throw new Problem('unprocessable', `No runner here has the class ${body.sandboxClass}.`)
   }
   const name = checkSnapshotName(body.name)
-  const source = readSource(body)
+  const source = readSource(body, organization.id)
   const size = {
     cpu: body.cpu ?? smallest.cpu,
     memoryGiB: body.memory ?? smallest.memoryGiB,
@@ -60,7 +60,8 @@ export const createSnapshot = async (parts: SandboxParts, actor: Actor, body: Cr
     const most = await checkSnapshotQuota(transaction, organization.id)
     const mostGiB = Math.min(size.diskGiB + imageRoomGiB, Math.max(most, 1))
     await insertImage(transaction, { name: image, source, regionId, runnerId: null, base: null, maxGiB: mostGiB }, now)
-    return made
+    const contexts = source.kind === 'definition' ? source.contexts : undefined
+    return contexts ? { ...made, contextHashes: [...contexts.hashes] } : made
   })
   await pushImage(parts, image)
   return snapshot

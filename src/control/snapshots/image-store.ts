@@ -1,5 +1,6 @@
 // The SQL of images: what runners keep for snapshots.
 import type { Sql } from '#src/control/storage/database.ts'
+import type { ContextsInUse } from '#src/wire/contexts.ts'
 import type { ImageAssignment, ImageConfig, ImageSource, Progress } from '#src/wire/runner-link.ts'
 
 export type NewImage = {
@@ -56,6 +57,16 @@ export const listImagesFor = async (
     maxGiB,
   }))
 }
+
+/** The files that images are made from, of one organization or of all. */
+export const listContextsInUse = async (sql: Sql, organizationId?: string): Promise<ContextsInUse['inUse']> =>
+  await sql<{ organizationId: string; hashes: string[] }[]>`
+    select source #>> '{contexts,organizationId}' as "organizationId",
+      array_agg(distinct hash order by hash) as hashes
+    from images, jsonb_array_elements_text(source #> '{contexts,hashes}') hash
+    where ${isNeeded(sql)} and source -> 'contexts' is not null
+      ${organizationId === undefined ? sql`` : sql`and source #>> '{contexts,organizationId}' = ${organizationId}`}
+    group by 1 order by 1`
 
 /** Whoever should have an image, or be rid of it. */
 export const listRunnersOf = async (sql: Sql, name: string): Promise<{ id: string; regionId: string }[]> =>

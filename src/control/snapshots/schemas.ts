@@ -20,6 +20,8 @@ const orNull = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.N
 
 export const BuildInfo = Type.Object({
   dockerfileContent: Type.String(),
+  /** Of the files that came with it, if any did. */
+  contextHashes: Type.Optional(Type.Array(Type.String())),
   createdAt: DateTime,
   updatedAt: DateTime,
   snapshotRef: Type.String(),

@@ -33,8 +33,9 @@ export const asView = (snapshot: Snapshot) => ({
   ...(snapshot.dockerfile === null ? {} : { buildInfo: buildInfoOf(snapshot, snapshot.dockerfile) }),
 })
 
-const buildInfoOf = ({ image, createdAt, updatedAt }: Snapshot, dockerfileContent: string) => ({
+const buildInfoOf = ({ image, contextHashes, createdAt, updatedAt }: Snapshot, dockerfileContent: string) => ({
   dockerfileContent,
+  ...(contextHashes === null ? {} : { contextHashes }),
   createdAt: createdAt.toISOString(),
   updatedAt: updatedAt.toISOString(),
   snapshotRef: image,

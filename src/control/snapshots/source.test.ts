@@ -43,7 +43,7 @@ suite('the name of an image', () => {
 })
 
 suite('the source of a snapshot', () => {
-  const read = (imageName: string) => readSource({ name: 'n', imageName })
+  const read = (imageName: string) => readSource({ name: 'n', imageName }, 'ours')
 
   test('is a file where skopeo would read one, below the directory for images only', () => {
     assert.deepEqual(read('oci-archive:base/tool.tar'), { kind: 'file', path: 'base/tool.tar' })
@@ -54,13 +54,21 @@ suite('the source of a snapshot', () => {
 
   test('is an image or a definition, not both and not neither', () => {
     const buildInfo = { dockerfileContent: 'FROM python\n' }
-    assert.deepEqual(readSource({ name: 'n', buildInfo }), { kind: 'definition', dockerfile: 'FROM python\n' })
-    assert.throws(() => readSource({ name: 'n' }), /one of them/)
-    assert.throws(() => readSource({ name: 'n', imageName: 'a', buildInfo }), /one of them/)
+    assert.deepEqual(readSource({ name: 'n', buildInfo }, 'ours'), { kind: 'definition', dockerfile: 'FROM python\n' })
+    assert.throws(() => readSource({ name: 'n' }, 'ours'), /one of them/)
+    assert.throws(() => readSource({ name: 'n', imageName: 'a', buildInfo }, 'ours'), /one of them/)
   })
 
-  test('is refused by name where it needs files that nobody could send', () => {
-    const buildInfo = { dockerfileContent: 'FROM python\nCOPY a a\n', contextHashes: ['x'] }
-    assert.throws(() => readSource({ name: 'n', buildInfo }), /contextHashes/)
+  test('names its files by their hashes, and nothing that is none', () => {
+    const [one, two] = ['a'.repeat(32), 'b'.repeat(32)]
+    const read = (...contextHashes: string[]) =>
+      readSource({ name: 'n', buildInfo: { dockerfileContent: 'FROM x', contextHashes } }, 'ours')
+    assert.deepEqual(read(one, two, one), {
+      kind: 'definition',
+      dockerfile: 'FROM x',
+      contexts: { organizationId: 'ours', hashes: [one, two] },
+    })
+    for (const wrong of ['', 'x', '../../theirs', 'A'.repeat(32), 'a'.repeat(65), `${one}/..`, `${one}\n`])
+      assert.throws(() => read(wrong), /no hash/)
   })
 })

@@ -1,6 +1,7 @@
 // What a snapshot is to be made from, read from how callers name it.
 import { Problem } from '#src/problems.ts'
-import type { ImageSource } from '#src/wire/runner-link.ts'
+import { contextHash } from '#src/wire/contexts.ts'
+import type { Definition, ImageSource } from '#src/wire/runner-link.ts'
 import type { CreateBuildInfo, CreateSnapshot } from './schemas.ts'
 
 /** skopeo's words for what lies in the directory that the operator set aside for images. */
@@ -36,16 +37,24 @@ export const readReference = (text: string): string => {
   return digest === undefined ? `${repository}:${tag ?? 'latest'}` : `${repository}@${digest}`
 }
 
-export const readDefinition = ({ dockerfileContent, contextHashes = [] }: CreateBuildInfo): string => {
-  if (contextHashes.length === 0) return dockerfileContent
-  throw new Problem('unprocessable', 'buildInfo.contextHashes: files for a build are not supported yet')
+/** Whether the files are there is for the runner to find out. */
+export const readDefinition = (
+  { dockerfileContent, contextHashes: hashes = [] }: CreateBuildInfo,
+  organizationId: string,
+): Definition => {
+  const wrong = hashes.find((hash) => !contextHash.test(hash))
+  if (wrong !== undefined) throw new Problem('bad_request', `buildInfo.contextHashes has "${wrong}", which is no hash`)
+  const definition = { kind: 'definition', dockerfile: dockerfileContent } as const
+  return hashes.length === 0
+    ? definition
+    : { ...definition, contexts: { organizationId, hashes: [...new Set(hashes)] } }
 }
 
-export const readSource = ({ imageName, buildInfo }: CreateSnapshot): ImageSource => {
+export const readSource = ({ imageName, buildInfo }: CreateSnapshot, organizationId: string): ImageSource => {
   if ((imageName === undefined) === (buildInfo === undefined)) {
     throw new Problem('bad_request', 'A snapshot is made from imageName or from buildInfo: give one of them.')
   }
-  if (buildInfo !== undefined) return { kind: 'definition', dockerfile: readDefinition(buildInfo) }
+  if (buildInfo !== undefined) return readDefinition(buildInfo, organizationId)
   const name = (imageName as string).trim()
   const [, path] = fileTransport.exec(name) ?? []
   return path === undefined ? { kind: 'registry', reference: readReference(name) } : readFile(path)

@@ -28,6 +28,8 @@ export type Snapshot = {
   lastUsedAt: Date | null
   sourceSandboxId: string | null
   dockerfile: string | null
+  /** Of the files that came with the definition. */
+  contextHashes: string[] | null
   /** Of its image, where a runner keeps one for it. */
   digest: string | null
   progress: Progress | null
@@ -55,6 +57,7 @@ type Row = {
   last_used_at: Date | null
   source_sandbox_id: string | null
   dockerfile: string | null
+  context_hashes?: string[] | null
   digest?: string | null
   progress?: Progress | null
 }
@@ -81,6 +84,7 @@ const readSnapshot = (row: Row): Snapshot => ({
   lastUsedAt: row.last_used_at,
   sourceSandboxId: row.source_sandbox_id,
   dockerfile: row.dockerfile,
+  contextHashes: row.context_hashes ?? null,
   digest: row.digest ?? null,
   progress: row.progress ?? null,
 })
@@ -89,7 +93,7 @@ const visible = (sql: Sql, organizationId: string) =>
   sql`(snapshots.organization_id = ${organizationId} or snapshots.general)`
 
 const withImage = (sql: Sql) => sql`
-  select snapshots.*, images.digest, images.progress
+  select snapshots.*, images.source #> '{contexts,hashes}' as context_hashes, images.digest, images.progress
   from snapshots left join images on images.name = snapshots.image`
 
 /** By id first, then by name. */

@@ -3,7 +3,6 @@ import { webcrypto } from 'node:crypto'
 import { promisify } from 'node:util'
 import { constants, zstdCompress, zstdDecompress } from 'node:zlib'
 import { ArchiveFailed } from './failed.ts'
-import { chunkKey } from './keys.ts'
 import { type Chunk, maxStoredBytes } from './manifest.ts'
 import type { ObjectStore } from './store.ts'
 
@@ -22,15 +21,15 @@ const unpacked = async (stored: Buffer, { sha256, bytes }: Pick<Chunk, 'sha256' 
   return (await hashAside(content as Buffer<ArrayBuffer>)) === sha256 ? content : undefined
 }
 
-/** Puts it there, unless a try before this one did; returns when the store has given it back unharmed. */
+/** Puts it below a prefix, unless a try before this one did; returns when the store has given it back unharmed. */
 export const keepChunk = async (
   store: ObjectStore,
-  sandboxId: string,
+  under: string,
   content: Buffer<ArrayBuffer>,
   signal?: AbortSignal,
 ): Promise<Chunk> => {
   const chunk = { sha256: await hashAside(content), bytes: content.length }
-  const key = chunkKey(sandboxId, chunk.sha256)
+  const key = `${under}${chunk.sha256}`
   const there = await store.get(key, maxStoredBytes, signal).catch(unlessDamaged)
   if (there && (await unpacked(there, chunk))) return { ...chunk, storedBytes: there.length }
   const stored = await compress(content, level)
@@ -48,11 +47,11 @@ const unlessDamaged = (error: unknown): undefined => {
 
 export const fetchChunk = async (
   store: ObjectStore,
-  sandboxId: string,
+  under: string,
   chunk: Chunk,
   signal?: AbortSignal,
 ): Promise<Buffer> => {
-  const stored = await store.get(chunkKey(sandboxId, chunk.sha256), maxStoredBytes, signal)
+  const stored = await store.get(`${under}${chunk.sha256}`, maxStoredBytes, signal)
   const name = `A part of the archive (${chunk.sha256.slice(0, 12)})`
   if (stored === undefined) throw new ArchiveFailed('missing', `${name} is missing in the archive store.`)
   const content = await unpacked(stored, chunk)

@@ -5,7 +5,7 @@ import type { ArchiveRef } from '#src/wire/runner-link.ts'
 import { keepChunk } from './chunks.ts'
 import { cutIntoChunks } from './cut.ts'
 import { ArchiveFailed } from './failed.ts'
-import { manifestKey } from './keys.ts'
+import { chunksOf, manifestKey } from './keys.ts'
 import {
   type Chunk,
   hashOf,
@@ -44,7 +44,7 @@ export const packDisk = async (parts: PackParts): Promise<Archive> => {
   const chunks: Chunk[] = []
   const safe = { bytes: 0, storedBytes: 0 }
   const keep = async (content: Buffer<ArrayBuffer>, at: number) => {
-    const chunk = await keepChunk(store, sandboxId, content, signal)
+    const chunk = await keepChunk(store, chunksOf(sandboxId), content, signal)
     chunks[at] = chunk
     safe.bytes += chunk.bytes
     safe.storedBytes += chunk.storedBytes

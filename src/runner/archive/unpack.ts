@@ -7,7 +7,7 @@ import type { ArchiveRef } from '#src/wire/runner-link.ts'
 import { hasCode } from '../cgroup/files.ts'
 import { fetchChunk } from './chunks.ts'
 import { ArchiveFailed } from './failed.ts'
-import { manifestKey } from './keys.ts'
+import { chunksOf, manifestKey } from './keys.ts'
 import { hashOf, type Manifest, maxManifestBytes, readManifest } from './manifest.ts'
 import type { ObjectStore } from './store.ts'
 import { type DiskParts, holderOf, writeDisk } from './tar.ts'
@@ -84,7 +84,7 @@ async function* stream({ store, sandboxId, onProgress, signal }: UnpackParts, ma
   const fetchNext = () => {
     const { value: chunk } = waiting.next()
     if (chunk === undefined) return
-    const fetching = fetchChunk(store, sandboxId, chunk, signal)
+    const fetching = fetchChunk(store, chunksOf(sandboxId), chunk, signal)
     fetching.catch(() => undefined)
     ahead.push(fetching)
   }

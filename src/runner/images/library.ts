@@ -208,7 +208,7 @@ export class Library {
       case 'file':
         return this.#fromFile(source.path, making, scratch, hold)
       case 'definition': {
-        const plan = planOf(source.dockerfile)
+        const plan = planOf(source.dockerfile, source.contexts !== undefined)
         const base = await this.#fromRegistry(plan.from, making, scratch, hold)
         const { config, steps } = plan.on(base.config)
         return { ...base, config, ...(steps.length > 0 ? { steps } : {}) }

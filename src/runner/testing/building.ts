@@ -3,6 +3,8 @@ import { join } from 'node:path'
 import { silentLog } from '#src/kit/log.ts'
 import { agentAt } from '#src/toolbox/agent/agent.ts'
 import { AllImages } from '../all-images.ts'
+import { DirectoryStore } from '../archive/directory-store.ts'
+import { ContextStore } from '../contexts/store.ts'
 import { ImageBuilder } from '../image-builder.ts'
 import { standardLimits } from '../images/limits.ts'
 import { openImageStore } from '../images/store.ts'
@@ -24,6 +26,11 @@ export const openBuilding = async (
     onProgress: () => {},
   })
   const opened = await openTestHostIn(instance, directory, undefined, store)
-  const builder = new ImageBuilder({ host: opened.host, agentAt, ...(timeoutMs === undefined ? {} : { timeoutMs }) })
+  const builder = new ImageBuilder({
+    host: opened.host,
+    agentAt,
+    contexts: new ContextStore(new DirectoryStore(join(directory, 'contexts'))),
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+  })
   return { ...opened, images: await AllImages.open(store, opened.host, builder) }
 }

@@ -10,7 +10,7 @@ import { type Sessions, sessionsAt } from './sessions.ts'
 
 export { type CommandSpec, type Exit, type Output, type RunningCommand, StartFailed } from './command.ts'
 export { AgentGone, AgentRefused } from './connection.ts'
-export type { Entry, FileContents, Files } from './files.ts'
+export { type Entry, type FileContents, type Files, type UnpackRecord, unpackRecord } from './files.ts'
 export type { Job, JobEvent, JobSpec, Jobs } from './jobs.ts'
 export type { Piece, TakePiece } from './pour-output.ts'
 export type { AgentSession, CommandEnd, CommandEvent, SessionCommand, Sessions } from './sessions.ts'

@@ -19,7 +19,7 @@ import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { suite, test } from 'node:test'
 import fc from 'fast-check'
-import type { Entry, FileContents } from './agent.ts'
+import { type Entry, type FileContents, type UnpackRecord, unpackRecord } from './agent.ts'
 import { encodeFrame, FieldWriter, kinds } from './frames.ts'
 import { NativeAgent, until } from './native-agent.ts'
 import { provoke } from './provoke.ts'
@@ -238,6 +238,74 @@ suite('files: writing', () => {
     await assert.rejects(box.files.write(`${box.at('slash')}/`, []), refused('EISDIR'))
     await assert.rejects(box.files.write('/', []), refused('EISDIR'))
     await assert.rejects(box.files.write('', []), refused('ENOENT'))
+  })
+})
+
+suite('files: unpacking', needsRoot, () => {
+  const record = (more: Omit<UnpackRecord, 'path'> & { path: string; to?: string }, contents = '') =>
+    Buffer.concat([
+      unpackRecord({
+        ...more,
+        path: Buffer.from(more.path),
+        target: Buffer.from(more.to ?? ''),
+        size: Buffer.byteLength(contents),
+      }),
+      Buffer.from(contents),
+    ])
+
+  test('makes files, directories and links, with what is missing on the way, however the stream is cut', async () => {
+    await using box = await startWithFiles()
+    const large = 'x'.repeat(700_000)
+    const stream = Buffer.concat([
+      record({ type: 'directory', path: box.at('made'), mode: 0o710 }),
+      record({ type: 'directory', path: box.at('deep'), mode: 0o700 }),
+      record(
+        { type: 'file', path: box.at('made/far/away'), mode: 0o4755, uid: 5, gid: 6, modifiedSeconds: 1000 },
+        'hello',
+      ),
+      record({ type: 'file', path: box.at('large') }, large),
+      record({ type: 'file', path: box.at('empty'), mode: 0o600 }),
+      record({ type: 'link', path: box.at('made/link'), to: '../nowhere' }),
+      record({ type: 'hard link', path: box.at('made/other'), to: box.at('made/far/away') }),
+      // What is there already gives way, and a link is not written through.
+      record({ type: 'file', path: box.at('link') }, 'new'),
+      record({ type: 'link', path: box.at('fifo'), to: 'plain' }),
+    ])
+    const pieces = [1, 36, 37, 38, 500, 70_000].map((at, index, all) => stream.subarray(all[index - 1] ?? 0, at))
+    await box.files.unpack([...pieces, stream.subarray(70_000)], { owner: '7', group: '8' })
+    const [made, far] = [statSync(box.at('made')), statSync(box.at('made/far/away'))]
+    assert.deepEqual([made.mode & 0o7777, made.uid, made.gid], [0o710, 7, 8])
+    assert.deepEqual([far.mode & 0o7777, far.uid, far.gid, far.mtimeMs, far.nlink], [0o4755, 5, 6, 1_000_000, 2])
+    assert.notEqual(statSync(box.at('deep')).mode & 0o777, 0o700, 'a directory that is there stays as it is')
+    assert.equal(readFileSync(box.at('large'), 'utf8'), large)
+    assert.equal(lstatSync(box.at('made/link')).isSymbolicLink(), true)
+    assert.equal(lstatSync(box.at('link')).isFile(), true)
+    assert.equal(readFileSync(box.at('plain'), 'utf8'), 'plain text\n')
+  })
+
+  test('refuses what is in the way, who is unknown and what is no record, and goes on serving', async () => {
+    await using box = await startWithFiles()
+    const one = record({ type: 'file', path: box.at('x') }, 'x')
+    await assert.rejects(box.files.unpack([record({ type: 'file', path: box.at('deep') })]), refused('EISDIR'))
+    await assert.rejects(box.files.unpack([record({ type: 'file', path: box.at('plain/x') })]), refused('ENOTDIR'))
+    await assert.rejects(box.files.unpack([record({ type: 'directory', path: box.at('plain') })]), refused('ENOTDIR'))
+    await assert.rejects(box.files.unpack([one], { owner: 'nobody-here' }), { name: 'AgentRefused', stage: 'user' })
+    const protocol = { name: 'AgentRefused', stage: 'protocol' }
+    const long = record({ type: 'file', path: `/${'x'.repeat(5000)}` })
+    await assert.rejects(box.files.unpack([long]), refused('ENAMETOOLONG'))
+    const relative = record({ type: 'file', path: 'relative' })
+    const badType = Buffer.from(one).fill(9, 0, 1)
+    const withNul = record({ type: 'file', path: `${box.at('x')}\0y` })
+    const withContents = Buffer.concat([record({ type: 'link', path: box.at('l'), to: 'x' }, 'contents')])
+    for (const bad of [relative, badType, withNul, withContents, one.subarray(0, 20), one.subarray(0, -1)])
+      await assert.rejects(box.files.unpack([bad]), protocol)
+    for (let round = 0; round < 50; round++) {
+      const noise = Buffer.from(one)
+      noise[round % noise.length]! ^= 0xff
+      await box.files.unpack([noise]).catch(() => {})
+    }
+    await box.files.unpack([one])
+    assert.equal(readFileSync(box.at('x'), 'utf8'), 'x')
   })
 })
 

@@ -46,6 +46,14 @@ export interface Files {
    * for the next piece when nothing looks at the last one any more.
    */
   write(path: Path, contents: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, options?: WriteOptions): Promise<void>
+  /**
+   * Makes files, directories and links out of a stream of records (`unpackRecord`, agent/PROTOCOL.md). What breaks off is left
+   * as it is. An owner whom the sandbox does not know is `AgentRefused`, stage `user`.
+   */
+  unpack(
+    records: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+    owner?: { owner?: string; group?: string },
+  ): Promise<void>
   /** With all that is missing on the way; false when it was there already. */
   mkdir(path: Path, mode?: number): Promise<boolean>
   /** EEXIST when there is something already, unless it may be overwritten. EXDEV between file systems. */
@@ -58,6 +66,37 @@ export interface Files {
 /** Without a mode an old file keeps its own, and a new one gets 0644. */
 export type WriteOptions = { mode?: number; makeParents?: boolean }
 
+export type UnpackRecord = {
+  type: 'file' | 'directory' | 'link' | 'hard link'
+  path: Uint8Array
+  /** Of a link; of a hard link the path of the other name. */
+  target?: Uint8Array
+  mode?: number
+  uid?: number
+  gid?: number
+  modifiedSeconds?: number
+  /** As many bytes follow the record of a file. */
+  size?: number
+}
+
+const unpackTypes = ['file', 'directory', 'link', 'hard link'] as const
+
+/** What goes before the contents of a file, and is all there is of anything else. */
+export const unpackRecord = (record: UnpackRecord): Buffer => {
+  const { type, path, target = new Uint8Array(0), mode = type === 'directory' ? 0o755 : 0o644 } = record
+  const head = Buffer.alloc(37)
+  head.writeUInt8(unpackTypes.indexOf(type), 0)
+  head.writeUInt32LE(mode, 1)
+  head.writeUInt32LE(record.uid ?? asRequested, 5)
+  head.writeUInt32LE(record.gid ?? asRequested, 9)
+  head.writeBigInt64LE(BigInt(record.modifiedSeconds ?? 0), 13)
+  head.writeBigUInt64LE(BigInt(record.size ?? 0), 21)
+  head.writeUInt32LE(path.length, 29)
+  head.writeUInt32LE(target.length, 33)
+  return Buffer.concat([head, path, target])
+}
+
+const asRequested = 0xffffffff
 const keepMode = 0xffffffff
 const wholeLength = Number.MAX_SAFE_INTEGER
 
@@ -156,10 +195,11 @@ const removalMs = 1000
 
 const write = async (
   socketPath: string,
+  kind: number,
   body: Buffer,
   contents: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
 ): Promise<void> => {
-  const [connection] = await Connection.request(socketPath, kinds.fileWrite, body)
+  const [connection] = await Connection.request(socketPath, kind, body)
   let isAnswered = false
   const answer = connection.nextOrRefusal().finally(() => {
     isAnswered = true
@@ -214,12 +254,15 @@ export const filesAt = (socketPath: string, user: string): Files => {
     write: async (path, contents, { mode = keepMode, makeParents = false } = {}) =>
       write(
         socketPath,
+        kinds.fileWrite,
         as(path)
           .u32(mode)
           .u8(makeParents ? 1 : 0)
           .done(),
         contents,
       ),
+    unpack: async (records, { owner = '', group = '' } = {}) =>
+      write(socketPath, kinds.fileUnpack, as(owner, group).done(), records),
     mkdir: async (path, mode = keepMode) => {
       const [connection, answer] = await Connection.request(socketPath, kinds.fileMkdir, as(path).u32(mode).done())
       connection.close()

@@ -29,6 +29,7 @@ export const kinds = {
   fileMove: 0x25,
   fileRemove: 0x26,
   filePermissions: 0x27,
+  fileUnpack: 0x28,
   sessionOpen: 0x30,
   sessionList: 0x31,
   sessionExec: 0x32,

@@ -82,6 +82,44 @@ suite('definitions of images', () => {
     ])
   })
 
+  test('COPY and ADD say which files, where to, whose and how', () => {
+    const copies = (...lines: string[]) =>
+      planOf(['FROM x', ...lines].join('\n'), true)
+        .on(base)
+        .steps.flatMap((step) => ('copy' in step ? [step.copy] : []))
+    const plain = { owner: '', group: '', unpacks: false }
+    assert.deepEqual(
+      copies(
+        'COPY a b',
+        'ENV D=dir',
+        'WORKDIR /w',
+        'COPY "my file" x* $D/',
+        'COPY ["a b", "/to/"]',
+        'COPY --chown=app:9 --chmod=0750 --link . .',
+        'ADD --chown=1 a.tar ../up',
+      ),
+      [
+        { ...plain, sources: ['a'], destination: '/base/b' },
+        { ...plain, sources: ['my file', 'x*'], destination: '/w/dir/' },
+        { ...plain, sources: ['a b'], destination: '/to/' },
+        { ...plain, sources: ['.'], destination: '/w/', owner: 'app', group: '9', mode: 0o750 },
+        { ...plain, sources: ['a.tar'], destination: '/up', owner: '1', unpacks: true },
+      ],
+    )
+    for (const [line, message] of [
+      ['COPY a', /takes files and where they go/],
+      ['COPY a b c', /several files goes to a directory/],
+      ['COPY --from=build a b', /COPY with --from is not supported/],
+      ['COPY --exclude=x a b', /--exclude is not supported/],
+      ['COPY --chmod=u+x a b', /octal number/],
+      ['COPY --chown=a:b:c a b', /--chown takes/],
+      ['ADD https://x/y.tar /', /nothing from other places/],
+      ['ADD git@host:x.git /', /nothing from other places/],
+      ['COPY <<EOF /x\nEOF', /here-documents/],
+    ] as const)
+      assert.throws(() => copies(line), message)
+  })
+
   test('directives, line ends of Windows, and what says nothing about files', () => {
     const plan = planOf(
       '# escape=`\r\nFROM x\r\nENV A=1 `\r\n  B=2\r\nLABEL a=b\r\nEXPOSE 80\r\nVOLUME /d\r\nHEALTHCHECK NONE\r\n',
@@ -96,7 +134,7 @@ suite('definitions of images', () => {
       'FROM scratch': /FROM scratch/,
       'FROM --platform=linux/arm64 x': /FROM with --platform is not supported/,
       'FROM x y': /FROM takes one image/,
-      'FROM x\nCOPY a b': /^Line 2 of the definition: COPY needs files/,
+      'FROM x\nCOPY a b': /^Line 2 of the definition: COPY needs files, and none came/,
       'FROM x\nADD http://x /': /ADD needs files/,
       'FROM x\nFROM y': /^Line 2 .*more than one FROM/,
       'FROM x\n\nSHELL ["a"]': /^Line 3 .*SHELL is not supported/,

@@ -1,18 +1,23 @@
 // What a definition asks for: the image that it builds on, the commands to run on it, and what the result says of itself.
-// The part of Dockerfiles that makes sense without a build context; everything else is refused by its name.
+// What is not supported of Dockerfiles is refused by its name.
 import { posix } from 'node:path'
 import type { ContainerConfig } from '../manifest.ts'
+import { type CopyStep, copyIn } from './copy.ts'
 import { type Instruction, instructionsOf, refuse } from './instructions.ts'
 import { type Variables, wordsOf } from './words.ts'
 
 /** One RUN, with what is true when it runs; or a WORKDIR, which makes its directory. */
-export type BuildStep = {
+export type RunStep = {
   line: number
   argv: string[]
   env: Record<string, string>
   user: string
   workdir: string
 }
+
+export type BuildStep = RunStep | CopyStep
+
+export type { CopyStep }
 
 export type Plan = {
   /** The reference of the image to begin with. */
@@ -34,13 +39,12 @@ type State = {
 const withoutEffect = ['LABEL', 'EXPOSE', 'MAINTAINER', 'STOPSIGNAL', 'HEALTHCHECK', 'VOLUME']
 
 const reasons: Record<string, string> = {
-  COPY: 'COPY needs files that come with the definition, which is not supported',
-  ADD: 'ADD needs files that come with the definition, which is not supported',
   ONBUILD: 'ONBUILD is not supported',
   SHELL: 'SHELL is not supported',
 }
 
-export const planOf = (text: string): Plan => {
+/** `hasFiles`: some came with it, for COPY and ADD. */
+export const planOf = (text: string, hasFiles = false): Plan => {
   const { instructions, escapedBy } = instructionsOf(text)
   const start = instructions.findIndex(({ name }) => name === 'FROM')
   if (start === -1) return refuse(1, 'there is no FROM')
@@ -52,6 +56,8 @@ export const planOf = (text: string): Plan => {
   }
   for (const { line, name } of body) {
     if (name === 'FROM') refuse(line, 'more than one FROM (a build in stages) is not supported')
+    if ((name === 'COPY' || name === 'ADD') && !hasFiles)
+      refuse(line, `${name} needs files, and none came with the definition`)
     if (!Object.hasOwn(verbs, name) && !withoutEffect.includes(name))
       refuse(line, reasons[name] ?? `${name} is no instruction`)
   }
@@ -148,6 +154,16 @@ const verbs: Record<string, (instruction: Instruction, state: State, globals: Va
     config.workdir = posix.resolve('/', config.workdir, oneWord(instruction, state))
     const argv = ['mkdir', '-p', '--', config.workdir]
     steps.push({ line: instruction.line, argv, env: { ...args, ...config.env }, user: '', workdir: '/' })
+  },
+  COPY: (instruction, state) => {
+    state.steps.push(
+      copyIn(instruction, state.config.workdir, (text) => words(text, variablesOf(state), state.escapedBy)),
+    )
+  },
+  ADD: (instruction, state) => {
+    state.steps.push(
+      copyIn(instruction, state.config.workdir, (text) => words(text, variablesOf(state), state.escapedBy)),
+    )
   },
   USER: (instruction, state) => {
     state.config.user = oneWord(instruction, state)

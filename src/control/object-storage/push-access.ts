@@ -1,0 +1,77 @@
+// Credentials for uploading the files of a definition. They are good for an hour, in one organization, for as long as whoever
+// asked for them may make something of a definition there. Nothing of them is stored: all that they are is in the session
+// token, encrypted.
+import { randomBytes } from 'node:crypto'
+import type { Caller } from '#src/control/auth/route.ts'
+import { findSharedRunnerAddress } from '#src/control/runners/service.ts'
+import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
+import { checkNotSuspended } from '#src/control/sandboxes/suspension.ts'
+import { UnreadableSecret } from '#src/control/storage/encryption.ts'
+import { Problem } from '#src/problems.ts'
+import { contextBucket, contextRegion, type UploadAccess, type UploadQuestion } from '#src/wire/contexts.ts'
+
+const purpose = 'push-access'
+const lastsMs = 60 * 60_000
+
+type Grant = {
+  accessKey: string
+  secret: string
+  organizationId: string
+  userId: string
+  keyHash?: string
+  expiresAt: number
+}
+
+const mayPush = ({ permissions }: Caller): boolean =>
+  permissions.has('write:snapshots') || permissions.has('write:sandboxes')
+
+export const grantPushAccess = (parts: SandboxParts, caller: Caller) => {
+  const { encryption, clock, settings } = parts
+  checkNotSuspended(parts, caller)
+  if (!mayPush(caller)) throw new Problem('forbidden', 'This needs the permission write:snapshots or write:sandboxes.')
+  const { user, organization, keyHash } = caller
+  const grant: Grant = {
+    accessKey: `ALCV${randomBytes(8).toString('hex').toUpperCase()}`,
+    secret: randomBytes(30).toString('base64url'),
+    organizationId: organization.id,
+    userId: user.id,
+    ...(keyHash === undefined ? {} : { keyHash }),
+    expiresAt: clock.now().getTime() + lastsMs,
+  }
+  return {
+    accessKey: grant.accessKey,
+    secret: grant.secret,
+    sessionToken: encryption.encrypt(purpose, JSON.stringify(grant)),
+    storageUrl: settings.proxyUrl,
+    organizationId: organization.id,
+    bucket: contextBucket,
+    region: contextRegion,
+  }
+}
+
+const readGrant = ({ encryption }: SandboxParts, sessionToken: string): Grant | undefined => {
+  try {
+    return JSON.parse(encryption.decrypt(purpose, sessionToken)) as Grant
+  } catch (error) {
+    if (error instanceof UnreadableSecret) return undefined
+    throw error
+  }
+}
+
+/** What the proxy needs to judge a signature. Asked for every call, so what was revoked opens nothing a second later. */
+export const answerUpload = async (
+  parts: SandboxParts,
+  { accessKey, sessionToken }: UploadQuestion,
+): Promise<UploadAccess> => {
+  const grant = readGrant(parts, sessionToken)
+  if (grant === undefined || grant.accessKey !== accessKey) throw new Problem('unauthorized')
+  if (grant.expiresAt <= parts.clock.now().getTime()) throw new Problem('gone', 'These credentials have expired.')
+  const caller = await parts.callers.findAgain(grant)
+  const isStill = caller !== undefined && caller.organization.id === grant.organizationId && mayPush(caller)
+  if (!isStill) throw new Problem('unauthorized')
+  checkNotSuspended(parts, caller)
+  const { organizationId, secret } = grant
+  const runnerAddress = await findSharedRunnerAddress(parts.database.sql, caller.organization.defaultRegionId)
+  if (runnerAddress === undefined) throw new Problem('unavailable', 'No runner is there to keep the files.')
+  return { organizationId, secret, runnerAddress }
+}

@@ -1,0 +1,51 @@
+// Where the SDK uploads the files of a definition to, and with what (contract/sdk-extra.md §8).
+import Type from 'typebox'
+import { type ControlRoute, route } from '#src/control/auth/route.ts'
+import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
+import { Problem } from '#src/problems.ts'
+import { answerUpload, grantPushAccess } from './push-access.ts'
+
+const PushAccess = Type.Object({
+  accessKey: Type.String(),
+  secret: Type.String(),
+  sessionToken: Type.String(),
+  storageUrl: Type.String(),
+  organizationId: Type.String(),
+  bucket: Type.String(),
+  region: Type.String(),
+})
+
+const Question = Type.Object({
+  accessKey: Type.String({ maxLength: 128 }),
+  sessionToken: Type.String({ maxLength: 4096 }),
+})
+
+const Answer = Type.Object({
+  organizationId: Type.String(),
+  secret: Type.String(),
+  runnerAddress: Type.String(),
+})
+
+export const objectStorageRoutes = (parts: SandboxParts): ControlRoute[] => [
+  route({
+    method: 'GET',
+    path: '/object-storage/push-access',
+    needs: 'member',
+    summary: 'Credentials for an hour, to upload the files that COPY and ADD of a definition mean.',
+    replies: { 200: PushAccess },
+    run: ({ caller }) => grantPushAccess(parts, caller),
+  }),
+  route({
+    method: 'POST',
+    path: '/proxy/object-storage',
+    needs: 'proxy',
+    summary: 'Whose credentials an upload is signed with, and where it goes.',
+    body: Question,
+    replies: { 200: Answer },
+    run: ({ body, proxyRegionId }) => {
+      // The files of an organization lie with the server; the proxy of a region has no business with them.
+      if (proxyRegionId !== undefined) throw new Problem('forbidden')
+      return answerUpload(parts, body)
+    },
+  }),
+]

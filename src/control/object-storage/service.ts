@@ -1,0 +1,21 @@
+// What other rooms may ask about the files of definitions.
+import Type from 'typebox'
+import { findOwnerOfRegion } from '#src/control/runners/service.ts'
+import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
+import { listContextsInUse } from '#src/control/snapshots/image-store.ts'
+import type { ContextsInUse } from '#src/wire/contexts.ts'
+
+export const ContextsInUseShape = Type.Object({
+  organizationId: Type.Optional(Type.String()),
+  inUse: Type.Array(Type.Object({ organizationId: Type.String(), hashes: Type.Array(Type.String()) })),
+})
+
+/** A runner in the region of an organization hears of nothing else, and may remove nothing else. */
+export const listContexts = async (
+  { database: { sql } }: Pick<SandboxParts, 'database'>,
+  regionId: string,
+): Promise<ContextsInUse> => {
+  const organizationId = await findOwnerOfRegion(sql, regionId)
+  const inUse = await listContextsInUse(sql, organizationId)
+  return organizationId === undefined ? { inUse } : { organizationId, inUse }
+}

@@ -1,0 +1,61 @@
+// Why a call is refused, in the words of S3, which its clients decide by.
+import { Problem } from '#src/problems.ts'
+
+const statuses = {
+  AccessDenied: 403,
+  BadDigest: 400,
+  EntityTooLarge: 400,
+  ExpiredToken: 400,
+  IncompleteBody: 400,
+  InternalError: 500,
+  InvalidAccessKeyId: 403,
+  InvalidRequest: 400,
+  MalformedXML: 400,
+  MethodNotAllowed: 405,
+  NoSuchBucket: 404,
+  NoSuchKey: 404,
+  NoSuchUpload: 404,
+  NotImplemented: 501,
+  RequestTimeTooSkewed: 403,
+  RequestTimeout: 400,
+  ServiceUnavailable: 503,
+  SignatureDoesNotMatch: 403,
+  SlowDown: 503,
+} as const
+
+export type S3Code = keyof typeof statuses
+
+export class S3Refusal extends Error {
+  override readonly name = 'S3Refusal'
+  readonly code: S3Code
+
+  constructor(code: S3Code, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.code = code
+  }
+
+  get status(): number {
+    return statuses[this.code]
+  }
+}
+
+const codes: Partial<Record<number, S3Code>> = {
+  400: 'InvalidRequest',
+  401: 'InvalidAccessKeyId',
+  403: 'AccessDenied',
+  404: 'NoSuchUpload',
+  408: 'RequestTimeout',
+  410: 'ExpiredToken',
+  413: 'EntityTooLarge',
+  429: 'SlowDown',
+}
+
+/** For what control and runners say with a status. */
+export const refusalOf = (status: number, message: string, options?: ErrorOptions): S3Refusal =>
+  new S3Refusal(codes[status] ?? 'ServiceUnavailable', message, options)
+
+export const asRefusal = (error: unknown): S3Refusal => {
+  if (error instanceof S3Refusal) return error
+  if (error instanceof Problem) return refusalOf(error.status, error.message, { cause: error.cause })
+  return new S3Refusal('InternalError', 'Something went wrong on our side.', { cause: error })
+}

@@ -1,0 +1,176 @@
+// As much of an S3 server as uploading the files of a definition takes. A call is judged by its signature before its body is
+// read, sees its own organization only, and ends at the runner that keeps the files.
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { RateLimiterMemory } from 'rate-limiter-flexible'
+import type { Logger } from '#src/kit/log.ts'
+import type { UploadAccess, UploadQuestion } from '#src/wire/contexts.ts'
+import { hasBody } from '../headers.ts'
+import type { Runners } from '../runners.ts'
+import { bodyOf } from './body.ts'
+import { Keeper, type Key } from './keeper.ts'
+import { type Place, readPlace } from './place.ts'
+import { asRefusal, S3Refusal } from './refusal.ts'
+import { checkSignature, readSignedCall } from './signature.ts'
+import { beginXml, completeXml, errorXml, listXml, partsIn } from './xml.ts'
+
+export type ObjectStorageParts = {
+  /** Throws the refusal. */
+  ask: (question: UploadQuestion) => Promise<UploadAccess>
+  runners: Runners
+  log: Logger
+  now?: () => number
+  callsPerMinute?: number
+}
+
+type Answer = { status?: number; headers?: Record<string, string>; xml?: string }
+
+type Asked = Place & { keeper: Keeper; organizationId: string; body: AsyncIterable<Buffer> }
+
+const mostKeys = 1000
+const longestDocument = 512 * 1024
+
+const keyOf = ({ key, organizationId }: Asked): Key => {
+  if (key === undefined) throw new S3Refusal('MethodNotAllowed', 'This can be asked of an object only.')
+  if (key.organizationId !== organizationId) throw new S3Refusal('AccessDenied', 'These credentials do not reach that.')
+  return key
+}
+
+const textOf = ({ organizationId, hash }: Key) => `${organizationId}/${hash}/context.tar`
+
+const drained = async (body: AsyncIterable<Buffer>): Promise<string> => {
+  const parts: Buffer[] = []
+  let bytes = 0
+  for await (const piece of body) {
+    bytes += piece.length
+    if (bytes > longestDocument) throw new S3Refusal('EntityTooLarge', 'The document is longer than it can have to be.')
+    parts.push(piece)
+  }
+  return Buffer.concat(parts).toString('utf8')
+}
+
+const list = async ({ query, keeper, organizationId }: Asked): Promise<Answer> => {
+  const prefix = query.get('prefix') ?? ''
+  const own = `${organizationId}/`
+  if (!prefix.startsWith(own)) throw new S3Refusal('AccessDenied', 'These credentials do not reach that.')
+  const asked = Number(query.get('max-keys') ?? mostKeys)
+  const maxKeys = Number.isSafeInteger(asked) && asked >= 0 ? Math.min(asked, mostKeys) : mostKeys
+  const [beginning = ''] = prefix.slice(own.length).split('/')
+  const after = query.get('continuation-token') ?? query.get('start-after') ?? ''
+  const all = (await keeper.list(organizationId, beginning))
+    .map((context) => ({ ...context, key: textOf({ organizationId, hash: context.hash }) }))
+    .filter(({ key }) => key.startsWith(prefix) && key > after)
+  return { xml: listXml({ prefix, maxKeys, contents: all.slice(0, maxKeys), isTruncated: all.length > maxKeys }) }
+}
+
+const look = async (asked: Asked): Promise<Answer> => {
+  const key = keyOf(asked)
+  const [found] = await asked.keeper.list(key.organizationId, key.hash)
+  if (found === undefined) throw new S3Refusal('NoSuchKey', 'There is no such object.')
+  const { bytes, etag, storedAt } = found
+  const modified = new Date(storedAt).toUTCString()
+  return { headers: { 'Content-Length': String(bytes), ETag: `"${etag}"`, 'Last-Modified': modified } }
+}
+
+const put = async (asked: Asked): Promise<Answer> => {
+  const key = keyOf(asked)
+  const { query, keeper, body } = asked
+  const [uploadId, number] = [query.get('uploadId'), Number(query.get('partNumber'))]
+  if (uploadId === undefined) return { headers: { ETag: `"${(await keeper.put(key, body)).etag}"` } }
+  if (!(Number.isSafeInteger(number) && number > 0)) throw new S3Refusal('InvalidRequest', 'A part needs a number.')
+  return { headers: { ETag: `"${(await keeper.putPart(key, uploadId, number, body)).etag}"` } }
+}
+
+const post = async (asked: Asked): Promise<Answer> => {
+  const key = keyOf(asked)
+  const { query, keeper, body } = asked
+  const document = await drained(body)
+  if (query.has('uploads')) return { xml: beginXml(textOf(key), (await keeper.begin(key)).uploadId) }
+  const uploadId = query.get('uploadId') ?? ''
+  return { xml: completeXml(textOf(key), (await keeper.complete(key, uploadId, partsIn(document))).etag) }
+}
+
+const remove = async (asked: Asked): Promise<Answer> => {
+  const key = keyOf(asked)
+  const uploadId = asked.query.get('uploadId')
+  if (uploadId === undefined) throw new S3Refusal('AccessDenied', 'Files go by themselves when nothing needs them.')
+  await asked.keeper.abort(key, uploadId)
+  return { status: 204 }
+}
+
+const act = async (method: string, asked: Asked): Promise<Answer> => {
+  switch (method) {
+    case 'GET':
+      if (asked.key === undefined) return await list(asked)
+      throw new S3Refusal('AccessDenied', 'What was uploaded is for images only; it cannot be read back.')
+    case 'HEAD':
+      return asked.key === undefined ? {} : await look(asked)
+    case 'PUT':
+      if (asked.query.has('uploadId') || [...asked.query.keys()].every((name) => name === 'x-id'))
+        return await put(asked)
+      throw new S3Refusal('NotImplemented', 'This is not done here.')
+    case 'POST':
+      return await post(asked)
+    case 'DELETE':
+      return await remove(asked)
+    default:
+      throw new S3Refusal('MethodNotAllowed', 'This is not done here.')
+  }
+}
+
+export const createObjectStorage = ({
+  ask,
+  runners,
+  log,
+  now = Date.now,
+  callsPerMinute = 1200,
+}: ObjectStorageParts) => {
+  const calls = new RateLimiterMemory({ points: callsPerMinute, duration: 60 })
+
+  /** Nothing is done, and nothing of a body is read, before all of this holds. */
+  const judge = async (request: IncomingMessage): Promise<Asked> => {
+    const place = readPlace(request.url ?? '/')
+    const call = readSignedCall(request, now())
+    const { secret, organizationId, runnerAddress } = await ask(call)
+    const key = await checkSignature(request, call, secret)
+    await calls.consume(organizationId).catch(() => {
+      throw new S3Refusal('SlowDown', 'Too many calls.')
+    })
+    const keeper = new Keeper(runners, runnerAddress)
+    return { ...place, keeper, organizationId, body: bodyOf(request, call, key) }
+  }
+
+  const refuse = (error: unknown, request: IncomingMessage, response: ServerResponse) => {
+    const refusal = asRefusal(error)
+    if (refusal.status >= 500) {
+      log[refusal.code === 'InternalError' ? 'error' : 'warn']({ err: error, cause: refusal.cause }, refusal.message)
+    }
+    if (response.headersSent || response.destroyed) return response.destroy()
+    const xml = Buffer.from(errorXml(refusal.code, refusal.message, randomUUID()))
+    const isUnread = hasBody(request) && !request.complete
+    response.writeHead(refusal.status, {
+      'Content-Type': 'application/xml',
+      'Content-Length': xml.length,
+      ...(isUnread ? { Connection: 'close' } : {}),
+    })
+    return response.end(request.method === 'HEAD' ? undefined : xml)
+  }
+
+  return async (request: IncomingMessage, response: ServerResponse, onForward: () => void): Promise<void> => {
+    try {
+      const asked = await judge(request)
+      onForward()
+      const { status = 200, headers = {}, xml } = await act(request.method ?? 'GET', asked)
+      if (response.destroyed) return
+      const document = xml === undefined ? undefined : Buffer.from(xml)
+      response.writeHead(status, {
+        'Content-Length': document?.length ?? 0,
+        ...(document ? { 'Content-Type': 'application/xml' } : {}),
+        ...headers,
+      })
+      response.end(document)
+    } catch (error) {
+      refuse(error, request, response)
+    }
+  }
+}

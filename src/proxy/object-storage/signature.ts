@@ -1,0 +1,101 @@
+// Whether a call is signed as it should be (AWS Signature Version 4, in the Authorization header). The call is signed once
+// more by aws4fetch, with the secret that control knows, and the two signatures are compared.
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import { AwsV4Signer } from 'aws4fetch'
+import { S3Refusal } from './refusal.ts'
+
+export type SignedCall = {
+  accessKey: string
+  sessionToken: string
+  region: string
+  /** As in `x-amz-date`. */
+  datetime: string
+  signedHeaders: readonly string[]
+  signature: string
+  /** As in `x-amz-content-sha256`: a hash, or how the body says of itself what it is. */
+  payload: string
+}
+
+/** What a chunk of a body is signed with, and the signature that the first of them goes on from. */
+export type SigningKey = { key: Buffer; scope: string; datetime: string; signature: string }
+
+const shape =
+  /^AWS4-HMAC-SHA256 Credential=([\w-]{1,128})\/(\d{8})\/([\w-]{1,64})\/s3\/aws4_request, ?SignedHeaders=([a-z0-9;-]{1,2000}), ?Signature=([0-9a-f]{64})$/
+const skewMs = 15 * 60_000
+/** Without these a signature would hold for another body, another server or another day. */
+const alwaysSigned = ['host', 'x-amz-date', 'x-amz-content-sha256', 'x-amz-security-token']
+
+const textOf = (value: string | string[] | undefined): string => (typeof value === 'string' ? value : '')
+
+const timeOf = (datetime: string): number => {
+  const [, year, month, day, hour, minute, second] = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/.exec(datetime) ?? []
+  return Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`)
+}
+
+/** What a call says of its signature; whether it is true is for `checkSignature`. Throws where it says nothing usable. */
+export const readSignedCall = ({ headers }: IncomingMessage, now: number): SignedCall => {
+  const [, accessKey = '', date, region = '', names = '', signature = ''] =
+    shape.exec(headers.authorization ?? '') ?? []
+  if (accessKey === '') throw new S3Refusal('AccessDenied', 'A call has to be signed, in its Authorization header.')
+  const signedHeaders = names.split(';')
+  const unsigned = alwaysSigned.find((name) => !signedHeaders.includes(name) || textOf(headers[name]) === '')
+  if (unsigned !== undefined) throw new S3Refusal('AccessDenied', `The header ${unsigned} has to be there and signed.`)
+  const datetime = textOf(headers['x-amz-date'])
+  const time = timeOf(datetime)
+  if (!(Math.abs(now - time) <= skewMs) || !datetime.startsWith(date as string))
+    throw new S3Refusal('RequestTimeTooSkewed', 'The clocks of caller and server differ too much.')
+  return {
+    accessKey,
+    sessionToken: textOf(headers['x-amz-security-token']),
+    region,
+    datetime,
+    signedHeaders,
+    signature,
+    payload: textOf(headers['x-amz-content-sha256']),
+  }
+}
+
+export const checkSignature = async (
+  request: IncomingMessage,
+  call: SignedCall,
+  secret: string,
+): Promise<SigningKey> => {
+  const { headers, method = 'GET', url = '/' } = request
+  const { accessKey, datetime, region, signedHeaders, signature } = call
+  const cache = new Map<string, ArrayBuffer>()
+  const signer = new AwsV4Signer({
+    method,
+    url: `http://${headers.host}${url}`,
+    headers: signedHeaders
+      .filter((name) => name !== 'host')
+      .map((name): [string, string] => [name, textOf(headers[name])]),
+    accessKeyId: accessKey,
+    secretAccessKey: secret,
+    service: 's3',
+    region,
+    datetime,
+    cache,
+    // No others than those that the caller has signed.
+    allHeaders: true,
+  })
+  const expected = await signer.signature()
+  if (!timingSafeEqual(Buffer.from(expected), Buffer.from(signature)))
+    throw new S3Refusal('SignatureDoesNotMatch', 'The signature is not the one that this call has to have.')
+  const [key] = cache.values()
+  const scope = `${datetime.slice(0, 8)}/${region}/s3/aws4_request`
+  return { key: Buffer.from(key as ArrayBuffer), scope, datetime, signature }
+}
+
+const nothing = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
+
+/** What the next chunk of a body has to be signed with; `before`: the signature of the one before it. */
+export const signatureOfChunk = ({ key, scope, datetime }: SigningKey, before: string, sha256: string): string =>
+  createHmac('sha256', key)
+    .update(['AWS4-HMAC-SHA256-PAYLOAD', datetime, scope, before, nothing, sha256].join('\n'))
+    .digest('hex')
+
+export const signatureOfTrailer = ({ key, scope, datetime }: SigningKey, before: string, sha256: string): string =>
+  createHmac('sha256', key)
+    .update(['AWS4-HMAC-SHA256-TRAILER', datetime, scope, before, sha256].join('\n'))
+    .digest('hex')

@@ -1,0 +1,48 @@
+// The few documents that S3 clients send and want.
+import { contextBucket, type StoredContext } from '#src/wire/contexts.ts'
+import { S3Refusal } from './refusal.ts'
+
+const head = '<?xml version="1.0" encoding="UTF-8"?>\n'
+const namespace = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
+
+const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&apos;' }
+/** Of what XML cannot hold nothing is left. */
+const text = (value: string) =>
+  value.replace(/[^\x20-\x7e]/g, '').replace(/[&<>"']/g, (found) => entities[found] as string)
+const tag = (name: string, value: string | number | boolean) => `<${name}>${text(String(value))}</${name}>`
+
+export const errorXml = (code: string, message: string, requestId: string) =>
+  `${head}<Error>${tag('Code', code)}${tag('Message', message)}${tag('RequestId', requestId)}</Error>`
+
+export type Listed = {
+  prefix: string
+  maxKeys: number
+  contents: readonly (StoredContext & { key: string })[]
+  isTruncated: boolean
+}
+
+export const listXml = ({ prefix, maxKeys, contents, isTruncated }: Listed) => {
+  const rows = contents.map(
+    ({ key, bytes, etag, storedAt }) =>
+      `<Contents>${tag('Key', key)}${tag('LastModified', storedAt)}${tag('ETag', `"${etag}"`)}${tag('Size', bytes)}<StorageClass>STANDARD</StorageClass></Contents>`,
+  )
+  const next = isTruncated ? tag('NextContinuationToken', contents.at(-1)?.key ?? '') : ''
+  return `${head}<ListBucketResult ${namespace}>${tag('Name', contextBucket)}${tag('Prefix', prefix)}${tag('KeyCount', contents.length)}${tag('MaxKeys', maxKeys)}${tag('IsTruncated', isTruncated)}${next}${rows.join('')}</ListBucketResult>`
+}
+
+export const beginXml = (key: string, uploadId: string) =>
+  `${head}<InitiateMultipartUploadResult ${namespace}>${tag('Bucket', contextBucket)}${tag('Key', key)}${tag('UploadId', uploadId)}</InitiateMultipartUploadResult>`
+
+export const completeXml = (key: string, etag: string) =>
+  `${head}<CompleteMultipartUploadResult ${namespace}>${tag('Bucket', contextBucket)}${tag('Key', key)}${tag('ETag', `"${etag}"`)}</CompleteMultipartUploadResult>`
+
+/** The parts that a client names at the end; what else it says of them has been checked as they came. */
+export const partsIn = (xml: string): { number: number; etag: string }[] => {
+  const parts = [...xml.matchAll(/<Part>(.*?)<\/Part>/gs)].map(([, part = '']) => ({
+    number: Number(/<PartNumber>\s*(\d{1,6})\s*<\/PartNumber>/.exec(part)?.[1] ?? Number.NaN),
+    etag: /<ETag>\s*(?:"|&quot;|&#34;)?([0-9a-f]{32})(?:"|&quot;|&#34;)?\s*<\/ETag>/.exec(part)?.[1] ?? '',
+  }))
+  if (parts.length === 0 || parts.some(({ number, etag }) => Number.isNaN(number) || etag === ''))
+    throw new S3Refusal('MalformedXML', 'The parts of the upload are not named as they have to be.')
+  return parts
+}

@@ -1,0 +1,45 @@
+// What the objects of a context are called. Each organization has a prefix of its own, so that nothing is shared, not even
+// by chance.
+import { contextHash } from '#src/wire/contexts.ts'
+
+const organization = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/
+const upload = /^[0-9a-f]{32}$/
+
+export const root = 'contexts/'
+
+export type ContextName = { organizationId: string; hash: string }
+
+export const isContextName = ({ organizationId, hash }: ContextName): boolean =>
+  organization.test(organizationId) && contextHash.test(hash)
+
+export const allOf = (organizationId: string): string => {
+  if (!organization.test(organizationId)) throw new TypeError('no id of an organization')
+  return `${root}${organizationId}/`
+}
+
+export const prefixOf = (name: ContextName): string => {
+  if (!isContextName(name)) throw new TypeError('no name of a context')
+  return `${root}${name.organizationId}/${name.hash}/`
+}
+
+/** Written last: what has it is whole. */
+export const tableKey = (name: ContextName) => `${prefixOf(name)}context.json`
+/** Written first, so that what nobody finished can be told from what somebody is writing. */
+export const begunKey = (name: ContextName) => `${prefixOf(name)}begun.json`
+export const chunksOf = (name: ContextName) => `${prefixOf(name)}chunks/`
+
+export const isUploadId = (id: string): boolean => upload.test(id)
+const uploadOf = (name: ContextName, id: string) => {
+  if (!isUploadId(id)) throw new TypeError('no id of an upload')
+  return `${prefixOf(name)}uploads/${id}/`
+}
+export const uploadKey = (name: ContextName, id: string) => `${uploadOf(name, id)}upload.json`
+export const partsOf = uploadOf
+export const partKey = (name: ContextName, id: string, part: number) => `${uploadOf(name, id)}${part}.json`
+
+/** Whose an object is, from its key. */
+export const nameOf = (key: string): ContextName | undefined => {
+  const [, organizationId, hash] = /^contexts\/([^/]+)\/([^/]+)\//.exec(key) ?? []
+  if (organizationId === undefined || hash === undefined) return undefined
+  return isContextName({ organizationId, hash }) ? { organizationId, hash } : undefined
+}

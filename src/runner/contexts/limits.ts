@@ -1,0 +1,33 @@
+// What bounds the files that come with definitions. Tests make them small.
+
+export type ContextLimits = {
+  /** Of one context, as it is sent. */
+  largestBytes: number
+  /** Of all contexts of an organization, as they are stored. */
+  bytesOfOrganization: number
+  contextsOfOrganization: number
+  partsOfUpload: number
+  /** Bodies that are taken at the same time; each holds some 16 MiB of memory. */
+  atOnce: number
+  atOnceOfOrganization: number
+  /** Without a byte. */
+  silentMs: number
+  /** Of one body, however steadily it trickles. */
+  longestMs: number
+  /** What is not in use goes when nobody has asked for it, or written to it, for so long. */
+  keptMs: number
+}
+
+const GiB = 1024 ** 3
+
+export const standardLimits: ContextLimits = {
+  largestBytes: 1 * GiB,
+  bytesOfOrganization: 10 * GiB,
+  contextsOfOrganization: 1000,
+  partsOfUpload: 1000,
+  atOnce: 16,
+  atOnceOfOrganization: 8,
+  silentMs: 60_000,
+  longestMs: 30 * 60_000,
+  keptMs: 24 * 3_600_000,
+}

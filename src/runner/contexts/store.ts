@@ -1,0 +1,231 @@
+// The files that come with definitions, in the object store that archives use. A context has its table when it is whole, and
+// never changes after that: who writes it again is heard, and changes nothing. Killed anywhere, what was half written counts
+// for nothing, and goes later.
+import { createHash, type Hash, randomBytes } from 'node:crypto'
+import { Problem } from '#src/problems.ts'
+import type { StoredContext } from '#src/wire/contexts.ts'
+import { fetchChunk, keepChunk } from '../archive/chunks.ts'
+import { cutIntoChunks } from '../archive/cut.ts'
+import { ArchiveFailed } from '../archive/failed.ts'
+import type { Chunk } from '../archive/manifest.ts'
+import type { ObjectStore } from '../archive/store.ts'
+import {
+  allOf,
+  begunKey,
+  type ContextName,
+  chunksOf,
+  isContextName,
+  isUploadId,
+  nameOf,
+  partKey,
+  partsOf,
+  tableKey,
+  uploadKey,
+} from './keys.ts'
+import { type ContextLimits, standardLimits } from './limits.ts'
+import { largestTable, type Part, readPart, readTable, type Table, written } from './table.ts'
+import { Taking } from './taking.ts'
+
+export type Body = AsyncIterable<Buffer>
+
+/** A part as whoever completes an upload names it. */
+export type NamedPart = { number: number; etag: string }
+
+const seenEveryMs = 3_600_000
+const usageKeptMs = 10_000
+
+export class ContextStore {
+  readonly store: ObjectStore
+  readonly limits: ContextLimits
+  readonly now: () => number
+  readonly #taking: Taking
+  /** What an organization has in the store, known for a moment. */
+  readonly #usage = new Map<string, { bytes: number; hashes: Set<string>; until: number }>()
+
+  constructor(store: ObjectStore, { limits = standardLimits, now = Date.now } = {}) {
+    this.store = store
+    this.limits = limits
+    this.now = now
+    this.#taking = new Taking(limits)
+  }
+
+  async find(name: ContextName): Promise<Table | undefined> {
+    if (!isContextName(name)) return undefined
+    return readTable(await this.store.get(tableKey(name), largestTable))
+  }
+
+  /** Those that are whole, of which the hash begins so. Who asks for one means to use it: it is kept for another while. */
+  async list(organizationId: string, beginning: string): Promise<StoredContext[]> {
+    const found: StoredContext[] = []
+    for (const hash of await this.#hashesOf(organizationId, beginning)) {
+      const name = { organizationId, hash }
+      const table = await this.find(name)
+      if (table === undefined) continue
+      const { bytes, etag, storedAt, seenAt } = table
+      if (this.now() - seenAt > seenEveryMs)
+        await this.store.put(tableKey(name), written({ ...table, seenAt: this.now() }))
+      found.push({ hash, bytes, etag, storedAt: new Date(storedAt).toISOString() })
+    }
+    return found
+  }
+
+  async #hashesOf(organizationId: string, beginning: string): Promise<string[]> {
+    // The usual question is about one.
+    if (isContextName({ organizationId, hash: beginning })) return [beginning]
+    const { hashes } = await this.#usageOf(organizationId)
+    return [...hashes].filter((hash) => hash.startsWith(beginning)).sort()
+  }
+
+  /** A context as one body. */
+  async put(name: ContextName, body: Body): Promise<StoredContext> {
+    return await this.#taking.run(name, body, async (pieces) => {
+      const known = await this.find(name)
+      if (known === undefined) await this.#begin(name)
+      const part = await this.#keep(name, pieces, known)
+      return this.#asStored(name, known ?? (await this.#finish(name, part)))
+    })
+  }
+
+  async beginUpload(name: ContextName): Promise<string> {
+    await this.#begin(name)
+    const id = randomBytes(16).toString('hex')
+    await this.store.put(uploadKey(name, id), written({ at: this.now() }))
+    return id
+  }
+
+  async putPart(name: ContextName, uploadId: string, number: number, body: Body): Promise<Part> {
+    if (!(number >= 1 && number <= this.limits.partsOfUpload))
+      throw new Problem('bad_request', `A part has a number from 1 to ${this.limits.partsOfUpload}.`)
+    await this.#getUpload(name, uploadId)
+    return await this.#taking.run(name, body, async (pieces) => {
+      const part = await this.#keep(name, pieces)
+      await this.store.put(partKey(name, uploadId, number), written(part))
+      return part
+    })
+  }
+
+  async complete(name: ContextName, uploadId: string, named: readonly NamedPart[]): Promise<StoredContext> {
+    const known = await this.find(name)
+    if (known !== undefined) {
+      await this.abort(name, uploadId)
+      return this.#asStored(name, known)
+    }
+    await this.#getUpload(name, uploadId)
+    const isInOrder = named.every(({ number }, at) => at === 0 || number > named[at - 1]!.number)
+    if (named.length === 0 || named.length > this.limits.partsOfUpload || !isInOrder)
+      throw new Problem('bad_request', 'The parts of an upload have to be named in their order, each once.')
+    const parts: Part[] = []
+    for (const { number, etag } of named) {
+      const part = readPart(await this.store.get(partKey(name, uploadId, number), largestTable))
+      if (part?.etag !== etag) throw new Problem('bad_request', `There is no such part ${number} of this upload.`)
+      parts.push(part)
+    }
+    const bytes = parts.reduce((sum, part) => sum + part.bytes, 0)
+    this.#checkSize(bytes)
+    const etag = nameOfContent(parts.reduce((hash, part) => hash.update(part.etag), createHash('sha256')))
+    const table = await this.#finish(name, { bytes, etag, chunks: parts.flatMap(({ chunks }) => chunks) })
+    await this.abort(name, uploadId)
+    return this.#asStored(name, table)
+  }
+
+  /** Forgets the parts; fine for an upload that is over. */
+  async abort(name: ContextName, uploadId: string): Promise<void> {
+    if (!isUploadId(uploadId)) throw noUpload()
+    for await (const { key } of this.store.list(partsOf(name, uploadId))) await this.store.remove(key)
+  }
+
+  /** The tar as it was sent. One that cannot be read any more is forgotten, so that it can be sent again. */
+  async *read(name: ContextName, { chunks }: Table, signal?: AbortSignal): AsyncGenerator<Buffer> {
+    for (const chunk of chunks) {
+      try {
+        yield await fetchChunk(this.store, chunksOf(name), chunk, signal)
+      } catch (error) {
+        if (error instanceof ArchiveFailed && (error.why === 'missing' || error.why === 'damaged'))
+          await this.store.remove(tableKey(name))
+        throw error
+      }
+    }
+  }
+
+  isTaking(name: ContextName): boolean {
+    return this.#taking.isTaking(name)
+  }
+
+  async #getUpload(name: ContextName, uploadId: string): Promise<void> {
+    if (!isUploadId(uploadId) || (await this.store.get(uploadKey(name, uploadId), largestTable)) === undefined)
+      throw noUpload()
+  }
+
+  async #begin(name: ContextName): Promise<void> {
+    const { hashes, bytes } = await this.#usageOf(name.organizationId)
+    const { bytesOfOrganization, contextsOfOrganization } = this.limits
+    if (bytes >= bytesOfOrganization || (hashes.size >= contextsOfOrganization && !hashes.has(name.hash)))
+      throw new Problem(
+        'too_large',
+        'The organization has no room for more files. Those that no image is made from go by themselves after a day.',
+      )
+    hashes.add(name.hash)
+    await this.store.put(begunKey(name), written({ at: this.now() }))
+  }
+
+  /** Of one that is known nothing is kept. */
+  async #keep(name: ContextName, pieces: Body, known?: Table): Promise<Part> {
+    const hash = createHash('sha256')
+    const chunks: Chunk[] = []
+    let bytes = 0
+    const usage = await this.#usageOf(name.organizationId)
+    const counted = async function* (this: ContextStore) {
+      for await (const piece of pieces) {
+        bytes += piece.length
+        this.#checkSize(bytes)
+        hash.update(piece)
+        yield piece
+      }
+    }
+    for await (const content of cutIntoChunks(counted.call(this))) {
+      if (known !== undefined) continue
+      if (usage.bytes >= this.limits.bytesOfOrganization)
+        throw new Problem('too_large', 'The organization has no room for more files.')
+      const chunk = await keepChunk(this.store, chunksOf(name), content)
+      usage.bytes += chunk.storedBytes
+      chunks.push(chunk)
+    }
+    return { bytes, etag: nameOfContent(hash), chunks }
+  }
+
+  async #finish(name: ContextName, part: Part): Promise<Table> {
+    const now = this.now()
+    const table = { ...part, storedAt: now, seenAt: now }
+    await this.store.put(tableKey(name), written(table))
+    return table
+  }
+
+  #asStored({ hash }: ContextName, { bytes, etag, storedAt }: Table): StoredContext {
+    return { hash, bytes, etag, storedAt: new Date(storedAt).toISOString() }
+  }
+
+  #checkSize(bytes: number) {
+    if (bytes > this.limits.largestBytes)
+      throw new Problem('too_large', `The files of a definition may have ${this.limits.largestBytes} bytes at most.`)
+  }
+
+  async #usageOf(organizationId: string) {
+    const known = this.#usage.get(organizationId)
+    if (known !== undefined && known.until > this.now()) return known
+    const usage = { bytes: 0, hashes: new Set<string>(), until: this.now() + usageKeptMs }
+    for await (const { key, bytes } of this.store.list(allOf(organizationId))) {
+      const name = nameOf(key)
+      if (name === undefined) continue
+      usage.bytes += bytes
+      usage.hashes.add(name.hash)
+    }
+    this.#usage.delete(organizationId)
+    this.#usage.set(organizationId, usage)
+    // Only the latest are worth anything.
+    for (const [id] of this.#usage) if (this.#usage.size > 1000) this.#usage.delete(id)
+    return usage
+  }
+}
+
+const nameOfContent = (hash: Hash): string => hash.digest('hex').slice(0, 32)
+const noUpload = () => new Problem('not_found', 'There is no such upload.')

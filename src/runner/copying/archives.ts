@@ -1,0 +1,80 @@
+// What ADD unpacks: a tar among the files, plain or compressed in a way that Node reads.
+import { type Duplex, pipeline, Readable } from 'node:stream'
+import { createGunzip, createZstdDecompress } from 'node:zlib'
+import { unpackRecord } from '#src/toolbox/agent/agent.ts'
+import { ImageFailed } from '../images/image-failed.ts'
+import { readTar } from './tar-reader.ts'
+import { partsOf } from './tree.ts'
+
+export type ArchiveKind = 'tar' | 'gzip' | 'zstd' | 'bzip2' | 'xz'
+
+const mostEntries = 1_000_000
+
+const magics: readonly [ArchiveKind, number, string][] = [
+  ['gzip', 0, '\x1f\x8b\x08'],
+  ['zstd', 0, '\x28\xb5\x2f\xfd'],
+  ['bzip2', 0, 'BZh'],
+  ['xz', 0, '\xfd7zXZ\0'],
+  ['tar', 257, 'ustar'],
+]
+
+/** By what it begins with, whatever it is called. */
+export const archiveKind = (head: Buffer): ArchiveKind | undefined =>
+  magics.find(([, at, magic]) => head.toString('latin1', at, at + magic.length) === magic)?.[0]
+
+/** What fails on either side ends the other; whoever reads hears of it. */
+const through = (contents: AsyncIterable<Buffer>, unpacker: Duplex): AsyncIterable<Buffer> =>
+  pipeline(Readable.from(contents), unpacker, () => {})
+
+const plain = (contents: AsyncIterable<Buffer>, kind: ArchiveKind): AsyncIterable<Buffer> => {
+  switch (kind) {
+    case 'tar':
+      return contents
+    case 'gzip':
+      return through(contents, createGunzip())
+    case 'zstd':
+      return through(contents, createZstdDecompress())
+    default:
+      throw new ImageFailed('unsupported', `ADD does not unpack ${kind} here; tar, gzip and zstd it does.`)
+  }
+}
+
+async function* bounded(pieces: AsyncIterable<Buffer>, mostBytes: number): AsyncGenerator<Buffer> {
+  let bytes = 0
+  try {
+    for await (const piece of pieces) {
+      bytes += piece.length
+      if (bytes > mostBytes) throw new ImageFailed('too-large', 'an archive unpacks to more than the image may have')
+      yield piece
+    }
+  } catch (error) {
+    if (error instanceof ImageFailed) throw error
+    throw new ImageFailed('corrupted', 'an archive cannot be unpacked: it is damaged', { cause: error })
+  }
+}
+
+/** Records of what is in an archive, below a directory. */
+export async function* unpackedFrom(
+  contents: AsyncIterable<Buffer>,
+  kind: ArchiveKind,
+  directory: string,
+  mostBytes: number,
+): AsyncGenerator<Buffer> {
+  const to = Buffer.from(directory).toString('latin1').replace(/\/+$/, '')
+  const below = (path: string) => Buffer.from([to, ...partsOf(path)].join('/') || '/', 'latin1')
+  let entries = 0
+  for await (const { entry, contents: inside } of readTar(bounded(plain(contents, kind), mostBytes))) {
+    entries += 1
+    if (entries > mostEntries) throw new ImageFailed('too-many-files', 'an archive has too many files')
+    const { type, path, target, mode, uid, gid, modifiedSeconds, size } = entry
+    const where = below(path)
+    const owned = { path: where, mode, uid, gid, modifiedSeconds }
+    if (type === 'hard link') yield unpackRecord({ type, path: where, target: below(target) })
+    else if (type === 'link') yield unpackRecord({ type, path: where, target: Buffer.from(target, 'latin1'), uid, gid })
+    else if (type === 'directory') yield unpackRecord({ type, ...owned })
+    else {
+      yield unpackRecord({ type, ...owned, size })
+      yield* inside
+    }
+  }
+}

@@ -1,0 +1,218 @@
+// What COPY and ADD make of what a stranger packed: real tars, and tars that nobody should believe.
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { linkSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { suite, test } from 'node:test'
+import { gzipSync } from 'node:zlib'
+import fc from 'fast-check'
+import { type TarEntry as Entry, tarOf } from '../images/testing/oci-image.ts'
+import { archiveKind, unpackedFrom } from './archives.ts'
+import { select, type Wanted } from './selection.ts'
+import { readTar, type TarEntry } from './tar-reader.ts'
+import { Tree } from './tree.ts'
+
+const inPieces = async function* (bytes: Buffer, size = 700) {
+  for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size)
+}
+
+const readAll = async (tar: Buffer, size?: number) => {
+  const found: (TarEntry & { contents: Buffer })[] = []
+  for await (const { entry, contents } of readTar(inPieces(tar, size))) {
+    const parts: Buffer[] = []
+    for await (const part of contents) parts.push(part)
+    found.push({ ...entry, contents: Buffer.concat(parts) })
+  }
+  return found
+}
+
+const treeOf = async (...tars: Buffer[]) => {
+  const tree = new Tree()
+  for (const [tar, bytes] of tars.entries()) {
+    let file = 0
+    for await (const { entry } of readTar(inPieces(bytes))) tree.add(entry, { tar, file: file++ })
+  }
+  return tree
+}
+
+const file = (path: string, content = path): Entry => ({ path, content })
+const failing = (failure: string) => ({ name: 'ImageFailed', failure })
+
+suite('a tar that is read', () => {
+  test('says what GNU tar packed, in each of its formats: long names, bytes, links, times, empty files', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'alcove-tar-'))
+    try {
+      const long = `${'d'.repeat(120)}/${'e'.repeat(120)}`
+      mkdirSync(join(directory, long), { recursive: true })
+      writeFileSync(join(directory, long, 'f'.repeat(200)), 'deep')
+      writeFileSync(join(directory, 'grüße'), 'x'.repeat(1025), { mode: 0o640 })
+      writeFileSync(join(directory, 'empty'), '')
+      linkSync(join(directory, 'grüße'), join(directory, 'hard'))
+      symlinkSync('t'.repeat(150), join(directory, 'link'))
+      for (const format of ['gnu', 'pax', 'ustar']) {
+        const names = format === 'ustar' ? ['empty', 'grüße', 'hard'] : ['.']
+        const argv = ['--create', '--sort=name', `--format=${format}`, '--mtime=@1234567', '-C', directory, ...names]
+        const entries = await readAll(execFileSync('tar', argv, { maxBuffer: 2 ** 24 }), format === 'gnu' ? 1 : 10_000)
+        const named = (name: string) => {
+          const bytes = Buffer.from(name).toString('latin1')
+          return entries.find(({ path }) => path.replace(/^\.\//, '') === bytes)
+        }
+        const large = named('grüße')
+        assert.deepEqual([large?.mode, large?.size, large?.modifiedSeconds], [0o640, 1025, 1_234_567])
+        assert.equal(large?.contents.toString(), 'x'.repeat(1025))
+        assert.deepEqual([named('hard')?.type, named('empty')?.size], ['hard link', 0])
+        if (format === 'ustar') continue
+        assert.equal(named(`${long}/${'f'.repeat(200)}`)?.contents.toString(), 'deep')
+        assert.equal(named('link')?.target, 't'.repeat(150))
+      }
+    } finally {
+      rmSync(directory, { recursive: true })
+    }
+  })
+
+  test('is refused when it is cut, changed, or holds what cannot be copied; and nothing of it takes for ever', async () => {
+    const tar = tarOf([file('a', 'a'.repeat(2000)), { path: 'd', type: '5' }])
+    for (const [bytes, message] of [
+      [tar.subarray(0, 300), /cut off/],
+      [tar.subarray(0, 1500), /cut off/],
+      [Buffer.from(tar).fill('x', 3, 4), /damaged/],
+      [Buffer.alloc(2000, 'not a tar'), /cannot be unpacked/],
+      [tarOf([{ path: 'dev', type: '3' }]), /"dev" is a device/],
+      [tarOf([{ path: 'dev', type: '4' }]), /is a device/],
+    ] as const)
+      await assert.rejects(readAll(bytes), message)
+    assert.deepEqual(await readAll(Buffer.alloc(0)), [])
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.tuple(fc.nat(tar.length - 1), fc.nat(255)), { maxLength: 6 }), async (changes) => {
+        const changed = Buffer.from(tar)
+        for (const [at, byte] of changes) changed[at] = byte
+        await readAll(changed).catch((error: Error) => assert.equal(error.name, 'ImageFailed'))
+      }),
+      { numRuns: 200 },
+    )
+  })
+})
+
+suite('the files that came along', () => {
+  test('that would lie elsewhere are refused; what begins at the root is meant below', async () => {
+    for (const path of ['../x', 'a/../../x', 'a/..', '/..', 'a/b/..'])
+      await assert.rejects(treeOf(tarOf([file(path)])), failing('corrupted'), path)
+    await assert.rejects(treeOf(tarOf([{ path: 'l', type: '1', target: '../../etc/passwd' }])), failing('corrupted'))
+    await assert.rejects(treeOf(tarOf([{ path: 'l', type: '1', target: 'none' }])), failing('corrupted'))
+    // Few entries that would be many directories.
+    const deep = new Tree()
+    const entry = { type: 'file', target: '', mode: 0, uid: 0, gid: 0, modifiedSeconds: 0, size: 0 } as const
+    assert.throws(() => {
+      for (let at = 0; at < 200; at++) deep.add({ ...entry, path: `${at}${'/d'.repeat(1700)}` }, { tar: 0, file: at })
+    }, failing('too-many-files'))
+    const tree = await treeOf(tarOf([file('/etc/shadow'), file('./b')]))
+    assert.deepEqual([tree.find('/etc/shadow')?.kind, tree.find('b')?.kind], ['file', 'file'])
+  })
+
+  test('are looked up through links that stay within, and nowhere else', async () => {
+    const link = (path: string, target: string): Entry => ({ path, type: '2', target })
+    const entries = [file('d/f'), link('to-f', 'd/f'), link('to-d', '/d'), link('out', '../../../d'), link('a', 'b')]
+    const tree = await treeOf(tarOf([...entries, link('b', 'a'), link('gone', '/etc/passwd'), link('d/up', '..')]))
+    for (const path of ['d/f', 'to-f', 'to-d/f', 'out/f', 'd/up/d/f', 'd/../d/./f', '../../d/f'])
+      assert.equal(tree.find(path)?.kind, 'file', path)
+    for (const path of ['a', 'gone', 'd/f/x', 'd/f/..', 'none', 'to-f/']) {
+      assert.equal(path === 'to-f/' ? 'file' : tree.find(path)?.kind, path === 'to-f/' ? 'file' : undefined, path)
+    }
+    // A file behind a link lies in a directory of that name, and not where the link leads.
+    const behind = await treeOf(tarOf([link('l', '/etc'), file('l/passwd')]))
+    assert.deepEqual([behind.find('l')?.kind, behind.find('etc')], ['directory', undefined])
+  })
+
+  test('match patterns name by name', async () => {
+    const tree = await treeOf(tarOf(['a.txt', 'b.txt', 'c.md', 'd/a.txt', '[x]', 'e-f'].map((path) => file(path))))
+    for (const [pattern, found] of [
+      ['*.txt', ['/a.txt', '/b.txt']],
+      ['?.??', ['/c.md']],
+      ['*/a*', ['/d/a.txt']],
+      ['[a-b].txt', ['/a.txt', '/b.txt']],
+      ['[^a].txt', ['/b.txt']],
+      ['\\[x\\]', ['/[x]']],
+      ['e[-x]f', ['/e-f']],
+      ['*.none', []],
+      ['**.t?t', ['/a.txt', '/b.txt']],
+      ['a*.tx', []],
+      ['.', ['']],
+    ] as const)
+      assert.deepEqual(tree.match(pattern), found, pattern)
+    for (const bad of ['[', '[a', 'a\\', '[]', '[z-a]']) assert.throws(() => tree.match(bad), /pattern/)
+  })
+})
+
+suite('what COPY makes', () => {
+  const made = async (wanted: Partial<Wanted>, isDirectory = false) => {
+    const tars = [
+      tarOf([file('one.txt'), file('app/x'), { path: 'app/x2', type: '1', target: 'app/x' }]),
+      tarOf([
+        { path: 'app', type: '5', mode: 0o700 },
+        file('app/y', 'why'),
+        { path: 'app/l', type: '2', target: '/x' },
+      ]),
+    ]
+    const all = { sources: [], destination: '/to', mode: undefined, ...wanted }
+    const selection = await select(await treeOf(...tars), all, isDirectory, new AbortController().signal)
+    const files = [...selection.files.values()].flat().map(({ path }) => path)
+    const others = selection.made.map((each) =>
+      each.type === 'link' ? `${each.path}>${each.target}` : `${each.path}/`,
+    )
+    return [...others, ...files].sort()
+  }
+
+  test('a file goes to its new name, or into a directory; of a directory goes what is in it', async () => {
+    assert.deepEqual(await made({ sources: ['one.txt'] }), ['/to'])
+    assert.deepEqual(await made({ sources: ['one.txt'], destination: '/to/' }), ['/to/one.txt'])
+    assert.deepEqual(await made({ sources: ['one.txt'] }, true), ['/to/one.txt'])
+    assert.deepEqual(await made({ sources: ['one.txt'], destination: '/' }, true), ['/one.txt'])
+    const whole = ['/to/', '/to/l>/x', '/to/x', '/to/x2', '/to/y']
+    for (const source of ['app', '/app/', './app', 'app/.', '../app', 'ap?'])
+      assert.deepEqual(await made({ sources: [source] }), whole, source)
+    assert.deepEqual(await made({ sources: ['app/[xy]'], destination: '/' }, true), ['/x', '/y'])
+    assert.deepEqual(await made({ sources: ['one.txt', 'app/y'], destination: '/to/' }), ['/to/one.txt', '/to/y'])
+    for (const source of ['none', '*.none', 'one.txt/x'])
+      await assert.rejects(made({ sources: [source] }), { message: `there is no ${source}` })
+  })
+})
+
+suite('what would take for ever', () => {
+  test('a pattern of stars, and many names of one file, take no longer than they are long', async () => {
+    const names = Array.from({ length: 300 }, (_, at) => file(`${'a'.repeat(90)}${at}`))
+    const tree = await treeOf(tarOf(names))
+    assert.deepEqual(tree.match(`${'*a'.repeat(60)}*b`), [])
+    const links = new Tree()
+    const entry = { type: 'file', target: '', mode: 0, uid: 0, gid: 0, modifiedSeconds: 0, size: 1, path: 'x' } as const
+    links.add(entry, { tar: 0, file: 0 })
+    for (let at = 0; at < 50_000; at++)
+      links.add({ ...entry, type: 'hard link', path: `d/${at}`, target: 'x' }, { tar: 0, file: at })
+    const wanted = { sources: ['d'], destination: '/to', mode: undefined }
+    const signal = new AbortController().signal
+    assert.equal((await select(links, wanted, false, signal)).fileCount, 50_000)
+    const again = { ...wanted, sources: Array(9).fill('d'), destination: '/to/' }
+    await assert.rejects(select(links, again, false, signal), failing('too-many-files'))
+  })
+})
+
+suite('what ADD unpacks', () => {
+  const unpack = async (tar: Buffer, mostBytes = 1e6) => {
+    const kind = archiveKind(tar)
+    assert.ok(kind, 'not taken for an archive')
+    const parts: Buffer[] = []
+    for await (const part of unpackedFrom(inPieces(tar), kind, '/to/', mostBytes)) parts.push(part)
+    return Buffer.concat(parts).toString('latin1')
+  }
+
+  test('an archive is known by what it begins with; what climbs out, bombs and damage are refused', async () => {
+    const tar = tarOf([{ path: 'd', type: '5' }, file('d/inside', 'contents')])
+    for (const archive of [tar, gzipSync(tar)]) assert.match(await unpack(archive), /\/to\/d\/insidecontents/)
+    assert.equal(archiveKind(Buffer.from('just text')), undefined)
+    await assert.rejects(unpack(tarOf([file('../x')])), failing('corrupted'))
+    await assert.rejects(unpack(gzipSync(tarOf([file('x', 'x'.repeat(2_000_000))]))), failing('too-large'))
+    await assert.rejects(unpack(gzipSync(tar).subarray(0, 60)), failing('corrupted'))
+    assert.match(await unpack(Buffer.concat([tar, Buffer.alloc(5000, 'x')])), /insidecontents/)
+    await assert.rejects(unpack(Buffer.from('BZh91AY')), failing('unsupported'))
+  })
+})

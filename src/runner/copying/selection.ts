@@ -1,0 +1,124 @@
+// What one COPY or ADD makes in the image, from the files that are there (docs.docker.com/reference/dockerfile/#copy).
+import { posix } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
+import { ImageFailed } from '../images/image-failed.ts'
+import {
+  type Content,
+  type DirectoryNode,
+  type FileNode,
+  isPattern,
+  mostEntries,
+  type Tree,
+  type TreeNode,
+} from './tree.ts'
+
+export type Wanted = {
+  sources: readonly string[]
+  /** Absolute. With a slash at its end, or several sources, it is a directory. */
+  destination: string
+  mode: number | undefined
+}
+
+export type Made = { type: 'directory'; path: string; mode: number } | { type: 'link'; path: string; target: string }
+
+export type WantedFile = { path: string; mode: number; modifiedSeconds: number }
+
+export type Selection = {
+  /** In an order in which they can be made. */
+  made: readonly Made[]
+  /** By the tar and its file; a file that is wanted twice is written once and linked. */
+  files: ReadonlyMap<string, WantedFile[]>
+  tars: ReadonlySet<number>
+  fileCount: number
+  bytes: number
+}
+
+export const keyOf = ({ tar, file }: Pick<Content, 'tar' | 'file'>): string => `${tar}:${file}`
+
+export class NothingThere extends Error {
+  readonly source: string
+
+  constructor(source: string) {
+    super(`there is no ${source}`)
+    this.source = source
+  }
+}
+
+/** Names in a tar are bytes, those of a definition text. */
+const asBytes = (text: string) => Buffer.from(text, 'utf8').toString('latin1')
+
+type Found = { node: TreeNode; name: string }
+
+const findAll = (tree: Tree, source: string): Found[] => {
+  // Nothing leads above the files that came along.
+  const path = posix.resolve('/', asBytes(source))
+  const paths = isPattern(path) && tree.find(path) === undefined ? tree.match(path) : [path]
+  const found = paths.flatMap((each): Found[] => {
+    const node = tree.find(each)
+    return node === undefined ? [] : [{ node, name: posix.basename(each) }]
+  })
+  if (found.length === 0) throw new NothingThere(source)
+  return found
+}
+
+export const select = async (
+  tree: Tree,
+  { sources, destination, mode }: Wanted,
+  /** Whether the image has a directory at the destination. */
+  isDirectory: boolean,
+  signal: AbortSignal,
+): Promise<Selection> => {
+  const made: Made[] = []
+  const links: Made[] = []
+  const files = new Map<string, WantedFile[]>()
+  const tars = new Set<number>()
+  let [fileCount, bytes] = [0, 0]
+  const to = asBytes(destination).replace(/\/+$/, '') || '/'
+  const below = (directory: string, name: string) => (directory === '/' ? `/${name}` : `${directory}/${name}`)
+
+  /** The same files may be meant again and again. */
+  const checkCount = () => {
+    if (made.length + links.length + fileCount > 2 * mostEntries)
+      throw new ImageFailed('too-many-files', 'it means too many files')
+  }
+
+  const addFile = ({ content, mode: own, modifiedSeconds }: FileNode, path: string) => {
+    const key = keyOf(content)
+    const wanted = { path, mode: mode ?? own, modifiedSeconds }
+    const others = files.get(key)
+    if (others) others.push(wanted)
+    else files.set(key, [wanted])
+    tars.add(content.tar)
+    fileCount += 1
+    bytes += content.size
+    checkCount()
+  }
+  const addDirectory = (from: DirectoryNode, root: string) => {
+    const todo: [DirectoryNode, string][] = [[from, root]]
+    for (let next = todo.pop(); next; next = todo.pop()) {
+      const [node, path] = next
+      made.push({ type: 'directory', path, mode: mode ?? node.mode })
+      checkCount()
+      for (const [name, child] of node.children) {
+        const at = below(path, name)
+        if (child.kind === 'directory') todo.push([child, at])
+        else if (child.kind === 'link') links.push({ type: 'link', path: at, target: child.target })
+        else addFile(child, at)
+      }
+    }
+  }
+
+  const found: Found[] = []
+  for (const source of sources) {
+    found.push(...findAll(tree, source).slice(0, mostEntries))
+    // Each may have to look at every name; others shall not wait for all of them.
+    await setImmediate()
+    signal.throwIfAborted()
+  }
+  const isInto = destination.endsWith('/') || isDirectory || found.length > 1
+  for (const { node, name } of found) {
+    if (node.kind === 'directory') addDirectory(node, to)
+    else if (node.kind === 'file') addFile(node, isInto ? below(to, name) : to)
+  }
+  return { made: [...made, ...links], files, tars, fileCount, bytes }
+}

@@ -1,0 +1,206 @@
+// The files that came with a definition, as one tree: what lies where, but not what is in the files. It exists in memory only,
+// so no path of a stranger's is ever opened on this host.
+import { ImageFailed } from '../images/image-failed.ts'
+import { damagedTar, type TarEntry } from './tar-reader.ts'
+
+/** Which file of which tar, in the order of the tar. */
+export type Content = { tar: number; file: number; size: number }
+
+export type FileNode = { kind: 'file'; mode: number; modifiedSeconds: number; content: Content }
+export type LinkNode = { kind: 'link'; target: string }
+export type DirectoryNode = { kind: 'directory'; mode: number; children: Map<string, TreeNode> }
+export type TreeNode = FileNode | LinkNode | DirectoryNode
+
+export const mostEntries = 200_000
+const longestPath = 3500
+const mostLinks = 40
+
+const directory = (mode = 0o755): DirectoryNode => ({ kind: 'directory', mode, children: new Map() })
+
+/** Throws for a path that climbs out; one that begins at the root is meant below this tree. */
+export const partsOf = (path: string): string[] => {
+  const parts = path.split('/').filter((part) => part !== '' && part !== '.')
+  if (
+    parts.includes('..') ||
+    path.includes('\0') ||
+    path.length > longestPath ||
+    parts.some((part) => part.length > 255)
+  )
+    throw damagedTar(`"${path.slice(0, 100)}" is a path that leads elsewhere or is too long`)
+  return parts
+}
+
+export class Tree {
+  readonly root = directory()
+  #entries = 0
+
+  add(entry: TarEntry, at: { tar: number; file: number }): void {
+    this.#count()
+    if (entry.target.length > longestPath) throw damagedTar(`"${entry.path.slice(0, 100)}" leads too far`)
+    const parts = partsOf(entry.path)
+    const name = parts.pop()
+    if (name === undefined) return
+    const { mode, modifiedSeconds, size } = entry
+    const above = this.#directoryAt(parts)
+    const there = above.children.get(name)
+    switch (entry.type) {
+      case 'directory':
+        if (there?.kind === 'directory') there.mode = mode
+        else above.children.set(name, directory(mode))
+        break
+      case 'link':
+        above.children.set(name, { kind: 'link', target: entry.target })
+        break
+      case 'file':
+        above.children.set(name, { kind: 'file', mode, modifiedSeconds, content: { ...at, size } })
+        break
+      case 'hard link': {
+        const other = this.#at(partsOf(entry.target))
+        if (other?.kind !== 'file') throw damagedTar(`"${entry.path.slice(0, 100)}" is a link to no file before it`)
+        above.children.set(name, other)
+      }
+    }
+  }
+
+  /** Also what is not named by itself but by what is below it. */
+  #count() {
+    this.#entries += 1
+    if (this.#entries > mostEntries)
+      throw new ImageFailed('too-many-files', `There are more than ${mostEntries} files and directories.`)
+  }
+
+  /** What is in the way of a directory gives way. */
+  #directoryAt(parts: readonly string[]): DirectoryNode {
+    let node = this.root
+    for (const part of parts) {
+      let next = node.children.get(part)
+      if (next?.kind !== 'directory') {
+        this.#count()
+        next = directory()
+        node.children.set(part, next)
+      }
+      node = next
+    }
+    return node
+  }
+
+  #at(parts: readonly string[]): TreeNode | undefined {
+    let node: TreeNode | undefined = this.root
+    for (const part of parts) node = node?.kind === 'directory' ? node.children.get(part) : undefined
+    return node
+  }
+
+  /** What is there; links lead to other places of this tree, and never out of it. */
+  find(path: string): TreeNode | undefined {
+    const todo = path.split('/')
+    const above: DirectoryNode[] = []
+    let node: TreeNode = this.root
+    for (let links = 0; todo.length > 0; ) {
+      const part = todo.shift() as string
+      if (part === '' || part === '.') continue
+      if (part === '..') {
+        node = above.pop() ?? this.root
+        continue
+      }
+      if (node.kind !== 'directory') return undefined
+      const next = node.children.get(part)
+      if (next === undefined) return undefined
+      if (next.kind === 'link') {
+        links += 1
+        if (links > mostLinks) return undefined
+        if (next.target.startsWith('/')) {
+          above.length = 0
+          node = this.root
+        }
+        todo.unshift(...next.target.split('/'))
+        continue
+      }
+      if (next.kind === 'file' && todo.some((rest) => rest !== '' && rest !== '.')) return undefined
+      if (node.kind === 'directory') above.push(node)
+      node = next
+    }
+    return node
+  }
+
+  /** The paths that a pattern means, in order: `*`, `?` and `[a-z]` within one name, `\` before what stands for itself. */
+  match(pattern: string): string[] {
+    let found: string[] = ['']
+    for (const part of pattern.split('/').filter((each) => each !== '' && each !== '.')) {
+      const names = tokensOf(part)
+      found = found.flatMap((path) => {
+        const node = this.find(path)
+        if (node?.kind !== 'directory') return []
+        const all = [...node.children.keys()].filter((name) => isMatch(name, names))
+        return all.sort().map((name) => `${path}/${name}`)
+      })
+      if (found.length > mostEntries) throw new ImageFailed('too-many-files', `"${pattern}" means too many files.`)
+    }
+    return found
+  }
+}
+
+export const isPattern = (path: string): boolean => /[*?[]/.test(path)
+
+type Token = 'any' | 'star' | { set: (code: number) => boolean }
+
+const codeAt = (text: string, at: number) => text.charCodeAt(at)
+
+const setOf = (text: string, bad: () => Error): Token => {
+  const isNot = text.startsWith('^')
+  const ranges: [number, number][] = []
+  for (let at = isNot ? 1 : 0; at < text.length; at++) {
+    const from = codeAt(text, at)
+    const isRange = text[at + 1] === '-' && at + 2 < text.length
+    const to = isRange ? codeAt(text, at + 2) : from
+    if (isRange) at += 2
+    if (to < from) throw bad()
+    ranges.push([from, to])
+  }
+  if (ranges.length === 0) throw bad()
+  return { set: (code) => ranges.some(([from, to]) => code >= from && code <= to) !== isNot }
+}
+
+/** Go's filepath.Match, of one name. */
+const tokensOf = (pattern: string): Token[] => {
+  const bad = () => new ImageFailed('unsupported', `"${pattern.slice(0, 100)}" is not a usable pattern.`)
+  const tokens: Token[] = []
+  for (let at = 0; at < pattern.length; at++) {
+    const character = pattern[at] as string
+    if (character === '*') tokens.push('star')
+    else if (character === '?') tokens.push('any')
+    else if (character === '[') {
+      const end = pattern.indexOf(']', at + 2)
+      if (end < 0) throw bad()
+      tokens.push(setOf(pattern.slice(at + 1, end), bad))
+      at = end
+    } else {
+      if (character === '\\') at++
+      if (at === pattern.length) throw bad()
+      const code = codeAt(pattern, at)
+      tokens.push({ set: (other) => other === code })
+    }
+  }
+  return tokens
+}
+
+/** Goes back to the last star only, so that it takes no longer than name times pattern, whoever wrote them. */
+const isMatch = (name: string, tokens: readonly Token[]): boolean => {
+  let [at, token, star, starAt] = [0, 0, -1, 0]
+  while (at < name.length) {
+    const wanted = tokens[token]
+    if (wanted === 'star') {
+      star = token
+      starAt = at
+      token += 1
+    } else if (wanted !== undefined && (wanted === 'any' || wanted.set(codeAt(name, at)))) {
+      at += 1
+      token += 1
+    } else if (star >= 0) {
+      starAt += 1
+      at = starAt
+      token = star + 1
+    } else return false
+  }
+  while (tokens[token] === 'star') token += 1
+  return token === tokens.length
+}

@@ -1,0 +1,110 @@
+// The way of an upload, as tests need it: the real proxy, the real keeping of contexts in a directory, and a control that
+// knows two organizations.
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { S3Client } from '@aws-sdk/client-s3'
+import { createServer as createRoutes } from '#src/http/server.ts'
+import { silentLog } from '#src/kit/log.ts'
+import { startProxy } from '#src/proxy/main.ts'
+import { DirectoryStore } from '#src/runner/archive/directory-store.ts'
+import type { ObjectStore } from '#src/runner/archive/store.ts'
+import { type ContextLimits, standardLimits } from '#src/runner/contexts/limits.ts'
+import { serveContexts } from '#src/runner/contexts/routes.ts'
+import { ContextStore } from '#src/runner/contexts/store.ts'
+import { contextBucket, contextRegion, type UploadQuestion } from '#src/wire/contexts.ts'
+
+/** By access key. What control says of anybody else is 401. */
+export const known: Record<string, { organizationId: string; secret: string; status?: number }> = {
+  ALCVOURS: { organizationId: 'ours', secret: 'secret-of-ours' },
+  ALCVTHEIRS: { organizationId: 'theirs', secret: 'secret-of-theirs' },
+  ALCVEXPIRED: { organizationId: 'ours', secret: 'secret-of-ours', status: 410 },
+}
+
+export const sessionToken = 'a-token'
+
+export const startUploads = async (
+  given: { limits?: Partial<ContextLimits>; wrap?: (store: ObjectStore) => ObjectStore } = {},
+) => {
+  const directory = await mkdtemp(join(tmpdir(), 'alcove-uploads-'))
+  const socket = join(directory, 'runner.sock')
+  const time = { now: Date.now() }
+  const limits = { ...standardLimits, ...given.limits }
+  const kept = new DirectoryStore(join(directory, 'store'))
+  const contexts = new ContextStore(given.wrap?.(kept) ?? kept, { limits, now: () => time.now })
+  const runner = await createRoutes({
+    routes: [],
+    prefixes: [''],
+    source: 'TEST',
+    guard: () => ({}),
+    log: silentLog(),
+  })
+  serveContexts(runner, contexts)
+  await runner.listen({ path: socket })
+
+  const control = createServer(async (request, response) => {
+    const parts: Buffer[] = []
+    for await (const part of request) parts.push(part as Buffer)
+    const question = JSON.parse(Buffer.concat(parts).toString()) as UploadQuestion
+    const found = question.sessionToken === sessionToken ? known[question.accessKey] : undefined
+    const status = found === undefined ? 401 : (found.status ?? 200)
+    const { organizationId, secret } = found ?? {}
+    response.writeHead(status, { 'content-type': 'application/json' })
+    response.end(JSON.stringify(status === 200 ? { organizationId, secret, runnerAddress: `unix:${socket}` } : {}))
+  })
+  control.listen(0, '127.0.0.1')
+  await once(control, 'listening')
+  const proxy = await startProxy(
+    {
+      listen: { host: '127.0.0.1', port: 0 },
+      controlUrl: new URL(`http://127.0.0.1:${(control.address() as AddressInfo).port}`),
+      proxyKey: 'proxy-key',
+      publicUrl: new URL('http://127.0.0.1'),
+    },
+    silentLog(),
+  )
+  const url = `http://127.0.0.1:${proxy.port}`
+  return {
+    url,
+    port: proxy.port,
+    contexts,
+    time,
+    /** As the SDK makes its own. */
+    client: (accessKey = 'ALCVOURS', more: { secret?: string; token?: string } = {}) =>
+      new S3Client({
+        region: contextRegion,
+        endpoint: url,
+        forcePathStyle: true,
+        maxAttempts: 1,
+        credentials: {
+          accessKeyId: accessKey,
+          secretAccessKey: more.secret ?? known[accessKey]?.secret ?? 'nobody',
+          sessionToken: more.token ?? sessionToken,
+        },
+      }),
+    /** Everything that the store holds. */
+    objects: async () => {
+      const keys: string[] = []
+      for await (const { key } of kept.list('contexts/')) keys.push(key)
+      return keys.sort()
+    },
+    [Symbol.asyncDispose]: async () => {
+      await proxy.close()
+      await runner.close()
+      control.close()
+      control.closeAllConnections()
+      await rm(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+export type Uploads = Awaited<ReturnType<typeof startUploads>>
+
+export const hash = 'a'.repeat(32)
+export const keyIn = (organizationId: string, named = hash) => ({
+  Bucket: contextBucket,
+  Key: `${organizationId}/${named}/context.tar`,
+})
