@@ -60,6 +60,8 @@ const ask = async (box: Box, verb: string, state: string) => {
   const { status, body } = await alcove.api('POST', `/sandbox/${box.id}/${verb}`)
   assert.equal(status, 200, JSON.stringify(body))
   await becomes(box, state)
+  // For a second the proxy may still know where it was.
+  if (verb === 'start') await new Promise((resolve) => setTimeout(resolve, 1100))
 }
 
 /** What is being written has no name there. */
