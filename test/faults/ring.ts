@@ -138,8 +138,17 @@ const findDoubles = async (client: Client): Promise<string[]> => {
   return complaints
 }
 
+/** Also those that a worker was never told of, because the answer did not come. */
+const listSnapshots = async (client: Client) => {
+  const { items } = (await client.sure('GET', '/snapshots?limit=200')).body as {
+    items: { id: string; general: boolean }[]
+  }
+  return items.filter(({ general }) => !general)
+}
+
 const removeAll = async (alcove: Platform, client: Client): Promise<string[]> => {
   for (const { id } of await listAll(client)) await client.sure('DELETE', `/sandbox/${id}`)
+  for (const { id } of await listSnapshots(client)) await client.sure('DELETE', `/snapshots/${id}`)
   const end = Date.now() + goneWithinMs
   for (;;) {
     const left = await alcove.leftovers()
