@@ -178,8 +178,11 @@ const kinds: readonly Kind[] = [
 export const listTraces = (data: DataDirectory): string[] =>
   kinds.flatMap(({ what, list }) => list(data).map((name) => `${what} ${name}`))
 
-/** Removes all of it; answers what would not go within `timeoutMs`. Not for a server that runs. */
-export const removeTraces = async (data: DataDirectory, timeoutMs = 10_000): Promise<string[]> => {
+/**
+ * Removes all of it; answers what would not go within `timeoutMs`. Not for a server that runs. A loop device stays while a copy
+ * of its mount is left in a mount namespace of somebody else, who may be unpacking an image.
+ */
+export const removeTraces = async (data: DataDirectory, timeoutMs = 30_000): Promise<string[]> => {
   for (const end = Date.now() + timeoutMs; ; ) {
     for (const { list, remove } of kinds) for (const name of list(data)) remove(data, name)
     const left = listTraces(data)

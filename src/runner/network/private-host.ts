@@ -1,7 +1,7 @@
 // For tests: runs a test file again in network and mount namespaces of its own, so that what it does to "the host" happens
 // to a host that nobody else uses and that is gone when the process ends, however it ends.
 import { execFile } from 'node:child_process'
-import { mkdir } from 'node:fs/promises'
+import { mkdir, readFile } from 'node:fs/promises'
 import { runCommand } from '#src/kit/run-command.ts'
 
 const marker = '--private-host'
@@ -22,6 +22,14 @@ export const runOnPrivateHost = (file: string, timeoutMs = 300_000) =>
     )
   })
 
+// What was mounted on the host is mounted here, too; a server beside us that ends could not give back its pool until we do.
+const letGoOfLoopDevices = async () => {
+  const mounted = (await readFile('/proc/self/mountinfo', 'utf8'))
+    .split('\n')
+    .filter((line) => / - \S+ \/dev\/loop/.test(line))
+  for (const line of mounted.reverse()) await runCommand(['umount', '--lazy', line.split(' ')[4] ?? ''])
+}
+
 /** The world around the private host: the far end of its only link, where listeners can stand for the Internet. */
 export type Outside = { netns: string }
 
@@ -29,6 +37,7 @@ export const wayOut = '198.51.100.1'
 
 /** Makes `addresses` reachable from this private host through a router, and nothing else. */
 export const preparePrivateHost = async (addresses: readonly string[]): Promise<Outside> => {
+  await letGoOfLoopDevices()
   await runCommand(['mount', '-t', 'tmpfs', 'tmpfs', '/run'])
   await mkdir('/run/netns')
   const netns = 'outside'
