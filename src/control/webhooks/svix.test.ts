@@ -1,4 +1,5 @@
-// Against a server that follows the public description of the Svix API (https://api.svix.com/docs) for these calls.
+// Against a server that follows the public description of the Svix API (https://api.svix.com/docs) for these calls: it refuses,
+// as that does, bodies with other fields, ids of other characters and queries that it does not know.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -13,6 +14,29 @@ const token = 'testsk_secret.eu'
 
 type Call = { method: string; path: string; query: string; body: Record<string, unknown> | undefined }
 
+// What the description calls an event type or an id of the caller's.
+const isName = (value: unknown) => typeof value === 'string' && /^[\w.-]{1,256}$/.test(value)
+const isText = (value: unknown) => typeof value === 'string' && value.length > 0
+const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+type Shape = { needs: Record<string, (value: unknown) => boolean>; may?: Record<string, (value: unknown) => boolean> }
+
+const shapes = {
+  application: { needs: { name: isText }, may: { uid: isName } },
+  message: { needs: { eventType: isName, payload: isObject }, may: { eventId: isName } },
+  portal: { needs: {} },
+} satisfies Record<string, Shape>
+
+const fits = (body: unknown, { needs, may = {} }: Shape): boolean => {
+  if (!isObject(body)) return false
+  const fields = Object.entries(body as Record<string, unknown>)
+  const isKnown = ([name, value]: [string, unknown]) => (needs[name] ?? may[name])?.(value) === true
+  return fields.every(isKnown) && Object.keys(needs).every((name) => Object.hasOwn(body as object, name))
+}
+
+/** The only queries that its own client and we send. */
+const queries = ['', '?get_if_exists=true', '?limit=1', '?with_content=false']
+
 /** Applications by uid, messages by event id, and as many endpoints as a test says. */
 const startSvix = async () => {
   const calls: Call[] = []
@@ -22,7 +46,15 @@ const startSvix = async () => {
   const now = new Date().toISOString()
   const applicationOf = (id: string) => [...applications.values()].find((one) => one.id === id || one.uid === id)
 
-  const answer = ({ method, path, body = {}, query }: Call): [status: number, body: unknown] => {
+  const shapeOf = (path: string): Shape => {
+    if (path.endsWith('/msg')) return shapes.message
+    return path.includes('/app-portal-access/') ? shapes.portal : shapes.application
+  }
+
+  const answer = (call: Call): [status: number, body: unknown] => {
+    const { method, path, body = {}, query } = call
+    if (!queries.includes(query) || (method === 'POST' && !fits(call.body, shapeOf(path))))
+      return [422, { detail: [{ loc: ['body'], msg: 'not as described', type: 'value_error' }] }]
     if (state.failWith !== undefined) return [state.failWith, { code: 'server_error', detail: 'no' }]
     const problem = (status: number, code: string): [number, unknown] => [status, { code, detail: code }]
     if (method === 'POST' && path === '/api/v1/app') {
@@ -65,7 +97,8 @@ const startSvix = async () => {
     const { pathname: path, search: query } = new URL(request.url ?? '', 'http://svix.test')
     const call = { method: request.method ?? '', path, query, body: text === '' ? undefined : JSON.parse(text) }
     calls.push(call)
-    const isAllowed = request.headers.authorization === `Bearer ${token}`
+    const isJson = text === '' || request.headers['content-type'] === 'application/json'
+    const isAllowed = isJson && request.headers.authorization === `Bearer ${token}`
     const [status, body] = isAllowed ? answer(call) : [401, { code: 'authentication_failed', detail: 'no' }]
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
   })
