@@ -251,6 +251,7 @@ suite('with Svix', () => {
     await using app = await start(svix.url)
     await app.as('owner').post(`${base}/initialize`)
     await happen(app, 'one')
+    await emptied(app)
     await happen(app, 'two')
     await emptied(app)
     assert.equal(svix.calls.filter(({ path }) => path.endsWith('/endpoint')).length, 1)
