@@ -104,7 +104,8 @@ export class Library {
   }
 
   async #open() {
-    await rm(this.#scratch, { recursive: true, force: true })
+    // What worked for a runner that was killed dies with it, and may write one file more meanwhile.
+    await rm(this.#scratch, { recursive: true, force: true, maxRetries: 10 })
     await mkdir(this.#records, { recursive: true, mode: 0o711 })
     await mkdir(this.#scratch, { recursive: true, mode: 0o700 })
     await Promise.all([this.#trees.open(), this.#blobs.open()])
