@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { Assignment, Cause } from '#src/wire/runner-link.ts'
-import { cannotRun, TestHost } from '../testing/test-host.ts'
+import { runSteps, step } from '../launch.ts'
+import { builtLauncher, cannotRun, TestHost } from '../testing/test-host.ts'
 import { hostCpus, parseCpuList } from './cpus.ts'
 
 const later = (assignment: Assignment, changes: Partial<Assignment> = {}): Assignment => ({
@@ -117,7 +118,9 @@ suite('what a sandbox is shown of its machine', { skip: cannotRun }, () => {
     const { sandboxId } = larger
     const assignment = later(larger, { memoryGiB: 0.125 })
     await box.host.start(assignment)
-    // The kernel chooses any other process before the first. But here the memory is nobody's, and remains when they are killed.
+    // The kernel chooses any other process before the first. But what lies in /dev/shm is nobody's, and remains when they are
+    // killed. It may hold half of the memory; more, and it can take it all.
+    await runSteps(builtLauncher(), [step.sharedMemory(box.pidOf(sandboxId), 512 * 1024 ** 2)])
     const ranOut = ends(sandboxId)
     let hasEnded = false
     void ranOut.then(() => {
