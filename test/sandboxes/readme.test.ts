@@ -80,7 +80,7 @@ suite('the README', () => {
     assert.equal(code, 0, output)
     assert.deepEqual(
       output.match(/^\w+(?=:)/gm),
-      ['files', 'sessions', 'terminal', 'interpreter', 'git', 'preview'],
+      ['files', 'sessions', 'terminals', 'interpreter', 'git', 'preview'],
       output,
     )
   })
