@@ -159,8 +159,9 @@ const fillAll = async (parts: SandboxParts): Promise<void> => {
   await sweepOrphans(parts)
 }
 
-/** Whoever has just been given a sandbox wants to use it before the next one is made. */
+/** Whoever has just been given a sandbox wants to use it before the next one is made; but not for ever. */
 const breathMs = 300
+const longestBreathMs = 2000
 
 export type Filling = {
   /** Once, now; the next one waits for its end. */
@@ -173,6 +174,7 @@ export const keepFilling = (parts: SandboxParts): Filling => {
   const { changes, log } = parts
   let filling: Promise<void> = Promise.resolve()
   let soon: NodeJS.Timeout | undefined
+  let waitsSince = 0
   const fill = () => {
     filling = filling.catch(() => {}).then(() => fillAll(parts))
     return filling
@@ -181,7 +183,11 @@ export const keepFilling = (parts: SandboxParts): Filling => {
     const isReady = to === 'started' && row?.warm_pool_id
     const isClaimed = from === 'started' && to === 'creating'
     if (!isReady && !isClaimed) return
-    soon ??= setTimeout(() => {
+    const now = performance.now()
+    if (soon === undefined) waitsSince = now
+    else if (isReady || now - waitsSince > longestBreathMs) return
+    clearTimeout(soon)
+    soon = setTimeout(() => {
       soon = undefined
       fill().catch((error) =>
         log.warn({ err: error }, 'the warm pools could not be filled; the next sweep tries again'),
