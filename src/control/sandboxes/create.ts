@@ -229,7 +229,7 @@ export const createSandbox = async (
     }
     const made = await write(transaction, parts, actor, wish, planned)
     if (snapshot) await markUsed(transaction, snapshot, made.row.created_at)
-    if (once) await rememberMade(transaction, once, made.row)
+    if (once) await rememberMade(transaction, once, made.row.id, made.row.created_at)
     await checkTotals(transaction, { from: null, written: made.row, to: 'started' }, planned.quota.row)
     return { ...made, isNew: true }
   })

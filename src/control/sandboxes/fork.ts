@@ -132,7 +132,7 @@ export const forkSandbox = async (
       if (known) return { row: known, isNew: false }
     }
     const { row: made, quota } = await write(transaction, parts, actor, parent, name)
-    if (once) await rememberMade(transaction, once, made)
+    if (once) await rememberMade(transaction, once, made.id, made.created_at)
     await checkTotals(transaction, { from: null, written: made, to: 'started' }, quota.row)
     return { row: made, isNew: true }
   })

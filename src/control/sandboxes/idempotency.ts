@@ -1,4 +1,4 @@
-// A create that is sent again, because its answer was lost, must not make a second sandbox.
+// A create, fork or snapshot that is sent again, because its answer was lost, must not make a second one.
 import { createHash } from 'node:crypto'
 import type { Sql, Transaction } from '#src/control/storage/database.ts'
 import { otherBody } from '#src/http/idempotency-key.ts'
@@ -22,7 +22,7 @@ export const holdKey = async (transaction: Transaction, { organizationId, key }:
   await transaction`select pg_advisory_xact_lock(hashtextextended(${`${organizationId} ${key}`}, 0))`
 }
 
-/** The sandbox that this request made before, if it did. */
+/** The sandbox that this request made, or made a snapshot of, before, if it did. */
 export const findMade = async (
   sql: Sql,
   { organizationId, key, requestHash }: Once,
@@ -36,10 +36,15 @@ export const findMade = async (
   return row
 }
 
-export const rememberMade = async (transaction: Transaction, once: Once, made: SandboxRow): Promise<void> => {
+export const rememberMade = async (
+  transaction: Transaction,
+  once: Once,
+  sandboxId: string,
+  now: Date,
+): Promise<void> => {
   await transaction`
     insert into idempotency_keys (organization_id, key, request_hash, sandbox_id, created_at)
-    values (${once.organizationId}, ${once.key}, ${once.requestHash}, ${made.id}, ${made.created_at})`
+    values (${once.organizationId}, ${once.key}, ${once.requestHash}, ${sandboxId}, ${now})`
 }
 
 export const forgetOldKeys = async (sql: Sql, now: Date): Promise<void> => {

@@ -432,6 +432,24 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     assert.match(runner.asked.at(-1)?.image ?? '', /^snap-/)
   })
 
+  test('200 once for the same Idempotency-Key, at the same moment and later; 422 for another name', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    runner.behaveWithImages(() => 'do')
+    const id = await create(app)
+    const again = (name: string) =>
+      app.as('member').post('/sandbox/box/snapshot', { name }, { headers: { 'idempotency-key': 'k' } })
+    const replies = await Promise.all([1, 2, 3].map(() => again('made')))
+    await untilState(app, id, 'started')
+    replies.push(await again('made'))
+    assert.deepEqual(
+      replies.map(({ status, body }) => [status, body.id]),
+      replies.map(() => [200, id]),
+    )
+    assert.equal((await get(app, id)).state, 'started')
+    assert.equal((await again('other')).status, 422)
+  })
+
   test('200 and back as it was when it failed, with the reason on the snapshot', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)

@@ -155,8 +155,10 @@ export const sandboxRoutes = (parts: SandboxParts): ControlRoute[] => {
       params: ByIdOrName,
       body: shapes.CreateSandboxSnapshot,
       replies: { 200: SandboxRecord },
-      run: async ({ params, body, ...actor }) =>
-        record(await snapshotSandbox(parts, actor, params.sandboxIdOrName, body)),
+      run: async ({ params, body, request, ...actor }) => {
+        const key = readIdempotencyKey(request.headers['idempotency-key'])
+        return record(await snapshotSandbox(parts, actor, params.sandboxIdOrName, body, key))
+      },
     }),
     route({
       method: 'POST',
