@@ -145,6 +145,7 @@ suite('uploading the files of a definition', () => {
     assert.deepEqual(await code({ method: 'POST', signedMethod: 'PUT' }), [403, 'SignatureDoesNotMatch'])
     assert.deepEqual(await code({ sentPath: `${path}?uploads=` }), [403, 'SignatureDoesNotMatch'])
     assert.deepEqual(await code({ headers: { host: 'elsewhere' } }), [403, 'SignatureDoesNotMatch'])
+    assert.deepEqual(await code({ headers: { host: 'no server' } }), [400, 'InvalidRequest'])
     assert.deepEqual(await code({ headers: { 'x-amz-content-sha256': 'UNSIGNED-PAYLOAD' } }), [
       403,
       'SignatureDoesNotMatch',

@@ -63,10 +63,12 @@ export const checkSignature = async (
 ): Promise<SigningKey> => {
   const { headers, method = 'GET', url = '/' } = request
   const { accessKey, datetime, region, signedHeaders, signature } = call
+  const address = `http://${headers.host}${url}`
+  if (!URL.canParse(address)) throw new S3Refusal('InvalidRequest', 'The header host names no server.')
   const cache = new Map<string, ArrayBuffer>()
   const signer = new AwsV4Signer({
     method,
-    url: `http://${headers.host}${url}`,
+    url: address,
     headers: signedHeaders
       .filter((name) => name !== 'host')
       .map((name): [string, string] => [name, textOf(headers[name])]),
