@@ -1,6 +1,6 @@
 // The SQL of what sandboxes used.
 import type { Sql } from '#src/control/storage/database.ts'
-import type { MeterSample } from '#src/wire/meter-reading.ts'
+import type { MeterReading, MeterSample } from '#src/wire/meter-reading.ts'
 
 /** What a runner says more often than this is not kept. */
 const leastSeconds = 5
@@ -27,16 +27,7 @@ export const insertSamples = async (
     on conflict do nothing`
 }
 
-export type MeterRow = {
-  at: Date
-  cpuCount: number
-  cpuUsedPct: number
-  memTotal: number
-  memUsed: number
-  memCache: number
-  diskTotal: number
-  diskUsed: number | null
-}
+export type MeterRow = Omit<MeterReading, 'diskUsed'> & { at: Date; diskUsed: number | null }
 
 /** Each row stands for the samples of `seconds` seconds: their mean, at the time of the last. */
 export const listMeans = (
