@@ -71,7 +71,7 @@ test('delete ends each of the 21 states in 404 within ten seconds, with nothing 
     // What was deleted, and the limit that it had, is taken back by the kernel behind the next commit.
     execFileSync('btrfs', ['filesystem', 'sync', join(data.runner, 'pool')])
     const left = () => listUnnamedTraces(data).filter((line) => !before.includes(line))
-    await until('no limit and no rule is left', () => left().length === 0, 60).catch((error) => {
+    await until('no limit and no rule is left', () => left().length === 0, goneWithinSeconds).catch((error) => {
       throw new Error(left().join('\n'), { cause: error })
     })
   } finally {
