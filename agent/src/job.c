@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -120,6 +121,14 @@ static void end(struct job *job, int status) {
   record_end(&job->record, exit);
 }
 
+/* A line of its error output, where nothing else will ever come. */
+static void explain(struct job *job, enum stage stage, int error_number) {
+  const char *what = stage == STAGE_USER ? "its user" : stage == STAGE_CWD ? "its working directory" : "the program";
+  char text[192];
+  int size = snprintf(text, sizeof text, "It could not be started: %s: %s.\n", what, strerror(error_number));
+  if (size > 0) ring_append(&job->record.ring, FROM_STDERR, (const uint8_t *)text, (size_t)size);
+}
+
 static void on_report(struct source *source, uint32_t events) {
   (void)events;
   struct job *job = owner_of(source, struct job, report);
@@ -132,6 +141,11 @@ static void on_report(struct source *source, uint32_t events) {
   if (spawner) spawner->state = NULL;
   if (got == (ssize_t)sizeof payload) {
     if (spawner) connection_fail(spawner, payload[0], (int)get_u32(payload + 1));
+    if (job->keeps_failed) { /* its process is about to end by itself, with 127 */
+      explain(job, payload[0], (int)get_u32(payload + 1));
+      job->state = JOB_RUNNING;
+      return;
+    }
     end(job, 127 << 8);
     removers_continue(job);
     if (!job->unlisted) job_release(job);

@@ -20,7 +20,7 @@ struct remove_wait {
 struct job {
   char id[JOB_ID_MAX + 1];
   uint64_t serial, created_at, ended_at; /* milliseconds since 1970 */
-  bool is_terminal, input_closing, removing, unlisted;
+  bool is_terminal, keeps_failed, input_closing, removing, unlisted;
   uint16_t cols, rows;
   uint8_t state;
   int status;

@@ -36,7 +36,7 @@ static bool take_spawn(struct spawn_request *spawn, struct fields *request) {
   spawn->ring = take_u32(request);
   spawn->metadata = take_bytes(request, &spawn->metadata_size);
   if (!program_take(&spawn->program, request)) return false;
-  return fields_complete(request) && spawn->flags <= 3 && job_may_be_called(spawn->id) && spawn->ring >= RING_MIN &&
+  return fields_complete(request) && spawn->flags <= SPAWN_FLAGS && job_may_be_called(spawn->id) && spawn->ring >= RING_MIN &&
          spawn->ring <= RING_MAX && spawn->metadata_size <= JOB_METADATA_MAX &&
          (!(spawn->flags & SPAWN_TERMINAL) || (spawn->cols && spawn->rows));
 }
@@ -73,6 +73,7 @@ static struct job *new_job(const struct spawn_request *spawn) {
   job->metadata = metadata;
   job->metadata_size = spawn->metadata_size;
   job->is_terminal = spawn->flags & SPAWN_TERMINAL;
+  job->keeps_failed = spawn->flags & SPAWN_KEEP_FAILED;
   job->cols = spawn->cols;
   job->rows = spawn->rows;
   return job;

@@ -8,6 +8,7 @@ import { listCgroups } from './cgroup/cgroup.ts'
 import { clearSandbox } from './clear.ts'
 import { destroySandbox } from './destroy.ts'
 import { causeOfEnd } from './ended.ts'
+import { startEntrypoint } from './entrypoint.ts'
 import type { Entry, Run, Spec } from './journal.ts'
 import { cgroupOf, type Machine, reasonOf } from './machine.ts'
 import { socketOf } from './places.ts'
@@ -75,8 +76,9 @@ const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Ent
   // Also where it is in force already: the rules may have been lost while no runner looked, and the kernel knows no domains.
   const applied = machine.network.apply(slot, spec.assignment.network)
   if (!isComplete) {
-    // What may be missing of the start is the policy and its own last note.
+    // What may be missing of the start is the policy, the entrypoint, and its own last note.
     await applied
+    await startEntrypoint(machine, spec.assignment)
     await machine.journal.writeRun(sandboxId, { ...run, ...init })
   } else {
     // What the kernel has stays in force, and a sandbox that runs is not given up for it.

@@ -25,6 +25,7 @@ const AssignmentShape = Compile(
     snapshot: name,
     user: name,
     env: Type.Record(Type.String(), Type.String()),
+    entrypoint: Type.Optional(Type.Array(Type.String({ maxLength: 4096 }), { maxItems: 1000 })),
     language: name,
     cpu: amount,
     memoryGiB: amount,

@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Assignment } from '#src/wire/runner-link.ts'
 import { MemoryInUse } from './cgroup/cgroup.ts'
+import { startEntrypoint } from './entrypoint.ts'
 import type { Spec } from './journal.ts'
 import { LaunchFailed, runSteps, step } from './launch.ts'
 import { cgroupOf, type Machine } from './machine.ts'
@@ -25,6 +26,7 @@ export const changeSandbox = async (
   const { sandboxId } = wanted
   if (!isDeepStrictEqual(assignment.network, wanted.network)) await machine.network.apply(slot, wanted.network)
   const refused = await resize(machine, assignment, wanted, init)
+  if (assignment.isWarm && !wanted.isWarm) await startEntrypoint(machine, wanted)
   const { cpu, memoryGiB, diskGiB } = refused === undefined ? wanted : assignment
   const changed: Spec = {
     assignment: { ...wanted, cpu, memoryGiB, diskGiB },

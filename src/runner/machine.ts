@@ -1,6 +1,7 @@
 // The parts that every verb works with: this host, opened once.
 import type { Logger } from '#src/kit/log.ts'
 import type { Agent } from '#src/toolbox/agent/agent.ts'
+import type { ImageConfig } from '#src/wire/runner-link.ts'
 import type { ObjectStore } from './archive/store.ts'
 import { type Cgroup, cgroupAt } from './cgroup/cgroup.ts'
 import type { CgroupLayout } from './cgroup/layout.ts'
@@ -14,11 +15,13 @@ import { cgroupPathOf, type Places } from './places.ts'
 import type { CpuSpread } from './shown/cpus.ts'
 
 /** As much of the toolbox's agent as the verbs need. */
-export type AgentLink = Pick<Agent, 'info' | 'shutdown' | 'exec'>
+export type AgentLink = Pick<Agent, 'info' | 'shutdown' | 'exec' | 'jobs'>
 
 export type Images = {
   /** The directory of an image's files, shifted to the uids of sandboxes; undefined if it is not on this host. */
   rootfsOf(image: string): string | undefined
+  /** What it says of the sandboxes that are made from it. */
+  configOf?(image: string): ImageConfig | undefined
 }
 
 export type Machine = {

@@ -10,6 +10,7 @@ import { span } from '#src/kit/telemetry/telemetry.ts'
 import type { ArchiveRef, Assignment } from '#src/wire/runner-link.ts'
 import type { Transfer } from './archive.ts'
 import { clearSandbox } from './clear.ts'
+import { startEntrypoint } from './entrypoint.ts'
 import type { Run } from './journal.ts'
 import { LaunchFailed, runSteps, type Step, step } from './launch.ts'
 import { cgroupOf, type Machine, NotRecoverable, reasonOf } from './machine.ts'
@@ -61,6 +62,7 @@ export const startSandbox = async (
     const init = await findInit(await cgroupOf(machine, sandboxId).pids())
     if (init === undefined) throw new Error('The sandbox ended as soon as it had started.')
     await span('agent answers', {}, () => checkAgentAnswers(machine, sandboxId))
+    await startEntrypoint(machine, assignment)
     await journal.writeRun(sandboxId, { ...run, ...init })
     return { init, slot, isPaused: false }
   } catch (error) {

@@ -18,7 +18,10 @@ export type ToolboxNeeds = 'sandbox' | 'sandbox, also paused'
 export const route = routesOf<ToolboxContext, ToolboxNeeds>()
 
 /** What every process in the sandbox finds in its environment: who it is, then the sandbox's own, then the call's. */
-export const environmentOf = ({ assignment }: ToolboxSandbox, envs: Record<string, string> = {}) => ({
+export const environmentOf = (
+  { assignment }: Pick<ToolboxSandbox, 'assignment'>,
+  envs: Record<string, string> = {},
+) => ({
   DAYTONA_SANDBOX_ID: assignment.sandboxId,
   DAYTONA_SANDBOX_SNAPSHOT: assignment.snapshot,
   DAYTONA_SANDBOX_USER: assignment.user,

@@ -36,6 +36,8 @@ export type Assignment = {
   snapshot: string
   user: string
   env: Record<string, string>
+  /** The command that is run each time it starts; absent or empty: none. */
+  entrypoint?: readonly string[]
   /** Of `code-run` when the call names none. */
   language: string
   cpu: number

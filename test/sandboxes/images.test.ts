@@ -1,33 +1,20 @@
 // Sandboxes from images, by the public SDK: a registry on loopback serves one static program.
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3'
 import { type Daytona, Image } from '@daytona/sdk'
-import { makeImage, type TarEntry, tarOf } from '#src/runner/images/testing/oci-image.ts'
+import { tarOf } from '#src/runner/images/testing/oci-image.ts'
 import { TestRegistry } from '#src/runner/images/testing/registry.ts'
 import { until } from './box.ts'
+import { makeBusyboxImage, noBusybox } from './busybox-image.ts'
 import { type Platform, platform } from './harness.ts'
 import { connectTo } from './sdk-client.ts'
 
-const busybox = '/bin/busybox'
-const applets = ['sh', 'cat', 'ls', 'echo', 'mkdir', 'stat', 'md5sum', 'readlink']
-
-const makeTool = () => {
-  const entries: TarEntry[] = [
-    { path: 'bin', type: '5' },
-    { path: 'bin/busybox', content: readFileSync(busybox), mode: 0o755 },
-    ...applets.map((name): TarEntry => ({ path: `bin/${name}`, type: '2', target: 'busybox' })),
-    { path: 'etc', type: '5' },
-    { path: 'etc/motto', content: 'small\n' },
-  ]
-  return makeImage({ layers: [tarOf(entries)], config: { Env: ['PATH=/bin', 'FROM_IMAGE=yes'], User: '0' } })
-}
-
-suite('sandboxes from images', { skip: existsSync(busybox) ? false : 'needs busybox-static' }, () => {
+suite('sandboxes from images', { skip: noBusybox }, () => {
   let alcove: Platform
   let registry: TestRegistry
   let daytona: Daytona
@@ -36,7 +23,7 @@ suite('sandboxes from images', { skip: existsSync(busybox) ? false : 'needs busy
   const files = mkdtempSync(join(tmpdir(), 'alcove-files-'))
   before(async () => {
     registry = await TestRegistry.start()
-    reference = registry.put('team/tool:1', makeTool())
+    reference = registry.put('team/tool:1', makeBusyboxImage())
     alcove = await platform({ own: true, env: { ALCOVE_PLAIN_REGISTRIES: registry.host } })
     daytona = connectTo(alcove)
   })

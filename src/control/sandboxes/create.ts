@@ -113,18 +113,19 @@ const columnsOf = async (
   now: Date,
 ) => {
   if ('snapshot' in origin) {
-    const { id, name, image, osUser, sandboxClass } = origin.snapshot
+    const { id, name, image, osUser, entrypoint, sandboxClass } = origin.snapshot
     const os_user = wish.user ?? osUser
     const sandbox_class = sandboxClass as SandboxRow['sandbox_class']
-    return { snapshot_id: id, snapshot: name, image, os_user, sandbox_class, build: null }
+    return { snapshot_id: id, snapshot: name, image, os_user, entrypoint, sandbox_class, build: null }
   }
   const { definition } = origin
   return {
     snapshot_id: '',
     snapshot: '',
     image: await wantBuild(transaction, { organizationId: organization.id, regionId, definition }, now),
-    // Until the image says whom it is made for.
+    // Until the image says whom and what it is made for.
     os_user: wish.user ?? 'root',
+    entrypoint: null,
     sandbox_class: 'container' as const,
     build: buildOf(definition, wish),
   }

@@ -54,6 +54,7 @@ const childOf = (
     image: parent.image,
     build: parent.build,
     os_user: parent.os_user,
+    entrypoint: parent.entrypoint,
     env: parent.env,
     labels: parent.labels,
     public: parent.public,

@@ -22,6 +22,8 @@ export type SandboxRow = {
   /** The definition that its image is built from, and the user that its caller named. */
   build: { dockerfile: string; contextHashes?: string[]; user: string | null } | null
   os_user: string
+  /** What runs each time it starts; null where its image says nothing. */
+  entrypoint: string[] | null
   env: Record<string, string>
   labels: Record<string, string>
   public: boolean
@@ -226,6 +228,7 @@ export const asAssignment = (row: SandboxRow): Assignment => ({
   },
   isNew: row.first_started_at === null,
   ...defined({
+    entrypoint: row.entrypoint,
     isWarm: row.warm_pool_id === null ? null : (true as const),
     forkOf: row.first_started_at === null ? row.parent_id : null,
     archive: archiveOf(row),

@@ -134,6 +134,7 @@ export type NewSandbox = Pick<
   | 'snapshot'
   | 'image'
   | 'os_user'
+  | 'entrypoint'
   | 'env'
   | 'labels'
   | 'public'

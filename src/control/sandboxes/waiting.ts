@@ -34,7 +34,10 @@ export const placeWaiting = async (parts: SandboxParts, image?: string): Promise
       await moveSandbox(parts, row, 'place', {
         by: { kind: 'timer', id: 'build' },
         reason: 'Its image is there.',
-        set: ({ build }) => ({ os_user: build?.user ?? (config?.user || 'root') }),
+        set: ({ build }) => ({
+          os_user: build?.user ?? (config?.user || 'root'),
+          entrypoint: config === null ? null : [...config.entrypoint],
+        }),
         check: async (transaction) => ({ runner_id: await reserveRunner(transaction, place, options.overcommit) }),
       })
     } catch (error) {

@@ -61,6 +61,8 @@ const make = async (transaction: Transaction, { options, changes, clock }: Sandb
     snapshot: pool.snapshot,
     image: pool.image,
     os_user: pool.os_user,
+    // It is whoever claims it whose command runs.
+    entrypoint: null,
     cpu: pool.cpu,
     memory_gib: pool.memory_gib,
     disk_gib: pool.disk_gib,

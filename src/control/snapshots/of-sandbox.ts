@@ -25,7 +25,7 @@ export const writeSnapshotOf = async (
       image,
       imageName: null,
       osUser: sandbox.os_user,
-      entrypoint: null,
+      entrypoint: sandbox.entrypoint,
       cpu: sandbox.cpu,
       memoryGiB: sandbox.memory_gib,
       diskGiB,

@@ -52,7 +52,7 @@ export const openTestHostIn = async (
   instance: string,
   directory: string,
   poolBytes?: number,
-  brought?: Pick<ImageStore, 'rootfsOf'>,
+  brought?: Pick<ImageStore, 'rootfsOf'> & Partial<Pick<ImageStore, 'configOf'>>,
 ): Promise<OpenedHost> => {
   const log = silentLog()
   const launcher = builtLauncher()
@@ -68,6 +68,7 @@ export const openTestHostIn = async (
     network,
     images: {
       rootfsOf: (image) => brought?.rootfsOf(image) ?? [join(directory, image)].find((path) => existsSync(path)),
+      configOf: (image) => brought?.configOf?.(image),
     },
     archiveStore: openStore({ kind: 'directory', path: join(directory, 'archive') }),
     log,

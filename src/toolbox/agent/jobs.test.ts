@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readlinkSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { suite, test } from 'node:test'
 import fc from 'fast-check'
-import { agentAt, type JobEvent, type JobSpec, type Jobs } from './agent.ts'
+import { agentAt, type JobEvent, type JobSpec, type Jobs, type Piece } from './agent.ts'
 import { encodeFrame, FieldWriter, kinds } from './frames.ts'
 import { NativeAgent, until } from './native-agent.ts'
 import { provoke } from './provoke.ts'
@@ -176,6 +176,63 @@ suite('jobs', () => {
       for (;;) await jobs.signal('stuck', 9)
     }
     await assert.rejects(signalUntilRefused, { stage: 'job', errno: 'ESRCH' })
+  })
+
+  test('what is to be kept although it cannot start has ended with 127 and says why', async () => {
+    await using native = await NativeAgent.start()
+    const { jobs } = native.agent
+    for (const [id, more, stage, reason] of [
+      [
+        'program',
+        { argv: ['/nowhere'] },
+        'exec',
+        /^It could not be started: the program: No such file or directory\.\n$/,
+      ],
+      ['cwd', { cwd: '/nowhere' }, 'cwd', /its working directory: No such file/],
+      ['user', { user: 'nobody-at-all' }, 'user', /its user: No such file/],
+      ['terminal', { argv: ['/nowhere'], terminal: { cols: 80, rows: 24 } }, 'exec', /the program: No such file/],
+    ] as const) {
+      const spec = job(id, 'true', { ...more, keepFailed: true, metadata: Buffer.from('known') })
+      await assert.rejects(jobs.spawn(spec), { name: 'StartFailed', stage })
+      const events = await collect(jobs.attach(id, 0))
+      assert.match(text(events, 'stderr'), reason)
+      assert.deepEqual(events.at(-1), { type: 'exit', exitCode: 127, signal: null })
+      const found = (await jobs.list()).find((one) => one.id === id)
+      assert.deepEqual(
+        [found?.state, found?.exit?.exitCode, found?.metadata.toString(), found?.endedAt !== null],
+        ['ended', 127, 'known', true],
+      )
+      await assert.rejects(jobs.spawn(spec), { stage: 'job', errno: 'EEXIST' })
+      await jobs.remove(id)
+    }
+    assert.deepEqual(await jobs.list(), [])
+  })
+
+  test('output that is poured comes whole, and stops at what is there unless it is followed', async () => {
+    await using native = await NativeAgent.start()
+    const { jobs } = native.agent
+    const poured = async (follow: boolean): Promise<string> => {
+      let all = ''
+      const take = (piece: Piece): boolean => {
+        if (piece.type === 'output') all += `${piece.stream}:${piece.data}`
+        return true
+      }
+      await jobs.pour('a', take, { follow, signal: AbortSignal.timeout(30_000) })
+      return all
+    }
+    await jobs.spawn(job('a', 'echo one; read x; echo two >&2', { keepInput: true }))
+    await untilOutput(jobs, 'a', /one/)
+    assert.equal(await poured(false), 'stdout:one\n')
+    const following = poured(true)
+    await jobs.closeInput('a')
+    assert.equal(await following, 'stdout:one\nstderr:two\n')
+    await assert.rejects(
+      jobs.pour('b', () => true, { follow: false, signal: AbortSignal.timeout(30_000) }),
+      {
+        stage: 'job',
+        errno: 'ENOENT',
+      },
+    )
   })
 
   test('what is not there, twice there or could not start is said', async () => {

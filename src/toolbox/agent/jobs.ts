@@ -3,6 +3,7 @@
 import { asStartFailed, type CommandSpec, type Exit, readExit, writeProgram } from './command.ts'
 import { AgentGone, Connection } from './connection.ts'
 import { BadFrame, FieldReader, FieldWriter, type Frame, kinds } from './frames.ts'
+import { pourOutput, type TakePiece } from './pour-output.ts'
 
 export type JobSpec = Pick<CommandSpec, 'argv' | 'env' | 'cwd' | 'user'> & {
   /** Chosen by the caller: 1 to 64 printable ASCII characters without space. */
@@ -13,6 +14,8 @@ export type JobSpec = Pick<CommandSpec, 'argv' | 'env' | 'cwd' | 'user'> & {
   terminal?: { cols: number; rows: number }
   /** Input stays open for `input`; without, it is at its end. A terminal's is always open. */
   keepInput?: boolean
+  /** One that could not be started is there all the same: ended with 127, with the reason on its `stderr`. */
+  keepFailed?: boolean
   /** At most 4 KiB, told again by `list`. */
   metadata?: Uint8Array
 }
@@ -53,6 +56,8 @@ export interface Jobs {
   /** Throws `StartFailed` like `exec`; `AgentRefused` (job, EEXIST) when the id is taken. */
   spawn(spec: JobSpec): Promise<{ pid: number }>
   attach(id: string, offset: number, options?: AttachOptions): AsyncGenerator<JobEvent, void, void>
+  /** The same from the beginning, as `Sessions` pours what a command wrote. */
+  pour(id: string, take: TakePiece, options: { follow: boolean; signal: AbortSignal }): Promise<void>
   /** Settles when the job's pipe or terminal has taken every byte. Calls for one job keep their order. */
   input(id: string, data: Uint8Array): Promise<void>
   closeInput(id: string): Promise<void>
@@ -70,7 +75,7 @@ const named = (id: string): FieldWriter => new FieldWriter().string(id)
 
 const spawn = async (socketPath: string, spec: JobSpec): Promise<{ pid: number }> => {
   const fields = new FieldWriter()
-    .u8((spec.terminal ? 1 : 0) | (spec.keepInput ? 2 : 0))
+    .u8((spec.terminal ? 1 : 0) | (spec.keepInput ? 2 : 0) | (spec.keepFailed ? 4 : 0))
     .string(spec.id)
     .u16(spec.terminal?.cols ?? 0)
     .u16(spec.terminal?.rows ?? 0)
@@ -210,6 +215,12 @@ export const jobsAt = (socketPath: string): Jobs => {
   return {
     spawn: (spec) => spawn(socketPath, spec),
     attach: (id, offset, options) => followOutput(socketPath, kinds.attach, named(id), offset, readEnd, options),
+    pour: async (id, take, { follow, signal }) => {
+      const request = named(id)
+        .u64(0)
+        .u8(follow ? 1 : 0)
+      await pourOutput(socketPath, kinds.attach, request, take, signal)
+    },
     input: (id, data) => inTurn(id, () => sendInput(id, data)),
     closeInput: (id) => inTurn(id, () => Connection.command(socketPath, kinds.closeInput, named(id).done())),
     resize: (id, cols, rows) => Connection.command(socketPath, kinds.resize, named(id).u16(cols).u16(rows).done()),

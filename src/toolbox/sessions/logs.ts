@@ -1,20 +1,27 @@
 // What a command wrote, for a caller: as texts within bounds, or as frames that never wait in our memory.
 import type { WebSocket } from 'ws'
 import { closeWith, keepAlive, sendThrough } from '#src/http/socket.ts'
+import { giveBack } from '#src/kit/pour.ts'
 import type { CommandEvent, Piece, TakePiece } from '../agent/agent.ts'
 import { BoundedOutput } from '../exec/output.ts'
 import { asTold } from './refusals.ts'
 import type { Logs } from './schemas.ts'
+
+/** Of each command, on the sandbox's disk, and only as much as was written. */
+export const keptOutputBytes = 16 * 1024 * 1024
 
 type OutputEvent = Exclude<CommandEvent, { type: 'exit' }>
 
 const lostNotice = (lostBytes: number): Buffer =>
   Buffer.from(`\n[output truncated: ${lostBytes} bytes of both streams are not kept]\n`)
 
+/** All that can be kept of a command, and the line that says what is not. */
+const textBytes = keptOutputBytes + 4096
+
 /** Takes the events of a command in their order. */
-export class CollectedLogs implements Disposable {
-  readonly #output = new BoundedOutput()
-  readonly #streams = { stdout: new BoundedOutput(), stderr: new BoundedOutput() }
+class CollectedLogs implements Disposable {
+  readonly #output = new BoundedOutput(textBytes)
+  readonly #streams = { stdout: new BoundedOutput(textBytes), stderr: new BoundedOutput(textBytes) }
   #lostBytes = 0
 
   add(event: OutputEvent): void {
@@ -42,6 +49,20 @@ export class CollectedLogs implements Disposable {
   [Symbol.dispose](): void {
     for (const text of [this.#output, this.#streams.stdout, this.#streams.stderr]) text[Symbol.dispose]()
   }
+}
+
+/** `exit`: how it ended, if it has. */
+export const collectLogs = async <Exit extends { type: 'exit' }>(events: AsyncIterable<OutputEvent | Exit>) => {
+  using logs = new CollectedLogs()
+  let exit: Exit | undefined
+  for await (const event of events) {
+    if (event.type === 'exit') exit = event
+    else {
+      logs.add(event)
+      if (event.type === 'output') giveBack(event.data)
+    }
+  }
+  return { logs: logs.view(), exit }
 }
 
 /** contract/toolbox.md §4: what follows a marker belongs to that stream, until the next marker. */

@@ -1,6 +1,6 @@
 import { readIdempotencyKey } from '#src/http/idempotency-key.ts'
-import { closeWith } from '#src/http/socket.ts'
 import { route } from '../sandbox.ts'
+import { getEntrypoint, pourEntrypoint, readEntrypointLogs } from './entrypoint.ts'
 import { hangUpOf } from './hang-up.ts'
 import { sendLogs } from './logs.ts'
 import {
@@ -20,11 +20,10 @@ import {
 import {
   createSession,
   deleteSession,
-  entrypointLogs,
-  entrypointSession,
   getCommand,
   getSession,
   listSessions,
+  pourLogs,
   readLogs,
   runCommand,
   sendInput,
@@ -56,9 +55,10 @@ export const sessionRoutes = [
     method: 'GET',
     path: '/process/session/entrypoint',
     needs: 'sandbox',
-    summary: 'The session of the entrypoint.',
+    summary:
+      'The session of the entrypoint, which runs each time the sandbox starts; without commands where there is none.',
     replies: { 200: Session },
-    run: () => entrypointSession,
+    run: ({ sandbox }) => getEntrypoint(sandbox),
   }),
   route({
     method: 'GET',
@@ -67,8 +67,9 @@ export const sessionRoutes = [
     summary: 'What the entrypoint wrote; as a WebSocket with `follow` as it comes.',
     query: LogsQuery,
     replies: { 200: Logs },
-    run: () => entrypointLogs,
-    socket: (socket) => closeWith(socket, 1000, ''),
+    run: ({ sandbox, reply }) => readEntrypointLogs(sandbox, hangUpOf(reply)),
+    socket: (socket, { sandbox, query }) =>
+      void sendLogs(socket, (take, signal) => pourEntrypoint(sandbox, take, { follow: query.follow === true, signal })),
   }),
   route({
     method: 'GET',
@@ -134,9 +135,9 @@ export const sessionRoutes = [
     replies: { 200: Logs },
     run: ({ sandbox, params, reply }) => readLogs(sandbox, params, hangUpOf(reply)),
     admit: async ({ sandbox, params }) => void (await getCommand(sandbox, params)),
-    socket: (socket, { sandbox, params: { sessionId, commandId }, query }) =>
+    socket: (socket, { sandbox, params, query }) =>
       void sendLogs(socket, (take, signal) =>
-        sandbox.agent.sessions.pour(sessionId, commandId, take, { follow: query.follow === true, signal }),
+        pourLogs(sandbox, params, take, { follow: query.follow === true, signal }),
       ),
   }),
 ]

@@ -1,25 +1,18 @@
 // Sessions as the agent of a sandbox keeps them. Nothing is remembered here: whatever a caller asks, the agent is asked.
 import { createHash, randomUUID } from 'node:crypto'
 import { otherBody } from '#src/http/idempotency-key.ts'
-import { giveBack } from '#src/kit/pour.ts'
 import { Problem } from '#src/problems.ts'
-import { type AgentSession, type CommandEvent, type SessionCommand, StartFailed } from '../agent/agent.ts'
+import { type AgentSession, type SessionCommand, StartFailed, type TakePiece } from '../agent/agent.ts'
 import { environmentOf, type ToolboxSandbox } from '../sandbox.ts'
-import { CollectedLogs } from './logs.ts'
+import { entrypointId, getEntrypointCommand, pourEntrypoint, readEntrypointLogs } from './entrypoint.ts'
+import { collectLogs, keptOutputBytes } from './logs.ts'
 import { isRefused, told } from './refusals.ts'
 import type { Command, CommandParams, ExecRequest, Logs, Session } from './schemas.ts'
 
-/** Of each command, on the sandbox's disk, and only as much as was written. */
-export const keptOutputBytes = 16 * 1024 * 1024
 export const commandBytes = 1024 * 1024
 const inputBytes = 1024 * 1024
 /** A command that never ran has this exit code. */
 const neverRan = -1
-
-/** The session of the command that a sandbox is made for. No sandbox has such a command yet, so it is empty. */
-export const entrypointId = 'entrypoint'
-export const entrypointSession: Session = { sessionId: entrypointId, commands: [] }
-export const entrypointLogs: Logs = { output: '', stdout: '', stderr: '' }
 
 const checkNotReserved = (id: string) => {
   if (id === entrypointId) throw new Problem('bad_request', 'The session "entrypoint" belongs to the sandbox itself.')
@@ -63,10 +56,10 @@ export const deleteSession = async ({ agent }: ToolboxSandbox, id: string): Prom
   await told(agent.sessions.remove(id))
 }
 
-export const getCommand = async (
-  { agent }: ToolboxSandbox,
-  { sessionId, commandId }: CommandParams,
-): Promise<Command> => commandView(await told(agent.sessions.command(sessionId, commandId)))
+export const getCommand = async (sandbox: ToolboxSandbox, { sessionId, commandId }: CommandParams): Promise<Command> =>
+  sessionId === entrypointId
+    ? await getEntrypointCommand(sandbox, commandId)
+    : commandView(await told(sandbox.agent.sessions.command(sessionId, commandId)))
 
 type Exec = { id: string; text: string; keepInput: boolean; echoInput: boolean }
 
@@ -115,19 +108,6 @@ async function* execAndFollow(sandbox: ToolboxSandbox, sessionId: string, exec: 
   }
 }
 
-const collect = async (events: AsyncIterable<CommandEvent>) => {
-  using logs = new CollectedLogs()
-  let exit: Extract<CommandEvent, { type: 'exit' }> | undefined
-  for await (const event of events) {
-    if (event.type === 'exit') exit = event
-    else {
-      logs.add(event)
-      if (event.type === 'output') giveBack(event.data)
-    }
-  }
-  return { logs: logs.view(), exit }
-}
-
 const hasEnded = async ({ agent }: ToolboxSandbox, sessionId: string): Promise<boolean> => {
   try {
     return (await agent.sessions.get(sessionId)).state === 'ended'
@@ -145,18 +125,35 @@ export const runCommand = async (
   signal: AbortSignal,
 ): Promise<Logs & { cmdId: string; exitCode: number }> => {
   const exec = readExec(sessionId, given, false)
-  const { logs, exit } = await told(collect(execAndFollow(sandbox, sessionId, exec, signal)))
+  const { logs, exit } = await told(collectLogs(execAndFollow(sandbox, sessionId, exec, signal)))
   if (exit === undefined) throw new Problem('gone', 'The caller has hung up.')
   if (exit.end === null && (await told(hasEnded(sandbox, sessionId)))) throw new Problem('session_ended')
   return { cmdId: exec.id, ...logs, exitCode: exit.end?.exitCode ?? neverRan }
 }
 
 export const readLogs = async (
-  { agent }: ToolboxSandbox,
+  sandbox: ToolboxSandbox,
   { sessionId, commandId }: CommandParams,
   signal: AbortSignal,
-): Promise<Logs> =>
-  (await told(collect(agent.sessions.attach(sessionId, commandId, 0, { follow: false, signal })))).logs
+): Promise<Logs> => {
+  if (sessionId === entrypointId) {
+    await getEntrypointCommand(sandbox, commandId)
+    return await readEntrypointLogs(sandbox, signal)
+  }
+  const events = sandbox.agent.sessions.attach(sessionId, commandId, 0, { follow: false, signal })
+  return (await told(collectLogs(events))).logs
+}
+
+/** Of a command that is there. */
+export const pourLogs = (
+  sandbox: ToolboxSandbox,
+  { sessionId, commandId }: CommandParams,
+  take: TakePiece,
+  options: { follow: boolean; signal: AbortSignal },
+): Promise<void> =>
+  sessionId === entrypointId
+    ? pourEntrypoint(sandbox, take, options)
+    : sandbox.agent.sessions.pour(sessionId, commandId, take, options)
 
 /** Gives one line, or several, to a command that was started to take them. */
 export const sendInput = async (

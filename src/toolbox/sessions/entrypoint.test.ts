@@ -1,0 +1,151 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { suite, test } from 'node:test'
+import { until } from '../agent/native-agent.ts'
+import { startToolbox, type Toolbox } from '../testing/toolbox.ts'
+import { startEntrypoint } from './entrypoint.ts'
+import { follow, refusalOf } from './testing/follow.ts'
+
+const session = '/process/session/entrypoint'
+const command = `${session}/command/entrypoint_command`
+
+/** As the runner does when the sandbox starts; in the directory of the test, where it looks for what the test leaves. */
+const startWith = (box: Toolbox, argv: string[], cwd = box.directory) =>
+  startEntrypoint({ assignment: box.assignment, agent: box.native.agent }, argv, cwd)
+
+const letGo = (box: Toolbox) => writeFileSync(join(box.directory, 'go'), '')
+const untilLetGo = 'while [ ! -e go ]; do sleep 0.02; done'
+
+const script = (text: string) => ['/bin/sh', '-c', text]
+
+const boxWith = async (argv: string[], cwd?: string): Promise<Toolbox> => {
+  const box = await startToolbox({ env: { OWN: 'sandbox', PATH: '/usr/bin:/bin' } })
+  await startWith(box, argv, cwd)
+  return box
+}
+
+const ended = (box: Toolbox) =>
+  until(async () => (await box.get(command)).body.exitCode !== undefined, 'the end of the entrypoint')
+const seen = (box: Toolbox, wanted: RegExp) =>
+  until(async () => wanted.test((await box.get(`${session}/logs`)).body.output), String(wanted))
+
+suite('GET /process/session/entrypoint', () => {
+  test('200 answers the session with its one command while it runs, and its exit code when it has ended', async () => {
+    await using box = await boxWith(script(`${untilLetGo}; exit 7`))
+    const expected = { id: 'entrypoint_command', command: `/bin/sh -c '${untilLetGo}; exit 7'` }
+    assert.deepEqual(await box.get(session), {
+      status: 200,
+      body: { sessionId: 'entrypoint', commands: [expected] },
+    })
+    assert.deepEqual(await box.get(command), { status: 200, body: expected })
+    letGo(box)
+    await ended(box)
+    assert.deepEqual((await box.get(session)).body.commands, [{ ...expected, exitCode: 7 }])
+  })
+
+  test('200 without commands where there is no entrypoint: no command, no logs, and following ends with 1000', async () => {
+    await using box = await startToolbox()
+    assert.deepEqual(await box.get(session), { status: 200, body: { sessionId: 'entrypoint', commands: [] } })
+    assert.equal((await box.get(command)).status, 404)
+    assert.deepEqual(await box.get(`${session}/logs`), { status: 200, body: { output: '', stdout: '', stderr: '' } })
+    const { stdout, code } = await follow(box.socket(`${session}/logs?follow=true`))
+    assert.deepEqual([stdout.length, code], [0, 1000])
+    assert.equal((await box.get(`${command}/logs`)).status, 404)
+    assert.equal(await refusalOf(box.socket(`${command}/logs?follow=true`)), 404)
+  })
+
+  test('it is not among the sessions, and nothing of it can be changed: 400', async () => {
+    await using box = await boxWith(script('sleep 1000'))
+    assert.deepEqual((await box.get('/process/session')).body, [])
+    assert.equal((await box.post('/process/session', { sessionId: 'entrypoint' })).status, 400)
+    assert.equal((await box.delete(session)).status, 400)
+    assert.equal((await box.post(`${session}/exec`, { command: 'true' })).status, 400)
+    assert.equal((await box.post(`${command}/input`, { data: 'x' })).status, 400)
+    assert.equal((await box.get(command)).body.exitCode, undefined)
+    assert.equal((await box.get('/process/pty')).body.sessions.length, 0)
+  })
+
+  test('it has the sandbox’s user and environment, the given directory, and no input', async () => {
+    await using box = await boxWith(script('id -un; echo $OWN $DAYTONA_SANDBOX_ID; pwd; cat; echo end'), '/tmp')
+    await ended(box)
+    const { stdout } = (await box.get(`${session}/logs`)).body
+    assert.equal(stdout, `${box.assignment.user}\nsandbox box-1\n/tmp\nend\n`)
+  })
+
+  test('its words stay words, and are shown as they would be typed', async () => {
+    await using box = await boxWith(['printf', '<%s>', 'a b', '', "it's", '$HOME'])
+    await ended(box)
+    assert.equal((await box.get(command)).body.command, `printf '<%s>' 'a b' '' 'it'\\''s' '$HOME'`)
+    assert.equal((await box.get(`${session}/logs`)).body.stdout, "<a b><><it's><$HOME>")
+  })
+
+  test('of a long one the first 4 KiB are shown, and no half of a character', async () => {
+    await using box = await boxWith(['true', 'ü'.repeat(4000)])
+    await ended(box)
+    const shown: string = (await box.get(command)).body.command
+    assert.ok(Buffer.byteLength(shown) <= 4096)
+    assert.match(shown, /^true 'ü+…$/)
+  })
+
+  test('asked for again while the sandbox runs, it is not run again', async () => {
+    await using box = await boxWith(script('echo once'))
+    await ended(box)
+    await startWith(box, script('echo twice'))
+    assert.equal((await box.get(`${session}/logs`)).body.stdout, 'once\n')
+  })
+
+  for (const [what, argv, cwd] of [
+    ['a program that is not there', ['/nowhere'], undefined],
+    ['a directory that is not there', ['/bin/true'], '/nowhere'],
+  ] as const) {
+    test(`${what} is 127 with the reason in the log`, async () => {
+      await using box = await boxWith([...argv], cwd)
+      await ended(box)
+      assert.equal((await box.get(command)).body.exitCode, 127)
+      assert.match((await box.get(`${session}/logs`)).body.stderr, /^It could not be started: .*No such file/)
+    })
+  }
+})
+
+suite('GET /process/session/entrypoint/logs', () => {
+  test('200 answers both streams apart and together, so far and at the end; by the path of a command too', async () => {
+    await using box = await boxWith(script('echo out; sleep 0.05; echo err >&2; exec sleep 1000'))
+    await seen(box, /err/)
+    const expected = { status: 200, body: { output: 'out\nerr\n', stdout: 'out\n', stderr: 'err\n' } }
+    assert.deepEqual(await box.get(`${session}/logs`), expected)
+    assert.deepEqual(await box.get(`${command}/logs`), expected)
+  })
+
+  for (const path of [session, command]) {
+    test(`${path}/logs?follow=true: what is there comes first, then what comes; 1000 at its end`, async () => {
+      await using box = await boxWith(script(`echo one; echo err >&2; ${untilLetGo}; echo two`))
+      await seen(box, /err/)
+      const socket = box.socket(`${path}/logs?follow=true`)
+      const following = follow(socket)
+      await once(socket, 'message')
+      letGo(box)
+      const { stdout, stderr, code, frames } = await following
+      assert.deepEqual([stdout.toString(), stderr.toString(), code], ['one\ntwo\n', 'err\n', 1000])
+      for (const frame of frames) assert.ok(['010101', '020202'].includes(frame.subarray(0, 3).toString('hex')))
+      // Without follow: what is there, and closed.
+      assert.equal((await follow(box.socket(`${path}/logs`))).stdout.toString(), 'one\ntwo\n')
+    })
+  }
+
+  test('the last 16 MiB of it are kept, and what is lost is said', async () => {
+    await using box = await boxWith(script("head -c 40000000 /dev/zero | tr '\\0' x; echo; echo the-end"))
+    await ended(box)
+    const { body } = await box.get(`${session}/logs`)
+    assert.equal(body.truncated, true)
+    assert.match(body.stdout.slice(0, 200), /\[output truncated: \d+ bytes/)
+    assert.ok(body.stdout.endsWith('\nthe-end\n') && body.stdout.length < 17 * 1024 * 1024)
+  })
+
+  test('400 for a follow that is neither, before the upgrade too', async () => {
+    await using box = await startToolbox()
+    assert.equal((await box.get(`${session}/logs?follow=maybe`)).status, 400)
+    assert.equal(await refusalOf(box.socket(`${session}/logs?follow=maybe`)), 400)
+  })
+})

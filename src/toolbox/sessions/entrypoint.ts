@@ -1,0 +1,91 @@
+// The entrypoint: the command that the sandbox's image or snapshot names, run once each time the sandbox starts. To callers
+// it is a command of a session; in the agent it is a job, because an image need not have a shell that a session could be.
+import { Problem } from '#src/problems.ts'
+import { type Agent, type Job, StartFailed, type TakePiece } from '../agent/agent.ts'
+import { environmentOf, type ToolboxSandbox } from '../sandbox.ts'
+import { collectLogs, keptOutputBytes } from './logs.ts'
+import { isRefused, told } from './refusals.ts'
+import type { Command, Logs, Session } from './schemas.ts'
+
+export const entrypointId = 'entrypoint'
+const commandId = 'entrypoint_command'
+const jobId = 'entrypoint'
+/** As much as the agent remembers of a job, and no less than lists show of any command. */
+const shownBytes = 4096
+
+type Starting = Pick<ToolboxSandbox, 'assignment'> & { agent: Pick<Agent, 'jobs'> }
+
+const plainWord = /^[\w@%+=:,./-]+$/
+
+/** As it would be typed. */
+const lineOf = (argv: readonly string[]): string =>
+  argv.map((word) => (plainWord.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)).join(' ')
+
+const shownLineOf = (argv: readonly string[]): Buffer => {
+  const line = Buffer.from(lineOf(argv))
+  if (line.length <= shownBytes) return line
+  const more = '…'
+  const cut = new TextDecoder().decode(line.subarray(0, shownBytes - Buffer.byteLength(more)), { stream: true })
+  return Buffer.from(cut + more)
+}
+
+/** Asked for again while the sandbox runs, it does nothing. What cannot be started says so in its own log. */
+export const startEntrypoint = async (sandbox: Starting, argv: readonly string[], cwd?: string): Promise<void> => {
+  try {
+    await sandbox.agent.jobs.spawn({
+      id: jobId,
+      argv,
+      env: environmentOf(sandbox),
+      user: sandbox.assignment.user,
+      ...(cwd === undefined ? {} : { cwd }),
+      ringBytes: keptOutputBytes,
+      keepFailed: true,
+      metadata: shownLineOf(argv),
+    })
+  } catch (error) {
+    if (!(isRefused(error, 'EEXIST') || error instanceof StartFailed)) throw error
+  }
+}
+
+const findJob = async ({ agent }: ToolboxSandbox): Promise<Job | undefined> =>
+  (await told(agent.jobs.list())).find(({ id }) => id === jobId)
+
+const viewOf = ({ metadata, exit }: Job): Command => ({
+  id: commandId,
+  command: metadata.toString(),
+  ...(exit === null ? {} : { exitCode: exit.exitCode }),
+})
+
+/** Without commands where there is no entrypoint. */
+export const getEntrypoint = async (sandbox: ToolboxSandbox): Promise<Session> => {
+  const job = await findJob(sandbox)
+  return { sessionId: entrypointId, commands: job === undefined ? [] : [viewOf(job)] }
+}
+
+export const getEntrypointCommand = async (sandbox: ToolboxSandbox, id: string): Promise<Command> => {
+  const job = id === commandId ? await findJob(sandbox) : undefined
+  if (job === undefined) throw new Problem('process_not_found', 'There is no such command in this session.')
+  return viewOf(job)
+}
+
+/** Where nothing was started, nothing was written. */
+const unlessMissing = (error: unknown): void => {
+  if (!isRefused(error, 'ENOENT')) throw error
+}
+
+async function* output({ jobs }: Agent, signal: AbortSignal) {
+  try {
+    yield* jobs.attach(jobId, 0, { follow: false, signal })
+  } catch (error) {
+    unlessMissing(error)
+  }
+}
+
+export const readEntrypointLogs = async ({ agent }: ToolboxSandbox, signal: AbortSignal): Promise<Logs> =>
+  (await told(collectLogs(output(agent, signal)))).logs
+
+export const pourEntrypoint = async (
+  { agent }: ToolboxSandbox,
+  take: TakePiece,
+  options: { follow: boolean; signal: AbortSignal },
+): Promise<void> => await agent.jobs.pour(jobId, take, options).catch(unlessMissing)

@@ -1,0 +1,23 @@
+// An OCI image of one static program, so that a test needs nobody else's.
+import { existsSync, readFileSync } from 'node:fs'
+import { makeImage, type TarEntry, tarOf } from '#src/runner/images/testing/oci-image.ts'
+
+const busybox = '/bin/busybox'
+const applets = ['sh', 'cat', 'ls', 'echo', 'mkdir', 'stat', 'md5sum', 'readlink', 'sleep']
+
+/** Why there can be none here; false if there can. */
+export const noBusybox = existsSync(busybox) ? false : 'needs busybox-static'
+
+export const makeBusyboxImage = (config: Record<string, unknown> = {}) => {
+  const entries: TarEntry[] = [
+    { path: 'bin', type: '5' },
+    { path: 'bin/busybox', content: readFileSync(busybox), mode: 0o755 },
+    ...applets.map((name): TarEntry => ({ path: `bin/${name}`, type: '2', target: 'busybox' })),
+    { path: 'etc', type: '5' },
+    { path: 'etc/motto', content: 'small\n' },
+  ]
+  return makeImage({
+    layers: [tarOf(entries)],
+    config: { Env: ['PATH=/bin', 'FROM_IMAGE=yes'], User: '0', ...config },
+  })
+}

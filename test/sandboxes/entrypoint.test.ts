@@ -1,0 +1,93 @@
+// The entrypoint of an image in real sandboxes, read by the public SDK as its users read it.
+import assert from 'node:assert/strict'
+import { after, before, suite, test } from 'node:test'
+import { type Daytona, Image, type Sandbox } from '@daytona/sdk'
+import { TestRegistry } from '#src/runner/images/testing/registry.ts'
+import { until } from './box.ts'
+import { makeBusyboxImage, noBusybox } from './busybox-image.ts'
+import { type Platform, platform } from './harness.ts'
+import { connectTo } from './sdk-client.ts'
+
+/** Counts on, and says on its other stream that it was told to end. */
+const counting = `trap 'echo asked >&2; exit 3' TERM; echo $$ > /pid; echo "$OWN $FROM_IMAGE $PWD"; n=0; while :; do n=$((n+1)); echo $n; sleep 0.05; done`
+
+suite('the entrypoint', { skip: noBusybox }, () => {
+  let alcove: Platform
+  let registry: TestRegistry
+  let daytona: Daytona
+  let reference: string
+  before(async () => {
+    registry = await TestRegistry.start()
+    reference = registry.put('team/server:1', makeBusyboxImage({ Cmd: ['sh', '-c', counting], WorkingDir: '/etc' }))
+    alcove = await platform({ own: true, env: { ALCOVE_PLAIN_REGISTRIES: registry.host } })
+    daytona = connectTo(alcove)
+  })
+  after(async () => {
+    await daytona?.[Symbol.asyncDispose]()
+    await registry?.[Symbol.asyncDispose]()
+    await alcove?.[Symbol.asyncDispose]()
+  })
+
+  const commandOf = async ({ process }: Sandbox) => {
+    const { sessionId, commands } = await process.getEntrypointSession()
+    assert.deepEqual([sessionId, commands?.length], ['entrypoint', 1])
+    return commands![0]!
+  }
+  const linesOf = async ({ process }: Sandbox) =>
+    ((await process.getEntrypointLogs()).stdout ?? '').split('\n').filter(Boolean)
+
+  test('runs in its session, with directory and environment, and can be followed; it outlives kill -9 of runner and control', async () => {
+    await daytona.snapshot.create({ name: 'server', image: reference })
+    const sandbox = await daytona.create({ snapshot: 'server', envVars: { OWN: 'mine' } })
+    const { id, command, exitCode } = await commandOf(sandbox)
+    assert.deepEqual([id, exitCode], ['entrypoint_command', undefined])
+    assert.match(command ?? '', /^sh -c 'trap /)
+    await until('it counts', async () => (await linesOf(sandbox)).length > 5)
+    assert.equal((await linesOf(sandbox))[0], 'mine yes /etc')
+
+    let followed = ''
+    const following = sandbox.process.getEntrypointLogs(
+      (text) => {
+        followed += text
+      },
+      () => {},
+    )
+    await until('what comes is followed', () => /\n20\n/.test(followed))
+    const before = (await linesOf(sandbox)).length
+    await Promise.all([alcove.kill('runner'), alcove.kill('control')])
+    await following
+    await until('it went on', async () => (await linesOf(sandbox).catch(() => [])).length > before + 10, 60)
+    const lines = await linesOf(sandbox)
+    assert.deepEqual(
+      lines.slice(1),
+      lines.slice(1).map((_, i) => String(i + 1)),
+      'one count, without a gap',
+    )
+    assert.deepEqual(await commandOf(sandbox), { id, command })
+    assert.deepEqual(await sandbox.process.listSessions(), [])
+
+    // Its end is not the sandbox's; its log is kept.
+    await sandbox.process.executeCommand('kill -TERM $(cat /pid)')
+    await until('its end', async () => (await commandOf(sandbox)).exitCode !== undefined)
+    assert.equal((await commandOf(sandbox)).exitCode, 3)
+    assert.match((await sandbox.process.getEntrypointLogs()).stderr ?? '', /asked/)
+    assert.equal((await sandbox.process.executeCommand('echo here')).result, 'here\n')
+
+    await sandbox.stop()
+    await sandbox.start()
+    assert.equal((await commandOf(sandbox)).exitCode, undefined, 'it runs again')
+    await sandbox.delete()
+  })
+
+  test('of a definition is its ENTRYPOINT with its CMD; a snapshot may have one of its own', async () => {
+    const image = () => Image.base(reference).entrypoint(['echo', 'of the definition'])
+    const sandbox = await daytona.create({ image: image().cmd(['and more']) })
+    await until('its end', async () => (await commandOf(sandbox)).exitCode === 0)
+    assert.deepEqual(await linesOf(sandbox), ['of the definition and more'])
+    await daytona.snapshot.create({ name: 'own', image: image(), entrypoint: ['echo', 'of the snapshot'] })
+    const other = await daytona.create({ snapshot: 'own' })
+    await until('its end', async () => (await commandOf(other)).exitCode === 0)
+    assert.deepEqual(await linesOf(other), ['of the snapshot'])
+    await Promise.all([sandbox.delete(), other.delete()])
+  })
+})
