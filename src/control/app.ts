@@ -75,8 +75,8 @@ export const createApp = async (
     callers,
     proxyKeyHash: settings.proxyKeyHash,
     collectorKeyHash: settings.collectorKeyHash,
-    findProxyRegionId: (keyHash) => findRegionIdByProxyKey(database.sql, keyHash),
-    findRunner: (keyHash) => findRunnerByKey(database.sql, keyHash),
+    findProxyRegionId: (keyHash) => findRegionIdByProxyKey(database.keyed.sql, keyHash),
+    findRunner: (keyHash) => findRunnerByKey(database.keyed.sql, keyHash),
   })
 
   const trail = createTrail(parts)

@@ -28,6 +28,7 @@ import { sandboxRoutes } from './sandboxes/routes.ts'
 import { buildLogRoutes } from './snapshots/build-log-routes.ts'
 import { snapshotRoutes } from './snapshots/routes.ts'
 import { ssoRoutes } from './sso/routes.ts'
+import type { Database } from './storage/database.ts'
 import { userRoutes } from './users/routes.ts'
 import { warmPoolRoutes } from './warm-pools/routes.ts'
 import type { WebhookParts } from './webhooks/parts.ts'
@@ -35,6 +36,12 @@ import { webhookRoutes } from './webhooks/routes.ts'
 
 export type EndpointParts = SandboxParts &
   WebhookParts & { outbound: Outbound; outbox: Outbox; metrics: Metrics; ownTokens: OwnTokens }
+
+/** For rooms whose questions are nearly all about one sandbox or one runner; what lists says itself how it is planned. */
+const byKey = <P extends { database: Database }>(parts: P): P => ({
+  ...parts,
+  database: { ...parts.database, ...parts.database.keyed },
+})
 
 export const endpoints = (parts: EndpointParts): ControlRoute[] => [
   ...healthRoutes(parts),
@@ -56,11 +63,11 @@ export const endpoints = (parts: EndpointParts): ControlRoute[] => [
   ...buildLogRoutes(parts),
   ...objectStorageRoutes(parts),
   ...warmPoolRoutes(parts),
-  ...sandboxRoutes(parts),
+  ...sandboxRoutes(byKey(parts)),
   ...meterRoutes(parts),
-  ...previewRoutes(parts),
-  ...accessRoutes(parts),
-  ...runnerRoutes(parts),
+  ...previewRoutes(byKey(parts)),
+  ...accessRoutes(byKey(parts)),
+  ...runnerRoutes(byKey(parts)),
   ...webhookRoutes(parts),
   ...metricsRoutes(parts),
 ]

@@ -29,7 +29,7 @@ const untold = [401, 429]
 type Met = { route: ControlRoute; subject: Subject; organizationId: string | null; id?: number }
 
 export const createTrail = ({ database, clock, log }: Pick<Parts, 'database' | 'clock' | 'log'>): Trail => {
-  const { sql } = database
+  const { sql } = database.keyed
   const met = new WeakMap<FastifyRequest, Met>()
   const budget = new RefusalBudget(clock, log)
 

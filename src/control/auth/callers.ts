@@ -53,7 +53,7 @@ export type CallersParts = {
 }
 
 export const createCallers = async ({ database, clock, log, settings, own }: CallersParts): Promise<Callers> => {
-  const { sql } = database
+  const { sql } = database.keyed
   const { identity } = settings
   const issuers = createIssuers({ identity, clock, log, own })
   const keys = keepAnswers<KnownKey | undefined>()

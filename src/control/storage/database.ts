@@ -1,4 +1,4 @@
-// The one connection pool of control. Rows come as they are stored, in snake_case; each store reads them into our words.
+// The connections of control. Rows come as they are stored, in snake_case; each store reads them into our words.
 import postgres from 'postgres'
 import { span } from '#src/kit/telemetry/telemetry.ts'
 import { connectionFrom } from '#src/postgres/url.ts'
@@ -14,16 +14,26 @@ export type Transaction = postgres.TransactionSql<Types>
 /** A piece of a question, to be put into another. */
 export type Piece = postgres.Fragment
 
-export type Database = {
+/** A pool of connections. */
+export type Asking = {
   sql: postgres.Sql<Types>
   /** All or nothing. `work` must ask through the transaction that it is given. */
   transaction: <T>(work: (transaction: Transaction) => Promise<T>) => Promise<T>
+}
+
+export type Database = Asking & {
+  /**
+   * Plans each question once for a connection, whatever is asked with it: right for those that find their rows by a key.
+   * With the other pool a plan is made for the very values, at least five times for each connection, which of one
+   * sandbox takes longer than carrying it out.
+   */
+  keyed: Asking
   listen: Listener['listen']
   close: () => Promise<void>
 }
 
 const pool = {
-  max: 12,
+  max: 8,
   /** Seconds. */
   connect_timeout: 10,
   // A connection is closed by trouble and nothing else: see replaceable.ts.
@@ -40,45 +50,52 @@ const limits = {
   idle_in_transaction_session_timeout: 15_000,
 }
 
-/** `max` bounds the connections of this process. */
+/** `max` bounds the connections of each of the two pools of this process. */
 export const openDatabase = (databaseUrl: string, { max = pool.max }: { max?: number } = {}): Database => {
   const { url, connection } = connectionFrom(databaseUrl)
-  const replaceable = openReplaceable((onclose) =>
-    postgres(url, {
-      ...connection,
-      ...pool,
-      max,
-      connection: { application_name: 'alcove-control', TimeZone: 'UTC', ...limits },
-      transform: { undefined: null },
-      fetch_types: false,
-      types: {
-        textArray: { to: 1009, from: [1009], serialize: writeTextArray, parse: readTextArray },
-        // Counts and generations stay far below 2^53.
-        bigint: {
-          to: 20,
-          from: [20],
-          serialize: (value: number) => String(value),
-          parse: (text: string) => Number(text),
+  const open = (settings: object) =>
+    openReplaceable((onclose) =>
+      postgres(url, {
+        ...connection,
+        ...pool,
+        max,
+        connection: { application_name: 'alcove-control', TimeZone: 'UTC', ...limits, ...settings },
+        transform: { undefined: null },
+        fetch_types: false,
+        types: {
+          textArray: { to: 1009, from: [1009], serialize: writeTextArray, parse: readTextArray },
+          // Counts and generations stay far below 2^53.
+          bigint: {
+            to: 20,
+            from: [20],
+            serialize: (value: number) => String(value),
+            parse: (text: string) => Number(text),
+          },
         },
-      },
-      onnotice: () => {},
-      onclose,
-    }),
-  )
-  const { sql } = replaceable
+        onnotice: () => {},
+        onclose,
+      }),
+    )
+  const pools = [open({}), open({ plan_cache_mode: 'force_generic_plan' })] as const
+  const [any, keyed] = pools.map(({ sql }) => asking(sql)) as [Asking, Asking]
   const listener = createListener(url, connection)
   return {
-    sql,
-    transaction: (work) =>
-      span('transaction', { kind: 'client', attributes: { 'db.system.name': 'postgresql' } }, () =>
-        sql.begin(work),
-      ) as Promise<Awaited<ReturnType<typeof work>>>,
+    ...any,
+    keyed,
     listen: listener.listen,
     close: async () => {
-      await Promise.all([listener.close(), replaceable.close(3)])
+      await Promise.all([listener.close(), ...pools.map((each) => each.close(3))])
     },
   }
 }
+
+const asking = (sql: Asking['sql']): Asking => ({
+  sql,
+  transaction: (work) =>
+    span('transaction', { kind: 'client', attributes: { 'db.system.name': 'postgresql' } }, () =>
+      sql.begin(work),
+    ) as Promise<Awaited<ReturnType<typeof work>>>,
+})
 
 const sqlState = (error: unknown) => (error as { code?: unknown } | null)?.code
 
