@@ -208,6 +208,7 @@ suite('proxy: what reaches the toolbox', () => {
             'X-Daytona-Preview-Token': 'p',
             'X-Daytona-Organization-ID': 'o',
             'X-Daytona-Source': 'sdk',
+            'X-Alcove-Generation': '1',
             Cookie: 'a=b',
             Connection: 'X-Mine, keep-alive',
             'X-Mine': 'hop',
@@ -225,6 +226,13 @@ suite('proxy: what reaches the toolbox', () => {
     assert.equal(url, '/toolbox/box-id/x?a=1&b=%20')
     assert.deepEqual(Object.keys(headers).toSorted(), ['host', 'traceparent', 'x-theirs'])
     assert.doesNotMatch(JSON.stringify(sides.seen), /s3cret|key-1/)
+  })
+
+  test('the generation that control names crosses, and no other', async () => {
+    await using sides = await startSides()
+    sides.control.answer = () => sides.access({ leastGeneration: 7 })
+    await fetch(`${sides.url}/toolbox/box/x`, { headers: { ...bearer, 'x-alcove-generation': '1' } })
+    assert.equal(sides.seen[0]?.headers['x-alcove-generation'], '7')
   })
 
   test('connections to the runner are kept between calls', async () => {

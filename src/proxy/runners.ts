@@ -4,8 +4,12 @@ import type { NetConnectOpts, Socket } from 'node:net'
 import { Inflow } from '#src/kit/inflow.ts'
 import { giveBack } from '#src/kit/pour.ts'
 import { Problem } from '#src/problems.ts'
+import { type Access, generationHeaders } from '#src/wire/access.ts'
 import { dialRefusals } from '#src/wire/dial.ts'
 import type { Outgoing } from './destination.ts'
+
+/** Into which sandbox, and where. */
+type Inside = Pick<Access, 'sandboxId' | 'runnerAddress' | 'leastGeneration'>
 
 const connectMs = 3000
 /** A sandbox that is paused or busy takes connections late. */
@@ -72,17 +76,13 @@ export class Runners implements Disposable {
   }
 
   /** The same for a server inside a sandbox, over a connection of its own: many such servers serve one at a time. */
-  requestInside(
-    address: string,
-    inside: { sandboxId: string; port: number },
-    { method, path, headers }: Outgoing,
-  ): ClientRequest {
+  requestInside(access: Inside, port: number, { method, path, headers }: Outgoing): ClientRequest {
     return request({
       method,
       path,
       headers,
       createConnection: (_options, done) => {
-        this.#dial(address, inside).then(
+        this.#dial(access, port).then(
           (socket) => done(null, socket),
           (error) => done(error, undefined as never),
         )
@@ -94,12 +94,13 @@ export class Runners implements Disposable {
   }
 
   /** A connection to a port inside a sandbox (wire/dial.ts). */
-  #dial(address: string, { sandboxId, port }: { sandboxId: string; port: number }): Promise<Socket> {
+  #dial(access: Inside, port: number): Promise<Socket> {
     return new Promise((resolve, reject) => {
       const asking = request({
-        ...placeOf(address),
+        ...placeOf(access.runnerAddress),
         method: 'CONNECT',
-        path: `${sandboxId}:${port}`,
+        path: `${access.sandboxId}:${port}`,
+        headers: generationHeaders(access),
         agent: false,
         createConnection: connectTo,
         timeout: dialMs,

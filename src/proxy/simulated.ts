@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { silentLog } from '#src/kit/log.ts'
-import type { Access, AccessQuestion } from '#src/wire/access.ts'
+import { type Access, type AccessQuestion, generationHeader } from '#src/wire/access.ts'
 import { startProxy } from './main.ts'
 
 export type ControlAnswer = { status: number; body: unknown }
@@ -33,6 +33,8 @@ export type Sides = AsyncDisposable & {
   inside: { call: RequestListener; upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void }
   /** What the runner was asked to connect to. */
   dialled: string[]
+  /** The generation that the last of them named. */
+  dialledFor: string | undefined
   /** What the runner answers to that. */
   dialStatus: number
   /** Instead of HTTP. */
@@ -97,6 +99,7 @@ export const startSides = async ({ presenceMs = 60_000 } = {}): Promise<Sides> =
       },
     } as Sides['inside'],
     dialled: [] as string[],
+    dialledFor: undefined as string | undefined,
     dialStatus: 200,
     insideSocket: undefined as Sides['insideSocket'],
   }
@@ -121,8 +124,9 @@ export const startSides = async ({ presenceMs = 60_000 } = {}): Promise<Sides> =
     if (sides.insideSocket) sides.insideSocket(socket)
     else inside.emit('connection', socket)
   })
-  runner.on('connect', ({ url }, socket) => {
+  runner.on('connect', ({ url, headers }, socket) => {
     sides.dialled.push(url!)
+    sides.dialledFor = headers[generationHeader]?.toString()
     if (sides.dialStatus !== 200) {
       socket.end(`HTTP/1.1 ${sides.dialStatus} No\r\nContent-Length: 0\r\n\r\n`)
       return

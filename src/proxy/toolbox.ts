@@ -2,13 +2,13 @@
 import type { IncomingMessage } from 'node:http'
 import { isTracing, placeHeaders } from '#src/kit/telemetry/telemetry.ts'
 import { Problem } from '#src/problems.ts'
-import type { Access } from '#src/wire/access.ts'
+import { type Access, generationHeader, generationHeaders } from '#src/wire/access.ts'
 import { corsHeaders } from './cors.ts'
 import type { Destination } from './destination.ts'
 import { crossing, framing, upgrading } from './headers.ts'
 import type { Runners } from './runners.ts'
 
-const notForToolboxes = new Set(['authorization', 'cookie', 'expect', 'host', 'content-length'])
+const notForToolboxes = new Set(['authorization', 'cookie', 'expect', 'host', 'content-length', generationHeader])
 
 /** Where we are in the caller's trace is said in their place. */
 const ofTrace = new Set(['traceparent', 'tracestate'])
@@ -19,19 +19,14 @@ const isForToolbox = (name: string) =>
   !name.startsWith('x-service-') &&
   !(isTracing() && ofTrace.has(name))
 
-export const toolboxOf = (
-  runners: Runners,
-  { sandboxId, runnerAddress }: Access,
-  rest: string,
-  request: IncomingMessage,
-): Destination => ({
-  path: `/toolbox/${encodeURIComponent(sandboxId)}${rest || '/'}`,
-  send: (outgoing) => runners.request(runnerAddress, outgoing),
+export const toolboxOf = (runners: Runners, access: Access, rest: string, request: IncomingMessage): Destination => ({
+  path: `/toolbox/${encodeURIComponent(access.sandboxId)}${rest || '/'}`,
+  send: (outgoing) => runners.request(access.runnerAddress, outgoing),
   inward: (isUpgrade) => [
     'Host',
     'toolbox',
     ...crossing(request, isForToolbox),
-    ...Object.entries(placeHeaders()).flat(),
+    ...Object.entries({ ...generationHeaders(access), ...placeHeaders() }).flat(),
     ...(isUpgrade ? upgrading(request) : framing(request)),
   ],
   // CORS is the proxy's to say, so a sandbox cannot loosen it.

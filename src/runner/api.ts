@@ -13,6 +13,7 @@ import { serveContexts } from './contexts/routes.ts'
 import type { ContextStore } from './contexts/store.ts'
 import { serveDials } from './dial.ts'
 import type { Host } from './host.ts'
+import { untilTaken } from './until-taken.ts'
 
 export type ToolboxParts = {
   /** Without `measure` nothing is measured. */
@@ -37,8 +38,9 @@ export const createToolboxServer = async ({
     source: 'DAYTONA_DAEMON',
     log,
     tell: ({ sandboxId }) => ({ 'alcove.sandbox': sandboxId }),
-    guard: ({ params }, { needs }) => {
+    guard: async ({ params, headers }, { needs }) => {
       const { sandboxId } = params as { sandboxId: string }
+      await untilTaken(host, sandboxId, headers)
       const held = host.get(sandboxId)
       if (!held) throw new Problem('not_found', 'There is no such sandbox on this runner.')
       // At once: whoever asks a sandbox that is frozen would wait until someone resumes it.

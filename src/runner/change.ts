@@ -12,8 +12,9 @@ import { showNewSizes } from './shown/show.ts'
 import type { Running } from './start.ts'
 
 /**
- * The journal comes last: it never says more than is true. After a power cut nothing runs, and what it said before will do
- * until control says how the sandbox is to start. What is refused leaves every size as it was.
+ * The journal comes last: it never says more than is true, and nobody waits for it. After a power cut nothing runs, and what
+ * it said before will do until control says how the sandbox is to start; so it will for the next runner, which control tells
+ * the same. What is refused leaves every size as it was, and is on the disk before control hears of it.
  */
 export const changeSandbox = async (
   machine: Machine,
@@ -33,8 +34,11 @@ export const changeSandbox = async (
     status: 'started',
     ...(refused === undefined ? {} : { refused }),
   }
-  if (refused !== undefined || !isDeepStrictEqual(lasting(assignment), lasting(wanted)))
-    await machine.journal.rewriteSpec(sandboxId, changed)
+  if (refused !== undefined) await machine.journal.rewriteSpec(sandboxId, changed)
+  else if (!isDeepStrictEqual(lasting(assignment), lasting(wanted)))
+    machine.journal.rewriteSpecLate(sandboxId, changed, (err) =>
+      machine.log.error({ err, sandboxId }, 'the journal could not be written'),
+    )
   return changed
 }
 

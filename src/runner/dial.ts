@@ -1,12 +1,13 @@
 // Connects the proxy to a port inside a sandbox (wire/dial.ts). The runner passes bytes on and understands none of them:
 // what a hostile server says is parsed by the proxy, which has no privileges.
-import type { Server } from 'node:http'
+import type { IncomingMessage, Server } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import { pour } from '#src/kit/pour.ts'
 import { type Agent, AgentRefused } from '#src/toolbox/agent/agent.ts'
 import { dialRefusals } from '#src/wire/dial.ts'
 import type { HeldSandbox } from './host.ts'
+import { untilTaken } from './until-taken.ts'
 
 export type DialParts = {
   get: (sandboxId: string) => HeldSandbox | undefined
@@ -48,8 +49,9 @@ const refusalOf = (error: unknown): number => {
 export const serveDials = (server: FastifyInstance, { get, agentAt }: DialParts): void => {
   const open = new Map<string, Set<Duplex>>()
 
-  const connect = async (socket: Duplex, address: string): Promise<number> => {
-    const [, sandboxId = '', digits] = /^(.+):(\d{1,5})$/.exec(address) ?? []
+  const connect = async (socket: Duplex, { url = '', headers }: IncomingMessage): Promise<number> => {
+    const [, sandboxId = '', digits] = /^(.+):(\d{1,5})$/.exec(url) ?? []
+    await untilTaken({ get }, sandboxId, headers)
     const held = get(sandboxId)
     const port = Number(digits)
     if (!held || port < 1 || port > 65_535) return dialRefusals.noSandbox
@@ -74,9 +76,9 @@ export const serveDials = (server: FastifyInstance, { get, agentAt }: DialParts)
     }
   }
 
-  ;(server.server as Server).on('connect', async ({ url = '' }, socket) => {
+  ;(server.server as Server).on('connect', async (request, socket) => {
     socket.on('error', () => socket.destroy())
-    const status = await connect(socket, url)
+    const status = await connect(socket, request).catch(() => dialRefusals.busy)
     if (status !== 200) socket.end(`HTTP/1.1 ${status} Refused\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`)
   })
   // The server waits for every connection, also for those that it has given away.

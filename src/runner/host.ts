@@ -270,6 +270,7 @@ class MachineHost implements Host {
     this.#refresher.close()
     this.#mishaps.close()
     for (const controllers of this.#long.values()) for (const controller of controllers) controller.abort()
+    await this.#machine.journal.settled()
   }
 
   async #templateBases() {

@@ -25,6 +25,22 @@ suite('the journal', () => {
     assert.deepEqual(readdirSync(join(directory, 'a')).sort(), ['run.json', 'spec.json'])
   })
 
+  test('what is written late comes before what is written after it, and a failure is told', async () => {
+    await journal.writeSpec('late', spec)
+    for (const errorReason of ['1', '2']) journal.rewriteSpecLate('late', { ...spec, errorReason }, assert.ifError)
+    await journal.rewriteSpec('late', { ...spec, errorReason: '3' })
+    assert.equal((await journal.read('late'))?.spec.errorReason, '3')
+    journal.rewriteSpecLate('late', spec, assert.ifError)
+    await journal.disown('late')
+    assert.deepEqual(await journal.listGone(), ['late'])
+    await journal.forget('late')
+
+    const failed = Promise.withResolvers<unknown>()
+    journal.rewriteSpecLate('nobody', spec, failed.resolve)
+    await journal.settled()
+    assert.equal(((await failed.promise) as NodeJS.ErrnoException).code, 'ENOENT')
+  })
+
   test('writers of the same entry at the same time do not mix', async () => {
     await Promise.all(Array.from({ length: 20 }, (_, pid) => journal.writeRun('a', { ...run, pid })))
     const read = await journal.read('a')

@@ -42,6 +42,8 @@ const gone = '.gone-'
 
 export class Journal {
   readonly #directory: string
+  /** Specs on their way to the disk that nobody waits for. */
+  readonly #late = new Map<string, Promise<void>>()
 
   constructor(directory: string) {
     this.#directory = directory
@@ -78,6 +80,7 @@ export class Journal {
 
   /** On the disk when this resolves. */
   async writeSpec(sandboxId: string, spec: Spec): Promise<void> {
+    await this.#late.get(sandboxId)
     const directory = await this.makeDirectory(sandboxId)
     await replace(join(directory, specName), spec, true)
     await Promise.all([sync(directory), sync(this.#directory)])
@@ -85,7 +88,26 @@ export class Journal {
 
   /** In place of another one: after a power cut it is this or that, and whole. */
   async rewriteSpec(sandboxId: string, spec: Spec): Promise<void> {
+    await this.#late.get(sandboxId)
     await replace(join(this.directoryOf(sandboxId), specName), spec, true)
+  }
+
+  /**
+   * The same for what control tells anew to a runner that does not have it: nobody waits for the disk. What is written next
+   * of this sandbox comes after it. `onFailed`: it is as it was.
+   */
+  rewriteSpecLate(sandboxId: string, spec: Spec, onFailed: (error: unknown) => void): void {
+    const writing = this.rewriteSpec(sandboxId, spec)
+      .catch(onFailed)
+      .finally(() => {
+        if (this.#late.get(sandboxId) === writing) this.#late.delete(sandboxId)
+      })
+    this.#late.set(sandboxId, writing)
+  }
+
+  /** Nothing is on its way to the disk any more. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#late.values())
   }
 
   /** Its directory is there: it has a spec, or is about to have one. */
@@ -95,6 +117,7 @@ export class Journal {
 
   /** From here on the sandbox is nobody's: what is left of it may go, and nothing can start it again. */
   async disown(sandboxId: string): Promise<void> {
+    await this.#late.get(sandboxId)
     const to = this.directoryOf(`${gone}${sandboxId}`)
     await rm(to, { recursive: true, force: true })
     try {

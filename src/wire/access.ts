@@ -31,12 +31,21 @@ export type Access = {
   runnerAddress: string
   isStarted: boolean
   state: string
+  /** The runner lets the call wait until it has taken this generation of the sandbox; absent: any is good. */
+  leastGeneration?: number
   openedBy: OpenedBy
   /** The bearer is a credential of this server, whether or not it opened this: it is for no eyes inside a sandbox. */
   isBearerOurs: boolean
   /** People who come to a preview with a browser are to be warned first. */
   warnsVisitors: boolean
 }
+
+/** By which the proxy tells a runner of `leastGeneration`, with a call to a toolbox as with a connection to a port. */
+export const generationHeader = 'x-alcove-generation'
+
+/** The headers that say so. */
+export const generationHeaders = ({ leastGeneration }: Pick<Access, 'leastGeneration'>): Record<string, string> =>
+  leastGeneration === undefined ? {} : { [generationHeader]: String(leastGeneration) }
 
 /** Ports inside a sandbox that are never previewed (contract/toolbox.md §1). */
 export const reservedPorts: readonly number[] = [2280, 22_222, 33_333]

@@ -154,7 +154,7 @@ suite('GET {prefix}/socket.io/', () => {
     }
     const { id } = (await app.as('member').post('/sandbox', {})).body
     const [name, sandbox] = eventOf(await client.next()) as unknown as [string, { id: string; state: string }]
-    assert.deepEqual([name, sandbox.id, sandbox.state], ['sandbox.created', id, 'creating'])
+    assert.deepEqual([name, sandbox.id, sandbox.state], ['sandbox.created', id, 'started'])
   })
 
   test('answers a ping, ends at a disconnect, and is closed by what is too long', async () => {

@@ -2,6 +2,7 @@
 // whoever's has ended is put out, in whichever process the key, the member or the user went.
 import { credentialChannel } from '#src/control/auth/announce.ts'
 import type { Change } from '#src/control/sandboxes/changes.ts'
+import { isClaim } from '#src/control/sandboxes/lifecycle.ts'
 import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
 import { asRecord } from '#src/control/sandboxes/sandbox.ts'
 import { findSandboxById } from '#src/control/sandboxes/service.ts'
@@ -30,9 +31,6 @@ export type Watchers = {
 }
 
 type WatchersParts = Pick<SandboxParts, 'database' | 'settings' | 'changes' | 'log'>
-
-/** Only a claim leads there: nobody has heard of this sandbox before (lifecycle.ts). */
-const isClaim = ({ from, to }: Change) => from === 'started' && to === 'creating'
 
 export const openWatchers = async (parts: WatchersParts): Promise<Watchers> => {
   const { database, settings, changes, log } = parts
@@ -82,7 +80,8 @@ export const openWatchers = async (parts: WatchersParts): Promise<Watchers> => {
     if (found === undefined || found.warm_pool_id !== null) return
     const sandbox = asRecord(found, settings.proxyUrl)
     const event =
-      from === null || isClaim(change)
+      // Nobody has heard of it before.
+      from === null || isClaim(from, to)
         ? ['sandbox.created', sandbox]
         : ['sandbox.state.updated', { sandbox, oldState: from, newState: to }]
     const text = JSON.stringify(event)

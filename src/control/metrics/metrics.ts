@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client'
 import type { Parts } from '#src/control/parts.ts'
 import type { Change, ChangeFeed } from '#src/control/sandboxes/changes.ts'
-import { moves, stateRows } from '#src/control/sandboxes/lifecycle.ts'
+import { isClaim, moves, stateRows } from '#src/control/sandboxes/lifecycle.ts'
 import { adoptMetrics } from '#src/kit/telemetry/telemetry.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import { registerGauges } from './gauges.ts'
@@ -32,7 +32,7 @@ const verbOf = (state: SandboxState): string => moves.find(([, , through]) => th
 /** Where a sandbox that somebody has now came from. */
 const sourceOf = ({ from, to, row }: Change): string | undefined => {
   if (row === undefined || row.warm_pool_id !== null) return undefined
-  if (from === 'started' && to === 'creating') return 'warm'
+  if (isClaim(from, to)) return 'warm'
   if (from !== null) return undefined
   return to === 'pending_build' ? 'build' : to === 'forking' ? 'fork' : 'cold'
 }

@@ -19,6 +19,8 @@ export type Change = {
   row?: SandboxRow
 }
 
+const takenBy = (runnerId: string, sandboxId: string, generation: number) => `${runnerId} ${sandboxId} ${generation}`
+
 export const changesChannel = 'sandbox_changes'
 
 /** More are looked up when their runner reports. */
@@ -83,6 +85,24 @@ export class ChangeFeed {
       const timer = setTimeout(() => done(), timeoutMs)
       this.#emitter.on(sandboxId, done)
     })
+  }
+
+  /** A runner has what control wants of a sandbox under this generation. */
+  tellTaken(runnerId: string, sandboxId: string, generation: number): void {
+    this.#emitter.emit(takenBy(runnerId, sandboxId, generation))
+  }
+
+  /** Resolves when the runner of a sandbox has taken it as it is, with the row of its next change if that comes first, or after `timeoutMs`. */
+  async taken(sandbox: SandboxRow, timeoutMs: number): Promise<SandboxRow | undefined> {
+    const event = takenBy(sandbox.runner_id ?? '', sandbox.id, sandbox.generation)
+    const { promise, resolve } = Promise.withResolvers<undefined>()
+    const isTaken = () => resolve(undefined)
+    this.#emitter.once(event, isTaken)
+    try {
+      return await Promise.race([promise, this.next(sandbox.id, timeoutMs)])
+    } finally {
+      this.#emitter.off(event, isTaken)
+    }
   }
 
   #tell(change: Change): void {

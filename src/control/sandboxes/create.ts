@@ -28,7 +28,7 @@ import { newSecret } from './secret.ts'
 import type { Size } from './size.ts'
 import { findSandboxById, insertSandbox } from './store.ts'
 import { checkNotSuspended } from './suspension.ts'
-import { waitWhile } from './wait.ts'
+import { untilTaken, waitWhile } from './wait.ts'
 import { placeWaiting } from './waiting.ts'
 import { claimWarm, holdWarm } from './warm-claim.ts'
 
@@ -235,6 +235,7 @@ export const createSandbox = async (
     return { ...made, isNew: true }
   })
   if (isNew) changes.announce(from, row)
+  if (isNew && from !== null) return await untilTaken(parts, row, options.createWaitSeconds * 1000)
   if (isNew && row.state === 'pending_build') return await beginBuild(parts, row)
   return await waitWhile(parts, row, 'creating', options.createWaitSeconds * 1000)
 }

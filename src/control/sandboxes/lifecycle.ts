@@ -9,6 +9,7 @@ import type { DesiredState, SandboxState } from '#src/wire/sandbox-state.ts'
 export const verbs = [
   'create',
   'claim',
+  'claim-resizing',
   'fork',
   'start',
   'stop',
@@ -40,8 +41,9 @@ export const moves = [
   // It waits for its image, then for a runner that has it.
   ['build', null, 'pending_build', 'started', 'build_failed'],
   ['place', 'pending_build', 'creating', 'started', 'error'],
-  // A sandbox of a warm pool becomes the one that a caller creates.
-  ['claim', 'started', 'creating', 'started', 'error'],
+  // A sandbox of a warm pool becomes the one that a caller creates; in another size it may turn out that it cannot.
+  ['claim', 'started', 'started', 'started', 'error'],
+  ['claim-resizing', 'started', 'creating', 'started', 'error'],
   ['fork', null, 'forking', 'started', 'error'],
   ['start', 'stopped', 'starting', 'started', 'error'],
   ['start', 'paused', 'resuming', 'started', 'error'],
@@ -223,6 +225,7 @@ const refusal = (on: Verb, from: SandboxState): Problem => {
 const said: Record<Verb, string> = {
   create: 'be created again',
   claim: 'be claimed',
+  'claim-resizing': 'be claimed',
   fork: 'be forked',
   build: 'be created again',
   place: 'be placed',
@@ -305,6 +308,10 @@ export const afterReport = (
 /** The state after a refusal, or `undefined` where none can be. */
 export const afterRefusal = (state: SandboxState, reported: Report['state']): SandboxState | undefined =>
   refusals[state]?.includes(reported) ? reported : undefined
+
+/** From nobody's to somebody's: no other move leads this way. */
+export const isClaim = (from: SandboxState | null, to: SandboxState): boolean =>
+  moves.some(([on, before, through]) => on.startsWith('claim') && before === from && through === to)
 
 /** Whether a move through this state was meant to end there: else its runner must be told what is wanted now. */
 export const isMeant = (through: SandboxState, state: SandboxState): boolean =>

@@ -2,7 +2,7 @@
 // It takes no input but the rows, and may say everything twice.
 import { pushImage } from '#src/control/snapshots/images.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
-import { isMeant } from './lifecycle.ts'
+import { isClaim, isMeant } from './lifecycle.ts'
 import type { SandboxParts } from './parts.ts'
 import { asAssignment, type SandboxRow } from './sandbox.ts'
 import { findSandboxById, listUnderWay } from './store.ts'
@@ -10,12 +10,14 @@ import { findSandboxById, listUnderWay } from './store.ts'
 const askAgainSeconds = 5
 
 /**
- * Its runner has something to do or, where a sandbox came to be as nobody asked, must know that it shall stay so. Not
- * after an error: that waits for a person, or for the sweep, or a runner that cannot would be asked without a pause.
+ * Its runner has something to do, or must know whose it is now or, where a sandbox came to be as nobody asked, that it shall
+ * stay so. Not after an error: that waits for a person, or for the sweep, or a runner that cannot would be asked without a pause.
  */
 const isForRunner = (from: SandboxState | null, row: SandboxRow): boolean =>
   row.state !== 'error' &&
-  (row.desired_state !== row.state || (from !== null && (from === 'resizing' || !isMeant(from, row.state))))
+  (row.desired_state !== row.state ||
+    isClaim(from, row.state) ||
+    (from !== null && (from === 'resizing' || !isMeant(from, row.state))))
 
 /** What is asked of the runner, and of which image, where a snapshot is made. */
 const tell = (parts: SandboxParts, runnerId: string, row: SandboxRow): void => {

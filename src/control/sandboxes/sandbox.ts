@@ -40,6 +40,8 @@ export type SandboxRow = {
   desired_state: DesiredState
   version: number
   generation: number
+  /** Calls into it wait until its runner has taken this one: before, it was nobody's. */
+  least_generation: number | null
   stop_signal: 'SIGTERM' | 'SIGKILL'
   error_reason: string | null
   recoverable: boolean | null

@@ -23,7 +23,13 @@ export const holdWarm = async (transaction: Transaction, wanted: Wanted): Promis
   return row
 }
 
-/** Writes down whose it is from now on, and as what. */
+const isOfSize = (row: SandboxRow, size: Pick<Wanted, 'cpu' | 'memory_gib' | 'disk_gib'>) =>
+  row.cpu === size.cpu && row.memory_gib === size.memory_gib && row.disk_gib === size.disk_gib
+
+/**
+ * Writes down whose it is from now on, and as what. It runs on; no call gets inside before its runner has taken what is
+ * new about it. Of another size it is being created: its runner may find that it cannot be.
+ */
 export const claimWarm = async (
   transaction: Transaction,
   { changes, clock }: SandboxParts,
@@ -33,7 +39,7 @@ export const claimWarm = async (
   name: string | undefined,
   by: By,
 ): Promise<SandboxRow> => {
-  const move = moveFrom('claim', warm.state)
+  const move = moveFrom(isOfSize(warm, wanted) ? 'claim' : 'claim-resizing', warm.state)
   const { env, labels, ...columns } = wanted
   const set = {
     ...columns,
@@ -43,6 +49,7 @@ export const claimWarm = async (
     warm_pool_id: null,
     desired_state: move.to,
     generation: warm.generation + 1,
+    least_generation: warm.generation + 1,
     last_activity_at: clock.now(),
   }
   try {

@@ -8,7 +8,7 @@ import type { Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import { maxAutoArchiveInterval } from './create-body.ts'
 import { destroy } from './destroy.ts'
-import { moveFrom } from './lifecycle.ts'
+import { isClaim, moveFrom } from './lifecycle.ts'
 import type { SandboxParts } from './parts.ts'
 import type { SandboxRow } from './sandbox.ts'
 import { newSecret } from './secret.ts'
@@ -183,7 +183,7 @@ export const keepFilling = (parts: SandboxParts): Filling => {
   }
   const stopHearing = changes.hear(({ from, to, row }) => {
     const isReady = to === 'started' && row?.warm_pool_id
-    const isClaimed = from === 'started' && to === 'creating'
+    const isClaimed = isClaim(from, to)
     if (!isReady && !isClaimed) return
     const now = performance.now()
     if (soon === undefined) waitsSince = now

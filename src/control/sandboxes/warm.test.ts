@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl, type TestControl } from '#test/control/harness.ts'
-import { organizations } from '#test/control/people.ts'
+import { keys, organizations } from '#test/control/people.ts'
 import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
 
 const waits = { createWaitSeconds: 20 }
@@ -71,6 +71,46 @@ suite('a warm pool', () => {
     assert.deepEqual([told?.env, told?.network.blockAll, told?.cpu, told?.isNew ?? false], [{ A: '1' }, true, 2, false])
     assert.deepEqual(await idsOf(app), [made.id])
     assert.equal(await fill(app), 2)
+  })
+
+  test('gives one that is started all the time, and the create waits until its runner has what was asked for', async () => {
+    await using app = await startControl({ sandboxes: waits })
+    await using runner = await connectRunner(app)
+    await pool(app, 1)
+    await fill(app)
+    runner.behave(() => ({ type: 'silent' }))
+    let answered = false
+    const creating = create(app, { env: { A: '1' } }).finally(() => {
+      answered = true
+    })
+    const asked = await runner.untilAsked(({ env }) => env['A'] === '1')
+    const [seen] = (await app.as('owner').get('/sandbox')).body.items
+    assert.deepEqual([seen.id, seen.state, answered], [asked.sandboxId, 'started', false])
+    // A call that comes before its runner has it waits there.
+    const question = {
+      sandboxIdOrName: seen.id,
+      credentials: [{ kind: 'bearer', token: keys.owner }],
+      countsAsActivity: false,
+    }
+    const access = await app.as('proxy').post('/proxy/access', question)
+    assert.deepEqual([access.body.isStarted, access.body.leastGeneration], [true, asked.generation])
+    runner.perform(asked)
+    assert.equal((await creating).state, 'started')
+    const events = (await app.as('owner').get(`/sandbox/${seen.id}/events?order=asc`)).body.items
+    assert.deepEqual(events.map(({ to, reason }: { to: string; reason: string }) => [to, reason]).at(-1), [
+      'started',
+      'Claimed from a warm pool.',
+    ])
+  })
+
+  test('whose runner fails to take what was asked for gives an error with its reason', async () => {
+    await using app = await startControl({ sandboxes: waits })
+    await using runner = await connectRunner(app)
+    await pool(app, 1)
+    await fill(app)
+    runner.behave(() => ({ type: 'fail', reason: 'The network could not be closed.' }))
+    const made = await create(app, { networkBlockAll: true })
+    assert.deepEqual([made.state, made.errorReason], ['error', 'The network could not be closed.'])
   })
 
   test('gives each sandbox once, however many ask at the same time, and the others are made cold', async () => {

@@ -103,11 +103,10 @@ export type Visit = {
 }
 
 export const insideOf = (runners: Runners, { request, address, access, ownCookies = [] }: Visit): Destination => {
-  const { sandboxId, runnerAddress } = access
   const { port, path, query } = address
   return {
     path: `${path || '/'}${query}`,
-    send: (outgoing) => runners.requestInside(runnerAddress, { sandboxId, port }, outgoing),
+    send: (outgoing) => runners.requestInside(access, port, outgoing),
     inward: (isUpgrade) => inward(request, address, access, isUpgrade),
     outward: (answer) => outward(answer, address, access, ownCookies),
     failure: (cause) =>

@@ -17,6 +17,13 @@ const refused = (sides: Sides, status = 401) => {
 }
 
 suite('previews: addresses', () => {
+  test('the runner is told which generation of the sandbox control means', async () => {
+    await using sides = await startSides()
+    sides.control.answer = () => sides.access({ leastGeneration: 7 })
+    assert.equal((await visit(sides, { path: '/' })).status, 200)
+    assert.equal(sides.dialledFor, '7')
+  })
+
   test('a host name of its own or a path says which port of which sandbox is meant', async () => {
     await using sides = await startSides()
     assert.equal((await visit(sides, { path: '/a/b?c=d' })).text, 'hello from inside')
@@ -29,6 +36,7 @@ suite('previews: addresses', () => {
       ],
     )
     assert.deepEqual(sides.dialled, ['box-id:3000', 'box-id:8080'])
+    assert.equal(sides.dialledFor, undefined)
     assert.deepEqual(
       sides.seen.map(({ url }) => url),
       ['/a/b?c=d', '/a/b?c=d'],
