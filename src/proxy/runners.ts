@@ -43,16 +43,16 @@ const clearAway = (outgoing: ClientRequest, socket: Socket) => {
   outgoing.once('close', () => socket.off('data', giveBack))
 }
 
-/** Connections whose bytes can be passed on without a parser, once they are known to be only that. */
-const connectTo = (options: object): Socket => Inflow.to(options as NetConnectOpts)
-
+/** Of connections whose bytes can be passed on without a parser, once they are known to be only that. */
 class InflowAgent extends Agent {
-  override createConnection = connectTo
+  override createConnection = (options: object): Socket => Inflow.to(options as NetConnectOpts)
 }
 
 export class Runners implements Disposable {
   // Idle connections close before the runner's own 90 s, so that none is used in the moment it goes away.
   readonly #agent = new InflowAgent({ keepAlive: true, maxSockets: 2048, maxFreeSockets: 256, timeout: 60_000 })
+  /** Where a connection serves one request. Node asks a request's own `createConnection` only where no agent is named. */
+  readonly #single = new InflowAgent()
 
   /** A request that has not been sent yet; an upgrade gets a connection of its own. */
   request(address: string, { method, path, headers, isUpgrade = false }: Outgoing): ClientRequest {
@@ -61,7 +61,7 @@ export class Runners implements Disposable {
       method,
       path,
       headers,
-      ...(isUpgrade ? { agent: false, createConnection: connectTo } : { agent: this.#agent }),
+      agent: isUpgrade ? this.#single : this.#agent,
       setDefaultHeaders: false,
     })
     outgoing.once('socket', (socket) => {
@@ -101,8 +101,7 @@ export class Runners implements Disposable {
         method: 'CONNECT',
         path: `${access.sandboxId}:${port}`,
         headers: generationHeaders(access),
-        agent: false,
-        createConnection: connectTo,
+        agent: this.#single,
         timeout: dialMs,
       })
       asking.once('timeout', () => asking.destroy(new Error('the runner did not connect in time')))
@@ -123,5 +122,6 @@ export class Runners implements Disposable {
 
   [Symbol.dispose]() {
     this.#agent.destroy()
+    this.#single.destroy()
   }
 }

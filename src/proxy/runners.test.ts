@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Duplex } from 'node:stream'
+import { suite, test } from 'node:test'
+import { Inflow } from '#src/kit/inflow.ts'
+import { Runners } from './runners.ts'
+
+/** A toolbox server that agrees to every upgrade and every connection into a sandbox. */
+const startRunner = async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'alcove-runners-'))
+  const path = join(directory, 'runner.sock')
+  const server = createServer()
+  const sockets = new Set<Duplex>()
+  const agree = (answer: string) => (_request: unknown, socket: Duplex) => {
+    sockets.add(socket)
+    socket.write(answer)
+  }
+  server.on('upgrade', agree('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n'))
+  server.on('connect', agree('HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n'))
+  server.listen(path)
+  await once(server, 'listening')
+  return {
+    address: `unix:${path}`,
+    [Symbol.asyncDispose]: async () => {
+      for (const socket of sockets) socket.destroy()
+      server.close()
+      rmSync(directory, { recursive: true })
+    },
+  }
+}
+
+suite('connections to runners', () => {
+  test('what may be long comes through memory that is used again: upgrades, and servers inside a sandbox', async () => {
+    await using runner = await startRunner()
+    using runners = new Runners()
+    const headers = ['Host', 'x', 'Connection', 'Upgrade', 'Upgrade', 'websocket']
+    const upgrade = runners.request(runner.address, { method: 'GET', path: '/x', headers, isUpgrade: true })
+    upgrade.end()
+    const [, upgraded] = await once(upgrade, 'upgrade')
+    assert.ok(upgraded instanceof Inflow)
+    upgraded.destroy()
+
+    const access = { sandboxId: 'box', runnerAddress: runner.address }
+    const call = runners.requestInside(access, 3000, { method: 'GET', path: '/', headers: ['Host', 'x'] })
+    call.end()
+    const [answer] = await once(call, 'response')
+    assert.deepEqual([answer.statusCode, answer.socket instanceof Inflow], [204, true])
+    call.destroy()
+  })
+})
