@@ -43,7 +43,7 @@ suite('the toolbox server', needsRoot, () => {
     }
   })
 
-  test('tells what a sandbox uses, paused or not; 409 for one that has stopped, and 404 for none', async () => {
+  test('GET /system/metrics: 200 tells what a sandbox uses, paused or not; 409 for one that has stopped, and 404 for none', async () => {
     const reading = { cpuCount: 1, cpuUsedPct: 25, memTotal: 8, memUsed: 4, memCache: 2, diskTotal: 100, diskUsed: 30 }
     const assignment = assigned('box', 1)
     let status: HeldSandbox['status'] = 'started'

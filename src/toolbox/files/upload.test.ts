@@ -23,7 +23,7 @@ const formOf = (fields: readonly (readonly [string, string | Blob])[]) => {
   return form
 }
 
-suite('POST /files/upload-v2', () => {
+suite('POST /files/upload-v2, POST /files/upload', () => {
   test('200 for a raw body of whatever type, with the directories above it', async () => {
     await using room = await FilesRoom.start()
     for (const type of ['application/octet-stream', 'application/json', 'text/plain']) {

@@ -6,7 +6,7 @@ import { GitRoom, refusal } from './testing/git-room.ts'
 
 const needsRoot = process.getuid?.() === 0 ? {} : { skip: 'needs root' }
 
-suite('/git/branches and /git/checkout', () => {
+suite('GET /git/branches, POST /git/branches, DELETE /git/branches, POST /git/checkout', () => {
   test('a branch is made, listed, switched to and deleted', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()

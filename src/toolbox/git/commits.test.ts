@@ -7,7 +7,7 @@ import { GitRoom, refusal } from './testing/git-room.ts'
 
 const author = { author: 'Ada Lovelace', email: 'ada@example.com' }
 
-suite('POST /git/add and /git/commit', () => {
+suite('POST /git/add, POST /git/commit', () => {
   test('commit what was staged, in the name of the author, and answer the hash', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()

@@ -5,7 +5,7 @@ import { suite, test } from 'node:test'
 import { GitApi } from '@daytona/toolbox-api-client'
 import { GitRoom, refusal } from './testing/git-room.ts'
 
-suite('/git/config', () => {
+suite('GET /git/config, POST /git/config, POST /git/config/user', () => {
   test('global unless said otherwise; null when it is not set', async () => {
     await using room = await GitRoom.start()
     assert.deepEqual(await room.get('/config', { key: 'user.name' }), { status: 200, body: { value: null } })

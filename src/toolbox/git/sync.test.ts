@@ -142,7 +142,7 @@ suite('POST /git/push', () => {
   })
 })
 
-suite('/git/remotes', () => {
+suite('GET /git/remotes, POST /git/remotes', () => {
   test('are listed as they were added', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'new')

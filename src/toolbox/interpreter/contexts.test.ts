@@ -6,7 +6,7 @@ import { suite, test } from 'node:test'
 import { startToolbox } from '../testing/toolbox.ts'
 import { contextPath, newContext, printed, start } from './testing/run.ts'
 
-suite('contexts', () => {
+suite('POST /process/interpreter/context, GET /process/interpreter/context, DELETE /process/interpreter/context/{contextId}', () => {
   test('200 makes, lists and deletes them; the default one is not listed', async () => {
     await using box = await startToolbox()
     assert.deepEqual(await box.get(contextPath), { status: 200, body: { contexts: [] } })

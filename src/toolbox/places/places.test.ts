@@ -3,7 +3,7 @@ import { homedir } from 'node:os'
 import { suite, test } from 'node:test'
 import { startToolbox } from '../testing/toolbox.ts'
 
-suite('places', () => {
+suite('GET /user-home-dir, GET /work-dir, GET /version', () => {
   test('GET /user-home-dir and /work-dir answer {dir}', async () => {
     await using box = await startToolbox()
     assert.deepEqual(await box.get('/user-home-dir'), { status: 200, body: { dir: homedir() } })

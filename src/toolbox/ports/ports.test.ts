@@ -18,7 +18,7 @@ const listening = async (host: string) => {
   }
 }
 
-suite('ports', () => {
+suite('GET /port, GET /port/{port}/in-use', () => {
   test('GET /port lists what listens, on 127.0.0.1 and on every address', async () => {
     await using box = await startToolbox()
     await using local = await listening('127.0.0.1')

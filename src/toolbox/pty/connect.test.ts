@@ -14,7 +14,7 @@ import {
   Terminal,
 } from './testing/terminal.ts'
 
-suite('GET /process/pty/{id}/connect', () => {
+suite('GET /process/pty/{sessionId}/connect', () => {
   test('400 without an upgrade', async () => {
     await using box = await startBox()
     assert.equal((await box.get(`${pty}/a/connect`)).status, 400)

@@ -132,7 +132,7 @@ suite('POST /process/pty', () => {
   })
 })
 
-suite('lazyStart', () => {
+suite('POST /process/pty with lazyStart', () => {
   test('the shell starts with the first client and not before; it may be resized and listed until then', async () => {
     await using box = await startBox()
     const { body } = await box.post(pty, { id: 'a', lazyStart: true, envs: { A: 'b' } })
@@ -157,7 +157,7 @@ suite('lazyStart', () => {
   })
 })
 
-suite('GET, DELETE and resize', () => {
+suite('GET /process/pty, GET /process/pty/{sessionId}, DELETE /process/pty/{sessionId}, POST /process/pty/{sessionId}/resize', () => {
   test('200 lists all and answers one; 404 for a stranger', async () => {
     await using box = await startBox()
     assert.deepEqual(await box.get(pty), { status: 200, body: { sessions: [] } })

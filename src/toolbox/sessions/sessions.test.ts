@@ -7,7 +7,7 @@ import { until } from '../agent/native-agent.ts'
 import { type Reply, startToolbox, type Toolbox } from '../testing/toolbox.ts'
 import { follow, refusalOf } from './testing/follow.ts'
 
-suite('/process/session', () => {
+suite('sessions', () => {
   let box: Toolbox
   let count = 0
   before(async () => {
@@ -41,7 +41,7 @@ suite('/process/session', () => {
     until(async () => wanted.test((await box.get(`${commandAt(id, command)}/logs`)).body.output), String(wanted))
   const codeOf = ({ status, body }: Reply) => [status, body.code]
 
-  suite('create, list, get, delete', () => {
+  suite('POST /process/session, GET /process/session, GET /process/session/{sessionId}, DELETE /process/session/{sessionId}', () => {
     test('201 answers the empty session; it is listed and found until it is deleted', async () => {
       const id = await open()
       assert.deepEqual((await box.get(`/process/session/${id}`)).body, { sessionId: id, commands: [] })
@@ -88,7 +88,7 @@ suite('/process/session', () => {
     })
   })
 
-  suite('exec', () => {
+  suite('POST /process/session/{sessionId}/exec', () => {
     test('200 answers both streams apart and together, and the exit code', async () => {
       const id = await open()
       const { status, body } = await exec(id, 'echo out; echo err >&2; (exit 3)')
@@ -272,7 +272,7 @@ suite('/process/session', () => {
     })
   })
 
-  suite('input', () => {
+  suite('POST /process/session/{sessionId}/command/{commandId}/input', () => {
     test('204; a newline is added where it is missing, and what was given is in the log', async () => {
       const id = await open()
       const command = await execAsync(id, 'read a; read b; echo "$a+$b"')
@@ -304,7 +304,7 @@ suite('/process/session', () => {
     })
   })
 
-  suite('command and logs', () => {
+  suite('GET /process/session/{sessionId}/command/{commandId}, GET /process/session/{sessionId}/command/{commandId}/logs', () => {
     test('a command that runs has no exit code, and its logs are what is there so far', async () => {
       const id = await open()
       const command = await execAsync(id, 'echo so far; read x')
@@ -331,7 +331,7 @@ suite('/process/session', () => {
     })
   })
 
-  suite('logs?follow=true', () => {
+  suite('GET /process/session/{sessionId}/command/{commandId}/logs as a WebSocket', () => {
     const logs = (id: string, command: string, query = '?follow=true') =>
       box.socket(`${commandAt(id, command)}/logs${query}`)
 

@@ -25,6 +25,8 @@ export type Toolbox = AsyncDisposable & {
   get: (path: string) => Promise<Reply>
   post: (path: string, body: unknown, headers?: OutgoingHttpHeaders) => Promise<Reply>
   delete: (path: string) => Promise<Reply>
+  /** Of a path that begins at the root. */
+  url: (path: string) => string
   /** Opens a WebSocket at once; the test follows how it goes on. */
   socket: (path: string, subprotocols?: string[]) => WebSocket
   /** A call that the test may hang up. */
@@ -65,6 +67,7 @@ export const startToolbox = async (changes: Partial<Assignment> = {}): Promise<T
     get: (path) => settle(start('GET', path)),
     post: (path, body, headers) => settle(start('POST', path, body, headers)),
     delete: (path) => settle(start('DELETE', path)),
+    url: (path) => `http://127.0.0.1:${port}${path}`,
     socket: (path, subprotocols = []) => new WebSocket(`ws://127.0.0.1:${port}/toolbox/box-1${path}`, subprotocols),
     call: (path, body, headers) => start('POST', path, body, headers),
     async [Symbol.asyncDispose]() {

@@ -1,0 +1,134 @@
+// Walks every endpoint of the toolbox, also those that come later: what holds for each of them without exception.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import { WebSocket } from 'ws'
+import { toolboxEndpoints } from './endpoints.ts'
+import { type Reply, startToolbox, type Toolbox } from './testing/toolbox.ts'
+
+type Route = (typeof toolboxEndpoints)[number]
+
+const titleOf = ({ method, path }: Route) => `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`
+
+const suites = globSync(['toolbox/**/*.test.ts', 'runner/api.test.ts'], { cwd: join(import.meta.dirname, '..') })
+  .map((file) => readFileSync(join(import.meta.dirname, '..', file), 'utf8'))
+  .flatMap((text) => [...text.matchAll(/\b(?:suite|test)\(\s*(['"`])((?:(?!\1).)+)\1/g)].map(([, , title]) => title!))
+
+/** Whole words: `GET /process/session` is not `GET /process/session/{sessionId}`. */
+const isNamed = (title: string) => suites.some((text) => ` ${text} `.match(/[A-Z]+ \/[\w/{}-]*/g)?.includes(title))
+
+suite('every endpoint of the toolbox', () => {
+  let box: Toolbox
+  before(async () => {
+    box = await startToolbox()
+  })
+  after(async () => {
+    await box?.[Symbol.asyncDispose]()
+  })
+
+  /** With names that mean nothing in it. */
+  const pathOf = ({ path }: Route, of: string, name = 'no-such') => `/toolbox/${of}${path.replaceAll(/:\w+/g, name)}`
+
+  const ask = async ({ method }: Route, path: string, body?: string): Promise<Reply> => {
+    const headers = body === undefined ? {} : { 'content-type': 'application/json' }
+    const reply = await fetch(box.url(path), { method, headers, ...(body === undefined ? {} : { body }) })
+    const text = await reply.text()
+    return { status: reply.status, body: text.startsWith('{') ? JSON.parse(text) : text }
+  }
+
+  const walk = async (check: (route: Route) => Promise<void>, wanted: (route: Route) => boolean = () => true) => {
+    for (const route of toolboxEndpoints.filter(wanted)) {
+      await check(route).catch((error) => {
+        throw new Error(`${titleOf(route)}: ${error}`, { cause: error })
+      })
+    }
+  }
+
+  test('stands in the table once, says what it does, and is named by a specification of its own', () => {
+    const titles = toolboxEndpoints.map(titleOf)
+    assert.deepEqual(
+      titles.filter((title, i) => titles.indexOf(title) !== i),
+      [],
+    )
+    for (const route of toolboxEndpoints) assert.match(route.summary, /^[A-Z].*\.$/, titleOf(route))
+    assert.deepEqual(
+      titles.filter((title) => !isNamed(title)),
+      [],
+    )
+  })
+
+  /** contract/toolbox.md §1 */
+  const isWhole = ({ method }: Route, path: string, { status, body }: Reply) => {
+    const { statusCode, code, source, message, timestamp, error, ...rest } = body
+    assert.deepEqual([statusCode, source, rest], [status, 'DAYTONA_DAEMON', { path, method }])
+    assert.ok([code, message, error].every((text) => typeof text === 'string') && !Number.isNaN(Date.parse(timestamp)))
+  }
+
+  test('404 for a sandbox that is not here, with the whole body of an error', async () => {
+    await walk(async (route) => {
+      const path = pathOf(route, 'box-2')
+      const reply = await ask(route, path)
+      assert.deepEqual([reply.status, reply.body.code], [404, 'NOT_FOUND'])
+      isWhole(route, path, reply)
+    })
+  })
+
+  test('409 for one that is not started, and for one that is paused unless it needs nothing inside', async () => {
+    try {
+      for (const status of ['stopped', 'archived', 'error', 'paused'] as const) {
+        box.held.status = status
+        await walk(
+          async (route) => {
+            const reply = await ask(route, pathOf(route, 'box-1'))
+            assert.deepEqual([reply.status, reply.body.code], [409, 'CONFLICT'])
+          },
+          ({ needs }) => status !== 'paused' || needs === 'sandbox',
+        )
+      }
+    } finally {
+      box.held.status = 'started'
+    }
+  })
+
+  test('refuses an upgrade with the same, before it', async () => {
+    await walk(
+      async (route) => {
+        const socket = new WebSocket(box.url(pathOf(route, 'box-2')).replace('http', 'ws'))
+        socket.on('error', () => undefined)
+        const [, answer] = await once(socket, 'unexpected-response')
+        answer.resume()
+        assert.equal(answer.statusCode, 404)
+      },
+      (route) => 'socket' in route,
+    )
+  })
+
+  test('4xx for names that mean nothing, of whatever kind, and for bodies and queries that are none', async () => {
+    for (const name of ['no-such', '%20', '%00', '..%2f..', '%F0%9F%A6%8A', '%ff', 'x'.repeat(2000), '-1'])
+      await walk(
+        async (route) => {
+          const { status } = await ask(route, pathOf(route, 'box-1', name), route.method === 'POST' ? '{}' : undefined)
+          assert.ok(status >= 400 && status < 500, `${status} for ${name.slice(0, 30)}`)
+        },
+        ({ path }) => path.includes(':'),
+      )
+    for (const body of [
+      '{',
+      '[]',
+      '"x"',
+      'null',
+      '7',
+      '{"__proto__":{}}',
+      '{"path":{},"command":[],"id":{},"files":7}',
+    ])
+      await walk(
+        async (route) => {
+          const { status } = await ask(route, pathOf(route, 'box-1'), body)
+          assert.ok(status >= 400 && status < 500, `${status} for ${body}`)
+        },
+        ({ method, path }) => method === 'POST' && !path.endsWith('/context'),
+      )
+  })
+})
