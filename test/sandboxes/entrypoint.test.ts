@@ -11,7 +11,7 @@ import { connectTo } from './sdk-client.ts'
 /** Counts on, and says on its other stream that it was told to end. */
 const counting = `trap 'echo asked >&2; exit 3' TERM; echo $$ > /pid; echo "$OWN $FROM_IMAGE $PWD"; n=0; while :; do n=$((n+1)); echo $n; sleep 0.05; done`
 
-suite('the entrypoint', { skip: noBusybox }, () => {
+suite('rule 4: the entrypoint session', { skip: noBusybox }, () => {
   let alcove: Platform
   let registry: TestRegistry
   let daytona: Daytona
@@ -36,7 +36,7 @@ suite('the entrypoint', { skip: noBusybox }, () => {
   const linesOf = async ({ process }: Sandbox) =>
     ((await process.getEntrypointLogs()).stdout ?? '').split('\n').filter(Boolean)
 
-  test('runs in its session, with directory and environment, and can be followed; it outlives kill -9 of runner and control', async () => {
+  test('rule 4: the configured entrypoint runs in its session, with directory and environment, and can be followed; it outlives kill -9 of runner and control', async () => {
     await daytona.snapshot.create({ name: 'server', image: reference })
     const sandbox = await daytona.create({ snapshot: 'server', envVars: { OWN: 'mine' } })
     const { id, command, exitCode } = await commandOf(sandbox)

@@ -1,0 +1,209 @@
+// The behaviour rules 1 to 5 of the toolbox, as the interface numbers them, each clause by its own test in a real sandbox. What
+// else each endpoint promises stands beside its code, in src/toolbox.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { after, before, suite, test } from 'node:test'
+import type { Daytona, Sandbox } from '@daytona/sdk'
+import { WebSocket } from 'ws'
+import { type Box, boxOf, until } from './box.ts'
+import { type Platform, platform } from './harness.ts'
+import { Screen } from './screen.ts'
+import { connectTo } from './sdk-client.ts'
+
+let alcove: Platform
+let daytona: Daytona
+let sandbox: Sandbox
+/** The same sandbox, by plain HTTP. */
+let box: Box
+
+before(async () => {
+  alcove = await platform()
+  daytona = connectTo(alcove)
+  sandbox = await daytona.create()
+  box = boxOf(alcove, (await alcove.api('GET', `/sandbox/${sandbox.id}`)).body)
+})
+after(async () => {
+  await sandbox?.delete()
+  await daytona?.[Symbol.asyncDispose]()
+  await alcove?.[Symbol.asyncDispose]()
+})
+
+const execute = (body: object) => box.toolbox('POST', '/process/execute', body)
+const runCode = (body: object) => box.toolbox('POST', '/process/code-run', body)
+
+suite('rule 1: command execution', () => {
+  test('rule 1: without a timeout a command has 10 seconds', async () => {
+    const [ended, whole] = await Promise.all([
+      execute({ command: 'sleep 30; echo whole' }),
+      execute({ command: 'sleep 5; echo whole' }),
+    ])
+    assert.deepEqual([ended.status, ended.body['code']], [408, 'PROCESS_EXECUTION_TIMEOUT'])
+    assert.deepEqual([whole.status, whole.body], [200, { exitCode: 0, result: 'whole\n' }])
+  })
+
+  test('rule 1: a relative cwd counts from the user’s home, one with a leading slash is absolute', async () => {
+    await execute({ command: 'mkdir -p below' })
+    const pwd = async (cwd: string) => (await execute({ command: 'pwd', cwd })).body['result']
+    assert.deepEqual([await pwd('below'), await pwd('/tmp')], ['/home/daytona/below\n', '/tmp\n'])
+  })
+
+  test('rule 1: a command that fails is 200 with its exit code', async () => {
+    const { status, body } = await execute({ command: 'echo why; exit 3' })
+    assert.deepEqual([status, body], [200, { exitCode: 3, result: 'why\n' }])
+    assert.equal((await execute({ command: 'no-such-program' })).body['exitCode'], 127)
+  })
+})
+
+suite('rule 2: stateless code', () => {
+  for (const [language, sets, asks] of [
+    ['python', 'import builtins; builtins.x = x = 1', 'print("x" in globals() or hasattr(__builtins__, "x"))'],
+    ['javascript', 'globalThis.x = 1', 'console.log("x" in globalThis ? "True" : "False")'],
+    ['typescript', '(globalThis as any).x = 1', 'console.log("x" in globalThis ? "True" : "False")'],
+  ] as const) {
+    test(`rule 2: every call of ${language} starts clean`, async () => {
+      assert.deepEqual((await runCode({ language, code: sets })).body, { exitCode: 0, result: '' })
+      assert.deepEqual((await runCode({ language, code: asks })).body, { exitCode: 0, result: 'False\n' })
+    })
+  }
+
+  test('rule 2: without a language it is the sandbox’s', async () => {
+    const typescript = await daytona.create({ language: 'typescript' })
+    const other = boxOf(alcove, (await alcove.api('GET', `/sandbox/${typescript.id}`)).body)
+    const code = 'const n: number = 7; console.log(n)'
+    assert.deepEqual((await other.toolbox('POST', '/process/code-run', { code })).body, { exitCode: 0, result: '7\n' })
+    await typescript.delete()
+    assert.equal((await runCode({ code: 'print(sum([3, 4]))' })).body['result'], '7\n')
+  })
+})
+
+suite('rule 3: stateful code', () => {
+  test('rule 3: Python only', async () => {
+    assert.equal((await box.toolbox('POST', '/process/interpreter/context', { language: 'javascript' })).status, 400)
+    const made = await box.toolbox('POST', '/process/interpreter/context', {})
+    assert.deepEqual([made.status, made.body['language']], [200, 'python'])
+    await box.toolbox('DELETE', `/process/interpreter/context/${made.body['id']}`)
+  })
+
+  test('rule 3: variables and imports stay in a context; without one the shared default is used', async () => {
+    const { codeInterpreter } = sandbox
+    const context = await codeInterpreter.createContext()
+    await codeInterpreter.runCode('import math\nx = 20', { context })
+    await codeInterpreter.runCode('x = 1')
+    assert.equal((await codeInterpreter.runCode('print(math.floor(x + 0.5))', { context })).stdout, '20\n')
+    assert.equal((await codeInterpreter.runCode('print(x)')).stdout, '1\n')
+    assert.equal((await codeInterpreter.runCode('math')).error?.name, 'NameError')
+    await codeInterpreter.deleteContext(context)
+  })
+
+  test('rule 3: created contexts are listed and deleted; the default one is neither', async () => {
+    const { codeInterpreter } = sandbox
+    await codeInterpreter.runCode('pass')
+    const context = await codeInterpreter.createContext()
+    assert.deepEqual(
+      (await codeInterpreter.listContexts()).map(({ id }) => id),
+      [context.id],
+    )
+    await codeInterpreter.deleteContext(context)
+    assert.deepEqual(await codeInterpreter.listContexts(), [])
+    await assert.rejects(codeInterpreter.runCode('pass', { context }))
+    assert.equal((await box.toolbox('DELETE', '/process/interpreter/context/default')).status, 400)
+  })
+})
+
+suite('rule 4: sessions', () => {
+  test('rule 4: each is a shell of its own whose state stays across commands', async () => {
+    const { process } = sandbox
+    for (const id of ['one', 'other']) await process.createSession(id)
+    const run = async (id: string, command: string) => (await process.executeSessionCommand(id, { command })).stdout
+    for (const id of ['one', 'other']) await run(id, `cd /tmp; export NAME=${id}; f() { echo "f of $NAME"; }`)
+    await run('other', 'cd /')
+    assert.deepEqual(
+      [await run('one', 'pwd; f'), await run('other', 'pwd; f')],
+      ['/tmp\nf of one\n', '/\nf of other\n'],
+    )
+    for (const id of ['one', 'other']) await process.deleteSession(id)
+  })
+
+  test('rule 4: with runAsync the call returns at once with a cmdId; logs and status are read separately', async () => {
+    await sandbox.process.createSession('async')
+    // It ends only with what it is given after the call has returned.
+    const exec = { command: 'echo begun; read line; echo "got $line"; exit_code=4; (exit $exit_code)', runAsync: true }
+    const { status, body } = await box.toolbox('POST', '/process/session/async/exec', exec)
+    assert.deepEqual([status, Object.keys(body)], [202, ['cmdId']])
+    const path = `/process/session/async/command/${body['cmdId']}`
+    await until('its first output', async () => (await box.toolbox('GET', `${path}/logs`)).body['stdout'] === 'begun\n')
+    assert.equal((await box.toolbox('GET', path)).body['exitCode'], undefined)
+    assert.equal((await box.toolbox('POST', `${path}/input`, { data: 'word' })).status, 204)
+    await until('its end', async () => (await box.toolbox('GET', path)).body['exitCode'] === 4)
+    assert.match(String((await box.toolbox('GET', `${path}/logs`)).body['stdout']), /got word\n$/)
+    await sandbox.process.deleteSession('async')
+  })
+
+  // The entrypoint that is configured runs in it: entrypoint.test.ts, with images that have one.
+  test('rule 4: each sandbox has an entrypoint session; it is not listed, and empty where nothing is configured', async () => {
+    assert.deepEqual(await sandbox.process.getEntrypointSession(), { sessionId: 'entrypoint', commands: [] })
+    assert.deepEqual(await sandbox.process.listSessions(), [])
+  })
+})
+
+suite('rule 5: terminals', () => {
+  const open = async (id: string) => {
+    const screen = new Screen()
+    const pty = await sandbox.process.createPty({ id, onData: screen.take })
+    return { pty, screen }
+  }
+
+  test('rule 5: input is text or raw bytes, and the byte 3 is Ctrl+C; output is streamed', async () => {
+    const { pty } = await open('input')
+    const url = `${String(box.record['toolboxProxyUrl']).replace('http', 'ws')}/${box.id}/process/pty/input/connect`
+    const socket = new WebSocket(url, { headers: { authorization: `Bearer ${alcove.key}` } })
+    const screen = new Screen()
+    socket.on('message', (data: Buffer, isBinary) => isBinary && screen.take(data))
+    await once(socket, 'open')
+    socket.send('echo te$((1))xt; sleep 3600\n')
+    await screen.shows(/te1xt/)
+    socket.send(Buffer.of(3))
+    socket.send(Buffer.from('echo "raw <$?>"\n'))
+    await screen.shows(/raw <130>/)
+    socket.close()
+    await pty.kill()
+  })
+
+  test('rule 5: closing the connection does not kill the shell; killing does', async () => {
+    const { pty, screen } = await open('closed')
+    await pty.sendInput('echo "<$$>"\n')
+    await screen.shows(/<\d+>/)
+    const shell = /<(\d+)>/.exec(screen.text)![1]
+    await pty.disconnect()
+    const again = new Screen()
+    const next = await sandbox.process.connectPty('closed', { onData: again.take })
+    await next.sendInput('echo "again <$$>"\n')
+    await again.shows(new RegExp(`again <${shell}>`))
+    await next.kill()
+    assert.equal((await box.try(`kill -0 ${shell}`)).exitCode, 1)
+    assert.deepEqual(await sandbox.process.listPtySessions(), [])
+  })
+
+  test('rule 5: after its end the exit code is there, and an error message unless it is 0', async () => {
+    for (const [line, exitCode, error] of [
+      ['exit 0', 0, undefined],
+      ['exit 7', 7, 'non-zero exit'],
+      ['kill -9 $$', 137, 'SIGKILL'],
+    ] as const) {
+      const { pty } = await open('ends')
+      await pty.sendInput(`${line}\n`)
+      const ended = await pty.wait()
+      assert.deepEqual([ended.exitCode, ended.error], [exitCode, error], line)
+    }
+  })
+
+  test('rule 5: resize changes the size of a session that is active', async () => {
+    const { pty, screen } = await open('size')
+    await pty.resize(133, 44)
+    await pty.sendInput('echo "<$(stty size)>"\n')
+    await screen.shows(/<44 133>/)
+    const { cols, rows } = await sandbox.process.getPtySessionInfo('size')
+    assert.deepEqual([cols, rows], [133, 44])
+    await pty.kill()
+  })
+})
