@@ -8,7 +8,9 @@
 // output is what it had written when it ended, and a child that writes more than is allowed meets an error.
 //
 // `serve FILE`: the kernel takes some milliseconds to move a process between cgroups, unless one was moved just before. While
-// a child with that flag runs, a helper writes itself into FILE, the cgroup where it is anyway, and so keeps the way open.
+// a child with that flag runs, a helper writes itself into FILE, the cgroup where it is anyway, and so keeps the way open. A
+// question with the flag for one that comes soon has no arguments and no answer: the helper begins, so that the wait is over
+// sooner.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -26,7 +28,7 @@
 
 #include "launch.h"
 
-enum { are_steps = 1, moves_process = 2 };
+enum { are_steps = 1, moves_process = 2, moves_soon = 4 };
 enum { most_children = 256, most_arguments = 4096, question_limit = 4 << 20, output_limit = 32 << 20 };
 enum { warm_for_ms = 40, warm_every_ms = 5 };
 
@@ -178,6 +180,8 @@ static void ask_child(char *body, size_t length, int warmer) {
   struct question question;
   if (length < sizeof question) give_up("a question is too short");
   memcpy(&question, body, sizeof question);
+  if (warmer >= 0 && (question.flags & (moves_process | moves_soon))) (void)!write(warmer, "", 1);
+  if (question.flags & moves_soon) return;
   char *at = body + sizeof question, *end = body + length;
   if (question.count == 0 || question.count > most_arguments) give_up("a question has too many arguments, or none");
   for (uint32_t i = 0; i < question.count; i++) {
@@ -187,7 +191,6 @@ static void ask_child(char *body, size_t length, int warmer) {
     at = nul + 1;
   }
   arg[question.count] = NULL;
-  if (warmer >= 0 && (question.flags & moves_process)) (void)!write(warmer, "", 1);
   start_child(&question, arg, at, (size_t)(end - at));
 }
 

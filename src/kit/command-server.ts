@@ -21,14 +21,15 @@ type Waiting = PromiseWithResolvers<Ending>
 
 const headBytes = 16
 const flagsOf = ({ are, movesProcess }: Question) => (are === 'steps' ? 1 : 0) | (movesProcess ? 2 : 0)
+const movesSoon = 4
 
-const encode = (id: number, question: Question): Buffer => {
+const encode = (id: number, question: Question, flags = flagsOf(question)): Buffer => {
   const { argv, input = '', timeoutMs } = question
   if (argv.some((word) => word.includes('\0'))) throw new TypeError('an argument holds a NUL')
   const body = Buffer.from(`${argv.join('\0')}\0${input}`)
   const head = Buffer.alloc(20)
   const seconds = Math.ceil(timeoutMs / 1000)
-  for (const [index, value] of [headBytes + body.length, id, flagsOf(question), seconds, argv.length].entries())
+  for (const [index, value] of [headBytes + body.length, id, flags, seconds, argv.length].entries())
     head.writeUInt32LE(value, index * 4)
   return Buffer.concat([head, body])
 }
@@ -56,6 +57,13 @@ export class CommandServer {
     this.#keepAlive(child)
     child.stdin.write(bytes)
     return waiting.promise
+  }
+
+  /** Something that moves a process will be asked for soon. Nothing is answered, and nothing is lost without it. */
+  expectMove() {
+    const child = this.#child ?? this.#start()
+    child.stdin.write(encode(0, { argv: [], timeoutMs: 0 }, movesSoon))
+    this.#keepAlive(child)
   }
 
   /** What it is doing it still does. */

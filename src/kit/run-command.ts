@@ -59,6 +59,9 @@ export const haveCommandsStartedBy = (argv: readonly [string, ...string[]]): Dis
   }
 }
 
+/** A server begins now to make ready for a command that moves a process between cgroups. */
+export const expectMove = (): void => server?.expectMove()
+
 /** What is asked of a server in one piece. */
 const questionLimitBytes = 1024 * 1024
 

@@ -12,6 +12,7 @@ import { destroySandbox, removeAllOwedArchives } from './destroy.ts'
 import { causeOfEnd, causeOfKills } from './ended.ts'
 import { forkDisk } from './fork.ts'
 import type { Spec } from './journal.ts'
+import { expectStart } from './launch.ts'
 import { cgroupOf, type Machine, NotRecoverable, reasonOf } from './machine.ts'
 import { Meters } from './meters/meters.ts'
 import { Mishaps } from './mishaps.ts'
@@ -141,6 +142,7 @@ class MachineHost implements Host {
         this.#hold(sandboxId, { spec: changed, running: await resumeSandbox(this.#machine, sandboxId, running) })
         return
       }
+      expectStart()
       try {
         // What ended by itself a moment ago, or could not be cleared away when it failed.
         this.#notRunning(sandboxId)

@@ -1,14 +1,23 @@
 // The launcher as it is built. No step here needs root but the ones that say so.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync } from 'node:fs'
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { createConnection } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { CommandFailed, runCommand } from '#src/kit/run-command.ts'
 import { ownProcsFile, readLayout } from './cgroup/layout.ts'
-import { LaunchFailed, runSteps, serveCommands, step } from './launch.ts'
+import { expectStart, LaunchFailed, runSteps, serveCommands, step } from './launch.ts'
 import { builtLauncher } from './testing/test-host.ts'
 
 const self = process.getuid?.() ?? 0
@@ -161,5 +170,20 @@ suite('commands that the server starts', () => {
     while (isThere()) await new Promise(setImmediate)
     assert.equal(await runCommand(['echo', 'again']), 'again\n')
     assert.notEqual(serverPid(), pid)
+  })
+})
+
+suite('a start that is expected', () => {
+  test('has its helper at work in the cgroup before anything is asked for, and what is asked then is answered', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'alcove-launch-'))
+    const procs = join(directory, 'procs')
+    writeFileSync(procs, '')
+    using _server = serveCommands(builtLauncher(), procs)
+    assert.equal(await runCommand(['cat', procs]), '', 'no other command has it at work')
+    expectStart()
+    while (readFileSync(procs, 'utf8') === '') await new Promise(setImmediate)
+    assert.match(readFileSync(procs, 'utf8'), /^0+$/)
+    assert.equal(await runCommand(['echo', 'asked']), 'asked\n')
+    rmSync(directory, { recursive: true })
   })
 })

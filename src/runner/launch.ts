@@ -1,5 +1,5 @@
 // The steps that `native/launch.c` can carry out, typed, and running them: one process for a whole start.
-import { CommandFailed, haveCommandsStartedBy, runByServer, runCommand } from '#src/kit/run-command.ts'
+import { CommandFailed, expectMove, haveCommandsStartedBy, runByServer, runCommand } from '#src/kit/run-command.ts'
 
 export type Step = readonly [name: string, ...args: string[]]
 
@@ -45,6 +45,9 @@ const timeoutMs = 60_000
  */
 export const serveCommands = (launcher: string, ownCgroup: string | undefined): Disposable =>
   haveCommandsStartedBy([launcher, 'serve', ...(ownCgroup === undefined ? [] : [ownCgroup])])
+
+/** A start is about to be asked for: what it would wait for passes beside what comes before it. */
+export const expectStart = (): void => expectMove()
 
 export const runSteps = async (launcher: string, steps: readonly Step[]): Promise<void> => {
   const argv = steps.flat()
