@@ -148,10 +148,12 @@ class MachineHost implements Host {
         this.#notRunning(sandboxId)
         if (running || spec?.status === 'error') await clearSandbox(this.#machine, sandboxId, running?.slot)
         if (spec?.status === 'archived') await this.#machine.pool.remove(sandboxId)
-        if (assignment.isNew && assignment.forkOf !== undefined) await this.#forkDisk(assignment, assignment.forkOf)
+        const { isNew, forkOf } = assignment
+        const copyDisk = isNew && forkOf !== undefined ? () => this.#forkDisk(assignment, forkOf) : undefined
+        const archive = archiveOf(assignment, spec)
         this.#hold(sandboxId, {
           spec: { assignment, status: 'started' },
-          running: await startSandbox(this.#machine, assignment, archiveOf(assignment, spec), { signal, onProgress }),
+          running: await startSandbox(this.#machine, assignment, { copyDisk, archive, signal, onProgress }),
         })
         if (assignment.isWarm) await rehearse(this.#machine, assignment)
       } catch (error) {
@@ -359,7 +361,7 @@ class MachineHost implements Host {
   /** In the line of both, so that no verb of the parent's is under way. */
   async #forkDisk(assignment: Assignment, parentId: string) {
     if (parentId === assignment.sandboxId) throw new NotRecoverable('A sandbox cannot be forked from itself.')
-    await this.#inLine.run(parentId, () => forkDisk(this.#machine, assignment, parentId, this.#held.get(parentId)))
+    return this.#inLine.run(parentId, () => forkDisk(this.#machine, assignment, parentId, this.#held.get(parentId)))
   }
 
   #hold(sandboxId: string, held: Adopted) {

@@ -35,23 +35,22 @@ export type Running = { init: Init; slot: Slot; isPaused: boolean }
 
 const agentAnswersWithinMs = 10_000
 
-export const startSandbox = async (
-  machine: Machine,
-  assignment: Assignment,
-  archive: ArchiveRef | undefined,
-  transfer: Transfer,
-): Promise<Running> => {
+export const startSandbox = async (machine: Machine, assignment: Assignment, from: DiskFrom): Promise<Running> => {
   const { journal, network } = machine
   const { sandboxId } = assignment
-  const { base, isMissing } = await span('disk', {}, () => prepareDisk(machine, assignment, archive, transfer))
-  const rootfs = machine.images.rootfsOf(base)
-  if (rootfs === undefined) throw new Error(`The image ${base} is not on this runner.`)
-
-  const bundle = await journal.makeDirectory(sandboxId)
-  const slot = await span('network', {}, () => network.acquire())
-  const run: Run = { bootId: machine.bootId, slot: slot.name }
+  const isNew = assignment.isNew ?? (await journal.read(sandboxId))?.run?.pid === undefined
+  const preparing = span('disk', {}, () => prepareDisk(machine, assignment, isNew, from))
+  // Bringing one back may take minutes, and nothing is to be held meanwhile. And whoever has lost its disk keeps the note of
+  // its last run, without which it would be new.
+  if (!isNew || from.archive?.sha256 !== undefined) await preparing
+  const acquiring = span('network', {}, () => network.acquire())
   try {
-    await Promise.all([journal.writeRun(sandboxId, run), writeConfig(machine, assignment, slot, bundle)])
+    const [{ base, isMissing }, { slot, run, bundle }] = await allSettledOrThrow([
+      preparing,
+      makeBundle(machine, assignment, acquiring),
+    ])
+    const rootfs = machine.images.rootfsOf(base)
+    if (rootfs === undefined) throw new Error(`The image ${base} is not on this runner.`)
     await allSettledOrThrow([
       span('launch', {}, () =>
         launch(machine, assignment, rootfs, bundle, isMissing ? machine.pool.stepsToMake(sandboxId, base) : []),
@@ -59,19 +58,28 @@ export const startSandbox = async (
       span('journal', {}, () => journal.writeSpec(sandboxId, { assignment, status: 'started' })),
       span('network policy', {}, () => network.apply(slot, assignment.network)),
     ])
-    const init = await findInit(await cgroupOf(machine, sandboxId).pids())
-    if (init === undefined) throw new Error('The sandbox ended as soon as it had started.')
-    await span('agent answers', {}, () => checkAgentAnswers(machine, sandboxId))
+    const [init] = await allSettledOrThrow([
+      getInit(machine, sandboxId),
+      span('agent answers', {}, () => checkAgentAnswers(machine, sandboxId)),
+    ])
     await startEntrypoint(machine, assignment)
     await journal.writeRun(sandboxId, { ...run, ...init })
     return { init, slot, isPaused: false }
   } catch (error) {
     // Why it failed matters more than that the undo failed too; the next start or destroy clears again.
+    const slot = await acquiring.catch(() => undefined)
     await clearSandbox(machine, sandboxId, slot).catch((err: unknown) =>
       machine.log.error({ err, sandboxId }, 'a failed start could not be cleared away'),
     )
     throw error
   }
+}
+
+/** Where the disk of one that has none comes from, if not from its image. */
+export type DiskFrom = Transfer & {
+  /** Makes it as a copy of another sandbox's; answers the image below it. */
+  copyDisk: (() => Promise<string>) | undefined
+  archive: ArchiveRef | undefined
 }
 
 type Disk = {
@@ -84,11 +92,12 @@ type Disk = {
 const prepareDisk = async (
   machine: Machine,
   assignment: Assignment,
-  archive: ArchiveRef | undefined,
-  transfer: Transfer,
+  isNew: boolean,
+  { archive, copyDisk, ...transfer }: DiskFrom,
 ): Promise<Disk> => {
-  const { pool, journal } = machine
+  const { pool } = machine
   const { sandboxId, image, diskGiB } = assignment
+  if (copyDisk) return { base: await copyDisk(), isMissing: false }
   const found = async () => ({ base: (await pool.baseOf({ sandboxId })) ?? image, isMissing: false })
   if (await pool.exists(sandboxId)) return found()
   if (archive?.sha256 !== undefined) {
@@ -100,7 +109,6 @@ const prepareDisk = async (
     }
     return found()
   }
-  const isNew = assignment.isNew ?? (await journal.read(sandboxId))?.run?.pid === undefined
   if (!isNew) throw new NotRecoverable('The disk of the sandbox is gone.')
   const base = await pool.baseOf({ template: image })
   if (base === undefined) return { base: image, isMissing: true }
@@ -109,9 +117,25 @@ const prepareDisk = async (
 }
 
 /** Waits for all, also when one fails: an undo must not run beside what it undoes. */
-export const allSettledOrThrow = async (promises: Promise<unknown>[]) => {
-  const results = await Promise.allSettled(promises)
-  for (const result of results) if (result.status === 'rejected') throw result.reason
+export const allSettledOrThrow = async <const T extends readonly Promise<unknown>[]>(promises: T) => {
+  await Promise.allSettled(promises)
+  return Promise.all(promises)
+}
+
+/** All that the runtime reads, and the note of which network it is to use. */
+const makeBundle = async (machine: Machine, assignment: Assignment, acquiring: Promise<Slot>) => {
+  const { journal, bootId } = machine
+  const { sandboxId } = assignment
+  const [bundle, slot] = await Promise.all([journal.makeDirectory(sandboxId), acquiring])
+  const run: Run = { bootId, slot: slot.name }
+  await allSettledOrThrow([journal.writeRun(sandboxId, run), writeConfig(machine, assignment, slot, bundle)])
+  return { bundle, slot, run }
+}
+
+const getInit = async (machine: Machine, sandboxId: string): Promise<Init> => {
+  const init = await findInit(await cgroupOf(machine, sandboxId).pids())
+  if (init === undefined) throw new Error('The sandbox ended as soon as it had started.')
+  return init
 }
 
 const writeConfig = async (machine: Machine, assignment: Assignment, slot: Slot, bundle: string) => {
