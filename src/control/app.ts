@@ -70,7 +70,8 @@ export const createApp = async (
   const outbound = createOutbound({ allowed: settings.privateTargets })
   const webhooks = await openWebhookRoom({ ...parts, outbound }, sandboxes.options)
   const metrics = createMetrics(parts, sandboxes.changes)
-  const routes = endpoints({ ...webhooks, ...sandboxes, outbox, outbound, metrics, ownTokens })
+  const trail = createTrail(parts)
+  const routes = endpoints({ ...webhooks, ...sandboxes, outbox, outbound, metrics, ownTokens, trail })
   const guard = createGuard({
     callers,
     proxyKeyHash: settings.proxyKeyHash,
@@ -79,7 +80,6 @@ export const createApp = async (
     findRunner: (keyHash) => findRunnerByKey(database.keyed.sql, keyHash),
   })
 
-  const trail = createTrail(parts)
   const limits = createLimits(settings.rateLimits)
   const limitedGuard = limits.around(sayWhyNot(guard))
   const server = await createServer<object, Needs>({
@@ -132,6 +132,7 @@ export const createApp = async (
       await webhooks.close()
       await sandboxes.close()
       await outbox.close()
+      await trail.settled()
     },
   }
 }

@@ -1,6 +1,7 @@
 // Every endpoint of control, gathered from the rooms. The server, the reference page and the coverage test read this.
 import { apiKeyRoutes } from './api-keys/routes.ts'
 import { auditRoutes } from './audit/routes.ts'
+import type { Trail } from './audit/trail.ts'
 import type { OwnTokens } from './auth/own-tokens.ts'
 import type { ControlRoute } from './auth/route.ts'
 import { configurationRoutes } from './configuration/routes.ts'
@@ -35,7 +36,13 @@ import type { WebhookParts } from './webhooks/parts.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
 
 export type EndpointParts = SandboxParts &
-  WebhookParts & { outbound: Outbound; outbox: Outbox; metrics: Metrics; ownTokens: OwnTokens }
+  WebhookParts & {
+    outbound: Outbound
+    outbox: Outbox
+    metrics: Metrics
+    ownTokens: OwnTokens
+    trail: Pick<Trail, 'settled'>
+  }
 
 /** For rooms whose questions are nearly all about one sandbox or one runner; what lists says itself how it is planned. */
 const byKey = <P extends { database: Database }>(parts: P): P => ({

@@ -10,6 +10,7 @@ import { openDatabase } from '../storage/database.ts'
 import { refusalsPerMinute } from './refusal-budget.ts'
 import type { AuditEntry } from './schemas.ts'
 import { sweepAudit } from './sweep.ts'
+import { readFirst } from './trail.ts'
 
 const { ours, theirs } = organizations
 
@@ -198,10 +199,7 @@ suite('a row before the write', () => {
       assert.deepEqual([entry?.targets, entry?.statusCode], [[userId('viewer'), 'viewer'], undefined])
     }
     assert.equal((await deleting).status, 204)
-    assert.deepEqual(
-      (await rows(app)).map(({ status }) => status),
-      [204],
-    )
+    assert.deepEqual(told(await read(app.as('owner'))), [['DELETE /api-keys/{userId}/{name}', 204]])
   })
 
   test('is not done without: where the log cannot be written nothing is changed', async () => {
@@ -210,6 +208,32 @@ suite('a row before the write', () => {
     const reply = await app.as('owner').post('/api-keys', { name: 'robot', permissions: [] })
     assert.equal(reply.status, 500)
     assert.equal((await app.as('owner').get('/api-keys/robot')).status, 404)
+  })
+
+  test('is not done without, either, by what reads while its row is written', async () => {
+    await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
+    await using _runner = await connectRunner(app)
+    const { id } = (await app.as('owner').post('/sandbox', { name: 'box' })).body
+    await app.database.sql`alter table audit_log rename to elsewhere`
+    const calls: Record<string, object> = {
+      'POST /sandbox': {},
+      'POST /sandbox/:sandboxIdOrName/fork': {},
+      'POST /sandbox/:sandboxIdOrName/pause': {},
+      'POST /sandbox/:sandboxIdOrName/start': {},
+    }
+    assert.deepEqual(Object.keys(calls), [...readFirst])
+    for (const [name, body] of Object.entries(calls)) {
+      if (name.endsWith('/start'))
+        await app.database.sql`update sandboxes set state = 'stopped', desired_state = 'stopped'`
+      const [before] = await app.database.sql`select json_agg(sandboxes)::text as all from sandboxes`
+      const path = name.split(' ')[1]!.replace(':sandboxIdOrName', id)
+      assert.equal((await app.as('owner').post(path, body)).status, 500, name)
+      assert.deepEqual(
+        (await app.database.sql`select json_agg(sandboxes)::text as all from sandboxes`)[0],
+        before,
+        name,
+      )
+    }
   })
 
   test('outlives the process that is killed while it writes', { timeout: 60_000 }, async () => {

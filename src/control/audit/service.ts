@@ -4,8 +4,9 @@ import type { Parts } from '../parts.ts'
 import { readCursor, writeCursor } from '../sandboxes/cursor.ts'
 import type { AuditEntry, AuditQuery } from './schemas.ts'
 import { type EntryRow, listEntries } from './store.ts'
+import type { Trail } from './trail.ts'
 
-export type AuditParts = Pick<Parts, 'database'>
+export type AuditParts = Pick<Parts, 'database'> & { trail: Pick<Trail, 'settled'> }
 
 const asEntry = (row: EntryRow): AuditEntry => ({
   id: String(row.id),
@@ -44,7 +45,7 @@ const readTime = (name: string, text: string | undefined): Date | undefined => {
 
 /** `organizationId` undefined: of the whole server. */
 export const listAudit = async (
-  { database }: AuditParts,
+  { database, trail }: AuditParts,
   organizationId: string | undefined,
   { cursor, limit, from, to, actor, action, target }: AuditQuery,
 ): Promise<{ items: AuditEntry[]; nextCursor: string | null }> => {
@@ -57,6 +58,8 @@ export const listAudit = async (
     target,
     after: cursor === undefined ? undefined : readAfter(cursor),
   }
+  // Whoever has had an answer finds it here.
+  await trail.settled()
   const rows = await listEntries(database.sql, filter, limit + 1)
   const items = rows.slice(0, limit)
   const last = rows.length > limit ? items.at(-1) : undefined

@@ -14,9 +14,28 @@ export type Trail = {
   meet: (request: FastifyRequest, route: ControlRoute) => void
   /** A route that runs only after its row is there. */
   follow: (route: ControlRoute) => ControlRoute
-  /** Call before the answer goes out. */
+  /** Call before the answer goes out: how it ended is on its way to the log then. */
   complete: (request: FastifyRequest, reply: FastifyReply) => Promise<void>
+  /** How everything ended that was answered before stands in the log. */
+  settled: () => Promise<void>
 }
+
+/** What the run of a route in `readFirst` is given. */
+export type Told = {
+  /** Settles when it stands in the log that this is asked for; throws where it cannot. */
+  told?: Promise<unknown>
+}
+
+/** These read while their row is written, and await `told` before they write anything themselves. */
+export const readFirst: ReadonlySet<string> = new Set([
+  'POST /sandbox',
+  'POST /sandbox/:sandboxIdOrName/fork',
+  'POST /sandbox/:sandboxIdOrName/pause',
+  'POST /sandbox/:sandboxIdOrName/start',
+])
+
+/** More than this many calls do not run ahead of the log. */
+const mostOnTheirWay = 100
 
 /** Says that somebody is there, all day long, and changes nothing that anybody would ask about. */
 const chatter = new Set(['POST /sandbox/:sandboxIdOrName/last-activity'])
@@ -32,6 +51,7 @@ export const createTrail = ({ database, clock, log }: Pick<Parts, 'database' | '
   const { sql } = database.keyed
   const met = new WeakMap<FastifyRequest, Met>()
   const budget = new RefusalBudget(clock, log)
+  const onTheirWay = new Set<Promise<void>>()
 
   const entryOf = (request: FastifyRequest, caller: Caller, { subject, organizationId }: Met): Entry => ({
     at: clock.now(),
@@ -75,8 +95,9 @@ export const createTrail = ({ database, clock, log }: Pick<Parts, 'database' | '
         const caller = callerOf(call.request)
         if (found === undefined || caller === undefined) return await route.run(call)
         found.organizationId = organizationOf(call)
-        found.id = await insertEntry(sql, entryOf(call.request, caller, found))
-        const answer = await route.run(call)
+        const answer = await runTold(route, call, async () => {
+          found.id = await insertEntry(sql, entryOf(call.request, caller, found))
+        })
         found.organizationId ??= organizationInAnswer(route, answer)
         const name = nameInAnswer(answer)
         if (name !== undefined && !found.subject.targets.includes(name)) found.subject.targets.push(name)
@@ -84,13 +105,41 @@ export const createTrail = ({ database, clock, log }: Pick<Parts, 'database' | '
       },
     }),
     complete: async (request, reply) => {
-      try {
-        await told(request, reply.statusCode)
-      } catch (error) {
-        // What was done is done, and its row says by whom; only how it ended is missing.
-        log.warn({ err: error, requestId: request.id, status: reply.statusCode }, 'the audit log was not completed')
-      }
+      const found = met.get(request)
+      if (found === undefined) return
+      const completing: Promise<void> = told(request, reply.statusCode)
+        .catch((error: unknown) =>
+          // What was done is done, and its row says by whom; only how it ended is missing.
+          log.warn({ err: error, requestId: request.id, status: reply.statusCode }, 'the audit log was not completed'),
+        )
+        .finally(() => onTheirWay.delete(completing))
+      onTheirWay.add(completing)
+      // Of what never ran the row is written only now; rows stand in the order in which things happened.
+      if (found.id === undefined || onTheirWay.size > mostOnTheirWay) await completing
     },
+    settled: async () => {
+      await Promise.all(onTheirWay)
+    },
+  }
+}
+
+/** Runs a route when its row is there, or lets it wait for that itself; in any case the row is there when this ends. */
+const runTold = async (
+  route: ControlRoute,
+  call: Parameters<ControlRoute['run']>[0],
+  tell: () => Promise<void>,
+): Promise<unknown> => {
+  const telling = tell()
+  if (!readFirst.has(`${route.method} ${route.path}`)) {
+    await telling
+    return await route.run(call)
+  }
+  // It may fail before anybody waits for it.
+  telling.catch(() => {})
+  try {
+    return await route.run({ ...call, told: telling } as typeof call & Told)
+  } finally {
+    await telling
   }
 }
 

@@ -219,7 +219,7 @@ export const createSandbox = async (
   const known = once && (await findMade(database.sql, once))
   if (known) return await waitWhile(parts, known, 'creating', options.createWaitSeconds * 1000)
 
-  const planned = await plan(parts, actor, wish)
+  const [planned] = await Promise.all([plan(parts, actor, wish), actor.told])
   const snapshot = 'snapshot' in planned.origin ? planned.origin.snapshot : undefined
   if (snapshot) demand.count({ snapshotId: snapshot.id, regionId: planned.regionId })
   const { row, from, isNew } = await database.transaction(async (transaction) => {

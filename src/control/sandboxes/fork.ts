@@ -126,6 +126,7 @@ export const forkSandbox = async (
   const once =
     idempotencyKey === undefined ? undefined : onceFor(actor.organization.id, idempotencyKey, { idOrName, ...body })
   const parent = await getSandbox(database.sql, actor.organization.id, idOrName)
+  await actor.told
   const { row, isNew } = await database.transaction(async (transaction) => {
     if (once) {
       await holdKey(transaction, once)

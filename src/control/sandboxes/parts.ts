@@ -1,4 +1,6 @@
 // What the sandboxes room is built from.
+
+import type { Told } from '#src/control/audit/trail.ts'
 import type { Callers } from '#src/control/auth/callers.ts'
 import type { Organization } from '#src/control/organizations/organization.ts'
 import type { Parts } from '#src/control/parts.ts'
@@ -43,5 +45,5 @@ export type SandboxParts = Parts & {
   options: SandboxOptions
 }
 
-/** Who asks, and in which organization. */
-export type Actor = { organization: Organization; user: User }
+/** Who asks, and in which organization; and when that stands in the audit log, where it is for us to wait for it. */
+export type Actor = Told & { organization: Organization; user: User }

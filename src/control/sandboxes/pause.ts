@@ -26,6 +26,7 @@ export const pause = async (parts: SandboxParts, sandbox: SandboxRow, by: By, re
 
 export const pauseSandbox = async (parts: SandboxParts, actor: Actor, idOrName: string): Promise<SandboxRow> => {
   const sandbox = await getSandbox(parts.database.sql, actor.organization.id, idOrName)
+  await actor.told
   const moved = await pause(parts, sandbox, { kind: 'user', id: actor.user.id })
   return await waitWhile(parts, moved, 'pausing', parts.options.momentMilliseconds)
 }

@@ -34,6 +34,7 @@ const findRoom =
 export const startSandbox = async (parts: SandboxParts, actor: Actor, idOrName: string): Promise<SandboxRow> => {
   checkNotSuspended(parts, actor)
   const sandbox = await getSandbox(parts.database.sql, actor.organization.id, idOrName)
+  await actor.told
   const moved = await moveSandbox(parts, sandbox, 'start', {
     by: { kind: 'user', id: actor.user.id },
     // Whoever was given the old one saw what ran before. What was paused runs on.
