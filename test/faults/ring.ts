@@ -51,6 +51,7 @@ export const runRing = async ({
     (_, index) => new Worker({ client, random: randomFrom(seed + 1 + index), tally: verbs, name: `w${index}` }),
   )
   let isOver = false
+  const pool = (await client.sure('POST', '/warm-pools', { snapshot: 'default', pool: 2 })).body as { id: string }
   const load = Promise.all(crowd.map((worker) => worker.run(() => isOver)))
   const complaints: string[] = []
   try {
@@ -66,6 +67,7 @@ export const runRing = async ({
   }
   await load
   for (const worker of crowd) await worker.settle()
+  await client.sure('DELETE', `/warm-pools/${pool.id}`)
   complaints.push(...(await findDoubles(client)))
   complaints.push(...(await removeAll(alcove, client)))
   complaints.push(...crowd.flatMap((worker) => worker.complaints), ...client.wrong)

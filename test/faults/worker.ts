@@ -108,11 +108,21 @@ export class Worker {
   async #create() {
     this.#count('create')
     const name = `${this.#name}-${this.#made++}`
-    const made = await this.#sureOf(name, '/sandbox', { name, autoStopInterval: 0 })
+    const made = await this.#sureOf(name, '/sandbox', { name, autoStopInterval: 0, env: { WHOSE: name } })
     if (made === undefined) return
     const known = { record: made, files: new Map() }
     this.#sandboxes.push(known)
+    await this.#checkIsOurs(known)
     await this.#rest(known)
+  }
+
+  /** Also one that was started ahead runs nothing of ours before it has what we asked for. */
+  async #checkIsOurs({ record }: Known) {
+    const { result } = (await this.#client.execute(record, 'echo "$WHOSE"')) ?? {}
+    if (result !== undefined && result.trim() !== record.name)
+      this.complaints.push(`LOST ${record.name}: it ran as ${JSON.stringify(result)}`)
+    const events = await this.#client.once('GET', `/sandbox/${record.id}/events?limit=10`)
+    if (JSON.stringify(events?.body ?? '').includes('Claimed from a warm pool.')) this.#count('claimed warm')
   }
 
   /** The same key makes one sandbox, however often it has to be said. */
