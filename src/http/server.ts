@@ -92,6 +92,12 @@ export const createServer = async <Context extends object, Needs extends string>
   /** Of upgrades whose route prefers one. */
   const subprotocols = new WeakMap<IncomingMessage, string>()
   await server.register(fastifyWebsocket, {
+    // To whoever broke the protocol the socket itself says what was wrong, and closes; cut off, they would never hear it.
+    errorHandler: (error, socket, request) => {
+      if ((error as NodeJS.ErrnoException).code?.startsWith('WS_ERR_')) return
+      inCall(request, () => request.log.error({ err: error }, 'a socket failed'))
+      socket.terminate()
+    },
     options: {
       maxPayload: socketMessageBytes,
       // A caller who offers some and is given none breaks off, so one of them is always selected.
@@ -167,6 +173,7 @@ export const createServer = async <Context extends object, Needs extends string>
         onRequest: async (request) => {
           if (route.streamsBody) streamed.add(request)
           contexts.set(request, await inCall(request, () => guard(request, route)))
+          if (request.ws && socket === undefined) throw new Problem('bad_request', 'This is not a WebSocket.')
         },
         ...(socket === undefined
           ? {}

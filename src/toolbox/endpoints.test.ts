@@ -92,16 +92,25 @@ suite('every endpoint of the toolbox', () => {
     }
   })
 
+  const refusalOf = async (path: string): Promise<number> => {
+    const socket = new WebSocket(box.url(path).replace('http', 'ws'))
+    socket.on('error', () => undefined)
+    const [, answer] = await once(socket, 'unexpected-response')
+    answer.resume()
+    return answer.statusCode
+  }
+
   test('refuses an upgrade with the same, before it', async () => {
     await walk(
-      async (route) => {
-        const socket = new WebSocket(box.url(pathOf(route, 'box-2')).replace('http', 'ws'))
-        socket.on('error', () => undefined)
-        const [, answer] = await once(socket, 'unexpected-response')
-        answer.resume()
-        assert.equal(answer.statusCode, 404)
-      },
+      async (route) => assert.equal(await refusalOf(pathOf(route, 'box-2')), 404),
       (route) => 'socket' in route,
+    )
+  })
+
+  test('400 for an upgrade where there is no socket', async () => {
+    await walk(
+      async (route) => assert.equal(await refusalOf(pathOf(route, 'box-1')), 400),
+      (route) => route.method === 'GET' && !('socket' in route),
     )
   })
 
