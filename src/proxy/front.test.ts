@@ -490,6 +490,30 @@ suite('proxy: upgrades', () => {
     await closed
   })
 
+  test('what a side said before it failed still arrives, although the other goes on sending', async () => {
+    await using sides = await startSides()
+    sides.runner.upgrade = (_request, socket) => {
+      socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n')
+      socket.on('error', () => undefined)
+      // With most of what comes unread, so that whoever writes more is told of a broken connection.
+      socket.once('data', () => {
+        socket.pause()
+        socket.write('last words', () => socket.destroy())
+      })
+    }
+    for (let round = 0; round < 20; round++) {
+      const [, socket] = await once(upgrade(sides.port, '/toolbox/box/x'), 'upgrade')
+      socket.on('error', () => undefined)
+      let heard = ''
+      socket.on('data', (data: Buffer) => {
+        heard += data
+      })
+      socket.write(Buffer.alloc(8 * 1024 * 1024))
+      await once(socket, 'close')
+      assert.equal(heard, 'last words')
+    }
+  })
+
   test('an open connection counts as activity, and ends when its key is revoked', async () => {
     await using sides = await startSides({ presenceMs: 5 })
     sides.runner.upgrade = (_request, socket) => {

@@ -15,7 +15,7 @@ export type Handover = {
 
 const answerMs = 30_000
 
-/** How long the second side may take to end after the first has; its last bytes still pass. */
+/** How long the second side may take to end after the first has, or has failed; the last bytes of the first still pass. */
 const lingerMs = 2000
 
 const join = (one: Duplex, other: Duplex) => {
@@ -34,9 +34,12 @@ const join = (one: Duplex, other: Duplex) => {
     [one, other],
     [other, one],
   ] as const) {
-    end.on('error', part).once('end', onEnd)
+    // A side that fails closes; what came from it before is still the other's to hear.
+    end.on('error', () => {}).once('end', onEnd)
     end.once('close', () => {
       opposite.end()
+      // Cut off with something unread, it would be told of that instead.
+      opposite.resume()
       onEnd()
     })
   }
