@@ -49,7 +49,14 @@ suite('POST /process/pty', () => {
     await using box = await startBox()
     for (const body of [
       ...[{}, { id: '' }, { id: 'a/b' }, { id: 'x'.repeat(256) }, { id: 'a\nb' }, { id: 'a\0b' }, { id: 7 }],
-      ...[{ id: 'create-connect' }, { id: 'a', cols: 0 }, { id: 'a', cols: 1001 }, { id: 'a', rows: -1 }],
+      ...[
+        { id: 'create-connect' },
+        { id: '.' },
+        { id: '..' },
+        { id: 'a', cols: 0 },
+        { id: 'a', cols: 1001 },
+        { id: 'a', rows: -1 },
+      ],
       ...[
         { id: 'a', rows: 1.5 },
         { id: 'a', cols: '80' },

@@ -43,7 +43,10 @@ export const getPty = async (sandbox: ToolboxSandbox, id: string): Promise<Pty> 
 
 /** Throws for what can be seen before anything is started. */
 export const checkNewPty = async (sandbox: ToolboxSandbox, { id, envs }: CreatePtyRequest): Promise<void> => {
-  if (id === 'create-connect') throw new Problem('bad_request', 'A PTY session cannot be called "create-connect".')
+  // No path could mean it: the one is another endpoint, and clients fold the others away.
+  if (['create-connect', '.', '..'].includes(id)) {
+    throw new Problem('bad_request', `A PTY session cannot be called "${id}".`)
+  }
   checkEnvironment(envs ?? {})
   const all = await listAll(sandbox)
   const living = all.filter(({ hasEnded }) => !hasEnded)
