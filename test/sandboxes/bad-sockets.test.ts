@@ -1,0 +1,188 @@
+// What clients do wrong with the sockets of the toolbox, through proxy and runner to a real sandbox. Each gets the answer of the
+// contract, and nobody else is disturbed.
+import assert from 'node:assert/strict'
+import { after, before, suite, test } from 'node:test'
+import type { Daytona, Sandbox } from '@daytona/sdk'
+import { WebSocket } from 'ws'
+import { type Box, boxOf, until } from './box.ts'
+import { type Platform, platform } from './harness.ts'
+import { Screen } from './screen.ts'
+import { connectTo } from './sdk-client.ts'
+
+const execute = '/process/interpreter/execute'
+const tooLarge = 10 * 1024 * 1024
+
+suite('bad use of sockets', () => {
+  let alcove: Platform
+  let daytona: Daytona
+  let sandbox: Sandbox
+  let box: Box
+  /** The logs of a command that waits for input. */
+  let logs: string
+  before(async () => {
+    alcove = await platform()
+    daytona = connectTo(alcove)
+    sandbox = await daytona.create()
+    box = boxOf(alcove, (await alcove.api('GET', `/sandbox/${sandbox.id}`)).body)
+    await sandbox.process.createSession('s')
+    const { cmdId } = await sandbox.process.executeSessionCommand('s', {
+      command: 'read x; echo "got $x"',
+      runAsync: true,
+    })
+    logs = `/process/session/s/command/${cmdId}/logs?follow=true`
+    await box.toolbox('POST', '/process/pty', { id: 'p' })
+  })
+  after(async () => {
+    await sandbox?.delete()
+    await daytona?.[Symbol.asyncDispose]()
+    await alcove?.[Symbol.asyncDispose]()
+  })
+
+  const socketTo = (path: string) =>
+    new WebSocket(`${String(box.record['toolboxProxyUrl']).replace('http', 'ws')}/${box.id}${path}`, {
+      headers: { authorization: `Bearer ${alcove.key}` },
+    })
+
+  type End = { status?: number; code?: number; heard: string }
+
+  /** Sends these frames as soon as it is open; how that ends, and all that was heard. */
+  const endOf = (path: string, ...frames: (string | Buffer)[]): Promise<End> =>
+    new Promise((resolve) => {
+      const socket = socketTo(path)
+      let heard = ''
+      socket.on('message', (data) => {
+        heard += data
+      })
+      socket.on('open', () => {
+        for (const frame of frames) socket.send(frame)
+      })
+      socket.on('error', () => undefined)
+      socket.on('unexpected-response', (_, answer) => {
+        answer.resume()
+        resolve({ status: answer.statusCode ?? 0, heard })
+      })
+      socket.on('close', (code) => resolve({ code, heard }))
+    })
+
+  test('404 before the upgrade for wrong ids; a terminal that is not there is told by a message', async () => {
+    for (const path of [
+      '/process/session/nobody/command/x/logs?follow=true',
+      '/process/session/s/command/x/logs?follow=true',
+      '/process/session/entrypoint/command/x/logs?follow=true',
+      '/process/nothing',
+    ])
+      assert.equal((await endOf(path)).status, 404, path)
+    const { code, heard } = await endOf('/process/pty/nobody/connect')
+    assert.equal(code, 1011)
+    assert.match(heard, /^\{"type":"control","status":"error","error":"[^"]*no PTY session/)
+  })
+
+  test('400 for an upgrade of what is no socket, and for a socket that is not upgraded', async () => {
+    for (const path of ['/process/session', '/process/pty/p', '/files?path=/', '/work-dir'])
+      assert.equal((await endOf(path)).status, 400, path)
+    for (const path of [execute, '/process/pty/p/connect', '/process/pty/create-connect?id=q'])
+      assert.equal((await box.toolbox('GET', path)).status, 400, path)
+  })
+
+  test('1009 for a frame beyond 4 MiB, on every socket, which the caller hears although it still sends', async () => {
+    for (let round = 0; round < 5; round++)
+      for (const path of [execute, logs, '/process/pty/p/connect'])
+        assert.equal((await endOf(path, Buffer.alloc(tooLarge, 'x').toString())).code, 1009, path)
+  })
+
+  test('frames in the wrong order: a run that begins with bytes is 1002, what follows the request is not heeded', async () => {
+    assert.equal((await endOf(execute, Buffer.from('{"code":"print(1)"}'))).code, 1002)
+    const { code, heard } = await endOf(execute, '{"code":"print(1)"}', '{"code":"print(2)"}', Buffer.of(1, 2, 3))
+    assert.equal(code, 1000)
+    assert.match(heard, /"text":"1\\n"/)
+    assert.doesNotMatch(heard, /"text":"2\\n"/)
+  })
+
+  test('unknown control messages: a log does not heed them, and to a terminal they are what was typed', async () => {
+    const ending = endOf(logs, '{"type":"control","status":"stop"}', Buffer.of(1, 1, 1, 120))
+    const screen = new Screen()
+    const socket = socketTo('/process/pty/p/connect')
+    socket.on('message', (data: Buffer, isBinary) => isBinary && screen.take(data))
+    socket.on('open', () => {
+      socket.send('echo \'{"type":"control","status":"exited","exitCode":0}\' | tr a-z A-Z\n')
+    })
+    await screen.shows(/\{"TYPE":"CONTROL","STATUS":"EXITED","EXITCODE":0\}/)
+    socket.close()
+    assert.equal((await box.toolbox('GET', '/process/pty/p')).body['active'], true)
+    assert.equal((await box.toolbox('POST', logs.replace('/logs?follow=true', '/input'), { data: 'word' })).status, 204)
+    const { code, heard } = await ending
+    assert.equal(code, 1000)
+    assert.match(heard, /got word/)
+  })
+
+  test('one of many who ask at once gets an id, whatever asks: the others are refused', async () => {
+    const opened = await Promise.all(
+      Array.from({ length: 20 }, () => box.toolbox('POST', '/process/session', { sessionId: 'once' })),
+    )
+    assert.deepEqual(opened.map(({ status }) => status).sort(), [201, ...Array(19).fill(409)])
+    const made = await Promise.all(
+      Array.from({ length: 20 }, () => box.toolbox('POST', '/process/pty', { id: 'once' })),
+    )
+    assert.deepEqual(made.map(({ status }) => status).sort(), [201, ...Array(19).fill(409)])
+    assert.equal((await endOf('/process/pty/create-connect?id=once')).status, 409)
+    await box.toolbox('DELETE', '/process/pty/once')
+  })
+
+  test('400 for reserved names and sizes that are none, before the upgrade', async () => {
+    for (const query of [
+      'id=create-connect',
+      'id=..',
+      'id=',
+      'id=a%2Fb',
+      'id=q&cols=1001',
+      'id=q&rows=0',
+      'id=q&cols=x',
+      'id=a&id=b',
+    ])
+      assert.equal((await endOf(`/process/pty/create-connect?${query}`)).status, 400, query)
+    for (const sessionId of ['entrypoint', '..', 'a/b', ''])
+      assert.equal((await box.toolbox('POST', '/process/session', { sessionId })).status, 400, sessionId)
+  })
+
+  test('characters that are cut between frames are whole again, typed and written', async () => {
+    const screen = new Screen()
+    const pty = await sandbox.process.createPty({ id: 'cut', onData: screen.take })
+    for (const byte of Buffer.from('echo "<grüß €>" | tr e E\n')) await pty.sendInput(Uint8Array.of(byte))
+    await screen.shows(/\r\n(?:.*\r)?<grüß €>/)
+    await pty.kill()
+    await sandbox.process.createSession('cut')
+    const command = 'for b in 342 202 254 360 237 246 212; do printf "\\\\$b"; sleep 0.03; done; printf \'\\377\''
+    const { cmdId } = await sandbox.process.executeSessionCommand('cut', { command, runAsync: true })
+    let followed = ''
+    await sandbox.process.getSessionCommandLogs(
+      'cut',
+      cmdId,
+      (text) => {
+        followed += text
+      },
+      () => {},
+    )
+    assert.equal(followed, '€🦊\uFFFD')
+  })
+
+  test('100 commands in 100 sessions, each followed while it writes, arrive whole', async () => {
+    const ids = Array.from({ length: 100 }, (_, i) => `many-${i}`)
+    await Promise.all(ids.map((sessionId) => box.toolbox('POST', '/process/session', { sessionId })))
+    const whole = Array.from({ length: 20_000 }, (_, i) => `${i + 1}\n`).join('')
+    await Promise.all(
+      ids.map(async (id) => {
+        const exec = { command: 'seq 1 20000', runAsync: true }
+        const { body } = await box.toolbox('POST', `/process/session/${id}/exec`, exec)
+        const socket = socketTo(`/process/session/${id}/command/${body['cmdId']}/logs?follow=true`)
+        const pieces: Buffer[] = []
+        socket.on('message', (data: Buffer) => pieces.push(data.subarray(3)))
+        const code = await new Promise((resolve) => socket.on('close', resolve))
+        assert.deepEqual([code, Buffer.concat(pieces).toString() === whole], [1000, true], id)
+      }),
+    )
+    await Promise.all(ids.map((id) => box.toolbox('DELETE', `/process/session/${id}`)))
+    await until('none of them', async () =>
+      (await sandbox.process.listSessions()).every(({ sessionId }) => !sessionId.startsWith('many-')),
+    )
+  })
+})
