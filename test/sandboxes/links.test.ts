@@ -1,0 +1,152 @@
+// Links that a sandbox makes never let a call of the toolbox read or write on the host: every way to make one, against every call
+// that takes a path; and the same while the links are changed all the time.
+import assert from 'node:assert/strict'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import { type Box, createBox } from './box.ts'
+import { type Platform, platform } from './harness.ts'
+
+const secret = 'of the host'
+
+suite('links', () => {
+  let alcove: Platform
+  /** A directory of this host that anybody may write to; in the sandbox its name means nothing, or something else. */
+  let host: string
+  before(async () => {
+    alcove = await platform()
+    host = mkdtempSync(join(tmpdir(), 'alcove-canary-'))
+    mkdirSync(join(host, 'tree'), { mode: 0o777 })
+    for (const path of ['canary', 'tree/leaf']) writeFileSync(join(host, path), `${secret}\n`, { mode: 0o666 })
+  })
+  after(async () => {
+    if (host) rmSync(host, { recursive: true, force: true })
+    await alcove?.[Symbol.asyncDispose]()
+  })
+
+  const onHost = () =>
+    readdirSync(host, { recursive: true, encoding: 'utf8' })
+      .sort()
+      .map((path) => {
+        const { mode, uid, mtimeMs } = statSync(join(host, path))
+        const text = path.endsWith('tree') ? '' : readFileSync(join(host, path), 'utf8')
+        return [path, mode, uid, mtimeMs, text]
+      })
+
+  const call = (box: Box, method: string, path: string, body?: string | FormData, type = 'application/octet-stream') =>
+    fetch(`${box.record['toolboxProxyUrl']}/${box.id}${path}`, {
+      method,
+      headers: {
+        authorization: `Bearer ${alcove.key}`,
+        ...(typeof body === 'string' ? { 'content-type': type } : {}),
+      },
+      ...(body === undefined ? {} : { body }),
+    })
+  const json = (box: Box, method: string, path: string, body: object) =>
+    call(box, method, path, JSON.stringify(body), 'application/json')
+
+  const formOf = (path: string) => {
+    const form = new FormData()
+    form.append('files[0].path', path)
+    form.append('files[0].file', new Blob(['written']), path)
+    return form
+  }
+
+  /** Every call that takes a path, for a file in a directory; what destroys comes last. */
+  const callsOn = (box: Box, directory: string, name: string): [string, () => Promise<Response>][] => {
+    const file = `${directory}/${name}`
+    const [at, below] = [`path=${encodeURIComponent(file)}`, `path=${encodeURIComponent(directory)}`]
+    const fresh = (what: string) => `${directory}/${what}`
+    return [
+      ['list', () => call(box, 'GET', `/files?${below}&depth=3`)],
+      ['info', () => call(box, 'GET', `/files/info?${at}`)],
+      ['download', () => call(box, 'GET', `/files/download?${at}`)],
+      ['bulk-download', () => json(box, 'POST', '/files/bulk-download', { paths: [file] })],
+      ['find', () => call(box, 'GET', `/files/find?${below}&pattern=host`)],
+      ['search', () => call(box, 'GET', `/files/search?${below}&pattern=*`)],
+      ['execute', () => json(box, 'POST', '/process/execute', { command: 'cat * */*', cwd: directory })],
+      ['git status', () => call(box, 'GET', `/git/status?${below}`)],
+      ['git init', () => json(box, 'POST', '/git/init', { path: fresh('repository') })],
+      ['terminal', () => json(box, 'POST', '/process/pty', { id: `p${Math.random()}`, cwd: directory })],
+      ['context', () => json(box, 'POST', '/process/interpreter/context', { cwd: directory })],
+      ['replace', () => json(box, 'POST', '/files/replace', { files: [file], pattern: secret, newValue: 'changed' })],
+      ['permissions', () => call(box, 'POST', `/files/permissions?${at}&mode=777`)],
+      ['upload over', () => call(box, 'POST', `/files/upload-v2?${at}`, 'written')],
+      ['upload', () => call(box, 'POST', `/files/upload-v2?path=${encodeURIComponent(fresh('new'))}`, 'written')],
+      ['bulk-upload', () => call(box, 'POST', '/files/bulk-upload', formOf(fresh('bulk')))],
+      ['folder', () => call(box, 'POST', `/files/folder?path=${encodeURIComponent(fresh('folder'))}&mode=755`)],
+      [
+        'move in',
+        () => call(box, 'POST', `/files/move?source=plain&destination=${encodeURIComponent(fresh('moved'))}`),
+      ],
+      ['move out', () => call(box, 'POST', `/files/move?source=${encodeURIComponent(file)}&destination=taken`)],
+      ['delete', () => call(box, 'DELETE', `/files?${at}`)],
+      ['delete all', () => call(box, 'DELETE', `/files?${below}&recursive=true`)],
+    ]
+  }
+
+  const check = async (what: string, reply: Response): Promise<number> => {
+    const text = await reply.text()
+    assert.ok(reply.status < 500, `${what}: ${reply.status} ${text}`)
+    assert.ok(!text.includes(secret), `${what} has read on the host: ${text}`)
+    return reply.status
+  }
+
+  /** `way` becomes a link that, followed on the host, would lead to the canary's directory. */
+  const ways: Record<string, (target: string) => string> = {
+    'an absolute one': (target) => `ln -s ${target} way`,
+    'a relative one': (target) => `ln -s ../../../../../../../../..${target} way`,
+    'one in the middle': (target) =>
+      `mkdir -p a && ln -s ${target} a/b && ln -s a/b/../${target.split('/').at(-1)} way`,
+    'a chain of them': (target) => `ln -s ${target} one; ln -s one two; ln -s two three; ln -s three way`,
+    'one through the root of the first process': (target) => `ln -s /proc/1/root${target} way`,
+    'one through a root of its own': (target) => `ln -s /proc/self/root${target} way`,
+    'one through the directory of the first process': (target) => `ln -s /proc/1/cwd${target} way`,
+    'one through a descriptor': (target) => `ln -s /proc/1/fd/3/../../../../..${target} way`,
+    'one of links only': (target) => `ln -s / root && ln -s root/proc/thread-self/root${target} way`,
+  }
+
+  for (const [what, makeWay] of Object.entries(ways))
+    for (const isThere of [false, true])
+      test(`${what}, to what ${isThere ? 'is also in the sandbox' : 'is only on the host'}, is followed in the sandbox or not at all`, async () => {
+        await using box = await createBox(alcove)
+        if (isThere)
+          await box.run(`mkdir -p ${host}/tree && echo inside > ${host}/canary && echo inside > ${host}/tree/leaf`)
+        const before = onHost()
+        await box.run('echo plain > plain')
+        await box.try(makeWay(host))
+        const statuses: Record<string, number> = {}
+        for (const [name, perform] of callsOn(box, 'way', 'canary')) statuses[name] = await check(name, await perform())
+        // A last part that is the link itself.
+        await box.try(`rm -rf way; ln -s ${host}/canary way`)
+        for (const [name, perform] of callsOn(box, '.', 'way').slice(0, -1)) await check(name, await perform())
+        assert.deepEqual(onHost(), before)
+        // That nothing was refused for another reason, where following it leads somewhere.
+        if (isThere && what === 'an absolute one')
+          assert.deepEqual(
+            [statuses['list'], statuses['download'], statuses['upload'], statuses['move out']],
+            [200, 200, 200, 200],
+          )
+        if (!isThere && what === 'an absolute one') assert.equal(statuses['download'], 404)
+      })
+
+  test('that are changed all the time never lead a call to the host', async () => {
+    await using box = await createBox(alcove)
+    const before = onHost()
+    await box.run(
+      `mkdir -p race ${host} && echo inside > ${host}/canary && nohup sh -c 'cd race; while :; do ` +
+        `ln -sfn ${host} d; ln -sfn /proc/1/root${host} d; ln -sfn /proc/self/root/proc/1/cwd${host} d; ` +
+        `rm -f d; mkdir d; echo own > d/canary; rm -rf d; done' >/dev/null 2>&1 &`,
+    )
+    const statuses = new Set<number>()
+    for (let round = 0; round < 25; round++) {
+      const calls = callsOn(box, 'race/d', 'canary').filter(([name]) => name !== 'terminal' && name !== 'context')
+      for (const status of await Promise.all(calls.map(async ([name, perform]) => check(name, await perform()))))
+        statuses.add(status)
+      await call(box, 'POST', '/files/upload-v2?path=plain', 'plain')
+    }
+    assert.ok(statuses.has(200) && statuses.has(404), [...statuses].join())
+    assert.deepEqual(onHost(), before)
+  })
+})
