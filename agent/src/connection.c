@@ -5,6 +5,7 @@
 #include "connection.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -85,6 +86,22 @@ static void put_frame(struct connection *connection, uint8_t kind, uint32_t size
 void connection_send_chunk(struct connection *connection, uint8_t kind, uint32_t size) {
   put_frame(connection, kind, size);
   connection_flush(connection);
+}
+
+bool connection_send_pipe(struct connection *connection, int pipe, size_t size) {
+  ssize_t sent = 0, moved = 1;
+  for (; moved > 0 && (size_t)sent < size; sent += moved > 0 ? moved : 0)
+    moved = splice(pipe, NULL, connection->socket.fd, NULL, size - (size_t)sent, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+  if ((size_t)sent == size) return true;
+  /* What the peer has no room for waits as always; why not, is told by sending it. */
+  ssize_t left = read(pipe, connection->out, size - (size_t)sent);
+  if (sent + left == (ssize_t)size) {
+    connection->out_end = (size_t)left;
+    connection_flush(connection);
+    return true;
+  }
+  connection_close(connection);
+  return false;
 }
 
 void connection_hold(struct connection *connection, uint8_t kind, const void *payload, uint32_t size) {

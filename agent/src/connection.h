@@ -54,6 +54,11 @@ size_t connection_widen(struct connection *);
 /* Where the payload of the next chunk goes (CHUNK bytes, or what was said above); then say how much it was. */
 uint8_t *connection_chunk(struct connection *);
 void connection_send_chunk(struct connection *, uint8_t kind, uint32_t size);
+/*
+ * Sends a frame that lies whole in a pipe, which is empty then. Only where all that was sent or held has gone out, and
+ * there is room for the frame. False: there was less in the pipe, which ends the connection.
+ */
+bool connection_send_pipe(struct connection *, int pipe, size_t size);
 
 /* Keeps the request for the operation after `start` returns; the operation gives it to `request_free`. */
 uint8_t *connection_keep_body(struct connection *, size_t *size);

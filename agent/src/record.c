@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pages.h"
+
 /* Whoever has taken nothing for so long is not waited for. */
 #define TAKING_MILLISECONDS 250u
 
@@ -33,8 +35,9 @@ static void say_end(struct follower *follower) {
   connection_end(follower->connection);
 }
 
+static const uint8_t kinds[] = {[FROM_STDOUT] = KIND_STDOUT, [FROM_STDERR] = KIND_STDERR};
+
 static void say_output(struct follower *follower, uint64_t until) {
-  static const uint8_t kinds[] = {[FROM_STDOUT] = KIND_STDOUT, [FROM_STDERR] = KIND_STDERR};
   enum origin origin;
   uint64_t waiting = until - follower->offset;
   size_t most = waiting > CHUNK ? connection_widen(follower->connection) : CHUNK;
@@ -62,8 +65,7 @@ static void pump(struct follower *follower) {
 }
 
 static bool is_pressed(const struct follower *follower) {
-  const struct ring *ring = &follower->record->ring;
-  return follower->follows && ring->end - follower->offset > ring->capacity / 2 &&
+  return follower->follows && follower->connection->blocked &&
          now_milliseconds() - follower->taken_at < TAKING_MILLISECONDS;
 }
 
@@ -107,6 +109,47 @@ void record_wake(struct record *record) {
     next = follower->next;
     pump(follower);
   }
+}
+
+/* Somebody to whom the next bytes may be sent as soon as they are there. */
+static struct follower *find_ready(const struct record *record) {
+  for (struct follower *follower = record->followers; follower; follower = follower->next)
+    if (follower->follows && follower->offset == record->ring.end && connection_is_drained(follower->connection) &&
+        follower->connection->out_end == 0 && connection_widen(follower->connection) == LONG_CHUNK)
+      return follower;
+  return NULL;
+}
+
+/* False: not all of it can be read, as the sandbox may have put things into its pipe that fail later. */
+static bool keep_pages(struct ring *ring, enum origin origin, size_t size) {
+  while (size > 0) {
+    ssize_t got = ring_take(ring, origin, pages_taken(), size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    size -= (size_t)got;
+  }
+  if (size > 0) ring_lose(ring, size);
+  return size == 0;
+}
+
+ssize_t record_take(struct record *record, enum origin origin, int pipe, size_t at_most) {
+  struct follower *follower = find_ready(record);
+  if (!follower || !pages_ready()) return ring_take(&record->ring, origin, pipe, at_most);
+  ssize_t got = pages_take(pipe, at_most);
+  if (got <= 0) return got;
+  size_t size = (size_t)got;
+  uint8_t header[FRAME_HEADER];
+  put_u32(header, (uint32_t)size)[0] = kinds[origin];
+  /* Less is not worth it, and would hold more memory in pages than it has bytes. */
+  bool is_double = size >= CHUNK;
+  bool is_well = !is_double || pages_double(header, size);
+  is_well &= keep_pages(&record->ring, origin, size);
+  if (is_well && is_double) {
+    follower->offset += size;
+    is_well = connection_send_pipe(follower->connection, pages_doubled(), FRAME_HEADER + size);
+  }
+  if (!is_well) pages_drop();
+  return got;
 }
 
 void record_end(struct record *record, const uint8_t exit[5]) {

@@ -135,6 +135,8 @@ void ring_append(struct ring *ring, enum origin origin, const uint8_t *bytes, si
   }
 }
 
+void ring_lose(struct ring *ring, size_t size) { count(ring, LOST, false, size); }
+
 /* Only what fits pages can be mapped, and the file must be as long as the mapping. */
 static bool map(struct ring *ring) {
   int *file = ring->shared ? ring->shared : &ring->fd;

@@ -43,8 +43,7 @@ struct session_removal {
 struct session {
   char *id;
   uint64_t serial, created_at, last_command;
-  uint8_t state, flags;
-  bool is_wide[2]; /* that pipe has been made larger */ /* state: enum job_state */
+  uint8_t state, flags; /* state: enum job_state */
   int status;
   struct child child;
   pid_t group;

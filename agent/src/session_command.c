@@ -10,6 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "pages.h"
 #include "session.h"
 #include "wire.h"
 
@@ -27,9 +28,17 @@ struct session_command *session_command_find(const struct session *session, cons
 
 /* ---- output ---- */
 
+/* Nothing more will come. */
+static void rest(struct session_command *command) {
+  ring_rest(&command->record.ring);
+  if (command->is_wide[0] || command->is_wide[1]) pages_drop();
+}
+
 static bool collect(struct session_command *command, int which, size_t at_most) {
   struct source *source = &command->output[which];
-  ssize_t got = ring_take(&command->record.ring, which == 0 ? FROM_STDOUT : FROM_STDERR, source->fd, at_most);
+  enum origin origin = which == 0 ? FROM_STDOUT : FROM_STDERR;
+  ssize_t got = command->is_wide[which] ? record_take(&command->record, origin, source->fd, at_most)
+                                        : ring_take(&command->record.ring, origin, source->fd, at_most);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   if (got >= (ssize_t)CHUNK && !command->is_wide[which]) {
     /* It filled the pipe that it was given. A larger one has both sides wait for each other less often. */
@@ -38,7 +47,7 @@ static bool collect(struct session_command *command, int which, size_t at_most) 
   }
   if (got > 0) return true;
   source_close(source);
-  if (command->output[0].fd < 0 && command->output[1].fd < 0) ring_rest(&command->record.ring);
+  if (command->output[0].fd < 0 && command->output[1].fd < 0) rest(command);
   return false;
 }
 
@@ -56,8 +65,9 @@ static void on_eased(struct record *record) {
 }
 
 /*
- * A command that writes faster than a follower takes would only overwrite what that one is about to get. It waits a
- * moment for each piece then, which still lets it write tens of megabytes per second whoever follows.
+ * A command that writes faster than a follower takes would only overwrite what that one is about to get, and leave the
+ * caches before it is read. It waits a moment for each piece then, which still lets it write tens of megabytes per second
+ * whoever follows.
  */
 static void pace(struct session_command *command, uint64_t size) {
   if (!record_is_pressed(&command->record)) return;
@@ -300,6 +310,7 @@ void session_command_free(struct session_command *command) {
   session_command_close(command);
   timer_clear(&command->pace);
   for (int i = 0; i < 2; i++) source_close(&command->output[i]);
+  rest(command);
   ring_close(&command->record.ring);
   free(command->text);
   bury(command);

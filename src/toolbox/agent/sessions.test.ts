@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { suite, test } from 'node:test'
 import fc from 'fast-check'
@@ -253,6 +254,33 @@ suite('sessions', () => {
     }
     assert.equal(taken + lost, total)
     assert.ok(lost < total / 2, `${lost} bytes were lost`)
+  })
+
+  test('much output comes whole and in order to who follows, as to who asks later, both streams apart', async () => {
+    await using native = await NativeAgent.start()
+    const { sessions } = native.agent
+    // Room for all of it, so that nothing has to be lost however slow this machine is.
+    await sessions.open(spec('s', { ringBytes: 64 * 1024 * 1024 }))
+    const numbers = (from: number, to: number) =>
+      Array.from({ length: to - from + 1 }, (_, i) => `${from + i}\n`).join('')
+    // From a file it is written in large pieces, from `seq` in small ones.
+    const file = `${native.directory}/numbers`
+    writeFileSync(file, numbers(1, 3_000_000))
+    const text = `cat ${file}; seq 3000001 5000000 >&2; printf between; seq 1 500000 >&2; seq 5000001 6000000`
+    const digest = (bytes: string) => createHash('sha256').update(bytes).digest('hex')
+    const wanted = {
+      stdout: digest(`${numbers(1, 3_000_000)}between${numbers(5_000_001, 6_000_000)}`),
+      stderr: digest(numbers(3_000_001, 5_000_000) + numbers(1, 500_000)),
+    }
+    const id = await queue(sessions, 's', text)
+    for (const _ of ['while it writes', 'later']) {
+      const heard = { stdout: createHash('sha256'), stderr: createHash('sha256') }
+      for await (const event of sessions.attach('s', id, 0)) {
+        assert.notEqual(event.type, 'truncated')
+        if (event.type === 'output') heard[event.stream].update(event.data)
+      }
+      assert.deepEqual({ stdout: heard.stdout.digest('hex'), stderr: heard.stderr.digest('hex') }, wanted)
+    }
   })
 
   test('output never waits for a reader that does not read; what was lost is counted', async () => {
