@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { suite, test } from 'node:test'
@@ -105,6 +106,20 @@ suite('GET /process/interpreter/execute', () => {
       assert.deepEqual(await box.native.agent.jobs.list(), [])
     })
   }
+
+  test('1002 for a client who sends no request within a minute', async (t) => {
+    await using box = await startToolbox()
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    const socket = box.socket('/process/interpreter/execute')
+    const closed = once(socket, 'close')
+    await once(socket, 'open')
+    t.mock.timers.tick(59_999)
+    assert.equal(socket.readyState, socket.OPEN)
+    t.mock.timers.tick(1)
+    const [code, reason] = await closed
+    assert.deepEqual([code, String(reason)], [1002, 'no request came'])
+    assert.deepEqual(await box.native.agent.jobs.list(), [])
+  })
 
   test('null is the same as absent, and code of 3 MiB runs', async () => {
     await using box = await startToolbox()
