@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import fc from 'fast-check'
-import { BadFrame, encodeFrame, FieldWriter, kinds, maxPayloadBytes } from './frames.ts'
+import { BadFrame, encodeFrame, FieldWriter, headerBytes, kinds, maxPayloadBytes } from './frames.ts'
 import { PartFinder, type Piece, pourOutput, type TakePiece } from './pour-output.ts'
 
 const names: Record<number, string> = { [kinds.stdout]: 'stdout', [kinds.stderr]: 'stderr' }
@@ -28,16 +28,24 @@ const heard = (said: [who: string, bytes: Uint8Array][]): [string, string][] =>
     return all
   }, [])
 
+/** As it comes from a connection: with room before it. */
+const chunkOf = (bytes: Uint8Array): Buffer => Buffer.concat([Buffer.alloc(headerBytes), bytes]).subarray(headerBytes)
+
+/** What comes out, for a taker that uses up each piece and the room before it. */
 const findInPieces = (stream: Buffer, cuts: number[]): [string, Buffer][] => {
   const finder = new PartFinder()
   const at = [0, ...cuts.map((cut) => cut % (stream.length + 1)).sort((a, b) => a - b), stream.length]
-  return at.slice(1).flatMap((end, index) =>
-    [...finder.parts(stream.subarray(at[index], end))].map((part): [string, Buffer] => {
-      if (part.type === 'output') return [part.stream, part.data]
-      assert.equal(part.type, 'frame')
-      return [String((part as { kind: number }).kind), (part as { payload: Buffer }).payload]
-    }),
-  )
+  const found: [string, Buffer][] = []
+  for (const [index, end] of at.slice(1).entries()) {
+    for (const part of finder.parts(chunkOf(stream.subarray(at[index], end)))) {
+      if (part.type === 'output') {
+        found.push([part.stream, Buffer.from(part.data)])
+        Buffer.from(part.data.buffer, part.data.byteOffset - headerBytes, headerBytes + part.data.length).fill(0xff)
+      } else if (part.type === 'frame') found.push([String(part.kind), part.payload])
+      else assert.fail(part.type)
+    }
+  }
+  return found
 }
 
 suite('parts of a stream of frames', () => {
@@ -48,6 +56,34 @@ suite('parts of a stream of frames', () => {
         const said = frames.map(({ kind, payload }): [string, Uint8Array] => [names[kind] ?? String(kind), payload])
         assert.deepEqual(heard(findInPieces(stream, cuts)), heard(said))
       }),
+    )
+  })
+
+  test('are as few as they can be: what one stream wrote in a row is one, over the ends of frames', () => {
+    const said = [
+      ...([
+        [kinds.stdout, 'long beginning'],
+        [kinds.stdout, ''],
+        [kinds.stdout, 'end'],
+      ] as const),
+      ...([
+        [kinds.stderr, 'short'],
+        [kinds.stderr, 'and longer'],
+      ] as const),
+      ...([
+        [kinds.exit, ''],
+        [kinds.stderr, 'last'],
+      ] as const),
+    ]
+    const stream = Buffer.concat(said.map(([kind, text]) => encodeFrame(kind, Buffer.from(text))))
+    assert.deepEqual(
+      findInPieces(stream, []).map(([who, bytes]) => [who, String(bytes)]),
+      [
+        ['stdout', 'long beginningend'],
+        ['stderr', 'shortand longer'],
+        [String(kinds.exit), ''],
+        ['stderr', 'last'],
+      ],
     )
   })
 

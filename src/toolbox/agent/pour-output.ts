@@ -1,5 +1,5 @@
-// Kept output for whoever takes it at once: it is read into the same memory over and over and never copied, and nothing more
-// is read before the last pieces were taken.
+// Kept output for whoever takes it at once: it is read into the same memory over and over and never copied to any other, and
+// nothing more is read before the last pieces were taken.
 import { AgentGone, answerTimeoutMs, openInflow, readRefusal } from './connection.ts'
 import {
   BadFrame,
@@ -29,7 +29,29 @@ const streams: Record<number, 'stdout' | 'stderr'> = { [kinds.stdout]: 'stdout',
 
 type Part = Piece | { type: 'frame'; kind: number; payload: Buffer }
 
-/** Finds the parts of a stream of frames, however it was cut: pieces of output as they lie there, other frames whole. */
+/** Output that lies at these places of a chunk. */
+type Stretch = { stream: 'stdout' | 'stderr'; from: number; to: number }
+
+/**
+ * Makes one stretch of it and the next ones of the same stream, over the headers between them. Whatever is passed on costs
+ * more by the piece than the shorter of two costs to be moved.
+ */
+const join = (chunk: Buffer, stretch: Stretch, from: number, to: number): void => {
+  if (to - from < stretch.to - stretch.from) {
+    chunk.copyWithin(stretch.to, from, to)
+    stretch.to += to - from
+    return
+  }
+  chunk.copyWithin(stretch.from + from - stretch.to, stretch.from, stretch.to)
+  stretch.from += from - stretch.to
+  stretch.to = to
+}
+
+const pieceOf = (chunk: Buffer, { stream, from, to }: Stretch): Piece => ({
+  ...{ type: 'output', stream, data: chunk.subarray(from, to) },
+})
+
+/** Finds the parts of a stream of frames, however it was cut: output as long as one stream has it, other frames whole. */
 export class PartFinder {
   readonly #header = Buffer.alloc(headerBytes)
   #headerSize = 0
@@ -41,29 +63,37 @@ export class PartFinder {
     return streams[this.#header[4]!]
   }
 
+  /** The chunk is no more what it was afterwards. */
   *parts(chunk: Buffer): Generator<Part, void, void> {
+    let stretch: Stretch | undefined
     for (let at = 0; at < chunk.length; ) {
       if (this.#headerSize < headerBytes) {
         const size = chunk.copy(this.#header, this.#headerSize, at)
         this.#headerSize += size
         at += size
-        if (this.#headerSize < headerBytes) return
+        if (this.#headerSize < headerBytes) break
         this.#left = this.#header.readUInt32LE(0)
         const most = this.#stream === undefined ? longestOther : maxPayloadBytes
         if (this.#left > most) throw new BadFrame(`a frame of ${this.#left} bytes`)
       }
-      const data = chunk.subarray(at, at + this.#left)
-      at += data.length
-      this.#left -= data.length
-      const isWhole = this.#left === 0
-      if (isWhole) this.#headerSize = 0
+      const to = Math.min(at + this.#left, chunk.length)
       const stream = this.#stream
-      if (stream === undefined) this.#other.push(Buffer.from(data))
-      else if (data.length > 0) yield { type: 'output', stream, data }
-      if (isWhole && stream === undefined) {
+      if (stretch !== undefined && stretch.stream !== stream) {
+        yield pieceOf(chunk, stretch)
+        stretch = undefined
+      }
+      if (stream === undefined) this.#other.push(Buffer.from(chunk.subarray(at, to)))
+      else if (stretch === undefined) stretch = { stream, from: at, to }
+      else join(chunk, stretch, at, to)
+      this.#left -= to - at
+      at = to
+      if (this.#left > 0) break
+      this.#headerSize = 0
+      if (stream === undefined) {
         yield { type: 'frame', kind: this.#header[4]!, payload: Buffer.concat(this.#other.splice(0)) }
       }
     }
+    if (stretch !== undefined && stretch.to > stretch.from) yield pieceOf(chunk, stretch)
   }
 }
 
