@@ -37,6 +37,12 @@ static void say_end(struct follower *follower) {
 
 static const uint8_t kinds[] = {[FROM_STDOUT] = KIND_STDOUT, [FROM_STDERR] = KIND_STDERR};
 
+/* Whatever is sent is sent to who has room for it. */
+static void passed(struct follower *follower, size_t size) {
+  follower->offset += size;
+  follower->taken_at = now_milliseconds();
+}
+
 static void say_output(struct follower *follower, uint64_t until) {
   enum origin origin;
   uint64_t waiting = until - follower->offset;
@@ -48,7 +54,7 @@ static void say_output(struct follower *follower, uint64_t until) {
     say_lost(follower, size < until - follower->offset ? size : until - follower->offset);
     return;
   }
-  follower->offset += size;
+  passed(follower, size);
   connection_send_chunk(follower->connection, kinds[origin], (uint32_t)size);
 }
 
@@ -145,7 +151,7 @@ ssize_t record_take(struct record *record, enum origin origin, int pipe, size_t 
   bool is_well = !is_double || pages_double(header, size);
   is_well &= keep_pages(&record->ring, origin, size);
   if (is_well && is_double) {
-    follower->offset += size;
+    passed(follower, size);
     is_well = connection_send_pipe(follower->connection, pages_doubled(), FRAME_HEADER + size);
   }
   if (!is_well) pages_drop();
