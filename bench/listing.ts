@@ -42,6 +42,11 @@ const questions: Record<string, string> = {
   'every sort: memory': 'sort=memoryGib',
   'every sort: disk': 'sort=diskGib&order=asc',
   'every sort: creation': 'sort=createdAt&order=asc',
+  'every sort: name, descending': 'sort=name',
+  'every sort: memory, ascending': 'sort=memoryGib&order=asc',
+  'every sort: disk, descending': 'sort=diskGib',
+  'every sort: creation, descending': 'sort=createdAt',
+  'every sort: activity, ascending': 'order=asc',
   'state, with the sort': 'states=started',
   'state, against the sort': 'states=stopped',
   'state, against another sort': 'states=stopped&sort=createdAt',
@@ -76,6 +81,12 @@ const questions: Record<string, string> = {
   class: 'sandboxClasses=linux-vm&sort=diskGib',
   'class of nothing': 'sandboxClasses=windows',
   'with warm and errored': 'includeWarm=true&includeErroredDeleted=true&sort=name',
+  'state and class': 'states=stopped&sandboxClasses=linux-vm&sort=name',
+  'state and public, by creation': 'states=stopped&isPublic=true&sort=createdAt',
+  'region and snapshot, by cpu': 'regionIds=local&snapshots=python&sort=cpu&order=asc',
+  'name prefix and a rare state': 'name=agent-&states=error&sort=memoryGib',
+  'changed lately and labelled': `lastEventAfter=${hoursAgo(2)}&labels={"team":"team-11"}&sort=diskGib`,
+  'changed long ago and large': `lastEventBefore=${hoursAgo(50 * 24)}&minCpu=8&sort=createdAt&order=asc`,
   'everything at once': `name=a&states=stopped&labels={"team":"team-11"}&minCpu=2&isPublic=false&createdAtAfter=${hoursAgo(90 * 24)}&sort=memoryGib`,
   'filters of nothing, each common': `states=stopped&lastEventAfter=${hoursAgo(20)}&isPublic=true&sort=cpu`,
 }
@@ -83,15 +94,7 @@ const questions: Record<string, string> = {
 const childrenOf = (pid: number) =>
   readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number)
 
-/** Clock ticks of 10 ms: right over many rounds. */
-const processorTimeOf = (pid: number) => {
-  const [user = 0, system = 0] = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    .split(') ')[1]!
-    .split(' ')
-    .slice(11, 13)
-    .map(Number)
-  return (user + system) * 10
-}
+const processorTimeOf = (pid: number) => Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1e6
 
 const directory = await mkdtemp(join(tmpdir(), 'alcove-bench-'))
 await chmod(directory, 0o711)
