@@ -129,7 +129,10 @@ export class Worker {
   async #sureOf(name: string, path: string, body: object): Promise<Record_ | undefined> {
     const { status, body: reply } = await this.#client.sure('POST', path, body, { 'idempotency-key': randomUUID() })
     if (status === 200) return reply as Record_
-    if (status >= 500 || status === 409) this.complaints.push(`making ${name}: ${status} ${JSON.stringify(reply)}`)
+    // After a kill of PostgreSQL what was answered as paused may be pausing again for a moment (docs/adr/0017).
+    const isUnderWay = status === 409 && JSON.stringify(reply).includes('wait until that has ended')
+    if (status >= 500 || (status === 409 && !isUnderWay))
+      this.complaints.push(`making ${name}: ${status} ${JSON.stringify(reply)}`)
     this.#count(`refused ${status}`)
     return undefined
   }
