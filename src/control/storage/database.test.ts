@@ -19,6 +19,27 @@ suite('database', () => {
     assert.deepEqual([...(await database.sql`select name from things`)], [])
   })
 
+  test('a transaction has a connection for itself, however many questions waited on that before it', async () => {
+    await using opened = await openTestDatabase('empty')
+    const database = openDatabase(opened.url, { max: 2 })
+    const { sql } = database
+    const ask = () => sql`select 1`.execute()
+    await Promise.all([ask(), ask()])
+    for (let before = 90; before <= 110; before++) {
+      const busy = [sql`select pg_sleep(0.05)`.execute(), sql`select pg_sleep(0.05)`.execute()]
+      const waiting = Array.from({ length: 2 * before }, ask)
+      const transactions = ['one', 'other'].map((name) =>
+        database.transaction(async (transaction) => {
+          await transaction.unsafe(`set local application_name = '${name}'`)
+          const [row] = await transaction`select current_setting('application_name') as name`
+          assert.equal(row?.['name'], name)
+        }),
+      )
+      await Promise.all([...busy, ...waiting, ...transactions])
+    }
+    await database.close()
+  })
+
   test('what a store must tell apart is told by SQLSTATE', async () => {
     await using opened = await openTestDatabase('empty')
     const { sql } = opened.database

@@ -36,6 +36,9 @@ const pool = {
   max: 8,
   /** Seconds. */
   connect_timeout: 10,
+  // The driver (3.4.9) does not keep a connection for a transaction whose BEGIN is the last of as many questions as may wait
+  // on it (`execute()` in connection.js): others then ask in the middle of that transaction. So there is no such number.
+  max_pipeline: 2 ** 30,
   // A connection is closed by trouble and nothing else: see replaceable.ts.
   idle_timeout: 0,
   max_lifetime: null,
