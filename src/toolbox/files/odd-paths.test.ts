@@ -11,20 +11,18 @@ const names = ({ body }: Reply): string[] => body.map(({ name }: { name: string 
 
 suite('what is no ordinary file', () => {
   /** Every call that takes one path, and what it answers for a path that is wrong in this way. */
-  const everyCall = (room: FilesRoom, path: string) => ({
-    list: room.get('', { path }),
-    info: room.get('/info', { path }),
-    download: room.get('/download', { path }),
-    find: room.get('/find', { path, pattern: 'x' }),
-    search: room.get('/search', { path, pattern: 'x' }),
-    upload: room.upload(path, 'x'),
-  })
-  const answers = async (room: FilesRoom, path: string) =>
-    Object.fromEntries(
-      await Promise.all(
-        Object.entries(everyCall(room, path)).map(async ([name, reply]) => [name, refusal(await reply)] as const),
-      ),
-    )
+  const answers = async (room: FilesRoom, path: string) => {
+    const [list, info, download, find, search] = await Promise.all([
+      room.get('', { path }),
+      room.get('/info', { path }),
+      room.get('/download', { path }),
+      room.get('/find', { path, pattern: 'x' }),
+      room.get('/search', { path, pattern: 'x' }),
+    ])
+    // After the others, as it may make what they are asked for.
+    const replies = { list, info, download, find, search, upload: await room.upload(path, 'x') }
+    return Object.fromEntries(Object.entries(replies).map(([name, reply]) => [name, refusal(reply)] as const))
+  }
   const missing = [404, 'FILE_NOT_FOUND']
   const wrong = [400, 'INVALID_FILE_PATH']
   const fine = [200, undefined]
