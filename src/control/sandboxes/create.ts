@@ -235,7 +235,7 @@ export const createSandbox = async (
     return { ...made, isNew: true }
   })
   if (isNew) changes.announce(from, row)
-  if (isNew && from !== null) return await untilTaken(parts, row, options.createWaitSeconds * 1000)
+  if (isNew && row.state === 'started') return await untilTaken(parts, row, options.createWaitSeconds * 1000)
   if (isNew && row.state === 'pending_build') return await beginBuild(parts, row)
   return await waitWhile(parts, row, 'creating', options.createWaitSeconds * 1000)
 }

@@ -1,5 +1,4 @@
 // What the sandboxes room is built from.
-
 import type { Told } from '#src/control/audit/trail.ts'
 import type { Callers } from '#src/control/auth/callers.ts'
 import type { Organization } from '#src/control/organizations/organization.ts'

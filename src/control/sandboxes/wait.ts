@@ -32,7 +32,6 @@ export const waitWhile = async (
  * A runner that is linked to another process is not waited for: calls into the sandbox wait for it.
  */
 export const untilTaken = async (parts: SandboxParts, sandbox: SandboxRow, timeoutMs: number): Promise<SandboxRow> => {
-  if (sandbox.state !== 'started') return await waitWhile(parts, sandbox, sandbox.state, timeoutMs)
   const { changes, links } = parts
   if (sandbox.runner_id === null || !links.has(sandbox.runner_id)) return sandbox
   return (await changes.taken(sandbox, timeoutMs)) ?? sandbox
