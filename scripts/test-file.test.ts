@@ -47,6 +47,21 @@ suite('running one test file', () => {
     assert.match(results[1]?.detail ?? '', /did not end within 2 s/)
   })
 
+  test('a test that does not end is named, and what comes after it still runs', async () => {
+    const { results } = await run(
+      `suite('s', () => { test('hangs', () => new Promise(() => setInterval(() => {}, 1000))); test('passes', () => {}) })`,
+      4,
+    )
+    assert.deepEqual(
+      results.map(({ name, outcome }) => [name, outcome]),
+      [
+        ['s › hangs', 'failed'],
+        ['s › passes', 'passed'],
+        ['(file)', 'failed'],
+      ],
+    )
+  })
+
   test('a file that cannot be loaded is failed', async () => {
     const { results, output } = await run(`throw new Error('at load')`)
     assert.deepEqual(

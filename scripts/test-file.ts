@@ -30,7 +30,13 @@ export const runTestFile = async (file: string, { scratch, env, timeoutSeconds }
   const report = join(scratch, `report-${nextReport++}`)
   const child = spawn(
     process.execPath,
-    [`--test-reporter=${reporter}`, `--test-reporter-destination=${report}`, file],
+    [
+      `--test-reporter=${reporter}`,
+      `--test-reporter-destination=${report}`,
+      // A test that hangs is named, as there is time left for its hooks and those after it.
+      `--test-timeout=${timeoutSeconds * 750}`,
+      file,
+    ],
     // A group of its own, so that what it started can be ended with it.
     { env, stdio: ['ignore', 'pipe', 'pipe'], detached: true },
   )

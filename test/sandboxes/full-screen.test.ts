@@ -67,6 +67,9 @@ suite('programs that draw on the whole screen', () => {
     return { pty, shows, resize }
   }
 
+  /** Of what is typed while a program on the whole screen ends, it may throw away what it has not read. */
+  const isPrompt = (lines: string[]) => lines.some((line) => line.endsWith(':~$'))
+
   const endsWith0 = async (pty: PtyHandle) => {
     await pty.sendInput('exit\n')
     assert.equal((await pty.wait()).exitCode, 0)
@@ -98,9 +101,8 @@ suite('programs that draw on the whole screen', () => {
       await resize(size)
       await pty.sendInput(`clear; ${vim.line} -u NONE -i NONE -n -N --cmd 'set nowrap' text\n`)
       await shows(`${size.cols}x${size.rows}`, isText(size))
-      // What is typed while Vim ends may be Vim's, which throws it away.
       await pty.sendInput(':q\r')
-      await shows('the prompt', (lines) => lines.some((line) => line.endsWith(':~$')))
+      await shows('the prompt', isPrompt)
     }
     await endsWith0(pty)
   })
@@ -132,6 +134,7 @@ suite('programs that draw on the whole screen', () => {
       await shows(`${size.cols}x${size.rows}`, isTop(size))
     }
     await pty.sendInput('q')
+    await shows('the prompt', isPrompt)
     await endsWith0(pty)
   })
 })

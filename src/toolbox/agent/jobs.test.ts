@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { existsSync, readdirSync, readlinkSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { suite, test } from 'node:test'
 import fc from 'fast-check'
@@ -411,8 +411,7 @@ suite('terminals', () => {
     const { jobs } = native.agent
     const { pid } = await jobs.spawn(job('kept', 'echo kept; exec sleep 1000'))
     await untilOutput(jobs, 'kept', /kept/)
-    const targets = readdirSync(`/proc/${native.pid}/fd`).map((fd) => readlinkSync(`/proc/${native.pid}/fd/${fd}`))
-    assert.equal(targets.filter((target) => /^\/(var\/)?tmp\/.*\(deleted\)$/.test(target)).length, 1)
+    assert.equal(native.openPaths.filter((target) => /^\/(var\/)?tmp\/.*\(deleted\)$/.test(target)).length, 1)
     await jobs.remove('kept')
     await until(() => !existsSync(`/proc/${pid}`), 'the job gone')
   })

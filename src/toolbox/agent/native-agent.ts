@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, renameSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -64,6 +64,17 @@ export class NativeAgent {
 
   get openDescriptors(): number {
     return readdirSync(`/proc/${this.pid}/fd`).length
+  }
+
+  /** What its descriptors lead to. One that is closed while we look is left out. */
+  get openPaths(): string[] {
+    return readdirSync(`/proc/${this.pid}/fd`).flatMap((fd) => {
+      try {
+        return [readlinkSync(`/proc/${this.pid}/fd/${fd}`)]
+      } catch {
+        return []
+      }
+    })
   }
 
   get residentKiB(): number {

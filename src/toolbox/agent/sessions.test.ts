@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { suite, test } from 'node:test'
 import fc from 'fast-check'
@@ -474,8 +474,7 @@ suite('sessions', () => {
       await sessions.open(spec('s'))
       const id = await queue(sessions, 's', 'echo ready; sleep 1000', true)
       await untilSeen(sessions, 's', id, /ready/)
-      const open = readdirSync(`/proc/${native.pid}/fd`).map((fd) => readlinkSync(`/proc/${native.pid}/fd/${fd}`))
-      directory = open.map((path) => /^(.*\/\.alcove-[0-9a-f]{16})\//.exec(path)?.[1]).find(Boolean)
+      directory = native.openPaths.map((path) => /^(.*\/\.alcove-[0-9a-f]{16})\//.exec(path)?.[1]).find(Boolean)
       assert.ok(directory !== undefined && existsSync(directory))
     }
     assert.ok(!existsSync(directory))
