@@ -80,6 +80,40 @@ export const listConditions = (sql: Sql, organizationId: string, query: ListQuer
     ${times(sql, 'auto_destroy_at', query.autoDestroyAtAfter, query.autoDestroyAtBefore)}`
 }
 
+const between = (column: string, from: number | Date | null, to: number | Date | null) => (sql: Sql) =>
+  sql`
+  ${from === null ? sql`` : sql`and ${sql(column)} >= ${from}`} ${to === null ? sql`` : sql`and ${sql(column)} <= ${to}`}`
+
+/** Of more states than these, one listing in the order of all is quicker than one of each. */
+const fewStates = 4
+
+/**
+ * Of the conditions, which stretches they leave of an index in the order of the sort, each once. Without what is not given, so
+ * that also a plan for any value begins and ends there.
+ */
+export const stretchesOf = (query: ListQuery): ((sql: Sql) => Piece)[] => {
+  const size = (column: string, least: number | undefined, most: number | undefined) =>
+    between(column, least === undefined ? null : atLeast(least), most === undefined ? null : atMost(most))
+  switch (query.sort) {
+    case 'cpu':
+      return [size('cpu', query.minCpu, query.maxCpu)]
+    case 'memoryGib':
+      return [size('memory_gib', query.minMemoryGiB, query.maxMemoryGiB)]
+    case 'diskGib':
+      return [size('disk_gib', query.minDiskGiB, query.maxDiskGiB)]
+    case 'createdAt':
+      return [between('created_at', at(query.createdAtAfter), at(query.createdAtBefore))]
+    case 'lastActivityAt': {
+      const states = new Set(query.states)
+      if (states.size > 0 && states.size <= fewStates)
+        return [...states].map((state) => (sql) => sql`and state = ${state}`)
+      return [(sql) => sql``]
+    }
+    default:
+      return [(sql) => sql``]
+  }
+}
+
 export const pageConditions = (sql: Sql, organizationId: string, query: PageQuery): Piece => sql`
   ${shared(sql, organizationId, query, (text) => `%${text}%`)} and warm_pool_id is null
   ${oneOf(sql, 'region_id', texts(query.regions))}`

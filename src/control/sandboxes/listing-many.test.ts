@@ -53,6 +53,33 @@ const questions: [question: string, is: (row: SandboxRow) => boolean][] = [
     `lastEventBefore=${daysAgo(60).toISOString()}&sandboxClasses=linux-vm`,
     (row) => row.state_changed_at <= daysAgo(60) && row.sandbox_class === 'linux-vm',
   ],
+  ['isPublic=true&labels={"env":"dev"}', () => false],
+  ['minCpu=2&maxCpu=4&snapshots=python', ({ cpu, snapshot }) => cpu >= 2 && cpu <= 4 && snapshot === 'python'],
+  ['labels={"env":"dev","team":"team-11"}', (row) => row.labels['team'] === 'team-11'],
+  [
+    `lastEventAfter=${daysAgo(20).toISOString()}&labels={"team":"team-11"}`,
+    (row) => row.state_changed_at >= daysAgo(20) && row.labels['team'] === 'team-11',
+  ],
+  ['states=stopped&states=archived&states=stopped', ({ state }) => state === 'stopped' || state === 'archived'],
+  [
+    `createdAtAfter=${daysAgo(90).toISOString()}&createdAtBefore=${daysAgo(85).toISOString()}&isPublic=false`,
+    (row) => row.created_at >= daysAgo(90) && row.created_at <= daysAgo(85) && !row.public,
+  ],
+  ['isRecoverable=true', (row) => row.recoverable === true],
+  ['name=agent-a&isPublic=false', (row) => row.name.startsWith('agent-a') && !row.public],
+  [
+    'minMemoryGiB=2&maxMemoryGiB=8&states=stopped',
+    (row) => row.memory_gib >= 2 && row.memory_gib <= 8 && row.state === 'stopped',
+  ],
+  [
+    'maxDiskGiB=3&labels={"env":"prod"}&states=archived&states=error',
+    (row) => row.disk_gib <= 3 && row.labels['env'] === 'prod' && (row.state === 'archived' || row.state === 'error'),
+  ],
+  [
+    'states=stopped&labels={"team":"team-11"}&name=agent-b',
+    (row) => row.state === 'stopped' && row.labels['team'] === 'team-11' && row.name.startsWith('agent-b'),
+  ],
+  ['sandboxClasses=linux-vm&isPublic=false', () => false],
 ]
 
 suite('GET /sandbox among thousands', () => {
@@ -78,7 +105,7 @@ suite('GET /sandbox among thousands', () => {
         )
       }
       const { body } = await app.as('viewer').get(`/sandbox/paginated?${encodeURI(question)}`)
-      if (!/maxMemory|createdAt|sandboxClasses/.test(question))
+      if (!/isPublic|isRecoverable|createdAt|sandboxClasses/.test(question))
         assert.equal(body.total, listed.filter(is).length, question)
     }
   })

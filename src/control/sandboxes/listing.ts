@@ -1,10 +1,12 @@
 // The two listings: one goes on from a cursor, the deprecated one counts pages.
 //
-// The ids of a page are picked in an index that holds what filters ask about, and only their rows are read. So a listing
-// costs what its page costs, and at worst one narrow index of the caller's own organization (bench/listing.ts).
+// The ids of a page are picked in an index that holds what filters ask about, and only their rows are read. The page is looked
+// for at the beginning of its sort; what is not found there is found by the filter that leaves the fewest, and then sorted.
+// So a listing costs what its page costs, and at worst what one of its filters leaves of the caller's own organization
+// (bench/listing.ts).
 import type { Database, Piece, Sql, Transaction } from '#src/control/storage/database.ts'
 import { readCursor, writeCursor } from './cursor.ts'
-import { type Labels, listConditions, pageConditions, readLabels } from './listing-filters.ts'
+import { type Labels, listConditions, pageConditions, readLabels, stretchesOf } from './listing-filters.ts'
 import { type ListedRow, listedColumns, type SandboxRow } from './sandbox.ts'
 import type { ListQuery, listSorts, PageQuery, pageSorts } from './schemas.ts'
 
@@ -36,18 +38,23 @@ const pageColumns: Record<(typeof pageSorts)[number], string> = {
 
 /**
  * Asks with plans made for the very values that are asked for: one that suits any value reads far too much for a rare one.
- * And never by reading the table, which takes ten times as long as the worst index.
+ * And never by reading the table, which takes ten times as long as the worst index. `tablePage` is what reading one page of the
+ * table among many counts, where one of an index counts 1.1.
  */
-const asking = <T>({ transaction }: Database, work: (sql: Transaction) => Promise<T>): Promise<T> =>
+const asking = <T>(
+  { transaction }: Database,
+  { tablePage }: { tablePage: number },
+  work: (sql: Transaction) => Promise<T>,
+): Promise<T> =>
   transaction(async (sql) => {
     await sql`
       select set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_seqscan', 'off', true),
-        set_config('random_page_cost', '1.1', true)`
+        set_config('random_page_cost', '1.1', true), set_config('seq_page_cost', ${String(tablePage)}, true)`
     return await work(sql)
   })
 
 /** By a column, then by id, so that no two are equal. */
-const orderBy = (sql: Sql, column: string, order: 'asc' | 'desc') =>
+const orderOf = (sql: Sql, { column, order }: { column: string; order: 'asc' | 'desc' }) =>
   order === 'asc'
     ? sql`sandboxes.${sql(column)} asc, sandboxes.id asc`
     : sql`sandboxes.${sql(column)} desc, sandboxes.id desc`
@@ -65,9 +72,12 @@ type Question = {
   organizationId: string
   /** Where the page begins. */
   beginning: (sql: Sql) => Piece
+  /** Of the conditions, which parts of an index in the sort's order they leave. */
+  stretches: readonly ((sql: Sql) => Piece)[]
   conditions: (sql: Sql) => Piece
   labels: Labels | undefined
-  order: (sql: Sql) => Piece
+  column: string
+  order: 'asc' | 'desc'
   limit: number
 }
 
@@ -78,94 +88,122 @@ const indexed = [
   ...['state_changed_at', 'auto_destroy_at', 'label_signature'],
 ]
 
-/** So much of the sort's index is read before anything is supposed of how rare the sandboxes are that are asked for. */
+/** How much of the sort's index is read before anything is supposed of how rare the sandboxes are that are asked for. */
 const firstLook = 2000
 
-type FirstLook = { rows: ListedRow[] } | { labelsAreCommon: boolean }
-
-/** Of those seen, so many may have the signature of labels that they have not. */
-const commonShare = 0.15
+type Look = { rows: ListedRow[]; isEnough: boolean }
 
 /**
- * Most questions have filled their page within the first sandboxes of the sort, or seen all that there are. Any plan is
- * right for this one, so it is made once.
+ * What the page has of the first sandboxes of the sort, which is enough if it fills the page or those are all there are.
+ * It reads an index in its order and stops: any plan of it is right.
  */
-const lookAtFirst = async ({ sql }: Database, question: Question): Promise<FirstLook> => {
-  const { organizationId, beginning, conditions, labels, order, limit } = question
-  const rows = await sql<(ListedRow & { seen: number | null; signed: number | null })[]>`
-    with seen as materialized (
-      select ${sql(indexed)} from sandboxes
-      where organization_id = ${organizationId} and state <> 'destroyed' ${beginning(sql)}
-      order by ${order(sql)} limit ${firstLook}
-    ), picked as materialized (
-      select id from seen sandboxes where ${conditions(sql)} ${labels ? sql`and ${hasLabels(sql, labels)}` : sql``}
-      order by ${order(sql)} limit ${limit}
+const look = async (sql: Sql, question: Question, depth: number): Promise<Look> => {
+  const { organizationId, beginning, stretches, conditions, labels, limit } = question
+  const order = () => orderOf(sql, question)
+  const read = () =>
+    stretches
+      .map(
+        (stretch) => sql`(
+          select ${sql(indexed)} from sandboxes
+          where organization_id = ${organizationId} and state <> 'destroyed' ${stretch(sql)} ${beginning(sql)}
+          order by ${order()} limit ${depth})`,
+      )
+      .reduce((before, each) => sql`${before} union all ${each}`)
+  const rows = await sql<(ListedRow & { seen: number | null })[]>`
+    with picked as materialized (
+      select id from (select * from (${read()}) sandboxes order by ${order()} limit ${depth}) sandboxes
+      where ${conditions(sql)} ${labels ? sql`and ${isSigned(sql, labels)} and ${hasLabels(sql, labels)}` : sql``}
+      order by ${order()} limit ${limit}
     ), looked as (
-      select case when (select count(*) from picked) < ${limit} then (select count(*)::int from seen) end as seen,
-        case when (select count(*) from picked) < ${limit} then
-          (select count(*)::int from seen ${labels ? sql`where ${isSigned(sql, labels)}` : sql``}) end as signed
+      select case when (select count(*) from picked) < ${limit} then
+        (select count(*)::int from (select from (${read()}) seen limit ${depth}) seen) end as seen
     )
     select looked.*, ${listed(sql)}, runners.state as runner_state, runners.last_heartbeat_at as runner_heartbeat_at
     from looked left join picked on true left join sandboxes on sandboxes.id = picked.id
       left join runners on runners.id = sandboxes.runner_id
-    order by ${order(sql)}`
-  const { seen, signed } = rows[0] ?? { seen: null, signed: null }
-  if (seen !== null && seen >= firstLook) return { labelsAreCommon: (signed ?? 0) > commonShare * seen }
-  return { rows: rows.filter(({ id }) => id !== null) }
+    order by ${order()}`
+  const { seen } = rows[0] ?? { seen: null }
+  return { rows: rows.filter(({ id }) => id !== null), isEnough: seen === null || seen < depth }
 }
 
-/** Up to so many sandboxes with a label are read and sorted; more are looked for in the order of the listing. */
-const fewLabelled = 2000
-
-/** Sandboxes, as something to select from. A function, because who waits for a piece of a question asks it. */
-type Source = () => Piece
-
-/**
- * Labels may be larger than an index's entry, so the sorts' indexes have but a signature of them. Sandboxes with a rare
- * label are read first, through the labels' own index; of those with a common one, as many as the page takes.
- */
-const matching = async (sql: Transaction, question: Question, labelsAreCommon: boolean): Promise<Source> => {
-  const { labels } = question
-  const conditions = () => sql`${question.conditions(sql)} ${question.beginning(sql)}`
-  if (labels === undefined) return () => sql`sandboxes where ${conditions()}`
-  const labelled = () => sql`select * from sandboxes where labels @> ${sql.json(labels)}`
-  const areFew = async () => {
-    const [found] = await sql<[{ count: number }]>`
-      select count(*)::int as count from (${labelled()} limit ${fewLabelled + 1}) labelled`
-    return found.count <= fewLabelled
-  }
-  if (!labelsAreCommon && (await areFew())) {
-    return () => sql`
-      (with labelled as materialized (${labelled()}) select * from labelled) sandboxes where ${conditions()}`
-  }
-  return () => sql`
-    (select * from sandboxes where ${conditions()} order by ${question.order(sql)} offset 0) sandboxes
-    where ${hasLabels(sql, labels)}`
-}
-
-/**
- * Subqueries where a function and a join would do: the signature that is asked for is reckoned once, and a sandbox's labels
- * are looked up one after the other, no further than the page goes.
- */
-const hasLabels = (sql: Sql, labels: Labels): Piece => sql`
-  ${isSigned(sql, labels)}
-  and (select labels @> ${sql.json(labels)} from sandboxes labelled where labelled.id = sandboxes.id)`
-
+/** A subquery, so that the signature that is asked for is reckoned once. */
 const isSigned = (sql: Sql, labels: Labels): Piece => {
   const asked = sql.json(labels)
   return sql`label_signature & (select label_signature(${asked})) = (select label_signature(${asked}))`
 }
 
+/** A subquery where a join would do: labels are looked up one sandbox after the other, no further than the page goes. */
+const hasLabels = (sql: Sql, labels: Labels): Piece =>
+  sql`(select labels @> ${sql.json(labels)} from sandboxes labelled where labelled.id = sandboxes.id)`
+
+/**
+ * Ways to the ids of a page, in each of which those that are asked for are found by whatever leaves the fewest, and only then
+ * sorted. Let to look for them along the sort, PostgreSQL does so in the hope that they are spread evenly, of which the first
+ * look has shown the contrary.
+ *
+ * Labels may be larger than an index's entry, so the sorts' indexes have but a signature of them. Either the labels are found
+ * in an index of their own, and each sandbox read from the table; or the signature is, and of those the page takes are read.
+ */
+const ways = (sql: Sql, question: Question): [() => Piece, ...(() => Piece)[]] => {
+  const { labels, column, limit } = question
+  const conditions = () => sql`${question.conditions(sql)} ${question.beginning(sql)}`
+  const found = (more: Piece) => sql`select id, ${sql(column)} from sandboxes where ${conditions()} ${more} offset 0`
+  const order = () => orderOf(sql, question)
+  const picked = (more: Piece) => sql`select id from (${found(more)}) sandboxes order by ${order()} limit ${limit}`
+  if (labels === undefined) return [() => picked(sql``)]
+  return [
+    () => picked(sql`and labels @> ${sql.json(labels)}`),
+    () => sql`
+      select id from (
+        select id, ${sql(column)} from sandboxes where ${conditions()} and ${isSigned(sql, labels)}
+        order by ${order()} offset 0
+      ) sandboxes
+      where ${hasLabels(sql, labels)} order by ${order()} limit ${limit}`,
+  ]
+}
+
+/** What PostgreSQL reckons that a question costs, in its own units. Reckoning takes it half a millisecond. */
+const costOf = async (sql: Sql, question: Piece): Promise<number> => {
+  const [plan] = await sql<[{ 'QUERY PLAN': string }]>`explain ${question}`
+  return Number(/cost=[\d.]+\.\.([\d.]+)/.exec(plan['QUERY PLAN'])?.[1])
+}
+
+/** What it reckons for a sandbox that is looked at in an index of a sort. */
+const costOfLook = 0.07
+
+/** As many are looked at in hope before it is asked what else would cost, which takes as long. */
+const hopefulLook = 6000
+
+/** More than so many are not looked at in hope: in vain, that costs half as much as looking at all of them. */
+const longestLook = 40_000
+
+/**
+ * A page of the table has few of the sandboxes that an index finds, and is read for each again; measured, it costs as much as three
+ * of an index that is read from one end to the other.
+ */
+const tablePage = 3
+
 const pick = async (database: Database, question: Question): Promise<ListedRow[]> => {
-  const first = await lookAtFirst(database, question)
-  if ('rows' in first) return first.rows
-  return await asking(database, async (sql) => {
-    const source = await matching(sql, question, first.labelsAreCommon)
-    const order = question.order(sql)
+  const first = await look(database.sql, question, firstLook)
+  if (first.isEnough) return first.rows
+  return await asking(database, { tablePage }, async (sql) => {
+    // If they go on as they begin. Twice as many are looked at, since they may be a little rarer.
+    const expected = firstLook * (question.limit / first.rows.length)
+    const lookFurther = () => look(sql, question, Math.ceil(2 * expected))
+    const hopeful = expected <= hopefulLook ? await lookFurther() : undefined
+    if (hopeful?.isEnough) return hopeful.rows
+
+    const mayGoOn = hopeful === undefined && 2 * expected <= longestLook
+    const [only, ...others] = ways(sql, question)
+    let best = { way: only, cost: mayGoOn || others.length > 0 ? await costOf(sql, only()) : 0 }
+    for (const way of others) {
+      const cost = await costOf(sql, way())
+      if (cost < best.cost) best = { way, cost }
+    }
+    const further = mayGoOn && expected * costOfLook < best.cost ? await lookFurther() : undefined
+    if (further?.isEnough) return further.rows
     return await sql<ListedRow[]>`
-      with picked as materialized (
-        select id from ${source()} order by ${order} limit ${question.limit}
-      ) ${rowsOf(sql, listed(sql), order)}`
+      with picked as materialized (${best.way()}) ${rowsOf(sql, listed(sql), orderOf(sql, question))}`
   })
 }
 
@@ -185,9 +223,11 @@ export const listSandboxes = async (
   const rows = await pick(database, {
     organizationId,
     beginning,
+    stretches: stretchesOf(query),
     conditions: (sql) => listConditions(sql, organizationId, query),
     labels: readLabels(query.labels),
-    order: (sql) => orderBy(sql, column, order),
+    column,
+    order,
     limit: limit + 1,
   })
   const items = rows.slice(0, limit)
@@ -204,8 +244,8 @@ export const pageSandboxes = (
 ): Promise<{ rows: SandboxRow[]; total: number; page: number; totalPages: number }> => {
   const { page, limit } = query
   const labels = readLabels(query.labels)
-  return asking(database, async (sql) => {
-    const order = orderBy(sql, pageColumns[query.sort], query.order)
+  return asking(database, { tablePage: 1 }, async (sql) => {
+    const order = orderOf(sql, { column: pageColumns[query.sort], order: query.order })
     const conditions = sql`
       ${pageConditions(sql, organizationId, query)} ${labels ? sql`and labels @> ${sql.json(labels)}` : sql``}`
     const [{ total }] = await sql<[{ total: number }]>`select count(*)::int as total from sandboxes where ${conditions}`
