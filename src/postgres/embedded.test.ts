@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, mkdir, mkdtemp, rm, stat } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, suite, test } from 'node:test'
 import postgres from 'postgres'
 import { silentLog } from '#src/kit/log.ts'
 import { type Postgres, startPostgres } from './embedded.ts'
-import { endPrevious, listServerProcesses } from './previous.ts'
+import { endPrevious, listServerProcesses, socketPath } from './previous.ts'
 import { connectionFrom } from './url.ts'
 
 const isRoot = process.getuid?.() === 0
@@ -30,7 +30,7 @@ suite('embedded PostgreSQL', { concurrency: false }, () => {
   let running: Postgres | undefined
   after(async () => {
     await running?.stop()
-    await endPrevious(cluster, silentLog())
+    await endPrevious(cluster, socketDirectory, silentLog())
     await rm(base, { recursive: true, force: true })
   })
 
@@ -82,6 +82,22 @@ suite('embedded PostgreSQL', { concurrency: false }, () => {
     running = await start()
     const [row] = await ask<{ count: string }>(running.url, 'select count(*) from kept')
     assert.equal(row?.count, '2')
+  })
+
+  test('after kill -9 it starts, also where its pid is another process of the same uid by now', async () => {
+    assert.ok(running)
+    process.kill(running.pid, 'SIGKILL')
+    await running.exited
+    const other = spawn('sleep', ['1000'], isRoot ? { uid, gid: uid } : {})
+    try {
+      for (const note of [join(cluster, 'postmaster.pid'), `${socketPath(socketDirectory)}.lock`]) {
+        const [, ...lines] = (await readFile(note, 'utf8')).split('\n')
+        await writeFile(note, [other.pid, ...lines].join('\n'))
+      }
+      running = await start()
+    } finally {
+      other.kill('SIGKILL')
+    }
   })
 
   test('a server whose supervisor was killed is ended before the new one starts', async () => {

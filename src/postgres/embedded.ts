@@ -9,7 +9,7 @@ import type { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import postgres from 'postgres'
 import type { Logger } from '#src/kit/log.ts'
-import { endPrevious } from './previous.ts'
+import { endPrevious, socketPath } from './previous.ts'
 import { installPrograms } from './programs.ts'
 import { connectionFrom } from './url.ts'
 
@@ -69,7 +69,7 @@ type Identity = { uid?: number; gid?: number }
 export const startPostgres = async (parts: PostgresParts): Promise<Postgres> => {
   const { directory, socketDirectory, log } = parts
   const identity: Identity = process.getuid?.() === 0 ? { uid: parts.uid, gid: parts.gid } : {}
-  if (`${socketDirectory}/.s.PGSQL.5432.lock`.length > 107) {
+  if (`${socketPath(socketDirectory)}.lock`.length > 107) {
     throw new Error(`The path ${socketDirectory} is too long for a unix socket.`)
   }
   await mkdir(directory, { recursive: true })
@@ -84,7 +84,7 @@ export const startPostgres = async (parts: PostgresParts): Promise<Postgres> => 
   const cluster = join(directory, 'cluster')
   if (!existsSync(cluster)) await makeCluster({ root, directory, cluster, identity, log })
   await checkVersion(cluster, version)
-  await endPrevious(cluster, log)
+  await endPrevious(cluster, socketDirectory, log)
   const password = (await readFile(join(directory, 'password'), 'utf8')).trim()
   const url = `postgresql://${role}:${password}@localhost/${role}?host=${encodeURIComponent(socketDirectory)}`
   return await launch({ root, cluster, socketDirectory, identity, url, log })

@@ -7,6 +7,9 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Logger } from '#src/kit/log.ts'
 
+/** The socket, beside which PostgreSQL keeps a note of who listens there. */
+export const socketPath = (socketDirectory: string): string => join(socketDirectory, '.s.PGSQL.5432')
+
 const readPid = async (cluster: string) => {
   const text = await readFile(join(cluster, 'postmaster.pid'), 'utf8').catch(() => '')
   const pid = Number(text.split('\n')[0])
@@ -46,7 +49,7 @@ const isCleared = async (cluster: string, seconds: number) => {
 }
 
 /** Ends whatever still runs in the cluster: politely, then at once, then by force. PostgreSQL recovers from each. */
-export const endPrevious = async (cluster: string, log: Logger): Promise<void> => {
+export const endPrevious = async (cluster: string, socketDirectory: string, log: Logger): Promise<void> => {
   const running = await listServerProcesses(cluster)
   if (running.length > 0) {
     const postmaster = await readPid(cluster)
@@ -61,5 +64,7 @@ export const endPrevious = async (cluster: string, log: Logger): Promise<void> =
     }
   }
   // Its pid may belong to somebody else by now, and PostgreSQL would take that for a running server.
-  await rm(join(cluster, 'postmaster.pid'), { force: true })
+  for (const note of [join(cluster, 'postmaster.pid'), `${socketPath(socketDirectory)}.lock`]) {
+    await rm(note, { force: true })
+  }
 }
