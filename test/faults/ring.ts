@@ -1,5 +1,6 @@
 // The fault ring: programs are killed at random while sandboxes are used, and then everything must be as it was promised.
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Platform, type Program, platform } from '../sandboxes/harness.ts'
 import { Client } from './client.ts'
@@ -71,8 +72,17 @@ export const runRing = async ({
   complaints.push(...(await findDoubles(client)))
   complaints.push(...(await removeAll(alcove, client)))
   complaints.push(...crowd.flatMap((worker) => worker.complaints), ...client.wrong)
+  if (complaints.length > 0) complaints.push(...errorsOf(alcove))
   return { seed, kills, verbs, complaints, seconds: Math.round((performance.now() - began) / 1000) }
 }
+
+/** What control itself says of its errors: an answer tells a caller no more than that there was one. */
+const errorsOf = ({ data }: Platform): string[] =>
+  readdirSync(join(data, 'log'))
+    .filter((name) => name.startsWith('control.log'))
+    .flatMap((name) => readFileSync(join(data, 'log', name), 'utf8').split('\n'))
+    .filter((line) => /"level":(50|"error")/.test(line))
+    .slice(-20)
 
 const strike = async (alcove: Platform, victim: Victim, random: Random) => {
   switch (victim) {
