@@ -24,6 +24,34 @@ suite('readPart', () => {
     assert.deepEqual([plain.other, nested.size.gpu], [1, 2])
   })
 
+  test('what has a field too much is taken without it, wherever it is, also where one of several shapes is meant', () => {
+    const Choice = Type.Object({
+      of: Type.Array(Type.Union([Type.Object({ a: Type.String() }), Type.Object({ b: Type.Number() })])),
+      free: Type.Optional(Type.Object({ c: Type.Number() }, { additionalProperties: true })),
+    })
+    const exact = { of: [{ a: 'x' }, { b: 1 }], free: { c: 1, d: 2 } }
+    assert.deepEqual(readPart(Choice, 'body', exact), exact)
+    assert.deepEqual(readPart(Choice, 'body', { of: [{ a: 'x', z: 1 }, { b: 1 }], z: 2 }), {
+      of: [{ a: 'x' }, { b: 1 }],
+    })
+    assert.throws(() => readPart(Choice, 'body', { of: [{ c: 'x' }] }), { code: 'bad_request' })
+  })
+
+  test('numbers, truth and lists of a query are read from text', () => {
+    const Query = Type.Object({
+      limit: Type.Optional(Type.Integer()),
+      isPublic: Type.Optional(Type.Boolean()),
+      states: Type.Optional(Type.Array(Type.String())),
+    })
+    assert.deepEqual(readPart(Query, 'query', { limit: '5', isPublic: 'true', states: 'a,b', more: 'x' }), {
+      limit: 5,
+      isPublic: true,
+      states: ['a', 'b'],
+    })
+    assert.deepEqual(readPart(Query, 'query', { states: ['a', 'b'] }), { states: ['a', 'b'] })
+    assert.throws(() => readPart(Query, 'query', { limit: 'five' }), { code: 'bad_request' })
+  })
+
   test('a field that is only inherited is not there', () => {
     const body = JSON.parse('{"__proto__": {"command": "true"}}')
     assert.throws(() => readPart(Command, 'body', body), /command/)

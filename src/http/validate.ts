@@ -6,36 +6,28 @@ import { Problem } from '#src/problems.ts'
 
 type Part = 'params' | 'query' | 'body'
 
-type Validator = { check: ReturnType<typeof Compile>; names: readonly string[] | undefined }
+type Check = ReturnType<typeof Compile>
+/** `exact`: what it takes lacks nothing and has nothing too much; absent where a default may have to be filled in. */
+type Validator = { check: Check; exact: Check | undefined }
 
 const validators = new WeakMap<TSchema, Validator>()
 
-/** The fields of an object whose shape has no default in it. */
-const namesOf = (schema: TSchema): string[] | undefined => {
-  const { properties, additionalProperties } = schema as { properties?: object; additionalProperties?: unknown }
-  if (properties === undefined || additionalProperties !== undefined) return undefined
-  return JSON.stringify(schema).includes('"default"') ? undefined : Object.keys(properties)
+/** The same shape, in which no object may have a field that is not named. */
+const closed = (schema: unknown): unknown => {
+  if (typeof schema !== 'object' || schema === null) return schema
+  if (Array.isArray(schema)) return schema.map(closed)
+  const copy = Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, closed(value)]))
+  return 'properties' in copy && !('additionalProperties' in copy) ? { ...copy, additionalProperties: false } : copy
 }
 
 const validatorOf = (schema: TSchema): Validator => {
   const known = validators.get(schema)
   if (known) return known
-  const made = { check: Compile(schema), names: namesOf(schema) }
+  const text = JSON.stringify(schema)
+  const exact = text.includes('"default"') ? undefined : Compile(closed(JSON.parse(text)) as TSchema)
+  const made = { check: Compile(schema), exact }
   validators.set(schema, made)
   return made
-}
-
-/** The known fields of an object that holds nothing but plain values; `undefined` for any other. */
-const pickPlain = (given: unknown, names: readonly string[]): Record<string, unknown> | undefined => {
-  if (typeof given !== 'object' || given === null || Array.isArray(given)) return undefined
-  const picked: Record<string, unknown> = {}
-  for (const name of names) {
-    if (!Object.hasOwn(given, name)) continue
-    const value = (given as Record<string, unknown>)[name]
-    if (typeof value === 'object' && value !== null) return undefined
-    picked[name] = value
-  }
-  return picked
 }
 
 /** Far more than any shape of ours has, far less than what exhausts the stack of whoever walks it. */
@@ -86,25 +78,27 @@ const convertTexts = (schema: TSchema, value: Record<string, unknown>) => {
   return value
 }
 
-/** A copy without unknown fields and with defaults. The walk along the schema is slow, and most calls do not need it. */
-const cleaned = (schema: TSchema, part: Part, given: unknown, names: readonly string[] | undefined): unknown => {
-  const plain = part === 'body' && names !== undefined ? pickPlain(given, names) : undefined
-  if (plain !== undefined) return plain
+/** Without unknown fields and with defaults. The walk along the schema takes milliseconds, and most calls do not need it. */
+const cleaned = (schema: TSchema, part: Part, given: unknown, exact: Check | undefined): unknown => {
+  // What is inherited is no field of it.
+  const isOwn = Object.getPrototypeOf(given) === Object.prototype
+  if (part === 'body' && isOwn && exact?.Check(given)) return given
   const copy = structuredClone(given)
   const texts =
     part === 'body' ? copy : convertTexts(schema, spreadLists(schema, { ...(copy as Record<string, unknown>) }))
+  if (part !== 'body' && exact?.Check(texts)) return texts
   return Value.Clean(schema, Value.Default(schema, texts))
 }
 
 /**
- * Checks one part of a request and answers a copy of it without unknown fields and with defaults filled in.
+ * Checks one part of a request and answers it, or a copy of it, without unknown fields and with defaults filled in.
  * Throws `bad_request` whose sentence joins every complaint (the public SDK shows `message` as one string).
  */
 export const readPart = (schema: TSchema, part: Part, given: unknown): unknown => {
   const unusable = findUnusable(given, part)
   if (unusable !== undefined) throw new Problem('bad_request', unusable)
-  const { check, names } = validatorOf(schema)
-  const value = cleaned(schema, part, given ?? {}, names)
+  const { check, exact } = validatorOf(schema)
+  const value = cleaned(schema, part, given ?? {}, exact)
   if (check.Check(value)) return value
   const complaints = [...check.Errors(value)]
     .slice(0, 5)
