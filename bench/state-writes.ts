@@ -34,7 +34,7 @@ const cycleAll = async (sql: Sql, rows: SandboxRow[]): Promise<Samples> => {
     for (const [index, row] of rows.entries()) {
       const write = async () => {
         const by = { kind: 'user', id: 'bench' } as const
-        const written = await writeState(sql, row, { ...change, by, isToldAgain: true }, new Date(), 'bench')
+        const written = await writeState(sql, row, { ...change, by, isToldAgain: true }, new Date())
         if (!written) throw new Error(`${row.id} was written by somebody else`)
         rows[index] = written
       }

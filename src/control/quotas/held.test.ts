@@ -233,7 +233,7 @@ suite('checkTotals', () => {
     const writeAnother = async (transaction: Transaction, id: string) => {
       const [row] = await transaction<[SandboxRow & Unwritten]>`select * from sandboxes where id = ${one}`
       const { due_at, label_signature, ...copy } = row
-      return await insertSandbox(transaction, { ...copy, id, name: id }, { kind: 'user', id: 'x' }, 'test')
+      return await insertSandbox(transaction, { ...copy, id, name: id }, { kind: 'user', id: 'x' })
     }
     let second: Promise<void> | undefined
     await database.transaction(async (first) => {

@@ -1,10 +1,9 @@
 // Who hears that a sandbox has changed: the reconciler, callers that wait, and sockets that watch.
 //
-// A change made here is told here at once, and to other control processes by NOTIFY, sent with the very statement that
-// wrote it. Being told is never the only way to find out: whoever waits looks again, whoever reconciles sweeps.
-import { randomUUID } from 'node:crypto'
+// A change made here is told here at once, and to other control processes when it is written. Being told is never the only way to find out: whoever waits looks again, whoever reconciles sweeps.
 import { EventEmitter } from 'node:events'
 import type { Database } from '#src/control/storage/database.ts'
+import { Peers } from '#src/control/storage/peers.ts'
 import type { Logger } from '#src/kit/log.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import type { SandboxRow } from './sandbox.ts'
@@ -21,34 +20,31 @@ export type Change = {
 
 const takenBy = (runnerId: string, sandboxId: string, generation: number) => `${runnerId} ${sandboxId} ${generation}`
 
-export const changesChannel = 'sandbox_changes'
-
 /** More are looked up when their runner reports. */
 const mostUnderWay = 10_000
 
 export class ChangeFeed {
-  /** Goes with each NOTIFY, so that we do not hear ourselves twice. */
-  readonly origin = randomUUID()
   readonly #emitter = new EventEmitter().setMaxListeners(0)
   readonly #underWay = new Map<string, SandboxRow>()
   readonly #log: Logger
+  #peers: Peers<Change> | undefined
 
   constructor(log: Logger) {
     this.#log = log
   }
 
-  /** Starts to hear the other control processes. */
-  async listen(listen: Database['listen']): Promise<void> {
-    await listen(changesChannel, (text) => {
-      const { origin, ...change } = JSON.parse(text) as Change & { origin: string }
-      if (origin === this.origin) return
+  /** Starts to hear the other control processes, and to tell them. */
+  async join(database: Pick<Database, 'sql' | 'listen'>): Promise<void> {
+    const onNews = (change: Change) => {
       this.#underWay.delete(change.sandboxId)
       this.#tell(change)
-    })
+    }
+    this.#peers = await Peers.open({ database, channel: 'sandbox_changes', log: this.#log, onNews })
   }
 
   /** Nobody hears anything from here on; who waits is woken and looks. */
   close(): void {
+    this.#peers?.close()
     this.#emitter.removeAllListeners('change')
     for (const name of this.#emitter.eventNames()) this.#emitter.emit(name)
   }
@@ -57,7 +53,9 @@ export class ChangeFeed {
     const { id: sandboxId, organization_id: organizationId, runner_id: runnerId, state: to } = row
     this.#underWay.delete(sandboxId)
     if (row.stuck_at !== null && this.#underWay.size < mostUnderWay) this.#underWay.set(sandboxId, row)
-    this.#tell({ sandboxId, organizationId, runnerId, from, to, row })
+    const change = { sandboxId, organizationId, runnerId, from, to }
+    this.#tell({ ...change, row })
+    this.#peers?.tell(change)
   }
 
   /**

@@ -146,7 +146,7 @@ const write = async (
 ): Promise<Made> => {
   const { organization, user } = actor
   const { origin, regionId, otelEndpoint, size, ttlMinutes } = planned
-  const { options, changes, clock } = parts
+  const { options, clock } = parts
   const id = randomUUID()
   const now = clock.now()
   const by = { kind: 'user', id: user.id } as const
@@ -194,7 +194,7 @@ const write = async (
     generation: 1,
     runner_id: runnerId,
   }
-  return { row: await insertSandbox(transaction, row, by, changes.origin), from: null }
+  return { row: await insertSandbox(transaction, row, by), from: null }
 }
 
 /** Waits for nothing but the sandbox itself, where its image is there already. */

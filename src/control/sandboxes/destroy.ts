@@ -32,7 +32,7 @@ export const endWithoutRunner = async (
 ): Promise<SandboxRow> => {
   const now = clock.now()
   const change = { to: 'destroyed', by, set: { destroyed_at: now, gone_at: now } } as const
-  const written = await writeState(database.sql, row, change, now, changes.origin)
+  const written = await writeState(database.sql, row, change, now)
   if (written) changes.announce(row.state, written)
   return written ?? row
 }

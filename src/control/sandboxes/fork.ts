@@ -89,7 +89,7 @@ const childOf = (
 
 const write = async (
   transaction: Transaction,
-  { options, changes, clock }: SandboxParts,
+  { options, clock }: SandboxParts,
   { organization, user }: Actor,
   found: SandboxRow,
   name: string | undefined,
@@ -108,7 +108,7 @@ const write = async (
     throw new Problem('conflict', 'The sandbox is changing; try again.')
   }
   const child = childOf(parent, name, user.id, quota, clock.now())
-  const row = await insertSandbox(transaction, child, { kind: 'user', id: user.id }, changes.origin)
+  const row = await insertSandbox(transaction, child, { kind: 'user', id: user.id })
   return { row, quota }
 }
 

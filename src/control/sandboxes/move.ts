@@ -52,7 +52,7 @@ export const moveSandbox = async (
     const write = (sql: Sql, more: Partial<SandboxRow> = {}) => {
       const columns = { ...intent(from, move), ...set?.(from), ...more }
       const change = { to: move.through, by, reason: reason ?? null, set: columns }
-      return writeState(sql, from, change, clock.now(), changes.origin)
+      return writeState(sql, from, change, clock.now())
     }
     const isChecked = check !== undefined && checksWhen(from)
     const moved =

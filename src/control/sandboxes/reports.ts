@@ -170,8 +170,7 @@ export const applyReport = async (parts: SandboxParts, runnerId: string, report:
     const change = changeAfter(row, report, now)
     if (change === undefined && known === undefined) return
     const written =
-      change &&
-      (await writeState(database.sql, row, { ...change, isToldAgain: isToldAgain(change) }, now, changes.origin))
+      change && (await writeState(database.sql, row, { ...change, isToldAgain: isToldAgain(change) }, now))
     if (!written) continue
     changes.announce(row.state, written)
     if (written.state === 'stopped' && written.auto_delete_interval === 0) {

@@ -37,7 +37,7 @@ export const openSandboxRoom = async (
   const parts: SandboxParts = { ...given, changes, links, demand, options: { ...standardOptions, ...options } }
   const { database, clock } = parts
   await reconcileSnapshots(database, clock.now())
-  await changes.listen(given.database.listen)
+  await changes.join(given.database)
   const stopPushing = startPushing(parts)
   const filling = keepFilling(parts)
 

@@ -33,7 +33,7 @@ export const endOnRunner = async (parts: SandboxParts, runnerId: string): Promis
       await endWithoutRunner(parts, row, by)
       continue
     }
-    const written = await writeState(sql, row, changeOf(row), now, changes.origin)
+    const written = await writeState(sql, row, changeOf(row), now)
     if (written) changes.announce(row.state, written)
   }
 }

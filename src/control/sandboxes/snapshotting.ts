@@ -1,5 +1,4 @@
 import type { Transaction } from '#src/control/storage/database.ts'
-import type { SandboxParts } from './parts.ts'
 import type { SandboxRow } from './sandbox.ts'
 import { findSandboxById, writeState } from './store.ts'
 
@@ -8,7 +7,6 @@ import { findSandboxById, writeState } from './store.ts'
  * the transaction is over; `undefined` where it is doing something else by now, another snapshot too.
  */
 export const endSnapshotting = async (
-  { changes }: SandboxParts,
   transaction: Transaction,
   sandboxId: string,
   image: string,
@@ -22,5 +20,5 @@ export const endSnapshotting = async (
   if (row?.state !== 'snapshotting' || row.snapshot_image !== image) return undefined
   if (to !== 'started' && to !== 'stopped' && to !== 'paused') return undefined
   const by = { kind: 'runner', id: row.runner_id ?? '' } as const
-  return await writeState(transaction, row, { to, by, reason, set: { snapshot_image: null } }, now, changes.origin)
+  return await writeState(transaction, row, { to, by, reason, set: { snapshot_image: null } }, now)
 }

@@ -3,7 +3,6 @@ import { isDuplicate, type Piece, type Sql, type Transaction } from '#src/contro
 import { Problem } from '#src/problems.ts'
 import type { Cause } from '#src/wire/runner-link.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
-import { changesChannel } from './changes.ts'
 import { stateRows } from './lifecycle.ts'
 import { languageLabel, type SandboxRow } from './sandbox.ts'
 
@@ -78,7 +77,7 @@ const stuckAt = (state: SandboxState, now: Date): Date | null => {
   return stuckAfterSeconds === null ? null : new Date(now.getTime() + stuckAfterSeconds * 1000)
 }
 
-const event = (sql: Sql, from: SandboxState | null, change: StateChange, now: Date, origin: string) => sql`
+const event = (sql: Sql, from: SandboxState | null, change: StateChange, now: Date) => sql`
   told as (
     insert into sandbox_events
       (sandbox_id, organization_id, from_state, to_state, at, by_kind, by_id, reason, cause)
@@ -86,13 +85,10 @@ const event = (sql: Sql, from: SandboxState | null, change: StateChange, now: Da
       ${change.reason ?? null}, ${change.cause ? sql.json(change.cause) : null}
     from written
   )
-  select written.*, pg_notify(${changesChannel}, json_build_object(
-    'origin', ${origin}::text, 'sandboxId', id, 'organizationId', organization_id, 'runnerId', runner_id,
-    'from', ${from}::text, 'to', state)::text)
-  from written`
+  select * from written`
 
 /**
- * Writes the state by compare-and-set on (id, state, version), with its event and its NOTIFY, in one statement.
+ * Writes the state by compare-and-set on (id, state, version), with its event, in one statement.
  * Answers `undefined`, having written nothing, when somebody else was first.
  */
 export const writeState = async (
@@ -100,7 +96,6 @@ export const writeState = async (
   sandbox: SandboxRow,
   change: StateChange,
   now: Date,
-  origin: string,
 ): Promise<SandboxRow | undefined> => {
   const columns: Partial<SandboxRow> = {
     stuck_at: stuckAt(change.to, now),
@@ -117,7 +112,7 @@ export const writeState = async (
       update sandboxes set ${sql(columns)} ${isToldAgain ? sql`from hasty` : sql``}
       where id = ${sandbox.id} and state = ${sandbox.state} and version = ${sandbox.version}
       returning sandboxes.*
-    ), ${event(sql, sandbox.state, change, now, origin)}`
+    ), ${event(sql, sandbox.state, change, now)}`
   if (row) row.previous_state_changed_at = sandbox.state_changed_at
   return row
 }
@@ -167,7 +162,7 @@ export type NewSandbox = Pick<
   >
 
 /** Writes a new sandbox with its first event; a name that is taken is a 409, decided by the unique index. */
-export const insertSandbox = async (sql: Sql, sandbox: NewSandbox, by: By, origin: string): Promise<SandboxRow> => {
+export const insertSandbox = async (sql: Sql, sandbox: NewSandbox, by: By): Promise<SandboxRow> => {
   const now = sandbox.created_at
   const columns = {
     ...sandbox,
@@ -182,7 +177,7 @@ export const insertSandbox = async (sql: Sql, sandbox: NewSandbox, by: By, origi
   try {
     const [row] = await sql<SandboxRow[]>`
       with written as (insert into sandboxes ${sql(columns)} returning *),
-      ${event(sql, null, { to: sandbox.state, by }, now, origin)}`
+      ${event(sql, null, { to: sandbox.state, by }, now)}`
     return row as SandboxRow
   } catch (error) {
     if (!isDuplicate(error)) throw error

@@ -121,7 +121,7 @@ const unstick = async (parts: SandboxParts, row: SandboxRow): Promise<void> => {
     return undefined
   })()
   if (change) {
-    const written = await writeState(database.sql, row, change, now, changes.origin)
+    const written = await writeState(database.sql, row, change, now)
     if (written) changes.announce(row.state, written)
     return
   }

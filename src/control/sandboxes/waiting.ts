@@ -49,7 +49,6 @@ export const placeWaiting = async (parts: SandboxParts, image?: string): Promise
 
 /** Their image cannot be made. Answers them, for the caller to announce once the transaction is over. */
 export const failWaiting = async (
-  { changes }: SandboxParts,
   transaction: Transaction,
   image: string,
   reason: string,
@@ -62,7 +61,7 @@ export const failWaiting = async (
   for (const row of rows) {
     const by = { kind: 'runner', id: runnerId } as const
     const change = { to: 'build_failed', by, reason, set: { error_reason: reason } } as const
-    const written = await writeState(transaction, row, change, now, changes.origin)
+    const written = await writeState(transaction, row, change, now)
     if (written) failed.push(written)
   }
   return failed

@@ -32,7 +32,7 @@ const isOfSize = (row: SandboxRow, size: Pick<Wanted, 'cpu' | 'memory_gib' | 'di
  */
 export const claimWarm = async (
   transaction: Transaction,
-  { changes, clock }: SandboxParts,
+  { clock }: SandboxParts,
   warm: SandboxRow,
   wanted: Wanted,
   /** Absent: its id. */
@@ -54,7 +54,7 @@ export const claimWarm = async (
   }
   try {
     const change = { to: move.through, by, reason: 'Claimed from a warm pool.', set }
-    return (await writeState(transaction, warm, change, clock.now(), changes.origin))!
+    return (await writeState(transaction, warm, change, clock.now()))!
   } catch (error) {
     if (!isDuplicate(error)) throw error
     throw new Problem('conflict', `There is a sandbox named "${name}" already.`, { cause: error })

@@ -44,7 +44,7 @@ const isQuiet = async (transaction: Transaction, { region_id }: Pool): Promise<b
   return (busy?.count ?? 0) < atOnce
 }
 
-const make = async (transaction: Transaction, { options, changes, clock }: SandboxParts, pool: Pool) => {
+const make = async (transaction: Transaction, { options, clock }: SandboxParts, pool: Pool) => {
   const size = { cpu: pool.cpu, memoryGiB: pool.memory_gib, diskGiB: pool.disk_gib }
   const place = { regionId: pool.region_id, image: pool.image, ...size }
   const runnerId = await reserveRunner(transaction, place, options.overcommit, 'warm')
@@ -88,7 +88,7 @@ const make = async (transaction: Transaction, { options, changes, clock }: Sandb
     created_by: '',
     created_at: clock.now(),
   }
-  return await insertSandbox(transaction, row, by, changes.origin)
+  return await insertSandbox(transaction, row, by)
 }
 
 type Next = { made?: SandboxRow; surplus: SandboxRow[] }

@@ -106,21 +106,21 @@ export const applyImageReport = async (parts: SandboxParts, runner: Runner, repo
       case 'absent':
         await takeFromRunner(transaction, runner.id, image.name)
         await forgetUnneeded(transaction, image.name)
-        return await releaseSource(parts, transaction, image, 'Its snapshot was deleted while it was made.', now)
+        return await releaseSource(transaction, image, 'Its snapshot was deleted while it was made.', now)
       case 'present':
         await addToRunner(transaction, runner.id, image.name)
         await keepDigest(transaction, image, report, now)
         if (report.config) await writeConfig(transaction, image.name, report.config)
         await refuseTooLarge(transaction, image, report, now)
         await activate(transaction, image, report, now)
-        return await releaseSource(parts, transaction, image, 'Its snapshot is made.', now)
+        return await releaseSource(transaction, image, 'Its snapshot is made.', now)
       case 'error': {
         await takeFromRunner(transaction, runner.id, image.name)
         await writeProgress(transaction, image.name, null, now)
         const reason = reasonOf(report)
         const isFinal = await fail(transaction, image, reason, now)
-        const failed = isFinal ? await failWaiting(parts, transaction, image.name, reason, runner.id, now) : []
-        const released = await releaseSource(parts, transaction, image, `No snapshot was made: ${reason}`, now)
+        const failed = isFinal ? await failWaiting(transaction, image.name, reason, runner.id, now) : []
+        const released = await releaseSource(transaction, image, `No snapshot was made: ${reason}`, now)
         return [...released, ...failed.map((row) => ({ from: 'pending_build', row }) as const)]
       }
     }
@@ -182,14 +182,13 @@ const fail = async (transaction: Transaction, image: Image, reason: string, now:
 }
 
 const releaseSource = async (
-  parts: SandboxParts,
   transaction: Transaction,
   { name, source }: Image,
   reason: string,
   now: Date,
 ): Promise<Settled[]> => {
   if (source.kind !== 'sandbox') return []
-  const row = await endSnapshotting(parts, transaction, source.sandboxId, name, reason, now)
+  const row = await endSnapshotting(transaction, source.sandboxId, name, reason, now)
   return row ? [{ from: 'snapshotting', row }] : []
 }
 
