@@ -1,5 +1,9 @@
 import assert from 'node:assert/strict'
 import { EventEmitter, once } from 'node:events'
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { suite, test } from 'node:test'
 import { openTestDatabase } from '#test/control/test-database.ts'
 import { isDangling, isDuplicate, isOverdue, isUnreachable, openDatabase, type Transaction } from './database.ts'
@@ -66,6 +70,29 @@ suite('database', () => {
     const away = openDatabase('postgresql://nobody@127.0.0.1:1/nothing')
     await assert.rejects(away.sql`select 1`, (error) => isUnreachable(error))
     await away.close()
+  })
+
+  test('a socket that is not for us yet is a database that is not there', {
+    skip: process.getuid?.() !== 0 && 'needs root',
+  }, async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'alcove-socket-'))
+    await chmod(directory, 0o711)
+    const path = join(directory, '.s.PGSQL.5432')
+    const server = createServer().listen(path)
+    await once(server, 'listening')
+    await chmod(path, 0o700)
+    const database = openDatabase(`postgresql://nobody@localhost/nothing?host=${encodeURIComponent(directory)}`, {
+      max: 1,
+    })
+    process.seteuid?.(65_534)
+    try {
+      await assert.rejects(database.sql`select 1`, (error) => isUnreachable(error) && /EACCES/.test(String(error)))
+    } finally {
+      process.seteuid?.(0)
+      await database.close()
+      server.close()
+      await rm(directory, { recursive: true })
+    }
   })
 
   test('counts are numbers, keys inside JSON are left as they are, and no question runs for ever', async () => {

@@ -115,6 +115,9 @@ export const isDeadlock = (error: unknown): boolean => sqlState(error) === '40P0
 export const isOverdue = (error: unknown): boolean => sqlState(error) === '55P03' || sqlState(error) === '57014'
 
 const unreachable: readonly unknown[] = [
+  // A socket that PostgreSQL has just made is its own for a moment, and may be asked by more than it lets wait.
+  'EACCES',
+  'EAGAIN',
   'EAI_AGAIN',
   'ECONNREFUSED',
   'ECONNRESET',
