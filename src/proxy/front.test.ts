@@ -54,7 +54,7 @@ suite('proxy: who may pass', () => {
     assert.ok(!Number.isNaN(Date.parse(String(timestamp))))
     assert.deepEqual(
       [body['statusCode'], body['code'], body['source'], body['path'], body['method']],
-      [401, 'UNAUTHORIZED', 'DAYTONA_DAEMON', '/toolbox/box/process/execute', 'POST'],
+      [401, 'UNAUTHORIZED', 'DAYTONA_DAEMON', '/process/execute', 'POST'],
     )
     assert.deepEqual([sides.asked.length, sides.seen.length], [0, 0])
   })

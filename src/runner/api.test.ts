@@ -37,7 +37,8 @@ suite('the toolbox server', needsRoot, () => {
     const server = await createToolboxServer({ host, log: silentLog() })
     try {
       const answer = await server.inject({ method: 'GET', url: '/toolbox/box/work-dir' })
-      assert.deepEqual([answer.statusCode, answer.json().message], [409, 'The sandbox is paused.'])
+      const { message, path } = answer.json()
+      assert.deepEqual([answer.statusCode, message, path], [409, 'The sandbox is paused.', '/work-dir'])
     } finally {
       await server.close()
     }
