@@ -49,7 +49,14 @@ export const runRing = async ({
   const kills: Tally = new Map()
   const crowd = Array.from(
     { length: workers },
-    (_, index) => new Worker({ client, random: randomFrom(seed + 1 + index), tally: verbs, name: `w${index}` }),
+    (_, index) =>
+      new Worker({
+        client,
+        random: randomFrom(seed + 1 + index),
+        tally: verbs,
+        name: `w${index}`,
+        lookInto: (sandboxId) => linesOf(alcove, new RegExp(sandboxId)),
+      }),
   )
   let isOver = false
   const pool = (await client.sure('POST', '/warm-pools', { snapshot: 'default', pool: 2 })).body as { id: string }
@@ -72,17 +79,19 @@ export const runRing = async ({
   complaints.push(...(await findDoubles(client)))
   complaints.push(...(await removeAll(alcove, client)))
   complaints.push(...crowd.flatMap((worker) => worker.complaints), ...client.wrong)
-  if (complaints.length > 0) complaints.push(...errorsOf(alcove))
+  if (complaints.length > 0) complaints.push(...linesOf(alcove, /"level":(50|"error")/))
   return { seed, kills, verbs, complaints, seconds: Math.round((performance.now() - began) / 1000) }
 }
 
-/** What control itself says of its errors: an answer tells a caller no more than that there was one. */
-const errorsOf = ({ data }: Platform): string[] =>
-  readdirSync(join(data, 'log'))
-    .filter((name) => name.startsWith('control.log'))
-    .flatMap((name) => readFileSync(join(data, 'log', name), 'utf8').split('\n'))
-    .filter((line) => /"level":(50|"error")/.test(line))
-    .slice(-20)
+/** What the programs themselves say: an answer tells a caller no more than that there was an error. The last of each file. */
+const linesOf = ({ data }: Platform, what: RegExp): string[] =>
+  readdirSync(join(data, 'log')).flatMap((name) =>
+    readFileSync(join(data, 'log', name), 'utf8')
+      .split('\n')
+      .filter((line) => what.test(line))
+      .slice(-20)
+      .map((line) => `${name}: ${line}`),
+  )
 
 const strike = async (alcove: Platform, victim: Victim, random: Random) => {
   switch (victim) {

@@ -39,15 +39,24 @@ export class Worker {
   readonly #random: Random
   readonly #tally: Tally
   readonly #name: string
+  readonly #lookInto: (sandboxId: string) => string[]
   readonly #sandboxes: Known[] = []
   #made = 0
   readonly complaints: string[] = []
 
-  constructor(parts: { client: Client; random: Random; tally: Tally; name: string }) {
+  constructor(parts: {
+    client: Client
+    random: Random
+    tally: Tally
+    name: string
+    /** What the programs say of a sandbox. */
+    lookInto: (sandboxId: string) => string[]
+  }) {
     this.#client = parts.client
     this.#random = parts.random
     this.#tally = parts.tally
     this.#name = parts.name
+    this.#lookInto = parts.lookInto
   }
 
   async run(isOver: () => boolean): Promise<void> {
@@ -228,7 +237,11 @@ export class Worker {
         await this.#client.once('POST', `/sandbox/${known.record.id}/recover`)
       } else if (settled.includes(state)) return
       if (Date.now() > end) {
-        this.complaints.push(`STUCK ${name} in ${state}`)
+        const events = await this.#client.once('GET', `/sandbox/${known.record.id}/events?limit=20`)
+        this.complaints.push(
+          `STUCK ${name} in ${state}: ${JSON.stringify(known.record)} ${JSON.stringify(events?.body)}`,
+        )
+        this.complaints.push(...this.#lookInto(known.record.id))
         this.#forget(known)
         return
       }
