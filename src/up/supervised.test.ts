@@ -3,9 +3,9 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { suite, test } from 'node:test'
 import type { ProgramState } from './state-file.ts'
-import { type Running, Supervised } from './supervised.ts'
+import { delayAfter, patience, type Running, Supervised } from './supervised.ts'
 
-const quick = { firstMs: 1, maxMs: 4, healthyMs: 60_000 }
+const quick = { firstMs: 1, maxMs: 4 }
 
 /** A real process that does nothing until it is told to end. */
 const startSleeper = async (): Promise<Running> => {
@@ -87,6 +87,20 @@ suite('a supervised program', () => {
     const third = await until(({ restarts, state }) => restarts === 2 && state === 'waiting')
     await program.stop(5000)
     assert.equal(third.lastEnd, 'no such program')
+  })
+
+  test('is waited for ever longer where it fails at once, and not where it has served for a while', () => {
+    const delays = (served: number[]) => {
+      let delay = 0
+      return served.map((ms) => {
+        delay = delayAfter(delay, ms, patience)
+        return delay
+      })
+    }
+    assert.deepEqual(delays(Array(8).fill(0)), [100, 200, 400, 800, 1600, 3200, 5000, 5000])
+    // Killed every few seconds.
+    assert.deepEqual(delays([4000, 2500, 800, 4000, 900, 1900, 3900, 8000]), [100, 100, 200, 100, 200, 400, 800, 100])
+    assert.deepEqual(delays([...Array(7).fill(0), 49_000, 50_000]).slice(-2), [5000, 100])
   })
 
   test('may be stopped while it still waits to be started', async () => {

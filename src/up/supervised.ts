@@ -14,9 +14,20 @@ export type Running = {
   stop: () => void
 }
 
-export type Backoff = { firstMs: number; maxMs: number; healthyMs: number }
+/** How long is waited before a program is started again: twice as long each time, up to `maxMs`. */
+export type Backoff = { firstMs: number; maxMs: number }
 
-export const patience: Backoff = { firstMs: 100, maxMs: 5000, healthyMs: 10_000 }
+export const patience: Backoff = { firstMs: 100, maxMs: 5000 }
+
+/** One that has served for so many times as long as it was waited for before is well. */
+const isWellAfter = 10
+
+/**
+ * The next wait, from the one before (0: none yet) and for how long it then served. So one that fails as soon as it serves is
+ * tried ever less often; and one that is killed again and again is not away for more than about a tenth of the time.
+ */
+export const delayAfter = (beforeMs: number, servedMs: number, { firstMs, maxMs }: Backoff): number =>
+  servedMs >= beforeMs * isWellAfter ? firstMs : Math.min(beforeMs * 2, maxMs)
 
 export type Program = { name: string; start: () => Promise<Running> }
 
@@ -84,14 +95,12 @@ export class Supervised {
 
   async #keepRunning() {
     const { signal } = this.#stopping
-    let delayMs = this.#backoff.firstMs
+    let delayMs = 0
     while (!signal.aborted) {
-      const readyForMs = await this.#runOnce()
+      delayMs = delayAfter(delayMs, await this.#runOnce(), this.#backoff)
       if (signal.aborted) return
-      if (readyForMs >= this.#backoff.healthyMs) delayMs = this.#backoff.firstMs
       this.#become('waiting')
       await pause(delayMs, undefined, { signal }).catch(() => {})
-      delayMs = Math.min(delayMs * 2, this.#backoff.maxMs)
       this.#restarts += 1
     }
   }
