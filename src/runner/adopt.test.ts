@@ -57,6 +57,25 @@ suite('the next runner', { skip: cannotRun }, () => {
     await box.host.destroy(sandboxId)
   })
 
+  test('a start that was cut short has not ended: it has no cause, and can be begun again', async () => {
+    const assignment = await box.started()
+    const { sandboxId } = assignment
+    const pid = box.pidOf(sandboxId)
+    await box.close()
+    // As it stands between the launch and the last note of it.
+    const path = join(box.directory, 'runner/sandboxes', sandboxId, 'run.json')
+    const { pid: _, startTime: __, ...run } = JSON.parse(readFileSync(path, 'utf8'))
+    writeFileSync(path, JSON.stringify(run))
+    process.kill(pid, 'SIGKILL')
+
+    await box.open()
+    const held = box.host.get(sandboxId)
+    assert.deepEqual([held?.status, held?.cause], ['stopped', undefined])
+    await box.host.start(assignment)
+    assert.equal((await box.run(sandboxId, 'echo here')).output, 'here')
+    await box.host.destroy(sandboxId)
+  })
+
   test('says so when the machine was restarted', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment

@@ -49,7 +49,9 @@ const adoptOne = async (machine: Machine, sandboxId: string, entry: Entry): Prom
     if (spec.status === 'archived') await machine.pool.remove(sandboxId)
     if (spec.status !== 'started') return { spec }
     machine.log.warn({ sandboxId, cause }, 'ended while no runner looked')
-    const stopped: Spec = { assignment: spec.assignment, status: 'stopped', cause }
+    // A start that was cut short has not ended by itself: without a cause it is begun again, if it is still wanted.
+    const wasStarted = run === undefined || run.pid !== undefined
+    const stopped: Spec = { assignment: spec.assignment, status: 'stopped', ...(wasStarted ? { cause } : {}) }
     await machine.journal.writeSpec(sandboxId, stopped)
     return { spec: stopped }
   } catch (error) {

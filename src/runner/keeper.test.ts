@@ -386,6 +386,16 @@ suite('keeper: sandboxes that end by themselves', () => {
     await kept.settled()
     assert.deepEqual([kept.host.asked, kept.said()], [[], ['box 4 stopped']])
   })
+
+  test('before control had heard that they run are reported stopped as well; a start that was cut short is begun again', async () => {
+    using kept = startKeeper()
+    kept.host.hold(assigned('ended', 2), 'stopped', { detail: 'Its first process was ended from outside the sandbox.' })
+    kept.host.hold(assigned('cut', 2), 'stopped')
+    const listed = ['ended', 'cut'].map((id) => ({ assignment: assigned(id, 2), state: 'restoring' }) as const)
+    kept.keeper.takeAll(listed, kept.time.now)
+    await kept.settled()
+    assert.deepEqual([kept.host.asked, kept.said()], [['start cut 2'], ['ended 2 stopped', 'cut 2 started']])
+  })
 })
 
 suite('keeper: the whole list', () => {

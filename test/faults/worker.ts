@@ -29,8 +29,8 @@ export type Tally = Map<string, number>
 
 const settled = ['started', 'stopped', 'paused', 'archived', 'error']
 const mostSandboxes = 3
-/** For a move to end, with everything that is killed meanwhile. */
-const stuckAfterMs = 150_000
+/** For a move to end, with everything that is killed meanwhile; sooner than control itself gives up a start. */
+const stuckAfterMs = 100_000
 
 const home = '/home/daytona'
 

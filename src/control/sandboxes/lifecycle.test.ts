@@ -143,8 +143,13 @@ suite('the life of a sandbox', () => {
 const words = ['started', 'stopped', 'paused', 'archived', 'destroyed', 'error'] as const
 
 suite('what a runner says', () => {
-  test('a start in progress is not ended by hearing what was before', () => {
-    assert.equal(afterReport('starting', 'started', 'stopped'), undefined)
+  test('a start of which is heard only that it has ended is over: a runner speaks of the generation that is wanted', () => {
+    for (const state of ['creating', 'forking', 'starting', 'restoring', 'resuming'] as const) {
+      assert.equal(afterReport(state, 'started', 'stopped'), 'stopped')
+    }
+  })
+
+  test('what is ended or destroyed goes on being so, whatever is heard of what was before', () => {
     assert.equal(afterReport('stopping', 'stopped', 'started'), undefined)
     assert.equal(afterReport('destroying', 'destroyed', 'started'), undefined)
     assert.equal(afterReport('destroying', 'destroyed', 'stopped'), undefined)

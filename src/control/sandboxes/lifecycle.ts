@@ -250,12 +250,13 @@ const lost = { error: 'error', destroyed: 'error' } as const satisfies Settlemen
 
 /** What a runner's word about the current generation changes. Absent: it tells what we know, or what is not final yet. */
 export const settlements: Record<SandboxState, Settlement> = {
-  creating: { started: 'started', ...lost },
-  forking: { started: 'started', ...lost },
-  building_snapshot: { started: 'started', ...lost },
-  pulling_snapshot: { started: 'started', ...lost },
-  starting: { started: 'started', ...lost },
-  restoring: { started: 'started', ...lost },
+  // It may have started and ended by itself before anybody heard of either.
+  creating: { started: 'started', stopped: 'stopped', ...lost },
+  forking: { started: 'started', stopped: 'stopped', ...lost },
+  building_snapshot: { started: 'started', stopped: 'stopped', ...lost },
+  pulling_snapshot: { started: 'started', stopped: 'stopped', ...lost },
+  starting: { started: 'started', stopped: 'stopped', ...lost },
+  restoring: { started: 'started', stopped: 'stopped', ...lost },
   // Its memory may be gone: the host was restarted.
   resuming: { started: 'started', stopped: 'stopped', ...lost },
   pausing: { paused: 'paused', stopped: 'stopped', ...lost },

@@ -62,7 +62,12 @@ const columnsOf = (row: SandboxRow, to: SandboxRow['state'], report: GivenReport
         first_started_at: row.first_started_at ?? now,
       }
     case 'stopped':
-      return { ...onRunner, stopped_at: row.state === 'archiving' ? (row.stopped_at ?? now) : now }
+      return {
+        ...onRunner,
+        stopped_at: row.state === 'archiving' ? (row.stopped_at ?? now) : now,
+        // What has ended had started, and its disk is its own from now on.
+        first_started_at: row.first_started_at ?? (report.cause === undefined ? null : now),
+      }
     case 'archived':
       return archivedAs(row, report, now)
     case 'destroyed':
