@@ -62,7 +62,10 @@ suite('every endpoint of the toolbox', () => {
   /** contract/toolbox.md §1; it names the path as the toolbox knows it, without whose it is. */
   const isWhole = ({ method }: Route, path: string, { status, body }: Reply) => {
     const { statusCode, code, source, message, timestamp, error, ...rest } = body
-    assert.deepEqual([statusCode, source, rest], [status, 'DAYTONA_DAEMON', { path: path.replace(/^\/toolbox\/[^/]+/, ''), method }])
+    assert.deepEqual(
+      [statusCode, source, rest],
+      [status, 'DAYTONA_DAEMON', { path: path.replace(/^\/toolbox\/[^/]+/, ''), method }],
+    )
     assert.ok([code, message, error].every((text) => typeof text === 'string') && !Number.isNaN(Date.parse(timestamp)))
   }
 
