@@ -1,0 +1,64 @@
+// A start that ended before anybody heard that it had begun.
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { startControl, type TestControl } from '#test/control/harness.ts'
+import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
+
+const create = async (app: TestControl): Promise<string> => {
+  const reply = await app.as('member').post('/sandbox', { name: 'box' })
+  assert.equal(reply.status, 200, reply.text)
+  return reply.body.id
+}
+
+const get = async (app: TestControl, id: string) => (await app.as('member').get(`/sandbox/${id}`)).body
+
+const post = (app: TestControl, verb: string) => app.as('member').post(`/sandbox/box/${verb}`)
+
+suite('a start of which is heard only that it has ended', () => {
+  const cause = { detail: 'Its first process was ended from outside the sandbox.' }
+
+  const ends = async (runner: Awaited<ReturnType<typeof connectRunner>>, app: TestControl, generation: number) => {
+    const { sandboxId } = await runner.untilAsked((asked) => asked.generation === generation)
+    runner.report({ sandboxId, generation, state: 'stopped', cause })
+    await untilState(app, sandboxId, 'stopped')
+    const { desiredState, errorReason } = await get(app, sandboxId)
+    assert.deepEqual([desiredState, errorReason], ['stopped', cause.detail])
+    return sandboxId
+  }
+
+  test('is over, be it a create, a start or a restore, and can be tried again over the disk that is there', async () => {
+    await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
+    await using runner = await connectRunner(app)
+    runner.behave(({ target }) => ({ type: target === 'started' ? 'silent' : 'do' }))
+    await create(app)
+    await ends(runner, app, 1)
+    await post(app, 'start')
+    const id = await ends(runner, app, 3)
+    assert.equal(runner.asked.at(-1)?.isNew, false)
+    await post(app, 'archive')
+    await untilState(app, id, 'archived')
+    const { state } = (await post(app, 'start')).body
+    assert.equal(state, 'restoring')
+    const { generation } = await runner.untilAsked((asked) => asked.target === 'started' && asked.generation > 4)
+    await ends(runner, app, generation)
+    runner.behave(() => ({ type: 'do' }))
+    await post(app, 'start')
+    await untilState(app, id, 'started')
+  })
+
+  test('is not to be confused with hearing what was before it', async () => {
+    await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
+    await using runner = await connectRunner(app)
+    const id = await create(app)
+    await post(app, 'stop')
+    await untilState(app, id, 'stopped')
+    runner.behave(() => ({ type: 'silent' }))
+    await post(app, 'start')
+    const { generation } = await runner.untilAsked(({ target, generation: of }) => target === 'started' && of > 1)
+    runner.report({ sandboxId: id, generation: generation - 1, state: 'stopped' })
+    // It is told anew what is wanted, and nothing has changed.
+    const asked = () => runner.asked.filter(({ generation: of }) => of === generation).length
+    while (asked() < 2) await new Promise(setImmediate)
+    assert.equal((await get(app, id)).state, 'starting')
+  })
+})
