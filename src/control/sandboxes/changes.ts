@@ -1,6 +1,7 @@
 // Who hears that a sandbox has changed: the reconciler, callers that wait, and sockets that watch.
 //
-// A change made here is told here at once, and to other control processes when it is written. Being told is never the only way to find out: whoever waits looks again, whoever reconciles sweeps.
+// A change made here is told here at once, and to other control processes when it is written. Being told is never the
+// only way to find out: whoever waits looks again, whoever reconciles sweeps.
 import { EventEmitter } from 'node:events'
 import type { Database } from '#src/control/storage/database.ts'
 import { Peers } from '#src/control/storage/peers.ts'
