@@ -1,6 +1,5 @@
-// The runner's side of the link: one WebSocket to control, opened again whenever it is lost. Nothing depends on it but how
-// soon things happen.
-import { WebSocket } from 'ws'
+// The runner's side of the link: one WebSocket to control. Nothing depends on it but how soon things happen.
+import { LastingSocket, type LastingSocketParts } from '#src/kit/lasting-socket.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { belowPlace } from '#src/kit/telemetry/telemetry.ts'
 import type { Assignment, FromRunner, ImageAssignment, ToRunner } from '#src/wire/runner-link.ts'
@@ -17,37 +16,32 @@ export type LinkParts = {
   onList: () => void
   onLost: () => void
   log: Logger
-  reconnectMs?: { first: number; longest: number }
+  reconnectMs?: LastingSocketParts['reconnectMs']
 }
-
-const messageBytes = 8 * 1024 * 1024
-/** As much as may lie unsent before the link counts as stuck. */
-const unsentBytes = 16 * 1024 * 1024
-const defaultHeartbeatSeconds = 10
-
-/** Spread, so that a hundred runners do not come back in one moment. */
-const jittered = (ms: number) => ms * (0.5 + Math.random() / 2)
 
 export class Link implements Disposable {
   readonly #parts: LinkParts
-  readonly #url: URL
-  #socket: WebSocket | undefined
-  #isOpen = false
-  #isAnswered = true
-  #failures = 0
-  #timer: NodeJS.Timeout | undefined
-  #heartbeat: NodeJS.Timeout | undefined
-  #isClosed = false
+  readonly #socket: LastingSocket
 
   constructor(parts: LinkParts) {
     this.#parts = parts
-    this.#url = new URL('/api/runners/link', parts.controlUrl)
-    this.#url.protocol = parts.controlUrl.protocol === 'https:' ? 'wss:' : 'ws:'
-    this.#connect()
+    const { controlUrl, runnerKey, onLost, log, reconnectMs } = parts
+    this.#socket = new LastingSocket({
+      url: new URL('/api/runners/link', controlUrl),
+      key: runnerKey,
+      name: 'control',
+      log,
+      onOpen: () => this.sayHello(),
+      onText: (text) => this.#hear(text),
+      onLost,
+      // Shows control that this runner lives.
+      onBeat: () => this.say({ type: 'alive' }),
+      ...(reconnectMs === undefined ? {} : { reconnectMs }),
+    })
   }
 
   get isOpen() {
-    return this.#isOpen
+    return this.#socket.isOpen
   }
 
   sayHello(): void {
@@ -56,76 +50,14 @@ export class Link implements Disposable {
 
   /** False: the link is down, and what has to be heard must take another way. */
   say(message: FromRunner): boolean {
-    if (!this.#isOpen || !this.#socket) return false
-    if (this.#socket.bufferedAmount > unsentBytes) {
-      this.#socket.terminate()
-      return false
-    }
-    this.#socket.send(JSON.stringify(message))
-    return true
-  }
-
-  #connect() {
-    const { runnerKey, log } = this.#parts
-    const socket = new WebSocket(this.#url, {
-      headers: { authorization: `Bearer ${runnerKey}` },
-      handshakeTimeout: 5000,
-      maxPayload: messageBytes,
-      perMessageDeflate: false,
-    })
-    this.#socket = socket
-    socket.once('open', () => {
-      log.info('linked to control')
-      this.#isOpen = true
-      this.#failures = 0
-      this.#beat(defaultHeartbeatSeconds)
-      this.sayHello()
-    })
-    socket.on('pong', () => {
-      this.#isAnswered = true
-    })
-    socket.on('message', (data) => this.#hear(String(data)))
-    socket.on('error', (error) => {
-      // Control may start later than this runner; only what goes on is worth a warning.
-      log[this.#failures % 10 === 3 ? 'warn' : 'debug']({ err: error }, 'the link to control failed')
-    })
-    socket.once('close', (code) => this.#lost(code))
-  }
-
-  #lost(code: number) {
-    const wasOpen = this.#isOpen
-    this.#isOpen = false
-    clearInterval(this.#heartbeat)
-    if (this.#isClosed) return
-    const { first, longest } = this.#parts.reconnectMs ?? { first: 100, longest: 5000 }
-    const waitMs = jittered(Math.min(first * 2 ** this.#failures, longest))
-    this.#failures = Math.min(this.#failures + 1, 20)
-    this.#timer = setTimeout(() => this.#connect(), waitMs)
-    if (!wasOpen) return
-    this.#parts.log.warn({ code }, 'the link to control is lost')
-    this.#parts.onLost()
-  }
-
-  /** Shows control that this runner lives, and finds out whether control still does. */
-  #beat(seconds: number) {
-    clearInterval(this.#heartbeat)
-    this.#isAnswered = true
-    this.#heartbeat = setInterval(() => {
-      if (!this.#isAnswered) {
-        this.#socket?.terminate()
-        return
-      }
-      this.#isAnswered = false
-      this.#socket?.ping()
-      this.say({ type: 'alive' })
-    }, seconds * 1000)
+    return this.#socket.say(JSON.stringify(message))
   }
 
   #hear(text: string) {
     const message = parsed(text)
     switch (message?.type) {
       case 'welcome':
-        if (message.heartbeatSeconds > 0) this.#beat(Math.min(message.heartbeatSeconds, 60))
+        if (message.heartbeatSeconds > 0) this.#socket.beat(Math.min(message.heartbeatSeconds, 60))
         return
       case 'list':
         this.#parts.onList()
@@ -145,10 +77,7 @@ export class Link implements Disposable {
   }
 
   [Symbol.dispose]() {
-    this.#isClosed = true
-    clearTimeout(this.#timer)
-    clearInterval(this.#heartbeat)
-    this.#socket?.terminate()
+    this.#socket[Symbol.dispose]()
   }
 }
 

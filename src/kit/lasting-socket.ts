@@ -1,0 +1,129 @@
+// A WebSocket to a server of ours that is opened again whenever it is lost, and that finds out when it is. Nothing may depend on
+// it but how soon things happen.
+import { WebSocket } from 'ws'
+import type { Logger } from './log.ts'
+
+export type LastingSocketParts = {
+  /** `http:` or `https:`, as other calls to the same server. */
+  url: URL
+  /** Sent as the bearer of every opening. */
+  key: string
+  /** Who is at the other end, for the log. */
+  name: string
+  log: Logger
+  onOpen?: () => void
+  onText: (text: string) => void
+  /** Was open, and is not any more. */
+  onLost?: () => void
+  /** Called as often as the other side is asked whether it is there. */
+  onBeat?: () => void
+  reconnectMs?: { first: number; longest: number }
+}
+
+const messageBytes = 8 * 1024 * 1024
+/** As much as may lie unsent before the other side counts as stuck. */
+const unsentBytes = 16 * 1024 * 1024
+const defaultBeatSeconds = 10
+
+/** Spread, so that a hundred do not come back in one moment. */
+const jittered = (ms: number) => ms * (0.5 + Math.random() / 2)
+
+const asSocketUrl = (url: URL): URL => {
+  const socketUrl = new URL(url)
+  socketUrl.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:'
+  return socketUrl
+}
+
+export class LastingSocket implements Disposable {
+  readonly #parts: LastingSocketParts
+  #socket: WebSocket | undefined
+  #isOpen = false
+  #isAnswered = true
+  #failures = 0
+  #timer: NodeJS.Timeout | undefined
+  #heartbeat: NodeJS.Timeout | undefined
+  #isClosed = false
+
+  constructor(parts: LastingSocketParts) {
+    this.#parts = parts
+    this.#connect()
+  }
+
+  get isOpen() {
+    return this.#isOpen
+  }
+
+  /** False: it is not open, and what has to be heard must take another way. */
+  say(text: string): boolean {
+    if (!this.#isOpen || !this.#socket) return false
+    if (this.#socket.bufferedAmount > unsentBytes) {
+      this.#socket.terminate()
+      return false
+    }
+    this.#socket.send(text)
+    return true
+  }
+
+  /** How often the other side has to show that it is there; every ten seconds unless told. */
+  beat(seconds: number): void {
+    clearInterval(this.#heartbeat)
+    this.#isAnswered = true
+    this.#heartbeat = setInterval(() => {
+      if (!this.#isAnswered) {
+        this.#socket?.terminate()
+        return
+      }
+      this.#isAnswered = false
+      this.#socket?.ping()
+      this.#parts.onBeat?.()
+    }, seconds * 1000)
+  }
+
+  #connect() {
+    const { url, key, name, log, onOpen, onText } = this.#parts
+    const socket = new WebSocket(asSocketUrl(url), {
+      headers: { authorization: `Bearer ${key}` },
+      handshakeTimeout: 5000,
+      maxPayload: messageBytes,
+      perMessageDeflate: false,
+    })
+    this.#socket = socket
+    socket.once('open', () => {
+      log.info(`linked to ${name}`)
+      this.#isOpen = true
+      this.#failures = 0
+      this.beat(defaultBeatSeconds)
+      onOpen?.()
+    })
+    socket.on('pong', () => {
+      this.#isAnswered = true
+    })
+    socket.on('message', (data) => onText(String(data)))
+    socket.on('error', (error) => {
+      // The other side may start later than we do; only what goes on is worth a warning.
+      log[this.#failures % 10 === 3 ? 'warn' : 'debug']({ err: error }, `the link to ${name} failed`)
+    })
+    socket.once('close', (code) => this.#lost(code))
+  }
+
+  #lost(code: number) {
+    const wasOpen = this.#isOpen
+    this.#isOpen = false
+    clearInterval(this.#heartbeat)
+    if (this.#isClosed) return
+    const { first, longest } = this.#parts.reconnectMs ?? { first: 100, longest: 5000 }
+    const waitMs = jittered(Math.min(first * 2 ** this.#failures, longest))
+    this.#failures = Math.min(this.#failures + 1, 20)
+    this.#timer = setTimeout(() => this.#connect(), waitMs)
+    if (!wasOpen) return
+    this.#parts.log.warn({ code }, `the link to ${this.#parts.name} is lost`)
+    this.#parts.onLost?.()
+  }
+
+  [Symbol.dispose]() {
+    this.#isClosed = true
+    clearTimeout(this.#timer)
+    clearInterval(this.#heartbeat)
+    this.#socket?.terminate()
+  }
+}
