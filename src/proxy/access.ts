@@ -1,13 +1,12 @@
-// Asks control whether a caller may reach a sandbox and where it is. Answers that say yes are kept for at most a second,
-// so that a burst of calls costs one question; a refusal is never kept, and no credential is kept in readable form.
-import { createHash } from 'node:crypto'
+// Asks control whether a caller may reach a sandbox and where it is, unless control has just said so. Answers that say yes are
+// kept for at most a second, so that a burst of calls costs one question; a refusal is never kept, and no credential is kept in
+// readable form.
 import { Pool } from 'undici'
 import { placeHeaders, span } from '#src/kit/telemetry/telemetry.ts'
 import { Problem, type ProblemCode } from '#src/problems.ts'
-import type { Access, AccessQuestion } from '#src/wire/access.ts'
+import { type Access, type AccessAhead, type AccessQuestion, accessKeptMs, keyOfQuestion } from '#src/wire/access.ts'
 import type { UploadAccess, UploadQuestion } from '#src/wire/contexts.ts'
 
-const keptMs = 1000
 const keptAnswers = 4096
 const openQuestions = 1024
 const answerBytes = 64 * 1024
@@ -26,14 +25,20 @@ const refusals: Record<number, ProblemCode> = {
 const unavailable = (cause: unknown) =>
   new Problem('unavailable', 'The control service does not answer; try again.', { cause })
 
-/** Hashed, so that a dump of this process's memory gives no list of keys. */
-const keyOf = (question: AccessQuestion) => createHash('sha256').update(JSON.stringify(question)).digest('base64')
-
 const isAccess = (body: Partial<Access> | null): body is Access =>
   typeof body?.sandboxId === 'string' &&
   typeof body.runnerAddress === 'string' &&
   typeof body.isStarted === 'boolean' &&
   typeof body.openedBy === 'string'
+
+const isAhead = (said: Partial<AccessAhead> | null): said is AccessAhead =>
+  said?.type === 'access' &&
+  typeof said.question === 'string' &&
+  typeof said.at === 'number' &&
+  isAccess(said.access ?? null)
+
+/** Control's clock may be ours, or a little off; what comes from further away is asked for. Milliseconds. */
+const clockSkewMs = 50
 
 const isUploadAccess = (body: Partial<UploadAccess> | null): body is UploadAccess =>
   typeof body?.organizationId === 'string' && typeof body.secret === 'string' && typeof body.runnerAddress === 'string'
@@ -59,19 +64,28 @@ export class AccessDesk implements AsyncDisposable {
 
   /** Throws the refusal as a Problem. */
   ask(question: AccessQuestion): Promise<Access> {
-    const key = keyOf(question)
+    const key = keyOfQuestion(question)
     const kept = this.#kept.get(key)
     if (kept && kept.until > performance.now()) return Promise.resolve(kept.access)
     const open = this.#open.get(key)
     if (open) return open
     if (this.#open.size >= openQuestions) return Promise.reject(unavailable('too many open questions'))
     // Its age counts from the asking: what was revoked while the answer was on its way is known a second after, not more.
-    const until = performance.now() + keptMs
+    const until = performance.now() + accessKeptMs
     const asking = this.askAnew(question)
       .then((access) => this.#keep(key, access, until))
       .finally(() => this.#open.delete(key))
     this.#open.set(key, asking)
     return asking
+  }
+
+  /** Takes what control says of its own accord. What is too old, or no answer, is passed over: then we ask. */
+  hear(text: string): void {
+    const said = parsed(text) as Partial<AccessAhead> | null
+    if (!isAhead(said)) return
+    const age = Date.now() - said.at
+    if (age < -clockSkewMs || age >= accessKeptMs) return
+    this.#keep(said.question, said.access, performance.now() + accessKeptMs - Math.max(age, 0))
   }
 
   /** Past everything that is kept: for a connection that has been open for a while. */

@@ -1,6 +1,7 @@
 // Puts the proxy's parts together and serves.
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
+import { LastingSocket } from '#src/kit/lasting-socket.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { AccessDesk } from './access.ts'
 import type { ProxyConfig } from './config.ts'
@@ -18,6 +19,13 @@ export const startProxy = async (
   { presenceMs }: { presenceMs?: number } = {},
 ): Promise<Proxy> => {
   const access = new AccessDesk({ controlUrl, proxyKey })
+  const link = new LastingSocket({
+    url: new URL('/api/proxy/link', controlUrl),
+    key: proxyKey,
+    name: 'control',
+    log,
+    onText: (text) => access.hear(text),
+  })
   const runners = new Runners()
   const { server, hangUp } = createFront({
     access,
@@ -40,6 +48,7 @@ export const startProxy = async (
       await closed
       clearTimeout(timer)
       hangUp()
+      link[Symbol.dispose]()
       runners[Symbol.dispose]()
       await access[Symbol.asyncDispose]()
     },

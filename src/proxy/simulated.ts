@@ -8,6 +8,7 @@ import { type AddressInfo, connect, createServer as createSocketServer, type Soc
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
+import { type WebSocket, WebSocketServer } from 'ws'
 import { silentLog } from '#src/kit/log.ts'
 import { type Access, type AccessQuestion, generationHeader } from '#src/wire/access.ts'
 import { startProxy } from './main.ts'
@@ -27,6 +28,8 @@ export type Sides = AsyncDisposable & {
   /** Every socket that reached the runner. */
   runnerConnections: () => number
   control: { answer: (question: AccessQuestion) => ControlAnswer }
+  /** Said to the proxy over its link; settles when it has taken it. */
+  tell: (text: string) => Promise<void>
   access: (more?: Partial<Access>) => ControlAnswer
   runner: { call: RequestListener; upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void }
   /** The server inside: every port of the sandbox is this one. */
@@ -111,6 +114,14 @@ export const startSides = async ({ presenceMs = 60_000 } = {}): Promise<Sides> =
     const { status, body } = sides.control.answer(question)
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
   })
+  const links = new WebSocketServer({ server: control, path: '/api/proxy/link' })
+  const linked = once(links, 'connection') as Promise<[WebSocket]>
+  const tell = async (text: string) => {
+    const [link] = await linked
+    link.send(text)
+    link.ping()
+    await once(link, 'pong')
+  }
   const runner = createServer((request, response) => sides.runner.call(request, response))
   runner.on('upgrade', (request, socket, head) => sides.runner.upgrade(request, socket, head))
   const inside = createServer((request, response) => sides.inside.call(request, response))
@@ -165,12 +176,14 @@ export const startSides = async ({ presenceMs = 60_000 } = {}): Promise<Sides> =
     url: `http://127.0.0.1:${proxy.port}`,
     port: proxy.port,
     access,
+    tell,
     runnerConnections: () => connections,
     stopRunner: () => stop(runner),
     async [Symbol.asyncDispose]() {
+      await proxy.close()
+      links.close()
       await stop(control)
       await stop(runner)
-      await proxy.close()
       for (const socket of atDoor) socket.destroy()
       await new Promise((resolve) => door.close(resolve))
       await rm(directory, { recursive: true, force: true })

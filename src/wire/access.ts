@@ -1,4 +1,6 @@
-// What the proxy asks control before it forwards anything: `POST /proxy/access`, with the proxy's own service key.
+// What the proxy asks control before it forwards anything: `POST /proxy/access`, with the proxy's own service key. And what
+// control tells it before it asks.
+import { createHash } from 'node:crypto'
 
 /** One proof of who calls. Those that a call carries are tried in the order of the contract (contract/toolbox.md §1). */
 export type Credential =
@@ -38,6 +40,23 @@ export type Access = {
   isBearerOurs: boolean
   /** People who come to a preview with a browser are to be warned first. */
   warnsVisitors: boolean
+}
+
+/** The question in a form that can be compared and kept: no credential can be read from it. */
+export const keyOfQuestion = (question: AccessQuestion): string =>
+  createHash('sha256').update(JSON.stringify(question)).digest('base64')
+
+/** How long an answer that says yes may be gone by, counted from when it was found out. Milliseconds. */
+export const accessKeptMs = 1000
+
+/** Over the link of a proxy (`GET /proxy/link`): the answer to a question that it is about to ask. */
+export type AccessAhead = {
+  type: 'access'
+  /** `keyOfQuestion`. */
+  question: string
+  access: Access
+  /** When it was so, in milliseconds since 1970 by the clock of control. */
+  at: number
 }
 
 /** By which the proxy tells a runner of `leastGeneration`, with a call to a toolbox as with a connection to a port. */

@@ -146,6 +146,7 @@ export const startControl = async (options: ControlOptions = {}): Promise<TestCo
     await opened[Symbol.asyncDispose]()
     throw error
   })
+  let listening: Promise<string> | undefined
   return {
     app,
     parts,
@@ -160,7 +161,10 @@ export const startControl = async (options: ControlOptions = {}): Promise<TestCo
       await app.sandboxes.sweep()
       await app.webhooks.sweep()
     },
-    listen: () => app.server.listen({ host: '127.0.0.1', port: 0 }),
+    listen: () => {
+      listening ??= app.server.listen({ host: '127.0.0.1', port: 0 })
+      return listening
+    },
     [Symbol.asyncDispose]: async () => {
       await app.close()
       await opened[Symbol.asyncDispose]()

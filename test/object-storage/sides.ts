@@ -55,6 +55,8 @@ export const startUploads = async (
     response.writeHead(status, { 'content-type': 'application/json' })
     response.end(JSON.stringify(status === 200 ? { organizationId, secret, runnerAddress: `unix:${socket}` } : {}))
   })
+  // The proxy's link, which it does without.
+  control.on('upgrade', (_request, socket) => socket.destroy())
   control.listen(0, '127.0.0.1')
   await once(control, 'listening')
   const proxy = await startProxy(

@@ -124,6 +124,7 @@ export const serveRunnerLink = (parts: SandboxParts, runner: RunnerIdentity, soc
       case 'hello':
         await writeHello(database.sql, runnerId, message, clock.now())
         await reconcileSnapshots(database, clock.now())
+        links.noteAddress(runnerId, message.address)
         links.say(runnerId, { type: 'list' })
         return
       case 'alive':

@@ -9,6 +9,7 @@ const mostBufferedBytes = 8 * 1024 * 1024
 
 export class RunnerLinks {
   readonly #sockets = new Map<string, WebSocket>()
+  readonly #addresses = new Map<string, string>()
 
   /** The newest link of a runner counts; an older one is closed. */
   add(runnerId: string, socket: WebSocket): void {
@@ -18,7 +19,19 @@ export class RunnerLinks {
   }
 
   remove(runnerId: string, socket: WebSocket): void {
-    if (this.#sockets.get(runnerId) === socket) this.#sockets.delete(runnerId)
+    if (this.#sockets.get(runnerId) !== socket) return
+    this.#sockets.delete(runnerId)
+    this.#addresses.delete(runnerId)
+  }
+
+  /** Where it serves toolboxes, as it has said on its link. */
+  noteAddress(runnerId: string, address: string): void {
+    if (this.#sockets.has(runnerId)) this.#addresses.set(runnerId, address)
+  }
+
+  /** Of one that is linked to this process. */
+  addressOf(runnerId: string | null): string | undefined {
+    return runnerId === null ? undefined : this.#addresses.get(runnerId)
   }
 
   /** It has no business here any more. */

@@ -120,6 +120,18 @@ const hasOurBearer = async ({ callers }: SandboxParts, credentials: readonly Cre
   return bearer?.kind === 'bearer' && (await callers.find(bearer.token)) !== undefined
 }
 
+type Found = Pick<Access, 'runnerAddress' | 'openedBy' | 'isBearerOurs' | 'warnsVisitors'>
+
+/** What a proxy is told. */
+export const accessOf = (row: SandboxRow, found: Found): Access => ({
+  sandboxId: row.id,
+  organizationId: row.organization_id,
+  isStarted: isRunning(row.state, row.desired_state),
+  state: row.state,
+  ...(row.least_generation === null ? {} : { leastGeneration: row.least_generation }),
+  ...found,
+})
+
 /** `proxyRegionId`: the region whose proxy asks; for it there is nothing anywhere else. */
 export const answerAccess = async (
   parts: SandboxParts,
@@ -132,17 +144,12 @@ export const answerAccess = async (
   const { runner_address: runnerAddress } = row
   if (!runnerAddress) throw new Problem('bad_gateway')
   if (question.countsAsActivity) await touch(sql, row, parts.clock.now(), activityEverySeconds)
-  return {
-    sandboxId: row.id,
-    organizationId: row.organization_id,
+  return accessOf(row, {
     runnerAddress,
-    isStarted: isRunning(row.state, row.desired_state),
-    state: row.state,
-    ...(row.least_generation === null ? {} : { leastGeneration: row.least_generation }),
     openedBy,
     isBearerOurs: await hasOurBearer(parts, question.credentials),
     warnsVisitors: question.port !== undefined && (await hasPreviewWarning(sql, row.organization_id)),
-  }
+  })
 }
 
 export const accessRoutes = (parts: SandboxParts): ControlRoute[] => [
@@ -154,5 +161,19 @@ export const accessRoutes = (parts: SandboxParts): ControlRoute[] => [
     body: Question,
     replies: { 200: AccessAnswer },
     run: ({ body, proxyRegionId }) => answerAccess(parts, body as AccessQuestion, proxyRegionId),
+  }),
+  route({
+    method: 'GET',
+    path: '/proxy/link',
+    needs: 'proxy',
+    summary: 'The link of a proxy: a WebSocket on which it is answered before it asks.',
+    replies: { 101: null },
+    run: () => {
+      throw new Problem('bad_request', 'This is a WebSocket: it needs an upgrade.')
+    },
+    socket: (socket, { proxyRegionId }) => {
+      // The key of a region's proxy can be taken back while its link is open: it is told nothing there, and asks.
+      if (proxyRegionId === undefined) parts.proxies.add(socket)
+    },
   }),
 ]

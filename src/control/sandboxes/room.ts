@@ -8,6 +8,7 @@ import { sweepLeases } from '#src/control/runners/leases.ts'
 import { RunnerLinks } from '#src/control/runners/links.ts'
 import { reconcileSnapshots } from '#src/control/runners/service.ts'
 import { sweepSnapshots } from '#src/control/snapshots/sweep.ts'
+import { ProxyLinks } from './ahead.ts'
 import { ChangeFeed } from './changes.ts'
 import { type SandboxOptions, type SandboxParts, standardOptions } from './parts.ts'
 import { startPushing, sweepPushes } from './reconciler.ts'
@@ -33,8 +34,9 @@ export const openSandboxRoom = async (
 ): Promise<SandboxRoom> => {
   const changes = new ChangeFeed(given.log)
   const links = new RunnerLinks()
+  const proxies = new ProxyLinks()
   const demand = new WarmDemand()
-  const parts: SandboxParts = { ...given, changes, links, demand, options: { ...standardOptions, ...options } }
+  const parts: SandboxParts = { ...given, changes, links, proxies, demand, options: { ...standardOptions, ...options } }
   const { database, clock } = parts
   await reconcileSnapshots(database, clock.now())
   await changes.join(given.database)
@@ -86,6 +88,7 @@ export const openSandboxRoom = async (
       await filling.stop()
       changes.close()
       links.closeAll()
+      proxies.closeAll()
       await sweeping.catch(() => {})
     },
   }

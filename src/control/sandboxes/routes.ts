@@ -1,7 +1,9 @@
 // The sandbox endpoints (contract/control-plane.md §12). `/sandbox/for-runner` and `/state` are in runners/.
+import type { FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import { readIdempotencyKey } from '#src/http/idempotency-key.ts'
+import { answerAhead } from './ahead.ts'
 import { archiveSandbox } from './archive.ts'
 import { createSandbox } from './create.ts'
 import { deleteSandbox } from './destroy.ts'
@@ -31,6 +33,14 @@ const byIdOrNameAnd = <const K extends string>(name: K) =>
 export const sandboxRoutes = (parts: SandboxParts): ControlRoute[] => {
   const { database, settings: server } = parts
   const record = (row: SandboxRow) => asRecord(row, server.proxyUrl)
+  /** For the record of one that its caller will call into next. */
+  const opening = (request: FastifyRequest) => {
+    const at = parts.clock.now()
+    return (row: SandboxRow) => {
+      answerAhead(parts, request, row, at)
+      return record(row)
+    }
+  }
   return [
     route({
       method: 'POST',
@@ -40,8 +50,11 @@ export const sandboxRoutes = (parts: SandboxParts): ControlRoute[] => {
       body: shapes.CreateSandbox,
       bodyOptional: true,
       replies: { 200: SandboxRecord },
-      run: async ({ body, request, ...actor }) =>
-        record(await createSandbox(parts, actor, body ?? {}, readIdempotencyKey(request.headers['idempotency-key']))),
+      run: async ({ body, request, ...actor }) => {
+        const opened = opening(request)
+        const key = readIdempotencyKey(request.headers['idempotency-key'])
+        return opened(await createSandbox(parts, actor, body ?? {}, key))
+      },
     }),
     route({
       method: 'GET',
@@ -105,7 +118,10 @@ export const sandboxRoutes = (parts: SandboxParts): ControlRoute[] => {
       summary: 'Runs a sandbox that is stopped, paused or archived.',
       params: ByIdOrName,
       replies: { 200: SandboxRecord },
-      run: async ({ params, ...actor }) => record(await startSandbox(parts, actor, params.sandboxIdOrName)),
+      run: async ({ params, request, ...actor }) => {
+        const opened = opening(request)
+        return opened(await startSandbox(parts, actor, params.sandboxIdOrName))
+      },
     }),
     route({
       method: 'POST',
@@ -170,8 +186,9 @@ export const sandboxRoutes = (parts: SandboxParts): ControlRoute[] => {
       bodyOptional: true,
       replies: { 200: SandboxRecord },
       run: async ({ params, body, request, ...actor }) => {
+        const opened = opening(request)
         const key = readIdempotencyKey(request.headers['idempotency-key'])
-        return record(await forkSandbox(parts, actor, params.sandboxIdOrName, body ?? {}, key))
+        return opened(await forkSandbox(parts, actor, params.sandboxIdOrName, body ?? {}, key))
       },
     }),
     route({
