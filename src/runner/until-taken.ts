@@ -8,7 +8,7 @@ import type { Host } from './host.ts'
 
 /** A verb that is carried out meanwhile takes milliseconds; a link that was lost, a second or two. */
 const mostMs = 10_000
-const lookEveryMs = 5
+const lookEveryMs = 1
 
 /** Resolves at once for a sandbox that is not here, and for a call that names no generation. Throws a 503 after ten seconds. */
 export const untilTaken = async (

@@ -197,6 +197,10 @@ const write = async (
   return { row: await insertSandbox(transaction, row, by), from: null }
 }
 
+/** Its network has rules to be set, which may fail. Whatever else is new about one that was claimed, its runner only notes. */
+const isClosed = (row: SandboxRow) =>
+  row.network_block_all || row.network_allow_list !== null || row.domain_allow_list !== null
+
 /** Waits for nothing but the sandbox itself, where its image is there already. */
 const beginBuild = async (parts: SandboxParts, row: SandboxRow): Promise<SandboxRow> => {
   await pushImage(parts, row.image)
@@ -222,7 +226,7 @@ export const createSandbox = async (
   const [planned] = await Promise.all([plan(parts, actor, wish), actor.told])
   const snapshot = 'snapshot' in planned.origin ? planned.origin.snapshot : undefined
   if (snapshot) demand.count({ snapshotId: snapshot.id, regionId: planned.regionId })
-  const { row, from, isNew } = await database.transaction(async (transaction) => {
+  const { row, from, isNew } = await database.keyed.transaction(async (transaction) => {
     if (once) {
       await holdKey(transaction, once)
       const other = await findMade(transaction, once)
@@ -235,7 +239,8 @@ export const createSandbox = async (
     return { ...made, isNew: true }
   })
   if (isNew) changes.announce(from, row)
-  if (isNew && row.state === 'started') return await untilTaken(parts, row, options.createWaitSeconds * 1000)
+  if (isNew && row.state === 'started' && isClosed(row))
+    return await untilTaken(parts, row, options.createWaitSeconds * 1000)
   if (isNew && row.state === 'pending_build') return await beginBuild(parts, row)
   return await waitWhile(parts, row, 'creating', options.createWaitSeconds * 1000)
 }

@@ -89,6 +89,7 @@ suite('the entrypoint of a sandbox', () => {
     assert.equal(warm.entrypoint, undefined)
     const id = await create(app, { snapshot: 'own' })
     assert.equal(id, warm.sandboxId)
-    assert.deepEqual(askedOf(runner, id)?.entrypoint, ['/run', 'snapshot'])
+    const { entrypoint } = await runner.untilAsked(({ sandboxId, isWarm }) => sandboxId === id && isWarm !== true)
+    assert.deepEqual(entrypoint, ['/run', 'snapshot'])
   })
 })

@@ -66,41 +66,51 @@ suite('a warm pool', () => {
       [made.name, made.state, made.env, made.labels, made.cpu, made.autoStopInterval, made.warmPoolId],
       ['mine', 'started', { A: '1' }, { b: '2' }, 2, 7, undefined],
     )
-    // Its runner had taken all of that before the caller heard of it.
+    // Its runner had taken all of that before the caller heard of it, as its network had to be closed.
     const [told] = runner.asked.slice(before).filter(({ sandboxId }) => sandboxId === made.id)
     assert.deepEqual([told?.env, told?.network.blockAll, told?.cpu, told?.isNew ?? false], [{ A: '1' }, true, 2, false])
     assert.deepEqual(await idsOf(app), [made.id])
     assert.equal(await fill(app), 2)
   })
 
-  test('gives one that is started all the time, and the create waits until its runner has what was asked for', async () => {
+  test('gives one that is started all the time; a call into it names the generation that its runner must have', async () => {
+    await using app = await startControl({ sandboxes: waits })
+    await using runner = await connectRunner(app)
+    await pool(app, 1)
+    await fill(app)
+    runner.behave(() => ({ type: 'silent' }))
+    const made = await create(app, { env: { A: '1' } })
+    const asked = await runner.untilAsked(({ env }) => env['A'] === '1')
+    assert.deepEqual([made.id, made.state], [asked.sandboxId, 'started'])
+    const question = {
+      sandboxIdOrName: made.id,
+      credentials: [{ kind: 'bearer', token: keys.owner }],
+      countsAsActivity: false,
+    }
+    const access = await app.as('proxy').post('/proxy/access', question)
+    assert.deepEqual([access.body.isStarted, access.body.leastGeneration], [true, asked.generation])
+    const events = (await app.as('owner').get(`/sandbox/${made.id}/events?order=asc`)).body.items
+    assert.deepEqual(events.map(({ to, reason }: { to: string; reason: string }) => [to, reason]).at(-1), [
+      'started',
+      'Claimed from a warm pool.',
+    ])
+  })
+
+  test('whose network is to be closed is answered when its runner has closed it', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using runner = await connectRunner(app)
     await pool(app, 1)
     await fill(app)
     runner.behave(() => ({ type: 'silent' }))
     let answered = false
-    const creating = create(app, { env: { A: '1' } }).finally(() => {
+    const creating = create(app, { networkAllowList: '10.0.0.0/8' }).finally(() => {
       answered = true
     })
-    const asked = await runner.untilAsked(({ env }) => env['A'] === '1')
+    const asked = await runner.untilAsked(({ network }) => network.allowList !== null)
     const [seen] = (await app.as('owner').get('/sandbox')).body.items
     assert.deepEqual([seen.id, seen.state, answered], [asked.sandboxId, 'started', false])
-    // A call that comes before its runner has it waits there.
-    const question = {
-      sandboxIdOrName: seen.id,
-      credentials: [{ kind: 'bearer', token: keys.owner }],
-      countsAsActivity: false,
-    }
-    const access = await app.as('proxy').post('/proxy/access', question)
-    assert.deepEqual([access.body.isStarted, access.body.leastGeneration], [true, asked.generation])
     runner.perform(asked)
     assert.equal((await creating).state, 'started')
-    const events = (await app.as('owner').get(`/sandbox/${seen.id}/events?order=asc`)).body.items
-    assert.deepEqual(events.map(({ to, reason }: { to: string; reason: string }) => [to, reason]).at(-1), [
-      'started',
-      'Claimed from a warm pool.',
-    ])
   })
 
   test('whose runner fails to take what was asked for gives an error with its reason', async () => {
