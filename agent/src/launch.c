@@ -103,6 +103,12 @@ static void enter(const char *cwd, const char *home) {
   if (*cwd != 0 && chdir(cwd) < 0) report_failure(STAGE_CWD, errno);
 }
 
+/* As a shell would have said it. */
+static void tell_directory(void) {
+  char *here = getcwd(NULL, 0);
+  if (here && !getenv("PWD")) putenv(variable("PWD", here));
+}
+
 _Noreturn static void become_program(const struct program *program, const int streams[3], bool is_terminal, int report) {
   for (int i = 0; i < 3; i++)
     if (dup2(streams[i], i) < 0) _exit(126);
@@ -117,6 +123,7 @@ _Noreturn static void become_program(const struct program *program, const int st
   if (!user_become(&user)) report_failure(STAGE_USER, errno);
   environ = environment(program, &user, is_terminal);
   enter(program->cwd, user.home);
+  tell_directory();
   execvp(program->argv[0], program->argv);
   report_failure(STAGE_EXEC, errno);
 }

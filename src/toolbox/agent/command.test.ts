@@ -77,6 +77,7 @@ suite('exec', () => {
         `LOGNAME=${username}`,
         `SHELL=${loginShell}`,
         'PATH=/usr/bin:/bin',
+        `PWD=${homedir}`,
         'GREETING=hé=y',
       ].sort(),
     )

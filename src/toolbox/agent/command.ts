@@ -6,7 +6,7 @@ import { Handoff } from './handoff.ts'
 export type CommandSpec = {
   /** argv[0] is looked up in PATH of the environment. */
   argv: readonly string[]
-  /** Over the base that the agent makes from the user: HOME USER LOGNAME SHELL PATH. */
+  /** Over the base that the agent makes from the user, HOME USER LOGNAME SHELL PATH; and PWD says where it begins. */
   env: Record<string, string>
   /** Absolute, or relative to the user's home; absent: home. */
   cwd?: string

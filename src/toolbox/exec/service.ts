@@ -5,6 +5,7 @@ import { environmentOf, type ToolboxSandbox } from '../sandbox.ts'
 import type { Deadline } from './deadline.ts'
 import { checkEnvironment } from './environment.ts'
 import { BoundedOutput } from './output.ts'
+import { plainWordsOf } from './plain.ts'
 import { runToEnd } from './run.ts'
 import type { ExecuteRequest, ExecuteResponse } from './schemas.ts'
 import { callersFault } from './start-failure.ts'
@@ -17,7 +18,9 @@ const shells = ['bash', 'sh'] as const
 const argumentBytes = 100 * 1024
 const evalStdin = 'eval "$(cat)"'
 
-const specFor = (shell: string, command: string): Pick<CommandSpec, 'argv' | 'stdin'> => {
+type Way = Pick<CommandSpec, 'argv' | 'stdin'>
+
+const throughShell = (shell: string, command: string): Way => {
   if (Buffer.byteLength(command) <= argumentBytes) return { argv: [shell, '-c', command] }
   return { argv: [shell, '-c', evalStdin], stdin: Buffer.from(command) }
 }
@@ -34,14 +37,10 @@ export const execute = async (
   deadline: Deadline,
 ): Promise<ExecuteResponse> => {
   using output = new BoundedOutput()
-  for (const shell of shells) {
-    const spec: CommandSpec = {
-      ...specFor(shell, command),
-      env: environmentOf(sandbox, envs ?? {}),
-      ...(cwd ? { cwd } : {}),
-      user: sandbox.assignment.user,
-      mergeOutput: true,
-    }
+  const env = environmentOf(sandbox, envs ?? {})
+  const start = async (way: Way): Promise<ExecuteResponse | StartFailed> => {
+    const { user } = sandbox.assignment
+    const spec: CommandSpec = { ...way, env, ...(cwd ? { cwd } : {}), user, mergeOutput: true }
     try {
       const { exitCode } = await runToEnd(sandbox.agent, spec, deadline, (data) => output.add(data))
       return { exitCode, result: output.text() }
@@ -49,8 +48,17 @@ export const execute = async (
       if (!(error instanceof StartFailed)) throw error
       const fault = callersFault(error, spec)
       if (fault) throw fault
-      if (error.errno !== 'ENOENT') return { exitCode: -1, result: `The shell could not be started: ${error.errno}\n` }
+      return error
     }
+  }
+  const words = plainWordsOf(command, env)
+  // What is wrong with a program that does not start, the shell says.
+  const alone = words && (await start({ argv: words }))
+  if (alone && !(alone instanceof StartFailed)) return alone
+  for (const shell of shells) {
+    const ended = await start(throughShell(shell, command))
+    if (!(ended instanceof StartFailed)) return ended
+    if (ended.errno !== 'ENOENT') return { exitCode: -1, result: `The shell could not be started: ${ended.errno}\n` }
   }
   return { exitCode: -1, result: 'This sandbox has neither bash nor sh.\n' }
 }

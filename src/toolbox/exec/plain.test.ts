@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict'
+import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { suite, test } from 'node:test'
+import { startToolbox } from '../testing/toolbox.ts'
+import { plainWordsOf } from './plain.ts'
+
+suite('a command that needs no shell', () => {
+  test('is a program and words without a meaning to a shell', () => {
+    assert.deepEqual(plainWordsOf(' ls  -la\t/tmp ', {}), ['ls', '-la', '/tmp'])
+    assert.deepEqual(plainWordsOf('./a/b --x=1,2 c@d:e+f%', {}), ['./a/b', '--x=1,2', 'c@d:e+f%'])
+    for (const command of ['true', 'python3 -V', '/bin/echo a']) assert.ok(plainWordsOf(command, {}), command)
+  })
+
+  test('is none with anything that a shell would read, do itself or have prepared', () => {
+    const meant = [
+      'a;b',
+      'a&',
+      'a|b',
+      'a>b',
+      'a<b',
+      '$a',
+      '`a`',
+      '"a"',
+      "'a'",
+      'a\\b',
+      'a *',
+      'a ?',
+      'a [b]',
+      'a {b,c}',
+      '~/a',
+    ]
+    const others = ['a b~', 'a #b', '! a', '(a)', 'a\nb', 'a\rb', 'x=1 a', 'x=1', 'a ä', '']
+    for (const command of [...meant, ...others]) assert.equal(plainWordsOf(command, {}), undefined, command)
+    for (const word of ['cd /', 'exit 3', 'echo a', 'if a', 'time a', 'exec a', '. a', ': a', 'wait'])
+      assert.equal(plainWordsOf(word, {}), undefined, word)
+    for (const name of ['BASH_ENV', 'BASH_FUNC_ls%%', 'BASHOPTS', 'SHELLOPTS', 'ENV'])
+      assert.equal(plainWordsOf('ls', { [name]: '' }), undefined, name)
+  })
+
+  test('ends as it would from bash: with its code, its signal, or the words of bash about what cannot be started', async () => {
+    await using box = await startToolbox()
+    const make = (name: string, text: string, mode = 0o755) => {
+      writeFileSync(join(box.directory, name), text)
+      chmodSync(join(box.directory, name), mode)
+      return join(box.directory, name)
+    }
+    mkdirSync(join(box.directory, 'directory'))
+    const commands = [
+      'ls -d /',
+      'ls /does/not/exist',
+      'no-such-program -x',
+      join(box.directory, 'directory'),
+      make('seven', '#!/bin/sh\necho "$0 $1"; exit 7'),
+      make('killed', '#!/bin/sh\nkill -9 $$'),
+      make('no-first-line', '[[ -n $BASH_VERSION ]] && echo in bash: "$@"'),
+      make('not-executable', '#!/bin/sh\n', 0o644),
+      make('no-interpreter', '#!/does/not/exist\n'),
+      `${make('hears-nothing', '#!/bin/sh\ncat; echo end')} a b`,
+      'env -u _ -u SHLVL env -u _',
+    ]
+    for (const command of commands) {
+      const plain = await box.post('/process/execute', { command, cwd: box.directory, envs: { GIVEN: '1' } })
+      // For a shell: a word in quotes says the same.
+      const [program, ...words] = command.split(' ')
+      const quoted = [`'${program}'`, ...words].join(' ')
+      const shell = await box.post('/process/execute', { command: quoted, cwd: box.directory, envs: { GIVEN: '1' } })
+      const sorted = ({ result, ...rest }: { result: string }) => ({ ...rest, result: result.split('\n').sort() })
+      assert.deepEqual(sorted(plain.body), sorted(shell.body), command)
+    }
+  })
+
+  test('runs where there is no shell', async () => {
+    await using box = await startToolbox()
+    symlinkSync('/bin/ls', join(box.directory, 'ls'))
+    const { body } = await box.post('/process/execute', { command: 'ls -d /', envs: { PATH: box.directory } })
+    assert.deepEqual(body, { exitCode: 0, result: '/\n' })
+  })
+})
