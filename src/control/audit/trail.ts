@@ -1,5 +1,6 @@
-// Every write of a user leaves a row in the audit log. The row is there before the write happens and is completed before
-// its answer goes out, so whatever was changed has been told of, and no room has to think of it.
+// Every write of a user leaves a row in the audit log. The row is there before the write happens and is completed right behind
+// its answer, so whatever was changed has been told of, and no room has to think of it.
+import { setImmediate as afterThis } from 'node:timers/promises'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { problemOf } from '#src/http/server.ts'
 import { callerOf } from '../auth/guard.ts'
@@ -14,7 +15,7 @@ export type Trail = {
   meet: (request: FastifyRequest, route: ControlRoute) => void
   /** A route that runs only after its row is there. */
   follow: (route: ControlRoute) => ControlRoute
-  /** Call before the answer goes out: how it ended is on its way to the log then. */
+  /** Call before the answer goes out: how it ended follows it to the log. Settles then for what never ran. */
   complete: (request: FastifyRequest, reply: FastifyReply) => Promise<void>
   /** How everything ended that was answered before stands in the log. */
   settled: () => Promise<void>
@@ -107,10 +108,13 @@ export const createTrail = ({ database, clock, log }: Pick<Parts, 'database' | '
     complete: async (request, reply) => {
       const found = met.get(request)
       if (found === undefined) return
-      const completing: Promise<void> = told(request, reply.statusCode)
+      const status = reply.statusCode
+      // The answer is not held up by what it costs to say so.
+      const completing: Promise<void> = afterThis()
+        .then(() => told(request, status))
         .catch((error: unknown) =>
           // What was done is done, and its row says by whom; only how it ended is missing.
-          log.warn({ err: error, requestId: request.id, status: reply.statusCode }, 'the audit log was not completed'),
+          log.warn({ err: error, requestId: request.id, status }, 'the audit log was not completed'),
         )
         .finally(() => onTheirWay.delete(completing))
       onTheirWay.add(completing)
