@@ -7,6 +7,7 @@ import type { Database } from '#src/control/storage/database.ts'
 import { Peers } from '#src/control/storage/peers.ts'
 import type { Logger } from '#src/kit/log.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
+import { isClaim } from './lifecycle.ts'
 import type { SandboxRow } from './sandbox.ts'
 
 export type Change = {
@@ -27,6 +28,8 @@ const mostUnderWay = 10_000
 export class ChangeFeed {
   readonly #emitter = new EventEmitter().setMaxListeners(0)
   readonly #underWay = new Map<string, SandboxRow>()
+  /** Claimed here, of which nothing is left to be said but that their runners have taken it. */
+  readonly #claimed = new Map<string, string>()
   readonly #log: Logger
   #peers: Peers<Change> | undefined
 
@@ -37,7 +40,7 @@ export class ChangeFeed {
   /** Starts to hear the other control processes, and to tell them. */
   async join(database: Pick<Database, 'sql' | 'listen'>): Promise<void> {
     const onNews = (change: Change) => {
-      this.#underWay.delete(change.sandboxId)
+      this.#forget(change.sandboxId)
       this.#tell(change)
     }
     this.#peers = await Peers.open({ database, channel: 'sandbox_changes', log: this.#log, onNews })
@@ -52,8 +55,10 @@ export class ChangeFeed {
 
   announce(from: SandboxState | null, row: SandboxRow): void {
     const { id: sandboxId, organization_id: organizationId, runner_id: runnerId, state: to } = row
-    this.#underWay.delete(sandboxId)
+    this.#forget(sandboxId)
     if (row.stuck_at !== null && this.#underWay.size < mostUnderWay) this.#underWay.set(sandboxId, row)
+    if (to === 'started' && isClaim(from, to))
+      this.#claimed.set(sandboxId, takenBy(runnerId ?? '', sandboxId, row.generation))
     const change = { sandboxId, organizationId, runnerId, from, to }
     this.#tell({ ...change, row })
     this.#peers?.tell(change)
@@ -86,9 +91,11 @@ export class ChangeFeed {
     })
   }
 
-  /** A runner has what control wants of a sandbox under this generation. */
-  tellTaken(runnerId: string, sandboxId: string, generation: number): void {
-    this.#emitter.emit(takenBy(runnerId, sandboxId, generation))
+  /** A runner has what control wants of a sandbox under this generation. Answers whether that was all there was to hear of it. */
+  tellTaken(runnerId: string, sandboxId: string, generation: number): boolean {
+    const taken = takenBy(runnerId, sandboxId, generation)
+    this.#emitter.emit(taken)
+    return this.#claimed.get(sandboxId) === taken && this.#claimed.delete(sandboxId)
   }
 
   /** Resolves when the runner of a sandbox has taken it as it is, with the row of its next change if that comes first, or after `timeoutMs`. */
@@ -102,6 +109,11 @@ export class ChangeFeed {
     } finally {
       this.#emitter.off(event, isTaken)
     }
+  }
+
+  #forget(sandboxId: string): void {
+    this.#underWay.delete(sandboxId)
+    this.#claimed.delete(sandboxId)
   }
 
   #tell(change: Change): void {

@@ -162,8 +162,10 @@ const isToldAgain = ({ to, set }: StateChange) => (to === 'started' || to === 'p
 /** Takes a report; one that is stale, or about a sandbox of another runner, is refused and changes nothing. */
 export const applyReport = async (parts: SandboxParts, runnerId: string, report: GivenReport): Promise<void> => {
   const { database, clock, changes } = parts
-  if (report.state === 'started' && report.refused === undefined && report.generation !== undefined)
-    changes.tellTaken(runnerId, report.sandboxId, report.generation)
+  if (report.state === 'started' && report.refused === undefined && report.generation !== undefined) {
+    // What was claimed is started already, and whatever has become of it since is of another generation.
+    if (changes.tellTaken(runnerId, report.sandboxId, report.generation)) return
+  }
   for (let attempt = 0; attempt < mostAttempts; attempt++) {
     const known = attempt === 0 ? findWrittenHere(parts, runnerId, report) : undefined
     const row = known ?? (await getReported(parts, runnerId, report))
