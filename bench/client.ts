@@ -1,7 +1,6 @@
 // The platform as a client sees it that keeps its connections, as the SDKs do.
 import { Pool } from 'undici'
 import type { Platform } from '#test/sandboxes/harness.ts'
-import { executeBody } from './exec-trace.ts'
 
 export type Made = { id: string; state: string; toolboxProxyUrl: string; exitCode: number }
 
@@ -29,7 +28,8 @@ export const openClient = (alcove: Platform) => {
     post: (path: string, body: object = {}) => ask(api, 'POST', `/api${path}`, JSON.stringify(body)),
     create: () => ask(api, 'POST', '/api/sandbox', '{}'),
     remove: (id: string) => ask(api, 'DELETE', `/api/sandbox/${id}`),
-    execute: ({ id, toolboxProxyUrl }: Where) => run(toolboxProxyUrl, `/${id}/process/execute`, executeBody),
+    execute: ({ id, toolboxProxyUrl }: Where, command = 'true') =>
+      run(toolboxProxyUrl, `/${id}/process/execute`, JSON.stringify({ command })),
     executeInSession: ({ id, toolboxProxyUrl }: Where, session: string, command: string) =>
       run(toolboxProxyUrl, `/${id}/process/session/${session}/exec`, JSON.stringify({ command })),
     close: async () => {

@@ -11,9 +11,8 @@ import { findRunningUp } from '#src/up/state-file.ts'
 import type { Box } from '#test/sandboxes/box.ts'
 import { median, type Samples, say, timed } from './samples.ts'
 
-/** What every peer runs, and what the platform makes of `true`. */
-export const command = ['bash', '-c', 'true'] as const
-export const executeBody = JSON.stringify({ command: 'true' })
+/** What every peer runs, and what the platform makes of `true`: a program that needs no shell. */
+export const command = ['true'] as const
 
 const perTurn = 20
 
@@ -25,7 +24,7 @@ export const commandAlone = async (box: Box, times: number): Promise<Samples> =>
   const script = `import os, time
 for _ in range(${times}):
   t = time.perf_counter()
-  os.waitpid(os.posix_spawn("/bin/bash", ${JSON.stringify(command)}, os.environ), 0)
+  os.waitpid(os.posix_spawnp("${command[0]}", ${JSON.stringify(command)}, os.environ), 0)
   print((time.perf_counter() - t) * 1000)`
   return (await box.run(`python3 -c '${script}'`)).split('\n').map(Number)
 }
@@ -64,7 +63,12 @@ export const traceExec = async (
     },
     runner: async () => {
       const path = `/toolbox/${box.id}/process/execute`
-      const reply = await runner.request({ method: 'POST', path, headers, body: executeBody })
+      const reply = await runner.request({
+        method: 'POST',
+        path,
+        headers,
+        body: JSON.stringify({ command: command.join(' ') }),
+      })
       const answer = await reply.body.text()
       if (reply.statusCode !== 200) throw new Error(answer)
     },

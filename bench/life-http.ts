@@ -18,24 +18,27 @@ await using alcove = await platform({ own: true, env: { ALCOVE_OVERCOMMIT: '2000
 const http = openClient(alcove)
 const facts: Record<string, unknown> = {}
 
-const firstExec = async (make: () => Promise<Made>) => {
+/** A program that needs no shell, and one line for a shell that needs no program. */
+const first = { program: 'true', shell: ':' }
+
+const firstExec = async (make: () => Promise<Made>, command = first.program) => {
   let made: Made | undefined
   const ms = await timed(async () => {
     made = await make()
-    await http.execute(made)
+    await http.execute(made, command)
   })
   return { ms, made: made as Made }
 }
 
 const raw = await (async () => {
-  const first = await createBox(alcove)
+  const box = await createBox(alcove)
   const runner = join(alcove.data, 'runner')
   const pool = existsSync(join(runner, 'pool', 'images')) ? join(runner, 'pool') : runner
   const hybrid = '/sys/fs/cgroup/unified'
   const rootfs = join(pool, 'images', 'default', 'rootfs')
-  const { id } = first
+  const { id } = box
   // A server that has just started still compiles what it runs.
-  for (let round = 0; round < 100; round++) await http.execute(first.record as Made)
+  for (let round = 0; round < 100; round++) await http.execute(box.record as Made)
   return await openRawCrun(
     join(runner, 'sandboxes', id),
     rootfs,
@@ -50,21 +53,25 @@ const measureWarm = async () => {
   const ready = async () =>
     ((await alcove.api('GET', '/warm-pools')).body as unknown as { currentSize: number }[])[0]?.currentSize === 4
   const warm: Samples = []
+  const warmShell: Samples = []
   const cold: Samples = []
   // As little as two calls can take of which one runs a command.
   const floor: Samples = []
   // The first ten, as long as the server still compiles its claims, are not counted.
   for (let round = -10; round < rounds; round++) {
-    await until('the pool is full', ready, 60)
-    await pause(300)
-    const { ms, made } = await firstExec(http.create)
-    const again = await timed(() => http.execute(made))
-    const nothing = await timed(() => http.post(`/sandbox/${made.id}/backup`))
-    if (round >= 0) {
-      warm.push(ms)
-      floor.push(again + nothing)
+    for (const [samples, command] of [
+      [warm, first.program],
+      [warmShell, first.shell],
+    ] as const) {
+      await until('the pool is full', ready, 60)
+      await pause(300)
+      const { ms, made } = await firstExec(http.create, command)
+      if (round >= 0) samples.push(ms)
+      const again = await timed(() => http.execute(made))
+      const nothing = await timed(() => http.post(`/sandbox/${made.id}/backup`))
+      if (round >= 0) floor.push(again + nothing)
+      await http.remove(made.id)
     }
-    await http.remove(made.id)
   }
   await alcove.api('DELETE', `/warm-pools/${String(body['id'])}`)
   await pause(3000)
@@ -76,8 +83,9 @@ const measureWarm = async () => {
   }
   console.log(compare('a call that does nothing, and an exec', floor))
   console.log(compare('warm create to first exec', warm, { name: 'these two', samples: floor }))
+  console.log(compare('the same, of a line for the shell', warmShell, { name: 'these two', samples: floor }))
   console.log(compare('cold create to first exec', cold, { name: 'warm', samples: warm }))
-  facts['create'] = { warm, cold, floor }
+  facts['create'] = { warm, warmShell, cold, floor }
 }
 
 /** What a sandbox does that is paused: little, as most do, or all that it can, which takes one of our processors from us too. */
