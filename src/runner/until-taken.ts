@@ -8,7 +8,8 @@ import type { Host } from './host.ts'
 
 /** A verb that is carried out meanwhile takes milliseconds; a link that was lost, a second or two. */
 const mostMs = 10_000
-const lookEveryMs = 1
+/** From one look to the next: mostly the claim is here at the first, or a moment later. */
+const lookMs = { first: 1, longest: 50 }
 
 /** Resolves at once for a sandbox that is not here, and for a call that names no generation. Throws a 503 after ten seconds. */
 export const untilTaken = async (
@@ -19,10 +20,10 @@ export const untilTaken = async (
   if (named === undefined) return
   const least = Number(named)
   const deadline = performance.now() + mostMs
-  for (;;) {
+  for (let waitMs = lookMs.first; ; waitMs = Math.min(waitMs * 2, lookMs.longest)) {
     const { generation = least } = host.get(sandboxId)?.assignment ?? {}
     if (!(generation < least)) return
     if (performance.now() > deadline) throw new Problem('unavailable', 'The sandbox is being made ready; try again.')
-    await pause(lookEveryMs)
+    await pause(waitMs)
   }
 }
