@@ -44,7 +44,7 @@ const questionAfter = ({ headers }: FastifyRequest, sandboxId: string): AccessQu
   return { sandboxIdOrName: sandboxId, credentials: [credential], countsAsActivity: true }
 }
 
-/** Tells them, once the answer is on its way, that whoever sent this request at `at` may enter the sandbox it is answered with. */
+/** Tells them, before the answer goes out, that whoever sent this request at `at` may enter the sandbox it is answered with. */
 export const answerAhead = (
   { proxies, links }: Pick<SandboxParts, 'proxies' | 'links'>,
   request: FastifyRequest,
