@@ -40,7 +40,7 @@ export class AllImages {
   readonly #brought: BroughtImages
   readonly #host: TemplateHost
   readonly #builder: Pick<ImageBuilder, 'build'>
-  readonly #envs = new Map<string, Record<string, string>>()
+  readonly #configs = new Map<string, ImageConfig | undefined>()
   #templates: ReadonlyMap<string, { base: string; sizeBytes?: number }> = new Map()
 
   private constructor(brought: BroughtImages, host: TemplateHost, builder: Pick<ImageBuilder, 'build'>) {
@@ -67,13 +67,10 @@ export class AllImages {
     return [...new Set([...this.#brought.list(), ...this.#templates.keys()])]
   }
 
-  /** What an image that was brought gives to the environment of its sandboxes. */
-  envOf(image: string): Record<string, string> {
-    const known = this.#envs.get(image)
-    if (known !== undefined) return known
-    const env = this.#brought.find(this.#templates.get(image)?.base ?? image)?.config?.env ?? {}
-    this.#envs.set(image, env)
-    return env
+  /** What an image says that was brought and lies below the disks of sandboxes; what is built in says nothing. */
+  configOf(image: string): ImageConfig | undefined {
+    if (!this.#configs.has(image)) this.#configs.set(image, this.#brought.find(image)?.config)
+    return this.#configs.get(image)
   }
 
   /** Undefined if it is not here. */
@@ -99,7 +96,7 @@ export class AllImages {
         ...{ image, source, maxGiB, signal, onProgress },
         onLine: (line) => onText(`${line}\n`),
       })
-      this.#envs.clear()
+      this.#configs.clear()
       if (steps === undefined) return known
       const contexts = source.kind === 'definition' ? source.contexts : undefined
       return this.#build({ image, steps, contexts, maxGiB, signal, onProgress, onText })
@@ -111,7 +108,7 @@ export class AllImages {
 
   /** False: something here needs it, and it stays. */
   async remove(image: string): Promise<boolean> {
-    this.#envs.clear()
+    this.#configs.clear()
     const template = this.#templates.get(image)
     if (template?.base === image) {
       if ((await this.#host.basesInUse(image)).has(image)) return false
@@ -146,7 +143,7 @@ export class AllImages {
   }
 
   async #look() {
-    this.#envs.clear()
+    this.#configs.clear()
     this.#templates = new Map((await this.#host.templates()).map(({ image, ...template }) => [image, template]))
   }
 }

@@ -2,24 +2,27 @@
 // checked who calls.
 import { once } from 'node:events'
 import { chmod, chown, rm } from 'node:fs/promises'
+import { posix } from 'node:path'
 import type { FastifyInstance } from 'fastify'
 import { createServer } from '#src/http/server.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { Problem } from '#src/problems.ts'
 import { agentAt } from '#src/toolbox/agent/agent.ts'
+import { agentIn } from '#src/toolbox/agent/work-directory.ts'
 import { toolboxEndpoints } from '#src/toolbox/endpoints.ts'
-import type { ToolboxContext, ToolboxNeeds } from '#src/toolbox/sandbox.ts'
+import type { ToolboxContext, ToolboxNeeds, ToolboxSandbox } from '#src/toolbox/sandbox.ts'
+import type { ImageConfig } from '#src/wire/runner-link.ts'
 import { serveContexts } from './contexts/routes.ts'
 import type { ContextStore } from './contexts/store.ts'
 import { serveDials } from './dial.ts'
-import type { Host } from './host.ts'
+import type { HeldSandbox, Host } from './host.ts'
 import { untilTaken } from './until-taken.ts'
 
 export type ToolboxParts = {
-  /** Without `measure` nothing is measured. */
-  host: Pick<Host, 'get'> & Partial<Pick<Host, 'measure'>>
-  /** What an image gives to the environment of its sandboxes, below what they have of their own. */
-  envOf?: (image: string) => Record<string, string>
+  /** Without `measure` nothing is measured, without `imageOf` nothing is known of images. */
+  host: Pick<Host, 'get'> & Partial<Pick<Host, 'measure' | 'imageOf'>>
+  /** What an image that was brought says of its sandboxes. */
+  configOf?: (image: string) => ImageConfig | undefined
   /** The files that come with definitions, if they can come here. */
   contexts?: ContextStore
   log: Logger
@@ -28,7 +31,7 @@ export type ToolboxParts = {
 /** The server, not listening yet. */
 export const createToolboxServer = async ({
   host,
-  envOf = () => ({}),
+  configOf = () => undefined,
   contexts,
   log,
 }: ToolboxParts): Promise<FastifyInstance> => {
@@ -48,10 +51,9 @@ export const createToolboxServer = async ({
       if (held.status === 'paused' && !mayBePaused) throw new Problem('conflict', 'The sandbox is paused.')
       if (held.status !== 'started' && held.status !== 'paused')
         throw new Problem('conflict', 'The sandbox is not started.')
-      const { assignment } = held
-      const env = { ...envOf(assignment.image), ...assignment.env }
+      const image = await host.imageOf?.(held.id)
       return {
-        sandbox: { id: held.id, assignment: { ...assignment, env }, agent: agentAt(held.socketPath) },
+        sandbox: sandboxOf(held, image === undefined ? undefined : configOf(image)),
         measure: async () => await host.measure?.(held.id),
       }
     },
@@ -60,6 +62,18 @@ export const createToolboxServer = async ({
   if (contexts) serveContexts(server, contexts)
   server.get('/healthz', () => ({ status: 'ok' }))
   return server
+}
+
+const sandboxOf = ({ id, assignment, socketPath }: HeldSandbox, config: ImageConfig | undefined): ToolboxSandbox => {
+  const agent = agentAt(socketPath)
+  if (config === undefined) return { id, assignment, agent }
+  // What a sandbox has of its own comes before what its image says.
+  const known = { id, assignment: { ...assignment, env: { ...config.env, ...assignment.env } } }
+  const directory = posix.resolve('/', config.workdir)
+  // An image that names none says so: then it is the home, and not the root of all files.
+  return directory === '/'
+    ? { ...known, agent }
+    : { ...known, agent: agentIn(agent, directory), workDirectory: directory }
 }
 
 /** Listens where a former runner may have left its socket; only root and the group can connect. */

@@ -51,6 +51,8 @@ export interface Host {
   readonly capabilities: RunnerCapabilities
   list(): readonly HeldSandbox[]
   get(sandboxId: string): HeldSandbox | undefined
+  /** The image below its disk, which is never one made of another sandbox's disk. */
+  imageOf(sandboxId: string): Promise<string | undefined>
   /** Makes it run as assigned: creates, starts, resumes or changes it, whatever is missing. Throws with a sentence for a person. */
   start(assignment: Assignment, onProgress?: (progress: Progress) => void): Promise<void>
   /** Keeps what runs in memory and lets none of it run. One that has ended meanwhile is stopped, with its cause. */
@@ -95,6 +97,8 @@ class MachineHost implements Host {
   readonly capabilities: RunnerCapabilities
   readonly #machine: Machine
   readonly #held: Map<string, Adopted>
+  /** What lies below the disks of those that run, as far as somebody has asked. */
+  readonly #images = new Map<string, string>()
   readonly #inLine = new OneAtATime()
   /** Cut short what may take long, under way or in line: polite stops, and moving disks to and from archives. */
   readonly #long = new Map<string, Set<AbortController>>()
@@ -132,6 +136,16 @@ class MachineHost implements Host {
     return { ...spec, status, id: sandboxId, socketPath: socketOf(this.#machine.places, sandboxId) }
   }
 
+  async imageOf(sandboxId: string) {
+    const known = this.#images.get(sandboxId)
+    if (known !== undefined) return known
+    const { spec } = this.#held.get(sandboxId) ?? {}
+    if (spec === undefined) return undefined
+    const found = (await this.#machine.pool.baseOf({ sandboxId })) ?? spec.assignment.image
+    if (this.#held.get(sandboxId)?.running) this.#images.set(sandboxId, found)
+    return found
+  }
+
   start(assignment: Assignment, onProgress: (progress: Progress) => void = () => undefined) {
     const { sandboxId } = assignment
     checkSandboxId(sandboxId)
@@ -155,7 +169,7 @@ class MachineHost implements Host {
           spec: { assignment, status: 'started' },
           running: await startSandbox(this.#machine, assignment, { copyDisk, archive, signal, onProgress }),
         })
-        if (assignment.isWarm) await rehearse(this.#machine, assignment)
+        if (assignment.isWarm) await Promise.all([rehearse(this.#machine, assignment), this.imageOf(sandboxId)])
       } catch (error) {
         if (signal.aborted) throw error
         if (error instanceof RestoreFailed) return this.#stillArchived(assignment, spec, error)
@@ -385,6 +399,7 @@ class MachineHost implements Host {
     this.#meters.forget(sandboxId)
     this.#refresher.remove(sandboxId)
     this.#mishaps.remove(sandboxId)
+    this.#images.delete(sandboxId)
   }
 
   #killed(sandboxId: string, kills: number) {

@@ -88,7 +88,7 @@ suite('a definition with RUN', { skip }, () => {
     ]
     const known = await bring(wanted('built', lines))
     assert.deepEqual([known.config?.env['A'], known.config?.user, known.config?.workdir], ['1', 'daytona', '/srv/app'])
-    assert.equal(images.envOf('built')['FROM_IMAGE'], 'yes')
+    assert.equal(images.configOf('built')?.env['FROM_IMAGE'], 'yes')
     assert.deepEqual(box.host.list(), [])
     const made = await Promise.all([1, 2].map(() => box.started({ image: 'built', isNew: true })))
     for (const { sandboxId } of made) {

@@ -92,7 +92,7 @@ export const startRunner = async (
   )
   const contexts = new ContextStore(archiveStore)
   const allImages = await AllImages.open(images, host, new ImageBuilder({ host, agentAt, contexts }))
-  const server = await createToolboxServer({ host, log, contexts, envOf: (image) => allImages.envOf(image) })
+  const server = await createToolboxServer({ host, log, contexts, configOf: (image) => allImages.configOf(image) })
   await listenOn(server, config.socket, config.socketGid)
 
   const control = new ControlClient({ controlUrl, runnerKey, log })

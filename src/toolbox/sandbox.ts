@@ -4,7 +4,13 @@ import type { MeterReading } from '#src/wire/meter-reading.ts'
 import type { Assignment } from '#src/wire/runner-link.ts'
 import type { Agent } from './agent/agent.ts'
 
-export type ToolboxSandbox = { id: string; assignment: Assignment; agent: Agent }
+export type ToolboxSandbox = {
+  id: string
+  assignment: Assignment
+  agent: Agent
+  /** Of its image, absolute; undefined: things begin in the user's home. */
+  workDirectory?: string | undefined
+}
 
 export type ToolboxContext = {
   sandbox: ToolboxSandbox

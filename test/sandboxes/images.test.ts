@@ -78,6 +78,23 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     )
   })
 
+  test('sandboxes begin in the working directory of their image, those of a snapshot that is deleted by now too', async () => {
+    const image = Image.base(reference).env({ COLOR: 'red' }).workdir('/srv/app')
+    const first = await daytona.create({ image })
+    assert.equal((await first.process.executeCommand('pwd')).result, '/srv/app\n')
+    assert.equal(await first.getWorkDir(), '/srv/app')
+    await first.fs.uploadFile(Buffer.from('here\n'), 'note.txt')
+    assert.equal((await first.process.executeCommand('cat /srv/app/note.txt')).result, 'here\n')
+    assert.equal((await alcove.api('POST', `/sandbox/${first.id}/snapshot`, { name: 'worked' })).status, 200)
+    await until('a snapshot', async () => (await daytona.snapshot.get('worked')).state === 'active')
+    const second = await daytona.create({ snapshot: 'worked' })
+    await daytona.snapshot.delete(await daytona.snapshot.get('worked'))
+    await until('no such snapshot', async () => (await alcove.api('GET', '/snapshots/worked')).status === 404)
+    const said = await second.process.executeCommand('pwd; echo $COLOR; cat note.txt')
+    assert.equal(said.result, '/srv/app\nred\nhere\n')
+    await Promise.all([first.delete(), second.delete()])
+  })
+
   test('files of the machine that calls are in the image, by addLocalFile and addLocalDir', async () => {
     const big = randomBytes(7 * 1024 * 1024)
     mkdirSync(join(files, 'tree/deep'), { recursive: true })

@@ -37,6 +37,8 @@ export type FileContents = {
 
 /** Every refusal is `AgentRefused`, stage `file`, with the errno of the kernel; EINVAL for what is no file and no directory. */
 export interface Files {
+  /** What relative paths are below, absolute. */
+  directory(): Promise<string>
   stat(path: Path, options?: { followLink?: boolean }): Promise<Entry>
   /** What is in a directory, to a depth of 1 to 64; links are not followed. In no order, and as long as it is. */
   list(path: Path, depth?: number): AsyncGenerator<Entry, void, void>
@@ -231,23 +233,26 @@ const write = async (
 export const filesAt = (socketPath: string, user: string): Files => {
   const as = (...paths: Path[]): FieldWriter =>
     paths.reduce<FieldWriter>((fields, path) => fields.string(path), new FieldWriter().string(user))
+  const stat: Files['stat'] = async (path, { followLink = false } = {}) => {
+    const [connection] = await Connection.request(
+      socketPath,
+      kinds.fileStat,
+      as(path)
+        .u8(followLink ? 1 : 0)
+        .done(),
+    )
+    try {
+      const frame = await connection.next()
+      if (frame.kind !== kinds.entry) throw new BadFrame(`kind ${frame.kind} for a file`)
+      return readEntry(frame.payload)
+    } finally {
+      connection.close()
+    }
+  }
   return {
-    stat: async (path, { followLink = false } = {}) => {
-      const [connection] = await Connection.request(
-        socketPath,
-        kinds.fileStat,
-        as(path)
-          .u8(followLink ? 1 : 0)
-          .done(),
-      )
-      try {
-        const frame = await connection.next()
-        if (frame.kind !== kinds.entry) throw new BadFrame(`kind ${frame.kind} for a file`)
-        return readEntry(frame.payload)
-      } finally {
-        connection.close()
-      }
-    },
+    // Each call is served by a process that stands in the user's home, and may ask where it stands.
+    directory: async () => (await stat('/proc/self/cwd')).target?.toString('utf8') ?? '/',
+    stat,
     list: (path, depth = 1) => entries(socketPath, kinds.fileList, as(path).u32(depth).done()),
     read: async (path, { offset = 0, length = wholeLength } = {}) =>
       read(socketPath, as(path).u64(offset).u64(length).done()),

@@ -6,14 +6,10 @@ import type { FileInfo } from './schemas.ts'
 export const below = (directory: string, relative: string): string =>
   directory.endsWith('/') ? `${directory}${relative}` : `${directory}/${relative}`
 
-/** Each call is served by a process that stands in the user's home, and may ask where it stands. */
-const homeOf = async (files: Files): Promise<string> =>
-  (await files.stat('/proc/self/cwd')).target?.toString('utf8') ?? '/'
-
 export const absolute = async (files: Files, path: string): Promise<string> => {
   if (path.startsWith('/')) return path
-  const home = await homeOf(files)
-  return path === '' || path === '.' ? home : below(home, path)
+  const directory = await files.directory()
+  return path === '' || path === '.' ? directory : below(directory, path)
 }
 
 const typeLetters: Record<Entry['type'], string> = {

@@ -1,11 +1,13 @@
 // Runs one of the image's own tools, with arguments and never through a shell, until it ends, the deadline comes, or
 // enough has been heard.
+import { pathFrom } from '../agent/work-directory.ts'
 import type { Deadline } from '../exec/deadline.ts'
 import { runToEnd } from '../exec/run.ts'
 import { environmentOf, type ToolboxSandbox } from '../sandbox.ts'
 
 export type Tool = {
   argv: readonly string[]
+  /** As paths of files are: a relative one is below the work directory. */
   cwd?: string
   /** Sees the standard output piece by piece; `false` means that this is enough. */
   take?: (data: Buffer) => boolean
@@ -24,7 +26,7 @@ export const runTool = async (
     argv,
     // Bytes are bytes: no locale of the image decides what is a character.
     env: environmentOf(sandbox, { LC_ALL: 'C' }),
-    ...(cwd === undefined ? {} : { cwd }),
+    ...(cwd === undefined ? {} : { cwd: pathFrom(sandbox.workDirectory, cwd) }),
     user: sandbox.assignment.user,
     mergeOutput: false,
   }

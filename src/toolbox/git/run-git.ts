@@ -3,6 +3,7 @@
 import { constants } from 'node:os'
 import { Problem } from '#src/problems.ts'
 import { type RunningCommand, StartFailed } from '../agent/agent.ts'
+import { pathFrom } from '../agent/work-directory.ts'
 import type { Deadline } from '../exec/deadline.ts'
 import { BoundedOutput } from '../exec/output.ts'
 import { runToEnd } from '../exec/run.ts'
@@ -68,7 +69,7 @@ const asProblem = (failure: StartFailed, spec: Parameters<typeof callersFault>[1
   return fault ?? new Problem('unprocessable', 'This sandbox has no git that could be started.', { cause: failure })
 }
 
-/** Bound to one directory of one sandbox, the home when none is given, and to one call's deadline. */
+/** Bound to one directory of one sandbox, where things begin when none is given, and to one call's deadline. */
 export const gitIn = (sandbox: ToolboxSandbox, deadline: Deadline, directory?: string): Git => {
   const ask: Git['ask'] = async (args, { settings = [], env = {}, stdin } = {}) => {
     using stdout = new BoundedOutput(answerBytes)
@@ -76,7 +77,7 @@ export const gitIn = (sandbox: ToolboxSandbox, deadline: Deadline, directory?: s
     const spec = {
       argv: ['git', '--no-pager', ...[...always, ...settings].flatMap((setting) => ['-c', setting]), ...args],
       env: environmentOf(sandbox, { ...quietly, ...env }),
-      ...(directory === undefined ? {} : { cwd: directory }),
+      ...(directory === undefined ? {} : { cwd: pathFrom(sandbox.workDirectory, directory) }),
       user: sandbox.assignment.user,
       ...(stdin === undefined ? {} : { stdin: Buffer.from(stdin) }),
       mergeOutput: false,

@@ -9,7 +9,7 @@ import { WebSocket } from 'ws'
 import { silentLog } from '#src/kit/log.ts'
 import { createToolboxServer } from '#src/runner/api.ts'
 import type { HeldSandbox } from '#src/runner/host.ts'
-import type { Assignment } from '#src/wire/runner-link.ts'
+import type { Assignment, ImageConfig } from '#src/wire/runner-link.ts'
 import { NativeAgent } from '../agent/native-agent.ts'
 import { assignmentWith } from './assignment.ts'
 
@@ -33,13 +33,15 @@ export type Toolbox = AsyncDisposable & {
   call: (path: string, body: unknown, headers?: OutgoingHttpHeaders) => ClientRequest
 }
 
-export const startToolbox = async (changes: Partial<Assignment> = {}): Promise<Toolbox> => {
+/** `config`: what the sandbox's image says, if it was brought. */
+export const startToolbox = async (changes: Partial<Assignment> = {}, config?: ImageConfig): Promise<Toolbox> => {
   const native = await NativeAgent.start('release')
   const directory = mkdtempSync(join(tmpdir(), 'alcove-toolbox-'))
   const assignment = assignmentWith(changes)
   const held: HeldSandbox = { id: 'box-1', assignment, status: 'started', socketPath: native.socketPath }
   const server = await createToolboxServer({
-    host: { get: (id) => (id === held.id ? held : undefined) },
+    host: { get: (id) => (id === held.id ? held : undefined), imageOf: async () => assignment.image },
+    configOf: () => config,
     log: silentLog(),
   })
   await server.listen({ port: 0, host: '127.0.0.1' })

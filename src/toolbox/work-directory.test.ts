@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { homedir, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import type { ImageConfig } from '#src/wire/runner-link.ts'
+import { startToolbox, type Toolbox } from './testing/toolbox.ts'
+
+const configWith = (workdir: string): ImageConfig => ({ entrypoint: [], env: { FROM: 'image' }, user: '', workdir })
+
+suite('the working directory of an image', () => {
+  let directory: string
+  let box: Toolbox
+  const ok = async (asked: Promise<{ status: number; body: unknown }>) => {
+    const { status, body } = await asked
+    assert.ok(status < 300, JSON.stringify(body))
+    return body as Record<string, string>
+  }
+  const run = async (command: string, cwd?: string) =>
+    (await ok(box.post('/process/execute', { command, ...(cwd === undefined ? {} : { cwd }) })))['result']
+
+  before(async () => {
+    directory = realpathSync(mkdtempSync(join(tmpdir(), 'alcove-work-é-')))
+    mkdirSync(join(directory, 'sub'))
+    writeFileSync(join(directory, 'sub/note'), 'needle\n')
+    box = await startToolbox({}, configWith(`${directory}/`))
+  })
+  after(async () => {
+    await box[Symbol.asyncDispose]()
+    rmSync(directory, { recursive: true, force: true })
+  })
+
+  test('is where commands begin, and what /work-dir tells; the home stays the home', async () => {
+    assert.equal(await run('pwd'), `${directory}\n`)
+    assert.equal(await run('pwd; echo "$PWD"; echo "$FROM"'), `${directory}\n${directory}\nimage\n`)
+    assert.deepEqual(await ok(box.get('/work-dir')), { dir: directory })
+    assert.deepEqual(await ok(box.get('/user-home-dir')), { dir: homedir() })
+  })
+
+  test('a relative cwd is below the home all the same, an absolute one is itself', async () => {
+    assert.equal(await run('pwd', '.'), `${homedir()}\n`)
+    assert.equal(await run('pwd', '/usr'), '/usr\n')
+  })
+
+  test('is where code, sessions, terminals and interpreters begin', async () => {
+    const code = await ok(box.post('/process/code-run', { code: 'import os; print(os.getcwd())', language: 'python' }))
+    assert.equal(code['result'], `${directory}\n`)
+    await ok(box.post('/process/session', { sessionId: 's' }))
+    const said = await ok(box.post('/process/session/s/exec', { command: 'pwd' }))
+    assert.equal(said['output'], `${directory}\n`)
+    assert.equal((await ok(box.post('/process/pty', { id: 'p' })))['cwd'], directory)
+    assert.equal((await ok(box.post('/process/interpreter/context', {})))['cwd'], directory)
+  })
+
+  test('is what relative paths of files are below', async () => {
+    const at = (path: string) => encodeURIComponent(path)
+    const listed = (await ok(box.get(`/files?path=${at('.')}`))) as unknown as { name: string; path: string }[]
+    assert.deepEqual(
+      listed.map(({ name, path }) => [name, path]),
+      [['sub', join(directory, 'sub')]],
+    )
+    await ok(box.post(`/files/folder?path=${at('made')}&mode=755`, undefined))
+    await ok(box.post(`/files/move?source=${at('sub/note')}&destination=${at('made/note')}`, undefined))
+    assert.equal(readFileSync(join(directory, 'made/note'), 'utf8'), 'needle\n')
+    const found = (await ok(box.get('/files/find?path=made&pattern=needle'))) as unknown as { file: string }[]
+    assert.deepEqual(
+      found.map(({ file }) => file),
+      ['made/note'],
+    )
+    assert.deepEqual((await ok(box.get('/files/search?path=made&pattern=note')))['files'], ['made/note'])
+    await ok(box.delete('/files?path=made/note'))
+    assert.equal(existsSync(join(directory, 'made/note')), false)
+  })
+
+  test('is where git finds relative paths', async () => {
+    await ok(box.post('/git/init', { path: 'repository' }))
+    assert.equal(existsSync(join(directory, 'repository/.git')), true)
+    assert.equal((await box.get('/git/status?path=repository')).status, 200)
+  })
+
+  test('one that is gone, or cannot be entered, is the home for whatever begins', async () => {
+    await using other = await startToolbox({}, configWith('/nowhere/at/all'))
+    assert.deepEqual((await other.get('/work-dir')).body, { dir: homedir() })
+    assert.equal((await other.post('/process/execute', { command: 'pwd' })).body.result, `${homedir()}\n`)
+    assert.equal((await other.post('/process/session', { sessionId: 's' })).status, 201)
+    assert.equal((await other.post('/process/pty', { id: 'p' })).body.cwd, homedir())
+    const { body } = await other.post('/process/execute', { command: 'pwd', cwd: '/nowhere/at/all' })
+    assert.match(body.message, /"\/nowhere\/at\/all" cannot be used/)
+  })
+
+  test('an image that says none has the home', async () => {
+    await using other = await startToolbox({}, configWith('/'))
+    assert.deepEqual((await other.get('/work-dir')).body, { dir: homedir() })
+    assert.deepEqual((await other.get('/files/info?path=.')).body.path, homedir())
+  })
+})
