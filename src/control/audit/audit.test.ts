@@ -10,7 +10,7 @@ import { openDatabase } from '../storage/database.ts'
 import { refusalsPerMinute } from './refusal-budget.ts'
 import type { AuditEntry } from './schemas.ts'
 import { sweepAudit } from './sweep.ts'
-import { readFirst } from './trail.ts'
+import { readFirst, tellThemselves } from './trail.ts'
 
 const { ours, theirs } = organizations
 
@@ -210,7 +210,7 @@ suite('a row before the write', () => {
     assert.equal((await app.as('owner').get('/api-keys/robot')).status, 404)
   })
 
-  test('is not done without, either, by what reads while its row is written', async () => {
+  test('is not done without, either, by what reads while its row is written, or writes it itself', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     const { id } = (await app.as('owner').post('/sandbox', { name: 'box' })).body
@@ -221,7 +221,7 @@ suite('a row before the write', () => {
       'POST /sandbox/:sandboxIdOrName/pause': {},
       'POST /sandbox/:sandboxIdOrName/start': {},
     }
-    assert.deepEqual(Object.keys(calls), [...readFirst])
+    assert.deepEqual(Object.keys(calls), [...tellThemselves, ...readFirst])
     for (const [name, body] of Object.entries(calls)) {
       if (name.endsWith('/start'))
         await app.database.sql`update sandboxes set state = 'stopped', desired_state = 'stopped'`
@@ -234,6 +234,39 @@ suite('a row before the write', () => {
         name,
       )
     }
+  })
+
+  test('of what a create or a fork has rolled back is there once all the same, with what it was answered', async () => {
+    await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
+    await using _runner = await connectRunner(app)
+    const { id } = (await app.as('owner').post('/sandbox', { name: 'box' })).body
+    const taken = [await app.as('owner').post('/sandbox', { name: 'box' })]
+    taken.push(await app.as('owner').post(`/sandbox/${id}/fork`, { name: 'box' }))
+    taken.push(await app.as('owner').post('/sandbox', { snapshot: 'nothing' }))
+    assert.deepEqual(
+      taken.map(({ status }) => status),
+      [409, 409, 400],
+    )
+    const written = (await rows(app)).map(({ action, status }) => [action, status])
+    assert.deepEqual(written, [
+      ['POST /sandbox', 200],
+      ['POST /sandbox', 409],
+      ['POST /sandbox/{sandboxIdOrName}/fork', 409],
+      ['POST /sandbox', 400],
+    ])
+    assert.deepEqual((await read(app.as('owner'))).items[1]?.targets, [id])
+  })
+
+  test('of a create is there with its sandbox, before it is answered', async () => {
+    await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
+    await using runner = await connectRunner(app)
+    runner.behave(() => ({ type: 'silent' }))
+    const creating = app.as('owner').post('/sandbox', { name: 'box' })
+    const assignment = await runner.untilAsked(({ name }) => name === 'box')
+    assert.deepEqual(told(await read(app.as('owner'))), [['POST /sandbox', undefined]])
+    runner.perform(assignment)
+    assert.equal((await creating).status, 200)
+    assert.deepEqual(told(await read(app.as('owner'))), [['POST /sandbox', 200]])
   })
 
   test('outlives the process that is killed while it writes', { timeout: 60_000 }, async () => {

@@ -38,12 +38,12 @@ export type EntryRow = {
 }
 
 /**
- * Does not wait for the disk: PostgreSQL writes its log in order, so what a request changes after this cannot become
- * durable before this has (docs/adr/0015-an-audit-row-before-the-write.md).
+ * `alone`: a transaction of its own, which does not wait for the disk. PostgreSQL writes its log in order, so what a request
+ * changes after this cannot become durable before this has (docs/adr/0015-an-audit-row-before-the-write.md).
  */
-export const insertEntry = async (sql: Sql, entry: Entry): Promise<number> => {
+export const insertEntry = async (sql: Sql, entry: Entry, alone?: 'alone'): Promise<number> => {
   const [row] = await sql<[{ id: number }]>`
-    with hasty as (select set_config('synchronous_commit', 'off', true))
+    with hasty as (select ${alone ? sql`set_config('synchronous_commit', 'off', true)` : sql`null`})
     insert into audit_log (at, organization_id, actor_id, actor_email, credential, key_name, client_address, user_agent,
                            request_id, action, params, targets, status, code)
     select ${entry.at}::timestamptz, ${entry.organizationId}, ${entry.actorId}, ${entry.actorEmail}, ${entry.credential},
@@ -56,12 +56,14 @@ export const insertEntry = async (sql: Sql, entry: Entry): Promise<number> => {
 
 export type Outcome = Pick<Entry, 'organizationId' | 'targets' | 'status' | 'code'>
 
-export const completeEntry = async (sql: Sql, id: number, outcome: Outcome): Promise<void> => {
-  await sql`
+/** False where there is no such row. */
+export const completeEntry = async (sql: Sql, id: number, outcome: Outcome): Promise<boolean> => {
+  const { count } = await sql`
     with hasty as (select set_config('synchronous_commit', 'off', true))
     update audit_log set organization_id = ${outcome.organizationId}, targets = ${outcome.targets}::text[],
                          status = ${outcome.status}::integer, code = ${outcome.code}
     from hasty where id = ${id}`
+  return count > 0
 }
 
 export const deleteEntry = async (sql: Sql, id: number): Promise<void> => {

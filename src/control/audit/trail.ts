@@ -6,6 +6,7 @@ import { problemOf } from '#src/http/server.ts'
 import { callerOf } from '../auth/guard.ts'
 import type { Caller, ControlRoute } from '../auth/route.ts'
 import type { Parts } from '../parts.ts'
+import type { Sql, Transaction } from '../storage/database.ts'
 import { RefusalBudget } from './refusal-budget.ts'
 import { completeEntry, deleteEntry, type Entry, insertEntry } from './store.ts'
 import { keepable, nameInAnswer, type Subject, subjectOf } from './subject.ts'
@@ -21,16 +22,19 @@ export type Trail = {
   settled: () => Promise<void>
 }
 
-/** What the run of a route in `readFirst` is given. */
+/** What the runs of some routes are given. */
 export type Told = {
-  /** Settles when it stands in the log that this is asked for; throws where it cannot. */
+  /** To those of `readFirst`: settles when it stands in the log that this is asked for; throws where it cannot. */
   told?: Promise<unknown>
+  /** To those of `tellThemselves`: writes that this is asked for, in the transaction that does it. */
+  tellIn?: (transaction: Transaction) => Promise<void>
 }
+
+/** These write their row in their own transaction: what is rolled back has none until it is answered. */
+export const tellThemselves: ReadonlySet<string> = new Set(['POST /sandbox', 'POST /sandbox/:sandboxIdOrName/fork'])
 
 /** These read while their row is written, and await `told` before they write anything themselves. */
 export const readFirst: ReadonlySet<string> = new Set([
-  'POST /sandbox',
-  'POST /sandbox/:sandboxIdOrName/fork',
   'POST /sandbox/:sandboxIdOrName/pause',
   'POST /sandbox/:sandboxIdOrName/start',
 ])
@@ -41,7 +45,9 @@ const mostOnTheirWay = 100
 /** Says that somebody is there, all day long, and changes nothing that anybody would ask about. */
 const chatter = new Set(['POST /sandbox/:sandboxIdOrName/last-activity'])
 
-const isWrite = ({ method, path }: ControlRoute) => method !== 'GET' && !chatter.has(`${method} ${path}`)
+const nameOf = ({ method, path }: ControlRoute) => `${method} ${path}`
+
+const isWrite = (route: ControlRoute) => route.method !== 'GET' && !chatter.has(nameOf(route))
 
 /** Not told of: without a caller nobody could be named, and what is refused for its number would fill the log. */
 const untold = [401, 429]
@@ -75,14 +81,13 @@ export const createTrail = ({ database, clock, log }: Pick<Parts, 'database' | '
     const isRefused = status >= 400 && status < 500
     const isOver = untold.includes(status) || (isRefused && !budget.takes(caller.user.id))
     const outcome = { status, code: status < 400 ? null : (problemOf(request)?.wireCode ?? null) }
-    if (found.id === undefined) {
-      found.organizationId = refusedIn(found.route, request, caller)
-      if (!isOver) await insertEntry(sql, { ...entryOf(request, caller, found), ...outcome })
-    } else if (isOver) await deleteEntry(sql, found.id)
+    if (found.id === undefined) found.organizationId = refusedIn(found.route, request, caller)
+    else if (isOver) return await deleteEntry(sql, found.id)
     else {
       const { organizationId, subject } = found
-      await completeEntry(sql, found.id, { organizationId, targets: subject.targets, ...outcome })
+      if (await completeEntry(sql, found.id, { organizationId, targets: subject.targets, ...outcome })) return
     }
+    if (!isOver) await insertEntry(sql, { ...entryOf(request, caller, found), ...outcome }, 'alone')
   }
 
   return {
@@ -96,9 +101,10 @@ export const createTrail = ({ database, clock, log }: Pick<Parts, 'database' | '
         const caller = callerOf(call.request)
         if (found === undefined || caller === undefined) return await route.run(call)
         found.organizationId = organizationOf(call)
-        const answer = await runTold(route, call, async () => {
-          found.id = await insertEntry(sql, entryOf(call.request, caller, found))
-        })
+        const tell: Tell = async (on, alone) => {
+          found.id = await insertEntry(on, entryOf(call.request, caller, found), alone)
+        }
+        const answer = await runTold(route, call, tell, sql)
         found.organizationId ??= organizationInAnswer(route, answer)
         const name = nameInAnswer(answer)
         if (name !== undefined && !found.subject.targets.includes(name)) found.subject.targets.push(name)
@@ -118,8 +124,9 @@ export const createTrail = ({ database, clock, log }: Pick<Parts, 'database' | '
         )
         .finally(() => onTheirWay.delete(completing))
       onTheirWay.add(completing)
-      // Of what never ran the row is written only now; rows stand in the order in which things happened.
-      if (found.id === undefined || onTheirWay.size > mostOnTheirWay) await completing
+      // Of what never ran, or was rolled back, the row is written only now; rows stand in the order in which things happened.
+      const hasRow = found.id !== undefined && !(status >= 400 && tellThemselves.has(nameOf(found.route)))
+      if (!hasRow || onTheirWay.size > mostOnTheirWay) await completing
     },
     settled: async () => {
       await Promise.all(onTheirWay)
@@ -127,21 +134,26 @@ export const createTrail = ({ database, clock, log }: Pick<Parts, 'database' | '
   }
 }
 
-/** Runs a route when its row is there, or lets it wait for that itself; in any case the row is there when this ends. */
+type Tell = (sql: Sql, alone?: 'alone') => Promise<void>
+
+/** Runs a route when its row is there, or leaves that to the route. */
 const runTold = async (
   route: ControlRoute,
   call: Parameters<ControlRoute['run']>[0],
-  tell: () => Promise<void>,
+  tell: Tell,
+  sql: Sql,
 ): Promise<unknown> => {
-  const telling = tell()
-  if (!readFirst.has(`${route.method} ${route.path}`)) {
+  const run = (told: Told) => route.run({ ...call, ...told } as typeof call & Told)
+  if (tellThemselves.has(nameOf(route))) return await run({ tellIn: tell })
+  const telling = tell(sql, 'alone')
+  if (!readFirst.has(nameOf(route))) {
     await telling
-    return await route.run(call)
+    return await run({})
   }
   // It may fail before anybody waits for it.
   telling.catch(() => {})
   try {
-    return await route.run({ ...call, told: telling } as typeof call & Told)
+    return await run({ told: telling })
   } finally {
     await telling
   }

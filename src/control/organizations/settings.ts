@@ -11,7 +11,7 @@ export const setDefaultRegion = async (
   organizationId: string,
   { defaultRegionId }: { defaultRegionId: string },
 ): Promise<void> => {
-  const region = await findRegion(parts, organizationId, defaultRegionId)
+  const region = await findRegion(parts.database.sql, organizationId, defaultRegionId)
   if (region === undefined) throw new Problem('not_found', 'There is no such region.')
   await changeOrganization(parts, organizationId, (organization) => {
     if (organization.defaultRegionId === region.id) return undefined

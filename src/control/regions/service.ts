@@ -1,6 +1,8 @@
 // Where sandboxes can be. This room promises that a region of another organization looks as if it did not exist.
+
 import { Problem } from '#src/problems.ts'
 import type { Parts } from '../parts.ts'
+import type { Sql } from '../storage/database.ts'
 import { findRegionById, listRegions, listSharedRegions, type Region } from './store.ts'
 
 export type { Region } from './store.ts'
@@ -15,19 +17,16 @@ const asView = ({ enforcesQuota: _, createdAt, updatedAt, ...region }: Region) =
 })
 
 /** A region that the organization may use. */
-export const findRegion = (
-  { database }: RegionsParts,
-  organizationId: string,
-  id: string,
-): Promise<Region | undefined> => findRegionById(database.sql, organizationId, id)
+export const findRegion = (sql: Sql, organizationId: string, id: string): Promise<Region | undefined> =>
+  findRegionById(sql, organizationId, id)
 
 /** A region that everybody may use. */
 export const findSharedRegion = async (parts: RegionsParts, id: string): Promise<Region | undefined> =>
   // Whom nothing belongs to sees what is shared, and nothing else.
-  await findRegion(parts, '', id)
+  await findRegion(parts.database.sql, '', id)
 
 export const viewRegion = async (parts: RegionsParts, organizationId: string, id: string) => {
-  const region = await findRegion(parts, organizationId, id)
+  const region = await findRegion(parts.database.sql, organizationId, id)
   if (region === undefined) throw new Problem('not_found', 'There is no such region.')
   return asView(region)
 }

@@ -15,7 +15,7 @@ import { hasRoomOn, holdRunners, pickRunner } from '#src/control/runners/placeme
 import { wantBuild } from '#src/control/snapshots/builds.ts'
 import { pushImage } from '#src/control/snapshots/images.ts'
 import { findSnapshot, markUsed, type Snapshot } from '#src/control/snapshots/service.ts'
-import type { Transaction } from '#src/control/storage/database.ts'
+import type { Sql, Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import type { Definition } from '#src/wire/runner-link.ts'
 import { checkBody, type Wish } from './create-body.ts'
@@ -32,8 +32,8 @@ import { untilTaken, waitWhile } from './wait.ts'
 import { placeWaiting } from './waiting.ts'
 import { claimWarm, holdWarm } from './warm-claim.ts'
 
-const getSnapshot = async (parts: SandboxParts, organizationId: string, idOrName: string): Promise<Snapshot> => {
-  const snapshot = await findSnapshot(parts, organizationId, idOrName)
+const getSnapshot = async (sql: Sql, organizationId: string, idOrName: string): Promise<Snapshot> => {
+  const snapshot = await findSnapshot(sql, organizationId, idOrName)
   if (!snapshot) throw new Problem('bad_request', `There is no snapshot "${idOrName}".`)
   if (snapshot.state === 'active') return snapshot
   throw new Problem(
@@ -48,8 +48,8 @@ const regionIdFor = ({ defaultRegionId }: Organization, { target }: Wish): strin
   throw new Problem('bad_request', 'target is needed: this organization has no default region')
 }
 
-const getRegion = async (parts: SandboxParts, organization: Organization, id: string): Promise<Region> => {
-  const region = await findRegion(parts, organization.id, id)
+const getRegion = async (sql: Sql, organization: Organization, id: string): Promise<Region> => {
+  const region = await findRegion(sql, organization.id, id)
   if (!region) throw new Problem('not_found', `There is no region "${id}".`)
   return region
 }
@@ -68,18 +68,24 @@ type Plan = {
 
 const smallest: Size = { cpu: 1, memoryGiB: 1, diskGiB: 3 }
 
-const getOrigin = async (parts: SandboxParts, organizationId: string, wish: Wish): Promise<Origin> =>
+const getOrigin = async (sql: Sql, { settings }: SandboxParts, organizationId: string, wish: Wish): Promise<Origin> =>
   wish.definition === undefined
-    ? { snapshot: await getSnapshot(parts, organizationId, wish.snapshot ?? parts.settings.defaultSnapshot) }
+    ? { snapshot: await getSnapshot(sql, organizationId, wish.snapshot ?? settings.defaultSnapshot) }
     : { definition: wish.definition }
 
-/** Everything that can be found out before a runner is held. */
-const plan = async (parts: SandboxParts, { organization }: Actor, wish: Wish): Promise<Plan> => {
+/** Everything that can be found out before a runner is held; with the word that it is asked for, it is one message to the database. */
+const plan = async (
+  transaction: Transaction,
+  parts: SandboxParts,
+  { organization, tellIn }: Actor,
+  wish: Wish,
+): Promise<Plan> => {
   const regionId = regionIdFor(organization, wish)
   const [origin, region, quotaOf] = await Promise.all([
-    getOrigin(parts, organization.id, wish),
-    getRegion(parts, organization, regionId),
-    getQuotas(parts.database.sql, organization, regionId),
+    getOrigin(transaction, parts, organization.id, wish),
+    getRegion(transaction, organization, regionId),
+    getQuotas(transaction, organization, regionId),
+    tellIn?.(transaction),
   ])
   const quota = quotaOf('snapshot' in origin ? origin.snapshot.sandboxClass : 'container')
   checkOpen(region, quota)
@@ -223,15 +229,15 @@ export const createSandbox = async (
   const known = once && (await findMade(database.sql, once))
   if (known) return await waitWhile(parts, known, 'creating', options.createWaitSeconds * 1000)
 
-  const [planned] = await Promise.all([plan(parts, actor, wish), actor.told])
-  const snapshot = 'snapshot' in planned.origin ? planned.origin.snapshot : undefined
-  if (snapshot) demand.count({ snapshotId: snapshot.id, regionId: planned.regionId })
   const { row, from, isNew } = await database.keyed.transaction(async (transaction) => {
     if (once) {
       await holdKey(transaction, once)
       const other = await findMade(transaction, once)
       if (other) return { row: other, from: null, isNew: false }
     }
+    const planned = await plan(transaction, parts, actor, wish)
+    const snapshot = 'snapshot' in planned.origin ? planned.origin.snapshot : undefined
+    if (snapshot) demand.count({ snapshotId: snapshot.id, regionId: planned.regionId })
     const made = await write(transaction, parts, actor, wish, planned)
     if (snapshot) await markUsed(transaction, snapshot, made.row.created_at)
     if (once) await rememberMade(transaction, once, made.row.id, made.row.created_at)

@@ -126,14 +126,16 @@ export const forkSandbox = async (
   const once =
     idempotencyKey === undefined ? undefined : onceFor(actor.organization.id, idempotencyKey, { idOrName, ...body })
   const parent = await getSandbox(database.sql, actor.organization.id, idOrName)
-  await actor.told
   const { row, isNew } = await database.transaction(async (transaction) => {
     if (once) {
       await holdKey(transaction, once)
       const known = await findMade(transaction, once)
       if (known) return { row: known, isNew: false }
     }
-    const { row: made, quota } = await write(transaction, parts, actor, parent, name)
+    const [{ row: made, quota }] = await Promise.all([
+      write(transaction, parts, actor, parent, name),
+      actor.tellIn?.(transaction),
+    ])
     if (once) await rememberMade(transaction, once, made.id, made.created_at)
     await checkTotals(transaction, { from: null, written: made, to: 'started' }, quota.row)
     return { row: made, isNew: true }

@@ -46,5 +46,5 @@ export type SandboxParts = Parts & {
   options: SandboxOptions
 }
 
-/** Who asks, and in which organization; and when that stands in the audit log, where it is for us to wait for it. */
+/** Who asks, and in which organization; and how that comes to stand in the audit log, where it is for us to see to it. */
 export type Actor = Told & { organization: Organization; user: User }

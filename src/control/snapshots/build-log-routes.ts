@@ -20,7 +20,7 @@ type Built = { path: string; image: string; isBeingMade: () => Promise<boolean> 
 const making: readonly string[] = ['building', 'pending', 'pulling', 'snapshotting']
 
 const ofSnapshot = async (parts: SandboxParts, organizationId: string, idOrName: string): Promise<Built> => {
-  const find = () => findSnapshot(parts, organizationId, idOrName)
+  const find = () => findSnapshot(parts.database.sql, organizationId, idOrName)
   const snapshot = await find()
   if (snapshot === undefined) throw new Problem('not_found', 'There is no such snapshot.')
   const isBeingMade = async () => making.includes((await find())?.state ?? '')

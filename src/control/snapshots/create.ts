@@ -32,7 +32,7 @@ export const createSnapshot = async (parts: SandboxParts, actor: Actor, body: Cr
   }
   const regionId = body.regionId ?? organization.defaultRegionId
   if (regionId === null) throw new Problem('bad_request', 'regionId is needed: this organization has no default region')
-  const region = await findRegion(parts, organization.id, regionId)
+  const region = await findRegion(parts.database.sql, organization.id, regionId)
   if (!region) throw new Problem('not_found', `There is no region "${regionId}".`)
   const quota = await getQuota(database.sql, organization, regionId, 'container')
   checkOpen(region, quota)

@@ -1,7 +1,7 @@
 // Named images that sandboxes are made from. This room promises that another organization's look as if they were not.
 import { Problem } from '#src/problems.ts'
 import type { Parts } from '../parts.ts'
-import type { Transaction } from '../storage/database.ts'
+import type { Sql, Transaction } from '../storage/database.ts'
 import type { SnapshotsQuery } from './schemas.ts'
 import { findSnapshotByIdOrName, listSnapshots, type Snapshot } from './store.ts'
 
@@ -42,11 +42,8 @@ const buildInfoOf = ({ image, contextHashes, createdAt, updatedAt }: Snapshot, d
 })
 
 /** A snapshot that the organization may use, in whatever state it is. */
-export const findSnapshot = (
-  { database }: SnapshotsParts,
-  organizationId: string,
-  idOrName: string,
-): Promise<Snapshot | undefined> => findSnapshotByIdOrName(database.sql, organizationId, idOrName)
+export const findSnapshot = (sql: Sql, organizationId: string, idOrName: string): Promise<Snapshot | undefined> =>
+  findSnapshotByIdOrName(sql, organizationId, idOrName)
 
 const usedAtMostEveryMs = 60_000
 
@@ -59,7 +56,7 @@ export const markUsed = async (transaction: Transaction, { id, lastUsedAt }: Sna
 }
 
 export const viewSnapshot = async (parts: SnapshotsParts, organizationId: string, idOrName: string) => {
-  const snapshot = await findSnapshot(parts, organizationId, idOrName)
+  const snapshot = await findSnapshot(parts.database.sql, organizationId, idOrName)
   if (snapshot === undefined) throw new Problem('not_found', 'There is no such snapshot.')
   return asView(snapshot)
 }

@@ -40,8 +40,8 @@ export const createWarmPool = async (parts: SandboxParts, actor: Actor, body: Cr
   const regionId = body.target ?? organization.defaultRegionId
   if (regionId === null) throw new Problem('bad_request', 'target is needed: this organization has no default region')
   const [snapshot, region] = await Promise.all([
-    findSnapshot(parts, organization.id, body.snapshot),
-    findRegion(parts, organization.id, regionId),
+    findSnapshot(parts.database.sql, organization.id, body.snapshot),
+    findRegion(parts.database.sql, organization.id, regionId),
   ])
   if (region === undefined) throw new Problem('not_found', `There is no region "${regionId}".`)
   if (snapshot?.state !== 'active') throw new Problem('bad_request', `There is no active snapshot "${body.snapshot}".`)
