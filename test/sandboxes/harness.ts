@@ -148,7 +148,10 @@ const ownPlatform = async ({ env = {}, prepare = () => {} }: OwnOptions): Promis
   const directory = mkdtempSync(join(process.env['ALCOVE_TEST_SERVERS'] ?? tmpdir(), 'alcove-test-'))
   prepare(directory)
   const port = await freePorts(2)
-  let up = await startUp(directory, port, env)
+  let up = await startUp(directory, port, env).catch(async (error: unknown) => {
+    await purge(dataDirectoryAt(directory))
+    throw error
+  })
   const hasEnded = () => up.child.exitCode !== null || up.child.signalCode !== null
   const stop = async () => {
     if (hasEnded()) return
