@@ -1,20 +1,9 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { request } from 'node:http'
 import { suite, test } from 'node:test'
 import type { Access } from '#src/wire/access.ts'
-import { type Sides, startSides } from '../simulated.ts'
-import { browser, previewHost, visit } from './visiting.ts'
-
-const key = { authorization: 'Bearer dtn_key' }
-
-const openedBy = (sides: Sides, by: Access['openedBy'], more: Partial<Access> = {}) => {
-  sides.control.answer = () => sides.access({ openedBy: by, ...more })
-}
-
-const refused = (sides: Sides, status = 401) => {
-  sides.control.answer = () => ({ status, body: { message: 'no' } })
-}
+import { startSides } from '../simulated.ts'
+import { browser, key, openedBy, previewHost, refused, visit } from './visiting.ts'
 
 suite('previews: addresses', () => {
   test('the runner is told which generation of the sandbox control means', async () => {
@@ -452,97 +441,5 @@ suite('previews: what the server inside answers', () => {
     await reached.promise
     outgoing.destroy()
     await closed.promise
-  })
-})
-
-suite('previews: the warning', () => {
-  const warned = (sides: Sides, by: Access['openedBy'] = 'public') => openedBy(sides, by, { warnsVisitors: true })
-
-  test('a person is warned until they accept, with a form of this very site', async () => {
-    await using sides = await startSides()
-    warned(sides)
-    const page = await visit(sides, { path: '/a?b=1', headers: browser })
-    assert.equal(page.status, 200)
-    assert.match(page.text, /<form method="post" action="\/a\?b=1&amp;ALCOVE_ACCEPT_PREVIEW=true">/)
-    assert.match(String(page.headers['content-security-policy']), /frame-ancestors 'none'/)
-    assert.deepEqual(sides.dialled, [])
-
-    const press = (headers: Record<string, string>) =>
-      visit(sides, { method: 'POST', path: '/a?b=1&ALCOVE_ACCEPT_PREVIEW=true', headers: { ...browser, ...headers } })
-    for (const headers of [{}, { origin: 'http://evil.test' }, { origin: 'null' }] as Record<string, string>[]) {
-      assert.equal((await press(headers)).status, 403)
-    }
-    const accepted = await press({ origin: `http://${previewHost}` })
-    assert.deepEqual([accepted.status, accepted.headers.location], [303, '/a?b=1'])
-    const cookie = String(accepted.headers['set-cookie']).split(';')[0]!
-    assert.equal(cookie, 'alcove-preview-accepted-box-id=true')
-    assert.equal((await visit(sides, { headers: { ...browser, cookie } })).text, 'hello from inside')
-    assert.equal(sides.seen[0]?.headers.cookie, undefined)
-    assert.match(
-      (await visit(sides, { headers: { ...browser, cookie: 'alcove-preview-accepted-x=true' } })).text,
-      /<form/,
-    )
-  })
-
-  test('programs are not, nor who says so, nor who comes with a key', async () => {
-    await using sides = await startSides()
-    warned(sides)
-    assert.equal((await visit(sides)).text, 'hello from inside')
-    const skip = { ...browser, 'x-daytona-skip-preview-warning': 'true' }
-    assert.equal((await visit(sides, { headers: skip })).text, 'hello from inside')
-    for (const by of ['bearer', 'preview-header'] as const) {
-      await using others = await startSides()
-      warned(others, by)
-      assert.equal((await visit(others, { headers: browser })).text, 'hello from inside')
-    }
-  })
-
-  test('where nobody is warned, the button’s word is the server’s own business but nothing is set', async () => {
-    await using sides = await startSides()
-    const answer = await visit(sides, { method: 'POST', path: '/?ALCOVE_ACCEPT_PREVIEW=true' })
-    assert.deepEqual([answer.status, answer.headers['set-cookie']], [200, undefined])
-  })
-})
-
-suite('previews: WebSockets', () => {
-  const upgrade = (sides: Sides, headers: Record<string, string> = key) =>
-    request({
-      port: sides.port,
-      path: '/live?DAYTONA_SANDBOX_AUTH_KEY=s3cret',
-      headers: { host: previewHost, connection: 'Upgrade', upgrade: 'websocket', ...headers },
-    }).end()
-
-  test('bytes pass both ways, and the server inside sees no credential', async () => {
-    await using sides = await startSides()
-    let given: Record<string, unknown> = {}
-    sides.inside.upgrade = (incoming, socket) => {
-      given = { url: incoming.url, ...incoming.headers }
-      socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n')
-      socket.pipe(socket)
-    }
-    const [, socket] = await once(upgrade(sides, { ...key, origin: `http://${previewHost}` }), 'upgrade')
-    socket.write('ping')
-    assert.equal(String((await once(socket, 'data'))[0]), 'ping')
-    assert.deepEqual(
-      [given['url'], given['host'], given['origin'], given['upgrade'], given['authorization']],
-      ['/live', previewHost, `http://${previewHost}`, 'websocket', undefined],
-    )
-    socket.destroy()
-  })
-
-  test('refusals are plain HTTP: control’s, the server’s, and that nothing listens', async () => {
-    await using sides = await startSides()
-    sides.inside.upgrade = (_request, socket) => {
-      socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 4\r\n\r\nnope')
-    }
-    const [theirs] = await once(upgrade(sides), 'response')
-    assert.equal(theirs.resume().statusCode, 403)
-    sides.dialStatus = 502
-    const [silent] = await once(upgrade(sides), 'response')
-    assert.equal(silent.resume().statusCode, 502)
-    await using others = await startSides()
-    refused(others)
-    const [own] = await once(upgrade(others), 'response')
-    assert.equal(own.resume().statusCode, 401)
   })
 })

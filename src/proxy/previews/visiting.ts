@@ -1,6 +1,7 @@
 // For tests: calls a preview of the simulated sides as a program or a browser would, under any host name.
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
+import type { Access } from '#src/wire/access.ts'
 import { bodyOf, type Sides } from '../simulated.ts'
 
 export const previewHost = '3000-box.proxy.test:4601'
@@ -25,4 +26,17 @@ export const browser = {
   accept: 'text/html,application/xhtml+xml,*/*;q=0.8',
   'user-agent': 'Mozilla/5.0',
   'sec-fetch-mode': 'navigate',
+}
+
+/** A caller that control knows. */
+export const key = { authorization: 'Bearer dtn_key' }
+
+/** Control lets everybody in, and says by what. */
+export const openedBy = (sides: Sides, by: Access['openedBy'], more: Partial<Access> = {}) => {
+  sides.control.answer = () => sides.access({ openedBy: by, ...more })
+}
+
+/** Control lets nobody in. */
+export const refused = (sides: Sides, status = 401) => {
+  sides.control.answer = () => ({ status, body: { message: 'no' } })
 }

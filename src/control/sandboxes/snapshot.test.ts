@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { startControl, type TestControl } from '#test/control/harness.ts'
+import { organizations } from '#test/control/people.ts'
+import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
+
+const waiting = { sandboxes: { createWaitSeconds: 20 } }
+
+const create = async (app: TestControl, body: object = {}): Promise<string> => {
+  const reply = await app.as('member').post('/sandbox', { name: 'box', ...body })
+  assert.equal(reply.status, 200, reply.text)
+  return reply.body.id
+}
+
+const get = async (app: TestControl, id: string) => (await app.as('member').get(`/sandbox/${id}`)).body
+
+const post = (app: TestControl, verb: string, body?: object) => app.as('member').post(`/sandbox/box/${verb}`, body)
+
+suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
+  const snapshotOf = async (app: TestControl, name = 'made') => (await app.as('member').get(`/snapshots/${name}`)).body
+
+  test('200 from started, stopped and paused, back to it, and others are made from the snapshot', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    runner.behaveWithImages(() => 'do')
+    const id = await create(app)
+    for (const before of ['started', 'stopped', 'paused'] as const) {
+      if (before === 'stopped') await post(app, 'stop')
+      if (before === 'paused') {
+        await post(app, 'start')
+        await untilState(app, id, 'started')
+        await post(app, 'pause')
+      }
+      await untilState(app, id, before)
+      const reply = await post(app, 'snapshot', { name: `made-${before}` })
+      assert.deepEqual([reply.status, reply.body.state, reply.body.desiredState], [200, 'snapshotting', before])
+      await untilState(app, id, before)
+      const { state, sourceSandboxId, mem } = await snapshotOf(app, `made-${before}`)
+      assert.deepEqual([state, sourceSandboxId, mem], ['active', id, 1])
+    }
+    const made = await app.as('member').post('/sandbox', { snapshot: 'made-started' })
+    assert.deepEqual([made.status, made.body.state], [200, 'started'])
+    assert.match(runner.asked.at(-1)?.image ?? '', /^snap-/)
+  })
+
+  test('200 once for the same Idempotency-Key, at the same moment and later; 422 for another name', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    runner.behaveWithImages(() => 'do')
+    const id = await create(app)
+    const again = (name: string) =>
+      app.as('member').post('/sandbox/box/snapshot', { name }, { headers: { 'idempotency-key': 'k' } })
+    const replies = await Promise.all([1, 2, 3].map(() => again('made')))
+    await untilState(app, id, 'started')
+    replies.push(await again('made'))
+    assert.deepEqual(
+      replies.map(({ status, body }) => [status, body.id]),
+      replies.map(() => [200, id]),
+    )
+    assert.equal((await get(app, id)).state, 'started')
+    assert.equal((await again('other')).status, 422)
+  })
+
+  test('200 and back as it was when it failed, with the reason on the snapshot', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    runner.behaveWithImages(() => 'fail')
+    const id = await create(app)
+    await post(app, 'snapshot', { name: 'made' })
+    await untilState(app, id, 'started')
+    const { state, errorReason } = await snapshotOf(app)
+    assert.deepEqual([state, errorReason], ['error', 'The disk is full.'])
+  })
+
+  test('200 and the word about another snapshot does not end it; the deletion of its own does', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    runner.behaveWithImages(() => 'do')
+    const id = await create(app)
+    await post(app, 'snapshot', { name: 'first' })
+    await untilState(app, id, 'started')
+    const first = runner.askedImages.at(-1)!.image
+    runner.behaveWithImages(({ target }) => (target === 'absent' ? 'do' : 'silent'))
+    await post(app, 'snapshot', { name: 'second' })
+    runner.say({ type: 'image', report: { image: first, state: 'present' } })
+    runner.say({ type: 'image-progress', image: first, step: 'heard', percent: 1 })
+    // Until what was said has been taken.
+    while ((await snapshotOf(app, 'first')).progress?.step !== 'heard') await new Promise(setImmediate)
+    assert.equal((await get(app, id)).state, 'snapshotting')
+    assert.equal((await app.as('owner').delete('/snapshots/second')).status, 200)
+    await untilState(app, id, 'started')
+  })
+
+  test('200 and asked for again when the first push was lost', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app)
+    await post(app, 'snapshot', { name: 'made' })
+    while (runner.askedImages.length === 0) await new Promise(setImmediate)
+    runner.behaveWithImages(() => 'do')
+    app.clock.advance({ seconds: 6 })
+    await app.sweep()
+    await untilState(app, id, 'started')
+  })
+
+  test('200 and a delete ends it; the snapshot is made or not, and the sandbox is gone', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app)
+    await post(app, 'snapshot', { name: 'made' })
+    await app.as('owner').delete('/sandbox/box')
+    await untilState(app, id, 'destroyed')
+    while (runner.askedImages.length === 0) await new Promise(setImmediate)
+    const { image } = runner.askedImages[0]!
+    runner.say({ type: 'image', report: { image, state: 'error', errorReason: 'The sandbox is gone.' } })
+    while ((await snapshotOf(app)).state === 'snapshotting') await new Promise(setImmediate)
+    assert.equal((await snapshotOf(app)).state, 'error')
+  })
+
+  test('409 for a name that is taken, 400 for no name, 422 with memory, 403 above the quota: and nothing happens', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    runner.behaveWithImages(() => 'do')
+    const id = await create(app)
+    await post(app, 'snapshot', { name: 'taken' })
+    await untilState(app, id, 'started')
+    const { generation } = runner.asked.at(-1)!
+    assert.equal((await post(app, 'snapshot', { name: 'taken' })).status, 409)
+    for (const body of [{}, { name: '' }, { name: 'a b' }, { name: '../x' }, { name: 'x'.repeat(300) }]) {
+      assert.equal((await post(app, 'snapshot', body)).status, 400, JSON.stringify(body))
+    }
+    assert.equal((await post(app, 'snapshot', { name: 'other', includeMemory: true })).status, 422)
+    await app.database.sql`update organizations set snapshot_quota = 1 where id = ${organizations.ours}`
+    assert.equal((await post(app, 'snapshot', { name: 'other' })).status, 403)
+    assert.equal((await app.as('stranger').post('/sandbox/box/snapshot', { name: 'other' })).status, 404)
+    assert.equal((await get(app, id)).state, 'started')
+    assert.equal(runner.asked.at(-1)?.generation, generation)
+    const [left] = await app.database.sql`select count(*)::int as n from images`
+    assert.equal(left?.['n'], 1)
+  })
+})

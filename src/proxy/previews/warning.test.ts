@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import type { Access } from '#src/wire/access.ts'
+import { type Sides, startSides } from '../simulated.ts'
+import { browser, openedBy, previewHost, visit } from './visiting.ts'
+
+suite('previews: the warning', () => {
+  const warned = (sides: Sides, by: Access['openedBy'] = 'public') => openedBy(sides, by, { warnsVisitors: true })
+
+  test('a person is warned until they accept, with a form of this very site', async () => {
+    await using sides = await startSides()
+    warned(sides)
+    const page = await visit(sides, { path: '/a?b=1', headers: browser })
+    assert.equal(page.status, 200)
+    assert.match(page.text, /<form method="post" action="\/a\?b=1&amp;ALCOVE_ACCEPT_PREVIEW=true">/)
+    assert.match(String(page.headers['content-security-policy']), /frame-ancestors 'none'/)
+    assert.deepEqual(sides.dialled, [])
+
+    const press = (headers: Record<string, string>) =>
+      visit(sides, { method: 'POST', path: '/a?b=1&ALCOVE_ACCEPT_PREVIEW=true', headers: { ...browser, ...headers } })
+    for (const headers of [{}, { origin: 'http://evil.test' }, { origin: 'null' }] as Record<string, string>[]) {
+      assert.equal((await press(headers)).status, 403)
+    }
+    const accepted = await press({ origin: `http://${previewHost}` })
+    assert.deepEqual([accepted.status, accepted.headers.location], [303, '/a?b=1'])
+    const cookie = String(accepted.headers['set-cookie']).split(';')[0]!
+    assert.equal(cookie, 'alcove-preview-accepted-box-id=true')
+    assert.equal((await visit(sides, { headers: { ...browser, cookie } })).text, 'hello from inside')
+    assert.equal(sides.seen[0]?.headers.cookie, undefined)
+    assert.match(
+      (await visit(sides, { headers: { ...browser, cookie: 'alcove-preview-accepted-x=true' } })).text,
+      /<form/,
+    )
+  })
+
+  test('programs are not, nor who says so, nor who comes with a key', async () => {
+    await using sides = await startSides()
+    warned(sides)
+    assert.equal((await visit(sides)).text, 'hello from inside')
+    const skip = { ...browser, 'x-daytona-skip-preview-warning': 'true' }
+    assert.equal((await visit(sides, { headers: skip })).text, 'hello from inside')
+    for (const by of ['bearer', 'preview-header'] as const) {
+      await using others = await startSides()
+      warned(others, by)
+      assert.equal((await visit(others, { headers: browser })).text, 'hello from inside')
+    }
+  })
+
+  test('where nobody is warned, the button’s word is the server’s own business but nothing is set', async () => {
+    await using sides = await startSides()
+    const answer = await visit(sides, { method: 'POST', path: '/?ALCOVE_ACCEPT_PREVIEW=true' })
+    assert.deepEqual([answer.status, answer.headers['set-cookie']], [200, undefined])
+  })
+})

@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { request as httpRequest } from 'node:http'
+import { suite, test } from 'node:test'
+import { bodyOf, startSides } from './simulated.ts'
+
+const bearer = { authorization: 'Bearer key-1' }
+
+suite('proxy: upgrades', () => {
+  const upgrade = (port: number, path: string, headers: Record<string, string> = bearer) => {
+    const request = httpRequest({
+      port,
+      path,
+      headers: { ...headers, connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-protocol': 'X-Daytona-Pty' },
+    })
+    request.end()
+    return request
+  }
+
+  test('bytes pass both ways after the toolbox agreed, its headers with its agreement', async () => {
+    await using sides = await startSides()
+    let given: Record<string, unknown> = {}
+    sides.runner.upgrade = (request, socket) => {
+      given = { url: request.url, ...request.headers }
+      socket.write(
+        'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nX-Chosen: yes\r\n\r\n',
+      )
+      socket.pipe(socket)
+    }
+    const [answer, socket] = await once(upgrade(sides.port, '/toolbox/box/process/pty/1/connect'), 'upgrade')
+    assert.equal(answer.headers['x-chosen'], 'yes')
+    socket.write('ping')
+    assert.equal(String((await once(socket, 'data'))[0]), 'ping')
+    assert.deepEqual(
+      [given['url'], given['sec-websocket-protocol'], given['authorization']],
+      ['/toolbox/box-id/process/pty/1/connect', 'X-Daytona-Pty', undefined],
+    )
+    socket.destroy()
+  })
+
+  test('refusals come before the upgrade, as plain HTTP: the proxy’s own and the toolbox’s', async () => {
+    await using sides = await startSides()
+    sides.runner.upgrade = (_request, socket) => {
+      socket.end('HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\nConnection: close\r\n\r\nnope')
+    }
+    const [own] = await once(upgrade(sides.port, '/toolbox/box/x', {}), 'response')
+    assert.equal(own.statusCode, 401)
+    assert.equal(JSON.parse(await bodyOf(own)).code, 'UNAUTHORIZED')
+    const [theirs] = await once(upgrade(sides.port, '/toolbox/box/x'), 'response')
+    assert.deepEqual([theirs.statusCode, await bodyOf(theirs)], [404, 'nope'])
+  })
+
+  test('each side’s end ends the other', async () => {
+    await using sides = await startSides()
+    const inside = Promise.withResolvers<import('node:stream').Duplex>()
+    let next = inside
+    sides.runner.upgrade = (_request, socket) => {
+      socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n')
+      next.resolve(socket)
+    }
+    const [, first] = await once(upgrade(sides.port, '/toolbox/box/x'), 'upgrade')
+    const firstInside = await inside.promise
+    const insideEnded = once(firstInside, 'end')
+    firstInside.resume()
+    first.destroy()
+    await insideEnded
+
+    next = Promise.withResolvers()
+    const [, second] = await once(upgrade(sides.port, '/toolbox/box/x'), 'upgrade')
+    second.resume()
+    const closed = once(second, 'close')
+    ;(await next.promise).destroy()
+    await closed
+  })
+
+  test('what a side said before it failed still arrives, although the other goes on sending', async () => {
+    await using sides = await startSides()
+    sides.runner.upgrade = (_request, socket) => {
+      socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n')
+      socket.on('error', () => undefined)
+      // With most of what comes unread, so that whoever writes more is told of a broken connection.
+      socket.once('data', () => {
+        socket.pause()
+        socket.write('last words', () => socket.destroy())
+      })
+    }
+    for (let round = 0; round < 20; round++) {
+      const [, socket] = await once(upgrade(sides.port, '/toolbox/box/x'), 'upgrade')
+      socket.on('error', () => undefined)
+      let heard = ''
+      socket.on('data', (data: Buffer) => {
+        heard += data
+      })
+      socket.write(Buffer.alloc(8 * 1024 * 1024))
+      await once(socket, 'close')
+      assert.equal(heard, 'last words')
+    }
+  })
+
+  test('an open connection counts as activity, and ends when its key is revoked', async () => {
+    await using sides = await startSides({ presenceMs: 5 })
+    sides.runner.upgrade = (_request, socket) => {
+      socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n')
+      socket.on('error', () => undefined)
+    }
+    const again = Promise.withResolvers<void>()
+    sides.control.answer = () => {
+      if (sides.asked.length >= 3) again.resolve()
+      return sides.access()
+    }
+    const [, socket] = await once(upgrade(sides.port, '/toolbox/box/x'), 'upgrade')
+    await again.promise
+    assert.ok(sides.asked.every(({ countsAsActivity }) => countsAsActivity))
+    socket.resume()
+    const closed = once(socket, 'close')
+    sides.control.answer = () => ({ status: 401, body: {} })
+    await closed
+  })
+})
