@@ -249,13 +249,10 @@ class MachineHost implements Host {
   }
 
   async basesInUse(except?: string) {
-    const { pool } = this.#machine
-    const below = [...this.#held].map(
-      async ([sandboxId, { spec }]) => (await pool.baseOf({ sandboxId })) ?? spec.assignment.image,
-    )
+    const below = [...this.#held.keys()].map((sandboxId) => this.imageOf(sandboxId))
     const templates = await this.#templateBases()
     return new Set([
-      ...(await Promise.all(below)),
+      ...(await Promise.all(below)).filter((image) => image !== undefined),
       ...templates.flatMap(({ image, base }) => (image === except ? [] : [base])),
     ])
   }

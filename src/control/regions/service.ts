@@ -1,5 +1,4 @@
 // Where sandboxes can be. This room promises that a region of another organization looks as if it did not exist.
-
 import { Problem } from '#src/problems.ts'
 import type { Parts } from '../parts.ts'
 import type { Sql } from '../storage/database.ts'

@@ -1,18 +1,9 @@
 // A start that ended before anybody heard that it had begun.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
+import { create, get, post } from '#test/control/box.ts'
 import { startControl, type TestControl } from '#test/control/harness.ts'
 import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
-
-const create = async (app: TestControl): Promise<string> => {
-  const reply = await app.as('member').post('/sandbox', { name: 'box' })
-  assert.equal(reply.status, 200, reply.text)
-  return reply.body.id
-}
-
-const get = async (app: TestControl, id: string) => (await app.as('member').get(`/sandbox/${id}`)).body
-
-const post = (app: TestControl, verb: string) => app.as('member').post(`/sandbox/box/${verb}`)
 
 suite('a start of which is heard only that it has ended', () => {
   const cause = { detail: 'Its first process was ended from outside the sandbox.' }

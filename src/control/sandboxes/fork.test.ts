@@ -1,16 +1,11 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
+import { create } from '#test/control/box.ts'
 import { startControl, type TestControl } from '#test/control/harness.ts'
 import { organizations } from '#test/control/people.ts'
 import { connectRunner, eventsOf, untilState } from '#test/control/simulated-runner.ts'
 
 const waiting = { sandboxes: { createWaitSeconds: 20 } }
-
-const create = async (app: TestControl, body: object = {}): Promise<string> => {
-  const reply = await app.as('member').post('/sandbox', { name: 'box', ...body })
-  assert.equal(reply.status, 200, reply.text)
-  return reply.body.id
-}
 
 const fork = (app: TestControl, of: string, body?: object, key?: string) =>
   app.as('member').post(`/sandbox/${of}/fork`, body, key ? { headers: { 'idempotency-key': key } } : {})

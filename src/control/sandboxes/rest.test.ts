@@ -1,21 +1,12 @@
 // Pause, resize and archive: what a sandbox does besides running and resting. Snapshots of it: snapshot.test.ts.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import { startControl, type TestControl } from '#test/control/harness.ts'
+import { create, get, post } from '#test/control/box.ts'
+import { startControl } from '#test/control/harness.ts'
 import { organizations } from '#test/control/people.ts'
 import { archiveReport, connectRunner, eventsOf, untilState } from '#test/control/simulated-runner.ts'
 
 const waiting = { sandboxes: { createWaitSeconds: 20 } }
-
-const create = async (app: TestControl, body: object = {}): Promise<string> => {
-  const reply = await app.as('member').post('/sandbox', { name: 'box', ...body })
-  assert.equal(reply.status, 200, reply.text)
-  return reply.body.id
-}
-
-const get = async (app: TestControl, id: string) => (await app.as('member').get(`/sandbox/${id}`)).body
-
-const post = (app: TestControl, verb: string, body?: object) => app.as('member').post(`/sandbox/box/${verb}`, body)
 
 suite('POST /sandbox/:sandboxIdOrName/pause', () => {
   test('200 answers "pausing" and ends in paused, which start resumes with the same preview token', async () => {

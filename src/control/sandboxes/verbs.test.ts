@@ -1,15 +1,10 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import { startControl, type TestControl } from '#test/control/harness.ts'
+import { create } from '#test/control/box.ts'
+import { startControl } from '#test/control/harness.ts'
 import { connectRunner, eventsOf, untilState } from '#test/control/simulated-runner.ts'
 
 const waiting = { sandboxes: { createWaitSeconds: 20 } }
-
-const create = async (app: TestControl, body: object = {}): Promise<string> => {
-  const reply = await app.as('member').post('/sandbox', { name: 'box', ...body })
-  assert.equal(reply.status, 200, reply.text)
-  return reply.body.id
-}
 
 suite('GET /sandbox/:sandboxIdOrName', () => {
   test('200 by id and by name, and an id counts before a name', async () => {
