@@ -144,7 +144,7 @@ const hasLabels = (sql: Sql, labels: Labels): Piece =>
  * Labels may be larger than an index's entry, so the sorts' indexes have but a signature of them. Either the labels are found
  * in an index of their own, and each sandbox read from the table; or the signature is, and of those the page takes are read.
  */
-const ways = (sql: Sql, question: Question): [() => Piece, ...(() => Piece)[]] => {
+const ways = (sql: Sql, question: Question): (() => Piece)[] => {
   const { labels, column, limit } = question
   const conditions = () => sql`${question.conditions(sql)} ${question.beginning(sql)}`
   const found = (more: Piece) => sql`select id, ${sql(column)} from sandboxes where ${conditions()} ${more} offset 0`
@@ -194,16 +194,15 @@ const pick = async (database: Database, question: Question): Promise<ListedRow[]
     if (hopeful?.isEnough) return hopeful.rows
 
     const mayGoOn = hopeful === undefined && 2 * expected <= longestLook
-    const [only, ...others] = ways(sql, question)
-    let best = { way: only, cost: mayGoOn || others.length > 0 ? await costOf(sql, only()) : 0 }
-    for (const way of others) {
-      const cost = await costOf(sql, way())
-      if (cost < best.cost) best = { way, cost }
-    }
-    const further = mayGoOn && expected * costOfLook < best.cost ? await lookFurther() : undefined
+    const possible = ways(sql, question)
+    const hasChoice = mayGoOn || possible.length > 1
+    const costs = hasChoice ? await Promise.all(possible.map((way) => costOf(sql, way()))) : [0]
+    const least = Math.min(...costs)
+    const best = possible[costs.indexOf(least)]!
+    const further = mayGoOn && expected * costOfLook < least ? await lookFurther() : undefined
     if (further?.isEnough) return further.rows
     return await sql<ListedRow[]>`
-      with picked as materialized (${best.way()}) ${rowsOf(sql, listed(sql), orderOf(sql, question))}`
+      with picked as materialized (${best()}) ${rowsOf(sql, listed(sql), orderOf(sql, question))}`
   })
 }
 

@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, suite, test } from 'node:test'
+import { insertMany } from '#test/control/population.ts'
 import { openTestDatabase } from '#test/control/test-database.ts'
 import { openDatabase } from './database.ts'
 import { migrate, readMigrations } from './migrate.ts'
@@ -27,6 +28,30 @@ suite('migrate', () => {
       rows.map(({ name }) => name),
       names,
     )
+  })
+
+  test('sandboxes of a former version are found by what is reckoned of their labels now', async () => {
+    await using opened = await openTestDatabase('empty')
+    const { sql } = opened.database
+    const former = (await readMigrations()).filter(({ number }) => number < 31).map(({ name, text }) => [name, text])
+    await migrate(opened.database, await directoryOf(Object.fromEntries(former)))
+    await opened.database.transaction(async (transaction) => {
+      // Their region is not asked for.
+      await transaction`set local session_replication_role = 'replica'`
+      await insertMany(transaction, { organizationId: 'organization-ours', count: 100 }, new Date())
+    })
+    const reckoned = async () => {
+      const [found] = await sql<[{ right: number; bits: number }]>`
+        select count(*) filter (where label_signature = label_signature(labels))::int as right,
+          max(bit_count(label_signature::bit(64)))::int as bits from sandboxes`
+      return found
+    }
+    // Four labels at most, of a bit each.
+    assert.deepEqual(await reckoned(), { right: 100, bits: 4 })
+    await migrate(opened.database)
+    const { right, bits } = await reckoned()
+    assert.equal(right, 100)
+    assert.ok(bits > 8 && bits <= 12, `${bits} bits`)
   })
 
   test('two processes at once: one applies, the other waits and finds nothing to do', async () => {
