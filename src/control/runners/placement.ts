@@ -13,8 +13,8 @@ type CountsWarm = 'warm' | undefined
 
 type RunnerRow = { id: string; cpu: number; memory_gib: number; disk_gib: number }
 
-/** Held until the transaction ends, with what its sandboxes hold. */
-export type HeldRunner = RunnerRow & { load: Load }
+/** Held until the transaction ends, with what its sandboxes hold. `image`: the one that was asked for, if one was. */
+export type HeldRunner = RunnerRow & { load: Load; image: string | null }
 
 /** `sandboxId`: of one that is somewhere already, and is not counted there. */
 type Counting = { sandboxId?: string | null | undefined; countsWarm?: CountsWarm }
@@ -23,12 +23,13 @@ const hold = async (
   transaction: Transaction,
   which: Piece,
   { sandboxId = null, countsWarm }: Counting,
+  image: string | Piece | null = null,
 ): Promise<HeldRunner[]> => {
   // Two statements, so that the second counts what was committed while the first waited; sent together. In the order of
   // their ids, so that two placements never wait for each other in a circle.
   const [runners, loads] = await Promise.all([
-    transaction<RunnerRow[]>`
-      select id, cpu, memory_gib, disk_gib from runners where ${which} order by id for no key update`,
+    transaction<(RunnerRow & { image: string | null })[]>`
+      select id, cpu, memory_gib, disk_gib, ${image}::text as image from runners where ${which} order by id for no key update`,
     transaction<(Load & { runner_id: string })[]>`
       select runner_id,
         coalesce(sum(cpu) filter (where state = any(${statesHoldingCompute}::text[])), 0)::float8 as cpu,
@@ -63,10 +64,12 @@ type Place = Required<Wanted> & { regionId: string; image: string }
 /** Holds the runners of a region that are ready and have the image. */
 export const holdRunners = (
   transaction: Transaction,
-  { regionId, image }: Pick<Place, 'regionId' | 'image'>,
+  { regionId, image }: { regionId: string; image: string | Piece },
   counting: Counting = {},
-): Promise<HeldRunner[]> =>
-  hold(transaction, transaction`region_id = ${regionId} and state = 'ready' and ${image} = any(images)`, counting)
+): Promise<HeldRunner[]> => {
+  const which = transaction`region_id = ${regionId} and state = 'ready' and ${image} = any(images)`
+  return hold(transaction, which, counting, image)
+}
 
 /** The one of them that has the most room; throws where none has enough. */
 export const pickRunner = async (

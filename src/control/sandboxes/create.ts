@@ -11,11 +11,11 @@ import {
   readTtl,
 } from '#src/control/quotas/service.ts'
 import { findRegion, type Region } from '#src/control/regions/service.ts'
-import { hasRoomOn, holdRunners, pickRunner } from '#src/control/runners/placement.ts'
+import { type HeldRunner, hasRoomOn, holdRunners, pickRunner } from '#src/control/runners/placement.ts'
 import { wantBuild } from '#src/control/snapshots/builds.ts'
 import { pushImage } from '#src/control/snapshots/images.ts'
-import { findSnapshot, markUsed, type Snapshot } from '#src/control/snapshots/service.ts'
-import type { Sql, Transaction } from '#src/control/storage/database.ts'
+import { findSnapshot, markUsed, type Snapshot, snapshotColumn } from '#src/control/snapshots/service.ts'
+import type { Piece, Sql, Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import type { Definition } from '#src/wire/runner-link.ts'
 import { checkBody, type Wish } from './create-body.ts'
@@ -54,8 +54,11 @@ const getRegion = async (sql: Sql, organization: Organization, id: string): Prom
   return region
 }
 
-/** What its files come from: a snapshot, or a definition whose image may have to be built first. */
-type Origin = { snapshot: Snapshot } | { definition: Definition }
+/**
+ * What its files come from: a snapshot, with a warm sandbox of it that may be the caller's and the runners that have it, all held;
+ * or a definition whose image may have to be built first.
+ */
+type Origin = { snapshot: Snapshot; warm: SandboxRow | undefined; runners: HeldRunner[] } | { definition: Definition }
 
 type Plan = {
   origin: Origin
@@ -68,12 +71,34 @@ type Plan = {
 
 const smallest: Size = { cpu: 1, memoryGiB: 1, diskGiB: 3 }
 
-const getOrigin = async (sql: Sql, { settings }: SandboxParts, organizationId: string, wish: Wish): Promise<Origin> =>
-  wish.definition === undefined
-    ? { snapshot: await getSnapshot(sql, organizationId, wish.snapshot ?? settings.defaultSnapshot) }
-    : { definition: wish.definition }
+const getOrigin = async (
+  transaction: Transaction,
+  organizationId: string,
+  { definition }: Wish,
+  idOrName: string,
+  regionId: string,
+): Promise<Origin> => {
+  if (definition !== undefined) return { definition }
+  const hold = async (id: string | Piece, image: string | Piece) => {
+    const [warm, runners] = await Promise.all([
+      holdWarm(transaction, { organizationId, regionId, snapshotId: id }),
+      holdRunners(transaction, { regionId, image }),
+    ])
+    return { warm, runners }
+  }
+  const column = (name: 'id' | 'image') => snapshotColumn(transaction, name, organizationId, idOrName)
+  // By the name that the caller gave it, so that nothing waits for what is known by another name.
+  const [snapshot, held] = await Promise.all([
+    getSnapshot(transaction, organizationId, idOrName),
+    hold(column('id'), column('image')),
+  ])
+  const { id, image } = snapshot
+  const isOfThis = (held.warm?.snapshot_id ?? id) === id && held.runners.every((runner) => runner.image === image)
+  // Else another snapshot came to be called so between the questions.
+  return { snapshot, ...(isOfThis ? held : await hold(id, image)) }
+}
 
-/** Everything that can be found out before a runner is held; with the word that it is asked for, it is one message to the database. */
+/** Everything that has to be found out; with the word that it is asked for, it is one message to the database. */
 const plan = async (
   transaction: Transaction,
   parts: SandboxParts,
@@ -81,11 +106,13 @@ const plan = async (
   wish: Wish,
 ): Promise<Plan> => {
   const regionId = regionIdFor(organization, wish)
-  const [origin, region, quotaOf] = await Promise.all([
-    getOrigin(transaction, parts, organization.id, wish),
+  const snapshot = wish.snapshot ?? parts.settings.defaultSnapshot
+  // What is held comes last, and is held no longer than it must be.
+  const [region, quotaOf, , origin] = await Promise.all([
     getRegion(transaction, organization, regionId),
     getQuotas(transaction, organization, regionId),
     tellIn?.(transaction),
+    getOrigin(transaction, organization.id, wish, snapshot, regionId),
   ])
   const quota = quotaOf('snapshot' in origin ? origin.snapshot.sandboxClass : 'container')
   checkOpen(region, quota)
@@ -179,17 +206,14 @@ const write = async (
     created_by: user.id,
     created_at: now,
   }
-  const isBuilt = 'definition' in origin
-  const place = { regionId, image: wanted.image, ...size }
-  const [warm, runners] = isBuilt
-    ? []
-    : await Promise.all([holdWarm(transaction, wanted), holdRunners(transaction, place)])
+  const { warm, runners } = 'snapshot' in origin ? origin : {}
   // Where the size that is wanted has no room beside a warm one, it is made cold, on a runner that has.
   if (warm && runners && hasRoomOn(runners, warm.runner_id, size, options.overcommit)) {
     return { row: await claimWarm(transaction, parts, warm, wanted, wish.name, by), from: 'started' }
   }
+  const place = { regionId, image: wanted.image, ...size }
   const runnerId = runners ? await pickRunner(transaction, runners, place, options.overcommit) : null
-  const move = moveFrom(isBuilt ? 'build' : 'create', null)
+  const move = moveFrom(runners ? 'create' : 'build', null)
   const row = {
     ...wanted,
     id,

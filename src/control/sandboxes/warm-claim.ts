@@ -1,5 +1,5 @@
 // Gives a caller a sandbox that runs already. One transaction: it is the caller's, or still anybody's.
-import { isDuplicate, type Transaction } from '#src/control/storage/database.ts'
+import { isDuplicate, type Piece, type Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import { moveFrom } from './lifecycle.ts'
 import type { SandboxParts } from './parts.ts'
@@ -9,14 +9,19 @@ import { type By, type NewSandbox, writeState } from './store.ts'
 /** What a sandbox keeps of what it was before anybody wanted it: where it is, and what it was made from. */
 type Wanted = Omit<NewSandbox, 'id' | 'name' | 'state' | 'desired_state' | 'version' | 'generation' | 'runner_id'>
 
+export type WantedWarm = { organizationId: string; regionId: string; snapshotId: string | Piece }
+
 /** One that is ready, held for this transaction. Of the caller's own pools first; one that somebody else is taking is passed over. */
-export const holdWarm = async (transaction: Transaction, wanted: Wanted): Promise<SandboxRow | undefined> => {
+export const holdWarm = async (
+  transaction: Transaction,
+  { organizationId, regionId, snapshotId }: WantedWarm,
+): Promise<SandboxRow | undefined> => {
   const [row] = await transaction<SandboxRow[]>`
     select sandboxes.* from sandboxes
       join warm_pools on warm_pools.id = warm_pool_id
       join runners on runners.id = runner_id
-    where warm_pools.snapshot_id = ${wanted.snapshot_id} and warm_pools.region_id = ${wanted.region_id}
-      and (warm_pools.organization_id = ${wanted.organization_id} or warm_pools.organization_id is null)
+    where warm_pools.snapshot_id = ${snapshotId} and warm_pools.region_id = ${regionId}
+      and (warm_pools.organization_id = ${organizationId} or warm_pools.organization_id is null)
       and sandboxes.state = 'started' and desired_state = 'started' and runners.state = 'ready'
     order by warm_pools.organization_id nulls last, sandboxes.created_at, sandboxes.id
     limit 1 for no key update of sandboxes skip locked`

@@ -5,7 +5,7 @@ import type { Sql, Transaction } from '../storage/database.ts'
 import type { SnapshotsQuery } from './schemas.ts'
 import { findSnapshotByIdOrName, listSnapshots, type Snapshot } from './store.ts'
 
-export type { Snapshot } from './store.ts'
+export { type Snapshot, snapshotColumn } from './store.ts'
 
 type SnapshotsParts = Pick<Parts, 'database'>
 

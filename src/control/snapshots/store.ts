@@ -1,7 +1,7 @@
 // The SQL of snapshots. An organization sees its own and the general ones; its own hides a general one of the same name.
 import { Problem } from '#src/problems.ts'
 import type { Progress } from '#src/wire/runner-link.ts'
-import { isDuplicate, type Sql, type Transaction } from '../storage/database.ts'
+import { isDuplicate, type Piece, type Sql, type Transaction } from '../storage/database.ts'
 import type { snapshotSorts, snapshotStates } from './schemas.ts'
 
 export type Snapshot = {
@@ -97,17 +97,22 @@ const withImage = (sql: Sql) => sql`
   from snapshots left join images on images.name = snapshots.image`
 
 /** By id first, then by name. */
+const named = (sql: Sql, organizationId: string, idOrName: string) => sql`
+  where ${visible(sql, organizationId)} and (snapshots.id = ${idOrName} or snapshots.name = ${idOrName})
+  order by snapshots.id = ${idOrName} desc, snapshots.organization_id is null limit 1`
+
 export const findSnapshotByIdOrName = async (
   sql: Sql,
   organizationId: string,
   idOrName: string,
 ): Promise<Snapshot | undefined> => {
-  const [row] = await sql<Row[]>`
-    ${withImage(sql)}
-    where ${visible(sql, organizationId)} and (snapshots.id = ${idOrName} or snapshots.name = ${idOrName})
-    order by snapshots.id = ${idOrName} desc, snapshots.organization_id is null limit 1`
+  const [row] = await sql<Row[]>`${withImage(sql)} ${named(sql, organizationId, idOrName)}`
   return row && readSnapshot(row)
 }
+
+/** Its id, or the image of its disk, within a question that is asked together with the one for the snapshot itself. */
+export const snapshotColumn = (sql: Sql, column: 'id' | 'image', organizationId: string, idOrName: string): Piece =>
+  sql`(select ${sql(column)} from snapshots ${named(sql, organizationId, idOrName)})`
 
 export type SnapshotListing = {
   page: number
