@@ -88,6 +88,40 @@ const measureWarm = async () => {
   facts['create'] = { warm, warmShell, cold, floor }
 }
 
+/** As many, one right after the other, as there are warm ones: nothing has cooled down since the last, and nothing is refilled. */
+const measureRow = async () => {
+  const pool = 24
+  const { body } = await alcove.api('POST', '/warm-pools', { snapshot: 'default', pool })
+  const ready = async () =>
+    ((await alcove.api('GET', '/warm-pools')).body as unknown as { currentSize: number }[])[0]?.currentSize === pool
+  const row: Samples = []
+  const floor: Samples = []
+  // The first time is not counted.
+  for (let round = -1; round < Math.ceil(rounds / 6); round++) {
+    await until('the pool is full', ready, 120)
+    await pause(1000)
+    const all: Made[] = []
+    for (let n = 0; n < pool; n++) {
+      const { ms, made } = await firstExec(http.create)
+      if (round >= 0) row.push(ms)
+      all.push(made)
+    }
+    for (const made of all) {
+      const ms = await timed(async () => {
+        await http.execute(made)
+        await http.post(`/sandbox/${made.id}/backup`)
+      })
+      if (round >= 0) floor.push(ms)
+    }
+    await Promise.all(all.map(({ id }) => http.remove(id)))
+  }
+  await alcove.api('DELETE', `/warm-pools/${String(body['id'])}`)
+  await pause(3000)
+  console.log(compare('these two in a row', floor))
+  console.log(compare('warm create to first exec in a row', row, { name: 'these two', samples: floor }))
+  facts['row'] = { row, floor }
+}
+
 /** What a sandbox does that is paused: little, as most do, or all that it can, which takes one of our processors from us too. */
 const doing = {
   '': 'exec 3<> <(:); while :; do read -rt 0.01 -u 3; n=$((n+1)); done',
@@ -159,6 +193,7 @@ const measureBurst = async () => {
 
 try {
   await measureWarm()
+  await measureRow()
   await measurePause('')
   await measurePause(' while it is busy')
   await measureForks()
