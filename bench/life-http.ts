@@ -48,6 +48,8 @@ const raw = await (async () => {
   )
 })()
 
+const cgroups = async () => (await alcove.leftovers()).filter((line) => line.startsWith('cgroup')).length
+
 const measureWarm = async () => {
   const { body } = await alcove.api('POST', '/warm-pools', { snapshot: 'default', pool: 4 })
   const ready = async () =>
@@ -96,10 +98,13 @@ const measureRow = async () => {
     ((await alcove.api('GET', '/warm-pools')).body as unknown as { currentSize: number }[])[0]?.currentSize === pool
   const row: Samples = []
   const floor: Samples = []
+  let most: number | undefined
   // The first time is not counted.
   for (let round = -1; round < Math.ceil(rounds / 6); round++) {
     await until('the pool is full', ready, 120)
-    await pause(1000)
+    most ??= await cgroups()
+    await until('the last ones are gone', async () => (await cgroups()) <= most!, 120)
+    await pause(3000)
     const all: Made[] = []
     for (let n = 0; n < pool; n++) {
       const { ms, made } = await firstExec(http.create)
@@ -175,7 +180,6 @@ const measureForks = async () => {
 }
 
 const measureBurst = async () => {
-  const cgroups = async () => (await alcove.leftovers()).filter((line) => line.startsWith('cgroup')).length
   const before = await cgroups()
   const ours = await Promise.all(Array.from({ length: burst }, () => firstExec(http.create)))
   await Promise.all(ours.map(({ made }) => http.remove(made.id)))

@@ -96,11 +96,12 @@ const withImage = (sql: Sql) => sql`
   select snapshots.*, images.source #> '{contexts,hashes}' as context_hashes, images.digest, images.progress
   from snapshots left join images on images.name = snapshots.image`
 
-/** By id first, then by name. */
+/** The one: by its id first, then by its name, of which the organization's own comes first. */
 const named = (sql: Sql, organizationId: string, idOrName: string) => sql`
   where ${visible(sql, organizationId)} and (snapshots.id = ${idOrName} or snapshots.name = ${idOrName})
   order by snapshots.id = ${idOrName} desc, snapshots.organization_id is null limit 1`
 
+/** In whatever state; `undefined` where the organization sees none. */
 export const findSnapshotByIdOrName = async (
   sql: Sql,
   organizationId: string,
