@@ -50,10 +50,21 @@ const raw = await (async () => {
 
 const cgroups = async () => (await alcove.leftovers()).filter((line) => line.startsWith('cgroup')).length
 
+const openWarmPool = async (pool: number) => {
+  const { body } = await alcove.api('POST', '/warm-pools', { snapshot: 'default', pool })
+  const isFull = async () =>
+    ((await alcove.api('GET', '/warm-pools')).body as unknown as { currentSize: number }[])[0]?.currentSize === pool
+  return {
+    full: () => until('the pool is full', isFull, 120),
+    close: async () => {
+      await alcove.api('DELETE', `/warm-pools/${String(body['id'])}`)
+      await pause(3000)
+    },
+  }
+}
+
 const measureWarm = async () => {
-  const { body } = await alcove.api('POST', '/warm-pools', { snapshot: 'default', pool: 4 })
-  const ready = async () =>
-    ((await alcove.api('GET', '/warm-pools')).body as unknown as { currentSize: number }[])[0]?.currentSize === 4
+  const pool = await openWarmPool(4)
   const warm: Samples = []
   const warmShell: Samples = []
   const cold: Samples = []
@@ -65,7 +76,7 @@ const measureWarm = async () => {
       [warm, first.program],
       [warmShell, first.shell],
     ] as const) {
-      await until('the pool is full', ready, 60)
+      await pool.full()
       await pause(300)
       const { ms, made } = await firstExec(http.create, command)
       if (round >= 0) samples.push(ms)
@@ -75,8 +86,7 @@ const measureWarm = async () => {
       await http.remove(made.id)
     }
   }
-  await alcove.api('DELETE', `/warm-pools/${String(body['id'])}`)
-  await pause(3000)
+  await pool.close()
   for (let round = 0; round < rounds; round++) {
     await pause(300)
     const { ms, made } = await firstExec(http.create)
@@ -92,21 +102,19 @@ const measureWarm = async () => {
 
 /** As many, one right after the other, as there are warm ones: nothing has cooled down since the last, and nothing is refilled. */
 const measureRow = async () => {
-  const pool = 24
-  const { body } = await alcove.api('POST', '/warm-pools', { snapshot: 'default', pool })
-  const ready = async () =>
-    ((await alcove.api('GET', '/warm-pools')).body as unknown as { currentSize: number }[])[0]?.currentSize === pool
+  const size = 24
+  const pool = await openWarmPool(size)
   const row: Samples = []
   const floor: Samples = []
   let most: number | undefined
   // The first time is not counted.
   for (let round = -1; round < Math.ceil(rounds / 6); round++) {
-    await until('the pool is full', ready, 120)
+    await pool.full()
     most ??= await cgroups()
     await until('the last ones are gone', async () => (await cgroups()) <= most!, 120)
     await pause(3000)
     const all: Made[] = []
-    for (let n = 0; n < pool; n++) {
+    for (let n = 0; n < size; n++) {
       const { ms, made } = await firstExec(http.create)
       if (round >= 0) row.push(ms)
       all.push(made)
@@ -120,8 +128,7 @@ const measureRow = async () => {
     }
     await Promise.all(all.map(({ id }) => http.remove(id)))
   }
-  await alcove.api('DELETE', `/warm-pools/${String(body['id'])}`)
-  await pause(3000)
+  await pool.close()
   console.log(compare('these two in a row', floor))
   console.log(compare('warm create to first exec in a row', row, { name: 'these two', samples: floor }))
   facts['row'] = { row, floor }

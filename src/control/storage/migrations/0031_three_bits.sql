@@ -1,5 +1,5 @@
 -- Three of 64 bits for each label in place of one: of five labels, one in a hundred others is taken for one of them and not one in
--- thirteen, and no two labels that are asked for together are one bit.
+-- thirteen, and two labels that are asked for together hardly ever have the same bits, as one pair in 64 had.
 create or replace function label_signature(labels jsonb) returns bigint language sql immutable parallel safe
   return (
     select coalesce(bit_or(1::bigint << ((hash >> shift) & 63)::integer), 0)
