@@ -155,6 +155,32 @@ suite('a warm pool', () => {
     assert.equal((await app.as('owner').get('/warm-pools')).body[0].currentSize, 1)
   })
 
+  test('is of the snapshot that was found, also where another comes to be called so meanwhile', async () => {
+    await using app = await startControl({ sandboxes: waits })
+    await using _runner = await connectRunner(app)
+    const snapshots = await app.database.sql<{ id: string }[]>`
+      insert into snapshots (organization_id, name, state, image, cpu, memory_gib, disk_gib)
+      select ${organizations.ours}, name, 'active', 'default', 1, 1, 3 from unnest(array['mine', 'next']) as name
+      returning id`
+    await pool(app, 1, 'next')
+    await fill(app)
+    const creating = await app.database.transaction(async (transaction) => {
+      // It has found the snapshot when it gets here.
+      await transaction`lock table warm_pools`
+      const asked = create(app, { snapshot: 'mine' })
+      const waiting = () => transaction`select 1 from pg_locks where not granted and relation = 'warm_pools'::regclass`
+      const end = Date.now() + 10_000
+      while ((await waiting()).length === 0) assert.ok(Date.now() < end, 'the create asks for warm ones')
+      await transaction`update snapshots set name = 'before' where name = 'mine'`
+      await transaction`update snapshots set name = 'mine' where name = 'next'`
+      return { asked }
+    })
+    const { id, snapshot } = await creating.asked
+    const [row] = await app.database.sql`select snapshot_id from sandboxes where id = ${id}`
+    assert.deepEqual([snapshot, row?.['snapshot_id']], ['mine', snapshots[0]?.id])
+    assert.equal((await app.as('owner').get('/warm-pools')).body[0].currentSize, 1)
+  })
+
   test('never makes a create fail for want of room', async () => {
     await using app = await startControl({ sandboxes: { ...waits, overcommit: { cpu: 1, memory: 1, disk: 1 } } })
     await using _runner = await connectRunner(app, { capabilities: { cpu: 2, memoryGiB: 2, diskGiB: 6 } })
