@@ -1,17 +1,16 @@
 import { randomUUID } from 'node:crypto'
-import { moveSandbox } from './move.ts'
+import { moveSandbox, type Occasion } from './move.ts'
 import type { Actor, SandboxParts } from './parts.ts'
 import type { SandboxRow } from './sandbox.ts'
-import { type By, getSandbox } from './store.ts'
+import { getSandbox } from './store.ts'
 
 /**
  * Asks for the disk of a sandbox to be put into the object store and taken off its runner. What runs is stopped first.
  * The name of the archive is chosen here, so that a runner that begins again writes the same one.
  */
-export const archive = (parts: SandboxParts, sandbox: SandboxRow, by: By, reason?: string): Promise<SandboxRow> =>
+export const archive = (parts: SandboxParts, sandbox: SandboxRow, occasion: Occasion): Promise<SandboxRow> =>
   moveSandbox(parts, sandbox, 'archive', {
-    by,
-    ...(reason === undefined ? {} : { reason }),
+    ...occasion,
     set: () => ({
       archive_id: randomUUID(),
       archive_sha256: null,
@@ -23,5 +22,5 @@ export const archive = (parts: SandboxParts, sandbox: SandboxRow, by: By, reason
 
 export const archiveSandbox = async (parts: SandboxParts, actor: Actor, idOrName: string): Promise<SandboxRow> => {
   const sandbox = await getSandbox(parts.database.sql, actor.organization.id, idOrName)
-  return await archive(parts, sandbox, { kind: 'user', id: actor.user.id })
+  return await archive(parts, sandbox, { by: { kind: 'user', id: actor.user.id } })
 }

@@ -1,27 +1,22 @@
 import { findReadyRunner } from '#src/control/runners/service.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
-import { moveSandbox } from './move.ts'
+import { moveSandbox, type Occasion } from './move.ts'
 import type { Actor, SandboxParts } from './parts.ts'
 import type { SandboxRow } from './sandbox.ts'
 import { type By, getSandbox, writeState } from './store.ts'
 
 /** Cancels whatever is under way and asks for the end of a sandbox, from any state. Its name is free at once. */
-export const destroy = async (
-  parts: SandboxParts,
-  sandbox: SandboxRow,
-  by: By,
-  reason?: string,
-): Promise<SandboxRow> => {
+export const destroy = async (parts: SandboxParts, sandbox: SandboxRow, occasion: Occasion): Promise<SandboxRow> => {
   const row = await moveSandbox(parts, sandbox, 'delete', {
-    by,
-    ...(reason === undefined ? {} : { reason }),
+    ...occasion,
     set: ({ name }) => ({
       name: name.startsWith(destroyedPrefix) ? name : `${destroyedPrefix}${name}_${parts.clock.now().getTime()}`,
       stop_signal: 'SIGKILL',
     }),
     ...(sandbox.state === 'archived' ? { check: whoeverIsReady } : {}),
   })
-  return row.runner_id === null ? await endWithoutRunner(parts, row, by) : row
+  const isOver = row.state === 'destroying' && row.runner_id === null
+  return isOver ? await endWithoutRunner(parts, row, occasion.by) : row
 }
 
 /** It never had a runner, so there is nothing to take away. */
@@ -45,7 +40,7 @@ const whoeverIsReady = async (transaction: Transaction, sandbox: SandboxRow): Pr
 
 export const deleteSandbox = async (parts: SandboxParts, actor: Actor, idOrName: string): Promise<SandboxRow> => {
   const sandbox = await getSandbox(parts.database.sql, actor.organization.id, idOrName)
-  return await destroy(parts, sandbox, { kind: 'user', id: actor.user.id })
+  return await destroy(parts, sandbox, { by: { kind: 'user', id: actor.user.id } })
 }
 
 export const destroyedPrefix = 'DESTROYED_'

@@ -14,7 +14,10 @@ export const evictSandbox = async (parts: SandboxParts, userId: string, sandboxI
   if (!sandbox || sandbox.desired_state === 'destroyed') throw new Problem('not_found', 'There is no such sandbox.')
   // First, so that it is told whatever becomes of the rest; a second eviction says the same.
   const marked = await updateSandbox(database.sql, sandbox.id, { spot_evicted_at: clock.now() })
-  return await destroy(parts, marked, { kind: 'user', id: userId }, 'Evicted: its room was needed.')
+  return await destroy(parts, marked, {
+    by: { kind: 'user', id: userId },
+    reason: 'Evicted: its room was needed.',
+  })
 }
 
 /** As `getSandbox`, and by its id also one that was evicted less than a day ago. */

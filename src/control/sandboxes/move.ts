@@ -9,9 +9,15 @@ import { type By, findSandboxById, writeState } from './store.ts'
 
 const mostAttempts = 10
 
-export type MoveOptions = {
+/** Who or what moves a sandbox, and what the timeline says of it. */
+export type Occasion = {
   by: By
   reason?: string
+  /** Of a timer: only where it is due when it is written. What puts it off leaves `version` as it is. */
+  whileDue?: boolean
+}
+
+export type MoveOptions = Occasion & {
   /** Columns that change with the state. */
   set?: (sandbox: SandboxRow) => Partial<SandboxRow>
   /** Runs in the move's own transaction before it is written; may refuse it, write what belongs to it, and say columns. */
@@ -35,14 +41,15 @@ const intent = (sandbox: SandboxRow, move: Move): Partial<SandboxRow> => ({
 
 /**
  * Makes the move of `verb`, starting from the sandbox as it was read. Where somebody else is first it looks again: the
- * verb may by then be done already, or not be possible any more. A move by which its organization would hold more than
- * its quota is refused here, so that no verb forgets to ask.
+ * verb may by then be done already, or not be possible any more. Only a timer does not: it decided for the sandbox as it
+ * was, which may be somebody's by now, or in use; so it answers that one, and its next sweep decides anew. A move by which
+ * its organization would hold more than its quota is refused here, so that no verb forgets to ask.
  */
 export const moveSandbox = async (
   { database, clock, changes }: SandboxParts,
   found: SandboxRow,
   verb: Verb,
-  { by, reason, set, check, checksWhen = () => true }: MoveOptions,
+  { by, reason, whileDue = false, set, check, checksWhen = () => true }: MoveOptions,
 ): Promise<SandboxRow> => {
   let sandbox = found
   for (let attempt = 0; attempt < mostAttempts; attempt++) {
@@ -51,7 +58,7 @@ export const moveSandbox = async (
     const from = sandbox
     const write = (sql: Sql, more: Partial<SandboxRow> = {}) => {
       const columns = { ...intent(from, move), ...set?.(from), ...more }
-      const change = { to: move.through, by, reason: reason ?? null, set: columns }
+      const change = { to: move.through, by, reason: reason ?? null, set: columns, whileDue }
       return writeState(sql, from, change, clock.now())
     }
     const isChecked = check !== undefined && checksWhen(from)
@@ -73,6 +80,7 @@ export const moveSandbox = async (
       changes.announce(from.state, moved)
       return moved
     }
+    if (by.kind === 'timer') return found
     const again = await findSandboxById(database.sql, sandbox.id)
     if (!again) throw new Problem('not_found', 'There is no such sandbox.')
     sandbox = again

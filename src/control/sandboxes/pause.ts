@@ -1,9 +1,9 @@
 import { Problem } from '#src/problems.ts'
 import { isAlreadyDone, moveFor } from './lifecycle.ts'
-import { moveSandbox } from './move.ts'
+import { moveSandbox, type Occasion } from './move.ts'
 import type { Actor, SandboxParts } from './parts.ts'
 import type { SandboxRow } from './sandbox.ts'
-import { type By, getSandbox } from './store.ts'
+import { getSandbox } from './store.ts'
 import { waitWhile } from './wait.ts'
 
 const howToPause = ({ runner_pause }: SandboxRow) => {
@@ -12,14 +12,13 @@ const howToPause = ({ runner_pause }: SandboxRow) => {
 }
 
 /** Stops the clock of everything that runs in a sandbox; nothing of it is lost. */
-export const pause = async (parts: SandboxParts, sandbox: SandboxRow, by: By, reason?: string): Promise<SandboxRow> => {
+export const pause = async (parts: SandboxParts, sandbox: SandboxRow, occasion: Occasion): Promise<SandboxRow> => {
   if (isAlreadyDone('pause', sandbox.state)) return sandbox
   // What is wrong with its state is said before what its runner cannot.
   moveFor('pause', sandbox.state)
   const pauseKind = howToPause(sandbox)
   return await moveSandbox(parts, sandbox, 'pause', {
-    by,
-    ...(reason === undefined ? {} : { reason }),
+    ...occasion,
     set: () => ({ pause_kind: pauseKind }),
   })
 }
@@ -27,6 +26,6 @@ export const pause = async (parts: SandboxParts, sandbox: SandboxRow, by: By, re
 export const pauseSandbox = async (parts: SandboxParts, actor: Actor, idOrName: string): Promise<SandboxRow> => {
   const sandbox = await getSandbox(parts.database.sql, actor.organization.id, idOrName)
   await actor.told
-  const moved = await pause(parts, sandbox, { kind: 'user', id: actor.user.id })
+  const moved = await pause(parts, sandbox, { by: { kind: 'user', id: actor.user.id } })
   return await waitWhile(parts, moved, 'pausing', parts.options.momentMilliseconds)
 }

@@ -181,7 +181,10 @@ export const applyReport = async (parts: SandboxParts, runnerId: string, report:
     if (!written) continue
     changes.announce(row.state, written)
     if (written.state === 'stopped' && written.auto_delete_interval === 0) {
-      await destroy(parts, written, { kind: 'timer', id: 'auto-delete' }, 'Ephemeral: deleted when it stopped.')
+      await destroy(parts, written, {
+        by: { kind: 'timer', id: 'auto-delete' },
+        reason: 'Ephemeral: deleted when it stopped.',
+      })
     }
     return
   }

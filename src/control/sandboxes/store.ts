@@ -19,6 +19,8 @@ export type StateChange = {
   set?: Partial<SandboxRow>
   /** Does not wait for the disk: somebody says it again if it is lost (docs/adr/0017-what-waits-for-the-disk.md). */
   isToldAgain?: boolean
+  /** Only where a timer of it is due, by the row as it is then. */
+  whileDue?: boolean
 }
 
 /** Sandboxes, each with what a verb or the proxy needs to know of its runner. */
@@ -106,11 +108,12 @@ export const writeState = async (
     updated_at: now,
     version: sandbox.version + 1,
   }
-  const { isToldAgain = false } = change
+  const { isToldAgain = false, whileDue = false } = change
   const [row] = await sql<SandboxRow[]>`
     with ${isToldAgain ? sql`hasty as (select set_config('synchronous_commit', 'off', true)),` : sql``} written as (
       update sandboxes set ${sql(columns)} ${isToldAgain ? sql`from hasty` : sql``}
       where id = ${sandbox.id} and state = ${sandbox.state} and version = ${sandbox.version}
+        ${whileDue ? sql`and due_at <= ${now}` : sql``}
       returning sandboxes.*
     ), ${event(sql, sandbox.state, change, now)}`
   if (row) row.previous_state_changed_at = sandbox.state_changed_at

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl, type TestControl } from '#test/control/harness.ts'
+import { inBetween } from '#test/control/in-between.ts'
 import { connectRunner, eventsOf, untilState } from '#test/control/simulated-runner.ts'
 
 const waiting = { sandboxes: { createWaitSeconds: 20 } }
@@ -78,6 +79,25 @@ suite('time', () => {
     await app.as('member').post('/sandbox/box/autodelete/0')
     await app.sweep()
     await untilState(app, id, 'destroyed')
+  })
+
+  test('spares what is started, or put off, between its look and its word', async () => {
+    const meanwhile = {
+      started: "update sandboxes set state = 'starting', desired_state = 'started', version = version + 1",
+      'put off': 'update sandboxes set auto_delete_interval = 60',
+    }
+    for (const [how, write] of Object.entries(meanwhile)) {
+      await using app = await startControl(waiting)
+      await using _runner = await connectRunner(app)
+      const id = await create(app, { autoDeleteInterval: 10, autoStopInterval: 0 })
+      await app.as('member').post('/sandbox/box/stop')
+      await untilState(app, id, 'stopped')
+      app.clock.advance({ minutes: 10 })
+      await inBetween(app, { writing: 'sandboxes' }, app.sweep, (transaction) => transaction.unsafe(write))
+      assert.equal((await eventsOf(app, id)).at(-1)?.to_state, 'stopped', how)
+      const { desiredState } = (await app.as('member').get('/sandbox/box')).body
+      assert.equal(desiredState, how === 'started' ? 'started' : 'stopped')
+    }
   })
 
   test('destroys at the end of the time to live from started, stopped, error and creating', async () => {

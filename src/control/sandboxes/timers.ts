@@ -6,11 +6,11 @@ import { archive } from './archive.ts'
 import { destroy, endWithoutRunner } from './destroy.ts'
 import { forgetOldKeys } from './idempotency.ts'
 import { stateRows } from './lifecycle.ts'
-import { moveSandbox } from './move.ts'
+import { moveSandbox, type Occasion } from './move.ts'
 import type { SandboxParts } from './parts.ts'
 import { pause } from './pause.ts'
 import type { SandboxRow } from './sandbox.ts'
-import { type By, type StateChange, withRunner, writeState } from './store.ts'
+import { type StateChange, withRunner, writeState } from './store.ts'
 
 export type Timer = 'ttl' | 'stuck' | 'auto-stop' | 'auto-pause' | 'auto-archive' | 'auto-delete' | 'purge'
 
@@ -52,24 +52,27 @@ const minutes = (count: number) => (count === 1 ? '1 minute' : `${count} minutes
 
 /** Does what is due. Every way through it moves `due_at` on, or the row would be looked at for ever. */
 const act = async (parts: SandboxParts, row: SandboxRow, timer: Timer): Promise<void> => {
-  const by = { kind: 'timer', id: timer } as const
+  const occasion = (reason: string) => ({ by: { kind: 'timer', id: timer }, reason, whileDue: true }) as const
   switch (timer) {
     case 'ttl':
-      await destroy(parts, row, by, 'Its time to live has passed.')
+      await destroy(parts, row, occasion('Its time to live has passed.'))
       return
     case 'auto-delete':
-      await destroy(parts, row, by, `Deleted ${minutes(row.auto_delete_interval)} after it stopped.`)
+      await destroy(parts, row, occasion(`Deleted ${minutes(row.auto_delete_interval)} after it stopped.`))
       return
-    case 'auto-stop': {
-      const reason = `Stopped after ${minutes(row.auto_stop_interval)} without activity.`
-      await moveSandbox(parts, row, 'stop', { by, reason })
+    case 'auto-stop':
+      await moveSandbox(
+        parts,
+        row,
+        'stop',
+        occasion(`Stopped after ${minutes(row.auto_stop_interval)} without activity.`),
+      )
       return
-    }
     case 'auto-pause':
-      await autoPause(parts, row, by)
+      await autoPause(parts, row, occasion)
       return
     case 'auto-archive':
-      await archive(parts, row, by, `Archived ${minutes(row.auto_archive_interval)} after it stopped.`)
+      await archive(parts, row, occasion(`Archived ${minutes(row.auto_archive_interval)} after it stopped.`))
       return
     case 'purge':
       await parts.database.sql`delete from sandboxes where id = ${row.id} and state = 'destroyed'`
@@ -80,13 +83,17 @@ const act = async (parts: SandboxParts, row: SandboxRow, timer: Timer): Promise<
 }
 
 /** One whose runner cannot is stopped: it asked for no resources to be held while it is idle. */
-const autoPause = async (parts: SandboxParts, row: SandboxRow, by: By): Promise<void> => {
+const autoPause = async (
+  parts: SandboxParts,
+  row: SandboxRow,
+  occasion: (reason: string) => Occasion,
+): Promise<void> => {
   const idle = `after ${minutes(row.auto_pause_interval)} without activity.`
   try {
-    await pause(parts, row, by, `Paused ${idle}`)
+    await pause(parts, row, occasion(`Paused ${idle}`))
   } catch (error) {
     if (!(error instanceof Problem) || error.code !== 'unprocessable') throw error
-    await moveSandbox(parts, row, 'stop', { by, reason: `Stopped ${idle} ${error.message}` })
+    await moveSandbox(parts, row, 'stop', occasion(`Stopped ${idle} ${error.message}`))
   }
 }
 
@@ -121,7 +128,8 @@ const unstick = async (parts: SandboxParts, row: SandboxRow): Promise<void> => {
     return undefined
   })()
   if (change) {
-    const written = await writeState(database.sql, row, change, now)
+    // What its runner says of its progress puts it off as well.
+    const written = await writeState(database.sql, row, { ...change, whileDue: true }, now)
     if (written) changes.announce(row.state, written)
     return
   }

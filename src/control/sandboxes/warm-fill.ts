@@ -133,7 +133,7 @@ const fill = async (parts: SandboxParts, poolId: string): Promise<void> => {
   try {
     for (;;) {
       const { made, surplus } = await step(parts, poolId)
-      for (const row of surplus) await destroy(parts, row, by, 'No longer wanted in its warm pool.')
+      for (const row of surplus) await destroy(parts, row, { by, reason: 'No longer wanted in its warm pool.' })
       if (made === undefined) break
       changes.announce(null, made)
     }
@@ -148,7 +148,7 @@ const sweepOrphans = async (parts: SandboxParts): Promise<void> => {
   const rows = await parts.database.sql<SandboxRow[]>`
     select * from sandboxes where warm_pool_id is not null and desired_state <> 'destroyed'
       and not exists (select from warm_pools where id = warm_pool_id) limit 100`
-  for (const row of rows) await destroy(parts, row, by, 'Its warm pool is gone.')
+  for (const row of rows) await destroy(parts, row, { by, reason: 'Its warm pool is gone.' })
 }
 
 /** Takes every pool as far as it can be taken now; it goes on when one of its sandboxes has started, or is claimed. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl, type TestControl } from '#test/control/harness.ts'
+import { inBetween } from '#test/control/in-between.ts'
 import { keys, organizations } from '#test/control/people.ts'
 import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
 
@@ -164,21 +165,34 @@ suite('a warm pool', () => {
       returning id`
     await pool(app, 1, 'next')
     await fill(app)
-    const creating = await app.database.transaction(async (transaction) => {
-      // It has found the snapshot when it gets here.
-      await transaction`lock table warm_pools`
-      const asked = create(app, { snapshot: 'mine' })
-      const waiting = () => transaction`select 1 from pg_locks where not granted and relation = 'warm_pools'::regclass`
-      const end = Date.now() + 10_000
-      while ((await waiting()).length === 0) assert.ok(Date.now() < end, 'the create asks for warm ones')
-      await transaction`update snapshots set name = 'before' where name = 'mine'`
-      await transaction`update snapshots set name = 'mine' where name = 'next'`
-      return { asked }
-    })
-    const { id, snapshot } = await creating.asked
+    // It has found the snapshot when it asks for a warm sandbox of it.
+    const { id, snapshot } = await inBetween(
+      app,
+      { reading: 'warm_pools' },
+      () => create(app, { snapshot: 'mine' }),
+      async (transaction) => {
+        await transaction`update snapshots set name = 'before' where name = 'mine'`
+        await transaction`update snapshots set name = 'mine' where name = 'next'`
+      },
+    )
     const [row] = await app.database.sql`select snapshot_id from sandboxes where id = ${id}`
     assert.deepEqual([snapshot, row?.['snapshot_id']], ['mine', snapshots[0]?.id])
     assert.equal((await app.as('owner').get('/warm-pools')).body[0].currentSize, 1)
+  })
+
+  test('does not take back what somebody has claimed meanwhile', async () => {
+    await using app = await startControl({ sandboxes: waits })
+    await using _runner = await connectRunner(app)
+    const { id: poolId } = await pool(app, 1)
+    await fill(app)
+    const [ready] = await idsOf(app, '?includeWarm=true')
+    await app.as('owner').patch(`/warm-pools/${poolId}`, { pool: 0 })
+    // It is surplus to the sweep, which has not yet written that.
+    await inBetween(app, { writing: 'sandboxes' }, app.sweep, async (transaction) => {
+      await transaction`update sandboxes set warm_pool_id = null, version = version + 1 where id = ${ready}`
+    })
+    const { state, desiredState } = (await app.as('owner').get(`/sandbox/${ready}`)).body
+    assert.deepEqual([state, desiredState], ['started', 'started'])
   })
 
   test('never makes a create fail for want of room', async () => {

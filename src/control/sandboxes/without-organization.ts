@@ -23,7 +23,7 @@ const destroySome = async (
   const rows = await listLiveOf(parts.database.sql, id, most)
   for (const row of rows) {
     try {
-      await destroy(parts, row, { kind: 'user', id: deletedBy }, reason)
+      await destroy(parts, row, { by: { kind: 'user', id: deletedBy }, reason })
     } catch (error) {
       parts.log.warn({ err: error, sandboxId: row.id }, 'a sandbox without an organization is still there; tried again')
     }
