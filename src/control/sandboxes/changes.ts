@@ -20,6 +20,9 @@ export type Change = {
   row?: SandboxRow
 }
 
+/** Its runner is to know anew what is wanted of a sandbox, whose state is the same. */
+export type Renewal = Pick<Change, 'sandboxId' | 'row'> & { runnerId: string }
+
 const takenBy = (runnerId: string, sandboxId: string, generation: number) => `${runnerId} ${sandboxId} ${generation}`
 
 /** More are looked up when their runner reports. */
@@ -31,7 +34,7 @@ export class ChangeFeed {
   /** Claimed here, of which nothing is left to be said but that their runners have taken it. */
   readonly #claimed = new Map<string, string>()
   readonly #log: Logger
-  #peers: Peers<Change> | undefined
+  #peers: Peers<Change | Renewal> | undefined
 
   constructor(log: Logger) {
     this.#log = log
@@ -39,9 +42,10 @@ export class ChangeFeed {
 
   /** Starts to hear the other control processes, and to tell them. */
   async join(database: Pick<Database, 'sql' | 'listen'>): Promise<void> {
-    const onNews = (change: Change) => {
-      this.#forget(change.sandboxId)
-      this.#tell(change)
+    const onNews = (news: Change | Renewal) => {
+      this.#forget(news.sandboxId)
+      if ('to' in news) this.#tell(news)
+      else this.#emitter.emit('renewal', news)
     }
     this.#peers = await Peers.open({ database, channel: 'sandbox_changes', log: this.#log, onNews })
   }
@@ -49,7 +53,7 @@ export class ChangeFeed {
   /** Nobody hears anything from here on; who waits is woken and looks. */
   close(): void {
     this.#peers?.close()
-    this.#emitter.removeAllListeners('change')
+    for (const event of ['change', 'renewal']) this.#emitter.removeAllListeners(event)
     for (const name of this.#emitter.eventNames()) this.#emitter.emit(name)
   }
 
@@ -64,6 +68,15 @@ export class ChangeFeed {
     this.#peers?.tell(change)
   }
 
+  /** To whichever process has the link of its runner. */
+  renew(row: SandboxRow): void {
+    const { id: sandboxId, runner_id: runnerId } = row
+    this.#forget(sandboxId)
+    if (runnerId === null) return
+    this.#emitter.emit('renewal', { sandboxId, runnerId, row } satisfies Renewal)
+    this.#peers?.tell({ sandboxId, runnerId })
+  }
+
   /**
    * A sandbox that something is being done to, as it was written here. Somebody else may have written it since, so what
    * follows from this counts only if it is still of this version.
@@ -76,6 +89,11 @@ export class ChangeFeed {
   hear(listener: (change: Change) => void): () => void {
     this.#emitter.on('change', listener)
     return () => this.#emitter.off('change', listener)
+  }
+
+  hearRenewals(listener: (renewal: Renewal) => void): () => void {
+    this.#emitter.on('renewal', listener)
+    return () => this.#emitter.off('renewal', listener)
   }
 
   /** Resolves at the next change of one sandbox, with its row where we have it, or after `timeoutMs`. */

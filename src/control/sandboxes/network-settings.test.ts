@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
+import { createApp } from '#src/control/app.ts'
 import { startControl, type TestControl } from '#test/control/harness.ts'
-import { organizations } from '#test/control/people.ts'
+import { keys, organizations } from '#test/control/people.ts'
 import { connectRunner, type SimulatedRunner, untilState } from '#test/control/simulated-runner.ts'
 
 const path = '/sandbox/box/network-settings'
@@ -27,6 +28,24 @@ suite('POST /sandbox/:sandboxIdOrName/network-settings', () => {
       assert.deepEqual(asked.network, { blockAll: false, allowList: ['1.2.3.4/32'], domains })
       assert.equal(asked.target, 'started')
       assert.deepEqual((await app.as('viewer').get(`/sandbox/${id}`)).body.domainAllowList, 'example.com,*.a.test')
+    }))
+
+  test('200 from another process than the one that its runner is linked to, which tells it', () =>
+    withBox(async (app, _id, runner) => {
+      const other = await createApp(app.parts, { sweepSeconds: 0 })
+      try {
+        const { statusCode } = await other.server.inject({
+          method: 'POST',
+          url: `/api${path}`,
+          headers: { authorization: `Bearer ${keys.member}` },
+          payload: { networkBlockAll: true },
+        })
+        assert.equal(statusCode, 200)
+        const asked = await runner.untilAsked(({ network }) => network.blockAll)
+        assert.deepEqual([asked.generation, asked.target], [2, 'started'])
+      } finally {
+        await other.close()
+      }
     }))
 
   test('200 keeps what is not given; lifting the block alone takes the lists away, as the SDK promises', () =>

@@ -4,7 +4,7 @@ import type { Sql } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import { type NetworkColumns, networkChange } from './network-policy.ts'
 import type { Actor, SandboxParts } from './parts.ts'
-import { asAssignment, type SandboxRow } from './sandbox.ts'
+import type { SandboxRow } from './sandbox.ts'
 import type { NetworkSettings } from './schemas.ts'
 import { getSandbox } from './store.ts'
 
@@ -22,7 +22,7 @@ const writeNetwork = async (sql: Sql, id: string, change: Partial<NetworkColumns
 }
 
 export const setNetwork = async (
-  { database, clock, links }: SandboxParts,
+  { database, clock, changes }: SandboxParts,
   { organization }: Actor,
   idOrName: string,
   settings: NetworkSettings,
@@ -31,6 +31,6 @@ export const setNetwork = async (
   const sandbox = await getSandbox(database.sql, organization.id, idOrName)
   const change = networkChange(settings)
   const row = await writeNetwork(database.sql, sandbox.id, change, clock.now())
-  if (row.generation !== sandbox.generation && row.runner_id !== null) links.push(row.runner_id, asAssignment(row))
+  if (row.generation !== sandbox.generation) changes.renew(row)
   return row
 }

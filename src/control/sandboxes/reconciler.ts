@@ -2,6 +2,7 @@
 // It takes no input but the rows, and may say everything twice.
 import { pushImage } from '#src/control/snapshots/images.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
+import type { Change } from './changes.ts'
 import { isClaim, isMeant } from './lifecycle.ts'
 import type { SandboxParts } from './parts.ts'
 import { asAssignment, type SandboxRow } from './sandbox.ts'
@@ -28,17 +29,27 @@ const tell = (parts: SandboxParts, runnerId: string, row: SandboxRow): void => {
 /** Pushes changed sandboxes to the runners that are linked to this process, until the answer is called. */
 export const startPushing = (parts: SandboxParts): (() => void) => {
   const { database, changes, links, log } = parts
-  return changes.hear(({ sandboxId, runnerId, from, row }) => {
+  const push = (
+    { sandboxId, runnerId, row }: Pick<Change, 'sandboxId' | 'runnerId' | 'row'>,
+    isWanted: (row: SandboxRow) => boolean,
+  ) => {
     if (runnerId === null || !links.has(runnerId)) return
-    if (row) {
-      if (isForRunner(from, row)) tell(parts, runnerId, row)
-      return
+    const onRow = (found: SandboxRow | undefined) => {
+      if (found && isWanted(found)) tell(parts, runnerId, found)
     }
-    findSandboxById(database.sql, sandboxId).then(
-      (found) => found && isForRunner(from, found) && tell(parts, runnerId, found),
-      (error) => log.warn({ err: error, sandboxId }, 'a change could not be pushed; the sweep will'),
-    )
-  })
+    if (row) onRow(row)
+    else
+      findSandboxById(database.sql, sandboxId).then(onRow, (error) =>
+        log.warn({ err: error, sandboxId }, 'a change could not be pushed; the sweep will'),
+      )
+  }
+  const stops = [
+    changes.hear((change) => push(change, (row) => isForRunner(change.from, row))),
+    changes.hearRenewals((renewal) => push(renewal, () => true)),
+  ]
+  return () => {
+    for (const stop of stops) stop()
+  }
 }
 
 /** Says again what was said some time ago and has not been done. */

@@ -3,7 +3,7 @@ import { checkKept, getQuota, readTtl } from '#src/control/quotas/service.ts'
 import { Problem } from '#src/problems.ts'
 import { maxAutoArchiveInterval } from './create-body.ts'
 import type { Actor, SandboxParts } from './parts.ts'
-import { asAssignment, type SandboxRow } from './sandbox.ts'
+import type { SandboxRow } from './sandbox.ts'
 import { largestInterval } from './schemas.ts'
 import { newSecret } from './secret.ts'
 import { getSandbox, lockSandbox, updateSandbox, writeLabels } from './store.ts'
@@ -32,14 +32,14 @@ const readMinutes = (name: string, text: string, least = 0): number => {
 }
 
 export const setLabels = async (
-  { database, clock, links }: SandboxParts,
+  { database, clock, changes }: SandboxParts,
   { organization }: Actor,
   idOrName: string,
   labels: Record<string, string>,
 ): Promise<SandboxRow> => {
   const sandbox = await getSandbox(database.sql, organization.id, idOrName)
   const row = await writeLabels(database.sql, sandbox.id, labels, clock.now())
-  if (row.generation !== sandbox.generation && row.runner_id !== null) links.push(row.runner_id, asAssignment(row))
+  if (row.generation !== sandbox.generation) changes.renew(row)
   return row
 }
 
