@@ -105,6 +105,17 @@ suite('PUT /sandbox/:sandboxId/state', () => {
     assert.deepEqual([state, errorReason, recoverable], ['error', 'it broke', true])
   })
 
+  test('400 without a generation for what cannot follow, which changes nothing', async () => {
+    await using app = await startControl(waiting)
+    await using _runner = await connectRunner(app)
+    const id = await create(app)
+    await app.as('member').post('/sandbox/box/stop')
+    await untilState(app, id, 'stopped')
+    for (const state of ['started', 'paused']) assert.equal((await report(app, id, { state })).status, 400, state)
+    assert.equal((await report(app, id, { state: 'stopped' })).status, 200)
+    assert.equal((await app.as('member').get('/sandbox/box')).body.state, 'stopped')
+  })
+
   test('400 for a state that no runner can report, 404 for what it does not have, 403 for users', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)

@@ -70,11 +70,14 @@ suite('POST /sandbox/:sandboxIdOrName/fork', () => {
   test('200 once for the same Idempotency-Key; 422 for another body', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
-    await create(app)
+    const parent = await create(app)
     const made = await Promise.all([1, 2, 3].map(() => fork(app, 'box', { name: 'child' }, 'k')))
     assert.deepEqual(new Set(made.map(({ status }) => status)), new Set([200]))
     assert.equal(new Set(made.map(({ body }) => body.id)).size, 1)
     assert.equal((await fork(app, 'box', { name: 'other' }, 'k')).status, 422)
+    await app.as('owner').delete('/sandbox/box')
+    await untilState(app, parent, 'destroyed')
+    assert.equal((await fork(app, 'box', { name: 'child' }, 'k')).body.id, made[0]?.body.id)
   })
 
   test('200 with the child in error when the runner could not; a retry copies again', async () => {

@@ -125,6 +125,9 @@ export const forkSandbox = async (
   const name = body.name === undefined ? undefined : checkName(body.name)
   const once =
     idempotencyKey === undefined ? undefined : onceFor(actor.organization.id, idempotencyKey, { idOrName, ...body })
+  const before = once && (await findMade(database.sql, once))
+  if (before) return await waitWhile(parts, before, 'forking', options.createWaitSeconds * 1000)
+
   const parent = await getSandbox(database.sql, actor.organization.id, idOrName)
   const { row, isNew } = await database.transaction(async (transaction) => {
     if (once) {

@@ -175,6 +175,11 @@ export const applyReport = async (parts: SandboxParts, runnerId: string, report:
     }
     const now = clock.now()
     const change = changeAfter(row, report, now)
+    // Over its link a runner says what is, and again; here somebody wants it to be so (contract/gaps.md C18).
+    const isTold = report.generation === undefined && report.state !== row.state && report.state !== row.desired_state
+    if (change === undefined && isTold) {
+      throw new Problem('bad_request', `A sandbox that is ${row.state} cannot be ${report.state} by a report.`)
+    }
     if (change === undefined && known === undefined) return
     const written =
       change && (await writeState(database.sql, row, { ...change, isToldAgain: isToldAgain(change) }, now))

@@ -24,12 +24,12 @@ export const snapshotSandbox = async (
   checkNotSuspended(parts, actor)
   const { database, clock } = parts
   if (includeMemory) throw new Problem('unprocessable', 'includeMemory: only the disk can be kept.')
-  const sandbox = await getSandbox(database.sql, actor.organization.id, idOrName)
   const once =
     idempotencyKey === undefined ? undefined : onceFor(actor.organization.id, idempotencyKey, { idOrName, name })
   const findDone = async () => once && (await findMade(database.sql, once))
   const done = await findDone()
   if (done) return done
+  const sandbox = await getSandbox(database.sql, actor.organization.id, idOrName)
   try {
     return await moveSandbox(parts, sandbox, 'snapshot', {
       by: { kind: 'user', id: actor.user.id },

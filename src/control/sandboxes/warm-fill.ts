@@ -34,6 +34,7 @@ type Pool = {
   cpu: number
   memory_gib: number
   disk_gib: number
+  error_reason: string | null
 }
 
 /** Nobody is in a hurry just now. */
@@ -91,7 +92,7 @@ const make = async (transaction: Transaction, { options, clock }: SandboxParts, 
   return await insertSandbox(transaction, row, by)
 }
 
-type Next = { made?: SandboxRow; surplus: SandboxRow[] }
+type Next = { made: SandboxRow | undefined; surplus: SandboxRow[] }
 
 /** One step of one pool; another control process that is at it is left alone. */
 const step = async (parts: SandboxParts, poolId: string): Promise<Next> =>
@@ -99,7 +100,7 @@ const step = async (parts: SandboxParts, poolId: string): Promise<Next> =>
     const { mostWarm } = parts.options
     const [pool] = await transaction<Pool[]>`
       select warm_pools.id, warm_pools.organization_id, region_id, snapshot_id, snapshots.name as snapshot, image,
-        sandbox_class, os_user, cpu, memory_gib, disk_gib,
+        sandbox_class, os_user, cpu, memory_gib, disk_gib, warm_pools.error_reason,
         case when snapshots.state <> 'active' then 0
           when suspended and (suspended_until is null or suspended_until > ${parts.clock.now()}) then 0
           when warm_pools.organization_id is null then least(ceil(demand), ${mostWarm})
@@ -107,7 +108,7 @@ const step = async (parts: SandboxParts, poolId: string): Promise<Next> =>
       from warm_pools join snapshots on snapshots.id = snapshot_id
         left join organizations on organizations.id = warm_pools.organization_id
       where warm_pools.id = ${poolId} for no key update of warm_pools skip locked`
-    if (pool === undefined) return { surplus: [] }
+    if (pool === undefined) return { made: undefined, surplus: [] }
     const warm = await transaction<SandboxRow[]>`
       select * from sandboxes where warm_pool_id = ${pool.id} and desired_state <> 'destroyed' and state <> 'destroyed'
       order by created_at desc, id`
@@ -115,8 +116,13 @@ const step = async (parts: SandboxParts, poolId: string): Promise<Next> =>
     const sound = warm.filter(({ state }) => state === 'started' || state === 'creating')
     const surplus = [...broken, ...sound.slice(pool.wanted)]
     const isMaking = sound.filter(({ state }) => state === 'creating').length >= atOnce
-    if (sound.length >= pool.wanted || isMaking || !(await isQuiet(transaction, pool))) return { surplus }
-    return { made: await make(transaction, parts, pool), surplus }
+    const isFull = sound.length >= pool.wanted
+    const mayMake = !isFull && !isMaking && (await isQuiet(transaction, pool))
+    const made = mayMake ? await make(transaction, parts, pool) : undefined
+    // Whatever was in the way is no more.
+    if (pool.error_reason !== null && (isFull || made !== undefined))
+      await transaction`update warm_pools set error_reason = null, not_before = null where id = ${pool.id}`
+    return { made, surplus }
   })
 
 /** Why it cannot be filled stands with the pool; it is tried again after a while. */

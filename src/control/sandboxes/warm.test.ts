@@ -203,9 +203,18 @@ suite('a warm pool', () => {
     await pool(app, 0, 'default').catch(() => {})
     for (let made = 0; made < 2; made++) await create(app)
     assert.equal((await app.as('owner').post('/sandbox', {})).status, 503)
-    // And it waits for room before it fills again, and says so.
+    // And it waits for room before it fills again, and says so until it has.
     await app.sweep()
-    assert.match((await app.as('owner').get('/warm-pools')).body[0].errorReason, /room/)
+    const reason = async () => (await app.as('owner').get('/warm-pools')).body[0].errorReason
+    assert.match(await reason(), /room/)
+    for (const id of await idsOf(app)) {
+      await app.as('owner').delete(`/sandbox/${id}`)
+      await untilState(app, id, 'destroyed')
+    }
+    // As after a minute.
+    await app.database.sql`update warm_pools set not_before = null`
+    assert.equal(await fill(app), 2)
+    assert.equal(await reason(), null)
   })
 
   test('replaces what broke in it, and goes with its snapshot', async () => {
