@@ -138,7 +138,6 @@ export const createFront = ({ access, runners, log, ownHost, presenceMs }: Front
       const { question, destination } = await admitUpgrade(request)
       if (socket.destroyed) return undefined
       const status = await handOver({ socket, head, destination })
-      if (status !== 101) return status
       upgraded.add(socket)
       const leave = present(question, () => socket.destroy())
       socket.once('close', () => {

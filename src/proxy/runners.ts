@@ -16,6 +16,8 @@ const connectMs = 3000
 const dialMs = 20_000
 /** Of an answer from inside a sandbox. */
 const answerHeadBytes = 64 * 1024
+/** As many answers 1xx to one call. */
+const mostInterim = 64
 
 /** `unix:/path` or `http://host:port`, as control gives it. */
 const placeOf = (address: string): RequestOptions => {
@@ -77,7 +79,7 @@ export class Runners implements Disposable {
 
   /** The same for a server inside a sandbox, over a connection of its own: many such servers serve one at a time. */
   requestInside(access: Inside, port: number, { method, path, headers }: Outgoing): ClientRequest {
-    return request({
+    const outgoing = request({
       method,
       path,
       headers,
@@ -91,6 +93,13 @@ export class Runners implements Disposable {
       setDefaultHeaders: false,
       maxHeaderSize: answerHeadBytes,
     })
+    // Nobody is told of them, so nobody's pace bounds how many there are.
+    let interim = 0
+    outgoing.on('information', () => {
+      interim += 1
+      if (interim > mostInterim) outgoing.destroy(new Error('too many interim answers'))
+    })
+    return outgoing
   }
 
   /** A connection to a port inside a sandbox (wire/dial.ts). */

@@ -50,6 +50,21 @@ suite('proxy: upgrades', () => {
     assert.deepEqual([theirs.statusCode, await bodyOf(theirs)], [404, 'nope'])
   })
 
+  test('an answer that is no upgrade ends with its caller', async () => {
+    await using sides = await startSides()
+    const inside = Promise.withResolvers<import('node:stream').Duplex>()
+    sides.runner.upgrade = (_request, socket) => {
+      socket.on('error', () => undefined).write('HTTP/1.1 200 OK\r\n\r\nand so on')
+      inside.resolve(socket)
+    }
+    const [answer] = await once(upgrade(sides.port, '/toolbox/box/x'), 'response')
+    const socket = await inside.promise
+    const ended = once(socket.resume(), 'end')
+    answer.destroy()
+    await ended
+    socket.destroy()
+  })
+
   test('each side’s end ends the other', async () => {
     await using sides = await startSides()
     const inside = Promise.withResolvers<import('node:stream').Duplex>()
@@ -97,23 +112,28 @@ suite('proxy: upgrades', () => {
     }
   })
 
-  test('an open connection counts as activity, and ends when its key is revoked', async () => {
-    await using sides = await startSides({ presenceMs: 5 })
-    sides.runner.upgrade = (_request, socket) => {
-      socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n')
-      socket.on('error', () => undefined)
-    }
-    const again = Promise.withResolvers<void>()
-    sides.control.answer = () => {
-      if (sides.asked.length >= 3) again.resolve()
-      return sides.access()
-    }
-    const [, socket] = await once(upgrade(sides.port, '/toolbox/box/x'), 'upgrade')
-    await again.promise
-    assert.ok(sides.asked.every(({ countsAsActivity }) => countsAsActivity))
-    socket.resume()
-    const closed = once(socket, 'close')
-    sides.control.answer = () => ({ status: 401, body: {} })
-    await closed
-  })
+  for (const [event, head] of [
+    ['upgrade', 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n'],
+    ['response', 'HTTP/1.1 200 OK\r\n\r\n'],
+  ] as const) {
+    test(`an open connection counts as activity, and ends when its key is revoked: ${event}`, async () => {
+      await using sides = await startSides({ presenceMs: 5 })
+      sides.runner.upgrade = (_request, socket) => {
+        socket.write(head)
+        socket.on('error', () => undefined)
+      }
+      const again = Promise.withResolvers<void>()
+      sides.control.answer = () => {
+        if (sides.asked.length >= 3) again.resolve()
+        return sides.access()
+      }
+      const [answer] = await once(upgrade(sides.port, '/toolbox/box/x'), event)
+      await again.promise
+      assert.ok(sides.asked.every(({ countsAsActivity }) => countsAsActivity))
+      answer.socket.resume()
+      const closed = once(answer.socket, 'close')
+      sides.control.answer = () => ({ status: 401, body: {} })
+      await closed
+    })
+  }
 })

@@ -89,6 +89,9 @@ export const handOver = ({ socket, head, destination }: Handover): Promise<numbe
       sendHead(socket, status, answer.statusMessage ?? '', headers)
       pour(answer, socket)
       answer.once('error', () => socket.destroy())
+      // Only who reads hears that the caller has gone.
+      socket.resume().once('end', () => socket.destroy())
+      socket.once('close', () => outgoing.destroy())
       settle(status)
     })
     outgoing.end()

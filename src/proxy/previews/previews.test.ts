@@ -387,6 +387,17 @@ suite('previews: what the server inside answers', () => {
     assert.equal((await visit(sides)).status, 200)
   })
 
+  test('interim answers without an end are a 502', async () => {
+    await using sides = await startSides()
+    sides.insideSocket = (socket) => {
+      const goOn = () => {
+        while (socket.write('HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(100)));
+      }
+      socket.on('drain', goOn).once('data', goOn)
+    }
+    assert.equal((await visit(sides)).status, 502)
+  })
+
   test('an answer cut short is cut short for the caller', async () => {
     await using sides = await startSides()
     sides.insideSocket = (socket) => {

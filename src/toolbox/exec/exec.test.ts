@@ -3,6 +3,8 @@ import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 
 import { homedir } from 'node:os'
 import { join, relative } from 'node:path'
 import { suite, test } from 'node:test'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { Problem } from '#src/problems.ts'
 import { until } from '../agent/native-agent.ts'
 import { startToolbox } from '../testing/toolbox.ts'
@@ -221,6 +223,17 @@ suite('what is known of commands with a key', () => {
     assert.equal(again, 1)
     assert.equal((await answers.once('long', 'long', answer(1024 * 1024))).result.length, 1024 * 1024)
     await assert.rejects(answers.once('long', 'long', rerun), { status: 409 })
+  })
+
+  test('lets go of what it has no room for', async () => {
+    setFlagsFromString('--expose-gc')
+    const collect = runInNewContext('gc') as () => void
+    const answers = new Answers()
+    const first = new WeakRef(await answers.once('0', '0', answer(200 * 1024)))
+    for (const key of ['1', '2']) await answers.once(key, key, answer(200 * 1024))
+    await new Promise(setImmediate)
+    collect()
+    assert.equal(first.deref(), undefined)
   })
 
   test('429 for one more than can be remembered while they run; what did not run may be sent again', async () => {

@@ -10,7 +10,14 @@ const mostKeys = 256
 const mostBytes = 256 * 1024
 
 type Answer = { exitCode: number; result: string }
-type Known = { requestHash: string; answer: Promise<Answer>; bytes: number; isOver: boolean }
+type Known = {
+  requestHash: string
+  answer: Promise<Answer>
+  bytes: number
+  isOver: boolean
+  /** Holds the answer too, until it is cleared. */
+  timer?: NodeJS.Timeout
+}
 
 /** The outcome of something that did not run, and may be sent again. */
 const isNoOutcome = (error: unknown) => !(error instanceof Problem) || error.status === 429 || error.status >= 500
@@ -54,7 +61,7 @@ export class Answers {
       made.bytes = bytes
     }
     made.isOver = true
-    setTimeout(() => this.#forget(key, made), keptMs).unref()
+    made.timer = setTimeout(() => this.#forget(key, made), keptMs).unref()
   }
 
   /** The oldest go first. */
@@ -64,6 +71,7 @@ export class Answers {
       if (kept <= mostBytes && this.#known.size < mostKeys) return
       if (!known.isOver) continue
       kept -= known.bytes
+      clearTimeout(known.timer)
       this.#known.delete(key)
     }
   }

@@ -30,9 +30,13 @@ async function* parts(files: Files, paths: readonly string[], boundary: string, 
       yield body
     }
     if (file !== undefined) {
-      yield headerOf(boundary, 'file', path, 'application/octet-stream', file.length)
-      // A file that turns out shorter breaks the whole answer off: nobody shall take a part of it for all.
-      yield* file.stream as AsyncIterable<Buffer>
+      try {
+        yield headerOf(boundary, 'file', path, 'application/octet-stream', file.length)
+        // A file that turns out shorter breaks the whole answer off: nobody shall take a part of it for all.
+        yield* file.stream as AsyncIterable<Buffer>
+      } finally {
+        file.stream.destroy()
+      }
     }
     yield lineBreak
   }

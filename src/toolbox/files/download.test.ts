@@ -3,8 +3,12 @@ import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
+import { Readable } from 'node:stream'
 import { suite, test } from 'node:test'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Files } from '../agent/agent.ts'
 import { until } from '../agent/native-agent.ts'
+import { bulkDownload } from './bulk-download.ts'
 import { FilesRoom, refusal } from './testing/files-room.ts'
 
 const sum = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
@@ -84,6 +88,17 @@ suite('GET /files/download', () => {
 })
 
 suite('POST /files/bulk-download', () => {
+  test('a caller who leaves before a file has begun leaves it closed', async () => {
+    const stream = Readable.from([Buffer.from('x')])
+    const files = { read: async () => ({ length: 1, stream }) } as unknown as Files
+    const reply = { header: () => reply } as unknown as FastifyReply
+    // Its name alone is more than is read ahead.
+    const answer = bulkDownload(files, ['x'.repeat(200_000)], {} as FastifyRequest, reply)
+    await once(answer, 'readable')
+    await once(answer.destroy(), 'close')
+    assert.equal(stream.destroyed, true)
+  })
+
   test('200 answers a part per path, in order, with lengths, and errors among them', async () => {
     await using room = await FilesRoom.start()
     const [one, missing, odd, empty] = ['one', 'missing', 'odd é.txt', 'empty'].map((name) => room.at(name)) as [

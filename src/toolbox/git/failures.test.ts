@@ -30,6 +30,11 @@ suite('what a failure of git means', () => {
     assert.ok(long.length <= 1000 && long.endsWith('the end'))
   })
 
+  test('is looked for in the beginning of each line', () => {
+    assert.equal(failed(`${"pathspec '".repeat(6000)}\nfatal: No space left on device`).code, 'unprocessable')
+    assert.equal(failed(`fatal: ${'x'.repeat(2000)} No space left on device`).code, 'bad_request')
+  })
+
   test('a character that the bound cuts in two is left out', () => {
     assert.ok(failed(`${'😀'.repeat(501)}x`).message.isWellFormed())
   })

@@ -44,6 +44,8 @@ const meanings = [
 ] as const satisfies readonly (readonly [ProblemCode, RegExp])[]
 
 const sentenceLength = 1000
+/** Of a line that is looked at: a pattern may take the square of it, and a hook prints what it likes. */
+const lineLength = 1024
 
 /** Git's own words without its advice, its progress and whatever a remote could paint on a terminal. */
 const sentenceOf = (stderr: string): string | undefined => {
@@ -57,7 +59,11 @@ const sentenceOf = (stderr: string): string | undefined => {
 }
 
 export const problemOf = ({ exitCode, stdout, stderr }: { exitCode: number; stdout: Buffer; stderr: string }) => {
-  const text = `${stderr}\n${stdout.subarray(0, 64 * 1024).toString('utf8')}`
+  const said = `${stderr}\n${stdout.subarray(0, 64 * 1024).toString('utf8')}`
+  const text = said
+    .split('\n')
+    .map((line) => line.slice(0, lineLength))
+    .join('\n')
   const meaning = meanings.find(([, pattern]) => pattern.test(text))
   const cause = new Error(`git ended with ${exitCode}`)
   const sentence = sentenceOf(stderr) ?? sentenceOf(stdout.subarray(0, 64 * 1024).toString('utf8'))
