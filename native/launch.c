@@ -226,6 +226,9 @@ static void enter_private_mounts(char **arg) {
   (void)arg;
   if (unshare(CLONE_NEWNS) < 0) fail("mount namespace");
   if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) fail("/");
+  /* crun gives the files that it is started on to the sandbox's root, who would then own the host's own /dev/null. */
+  if (mount("/dev/null", "/dev/null", NULL, MS_BIND, NULL) < 0) fail("/dev/null");
+  if (mount(NULL, "/dev/null", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NOEXEC, NULL) < 0) fail("/dev/null");
 }
 
 // hide PATH: puts an empty directory before one mount (crun refuses a host with both cgroup versions). What crun makes

@@ -18,9 +18,11 @@ const confirm = async (data: DataDirectory): Promise<boolean> => {
 /** Removes everything of an instance from the host; answers what would not go. The data goes only when nothing is left. */
 export const purge = async (data: DataDirectory): Promise<string[]> => {
   await endOrphans(data)
-  const left = await removeTraces(data)
-  // What the network shares with other instances (its range, chains of other firewalls) only the runner knows.
+  // What the network shares with other instances (its range, chains of other firewalls) only the runner knows, by its notes in
+  // the runtime directory; and it is there until nothing runs.
+  await removeTraces(data, { keepsRuntime: true })
   await removeNetwork(data.instance)
+  const left = await removeTraces(data)
   if (left.length === 0) removeData(data)
   return left
 }

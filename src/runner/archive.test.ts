@@ -43,6 +43,25 @@ suite('archive', { skip: cannotRun }, () => {
   const fill = `rm /bin/tail; mkdir -p /root/d; echo kept > /root/d/file; ls -la /bin > /root/list; stat -c %a /root/d;
     dd if=/dev/urandom of=/root/big bs=1M count=6 2>/dev/null; hostname >> /etc/hosts`
 
+  test('is refused where files that share their contents would not fit apart, and nothing is lost', async () => {
+    const assignment = await box.started({ diskGiB: 0.125 })
+    const { sandboxId } = assignment
+    await said(assignment, 'dd if=/dev/zero of=/root/a bs=1M count=50')
+    const [one, other] = ['a', 'b'].map((name) => join(diskOf(assignment), 'upper/root', name))
+    execFileSync('cp', ['--reflink=always', one!, other!])
+    const refusedOf = () => box.host.get(sandboxId)?.refused
+    await box.host.archive(archived(assignment))
+    assert.deepEqual([box.host.get(sandboxId)?.status, refusedOf()], ['archived', undefined])
+    const back = brought(archived(assignment))
+    await box.host.start(back)
+    execFileSync('cp', ['--reflink=always', one!, `${other}2`])
+    await box.host.archive(archived(back, 'second'))
+    assert.equal(box.host.get(sandboxId)?.status, 'stopped')
+    assert.match(refusedOf() ?? '', /apart they need 0\.2 GiB/)
+    await box.host.start({ ...back, generation: 9 })
+    assert.equal(await said(assignment, 'ls /root'), 'a\nb\nb2')
+  })
+
   test('takes its disk off this host and brings it back as it was, itself included', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment

@@ -1,8 +1,10 @@
 // Moves the disk of a sandbox that rests into the archive store. The journal says so before anything local goes, and is
 // what the next runner finishes from: killed earlier, all of it is done again under the same name.
 import type { Assignment, Progress } from '#src/wire/runner-link.ts'
+import { ArchiveFailed } from './archive/failed.ts'
 import { packDisk } from './archive/pack.ts'
 import { removeArchives } from './archive/remove.ts'
+import { bytesApart } from './archive/tar.ts'
 import type { Spec } from './journal.ts'
 import { type Machine, NotRecoverable } from './machine.ts'
 import { GiB } from './oci/sandbox-limits.ts'
@@ -18,6 +20,7 @@ export const archiveDisk = async (
   const { sandboxId, diskGiB, archive: wanted } = assignment
   if (wanted === undefined) throw new NotRecoverable('Nobody has said what the archive is called.')
   if (!(await pool.exists(sandboxId))) throw new NotRecoverable('The disk of the sandbox is gone.')
+  await checkReturns(pool, assignment)
   const size = (await pool.sizeOfDisk(sandboxId)) ?? diskGiB * GiB
   const archive = await packDisk({
     store,
@@ -31,6 +34,16 @@ export const archiveDisk = async (
   const archived: Spec = { assignment, status: 'archived', archive }
   await journal.writeSpec(sandboxId, archived)
   return archived
+}
+
+/** An archive keeps the contents of each file for itself, so the disk that it is restored to must have room for that. */
+const checkReturns = async (pool: Machine['pool'], { sandboxId, diskGiB }: Assignment): Promise<void> => {
+  if (!pool.hardDiskLimit) return
+  const bytes = await bytesApart(pool.diskOf(sandboxId))
+  if (bytes <= diskGiB * GiB) return
+  const needed = `${(Math.ceil((bytes / GiB) * 10) / 10).toFixed(1)} GiB`
+  const reason = `Its files share their contents, as copies made by cp do; apart they need ${needed}, more than its disk.`
+  throw new ArchiveFailed('disk', reason)
 }
 
 /** What nobody needs once a sandbox is archived: its disk, and archives of it that this one replaces. */

@@ -91,6 +91,14 @@ suite('inside a sandbox', { skip: cannotRun }, () => {
     )
   })
 
+  test('the host’s own /dev/null stays the host’s, and terminals are bounded', async () => {
+    const { uid, mode } = statSync('/dev/null')
+    assert.deepEqual([uid, mode & 0o777], [0, 0o666])
+    const { output } = await box.run(id, 'chmod 0 /dev/null || echo refused; echo x > /dev/null && echo written')
+    assert.deepEqual(output.split('\n').slice(-2), ['refused', 'written'])
+    assert.match((await box.run(id, 'cat /proc/mounts')).output, /devpts .*max=256/)
+  })
+
   test('kernel settings cannot be written', async () => {
     for (const path of ['/proc/sys/kernel/hostname', '/proc/sysrq-trigger', '/sys/kernel/uevent_helper'])
       assert.notEqual((await box.run(id, `echo x > ${path}`)).exitCode, 0, path)

@@ -1,7 +1,7 @@
 // Looks at the host once and makes the parts that every verb works with.
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { chmod, copyFile, readFile, rename, stat } from 'node:fs/promises'
+import { chmod, chown, copyFile, readFile, rename, stat } from 'node:fs/promises'
 import { availableParallelism, totalmem } from 'node:os'
 import { join } from 'node:path'
 import type { Logger } from '#src/kit/log.ts'
@@ -14,7 +14,7 @@ import type { AgentLink, Images, Machine } from './machine.ts'
 import type { NetworkPool } from './network/pool.ts'
 import { resolversForSandboxes } from './network/resolvers.ts'
 import { openCrun } from './oci/runtime.ts'
-import { GiB, resourceLimits } from './oci/sandbox-limits.ts'
+import { GiB, resourceLimits, uidBase } from './oci/sandbox-limits.ts'
 import { compiledFilter } from './oci/seccomp/compile.ts'
 import { makeSeccompProfile } from './oci/seccomp/profile.ts'
 import { openStoragePool } from './overlay/pool.ts'
@@ -47,7 +47,7 @@ export type HostParts = {
 export const openMachine = async (parts: HostParts): Promise<Machine> => {
   const { launcher, log } = parts
   const places = placesOf(parts.instance, parts.directory)
-  await Promise.all([makePlaces(places), raiseSharedLimits(log)])
+  await Promise.all([makePlaces(places), raiseSharedLimits(log), takeBackNull()])
   const cgroups = readLayout()
   const hiddenMounts = mountsToHide(cgroups)
   const runtime = await openCrun({
@@ -105,6 +105,14 @@ export const capabilitiesOf = ({ pool, runtime }: Machine): RunnerCapabilities =
   pause: 'memory',
   fork: 'disk',
 })
+
+/** Runners before this one let crun give the host's own /dev/null to a sandbox, whose root then owned it. */
+const takeBackNull = async (): Promise<void> => {
+  const { uid } = await stat('/dev/null')
+  if (uid !== uidBase) return
+  await chown('/dev/null', 0, 0)
+  await chmod('/dev/null', 0o666)
+}
 
 /** A copy by content, so that a sandbox started earlier keeps the agent it was started with. */
 const keepAgent = async (program: string, directory: string): Promise<string> => {

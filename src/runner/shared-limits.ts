@@ -1,12 +1,15 @@
-// Limits of the kernel that all sandboxes share, because they count for the user who made the user namespaces: root. With
-// the usual 128 inotify instances one sandbox could take them all, from the others and from the host's own services. What
-// an instance or a watch takes up counts as the sandbox's memory, so its memory limit is the bound that remains.
+// Limits of the kernel that all sandboxes share, because they count for the user who made the user namespaces, root, or for the
+// whole host. With the usual 128 inotify instances one sandbox could take them all, from the others and from the host's own
+// services; so it could every open file, and 32 of them every process id. What an instance, a watch or a file takes up counts
+// as the sandbox's memory, and its processes are counted, so those are the bounds that remain.
 import { readFile, writeFile } from 'node:fs/promises'
 import type { Logger } from '#src/kit/log.ts'
 
 const wanted = {
   '/proc/sys/fs/inotify/max_user_instances': 1_048_576,
   '/proc/sys/fs/inotify/max_user_watches': 16_777_216,
+  '/proc/sys/fs/file-max': 1_000_000_000,
+  '/proc/sys/kernel/pid_max': 4_194_304,
 } as const
 
 /** Only ever upwards, and left so: other programs may count on it by then. */

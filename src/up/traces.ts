@@ -133,6 +133,15 @@ const removeCgroup = (path: string) => {
   }
 }
 
+const runtimeDirectory: Kind = {
+  what: 'runtime directory',
+  list: ({ runtime }) => (existsSync(runtime) ? [runtime] : []),
+  // Never through a mount: what is mounted there is somebody's data.
+  remove: (data, path) => {
+    if (mounts(data).length === 0) rmSync(path, { recursive: true, force: true })
+  },
+}
+
 /** In the order in which they can be removed. */
 const kinds: readonly Kind[] = [
   {
@@ -164,28 +173,27 @@ const kinds: readonly Kind[] = [
     remove: (_, path) => void (run('umount', path).succeeded || run('umount', '-l', path)),
   },
   { what: 'loop device', list: loopDevices, remove: (_, device) => void run('losetup', '-d', device) },
-  {
-    what: 'runtime directory',
-    list: ({ runtime }) => (existsSync(runtime) ? [runtime] : []),
-    // Never through a mount: what is mounted there is somebody's data.
-    remove: (data, path) => {
-      if (mounts(data).length === 0) rmSync(path, { recursive: true, force: true })
-    },
-  },
+  runtimeDirectory,
 ]
 
 /** One line for each thing that is there now. */
-export const listTraces = (data: DataDirectory): string[] =>
-  kinds.flatMap(({ what, list }) => list(data).map((name) => `${what} ${name}`))
+export const listTraces = (data: DataDirectory): string[] => linesOf(kinds, data)
+
+const linesOf = (some: readonly Kind[], data: DataDirectory): string[] =>
+  some.flatMap(({ what, list }) => list(data).map((name) => `${what} ${name}`))
 
 /**
  * Removes all of it; answers what would not go within `timeoutMs`. Not for a server that runs. A loop device stays while a copy
  * of its mount is left in a mount namespace of somebody else, who may be unpacking an image.
  */
-export const removeTraces = async (data: DataDirectory, timeoutMs = 30_000): Promise<string[]> => {
+export const removeTraces = async (
+  data: DataDirectory,
+  { timeoutMs = 30_000, keepsRuntime = false }: { timeoutMs?: number; keepsRuntime?: boolean } = {},
+): Promise<string[]> => {
+  const wanted = keepsRuntime ? kinds.filter((kind) => kind !== runtimeDirectory) : kinds
   for (const end = Date.now() + timeoutMs; ; ) {
-    for (const { list, remove } of kinds) for (const name of list(data)) remove(data, name)
-    const left = listTraces(data)
+    for (const { list, remove } of wanted) for (const name of list(data)) remove(data, name)
+    const left = linesOf(wanted, data)
     if (left.length === 0 || Date.now() > end) return left
     await pause(50)
   }
@@ -197,5 +205,6 @@ export const removeData = (data: DataDirectory): void => {
   const isMountPoint = statSync(data.path).dev !== statSync(join(data.path, '..')).dev
   // The directory of a mount cannot be removed, only emptied.
   const gone = isMountPoint ? readdirSync(data.path).map((name) => join(data.path, name)) : [data.path]
-  for (const path of gone) rmSync(path, { recursive: true, force: true })
+  // Whatever was still writing there has just been told to end.
+  for (const path of gone) rmSync(path, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
 }

@@ -17,7 +17,10 @@ import { ArchiveFailed } from './failed.ts'
 /** The two directories of a sandbox's disk that an archive holds. They lie side by side. */
 export type DiskParts = { upper: string; etc: string }
 
-const confinedTar = 'nice -n 10 setpriv --pdeathsig KILL unshare --pid --fork --kill-child -- tar'.split(' ')
+/** It remembers every file that has two names, as a hostile disk may have millions of; what is over ends it. Of address space. */
+const tarBytes = 1024 ** 3
+const confinedTar =
+  `nice -n 10 prlimit --as=${tarBytes} -- setpriv --pdeathsig KILL unshare --pid --fork --kill-child -- tar`.split(' ')
 /** Records of 64 KiB both ways: tar reads the last one to its end. */
 const records = ['--blocking-factor=128', '--read-full-records']
 const everything = ['--numeric-owner', '--xattrs', '--xattrs-include=*', '--acls', '--warning=none']
@@ -69,17 +72,26 @@ const outcome = async (child: ChildProcess, said: () => string): Promise<void> =
 /** The first thing that tar says of a full disk is less clear. */
 const noRoom = /: (No space left on device|Disk quota exceeded)$/
 
+const look = (walk: string[]): Promise<string> =>
+  runCommand(walk, { background: true, timeoutMs: 600_000, env: { LC_ALL: 'C' } }).catch((cause: unknown) => {
+    throw new ArchiveFailed('disk', 'The disk cannot be read.', { cause })
+  })
+
 /** What tar could read but never make again. */
 const refuseWhatCannotReturn = async (holder: string, parts: readonly string[]) => {
   const tooLong = ['-regextype', 'posix-extended', '-regex', `.{${maxPathBytes + 1},}`, '-print', '-quit']
   const walk = ['env', `--chdir=${holder}`, 'find', ...parts, ...tooLong]
-  const options = { background: true, timeoutMs: 600_000, env: { LC_ALL: 'C' } }
-  const found = await runCommand(walk, options).catch((cause: unknown) => {
-    throw new ArchiveFailed('disk', 'The disk cannot be read.', { cause })
-  })
-  if (found !== '') {
+  if ((await look(walk)) !== '') {
     throw new ArchiveFailed('disk', `The disk has a path of more than ${maxPathBytes} bytes, which cannot be archived.`)
   }
+}
+
+const sumOfBlocks = `find "$@" -type f -printf '%b %n\\n' | awk '{ sum += $1 / $2 } END { printf "%.0f", sum * 512 }'`
+
+/** What its files take up, each on its own: more than the disk does where they share their contents, as `cp` makes them on btrfs. */
+export const bytesApart = async (disk: DiskParts): Promise<number> => {
+  const walk = ['env', `--chdir=${holderOf(disk)}`, 'sh', '-c', sumOfBlocks, 'sh', ...names(disk)]
+  return Number(await look(walk))
 }
 
 /** The disk as one tar stream, the same bytes each time as long as nothing on it changes. Nobody may be writing to it. */

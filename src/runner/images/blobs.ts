@@ -1,5 +1,6 @@
 // Layers as they were downloaded, by their digest, shared by all images. Only ever a saving: an image that is there needs
 // none of them, so any of them may go at any time. What has its name here was checked and belongs to root.
+import { randomUUID } from 'node:crypto'
 import { chmod, chown, link, lstat, mkdir, realpath, rename, rm, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { namesBelow, sha256Of } from './files.ts'
@@ -46,7 +47,8 @@ export class Blobs {
     const found = (await realpath(path).catch(() => undefined)) === path ? await lstat(path) : undefined
     if (!found?.isFile() || found.nlink !== 1)
       throw new ImageFailed('corrupted', `The image is damaged: a part of it is missing (${digest}).`)
-    const unchecked = `${kept}.new`
+    // Of this taking alone: another image may bring the same part at this moment.
+    const unchecked = `${kept}.${randomUUID()}.new`
     await rename(path, unchecked)
     try {
       await chown(unchecked, 0, 0)

@@ -2,12 +2,16 @@
 import { type Cidr, overlap, parseCidr } from './cidr.ts'
 import { type Range, rangeBits } from './names.ts'
 
-/** Private, shared, loopback, link-local, multicast and reserved. */
+/** Azure's own services to its machines, among them what others have at 169.254.169.254. */
+const azure = '168.63.129.16/32'
+
+/** Private, shared, loopback, link-local, multicast and reserved, and where clouds tell a machine about itself. */
 export const closedRanges = [
   '0.0.0.0/8',
   '10.0.0.0/8',
-  '100.64.0.0/10',
+  '100.64.0.0/10', // with Alibaba's 100.100.100.200
   '127.0.0.0/8',
+  azure,
   '169.254.0.0/16',
   '172.16.0.0/12',
   '192.0.0.0/24',
@@ -18,7 +22,7 @@ export const closedRanges = [
 ] as const
 
 /** These stay closed even where the operator opens a private range that holds them. */
-export const neverOpened = ['0.0.0.0/8', '127.0.0.0/8', '169.254.0.0/16', '224.0.0.0/4', '240.0.0.0/4'] as const
+export const neverOpened = ['0.0.0.0/8', '127.0.0.0/8', azure, '169.254.0.0/16', '224.0.0.0/4', '240.0.0.0/4'] as const
 
 const blocksOf = (texts: readonly string[]) => texts.map(parseCidr).filter((block) => block !== undefined)
 

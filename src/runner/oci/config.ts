@@ -40,6 +40,9 @@ export type SandboxConfig = {
 /** Files of `/etc` that belong to the one sandbox and not to its image. */
 export const ownEtcFiles = ['hostname', 'hosts', 'resolv.conf', 'machine-id'] as const
 
+/** The kernel counts those of all sandboxes together, 4096 unless the host says otherwise; without a bound one takes them all. */
+const terminals = 256
+
 /** On the sandbox's own /dev, so that it leaves nothing on its disk and nothing on its disk can stand in its way. */
 export const agentPathInside = '/dev/.alcove/agent'
 
@@ -88,7 +91,17 @@ const mounts = ({ agent, etc, shown, memoryGiB }: SandboxConfig) => [
   mount('/proc', 'proc', 'proc', 'nosuid', 'noexec', 'nodev'),
   mount('/dev', 'tmpfs', 'tmpfs', 'nosuid', 'strictatime', 'mode=755', 'size=1m'),
   // No `gid=5`: the group may not be mapped into the user namespace, and the kernel then refuses the mount.
-  mount('/dev/pts', 'devpts', 'devpts', 'nosuid', 'noexec', 'newinstance', 'ptmxmode=0666', 'mode=0620'),
+  mount(
+    '/dev/pts',
+    'devpts',
+    'devpts',
+    'nosuid',
+    'noexec',
+    'newinstance',
+    'ptmxmode=0666',
+    'mode=0620',
+    `max=${terminals}`,
+  ),
   mount('/dev/shm', 'tmpfs', 'shm', 'nosuid', 'noexec', 'nodev', 'mode=1777', `size=${sharedMemoryBytes(memoryGiB)}`),
   mount('/dev/mqueue', 'mqueue', 'mqueue', 'nosuid', 'noexec', 'nodev'),
   mount('/sys', 'sysfs', 'sysfs', 'nosuid', 'noexec', 'nodev', 'ro'),
