@@ -1,7 +1,8 @@
 // Real sandboxes on this machine. Needs root; elsewhere it is skipped and says so.
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import type { Cause } from '#src/wire/runner-link.ts'
 import { isAlive } from './processes.ts'
@@ -71,6 +72,20 @@ suite('a host', { skip: cannotRun }, () => {
     await box.host.destroy(sandboxId)
     assert.deepEqual(await box.tracesOf(sandboxId), [])
     assert.deepEqual(await box.cgroupOf(sandboxId).pids(), [])
+  })
+
+  test('destroy does not wait for a start that waits for the sandbox itself', { timeout: 20_000 }, async () => {
+    const assignment = await box.started()
+    const { sandboxId } = assignment
+    await box.host.stop({ ...assignment, target: 'stopped', generation: 2 })
+    // Whoever looks up a user in there waits for a writer that never comes.
+    const users = join(box.directory, 'runner/pool/disks', sandboxId, 'upper/etc/passwd')
+    mkdirSync(dirname(users), { recursive: true })
+    execFileSync('mkfifo', [users])
+    const starting = box.host.start({ ...assignment, isNew: false, generation: 3 }).catch(() => {})
+    await box.host.destroy(sandboxId)
+    await starting
+    assert.equal(box.host.get(sandboxId), undefined)
   })
 
   test('the host’s mount table does not grow with sandboxes', async () => {

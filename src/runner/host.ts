@@ -92,6 +92,9 @@ export const openHost = async (parts: HostParts): Promise<Host> => {
 /** How often archives are tried again that could not be removed with their sandbox. */
 const owedEveryMs = 10 * 60_000
 
+/** How long a sandbox that is to be destroyed lives on while something else is being done to it. */
+const patienceMs = 1000
+
 class MachineHost implements Host {
   readonly instance: string
   readonly capabilities: RunnerCapabilities
@@ -227,12 +230,21 @@ class MachineHost implements Host {
   destroy(sandboxId: string, withArchives?: 'with archives') {
     checkSandboxId(sandboxId)
     this.#cutShort(sandboxId)
+    const waiting = setInterval(() => this.#killAll(sandboxId), patienceMs)
     return this.#inLine.run(sandboxId, async () => {
+      clearInterval(waiting)
       this.#notRunning(sandboxId)
       const slot = this.#held.get(sandboxId)?.running?.slot
       await destroySandbox(this.#machine, sandboxId, slot, withArchives !== undefined)
       this.#held.delete(sandboxId)
     })
+  }
+
+  /** What is being done to it may wait for a process inside that never answers. */
+  #killAll(sandboxId: string) {
+    cgroupOf(this.#machine, sandboxId)
+      .kill()
+      .catch((err: unknown) => this.#machine.log.warn({ err, sandboxId }, 'could not be ended before its turn'))
   }
 
   snapshot(sandboxId: string, image: string) {

@@ -58,9 +58,17 @@ export const checkName = (given: string): string => {
   return name
 }
 
+/** Of all names and values together: every sandbox of a runner stands in its one list with them. */
+const mapBytes = 64 * 1024
+
+export const checkMap = (field: 'env' | 'labels', map: Record<string, string>): Record<string, string> => {
+  if (Buffer.byteLength(JSON.stringify(map)) <= mapBytes) return map
+  throw new Problem('bad_request', `${field} must have at most ${mapBytes} bytes in all`)
+}
+
 const checkEnv = (env: Record<string, string>): Record<string, string> => {
   const wrong = Object.keys(env).find((name) => !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name))
-  if (wrong === undefined) return env
+  if (wrong === undefined) return checkMap('env', env)
   throw new Problem('bad_request', `env has "${wrong.slice(0, 60)}", which is not the name of a variable`)
 }
 
@@ -95,7 +103,7 @@ export const checkBody = (
     target: body.target,
     user: body.user,
     env: checkEnv(body.env ?? {}),
-    labels: body.labels ?? {},
+    labels: checkMap('labels', body.labels ?? {}),
     isPublic: body.public ?? false,
     network: networkOfNew(body, organization.sandboxLimitedNetworkEgress),
     otelEndpoint: body.otelEndpointOverride ? readServiceUrl('otelEndpointOverride', body.otelEndpointOverride) : null,

@@ -248,6 +248,8 @@ suite('POST /sandbox', () => {
     [400, { env: { '1A': 'x' } }, /1A/],
     [400, { env: { 'A B': 'x' } }, /A B/],
     [400, { env: { A: 1 } }, /env/],
+    [400, { env: { A: 'x'.repeat(40_000), B: 'x'.repeat(40_000) } }, /env .*65536 bytes/],
+    [400, { labels: { a: 'x'.repeat(40_000), b: 'x'.repeat(40_000) } }, /labels .*65536 bytes/],
     [400, { labels: { a: {} } }, /labels/],
     [400, { labels: [] }, /labels/],
     [400, { labels: { a: '\ud800' } }, /surrogate/],

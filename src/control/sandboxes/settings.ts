@@ -1,7 +1,7 @@
 // What a caller may change of a sandbox without its state changing.
 import { checkKept, getQuota, readTtl } from '#src/control/quotas/service.ts'
 import { Problem } from '#src/problems.ts'
-import { maxAutoArchiveInterval } from './create-body.ts'
+import { checkMap, maxAutoArchiveInterval } from './create-body.ts'
 import type { Actor, SandboxParts } from './parts.ts'
 import type { SandboxRow } from './sandbox.ts'
 import { largestInterval } from './schemas.ts'
@@ -38,7 +38,7 @@ export const setLabels = async (
   labels: Record<string, string>,
 ): Promise<SandboxRow> => {
   const sandbox = await getSandbox(database.sql, organization.id, idOrName)
-  const row = await writeLabels(database.sql, sandbox.id, labels, clock.now())
+  const row = await writeLabels(database.sql, sandbox.id, checkMap('labels', labels), clock.now())
   if (row.generation !== sandbox.generation) changes.renew(row)
   return row
 }
