@@ -47,6 +47,32 @@ suite('POST /sandbox with buildInfo', () => {
     assert.deepEqual(states, ['pending_build', 'creating', 'started'])
   })
 
+  test('what never fits keeps nobody of another organization waiting', async () => {
+    await using app = await startControl()
+    await using _runner = await connectRunner(app)
+    const large = await create(app, { memory: 200 })
+    const other = (await app.as('stranger').post('/sandbox', { buildInfo })).body
+    const { sql } = app.database
+    await sql`
+      insert into sandboxes (id, name, organization_id, region_id, sandbox_class, snapshot_id, snapshot, image, os_user, env, labels,
+        public, network_block_all, cpu, memory_gib, disk_gib, state, desired_state, version, generation, auto_stop_interval,
+        auto_pause_interval, auto_archive_interval, auto_delete_interval, preview_token, signing_key, created_by, created_at,
+        state_changed_at, updated_at, last_activity_at)
+      select id || n, name || n, organization_id, region_id, sandbox_class, snapshot_id, snapshot, image, os_user, env, labels,
+        public, network_block_all, cpu, memory_gib, disk_gib, state, desired_state, version, generation, auto_stop_interval,
+        auto_pause_interval, auto_archive_interval, auto_delete_interval, preview_token || n, signing_key, created_by,
+        created_at - interval '1 minute', state_changed_at, updated_at, last_activity_at
+      from sandboxes, generate_series(1, 600) n where id = ${large.id}`
+    await app.as('admin').patch('/runners/local', { isDrained: true })
+    for (const { buildInfo: made } of [large, other])
+      await tell(app, { image: made.snapshotRef, state: 'present', config })
+    await app.as('admin').patch('/runners/local', { isDrained: false })
+    assert.equal((await app.as('stranger').get(`/sandbox/${other.id}`)).body.state, 'pending_build')
+    await app.sweep()
+    await untilState(app, other.id, 'started')
+    assert.equal((await get(app, large.id)).state, 'pending_build')
+  })
+
   test('the same definition is built once for an organization, and is there for the next', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)

@@ -234,7 +234,7 @@ const isClosed = (row: SandboxRow) =>
 /** Waits for nothing but the sandbox itself, where its image is there already. */
 const beginBuild = async (parts: SandboxParts, row: SandboxRow): Promise<SandboxRow> => {
   await pushImage(parts, row.image)
-  await placeWaiting(parts, row.image)
+  await placeWaiting(parts, { sandboxId: row.id })
   const placed = (await findSandboxById(parts.database.sql, row.id)) ?? row
   return await waitWhile(parts, placed, 'creating', parts.options.createWaitSeconds * 1000)
 }

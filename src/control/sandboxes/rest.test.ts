@@ -138,6 +138,23 @@ suite('POST /sandbox/:sandboxIdOrName/resize', () => {
     assert.equal((await post(app, 'resize', { cpu: 3 })).body.errorReason, undefined)
   })
 
+  test('a refusal that comes after it was given up leaves everything as it was, too', async () => {
+    await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
+    await using runner = await connectRunner(app)
+    const id = await create(app)
+    await untilState(app, id, 'started')
+    runner.behave(() => ({ type: 'silent' }))
+    await post(app, 'resize', { memory: 4 })
+    const { generation } = await runner.untilAsked(({ memoryGiB }) => memoryGiB === 4)
+    app.clock.advance({ minutes: 10 })
+    await app.sweep()
+    assert.deepEqual([(await get(app, id)).state, (await get(app, id)).memory], ['error', 4])
+    runner.report({ sandboxId: id, generation, state: 'started', refused: 'It would not.' })
+    await untilState(app, id, 'started')
+    const [row] = await app.database.sql`select memory_gib, error_reason from sandboxes where id = ${id}`
+    assert.deepEqual({ ...row }, { memory_gib: 1, error_reason: 'It would not.' })
+  })
+
   test('400 for nothing, no change, a smaller disk and what is no whole number; 403 above the limits; 503 without room', async () => {
     await using app = await startControl({
       sandboxes: { createWaitSeconds: 20, overcommit: { cpu: 1, memory: 1, disk: 1 } },

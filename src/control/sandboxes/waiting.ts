@@ -11,24 +11,30 @@ import { writeState } from './store.ts'
 
 const mostPlaced = 500
 
-type Waiting = SandboxRow & { config: ImageConfig | null }
+type Waiting = SandboxRow & { config: ImageConfig | null; turn: number }
 
 /**
- * Finds a runner for those whose image, or the one that is named, is there. One without room, or whose organization is
- * suspended or would be above its quota, goes on waiting.
+ * Finds a runner for those whose image is there, or for one of them. One without room, or whose organization is suspended or
+ * would be above its quota, goes on waiting. Each organization has its turn, so that what never fits keeps nobody else waiting.
  */
-export const placeWaiting = async (parts: SandboxParts, image?: string): Promise<void> => {
+export const placeWaiting = async (
+  parts: SandboxParts,
+  { image, sandboxId }: { image?: string; sandboxId?: string } = {},
+): Promise<void> => {
   const { database, clock, options, log } = parts
   const { sql } = database
   const rows = await sql<Waiting[]>`
-    select sandboxes.*, images.config from sandboxes join images on images.name = sandboxes.image
+    select sandboxes.*, images.config,
+      row_number() over (partition by organization_id order by sandboxes.created_at)::integer as turn
+    from sandboxes join images on images.name = sandboxes.image
     where sandboxes.state = 'pending_build' ${image === undefined ? sql`` : sql`and sandboxes.image = ${image}`}
+      ${sandboxId === undefined ? sql`` : sql`and sandboxes.id = ${sandboxId}`}
       and exists (select from runners where sandboxes.image = any(runners.images) and runners.state = 'ready'
         and runners.region_id = sandboxes.region_id)
       and not exists (select from organizations where organizations.id = sandboxes.organization_id
         and suspended and (suspended_until is null or suspended_until > ${clock.now()}))
-    order by sandboxes.created_at limit ${mostPlaced}`
-  for (const { config, ...row } of rows) {
+    order by turn, sandboxes.created_at limit ${mostPlaced}`
+  for (const { config, turn: _, ...row } of rows) {
     const place = { regionId: row.region_id, image: row.image, ...sizeOf(row) }
     try {
       await moveSandbox(parts, row, 'place', {

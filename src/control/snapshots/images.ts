@@ -126,7 +126,7 @@ export const applyImageReport = async (parts: SandboxParts, runner: Runner, repo
     }
   })
   for (const { from, row } of settled) changes.announce(from, row)
-  if (report.state === 'present') await placeWaiting(parts, report.image)
+  if (report.state === 'present') await placeWaiting(parts, { image: report.image })
 }
 
 const keepDigest = async (transaction: Transaction, image: Image, { digest }: ImageReport, now: Date) => {
