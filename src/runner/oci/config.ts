@@ -60,6 +60,7 @@ const capabilities = [
   'CAP_SETFCAP',
 ]
 
+/** What is the host's in /proc and /sys, or tells of other sandboxes: their network's traffic, and how much is on their disks. */
 const maskedPaths = [
   '/proc/acpi',
   '/proc/asound',
@@ -72,10 +73,16 @@ const maskedPaths = [
   '/proc/scsi',
   '/proc/timer_list',
   '/proc/timer_stats',
+  '/sys/block',
+  '/sys/class/block',
   '/sys/class/dmi',
+  '/sys/class/net',
+  '/sys/devices/virtual/block',
   '/sys/devices/virtual/dmi',
+  '/sys/devices/virtual/net',
   '/sys/devices/virtual/powercap',
   '/sys/firmware',
+  '/sys/fs/btrfs',
 ]
 
 const readonlyPaths = ['/proc/bus', '/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger']
