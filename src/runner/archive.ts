@@ -8,6 +8,7 @@ import { bytesApart } from './archive/tar.ts'
 import type { Spec } from './journal.ts'
 import { type Machine, NotRecoverable } from './machine.ts'
 import { GiB } from './oci/sandbox-limits.ts'
+import { roomForStart } from './overlay/pool.ts'
 
 export type Transfer = { signal: AbortSignal; onProgress: (progress: Progress) => void }
 
@@ -40,7 +41,7 @@ export const archiveDisk = async (
 const checkReturns = async (pool: Machine['pool'], { sandboxId, diskGiB }: Assignment): Promise<void> => {
   if (!pool.hardDiskLimit) return
   const bytes = await bytesApart(pool.diskOf(sandboxId))
-  if (bytes <= diskGiB * GiB) return
+  if (bytes <= diskGiB * GiB + roomForStart) return
   const needed = `${(Math.ceil((bytes / GiB) * 10) / 10).toFixed(1)} GiB`
   const reason = `Its files share their contents, as copies made by cp do; apart they need ${needed}, more than its disk.`
   throw new ArchiveFailed('disk', reason)

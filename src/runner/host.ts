@@ -231,13 +231,15 @@ class MachineHost implements Host {
     checkSandboxId(sandboxId)
     this.#cutShort(sandboxId)
     const waiting = setInterval(() => this.#killAll(sandboxId), patienceMs)
-    return this.#inLine.run(sandboxId, async () => {
-      clearInterval(waiting)
-      this.#notRunning(sandboxId)
-      const slot = this.#held.get(sandboxId)?.running?.slot
-      await destroySandbox(this.#machine, sandboxId, slot, withArchives !== undefined)
-      this.#held.delete(sandboxId)
-    })
+    return this.#inLine
+      .run(sandboxId, async () => {
+        clearInterval(waiting)
+        this.#notRunning(sandboxId)
+        const slot = this.#held.get(sandboxId)?.running?.slot
+        await destroySandbox(this.#machine, sandboxId, slot, withArchives !== undefined)
+        this.#held.delete(sandboxId)
+      })
+      .finally(() => clearInterval(waiting))
   }
 
   /** What is being done to it may wait for a process inside that never answers. */

@@ -65,7 +65,8 @@ export type PoolParts = {
 const btrfsMagic = 0x9123683e
 const shareOfFree = 0.8
 const smallestImage = 1 * GiB
-const roomForStart = 8 * 1024 * 1024
+/** Above the limit of a disk, for what a start writes on one that is full, or a restore in another way. Bytes. */
+export const roomForStart = 8 * 1024 * 1024
 /** Of a template, which only ever gets smaller than the disk it was copied from. */
 const unlimited = 2 ** 53 - 1
 const imageName = 'pool.img'
