@@ -95,7 +95,8 @@ suite('inside a sandbox', { skip: cannotRun }, () => {
 
   test('the host’s own /dev/null stays the host’s, and terminals are bounded', async () => {
     const { uid, mode } = statSync('/dev/null')
-    assert.deepEqual([uid, mode & 0o777], [0, 0o666])
+    assert.ok(uid < uidBase, `it is of ${uid}`)
+    assert.equal(mode & 0o777, 0o666)
     const { output } = await box.run(id, 'chmod 0 /dev/null || echo refused; echo x > /dev/null && echo written')
     assert.deepEqual(output.split('\n').slice(-2), ['refused', 'written'])
     assert.match((await box.run(id, 'cat /proc/mounts')).output, /devpts .*max=256/)
