@@ -9,6 +9,7 @@ import type { RunnerCapabilities } from '#src/wire/runner-link.ts'
 import type { ObjectStore } from './archive/store.ts'
 import { limitsSwap } from './cgroup/cgroup.ts'
 import { hasCpusets, mountsToHide, readLayout } from './cgroup/layout.ts'
+import { fetcherUid } from './images/skopeo.ts'
 import { Journal } from './journal.ts'
 import type { AgentLink, Images, Machine } from './machine.ts'
 import type { NetworkPool } from './network/pool.ts'
@@ -106,10 +107,10 @@ export const capabilitiesOf = ({ pool, runtime }: Machine): RunnerCapabilities =
   fork: 'disk',
 })
 
-/** Runners before this one let crun give the host's own /dev/null to a sandbox, whose root then owned it. */
+/** Runners before this one let crun give the host's own /dev/null to sandboxes, and to what brings images. */
 const takeBackNull = async (): Promise<void> => {
   const { uid } = await stat('/dev/null')
-  if (uid !== uidBase) return
+  if (uid !== uidBase && uid !== fetcherUid) return
   await chown('/dev/null', 0, 0)
   await chmod('/dev/null', 0o666)
 }

@@ -156,7 +156,10 @@ export const runJob = async (scratch: string, job: Job): Promise<Outcome> => {
 const runWatched = (program: string, args: readonly string[], { timeoutMs, signal, watch }: Job): Promise<Outcome> =>
   new Promise((resolve, reject) => {
     const env = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C.UTF-8' }
-    const child = spawn(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
+    // Pipes only: the runtime gives its standard files to the job's user, and nothing of the host may become a stranger's.
+    const child = spawn(program, args, { env, stdio: 'pipe' })
+    child.stdin.on('error', () => {})
+    child.stdin.end()
     const [stdout, stderr] = [heard(child.stdout, 'first'), heard(child.stderr, 'last')]
     let stopped: unknown
     const stop = (why: unknown) => {
