@@ -4,10 +4,13 @@ import { execFileSync, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
 import { after, before, suite, test } from 'node:test'
 import type { ImageAssignment } from '#src/wire/runner-link.ts'
 import type { AllImages } from './all-images.ts'
-import { digestOf, type TestImage } from './images/testing/oci-image.ts'
+import { DirectoryStore } from './archive/directory-store.ts'
+import { ContextStore } from './contexts/store.ts'
+import { digestOf, type TestImage, tarOf } from './images/testing/oci-image.ts'
 import { TestRegistry } from './images/testing/registry.ts'
 import { openBuilding } from './testing/building.ts'
 import { cannotRun, TestHost } from './testing/test-host.ts'
@@ -37,6 +40,8 @@ const packed = (rootfs: string): TestImage => {
   const manifest = Buffer.from(JSON.stringify({ schemaVersion: 2, mediaType, config: described, layers: [one] }))
   return { digest: digestOf(manifest), manifest, blobs, layers: [one.digest] }
 }
+
+const fileOfMiB = (path: string) => ({ path, content: Buffer.alloc(2 ** 20, path) })
 
 suite('a definition with RUN', { skip }, () => {
   let box: TestHost
@@ -133,6 +138,31 @@ suite('a definition with RUN', { skip }, () => {
     await assert.rejects(bring(wanted('slow', ['RUN sleep 600'])), /The build took too long/)
     await leavesNothing('slow')
     await open()
+  })
+
+  test('nothing that a step leaves running holds up a COPY beyond its time, or beyond its being given up', async () => {
+    const files = { organizationId: 'o', hash: 'a'.repeat(32) }
+    const contexts = new ContextStore(new DirectoryStore(join(box.directory, 'contexts')))
+    const tar = tarOf(['go', ...Array.from({ length: 16 }, (_, at) => `big${at}`)].map(fileOfMiB))
+    await contexts.put(files, Readable.from([tar]))
+    const stopAll = 'until [ -e /to/go ]; do :; done; while :; do kill -STOP -1; done'
+    const { source, ...others } = wanted('stopped', [`RUN (${stopAll}) >/dev/null 2>&1 &`, 'COPY go big* /to/'])
+    assert.ok(source.kind === 'definition')
+    const stopped: ImageAssignment = {
+      ...others,
+      source: { ...source, contexts: { organizationId: files.organizationId, hashes: [files.hash] } },
+    }
+    await open(2000)
+    await assert.rejects(bring(stopped), { name: 'ImageFailed', message: 'The build took too long.' })
+    await leavesNothing('stopped')
+    await open()
+    const controller = new AbortController()
+    const asked = images.bring(stopped, {
+      signal: controller.signal,
+      onProgress: ({ step }) => step === 'line 3' && setTimeout(() => controller.abort(), 500),
+    })
+    await assert.rejects(asked, { name: 'AbortError' })
+    await leavesNothing('stopped')
   })
 
   test('a runner that is killed in the middle leaves nothing, and the next one builds it anew', async () => {

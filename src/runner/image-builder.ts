@@ -92,6 +92,9 @@ export class ImageBuilder {
       await this.#host.removeTemplate(image)
       const late = AbortSignal.timeout(this.#timeoutMs)
       const until = AbortSignal.any([signal, late])
+      // What runs in it may have seen to it that its agent never answers: then only its end lets go of whoever waits for that.
+      const giveUp = () => void this.#host.destroy(sandboxId).catch(() => {})
+      until.addEventListener('abort', giveUp, { once: true })
       try {
         const mostBytes = maxGiB * GiB
         const copier = of && (await Copier.open({ contexts: this.#contexts, of, mostBytes, signal: until }))
@@ -104,10 +107,11 @@ export class ImageBuilder {
         await this.#host.stop({ ...assignment, generation: 2, target: 'stopped' })
         await this.#host.snapshot(sandboxId, image)
       } catch (error) {
-        if (late.aborted && error === late.reason)
-          throw new ImageFailed('took-too-long', 'The build took too long.', { cause: error })
+        signal.throwIfAborted()
+        if (late.aborted) throw new ImageFailed('took-too-long', 'The build took too long.', { cause: error })
         throw error
       } finally {
+        until.removeEventListener('abort', giveUp)
         await this.#host.destroy(sandboxId)
       }
     })
