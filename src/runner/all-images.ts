@@ -3,9 +3,10 @@ import type { ImageAssignment, ImageConfig, ImageReport, ImageSource, Progress }
 import type { Host } from './host.ts'
 import type { BuildRequest, ImageBuilder } from './image-builder.ts'
 import type { BuildStep } from './images/definition/plan.ts'
+import { leastDiskFor } from './overlay/pool.ts'
 
 /** What is said of an image that is here. */
-export type Known = Pick<ImageReport, 'digest' | 'sizeBytes' | 'config'>
+export type Known = Pick<ImageReport, 'digest' | 'sizeBytes' | 'leastDiskBytes' | 'config'>
 
 /** As much of the image store as is needed here. */
 export type BroughtImages = {
@@ -85,8 +86,9 @@ export class AllImages {
     const { base, sizeBytes } = template
     const config = this.#brought.configOf(base)
     const below = base === image ? this.#brought.find(base) : undefined
-    if (below !== undefined) return { ...below, sizeBytes: (below.sizeBytes ?? 0) + (sizeBytes ?? 0) }
-    return { ...(sizeBytes === undefined ? {} : { sizeBytes }), ...(config ? { config } : {}) }
+    const least = sizeBytes === undefined ? {} : { leastDiskBytes: leastDiskFor(sizeBytes) }
+    if (below !== undefined) return { ...below, ...least, sizeBytes: (below.sizeBytes ?? 0) + (sizeBytes ?? 0) }
+    return { ...(sizeBytes === undefined ? {} : { sizeBytes }), ...least, ...(config ? { config } : {}) }
   }
 
   async bring(assignment: ImageAssignment, { signal, onProgress, onText = () => {} }: Bringing): Promise<Known> {
@@ -97,7 +99,7 @@ export class AllImages {
         onLine: (line) => onText(`${line}\n`),
       })
       this.#configs.clear()
-      if (steps === undefined) return known
+      if (steps === undefined) return this.find(image) ?? known
       const contexts = source.kind === 'definition' ? source.contexts : undefined
       return this.#build({ image, steps, contexts, maxGiB, signal, onProgress, onText })
     }

@@ -111,6 +111,19 @@ suite('a definition with RUN', { skip }, () => {
     await leavesNothing('built')
   })
 
+  test('it says what disk its sandboxes need at least; with less none starts, and each is told why', async () => {
+    const known = await bring(wanted('large', ['RUN dd if=/dev/zero of=/big bs=1M count=80']))
+    const least = known.leastDiskBytes ?? 0
+    assert.ok(least > 70 * 2 ** 20 && least < 80 * 2 ** 20, `${least} bytes`)
+    const small = box.assignment({ image: 'large', isNew: true, diskGiB: 0.0625 })
+    const message = /^The image needs a disk of at least 0\.07\d GiB, and this one has 0\.0625 GiB\.$/
+    await assert.rejects(box.host.start(small), { name: 'NotRecoverable', message })
+    await box.host.destroy(small.sandboxId)
+    const { sandboxId } = await box.started({ image: 'large', isNew: true, diskGiB: least / 2 ** 30 })
+    await box.host.destroy(sandboxId)
+    assert.equal(await images.remove('large'), true)
+  })
+
   test('a step that fails is named with its line, its exit code and its last words', async () => {
     const failing = wanted('failing', ['RUN echo kept > /a', 'RUN echo no such thing >&2; exit 3'])
     await assert.rejects(bring(failing), { name: 'ImageFailed', message: 'Line 3: exit code 3\nno such thing' })

@@ -17,8 +17,9 @@ import { cgroupOf, type Machine, NotRecoverable, reasonOf } from './machine.ts'
 import type { Slot } from './network/pool.ts'
 import { hostnameOf, makeConfig } from './oci/config.ts'
 import { hideMounts } from './oci/runtime.ts'
-import { uidBase } from './oci/sandbox-limits.ts'
+import { GiB, uidBase } from './oci/sandbox-limits.ts'
 import { overlayOptions } from './overlay/options.ts'
+import { leastDiskFor } from './overlay/pool.ts'
 import { cgroupPathOf, shownOf, socketOf } from './places.ts'
 import { findInit, type Init } from './processes.ts'
 import { restoreDisk } from './restore.ts'
@@ -96,7 +97,7 @@ const prepareDisk = async (
   { archive, copyDisk, ...transfer }: DiskFrom,
 ): Promise<Disk> => {
   const { pool } = machine
-  const { sandboxId, image, diskGiB } = assignment
+  const { sandboxId, image } = assignment
   if (copyDisk) return { base: await copyDisk(), isMissing: false }
   const found = async () => ({ base: (await pool.baseOf({ sandboxId })) ?? image, isMissing: false })
   if (await pool.exists(sandboxId)) return found()
@@ -112,8 +113,21 @@ const prepareDisk = async (
   if (!isNew) throw new NotRecoverable('The disk of the sandbox is gone.')
   const base = await pool.baseOf({ template: image })
   if (base === undefined) return { base: image, isMissing: true }
-  await pool.copyDisk({ template: image }, sandboxId, base, diskGiB)
+  await copyTemplate(machine, assignment, base)
   return found()
+}
+
+const copyTemplate = async ({ pool }: Machine, { sandboxId, image, diskGiB }: Assignment, base: string) => {
+  try {
+    await pool.copyDisk({ template: image }, sandboxId, base, diskGiB)
+  } catch (error) {
+    const leastGiB = leastDiskFor((await pool.sizeOfTemplate(image)) ?? 0) / GiB
+    if (leastGiB <= diskGiB) throw error
+    const said = Math.ceil(leastGiB * 1000) / 1000
+    throw new NotRecoverable(`The image needs a disk of at least ${said} GiB, and this one has ${diskGiB} GiB.`, {
+      cause: error,
+    })
+  }
 }
 
 /** Waits for all, also when one fails: an undo must not run beside what it undoes. */

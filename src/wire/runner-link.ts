@@ -131,6 +131,8 @@ export type ImageReport = {
   /** `sha256:…` of what was pulled, where it was pulled. */
   digest?: string
   sizeBytes?: number
+  /** What the disk of a sandbox made from it has to hold at least: what it puts there itself. Absent: nothing that is known. */
+  leastDiskBytes?: number
   config?: ImageConfig
 }
 

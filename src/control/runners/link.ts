@@ -68,6 +68,7 @@ const FromRunnerShape = Type.Union([
       errorReason: Type.Optional(Type.String()),
       digest: Type.Optional(text),
       sizeBytes: Type.Optional(Type.Number({ minimum: 0, maximum: 2 ** 53 })),
+      leastDiskBytes: Type.Optional(Type.Number({ minimum: 0, maximum: 2 ** 53 })),
       config: Type.Optional(ImageConfig),
     }),
   }),

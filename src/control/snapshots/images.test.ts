@@ -71,6 +71,23 @@ suite('POST /snapshots', () => {
     assert.equal((await get(app, 'built')).state, 'build_failed')
   })
 
+  test('200 then error where what was built does not fit on the disks of its sandboxes', async () => {
+    await using app = await startControl()
+    const buildInfo = { dockerfileContent: 'FROM python:3.12\nRUN make\n' }
+    for (const name of ['large', 'small']) await make(app, name, { buildInfo, disk: 3 })
+    const image = await imageOf(app, 'large')
+    await tell(app, { image, state: 'present', sizeBytes: 5 * 2 ** 30, leastDiskBytes: 3.5 * 2 ** 30 })
+    const { state, errorReason } = await get(app, 'large')
+    const reason = 'Its sandboxes need a disk of at least 3.5 GiB, and it gives them 3 GiB.'
+    assert.deepEqual([state, errorReason], ['error', reason])
+    const { target } = (await listed(app)).find((each: { image: string }) => each.image === image)
+    assert.equal(target, 'absent')
+    // What lies below their disks is not on them.
+    const sizeBytes = 5 * 2 ** 30
+    await tell(app, { image: await imageOf(app, 'small'), state: 'present', sizeBytes, leastDiskBytes: 3 * 2 ** 30 })
+    assert.equal((await get(app, 'small')).state, 'active')
+  })
+
   test('shows how far it has come, and gives up what nobody brings', async () => {
     await using app = await startControl()
     await using linked = await connectRunner(app)

@@ -111,7 +111,7 @@ export const applyImageReport = async (parts: SandboxParts, runner: Runner, repo
         await addToRunner(transaction, runner.id, image.name)
         await keepDigest(transaction, image, report, now)
         if (report.config) await writeConfig(transaction, image.name, report.config)
-        await refuseTooLarge(transaction, image, report, now)
+        await refuseWhatCannotBe(transaction, image, report, now)
         await activate(transaction, image, report, now)
         return await releaseSource(transaction, image, 'Its snapshot is made.', now)
       case 'error': {
@@ -139,17 +139,26 @@ const keepDigest = async (transaction: Transaction, image: Image, { digest }: Im
   await pinDigest(transaction, image.name, digest, `${bare}@${digest}`, now)
 }
 
-const sizeOf = ({ sizeBytes }: ImageReport): number | null =>
-  sizeBytes === undefined ? null : Math.round((sizeBytes / 2 ** 30) * 1000) / 1000
+const inGiB = (bytes: number | undefined): number | null => (bytes === undefined ? null : bytes / 2 ** 30)
 
-/** How large one is that is made of a disk is known only now. */
-const refuseTooLarge = async (transaction: Transaction, image: Image, report: ImageReport, now: Date) => {
+const sizeOf = ({ sizeBytes }: ImageReport): number | null => {
+  const size = inGiB(sizeBytes)
+  return size === null ? null : Math.round(size * 1000) / 1000
+}
+
+/** What it needs is known only now: room of its organization, and of the disks of its sandboxes, which begin as it is. */
+const refuseWhatCannotBe = async (transaction: Transaction, image: Image, report: ImageReport, now: Date) => {
   const sizeGiB = sizeOf(report)
+  const leastGiB = inGiB(report.leastDiskBytes)
   const refused = await transaction`
-    update snapshots set state = 'error', size = ${sizeGiB}, updated_at = ${now},
-      error_reason = 'It has ' || ${sizeGiB}::float8 || ' GiB, more than the ' || max_snapshot_size || ' GiB that a snapshot may have.'
+    update snapshots set state = 'error', size = coalesce(${sizeGiB}, size), updated_at = ${now},
+      error_reason = case when ${sizeGiB}::float8 > max_snapshot_size
+        then 'It has ' || ${sizeGiB}::float8 || ' GiB, more than the ' || max_snapshot_size || ' GiB that a snapshot may have.'
+        else 'Its sandboxes need a disk of at least ' || ceil(${leastGiB}::float8 * 1000) / 1000 || ' GiB, and it gives them '
+          || disk_gib || ' GiB.' end
     from organizations
-    where organizations.id = organization_id and image = ${image.name} and ${sizeGiB}::float8 > max_snapshot_size
+    where organizations.id = organization_id and image = ${image.name}
+      and (${sizeGiB}::float8 > max_snapshot_size or ${leastGiB}::float8 > disk_gib)
       and state in ('building', 'pending', 'pulling', 'snapshotting')
     returning snapshots.id`
   if (refused.length > 0) await dropImage(transaction, image.name, now)

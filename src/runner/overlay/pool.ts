@@ -67,6 +67,8 @@ const shareOfFree = 0.8
 const smallestImage = 1 * GiB
 /** Above the limit of a disk, for what a start writes on one that is full, or a restore in another way. Bytes. */
 export const roomForStart = 8 * 1024 * 1024
+/** The least limit, in bytes, of a disk that begins as a template of this size: half of the room is what a start needs itself. */
+export const leastDiskFor = (templateBytes: number): number => Math.max(0, templateBytes - roomForStart / 2)
 /** Of a template, which only ever gets smaller than the disk it was copied from. */
 const unlimited = 2 ** 53 - 1
 const imageName = 'pool.img'
