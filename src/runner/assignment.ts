@@ -66,6 +66,7 @@ const ImageAssignmentShape = Compile(
       Type.Object({ kind: kind('sandbox'), sandboxId: id }),
     ]),
     maxGiB: amount,
+    organizationId: Type.Optional(id),
   }),
 )
 

@@ -2,7 +2,6 @@
 // then is what the image adds to the one below it. Nothing of a stranger ever runs on the host.
 import { createHash } from 'node:crypto'
 import { StringDecoder } from 'node:string_decoder'
-import { Lanes } from '#src/kit/lanes.ts'
 import { type Agent, StartFailed } from '#src/toolbox/agent/agent.ts'
 import type { Assignment, Definition, Progress } from '#src/wire/runner-link.ts'
 import type { ContextStore } from './contexts/store.ts'
@@ -38,7 +37,6 @@ const GiB = 1024 ** 3
 export const isBuildId = (sandboxId: string): boolean => sandboxId.startsWith(prefix)
 
 const size = { cpu: 2, memoryGiB: 2 }
-const atOnce = 2
 const standardTimeoutMs = 30 * 60_000
 /** Of the output of a step that failed; what came before is not for a sentence. */
 const longestTail = 1200
@@ -67,7 +65,6 @@ export class ImageBuilder {
   readonly #agentAt: BuilderParts['agentAt']
   readonly #contexts: ContextStore
   readonly #timeoutMs: number
-  readonly #lanes = new Lanes(atOnce)
 
   constructor({ host, agentAt, contexts, timeoutMs = standardTimeoutMs }: BuilderParts) {
     this.#host = host
@@ -82,39 +79,37 @@ export class ImageBuilder {
   }
 
   /** The template of this name is whole when this resolves; what was there by that name before is gone. */
-  build(request: BuildRequest): Promise<void> {
-    return this.#lanes.run(async () => {
-      const assignment = assignmentOf(request)
-      const { sandboxId } = assignment
-      const { image, steps, contexts: of, maxGiB, signal, onProgress, onText = () => {} } = request
-      signal.throwIfAborted()
-      await this.#host.destroy(sandboxId)
-      await this.#host.removeTemplate(image)
-      const late = AbortSignal.timeout(this.#timeoutMs)
-      const until = AbortSignal.any([signal, late])
-      // What runs in it may have seen to it that its agent never answers: then only its end lets go of whoever waits for that.
-      const giveUp = () => void this.#host.destroy(sandboxId).catch(() => {})
-      until.addEventListener('abort', giveUp, { once: true })
-      try {
-        const mostBytes = maxGiB * GiB
-        const copier = of && (await Copier.open({ contexts: this.#contexts, of, mostBytes, signal: until }))
-        await this.#host.start(assignment)
-        for (const [index, step] of steps.entries()) {
-          onProgress({ step: `line ${step.line}`, percent: Math.floor((index / steps.length) * 100) })
-          if ('argv' in step) await this.#run(sandboxId, step, until, onText)
-          else await this.#copy(sandboxId, step, copier, until, onText)
-        }
-        await this.#host.stop({ ...assignment, generation: 2, target: 'stopped' })
-        await this.#host.snapshot(sandboxId, image)
-      } catch (error) {
-        signal.throwIfAborted()
-        if (late.aborted) throw new ImageFailed('took-too-long', 'The build took too long.', { cause: error })
-        throw error
-      } finally {
-        until.removeEventListener('abort', giveUp)
-        await this.#host.destroy(sandboxId)
+  async build(request: BuildRequest): Promise<void> {
+    const assignment = assignmentOf(request)
+    const { sandboxId } = assignment
+    const { image, steps, contexts: of, maxGiB, signal, onProgress, onText = () => {} } = request
+    signal.throwIfAborted()
+    await this.#host.destroy(sandboxId)
+    await this.#host.removeTemplate(image)
+    const late = AbortSignal.timeout(this.#timeoutMs)
+    const until = AbortSignal.any([signal, late])
+    // What runs in it may have seen to it that its agent never answers: then only its end lets go of whoever waits for that.
+    const giveUp = () => void this.#host.destroy(sandboxId).catch(() => {})
+    until.addEventListener('abort', giveUp, { once: true })
+    try {
+      const mostBytes = maxGiB * GiB
+      const copier = of && (await Copier.open({ contexts: this.#contexts, of, mostBytes, signal: until }))
+      await this.#host.start(assignment)
+      for (const [index, step] of steps.entries()) {
+        onProgress({ step: `line ${step.line}`, percent: Math.floor((index / steps.length) * 100) })
+        if ('argv' in step) await this.#run(sandboxId, step, until, onText)
+        else await this.#copy(sandboxId, step, copier, until, onText)
       }
-    })
+      await this.#host.stop({ ...assignment, generation: 2, target: 'stopped' })
+      await this.#host.snapshot(sandboxId, image)
+    } catch (error) {
+      signal.throwIfAborted()
+      if (late.aborted) throw new ImageFailed('took-too-long', 'The build took too long.', { cause: error })
+      throw error
+    } finally {
+      until.removeEventListener('abort', giveUp)
+      await this.#host.destroy(sandboxId)
+    }
   }
 
   async #copy(

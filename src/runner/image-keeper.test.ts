@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { silentLog } from '#src/kit/log.ts'
 import type { ImageAssignment, ImageReport, Progress } from '#src/wire/runner-link.ts'
 import { AllImages, type BroughtImages, type Known } from './all-images.ts'
-import { ImageKeeper } from './image-keeper.ts'
+import { ImageKeeper, type ImageKeeperParts } from './image-keeper.ts'
 
 const wanted = (image: string, changes: Partial<ImageAssignment> = {}): ImageAssignment => ({
   image,
@@ -40,7 +40,7 @@ class FakeImages {
   }
 }
 
-const startKeeper = (atOnce = 4) => {
+const startKeeper = (lanes: ImageKeeperParts['lanes'] = {}) => {
   const images = new FakeImages()
   const reports: ImageReport[] = []
   const progress: string[] = []
@@ -49,7 +49,7 @@ const startKeeper = (atOnce = 4) => {
   const keeper = new ImageKeeper({
     images,
     log: silentLog(),
-    atOnce,
+    lanes,
     now: () => time.now,
     onProgress: (image, { step, percent }) => progress.push(`${image} ${step} ${percent}`),
     onText: () => {},
@@ -155,7 +155,7 @@ suite('the keeper of images', () => {
   })
 
   test('no more than some at one time, and progress at most once a second', async () => {
-    using kept = startKeeper(2)
+    using kept = startKeeper({ long: 2 })
     const { promise, resolve } = Promise.withResolvers<void>()
     kept.images.before = () => promise
     kept.keeper.takeAll(['a', 'b', 'c'].map((image) => wanted(image)))
@@ -167,6 +167,54 @@ suite('the keeper of images', () => {
     assert.deepEqual(kept.progress, ['b downloading 1', 'b downloading 4'])
     resolve()
     await kept.reported(3)
+  })
+})
+
+suite('slow builds and pulls', () => {
+  const opened = () => {
+    const kept = startKeeper({ long: 3, longOfOne: 2 })
+    // Whatever is brought from elsewhere never comes; it ends when it is not wanted.
+    const { bring } = kept.images
+    kept.images.bring = async (assignment, parts) => {
+      if (assignment.source.kind !== 'sandbox')
+        kept.images.before = (signal) =>
+          new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))
+      else kept.images.before = () => undefined
+      return bring.call(kept.images, assignment, parts)
+    }
+    return kept
+  }
+  const ofOne = (image: string) => wanted(image, { organizationId: 'one' })
+
+  test('of one organization leave a lane to the others, who keep their order', async () => {
+    using kept = opened()
+    for (const image of ['a', 'b', 'c', 'd']) kept.keeper.take(ofOne(image))
+    for (const image of ['x', 'y']) kept.keeper.take(wanted(image, { organizationId: 'two' }))
+    await kept.settled()
+    assert.deepEqual(kept.images.asked, ['bring a', 'bring b', 'bring x'])
+    kept.keeper.take({ ...ofOne('a'), target: 'absent' })
+    await kept.settled()
+    assert.deepEqual(kept.images.asked.slice(3), ['bring c'])
+  })
+
+  test('hold up no snapshot of a sandbox, no removal, and no word of what is here', async () => {
+    using kept = opened()
+    for (const image of ['gone', 'here']) kept.images.here.set(image, {})
+    for (const image of ['a', 'b', 'x', 'y', 'z']) kept.keeper.take(wanted(image, { organizationId: image }))
+    const source = { kind: 'sandbox', sandboxId: 'box' } as const
+    kept.keeper.take(wanted('disk', { organizationId: 'a', source }))
+    kept.keeper.take(wanted('gone', { target: 'absent' }))
+    kept.keeper.take(wanted('here'))
+    await kept.reported(3)
+    assert.deepEqual(kept.said().sort(), ['disk present', 'gone absent', 'here present'])
+  })
+
+  test('that wait and are not wanted any more are gone at once, and nothing is brought for them', async () => {
+    using kept = opened()
+    for (const image of ['a', 'b', 'x', 'y']) kept.keeper.take(wanted(image, { organizationId: image }))
+    kept.keeper.take(wanted('y', { target: 'absent' }))
+    await kept.reported(1)
+    assert.deepEqual([kept.said(), kept.images.asked], [['y absent'], ['bring a', 'bring b', 'bring x']])
   })
 })
 

@@ -17,7 +17,7 @@ export type ImageKeeperParts = {
   onText: (image: string, text: string) => void
   log: Logger
   now?: () => number
-  atOnce?: number
+  lanes?: Partial<typeof standardLanes>
 }
 
 type Entry = {
@@ -27,18 +27,30 @@ type Entry = {
   saidAt: number
 }
 
+const standardLanes = {
+  /** Brought or built at the same time; the others wait. */
+  long: 3,
+  /** Of one organization. */
+  longOfOne: 2,
+  /** What takes a moment: disks that become images, removals, and saying of an image that it is here. */
+  short: 4,
+}
+
 /** More often nobody looks. */
 const progressEveryMs = 1000
 
 export class ImageKeeper implements Disposable {
-  readonly #parts: Required<Omit<ImageKeeperParts, 'atOnce'>>
-  readonly #lanes: Lanes
+  readonly #parts: Required<Omit<ImageKeeperParts, 'lanes'>>
+  readonly #short: Lanes
+  readonly #long: Lanes
   readonly #entries = new Map<string, Entry>()
   #isClosed = false
 
-  constructor({ atOnce = 4, ...parts }: ImageKeeperParts) {
+  constructor({ lanes, ...parts }: ImageKeeperParts) {
+    const { long, longOfOne, short } = { ...standardLanes, ...lanes }
     this.#parts = { now: Date.now, ...parts }
-    this.#lanes = new Lanes(atOnce)
+    this.#long = new Lanes(long, longOfOne)
+    this.#short = new Lanes(short)
   }
 
   /** One image should be this. */
@@ -72,19 +84,30 @@ export class ImageKeeper implements Disposable {
     }
     const working = new AbortController()
     entry.working = working
-    void this.#lanes.run(async () => {
-      const report = await this.#perform(entry, working.signal)
-      // The entry may have been replaced by one with another target, which waits for this one to end.
-      const latest = this.#entries.get(entry.assignment.image)
-      if (latest?.working === working) delete latest.working
-      delete entry.working
-      if (latest !== entry) {
-        if (latest) this.#reconcile(latest)
-      } else if (report) {
-        entry.settled = report
-        if (!this.#isClosed) this.#parts.report(report)
-      }
-    })
+    const { signal } = working
+    const key = entry.assignment.organizationId
+    this.#lanesFor(entry.assignment)
+      .run(() => this.#perform(entry, signal), { key, signal })
+      .catch(() => undefined)
+      .then((report) => this.#ended(entry, working, report))
+  }
+
+  #lanesFor({ image, target, source }: ImageAssignment): Lanes {
+    const isShort = target === 'absent' || source.kind === 'sandbox' || this.#parts.images.find(image) !== undefined
+    return isShort ? this.#short : this.#long
+  }
+
+  #ended(entry: Entry, working: AbortController, report: ImageReport | undefined) {
+    // The entry may have been replaced by one with another target, which waits for this one to end.
+    const latest = this.#entries.get(entry.assignment.image)
+    if (latest?.working === working) delete latest.working
+    delete entry.working
+    if (latest !== entry) {
+      if (latest) this.#reconcile(latest)
+    } else if (report) {
+      entry.settled = report
+      if (!this.#isClosed) this.#parts.report(report)
+    }
   }
 
   /** Undefined: not yet; the next list asks again. */

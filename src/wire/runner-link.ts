@@ -114,6 +114,8 @@ export type ImageAssignment = {
   source: ImageSource
   /** Larger ones are refused, unpacked. */
   maxGiB: number
+  /** For whom it is made, who waits for the others of theirs; absent: for nobody alone. */
+  organizationId?: string
 }
 
 /** What an image says of the sandboxes that are made from it. */

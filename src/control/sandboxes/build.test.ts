@@ -33,8 +33,8 @@ suite('POST /sandbox with buildInfo', () => {
     assert.equal(dockerfileContent, buildInfo.dockerfileContent)
     const [wanted] = await listed(app)
     assert.deepEqual(
-      [wanted.image, wanted.target, wanted.source],
-      [snapshotRef, 'present', { kind: 'definition', dockerfile: dockerfileContent }],
+      [wanted.image, wanted.target, wanted.source, wanted.organizationId],
+      [snapshotRef, 'present', { kind: 'definition', dockerfile: dockerfileContent }, made.organizationId],
     )
     runner.say({ type: 'image-progress', image: snapshotRef, step: 'pulling', percent: 40 })
     while ((await get(app, made.id)).progress?.percent !== 40) await new Promise(setImmediate)

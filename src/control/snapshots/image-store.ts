@@ -39,22 +39,29 @@ export const findImage = async (sql: Sql, name: string): Promise<Image | undefin
   return row
 }
 
+/** Null where nobody is left who asked for it, or where it is everybody's. */
+const organizationOf = (sql: Sql) => sql`
+  coalesce((select organization_id from snapshots where snapshots.image = images.name limit 1),
+    (select organization_id from sandboxes
+      where sandboxes.image = images.name and build is not null and state <> 'destroyed' limit 1))`
+
 /** What each image that concerns a runner should be there. */
 export const listImagesFor = async (
   sql: Sql,
   runner: { id: string; regionId: string },
   name?: string,
 ): Promise<ImageAssignment[]> => {
-  const rows = await sql<(Image & { needed: boolean })[]>`
-    select ${columns(sql)}, ${isNeeded(sql)} as needed from images
+  const rows = await sql<(Image & { needed: boolean; organizationId: string | null })[]>`
+    select ${columns(sql)}, ${isNeeded(sql)} as needed, ${organizationOf(sql)} as "organizationId" from images
     where (runner_id = ${runner.id} or (runner_id is null and region_id = ${runner.regionId}))
       ${name === undefined ? sql`` : sql`and name = ${name}`}
     order by created_at, name`
-  return rows.map(({ name, source, maxGiB, needed }) => ({
+  return rows.map(({ name, source, maxGiB, needed, organizationId }) => ({
     image: name,
     target: needed ? 'present' : 'absent',
     source,
     maxGiB,
+    ...(organizationId === null ? {} : { organizationId }),
   }))
 }
 

@@ -33,7 +33,8 @@ suite('POST /snapshots', () => {
     assert.deepEqual([made.state, made.cpu, made.mem, made.disk, made.general], ['pending', 2, 3, 4, false])
     const image = await imageOf(app)
     const source = { kind: 'registry', reference: 'ghcr.io/team/tool:1' }
-    const wanted = { image, target: 'present', source, maxGiB: 24 }
+    const { organizationId } = made
+    const wanted = { image, target: 'present', source, maxGiB: 24, organizationId }
     assert.deepEqual(await listed(app), [wanted])
     while (linked.askedImages.length === 0) await new Promise(setImmediate)
     assert.deepEqual(linked.askedImages, [wanted])

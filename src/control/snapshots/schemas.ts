@@ -101,4 +101,5 @@ export const ImageAssignmentShape = Type.Object({
   target: Type.Enum(['present', 'absent']),
   source: Type.Object({ kind: Type.String() }),
   maxGiB: Type.Number(),
+  organizationId: Type.Optional(Type.String()),
 })

@@ -27,7 +27,7 @@ export const standardLimits: ImageLimits = {
   answerTimeoutMs: 60_000,
   keepFreeBytes: 1 * GiB,
   keptLayersBytes: 10 * GiB,
-  atOnce: 2,
+  atOnce: 3,
   mostWaiting: 100,
 }
 
