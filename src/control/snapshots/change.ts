@@ -1,9 +1,10 @@
 // Deletes a snapshot, puts it out of use and back. Only the organization that it belongs to may; a general one is the
 // operator's.
 import type { Actor, SandboxParts } from '#src/control/sandboxes/parts.ts'
+import type { Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import { forgetBuildLog } from './build-logs.ts'
-import { findImage, writeWanted } from './image-store.ts'
+import { findImage, holdImage, isImageNeeded, takeFromRunners, writeWanted } from './image-store.ts'
 import { dropImage, pushImage } from './images.ts'
 import { findSnapshotByIdOrName, removeSnapshot, type Snapshot, writeSnapshotState } from './store.ts'
 
@@ -19,6 +20,7 @@ export const deleteSnapshot = async (parts: SandboxParts, actor: Actor, idOrName
   const { database, clock } = parts
   const { id, image } = await getOwn(parts, actor, idOrName)
   await database.transaction(async (transaction) => {
+    await holdImage(transaction, image)
     await removeSnapshot(transaction, id)
     await dropImage(transaction, image, clock.now())
   })
@@ -31,6 +33,7 @@ export const deactivateSnapshot = async (parts: SandboxParts, actor: Actor, idOr
   const { id, image, state } = await getOwn(parts, actor, idOrName)
   if (state === 'inactive') return
   await database.transaction(async (transaction) => {
+    await holdImage(transaction, image)
     if (!(await writeSnapshotState(transaction, id, ['active'], 'inactive', clock.now())))
       throw new Problem('bad_request', `A snapshot that is ${state} cannot be deactivated.`)
     const source = (await findImage(transaction, image))?.source
@@ -43,19 +46,29 @@ export const deactivateSnapshot = async (parts: SandboxParts, actor: Actor, idOr
 
 export const activateSnapshot = async (parts: SandboxParts, actor: Actor, idOrName: string): Promise<Snapshot> => {
   const { database, clock } = parts
-  const found = await getOwn(parts, actor, idOrName)
-  if (found.state !== 'active') {
+  const { id, image, state } = await getOwn(parts, actor, idOrName)
+  if (state !== 'active') {
     await database.transaction(async (transaction) => {
-      // Whether a runner still has its image is found out by asking for it.
-      const [present] = await transaction`
-        select 1 from runners where ${found.image} = any(images) and state <> 'decommissioned' limit 1`
-      const to = present ? 'active' : 'pending'
-      if (!(await writeSnapshotState(transaction, found.id, ['inactive', 'error'], to, clock.now())))
-        throw new Problem('bad_request', `A snapshot that is ${found.state} cannot be activated.`)
-      if (!present) await forgetBuildLog(transaction, found.image)
-      await writeWanted(transaction, found.image, true, clock.now())
+      await holdImage(transaction, image)
+      const isThere = await isOnRunner(transaction, image)
+      const to = isThere ? 'active' : 'pending'
+      if (!(await writeSnapshotState(transaction, id, ['inactive', 'error'], to, clock.now())))
+        throw new Problem('bad_request', `A snapshot that is ${state} cannot be activated.`)
+      if (!isThere) await forgetBuildLog(transaction, image)
+      await writeWanted(transaction, image, true, clock.now())
     })
-    await pushImage(parts, found.image)
+    await pushImage(parts, image)
   }
-  return await getOwn(parts, actor, found.id)
+  return await getOwn(parts, actor, id)
+}
+
+/** What nobody needed until now may be on its way out: whether a runner still has that is found out by asking for it. */
+const isOnRunner = async (transaction: Transaction, image: string): Promise<boolean> => {
+  if (!(await isImageNeeded(transaction, image))) {
+    await takeFromRunners(transaction, image)
+    return false
+  }
+  const [present] = await transaction`
+    select 1 from runners where ${image} = any(images) and state <> 'decommissioned' limit 1`
+  return present !== undefined
 }

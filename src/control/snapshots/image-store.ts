@@ -1,5 +1,5 @@
 // The SQL of images: what runners keep for snapshots.
-import type { Sql } from '#src/control/storage/database.ts'
+import type { Sql, Transaction } from '#src/control/storage/database.ts'
 import type { ContextsInUse } from '#src/wire/contexts.ts'
 import type { ImageAssignment, ImageConfig, ImageSource, Progress } from '#src/wire/runner-link.ts'
 
@@ -32,6 +32,17 @@ export const insertImage = async (sql: Sql, image: NewImage, now: Date): Promise
     insert into images (name, source, region_id, runner_id, base, max_gib, created_at, updated_at)
     values (${name}, ${sql.json(source)}, ${regionId}, ${runnerId}, ${base}, ${maxGiB}, ${now}, ${now})
     on conflict (name) do nothing`
+}
+
+/** Nobody else says what it should be, or is, until the transaction ends. Held before its snapshots are written. */
+export const holdImage = async (transaction: Transaction, name: string): Promise<void> => {
+  await transaction`select 1 from images where name = ${name} for update`
+}
+
+/** False: runners have been told to remove it, or will be. */
+export const isImageNeeded = async (sql: Sql, name: string): Promise<boolean> => {
+  const [row] = await sql`select 1 from images where name = ${name} and ${isNeeded(sql)}`
+  return row !== undefined
 }
 
 export const findImage = async (sql: Sql, name: string): Promise<Image | undefined> => {
@@ -111,6 +122,11 @@ export const addToRunner = async (sql: Sql, runnerId: string, name: string): Pro
 export const takeFromRunner = async (sql: Sql, runnerId: string, name: string): Promise<void> => {
   await sql`
     update runners set images = array_remove(images, ${name}) where id = ${runnerId} and ${name} = any(images)`
+}
+
+/** Until they say that they have it. */
+export const takeFromRunners = async (sql: Sql, name: string): Promise<void> => {
+  await sql`update runners set images = array_remove(images, ${name}) where ${name} = any(images)`
 }
 
 /** Nobody needs it, nobody may ask for it again and nobody has it: its row goes too. */

@@ -64,6 +64,27 @@ suite('POST /snapshots', () => {
     assert.equal((await listed(app))[0].target, 'present')
   })
 
+  test('error also when its only runner has lost it and cannot bring it again; 200 and it is tried anew', async () => {
+    await using app = await startControl()
+    await using _linked = await connectRunner(app)
+    await make(app)
+    await make(app, 'built', { buildInfo: { dockerfileContent: 'FROM python:3.12\n' } })
+    for (const name of ['tool', 'built']) {
+      const image = await imageOf(app, name)
+      await tell(app, { image, state: 'present' })
+      await tell(app, { image, state: 'error', errorReason: 'There is no such image any more.' })
+      const { state, errorReason } = await get(app, name)
+      assert.deepEqual([state, errorReason], ['error', 'There is no such image any more.'])
+      assert.equal((await app.as('owner').post('/sandbox', { snapshot: name })).status, 400)
+      assert.equal((await app.as('owner').post(`/snapshots/${name}/activate`)).body.state, 'pending')
+      await tell(app, { image, state: 'present' })
+      assert.equal((await get(app, name)).state, 'active')
+    }
+    // Nobody could activate that one again, and its runners make it anew when they start.
+    await tell(app, { image: 'default', state: 'error', errorReason: 'It is lost.' })
+    assert.equal((await get(app, 'default')).state, 'active')
+  })
+
   test('200 building for a definition, which says build_failed when it fails', async () => {
     await using app = await startControl()
     const made = await make(app, 'built', { buildInfo: { dockerfileContent: 'FROM python:3.12\n' } })
@@ -158,6 +179,27 @@ suite('POST /snapshots/{idOrName}/deactivate, POST /snapshots/{idOrName}/activat
     assert.equal((await app.as('owner').post('/snapshots/tool/activate')).body.state, 'pending')
     const [again] = await listed(app)
     assert.deepEqual([again.target, again.source.reference], ['present', `ghcr.io/team/tool@${digest}`])
+  })
+
+  test('200 pending while its image may be on its way out, until the runner has it; active where it is needed', async () => {
+    await using app = await startControl()
+    await using linked = await connectRunner(app)
+    await make(app)
+    const image = await imageOf(app)
+    await tell(app, { image, state: 'present' })
+    const change = async (verb: 'activate' | 'deactivate') =>
+      (await app.as('owner').post(`/snapshots/tool/${verb}`)).body?.state
+    await change('deactivate')
+    assert.equal(await change('activate'), 'pending')
+    // Nor does the hello of another runner find it somewhere.
+    assert.equal((await app.database.sql`select id from runners where ${image} = any(images)`).length, 0)
+    while (linked.askedImages.at(-1)?.target !== 'present') await new Promise(setImmediate)
+    await tell(app, { image, state: 'present' })
+    assert.equal((await get(app)).state, 'active')
+
+    assert.equal((await app.as('owner').post('/sandbox', { snapshot: 'tool' })).status, 200)
+    await change('deactivate')
+    assert.equal(await change('activate'), 'active')
   })
 
   test('400 from a state that has no such move', async () => {

@@ -13,6 +13,7 @@ import {
   addToRunner,
   findImage,
   forgetUnneeded,
+  holdImage,
   type Image,
   insertImage,
   listImagesFor,
@@ -99,7 +100,7 @@ export const applyImageReport = async (parts: SandboxParts, runner: Runner, repo
   const now = clock.now()
   const settled = await database.transaction(async (transaction): Promise<Settled[]> => {
     // Nobody asks for it anew meanwhile, so that whoever waits for it is met by what is written here.
-    await transaction`select 1 from images where name = ${report.image} for update`
+    await holdImage(transaction, report.image)
     const image = await findImage(transaction, report.image)
     if (image === undefined || !isRunnerOf(image, runner)) return []
     switch (report.state) {
@@ -176,15 +177,19 @@ const activate = async (transaction: Transaction, image: Image, report: ImageRep
     where image = ${image.name} and state in ('building', 'pending', 'pulling', 'snapshotting')`
 }
 
-/** False: another runner has it, so that nothing has failed but one of them. */
+/**
+ * What was lost, and cannot be brought again, is as unusable as what never came; who owns it may activate it again. The
+ * built-in image, which nobody could, has no row here: its runners make it anew when they start.
+ * False: another runner has it, so that nothing has failed but one of them.
+ */
 const fail = async (transaction: Transaction, image: Image, reason: string, now: Date): Promise<boolean> => {
-  const to = image.source.kind === 'definition' ? 'build_failed' : 'error'
   const [present] = await transaction`
     select 1 from runners where ${image.name} = any(images) and state <> 'decommissioned' limit 1`
   if (present) return false
   await transaction`
-    update snapshots set state = ${to}, error_reason = ${reason}, updated_at = ${now}
-    where image = ${image.name} and state in ('building', 'pending', 'pulling', 'snapshotting')`
+    update snapshots set state = case when state = 'building' then 'build_failed' else 'error' end,
+      error_reason = ${reason}, updated_at = ${now}
+    where image = ${image.name} and state in ('building', 'pending', 'pulling', 'snapshotting', 'active')`
   // Tried again only when somebody asks for it again: a registry that says no is not asked without end.
   await writeWanted(transaction, image.name, false, now)
   return true
