@@ -299,7 +299,7 @@ class MachineHost implements Host {
     this.#refresher.close()
     this.#mishaps.close()
     for (const controllers of this.#long.values()) for (const controller of controllers) controller.abort()
-    await this.#machine.journal.settled()
+    await Promise.all([this.#machine.journal.settled(), this.#machine.pool.close()])
   }
 
   async #templateBases() {

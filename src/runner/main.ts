@@ -19,6 +19,7 @@ import { ControlClient } from './control-client.ts'
 import { openHost, sandboxStatuses } from './host.ts'
 import { ImageBuilder } from './image-builder.ts'
 import { ImageKeeper } from './image-keeper.ts'
+import { standardLimits } from './images/limits.ts'
 import { openImageStore, type Progress } from './images/store.ts'
 import { Keeper } from './keeper.ts'
 import { serveCommands } from './launch.ts'
@@ -70,7 +71,7 @@ export const startRunner = async (
     log,
     onProgress,
   })
-  const archiveStore = openStore(config.archiveStore)
+  const archiveStore = openStore(config.archiveStore, standardLimits.keepFreeBytes)
   const host = await openHost({
     instance,
     directory,

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { mkdir, open, opendir, readdir, rename, rmdir, stat, unlink } from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
 import { hasCode } from '../cgroup/files.ts'
+import { freeBytes } from '../overlay/file-system.ts'
 import { ArchiveFailed } from './failed.ts'
 import type { ObjectStore, StoredObject } from './store.ts'
 
@@ -30,10 +31,13 @@ const syncDirectory = async (path: string) => {
 
 export class DirectoryStore implements ObjectStore {
   readonly #root: string
+  readonly #keepFreeBytes: number
   #isSwept = false
 
-  constructor(root: string) {
+  /** Takes nothing more when its file system has less than `keepFreeBytes` left: others live there, too. */
+  constructor(root: string, keepFreeBytes = 0) {
     this.#root = root
+    this.#keepFreeBytes = keepFreeBytes
   }
 
   #path(key: string) {
@@ -62,6 +66,7 @@ export class DirectoryStore implements ObjectStore {
       const unfinished = join(this.#root, incoming, randomUUID())
       await mkdir(dirname(unfinished), { recursive: true, mode: 0o700 })
       await this.#sweep()
+      await this.#checkRoom(content.byteLength)
       try {
         const file = await open(unfinished, 'wx', 0o600)
         try {
@@ -76,6 +81,11 @@ export class DirectoryStore implements ObjectStore {
         throw error
       }
     })
+  }
+
+  async #checkRoom(bytes: number) {
+    if (this.#keepFreeBytes > 0 && (await freeBytes(this.#root)) < this.#keepFreeBytes + bytes)
+      throw new ArchiveFailed('store full', `The archive store ${this.#root} is full.`)
   }
 
   async #name(unfinished: string, path: string) {

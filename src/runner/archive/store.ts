@@ -22,6 +22,6 @@ export interface ObjectStore {
   close(): Promise<void>
 }
 
-/** Nothing is asked of the store yet: a runner starts while its store is down. */
-export const openStore = (address: StoreAddress): ObjectStore =>
-  patient(address.kind === 'directory' ? new DirectoryStore(address.path) : new S3Store(address))
+/** Nothing is asked of the store yet: a runner starts while its store is down. `keepFreeBytes` is for a directory. */
+export const openStore = (address: StoreAddress, keepFreeBytes = 0): ObjectStore =>
+  patient(address.kind === 'directory' ? new DirectoryStore(address.path, keepFreeBytes) : new S3Store(address))

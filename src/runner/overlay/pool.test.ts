@@ -35,6 +35,7 @@ for (const useBtrfs of [true, false])
       pool = await openStoragePool(parts)
     })
     after(async () => {
+      await pool.close()
       await unmountPool(parts.directory)
       rmSync(parts.directory, { recursive: true, force: true })
     })
@@ -101,6 +102,7 @@ for (const useBtrfs of [true, false])
       const half = join(pool.diskOf('a').upper, '../../../templates/.coming-half')
       if (useBtrfs) execFileSync('btrfs', ['subvolume', 'create', half], { stdio: 'ignore' })
       else mkdirSync(half)
+      await pool.close()
       pool = await openStoragePool(parts)
       assert.deepEqual(await pool.listTemplates(), ['tool'])
       assert.equal(await pool.baseOf({ template: 'tool' }), 'base')
@@ -115,6 +117,7 @@ for (const useBtrfs of [true, false])
     })
 
     test('opening again finds the same disks', async () => {
+      await pool.close()
       pool = await openStoragePool(parts)
       assert.deepEqual(await pool.list(), ['a'])
     })
@@ -145,7 +148,25 @@ suite('a pool’s image', { skip: cannotRun }, () => {
     try {
       writeFileSync(join(directory, 'pool.img.new'), 'half')
       const parts = { directory, launcher: builtLauncher(), log: silentLog(), imageBytes: GiB }
-      assert.equal((await openStoragePool(parts)).hardDiskLimit, true)
+      const pool = await openStoragePool(parts)
+      assert.equal(pool.hardDiskLimit, true)
+      await pool.close()
+    } finally {
+      await unmountPool(directory)
+      rmSync(directory, { recursive: true, force: true })
+    }
+  })
+
+  test('one that has become read-only is mounted anew', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'alcove-pool-'))
+    const parts = { directory, launcher: builtLauncher(), log: silentLog(), imageBytes: GiB }
+    try {
+      await (await openStoragePool(parts)).close()
+      execFileSync('mount', ['-o', 'remount,ro', join(directory, 'pool')])
+      const pool = await openStoragePool(parts)
+      await runSteps(parts.launcher, pool.stepsToMake('a', 'base'))
+      assert.deepEqual(await pool.list(), ['a'])
+      await pool.close()
     } finally {
       await unmountPool(directory)
       rmSync(directory, { recursive: true, force: true })

@@ -10,6 +10,8 @@ import { runCommand } from '#src/kit/run-command.ts'
 import { readIfThere } from '../cgroup/files.ts'
 import { runSteps, type Step, step } from '../launch.ts'
 import { GiB, uidBase } from '../oci/sandbox-limits.ts'
+import { Ballast, readOnlySince } from './ballast.ts'
+import { freeBytes, isBtrfs, isWritable } from './file-system.ts'
 import { isName, Volumes } from './volumes.ts'
 
 export type Disk = {
@@ -50,6 +52,8 @@ export interface StoragePool {
   /** Of all disks at once; empty where that is not known. */
   sizesOfDisks(): Promise<ReadonlyMap<string, number>>
   listTemplates(): Promise<string[]>
+  /** It looks after the host's room no longer. The disks stay. */
+  close(): Promise<void>
 }
 
 export type PoolParts = {
@@ -62,7 +66,6 @@ export type PoolParts = {
   imageBytes?: number
 }
 
-const btrfsMagic = 0x9123683e
 const shareOfFree = 0.8
 const smallestImage = 1 * GiB
 /** Above the limit of a disk, for what a start writes on one that is full, or a restore in another way. Bytes. */
@@ -71,16 +74,14 @@ export const roomForStart = 8 * 1024 * 1024
 export const leastDiskFor = (templateBytes: number): number => Math.max(0, templateBytes - roomForStart / 2)
 /** Of a template, which only ever gets smaller than the disk it was copied from. */
 const unlimited = 2 ** 53 - 1
-const imageName = 'pool.img'
-const mountName = 'pool'
+const imageIn = (directory: string) => join(directory, 'pool.img')
+const mountIn = (directory: string) => join(directory, 'pool')
 const disksName = 'disks'
 const templatesName = 'templates'
 /** In `etc`, so that it goes wherever the disk does. */
 const baseName = 'image'
 /** A seed that two machines share is no secret; these are made anew where they are missing. */
 const seeds = ['var/lib/systemd/random-seed', 'var/lib/urandom/random-seed', 'var/lib/dbus/machine-id']
-
-const isBtrfs = async (path: string) => (await statfs(path)).type === btrfsMagic
 
 export const openStoragePool = async (parts: PoolParts): Promise<StoragePool> => {
   const { directory, log, useBtrfs = true } = parts
@@ -95,7 +96,9 @@ export const openStoragePool = async (parts: PoolParts): Promise<StoragePool> =>
   for (const name of await templates.list()) if (name.startsWith('.')) await templates.remove(name)
   const { blocks, bsize } = await statfs(place)
   const sizeGiB = Math.floor((blocks * bsize) / GiB)
-  return new Pool(launcher, disks, templates, hasSubvolumes, sizeGiB)
+  const ballast = place === mountIn(directory) ? new Ballast({ image: imageIn(directory), place, log }) : undefined
+  await ballast?.look()
+  return new Pool({ launcher, disks, templates, hardDiskLimit: hasSubvolumes, sizeGiB, ballast })
 }
 
 /** The directory of the btrfs pool, mounted and with quotas; undefined if this host cannot have one. */
@@ -107,27 +110,32 @@ const openBtrfs = async (parts: PoolParts): Promise<string | undefined> => {
     return place
   } catch (error) {
     // An image that is there holds the disks of sandboxes: going on without it would look as if they were lost.
-    if (await stat(join(parts.directory, imageName)).catch(() => undefined)) throw error
+    if (await stat(imageIn(parts.directory)).catch(() => undefined)) throw error
     parts.log.warn({ err: error }, 'a btrfs pool is impossible here')
     return undefined
   }
 }
 
 const mountImage = async ({ directory, imageBytes }: PoolParts): Promise<string> => {
-  const place = join(directory, mountName)
-  const image = join(directory, imageName)
+  const place = mountIn(directory)
+  const image = imageIn(directory)
   await mkdir(place, { recursive: true, mode: 0o700 })
-  if (await isBtrfs(place)) return place
+  const isMounted = await isBtrfs(place)
+  if (isMounted && (await isWritable(place))) return place
   await makeImage(image, imageBytes ?? (await roomFor(directory)))
-  // `discard`: what a sandbox deletes, the sparse image gives back to the host.
-  await runCommand(['mount', '-o', 'loop,noatime,discard=async', image, place])
-  return place
+  try {
+    if (isMounted) await runCommand(['umount', place])
+    // `discard`: what a sandbox deletes, the sparse image gives back to the host.
+    await runCommand(['mount', '-o', 'loop,noatime,discard=async', image, place])
+    return place
+  } catch (error) {
+    if (!isMounted) throw error
+    throw new Error(`${place} ${readOnlySince}`, { cause: error })
+  }
 }
 
-const roomFor = async (directory: string) => {
-  const { bavail, bsize } = await statfs(directory)
-  return Math.max(smallestImage, Math.floor((bavail * bsize * shareOfFree) / GiB) * GiB)
-}
+const roomFor = async (directory: string) =>
+  Math.max(smallestImage, Math.floor(((await freeBytes(directory)) * shareOfFree) / GiB) * GiB)
 
 /** Under another name until it is whole, so that a runner that was killed here starts over. */
 const makeImage = async (image: string, bytes: number) => {
@@ -150,17 +158,27 @@ const partsOf = (path: string): Disk => ({
   etc: join(path, 'etc'),
 })
 
+type Opened = Pick<StoragePool, 'hardDiskLimit' | 'sizeGiB'> & {
+  launcher: string
+  disks: Volumes
+  templates: Volumes
+  /** Of a pool that is a sparse file. */
+  ballast: Ballast | undefined
+}
+
 class Pool implements StoragePool {
   readonly hardDiskLimit: boolean
   readonly sizeGiB: number
   readonly #launcher: string
   readonly #disks: Volumes
   readonly #templates: Volumes
+  readonly #ballast: Ballast | undefined
 
-  constructor(launcher: string, disks: Volumes, templates: Volumes, hardDiskLimit: boolean, sizeGiB: number) {
+  constructor({ launcher, disks, templates, hardDiskLimit, sizeGiB, ballast }: Opened) {
     this.#launcher = launcher
     this.#disks = disks
     this.#templates = templates
+    this.#ballast = ballast
     this.hardDiskLimit = hardDiskLimit
     this.sizeGiB = sizeGiB
   }
@@ -253,6 +271,10 @@ class Pool implements StoragePool {
   async listTemplates() {
     return (await this.#templates.list()).filter((name) => !name.startsWith('.'))
   }
+
+  async close() {
+    await this.#ballast?.close()
+  }
 }
 
 const bytesOf = (diskGiB: number) => Math.round(diskGiB * GiB)
@@ -270,7 +292,7 @@ const stepsToForget = (path: string): Step[] => {
 
 /** For tests and `destroy everything`: takes the mounted image away. Sandboxes must be gone. */
 export const unmountPool = async (directory: string): Promise<void> => {
-  const place = join(directory, mountName)
+  const place = mountIn(directory)
   const mounted = readFileSync('/proc/self/mountinfo', 'utf8').split('\n')
   if (mounted.some((line) => line.split(' ')[4] === place)) await runCommand(['umount', place])
 }

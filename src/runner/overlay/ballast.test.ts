@@ -1,0 +1,92 @@
+// A pool whose host fills up below it. Needs root; elsewhere it is skipped and says so.
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import {
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, suite, test } from 'node:test'
+import { silentLog } from '#src/kit/log.ts'
+import { cannotRun } from '../testing/test-host.ts'
+import { Ballast } from './ballast.ts'
+import { isWritable } from './file-system.ts'
+
+const MiB = 1024 ** 2
+
+suite('the room that a sparse pool has on its host', { skip: cannotRun }, () => {
+  let directory: string
+  let place: string
+  let ballast: Ballast
+  const image = () => join(directory, 'pool.img')
+  const bytes = (path: string) => statSync(path, { throwIfNoEntry: false })?.size ?? 0
+
+  beforeEach(() => {
+    directory = mkdtempSync(join(tmpdir(), 'alcove-ballast-'))
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=320m', 'tmpfs', directory])
+    place = join(directory, 'pool')
+    mkdirSync(place)
+    execFileSync('truncate', ['--size', '512M', image()])
+    execFileSync('mkfs.btrfs', ['--quiet', '--data', 'single', '--metadata', 'single', image()])
+    execFileSync('mount', ['-o', 'loop,noatime', image(), place])
+    // As in any pool that is used, names and small files have room of their own.
+    for (let made = 0; made < 6000; made += 1) writeFileSync(join(place, `small-${made}`), 'x'.repeat(2000))
+    execFileSync('sync', ['--file-system', place])
+    ballast = new Ballast({ image: image(), place, log: silentLog(), keepFreeBytes: 64 * MiB })
+  })
+  afterEach(async () => {
+    await ballast.close()
+    execFileSync('umount', [place])
+    // A sandbox that starts elsewhere just now may hold it for a moment.
+    execFileSync('umount', ['--lazy', directory])
+    rmSync(directory, { recursive: true })
+  })
+
+  /** How many MiB there was room for. */
+  const fill = (path: string): number => {
+    const file = openSync(path, 'w')
+    let written = 0
+    try {
+      for (; ; written += 1) {
+        writeSync(file, Buffer.alloc(MiB, 1))
+        fsyncSync(file)
+      }
+    } catch (error) {
+      assert.equal((error as NodeJS.ErrnoException).code, 'ENOSPC')
+      return written
+    } finally {
+      closeSync(file)
+    }
+  }
+
+  test('a pool that promises more than its host has is full before the host is, and stays writable', async () => {
+    await ballast.look()
+    assert.ok(fill(join(place, 'much')) > 100)
+    rmSync(join(place, 'much'))
+    execFileSync('sync', ['--file-system', place])
+    assert.equal(await isWritable(place), true)
+    writeFileSync(join(place, 'small'), 'x', { flush: true })
+  })
+
+  test('it follows what others take of the host and give back', async () => {
+    await ballast.look()
+    const atFirst = bytes(join(place, 'ballast'))
+    execFileSync('fallocate', ['--length', '128M', join(directory, 'other')])
+    await ballast.look()
+    assert.ok(bytes(join(place, 'ballast')) > atFirst)
+    rmSync(join(directory, 'other'))
+    await ballast.look()
+    const atLast = bytes(join(place, 'ballast'))
+    assert.ok(atLast <= atFirst + 64 * MiB, `${atLast} after ${atFirst}`)
+    await ballast.look()
+    assert.equal(bytes(join(place, 'ballast')), atLast)
+  })
+})

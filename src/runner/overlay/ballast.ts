@@ -1,0 +1,105 @@
+// The pool is a sparse file: what the host has free below it may become less than what the pool says is free. A write that
+// the host has no room for would make the whole pool read-only, for every sandbox. So what the host cannot give is taken out
+// of the pool before: a file in it claims that much, without a byte written. Sandboxes then see a full disk, and nothing else.
+import { open, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Logger } from '#src/kit/log.ts'
+import { runCommand } from '#src/kit/run-command.ts'
+import { asSize } from '../images/limits.ts'
+import { freeBytes, isBtrfs, isWritable } from './file-system.ts'
+
+const MiB = 1024 ** 2
+const fileName = 'ballast'
+/** It grows and shrinks by whole ones of these, in bytes. */
+const unit = 64 * MiB
+const lookEveryMs = 2_000
+const standardKeepFreeBytes = 2 * 1024 * MiB
+/** At most this of the pool, in bytes, is never claimed: what describes its files must find room, too. */
+const mostSpareBytes = 1024 * MiB
+
+/** After the path of a pool: what to do about it. Once nobody holds it, mounting it anew makes it writable again. */
+export const readOnlySince =
+  'is read-only since an error of the disk below it: restart this machine, or end all sandboxes and Alcove'
+
+export type BallastParts = {
+  /** The sparse file, and where it is mounted. */
+  image: string
+  place: string
+  log: Logger
+  /** What sandboxes leave of the host's file system; the pool itself needs some of it. */
+  keepFreeBytes?: number
+}
+
+export class Ballast {
+  readonly #parts: Required<BallastParts>
+  readonly #file: string
+  readonly #timer: NodeJS.Timeout
+  #looking: Promise<void> | undefined
+  #isReadOnly = false
+
+  constructor(parts: BallastParts) {
+    this.#parts = { keepFreeBytes: standardKeepFreeBytes, ...parts }
+    this.#file = join(parts.place, fileName)
+    this.#timer = setInterval(() => void this.look(), lookEveryMs).unref()
+  }
+
+  /** Takes room out of the pool, or gives it back, as the host has less or more. Never throws: the log says what is wrong. */
+  look(): Promise<void> {
+    this.#looking ??= this.#look()
+      .catch((err: unknown) =>
+        this.#parts.log.error({ err }, 'what the host has free for the pool cannot be looked after'),
+      )
+      .finally(() => {
+        this.#looking = undefined
+      })
+    return this.#looking
+  }
+
+  /** Resolves when nothing of it is under way. What it claims stays claimed. */
+  async close(): Promise<void> {
+    clearInterval(this.#timer)
+    await this.#looking
+  }
+
+  async #look() {
+    const { image, place, keepFreeBytes } = this.#parts
+    // Where it is not mounted any more, the same file would take the room of the host.
+    if (!(await isBtrfs(place)) || !(await this.#isWritable())) return
+    const [{ size, blocks }, poolFree, hostFree, held] = await Promise.all([
+      stat(image),
+      freeBytes(place),
+      freeBytes(image),
+      stat(this.#file).then(
+        (found) => found.size,
+        () => 0,
+      ),
+    ])
+    const mayBeWritten = Math.min(poolFree, size - blocks * 512)
+    const over = mayBeWritten - (hostFree - keepFreeBytes)
+    const spare = Math.min(mostSpareBytes, size / 8)
+    const more = Math.min(Math.ceil(over / unit), Math.floor((poolFree - spare) / unit)) * unit
+    const less = Math.min(Math.floor(-over / unit) * unit, held)
+    if (more > 0) await this.#claim(held, held + more, hostFree)
+    else if (less > 0) await this.#give(held - less)
+  }
+
+  async #claim(held: number, bytes: number, hostFree: number) {
+    const text = `the host has ${asSize(hostFree)} free: sandboxes can write less than their disks promise`
+    if (held === 0) this.#parts.log.warn({ file: this.#parts.image, bytes }, text)
+    await runCommand(['fallocate', '--length', String(bytes), this.#file])
+  }
+
+  async #give(bytes: number) {
+    const file = await open(this.#file, 'r+')
+    await file.truncate(bytes).finally(() => file.close())
+    if (bytes === 0) this.#parts.log.info('the host has room for all disks of sandboxes again')
+  }
+
+  async #isWritable(): Promise<boolean> {
+    const { place, log } = this.#parts
+    const isReadOnly = !(await isWritable(place))
+    if (isReadOnly && !this.#isReadOnly) log.error(`${place} ${readOnlySince}`)
+    this.#isReadOnly = isReadOnly
+    return !isReadOnly
+  }
+}
