@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
 import { after, afterEach, before, suite, test } from 'node:test'
 import { silentLog } from '#src/kit/log.ts'
 import { runCommand } from '#src/kit/run-command.ts'
@@ -8,6 +9,7 @@ import { type NetworkPool, type NetworkPoolOptions, openNetworkPool, type Slot }
 import { cannotRun, isPrivateHost, preparePrivateHost, runOnPrivateHost, wayOut } from './private-host.ts'
 import { removeNetwork } from './remove.ts'
 import { resolversForSandboxes } from './resolvers.ts'
+import { mostConnections } from './ruleset.ts'
 
 const instance = 'ab12cd'
 const web = { listed: '203.0.113.5', other: '203.0.113.6' }
@@ -157,6 +159,24 @@ if (!isPrivateHost) {
       await outside.heard('as-sibling-unruled')
       await runCommand(['nft', 'delete', 'table', 'inet', `alcove_${instance}`])
       await pool.apply(slot, nothing)
+    })
+
+    test('no more connections than its share: the host and its siblings keep theirs', async () => {
+      const slot = await slotWith(everything)
+      const sibling = await slotWith(everything)
+      const atOnce = `const socket = require('node:dgram').createSocket('udp4')
+        let port = 1000
+        const more = () => {
+          if (port > ${1000 + mostConnections * 1.25}) return socket.close()
+          for (let n = 0; n < 50; n += 1) socket.send('x', ++port, '${web.other}')
+          setTimeout(more, 1)
+        }
+        more()`
+      await runCommand(['nsenter', `--net=${slot.netnsPath}`, process.execPath, '-e', atOnce])
+      const kept = Number(await readFile('/proc/sys/net/netfilter/nf_conntrack_count', 'utf8'))
+      assert.ok(kept > mostConnections * 0.9 && kept < mostConnections + 500, `${kept} are kept`)
+      await isClosed(slot, web.listed)
+      await isOpen(sibling, web.listed)
     })
 
     test('no IPv6, low ports for every user', async () => {

@@ -15,6 +15,15 @@ export type RulesetParts = {
 /** Where our own resolver listens. */
 export type Ports = { udp: number; tcp: number }
 
+/**
+ * Connections that the kernel keeps of one sandbox at a time. The host and all sandboxes share what it keeps in all
+ * (`nf_conntrack_max`, 262144 on most), and drop what is new when that is full.
+ */
+export const mostConnections = 16_384
+
+/** As many as there are addresses for sandboxes. */
+const mostAddresses = 4_096
+
 const port53 = 'meta l4proto { tcp, udp } th dport 53'
 
 const askRules = (range: Range, ports: Ports) =>
@@ -38,6 +47,7 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
   const table = tableOf(instance)
   const links = linksOf(instance)
   const dns = `ip daddr @resolvers ${port53}`
+  const tooMany = `iifname ${links} ct state new add @connections { ip saddr ct count over ${mostConnections} } drop`
   return [
     `add table inet ${table}`,
     ...setOf('resolvers', 'ipv4_addr', resolvers),
@@ -45,6 +55,7 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
     ...setOf('closed', 'ipv4_addr', closedRanges),
     `add set inet ${table} allowed { type ipv4_addr . ipv4_addr; flags interval; }`,
     `add set inet ${table} askers { type ifname . ipv4_addr; }`,
+    `add set inet ${table} connections { type ipv4_addr; size ${mostAddresses}; flags dynamic; }`,
     `add map inet ${table} slots { type ifname . ipv4_addr : verdict; }`,
 
     // The host's own addresses (also those that a published port would rewrite: this comes before such rewriting),
@@ -72,6 +83,7 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       `oifname ${links} iifname ${links} drop`,
       `oifname ${links} ct state established,related accept`,
       `oifname ${links} drop`,
+      tooMany,
       `iifname ${links} tcp flags syn tcp option maxseg size set rt mtu`,
     ]),
     // Whoever has a list of domains asks our resolver, whichever one it means to ask; if ours is away, nobody.
@@ -83,6 +95,7 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
     ...chainOf('to_host', '{ type filter hook input priority filter; policy accept; }', [
       `iifname != ${links} ip daddr ${gatewayOf(range)} drop`,
       `iifname != ${links} return`,
+      tooMany,
       `iifname . ip saddr @askers ip daddr ${gatewayOf(range)} ct status dnat accept`,
       'iifname . ip saddr @askers drop',
       `${dns} accept`,
