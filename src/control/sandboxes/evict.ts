@@ -7,6 +7,9 @@ import { findSandbox, findSandboxById, updateSandbox } from './store.ts'
 
 const hoursShown = 24
 
+/** What was evicted after this is shown still. */
+export const evictedSince = (now: Date): Date => new Date(now.getTime() - hoursShown * 3_600_000)
+
 /** Of any organization, and only by its id: names mean nothing here. */
 export const evictSandbox = async (parts: SandboxParts, userId: string, sandboxId: string): Promise<SandboxRow> => {
   const { database, clock } = parts
@@ -28,10 +31,9 @@ export const getEvenEvicted = async (
 ): Promise<SandboxRow> => {
   const found = await findSandbox(database.sql, organizationId, idOrName)
   if (found) return found
-  const after = new Date(clock.now().getTime() - hoursShown * 3_600_000)
   const [evicted] = await database.sql<SandboxRow[]>`
     select * from sandboxes
-    where id = ${idOrName} and organization_id = ${organizationId} and spot_evicted_at > ${after}`
+    where id = ${idOrName} and organization_id = ${organizationId} and spot_evicted_at > ${evictedSince(clock.now())}`
   if (!evicted) throw new Problem('not_found', 'There is no such sandbox.')
   return evicted
 }

@@ -49,12 +49,36 @@ const times = (sql: Sql, column: string, after: string | undefined, before: stri
 const oneOf = (sql: Sql, column: string, values: string[] | null): Piece =>
   sql`and (${values}::text[] is null or ${sql(column)} = any(${values}::text[]))`
 
-/** What both filter by; a single state on its own, since one index has them in order. `match` makes the LIKE pattern: a prefix in one, a part in the other. */
-const shared = (sql: Sql, organizationId: string, query: Shared, match: (text: string) => string): Piece => {
+/** Which there are to be filtered at all. */
+export type Among = (sql: Sql) => Piece
+
+/** What the indexes of the sorts hold. */
+export const present: Among = (sql) => sql`state <> 'destroyed'`
+
+/** Destroyed, but shown to who asks for that (gaps C11). */
+export const evicted =
+  (since: Date): Among =>
+  (sql) =>
+    sql`state = 'destroyed' and spot_evicted_at > ${since}`
+
+const presentAndEvicted =
+  (since: Date): Among =>
+  (sql) =>
+    sql`(${present(sql)} or (${evicted(since)(sql)}))`
+
+type Where = {
+  organizationId: string
+  among: Among
+  /** Makes the LIKE pattern: a prefix in one listing, a part in the other. */
+  match: (text: string) => string
+}
+
+/** What both filter by; a single state on its own, since one index has them in order. */
+const shared = (sql: Sql, query: Shared, { organizationId, among, match }: Where): Piece => {
   const id = like(query.id, match)
   const name = like(query.name, match)
   return sql`
-    organization_id = ${organizationId} and state <> 'destroyed'
+    organization_id = ${organizationId} and ${among(sql)}
     and (${query.includeErroredDeleted}::boolean
       or not (state in ('error', 'build_failed') and desired_state = 'destroyed'))
     and (${id}::text is null or id like ${id})
@@ -67,10 +91,10 @@ const shared = (sql: Sql, organizationId: string, query: Shared, match: (text: s
     ${times(sql, 'state_changed_at', query.lastEventAfter, query.lastEventBefore)}`
 }
 
-export const listConditions = (sql: Sql, organizationId: string, query: ListQuery): Piece => {
+export const listConditions = (sql: Sql, organizationId: string, query: ListQuery, among: Among): Piece => {
   const { isPublic = null, isRecoverable = null } = query
   return sql`
-    ${shared(sql, organizationId, query, (text) => `${text}%`)}
+    ${shared(sql, query, { organizationId, among, match: (text) => `${text}%` })}
     and (${query.includeWarm}::boolean or warm_pool_id is null)
     and (${isPublic}::boolean is null or public = ${isPublic})
     and (${isRecoverable}::boolean is null or coalesce(recoverable, false) = ${isRecoverable})
@@ -114,9 +138,13 @@ export const stretchesOf = (query: ListQuery): ((sql: Sql) => Piece)[] => {
   }
 }
 
-export const pageConditions = (sql: Sql, organizationId: string, query: PageQuery): Piece => sql`
-  ${shared(sql, organizationId, query, (text) => `%${text}%`)} and warm_pool_id is null
-  ${oneOf(sql, 'region_id', texts(query.regions))}`
+/** `since`: what was evicted after that is shown, where destroyed ones are asked for. */
+export const pageConditions = (sql: Sql, organizationId: string, query: PageQuery, since: Date): Piece => {
+  const among = query.states?.includes('destroyed') ? presentAndEvicted(since) : present
+  return sql`
+    ${shared(sql, query, { organizationId, among, match: (text) => `%${text}%` })} and warm_pool_id is null
+    ${oneOf(sql, 'region_id', texts(query.regions))}`
+}
 
 export type Labels = Record<string, string>
 

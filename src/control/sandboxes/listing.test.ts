@@ -21,6 +21,7 @@ type Fields = {
   state_changed_at?: Date
   last_activity_at?: Date
   auto_destroy_at?: Date | null
+  spot_evicted_at?: Date
 }
 
 const day = (n: number) => new Date(Date.UTC(2026, 0, n))
@@ -112,6 +113,15 @@ const fill = async (app: TestControl) => {
   await insert(app, { id: 'd1', name: 'gone', state: 'destroyed', desired_state: 'destroyed' })
   await insert(app, { id: 't1', name: 'theirs', organization_id: organizations.theirs })
 }
+
+/** Evicted so many hours ago, and gone. */
+const insertEvicted = (app: TestControl, hours: number, fields: Fields) =>
+  insert(app, {
+    ...fields,
+    state: 'destroyed',
+    desired_state: 'destroyed',
+    spot_evicted_at: new Date(app.clock.now().getTime() - hours * 3_600_000),
+  })
 
 suite('GET /sandbox', () => {
   const filters: [Record<string, string | string[]>, string[]][] = [
@@ -242,6 +252,37 @@ suite('GET /sandbox', () => {
     'name=%00',
     'includeWarm=2',
   ]
+
+  test('200 what was evicted within a day among what is asked for as destroyed, in every order', async () => {
+    await using app = await startControl()
+    await fill(app)
+    await insertEvicted(app, 1, { id: 'v1', name: 'be', cpu: 4, labels: { team: 'red' }, last_activity_at: day(8) })
+    await insertEvicted(app, 23, { id: 'v2', name: 'ålpha', last_activity_at: day(4) })
+    await insertEvicted(app, 25, { id: 'v3' })
+    await insertEvicted(app, 1, { id: 'v4', organization_id: organizations.theirs })
+    const listed = async (fields: Record<string, string | string[]>) =>
+      idsOf((await app.as('viewer').get(`/sandbox?${query(fields)}`)).body)
+    assert.deepEqual(await listed({}), ['a1', 'a2', 'b1', 'b2'])
+    assert.deepEqual(await listed({ states: 'destroyed' }), ['v1', 'v2'])
+    assert.deepEqual(await listed({ states: 'destroyed', labels: '{"team":"red"}', minCpu: '4' }), ['v1'])
+    const states = ['started', 'destroyed', 'error']
+    for (const sort of ['lastActivityAt', 'name', 'cpu']) {
+      const whole = await listed({ states, sort, order: 'desc' })
+      assert.deepEqual([...whole].sort(), ['a1', 'a2', 'b2', 'v1', 'v2'])
+      let seen: string[] = []
+      for (let cursor: string | null = ''; cursor !== null; ) {
+        const asked = { states, sort, order: 'desc', limit: '1', ...(cursor ? { cursor } : {}) }
+        const { body } = await app.as('viewer').get(`/sandbox?${query(asked)}`)
+        seen = [...seen, ...idsOf(body)]
+        cursor = body.nextCursor
+      }
+      assert.deepEqual(seen, whole)
+    }
+    assert.deepEqual(await listed({ states, sort: 'lastActivityAt', order: 'desc' }), ['v1', 'a1', 'v2', 'a2', 'b2'])
+    assert.deepEqual(await listed({ states, sort: 'name', order: 'asc' }), ['a1', 'a2', 'v1', 'b2', 'v2'])
+    const { body } = await app.as('viewer').get(`/sandbox/paginated?${query({ states: ['destroyed', 'stopped'] })}`)
+    assert.deepEqual([body.total, idsOf(body).sort()], [3, ['b1', 'v1', 'v2']])
+  })
 
   test('400 for what cannot be read', async () => {
     await using app = await startControl()

@@ -6,7 +6,16 @@
 // (bench/listing.ts).
 import type { Database, Piece, Sql, Transaction } from '#src/control/storage/database.ts'
 import { readCursor, writeCursor } from './cursor.ts'
-import { type Labels, listConditions, pageConditions, readLabels, stretchesOf } from './listing-filters.ts'
+import { evictedSince } from './evict.ts'
+import {
+  evicted,
+  type Labels,
+  listConditions,
+  pageConditions,
+  present,
+  readLabels,
+  stretchesOf,
+} from './listing-filters.ts'
 import { type ListedRow, listedColumns, type SandboxRow } from './sandbox.ts'
 import type { ListQuery, listSorts, PageQuery, pageSorts } from './schemas.ts'
 
@@ -206,47 +215,73 @@ const pick = async (database: Database, question: Question): Promise<ListedRow[]
   })
 }
 
+/** The few that are found by their own index, whatever the sort. */
+const pickEvicted = (sql: Sql, question: Question) => {
+  const { labels, limit } = question
+  return sql<ListedRow[]>`
+    with picked as materialized (
+      select id from sandboxes where ${question.conditions(sql)} ${question.beginning(sql)}
+        ${labels ? sql`and labels @> ${sql.json(labels)}` : sql``}
+      order by ${orderOf(sql, question)} limit ${limit}
+    ) ${rowsOf(sql, listed(sql), orderOf(sql, question))}`
+}
+
+/** As PostgreSQL compares, by code points. */
+const compareKeys = (one: string | number, other: string | number): number =>
+  typeof one === 'number' ? one - Number(other) : Buffer.compare(Buffer.from(one), Buffer.from(String(other)))
+
+const inOrder = (rows: ListedRow[], { valueOf: keyOf }: Sort, order: 'asc' | 'desc'): ListedRow[] => {
+  const sign = order === 'asc' ? 1 : -1
+  return rows.sort((a, b) => sign * (compareKeys(keyOf(a), keyOf(b)) || compareKeys(a.id, b.id)))
+}
+
+/** What was evicted within a day before `now` is listed where destroyed ones are asked for. */
 export const listSandboxes = async (
   database: Database,
   organizationId: string,
   query: ListQuery,
+  now: Date,
 ): Promise<{ rows: ListedRow[]; nextCursor: string | null }> => {
   const { order, limit } = query
-  const { column, valueIs, valueOf: keyOf } = sorts[query.sort]
+  const sort = sorts[query.sort]
+  const { column, valueIs, valueOf: keyOf } = sort
   const cursor = query.cursor === undefined ? undefined : readCursor(query.cursor, { ...query, valueIs })
   const beginning = (sql: Sql) => {
     if (cursor === undefined) return sql``
     const value = valueIs === 'time' ? new Date(cursor.value) : cursor.value
     return sql`and (${sql(column)}, id) ${order === 'asc' ? sql`>` : sql`<`} (${value}, ${cursor.id})`
   }
-  const rows = await pick(database, {
-    organizationId,
-    beginning,
-    stretches: stretchesOf(query),
-    conditions: (sql) => listConditions(sql, organizationId, query),
-    labels: readLabels(query.labels),
-    column,
-    order,
-    limit: limit + 1,
+  const labels = readLabels(query.labels)
+  const question = (asked: ListQuery, among = present): Question => ({
+    ...{ organizationId, beginning, labels, column, order, limit: limit + 1 },
+    stretches: stretchesOf(asked),
+    conditions: (sql) => listConditions(sql, organizationId, asked, among),
   })
+  const [gone, states] = [query.states?.includes('destroyed'), query.states?.filter((state) => state !== 'destroyed')]
+  const [here, away] = await Promise.all([
+    gone && states?.length === 0 ? [] : pick(database, question({ ...query, ...(states && { states }) })),
+    gone ? pickEvicted(database.sql, question({ ...query, states: ['destroyed'] }, evicted(evictedSince(now)))) : [],
+  ])
+  const rows = away.length === 0 ? here : inOrder([...here, ...away], sort, order)
   const items = rows.slice(0, limit)
   const last = rows.length > limit ? items.at(-1) : undefined
   const nextCursor = last ? writeCursor({ sort: query.sort, order, value: keyOf(last), id: last.id }) : null
   return { rows: items, nextCursor }
 }
 
-/** The total is exact, so this one reads what matches to its end. */
+/** The total is exact, so this one reads what matches to its end. `now` as above. */
 export const pageSandboxes = (
   database: Database,
   organizationId: string,
   query: PageQuery,
+  now: Date,
 ): Promise<{ rows: SandboxRow[]; total: number; page: number; totalPages: number }> => {
   const { page, limit } = query
   const labels = readLabels(query.labels)
   return asking(database, { tablePage: 1 }, async (sql) => {
     const order = orderOf(sql, { column: pageColumns[query.sort], order: query.order })
     const conditions = sql`
-      ${pageConditions(sql, organizationId, query)} ${labels ? sql`and labels @> ${sql.json(labels)}` : sql``}`
+      ${pageConditions(sql, organizationId, query, evictedSince(now))} ${labels ? sql`and labels @> ${sql.json(labels)}` : sql``}`
     const [{ total }] = await sql<[{ total: number }]>`select count(*)::int as total from sandboxes where ${conditions}`
     const skipped = (page - 1) * limit
     const rows =

@@ -31,7 +31,7 @@ const byIdOrNameAnd = <const K extends string>(name: K) =>
     Record<K, Type.TString>)
 
 export const sandboxRoutes = (parts: SandboxParts): ControlRoute[] => {
-  const { database, settings: server } = parts
+  const { database, clock, settings: server } = parts
   const record = (row: SandboxRow) => asRecord(row, server.proxyUrl)
   /** For the record of one that its caller will call into next. */
   const opening = (request: FastifyRequest) => {
@@ -64,7 +64,7 @@ export const sandboxRoutes = (parts: SandboxParts): ControlRoute[] => {
       query: shapes.ListQuery,
       replies: { 200: shapes.ListSandboxesResponse },
       run: async ({ organization, query }) => {
-        const { rows, nextCursor } = await listSandboxes(database, organization.id, query)
+        const { rows, nextCursor } = await listSandboxes(database, organization.id, query, clock.now())
         return { items: rows.map((row) => asListItem(row, server.proxyUrl)), nextCursor }
       },
     }),
@@ -76,7 +76,7 @@ export const sandboxRoutes = (parts: SandboxParts): ControlRoute[] => {
       query: shapes.PageQuery,
       replies: { 200: shapes.PaginatedSandboxes },
       run: async ({ organization, query }) => {
-        const { rows, ...counts } = await pageSandboxes(database, organization.id, query)
+        const { rows, ...counts } = await pageSandboxes(database, organization.id, query, clock.now())
         return { items: rows.map(record), ...counts }
       },
     }),
