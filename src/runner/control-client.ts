@@ -6,6 +6,8 @@ import type { ContextsInUse } from '#src/wire/contexts.ts'
 import type { ImageAssignment, Report } from '#src/wire/runner-link.ts'
 import { isContextsInUse, isImageAssignment, isListed, type Listed } from './assignment.ts'
 
+/** Sandboxes of one answer: some hundred KiB, or some 40 MiB where each has all the variables and labels that it may. */
+const pageSize = 200
 const listBytes = 256 * 1024 * 1024
 const answerBytes = 64 * 1024
 
@@ -39,8 +41,19 @@ export class ControlClient implements AsyncDisposable {
     this.#log = log
   }
 
+  /** Page after page. What control decides meanwhile may be missing: it is told, and later than this was asked for. */
   async list(): Promise<Listed[]> {
-    const records = await this.#read('/api/sandbox/for-runner')
+    const all: Listed[] = []
+    for (let after = ''; ; after = all.at(-1)?.assignment.sandboxId ?? '') {
+      const page = await this.#listPage(after)
+      all.push(...page)
+      if (page.length < pageSize) return all
+    }
+  }
+
+  async #listPage(after: string): Promise<Listed[]> {
+    const beyond = after === '' ? '' : `&after=${encodeURIComponent(after)}`
+    const records = await this.#read(`/api/sandbox/for-runner?limit=${pageSize}${beyond}`)
     // A list in part would make strangers of the rest.
     const unusable = records.filter((record) => !isListed(record))
     if (unusable.length > 0) {

@@ -23,7 +23,8 @@ const hello = {
 const startControl = async () => {
   const linked: { socket: WebSocket; request: IncomingMessage; said: FromRunner[] }[] = []
   const calls: { method: string; url: string; key: string; body: string }[] = []
-  const answers = { next: { status: 200, body: '[]' } }
+  type Answer = { status: number; body: string }
+  const answers: { next: Answer; by?: (url: string) => Answer } = { next: { status: 200, body: '[]' } }
   let changed = Promise.withResolvers<void>()
   const change = () => {
     changed.resolve()
@@ -33,7 +34,8 @@ const startControl = async () => {
     let body = ''
     for await (const piece of request) body += piece
     calls.push({ method: request.method!, url: request.url!, key: String(request.headers.authorization), body })
-    response.writeHead(answers.next.status, { 'content-type': 'application/json' }).end(answers.next.body)
+    const { status, body: text } = answers.by?.(String(request.url)) ?? answers.next
+    response.writeHead(status, { 'content-type': 'application/json' }).end(text)
   })
   const sockets = new WebSocketServer({ server, path: '/api/runners/link' })
   sockets.on('connection', (socket, request) => {
@@ -161,7 +163,23 @@ suite('plain calls to control', () => {
       control.answers.next = { status, body }
       await assert.rejects(client.list(), `${status} ${body}`)
     }
-    assert.deepEqual([control.calls[0]?.url, control.calls[0]?.key], ['/api/sandbox/for-runner', 'Bearer k'])
+    assert.deepEqual([control.calls[0]?.url, control.calls[0]?.key], ['/api/sandbox/for-runner?limit=200', 'Bearer k'])
+  })
+
+  test('the list comes by pages, and is no list if one of them is missing', async () => {
+    await using control = await startControl()
+    await using client = new ControlClient({ controlUrl: control.url, runnerKey: 'k', log: silentLog() })
+    const name = (n: number) => `box-${String(n).padStart(3, '0')}`
+    const records = Array.from({ length: 250 }, (_, n) => ({ state: 'started', assignment: assigned(name(n), 1) }))
+    const page = (from: number, to?: number) => ({ status: 200, body: JSON.stringify(records.slice(from, to)) })
+    control.answers.by = (url) => (url.includes('after=') ? page(200) : page(0, 200))
+    assert.equal((await client.list()).length, 250)
+    assert.deepEqual(
+      control.calls.map(({ url }) => url),
+      ['/api/sandbox/for-runner?limit=200', '/api/sandbox/for-runner?limit=200&after=box-199'],
+    )
+    control.answers.by = (url) => (url.includes('after=') ? { status: 500, body: '' } : page(0, 200))
+    await assert.rejects(client.list(), /500/)
   })
 
   test('a report is taken, refused for good, or failed', async () => {

@@ -8,14 +8,19 @@ export type ListingParts<Item> = {
   log: Logger
   now?: () => number
   everyMs?: number
+  /** After a failure; twice as long after each further one, up to some seconds. */
   retryMs?: number
 }
+
+const longestRetryMs = 5_000
 
 export class Listing<Item> implements Disposable {
   readonly #parts: Required<ListingParts<Item>>
   #timer: NodeJS.Timeout | undefined
   #isReading = false
   #isWanted = false
+  /** In a row. */
+  #failures = 0
   #isClosed = false
 
   constructor(parts: ListingParts<Item>) {
@@ -40,8 +45,10 @@ export class Listing<Item> implements Disposable {
     this.#isReading = false
     if (this.#isClosed) return
     if (listed) take(listed, askedAt)
+    const waitMs = listed ? everyMs : Math.min(longestRetryMs, retryMs * 2 ** this.#failures)
+    this.#failures = listed ? 0 : this.#failures + 1
     if (this.#isWanted && listed) void this.#read()
-    else this.#timer = setTimeout(() => this.readSoon(), listed ? everyMs : retryMs)
+    else this.#timer = setTimeout(() => this.readSoon(), waitMs)
   }
 
   [Symbol.dispose]() {

@@ -26,11 +26,8 @@ export const runnerRoutes = (parts: SandboxParts): ControlRoute[] => [
     query: ForRunnerQuery,
     replies: { 200: Type.Array(SandboxRecord) },
     run: async ({ runner, query }) => {
-      const rows = await listForRunner(parts.database.sql, runner.id)
-      return rows
-        .filter(({ state }) => !query.states?.length || query.states.includes(state))
-        .filter(({ state, desired_state }) => !query.skipReconcilingSandboxes || state === desired_state)
-        .map((row) => ({ ...asRecord(row, parts.settings.proxyUrl), assignment: asAssignment(row) }))
+      const rows = await listForRunner(parts.database.sql, runner.id, query)
+      return rows.map((row) => ({ ...asRecord(row, parts.settings.proxyUrl), assignment: asAssignment(row) }))
     },
   }),
   route({

@@ -42,6 +42,18 @@ suite('GET /sandbox/for-runner', () => {
     assert.equal((await app.as('runner').get('/sandbox/for-runner?states=flying')).status, 400)
   })
 
+  test('200 by pages in the order of ids', async () => {
+    await using app = await startControl(waiting)
+    await using _runner = await connectRunner(app)
+    const ids = (await Promise.all(['a', 'b', 'c'].map((name) => create(app, { name })))).sort()
+    const page = async (query: string) =>
+      (await app.as('runner').get(`/sandbox/for-runner?${query}`)).body.map(({ id }: { id: string }) => id)
+    assert.deepEqual(await page('limit=2'), ids.slice(0, 2))
+    assert.deepEqual(await page(`limit=2&after=${ids[1]}`), ids.slice(2))
+    assert.deepEqual(await page(''), ids)
+    assert.equal((await app.as('runner').get('/sandbox/for-runner?limit=501')).status, 400)
+  })
+
   test('403 for users, 401 for nobody', async () => {
     await using app = await startControl()
     assert.equal((await app.as('owner').get('/sandbox/for-runner')).status, 403)

@@ -225,7 +225,12 @@ export const PaginatedSandboxes = Type.Object({
 export const ForRunnerQuery = Type.Object({
   states: Type.Optional(Type.Array(SandboxState, { maxItems: 100 })),
   skipReconcilingSandboxes: Type.Boolean({ default: false }),
+  // Ours: by pages in the order of ids, so that no answer is as large as all sandboxes of a runner together.
+  after: Type.Optional(Type.String({ maxLength: 255 })),
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500 })),
 })
+
+export type ForRunnerQuery = Static<typeof ForRunnerQuery>
 
 export const Cause = Type.Object({
   exitCode: Type.Optional(Type.Integer()),

@@ -5,6 +5,7 @@ import type { Cause } from '#src/wire/runner-link.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import { stateRows } from './lifecycle.ts'
 import { languageLabel, type SandboxRow } from './sandbox.ts'
+import type { ForRunnerQuery } from './schemas.ts'
 
 /** Who made a change: a person's id, a runner's id or the name of a timer. */
 export type By = { kind: 'user' | 'runner' | 'timer'; id: string }
@@ -188,11 +189,18 @@ export const insertSandbox = async (sql: Sql, sandbox: NewSandbox, by: By): Prom
   }
 }
 
-/** Every sandbox that a runner should have, or has not yet said to be gone. */
-export const listForRunner = (sql: Sql, runnerId: string): Promise<SandboxRow[]> =>
-  sql<SandboxRow[]>`
+/** Every sandbox that a runner should have, or has not yet said to be gone, by id. No states are all of them. */
+export const listForRunner = (sql: Sql, runnerId: string, asked: ForRunnerQuery): Promise<SandboxRow[]> => {
+  const { states, skipReconcilingSandboxes, after = null, limit = null } = asked
+  const wanted = states?.length ? states : null
+  return sql<SandboxRow[]>`
     select * from sandboxes
-    where runner_id = ${runnerId} and (state <> 'destroyed' or gone_at is null) order by created_at`
+    where runner_id = ${runnerId} and (state <> 'destroyed' or gone_at is null)
+      and (${wanted}::text[] is null or state = any(${wanted}::text[]))
+      and (not ${skipReconcilingSandboxes}::boolean or state = desired_state)
+      and (${after}::text is null or id > ${after})
+    order by id limit ${limit}::int`
+}
 
 /** What these runners were asked for some time ago and have not done yet. The condition is that of its index, sandboxes_owed. */
 export const listUnderWay = (sql: Sql, runnerIds: readonly string[], before: Date): Promise<SandboxRow[]> =>
