@@ -119,8 +119,9 @@ suite('inside a sandbox', { skip: cannotRun }, () => {
   })
 
   test('what the kernel counts for all sandboxes together is more than one of them can take', () => {
-    const instances = Number(readFileSync('/proc/sys/fs/inotify/max_user_instances', 'utf8'))
-    assert.ok(instances > pidsLimit * 128, `${instances} inotify instances`)
+    const shared = (path: string) => Number(readFileSync(`/proc/sys/${path}`, 'utf8'))
+    for (const path of ['fs/inotify/max_user_instances', 'fs/file-max', 'kernel/pid_max'])
+      assert.ok(shared(path) > pidsLimit * 128, `${path} is ${shared(path)}`)
   })
 
   test('a memory bomb ends inside; the sandbox and its host go on', async () => {

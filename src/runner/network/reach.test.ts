@@ -14,6 +14,7 @@ import { mostConnections } from './ruleset.ts'
 const instance = 'ab12cd'
 const web = { listed: '203.0.113.5', other: '203.0.113.6' }
 const metadata = '169.254.169.254'
+const azure = '168.63.129.16'
 const lan = '192.168.77.7'
 const resolver = resolversForSandboxes()[0] as string
 
@@ -49,11 +50,11 @@ if (!isPrivateHost) {
     }
 
     before(async () => {
-      await preparePrivateHost([...Object.values(web), metadata, lan, resolver])
+      await preparePrivateHost([...Object.values(web), metadata, azure, lan, resolver])
       outside = await listenIn('outside', [80, 53])
       host = await listenIn(undefined, [80, 9000])
       pool = await openPool()
-      for (const address of [...Object.values(web), metadata, lan]) {
+      for (const address of [...Object.values(web), metadata, azure, lan]) {
         assert.ok(await open(undefined, address), `the host itself reaches ${address}`)
       }
     })
@@ -104,14 +105,16 @@ if (!isPrivateHost) {
     for (const policy of [
       everything,
       only('0.0.0.0/0'),
-      only(`${metadata}/32`, `${lan}/32`, `${wayOut}/32`, '10.0.0.0/8'),
+      only(`${metadata}/32`, `${azure}/32`, `${lan}/32`, `${wayOut}/32`, '10.0.0.0/8'),
     ]) {
       const words = policy.allowList === null ? 'no list' : `the list ${policy.allowList.join(' ')}`
       test(`never the host, a sibling, metadata or a private network, with ${words}`, async () => {
         const slot = await slotWith(policy)
         const sibling = await slotWith(policy)
         await using _listening = await listenIn(sibling.name, [80])
-        const closed = [wayOut, slot.gateway, metadata, lan, sibling.address].map((address) => isClosed(slot, address))
+        const closed = [wayOut, slot.gateway, metadata, azure, lan, sibling.address].map((address) =>
+          isClosed(slot, address),
+        )
         await Promise.all([...closed, isClosed(slot, wayOut, 9000)])
       })
     }
