@@ -50,6 +50,11 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     )
     assert.equal((await get(app, id)).state, 'started')
     assert.equal((await again('other')).status, 422)
+    // Also when the sandbox is on its way out: what was asked for is done.
+    runner.behave(() => ({ type: 'silent' }))
+    assert.equal((await app.as('owner').delete(`/sandbox/${id}`)).status, 200)
+    const late = await again('made')
+    assert.deepEqual([late.status, late.body.id, late.body.state], [200, id, 'destroying'])
   })
 
   test('200 and back as it was when it failed, with the reason on the snapshot', async () => {
