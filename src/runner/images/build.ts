@@ -42,7 +42,8 @@ const endOf = (child: ChildProcess) =>
   })
 
 export const buildImage = async ({ recipe, target, workDir, onProgress, timeoutMs }: BuildParts): Promise<void> => {
-  await rm(workDir, { recursive: true, force: true })
+  // What a killed runner's builder writes still, it writes no more in a moment.
+  await rm(workDir, { recursive: true, force: true, maxRetries: 10 })
   await mkdir(workDir, { recursive: true, mode: 0o755 })
   const [program, ...args] = tethered(mmdebstrapCommand(recipe))
   const builder = spawn(program as string, args, {

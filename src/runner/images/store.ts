@@ -195,7 +195,7 @@ const buildInto = async (cached: string, { onProgress, build = buildImage }: Ima
 
 /** zstd's own checksum and tar's end mark tell whether the file is whole. */
 const unpack = async (archive: string, rootfs: string) => {
-  await rm(rootfs, { recursive: true, force: true })
+  await rm(rootfs, { recursive: true, force: true, maxRetries: 10 })
   await mkdir(rootfs, { recursive: true, mode: 0o755 })
   const options = ['--extract', '--numeric-owner', '--preserve-permissions', '--xattrs', '--xattrs-include=*']
   await runCommand(['tar', ...options, '--use-compress-program=zstd', '--file', archive, '--directory', rootfs], {
