@@ -16,6 +16,7 @@ import { Problem } from '#src/problems.ts'
 import { followCalls, inCall } from './follow.ts'
 import { asProblem, renderProblem } from './render-problem.ts'
 import type { Route } from './route.ts'
+import { boundUnread } from './unread.ts'
 import { readPart } from './validate.ts'
 
 export type ServerParts<Context extends object, Needs extends string> = {
@@ -123,6 +124,7 @@ export const createServer = async <Context extends object, Needs extends string>
     done(bytes.length === 0 ? null : new Problem('media_type'), undefined)
   })
 
+  boundUnread(server)
   server.addHook('onSend', async (request, reply) => {
     reply.header('x-request-id', request.id)
   })
