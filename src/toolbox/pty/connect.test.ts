@@ -83,7 +83,8 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const client = await connect(box, 'a')
-    client.socket.send('echo run$((1)); sleep 3600\n')
+    // It says so itself: by then the terminal is its own, and not the shell's.
+    client.socket.send("sh -c 'echo run$((1)); exec sleep 3600'\n")
     await client.shows(/run1/)
     client.type(Uint8Array.of(3))
     client.socket.send('echo "<$?>"\n')
