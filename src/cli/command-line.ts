@@ -10,7 +10,14 @@ const portNumber = (text: string): number => {
   return port
 }
 
-const dataOption = () => new Option('--data <dir>', 'the data directory of the server').default(defaultDataDirectory)
+/** An empty one, such as of a variable that is not set, would mean the working directory. */
+const directoryName = (text: string): string => {
+  if (text === '') throw new InvalidArgumentError('it must not be empty')
+  return text
+}
+
+const dataOption = () =>
+  new Option('--data <dir>', 'the data directory of the server').argParser(directoryName).default(defaultDataDirectory)
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`)
 

@@ -1,4 +1,6 @@
 // `alcove purge`: takes a server off its host, with everything its sandboxes ever were.
+import { existsSync, mkdirSync, readdirSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { removeNetwork } from '#src/runner/network/remove.ts'
 import { Complaint } from '#src/up/complaint.ts'
@@ -34,10 +36,15 @@ export const purgeCommand = async (directory: string, { yes }: { yes: boolean })
     console.log(`There is nothing of Alcove in ${directory}.`)
     return
   }
+  // Not there yet if the first start was interrupted early.
+  mkdirSync(dirname(data.lockFile), { recursive: true })
   if (!takeLock(data.lockFile))
     throw new Complaint(`${data.path} is being served; stop it first: alcove down --data ${data.path}`)
   if (!yes && !(await confirm(data))) throw new Complaint('nothing was removed')
   const left = await purge(data)
   if (left.length > 0) throw new Complaint(`could not be removed:\n${left.map((line) => `  ${line}`).join('\n')}`)
-  console.log(`Removed ${data.path} and everything it had on this host.`)
+  const others = existsSync(data.path) ? readdirSync(data.path) : []
+  if (others.length === 0) return console.log(`Removed ${data.path} and everything it had on this host.`)
+  console.log(`Removed everything of Alcove in ${data.path} and on this host. Not ours, and still there:`)
+  for (const name of others) console.log(`  ${name}`)
 }

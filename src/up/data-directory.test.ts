@@ -1,11 +1,24 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, readdirSync, renameSync, rmSync, statSync, symlinkSync } from 'node:fs'
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, suite, test } from 'node:test'
 import { instanceOf } from '#src/kit/instance.ts'
+import { Complaint } from './complaint.ts'
 import {
   findAdminKey,
+  findDataDirectory,
+  markOf,
   newApiKey,
   newEncryptionKey,
   prepareDataDirectory,
@@ -62,5 +75,46 @@ suite('the data directory', { skip: needsRoot }, () => {
   test('may be prepared again without losing anything', () => {
     const key = readSecret(data, 'admin.key', newApiKey).value
     assert.equal(findAdminKey(prepareDataDirectory(data.path)), key)
+  })
+
+  const nested = (name: string, ...names: string[]) => {
+    const path = join(scratch, name)
+    for (const each of names) mkdirSync(join(path, each), { recursive: true })
+    return path
+  }
+  const forget = (path: string) => rmSync(prepareDataDirectory(path).runtime, { recursive: true, force: true })
+
+  test('a directory in which other things lie is refused as it is, and nothing of ours is found in it', () => {
+    const others = nested('others', 'run', 'secrets', 'precious')
+    chmodSync(others, 0o1777)
+    assert.throws(() => prepareDataDirectory(others), Complaint)
+    assert.equal(statSync(others).mode & 0o7777, 0o1777)
+    assert.deepEqual(readdirSync(others), ['precious', 'run', 'secrets'])
+    assert.equal(findDataDirectory(others), undefined)
+  })
+
+  test('an empty one is taken, with what a disk and an operator put there before the first start', () => {
+    const disk = nested('disk', 'lost+found', 'images')
+    assert.equal(findDataDirectory(disk), undefined)
+    forget(disk)
+    assert.equal(findDataDirectory(disk)?.path, disk)
+  })
+
+  test('one whose first start was interrupted is found, and so is one of a version that left no mark', () => {
+    const begun = nested('begun', '.')
+    writeFileSync(markOf(begun), '')
+    assert.equal(findDataDirectory(begun)?.path, begun)
+    const older = nested('older', 'secrets', 'postgres', 'runner', 'log', 'run', 'of an operator')
+    assert.equal(findDataDirectory(older), undefined)
+    writeFileSync(join(older, 'run', 'up.lock'), '')
+    assert.equal(findDataDirectory(older)?.path, older)
+    forget(older)
+    assert.ok(readdirSync(older).includes('alcove-data'))
+  })
+
+  test('a file is no directory', () => {
+    const file = join(scratch, 'file')
+    writeFileSync(file, '')
+    assert.throws(() => prepareDataDirectory(file), /is not a directory/)
   })
 })

@@ -1,5 +1,6 @@
 // The layout of a data directory, and the secrets in it.
 //
+//   <data>/alcove-data       says that the directory is ours; the first thing in it, and the last one to go
 //   <data>/secrets/   0700   one file per secret, 0600
 //   <data>/postgres/         the database, owned by its own uid
 //   <data>/runner/           sandboxes, images and the storage pool
@@ -14,13 +15,16 @@ import {
   existsSync,
   linkSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   realpathSync,
+  statSync,
   unlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { instanceOf, runDirectoryOf } from '#src/kit/instance.ts'
+import { Complaint } from './complaint.ts'
 
 export const defaultDataDirectory = '/var/lib/alcove'
 
@@ -60,9 +64,33 @@ export const dataDirectoryAt = (directory: string) => {
   }
 }
 
-/** Answers undefined when nothing was ever set up there. */
+/** Everything that Alcove makes in a data directory besides the mark. `images` is the operator's own. */
+export const ownNames = ['secrets', 'postgres', 'runner', 'archive', 'log', 'run'] as const
+
+/** What may lie in a directory that becomes ours: what a file system and an operator put there before the first start. */
+const namesBefore: readonly string[] = ['lost+found', 'images']
+
+export const markOf = (path: string) => join(path, 'alcove-data')
+
+const markText = 'A data directory of Alcove. "alcove purge" removes what Alcove has made in it.\n'
+
+/** What has no mark is neither taken nor removed. */
+export const markAsOurs = (path: string): void => {
+  if (!existsSync(markOf(path))) writeFileSync(markOf(path), markText, { mode: 0o644 })
+}
+
+const isDirectory = (path: string) => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
+
+/** Versions without the mark made all of these before anything else; of a joined runner too. */
+const isOfOlderVersion = (path: string) =>
+  existsSync(join(path, 'run', 'up.lock')) &&
+  ['secrets', 'postgres', 'runner', 'log'].every((name) => isDirectory(join(path, name)))
+
+const isOurs = (path: string) => existsSync(markOf(path)) || isOfOlderVersion(path)
+
+/** Answers undefined where nothing is recognisably ours. */
 export const findDataDirectory = (directory: string): DataDirectory | undefined =>
-  existsSync(join(directory, 'run')) ? dataDirectoryAt(directory) : undefined
+  isOurs(directory) ? dataDirectoryAt(directory) : undefined
 
 const makeDirectory = (path: string, mode: number, owner?: { uid: number; gid: number }) => {
   mkdirSync(path, { recursive: true })
@@ -71,9 +99,27 @@ const makeDirectory = (path: string, mode: number, owner?: { uid: number; gid: n
   if (owner) chownSync(path, owner.uid, owner.gid)
 }
 
-/** Makes everything that is missing. Safe to run again. */
+/** Throws a Complaint, and changes nothing, where other things lie. */
+const takeDirectory = (path: string) => {
+  try {
+    mkdirSync(path, { recursive: true })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    throw new Complaint(`${path} is not a directory`, { cause: error })
+  }
+  if (!isOurs(path) && readdirSync(path).some((name) => !namesBefore.includes(name))) {
+    throw new Complaint(
+      `${path} is no data directory of Alcove, and not empty; name one that is, or that is still to be made. ` +
+        `If it is one after all, make an empty file ${markOf(path)}`,
+    )
+  }
+  markAsOurs(path)
+  chmodSync(path, 0o711)
+}
+
+/** Makes everything that is missing. Safe to run again. Throws a Complaint where other things lie. */
 export const prepareDataDirectory = (directory: string): DataDirectory => {
-  makeDirectory(resolve(directory), 0o711)
+  takeDirectory(resolve(directory))
   const data = dataDirectoryAt(directory)
   makeDirectory(data.secrets, 0o700)
   makeDirectory(data.log, 0o700)

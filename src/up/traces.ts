@@ -1,10 +1,10 @@
 // Everything that one server may leave on its host outside its data directory, found by its instance name, and how each
 // is taken away. Used when the programs that made them are gone, so it asks the kernel and trusts no record.
 import { spawnSync } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import type { DataDirectory } from './data-directory.ts'
+import { type DataDirectory, markAsOurs, markOf, ownNames } from './data-directory.ts'
 import { isAlive, type ProcessIdentity, signalProcess } from './process-identity.ts'
 import { findUpState } from './state-file.ts'
 
@@ -199,12 +199,24 @@ export const removeTraces = async (
   }
 }
 
-/** Removes the data itself. It must hold no mounts any more: see `removeTraces`. */
+/**
+ * Removes what is ours of the data itself, and its directory unless other things lie there or it is a mount point. It must
+ * hold no mounts any more: see `removeTraces`. The mark goes last, so that what is interrupted can be done again.
+ */
 export const removeData = (data: DataDirectory): void => {
   if (mounts(data).length > 0) throw new Error(`something is still mounted below ${data.path}`)
-  const isMountPoint = statSync(data.path).dev !== statSync(join(data.path, '..')).dev
-  // The directory of a mount cannot be removed, only emptied.
-  const gone = isMountPoint ? readdirSync(data.path).map((name) => join(data.path, name)) : [data.path]
+  ignoring(['ENOSPC', 'EDQUOT'], () => markAsOurs(data.path))
   // Whatever was still writing there has just been told to end.
-  for (const path of gone) rmSync(path, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
+  for (const name of ownNames)
+    rmSync(join(data.path, name), { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
+  rmSync(markOf(data.path), { force: true })
+  ignoring(['ENOTEMPTY', 'EBUSY'], () => rmdirSync(data.path))
+}
+
+const ignoring = (codes: readonly string[], step: () => void): void => {
+  try {
+    step()
+  } catch (error) {
+    if (!codes.includes((error as NodeJS.ErrnoException).code ?? '')) throw error
+  }
 }

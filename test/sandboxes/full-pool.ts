@@ -2,6 +2,7 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { closeSync, mkdirSync, openSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { markAsOurs } from '#src/up/data-directory.ts'
 
 /** For the default image, its sandboxes, and little else. */
 const poolBytes = 1536 * 1024 ** 2
@@ -10,6 +11,7 @@ const poolBytes = 1536 * 1024 ** 2
 export const prepareSmallPool = (directory: string): void => {
   const runner = join(directory, 'runner')
   mkdirSync(runner, { recursive: true })
+  markAsOurs(directory)
   const image = join(runner, 'pool.img')
   closeSync(openSync(image, 'w', 0o600))
   truncateSync(image, poolBytes)

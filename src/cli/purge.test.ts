@@ -1,0 +1,52 @@
+// What purge takes away, and what it leaves alone. No server runs here: the directories are made and marked only.
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { after, suite, test } from 'node:test'
+import { markOf, prepareDataDirectory } from '#src/up/data-directory.ts'
+
+const program = resolve(import.meta.dirname, '../../bin/alcove.ts')
+const purge = (path: string) => {
+  const words = [program, 'purge', '--yes', '--data', path]
+  const { status, stdout, stderr } = spawnSync(process.execPath, words, { encoding: 'utf8', timeout: 60_000 })
+  return { status, text: `${stdout}${stderr}` }
+}
+
+suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root' }, () => {
+  const scratch = mkdtempSync(join(tmpdir(), 'alcove-purge-'))
+  after(() => rmSync(scratch, { recursive: true, force: true }))
+
+  test('leaves a directory alone that is not recognisably of Alcove', () => {
+    const path = join(scratch, 'theirs')
+    for (const name of ['run', 'precious', 'log', 'secrets']) mkdirSync(join(path, name), { recursive: true })
+    assert.deepEqual(purge(path), { status: 0, text: `There is nothing of Alcove in ${path}.\n` })
+    assert.deepEqual(readdirSync(path), ['log', 'precious', 'run', 'secrets'])
+  })
+
+  test('removes what is ours and the directory; done again, there is nothing', () => {
+    const { path, runtime } = prepareDataDirectory(join(scratch, 'ours'))
+    assert.deepEqual(purge(path), { status: 0, text: `Removed ${path} and everything it had on this host.\n` })
+    assert.deepEqual([existsSync(path), existsSync(runtime)], [false, false])
+    assert.deepEqual(purge(path), { status: 0, text: `There is nothing of Alcove in ${path}.\n` })
+  })
+
+  test('leaves what others put in a data directory, and says so', () => {
+    const { path } = prepareDataDirectory(join(scratch, 'shared'))
+    mkdirSync(join(path, 'images'))
+    const { status, text } = purge(path)
+    assert.equal(status, 0)
+    assert.match(text, /still there:\n {2}images\n$/)
+    assert.deepEqual(readdirSync(path), ['images'])
+    assert.match(purge(path).text, /There is nothing of Alcove/)
+  })
+
+  test('takes away what a first start left that was interrupted, also early', () => {
+    const path = join(scratch, 'begun')
+    mkdirSync(path)
+    writeFileSync(markOf(path), '')
+    assert.equal(purge(path).status, 0)
+    assert.equal(existsSync(path), false)
+  })
+})
