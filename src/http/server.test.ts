@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { Agent, type IncomingMessage, request } from 'node:http'
 import { suite, test } from 'node:test'
 import Type from 'typebox'
 import { silentLog } from '#src/kit/log.ts'
@@ -50,6 +52,33 @@ suite('content types', () => {
     assert.equal((await post(form, '')).statusCode, 400)
     assert.equal((await post({ 'content-type': 'application/json' }, '{"name":"x"}')).statusCode, 200)
     await server.close()
+  })
+})
+
+suite('a body that is not JSON', () => {
+  test('400 leaves the connection open once all of it is read: who closes it for the caller may lose the answer', async () => {
+    const server = await start()
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    const post = async (address: string) => {
+      const headers = { 'content-type': 'application/json' }
+      const call = request(`${address}/named`, { method: 'POST', headers, agent }).end('{"name"')
+      const [reply] = (await once(call, 'response')) as [IncomingMessage]
+      await once(reply.resume(), 'end')
+      return [reply.statusCode, call.reusedSocket]
+    }
+    try {
+      const address = await server.listen({ port: 0, host: '127.0.0.1' })
+      assert.deepEqual(
+        [await post(address), await post(address)],
+        [
+          [400, false],
+          [400, true],
+        ],
+      )
+    } finally {
+      agent.destroy()
+      await server.close()
+    }
   })
 })
 

@@ -135,6 +135,9 @@ export const createServer = async <Context extends object, Needs extends string>
       inCall(request, () => request.log.error({ err: error, cause: problem.cause }, 'request failed'))
     }
     if (problem.code === 'too_large' || streamed.has(request)) hearOut(request, reply)
+    // Fastify closes after a body that cannot be parsed, since more may follow. Where all of it is here, a proxy that is about
+    // to say that it was all would find the connection broken, and could not read the answer any more.
+    else if (request.raw.complete) reply.removeHeader('connection')
     reply.status(problem.status).send(renderProblem(problem, request, source))
   })
   server.setNotFoundHandler((request, reply) => {
