@@ -1,6 +1,7 @@
 // The machine itself: kernel, processor, memory, disk, limits and devices.
 import { access, constants, open, readFile, statfs } from 'node:fs/promises'
 import { arch, freemem, release, totalmem } from 'node:os'
+import { freeBytes } from '#src/kit/file-system.ts'
 import type { Finding, Probe } from './finding.ts'
 import { findCommand, missingCommands, requiredPackages } from './packages.ts'
 
@@ -68,8 +69,7 @@ const memory: Probe = {
 const disk: Probe = {
   name: 'disk space',
   run: async ({ dataDir, scratch }) => {
-    const { bavail, bsize, type } = await statfs(scratch)
-    const free = bavail * bsize
+    const [free, { type }] = [await freeBytes(scratch), await statfs(scratch)]
     const found = `${inGiB(free)} free for ${dataDir} (file system ${fileSystemName(type)})`
     if (free >= 10 * GiB) return { name: 'disk space', status: 'ok', found }
     const isTooLittle = free < 2 * GiB

@@ -3,8 +3,8 @@
 import { randomUUID } from 'node:crypto'
 import { mkdir, open, opendir, readdir, rename, rmdir, stat, unlink } from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
+import { freeBytes } from '#src/kit/file-system.ts'
 import { hasCode } from '../cgroup/files.ts'
-import { freeBytes } from '../overlay/file-system.ts'
 import { ArchiveFailed } from './failed.ts'
 import type { ObjectStore, StoredObject } from './store.ts'
 

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { constants, createReadStream } from 'node:fs'
 import { open, readdir, realpath, statfs } from 'node:fs/promises'
+import { freeBytes } from '#src/kit/file-system.ts'
 import { runCommand } from '#src/kit/run-command.ts'
 import { ImageFailed } from './image-failed.ts'
 
@@ -39,8 +40,7 @@ export const filesBelow = (directory: string) => measured(directory, '--inodes')
 
 /** Throws when the disk that images lie on is nearly full: the host needs the rest more. */
 export const checkRoom = async (directory: string, { keepFreeBytes }: { keepFreeBytes: number }): Promise<void> => {
-  const { bavail, bsize } = await statfs(directory)
-  if (bavail * bsize < keepFreeBytes)
+  if ((await freeBytes(directory)) < keepFreeBytes)
     throw new ImageFailed('no-room', 'The disk that the runner keeps images on is full.')
 }
 

@@ -15,10 +15,10 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, suite, test } from 'node:test'
+import { isWritable } from '#src/kit/file-system.ts'
 import { silentLog } from '#src/kit/log.ts'
 import { cannotRun } from '../testing/test-host.ts'
 import { Ballast } from './ballast.ts'
-import { isWritable } from './file-system.ts'
 
 const MiB = 1024 ** 2
 

@@ -3,10 +3,10 @@
 // of the pool before: a file in it claims that much, without a byte written. Sandboxes then see a full disk, and nothing else.
 import { open, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { freeBytes, isBtrfs, isWritable } from '#src/kit/file-system.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { runCommand } from '#src/kit/run-command.ts'
 import { asSize } from '../images/limits.ts'
-import { freeBytes, isBtrfs, isWritable } from './file-system.ts'
 
 const MiB = 1024 ** 2
 const fileName = 'ballast'

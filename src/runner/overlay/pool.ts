@@ -5,13 +5,13 @@
 import { readFileSync } from 'node:fs'
 import { mkdir, open, rename, rm, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
+import { freeBytes, isBtrfs, isWritable } from '#src/kit/file-system.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { runCommand } from '#src/kit/run-command.ts'
 import { readIfThere } from '../cgroup/files.ts'
 import { runSteps, type Step, step } from '../launch.ts'
 import { GiB, uidBase } from '../oci/sandbox-limits.ts'
 import { Ballast, readOnlySince } from './ballast.ts'
-import { freeBytes, isBtrfs, isWritable } from './file-system.ts'
 import { isName, Volumes } from './volumes.ts'
 
 export type Disk = {
