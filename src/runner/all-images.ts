@@ -1,6 +1,6 @@
 // Every image of this runner, whichever way it came here: brought from elsewhere, or made of a sandbox's disk.
 import type { ImageAssignment, ImageConfig, ImageReport, ImageSource, Progress } from '#src/wire/runner-link.ts'
-import type { Host } from './host.ts'
+import type { Host, Template } from './host.ts'
 import type { BuildRequest, ImageBuilder } from './image-builder.ts'
 import type { BuildStep } from './images/definition/plan.ts'
 import { leastDiskFor } from './overlay/pool.ts'
@@ -28,7 +28,7 @@ export type BroughtImages = {
   remove(image: string): Promise<void>
 }
 
-export type TemplateHost = Pick<Host, 'snapshot' | 'templates' | 'removeTemplate' | 'basesInUse'>
+export type TemplateHost = Pick<Host, 'snapshot' | 'templates' | 'template' | 'removeTemplate' | 'basesInUse'>
 
 export type Bringing = {
   signal: AbortSignal
@@ -42,7 +42,7 @@ export class AllImages {
   readonly #host: TemplateHost
   readonly #builder: Pick<ImageBuilder, 'build'>
   readonly #configs = new Map<string, ImageConfig | undefined>()
-  #templates: ReadonlyMap<string, { base: string; sizeBytes?: number }> = new Map()
+  readonly #templates = new Map<string, Template>()
 
   private constructor(brought: BroughtImages, host: TemplateHost, builder: Pick<ImageBuilder, 'build'>) {
     this.#brought = brought
@@ -58,9 +58,10 @@ export class AllImages {
   ): Promise<AllImages> {
     const images = new AllImages(brought, host, builder)
     await builder.removeLeft()
-    for (const { image, base } of await host.templates())
-      if (image === base && brought.find(image) === undefined) await host.removeTemplate(image)
-    await images.#look()
+    for (const { image, ...template } of await host.templates()) {
+      if (image === template.base && brought.find(image) === undefined) await host.removeTemplate(image)
+      else images.#templates.set(image, template)
+    }
     return images
   }
 
@@ -104,26 +105,26 @@ export class AllImages {
       return this.#build({ image, steps, contexts, maxGiB, signal, onProgress, onText })
     }
     await this.#host.snapshot(source.sandboxId, image)
-    await this.#look()
+    await this.#look(image)
     return this.find(image) ?? {}
   }
 
-  /** False: something here needs it, and it stays. */
+  /** Also what was made and could not be said to be. False: something here needs it, and it stays. */
   async remove(image: string): Promise<boolean> {
-    this.#configs.clear()
-    const template = this.#templates.get(image)
+    const template = await this.#look(image)
+    if (template === undefined && this.#brought.rootfsOf(image) === undefined) return true
     if (template?.base === image) {
       if ((await this.#host.basesInUse(image)).has(image)) return false
       // The record first: without it the template counts for nothing, and the next runner removes it.
       await this.#brought.remove(image)
       await this.#host.removeTemplate(image)
-      await this.#look()
+      await this.#look(image)
       return true
     }
     if (template !== undefined) {
       // What was made from it has a disk of its own.
       await this.#host.removeTemplate(image)
-      await this.#look()
+      await this.#look(image)
       return true
     }
     if ((await this.#host.basesInUse()).has(image)) return false
@@ -140,12 +141,16 @@ export class AllImages {
       await this.#brought.remove(image)
       throw error
     }
-    await this.#look()
+    await this.#look(image)
     return this.find(image) ?? {}
   }
 
-  async #look() {
+  /** At this one alone: what is known of the others may be newer than what is read here. */
+  async #look(image: string): Promise<Template | undefined> {
     this.#configs.clear()
-    this.#templates = new Map((await this.#host.templates()).map(({ image, ...template }) => [image, template]))
+    const template = await this.#host.template(image)
+    if (template === undefined) this.#templates.delete(image)
+    else this.#templates.set(image, template)
+    return template
   }
 }

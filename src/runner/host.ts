@@ -46,6 +46,9 @@ export type HeldSandbox = {
   cause?: Cause
 }
 
+/** A disk that others begin as: the image below it, and how much it adds, where that is known. */
+export type Template = { base: string; sizeBytes?: number }
+
 export interface Host {
   readonly instance: string
   readonly capabilities: RunnerCapabilities
@@ -66,7 +69,9 @@ export interface Host {
   /** Keeps the disk of a sandbox, as it is now, as an image that others can be made from. */
   snapshot(sandboxId: string, image: string): Promise<void>
   /** The images that are disks of sandboxes, each with the image below it. */
-  templates(): Promise<{ image: string; base: string; sizeBytes?: number }[]>
+  templates(): Promise<({ image: string } & Template)[]>
+  /** As it is on the disk; undefined where there is none. */
+  template(image: string): Promise<Template | undefined>
   /** The images that lie below a disk or a template, but for this one. */
   basesInUse(except?: string): Promise<ReadonlySet<string>>
   removeTemplate(image: string): Promise<void>
@@ -255,11 +260,20 @@ class MachineHost implements Host {
   }
 
   async templates() {
-    const sizes = (await this.#templateBases()).map(async (template) => {
-      const sizeBytes = await this.#machine.pool.sizeOfTemplate(template.image)
-      return { ...template, ...(sizeBytes === undefined ? {} : { sizeBytes }) }
+    const images = await this.#machine.pool.listTemplates()
+    const all = images.map(async (image) => {
+      const template = await this.template(image)
+      return template === undefined ? [] : [{ image, ...template }]
     })
-    return Promise.all(sizes)
+    return (await Promise.all(all)).flat()
+  }
+
+  async template(image: string) {
+    const { pool } = this.#machine
+    const base = await pool.baseOf({ template: image })
+    if (base === undefined) return undefined
+    const sizeBytes = await pool.sizeOfTemplate(image)
+    return { base, ...(sizeBytes === undefined ? {} : { sizeBytes }) }
   }
 
   async basesInUse(except?: string) {

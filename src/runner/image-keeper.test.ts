@@ -36,7 +36,9 @@ class FakeImages {
 
   async remove(image: string) {
     this.asked.push(`remove ${image}`)
-    return !this.inUse.has(image) && this.here.delete(image)
+    if (this.inUse.has(image)) return false
+    this.here.delete(image)
+    return true
   }
 }
 
@@ -194,7 +196,7 @@ suite('slow builds and pulls', () => {
     assert.deepEqual(kept.images.asked, ['bring a', 'bring b', 'bring x'])
     kept.keeper.take({ ...ofOne('a'), target: 'absent' })
     await kept.settled()
-    assert.deepEqual(kept.images.asked.slice(3), ['bring c'])
+    assert.deepEqual(kept.images.asked.slice(3).sort(), ['bring c', 'remove a'])
   })
 
   test('hold up no snapshot of a sandbox, no removal, and no word of what is here', async () => {
@@ -214,38 +216,79 @@ suite('slow builds and pulls', () => {
     for (const image of ['a', 'b', 'x', 'y']) kept.keeper.take(wanted(image, { organizationId: image }))
     kept.keeper.take(wanted('y', { target: 'absent' }))
     await kept.reported(1)
-    assert.deepEqual([kept.said(), kept.images.asked], [['y absent'], ['bring a', 'bring b', 'bring x']])
+    assert.deepEqual([kept.said(), kept.images.asked], [['y absent'], ['bring a', 'bring b', 'bring x', 'remove y']])
   })
 })
 
 suite('all images', () => {
   const open = () => {
+    const here = new Set(['default', 'python'])
+    const known = new Map<string, Known>([['python', { digest: 'sha256:abc', sizeBytes: 1 }]])
     const removed: string[] = []
-    const templates: { image: string; base: string; sizeBytes: number }[] = []
+    const templates = new Map<string, { base: string; sizeBytes: number }>()
     const brought: BroughtImages = {
       list: () => ['default', 'python'],
-      rootfsOf: (image) => (['default', 'python'].includes(image) ? '/files' : undefined),
+      rootfsOf: (image) => (here.has(image) ? '/files' : undefined),
       configOf: () => ({ entrypoint: ['/run'], env: {}, user: 'tool', workdir: '/' }),
-      find: (image) => (image === 'python' ? { digest: 'sha256:abc', sizeBytes: 1 } : undefined),
-      bring: async ({ image }) => ({ digest: `sha256:${image}` }),
+      find: (image) => known.get(image),
+      bring: async ({ image }) => {
+        here.add(image)
+        known.set(image, { digest: `sha256:${image}` })
+        return { digest: `sha256:${image}` }
+      },
       complete: () => assert.fail('nothing was to be built'),
-      remove: async (image) => void removed.push(image),
+      remove: async (image) => {
+        here.delete(image)
+        removed.push(image)
+      },
     }
     const noBuilder = { build: () => assert.fail('nothing was to be built'), removeLeft: async () => {} }
     const host = {
       snapshot: async (sandboxId: string, image: string) =>
-        void templates.push({ image, base: `base of ${sandboxId}`, sizeBytes: 5 }),
-      templates: async () => templates,
-      removeTemplate: async (image: string) =>
-        void templates.splice(
-          templates.findIndex((template) => template.image === image),
-          1,
-        ),
+        void templates.set(image, { base: `base of ${sandboxId}`, sizeBytes: 5 }),
+      templates: async () => [...templates].map(([image, template]) => ({ image, ...template })),
+      template: async (image: string) => templates.get(image),
+      removeTemplate: async (image: string) => void templates.delete(image),
       basesInUse: async () => new Set(['python']),
     }
-    return { removed, images: AllImages.open(brought, host, noBuilder) }
+    return { removed, templates, host, images: AllImages.open(brought, host, noBuilder) }
   }
   const bringing = { signal: new AbortController().signal, onProgress: () => undefined }
+  const ofBox = (image: string) => wanted(image, { source: { kind: 'sandbox', sandboxId: 'box' } })
+
+  test('two that are made of sandboxes at the same time are both known, whichever is read last', async () => {
+    const { images: opening, host, templates } = open()
+    const images = await opening
+    const wait = Promise.withResolvers<void>()
+    const { templates: readAll, template: readOne } = host
+    const late = async <T>(found: Promise<T>) => {
+      await wait.promise
+      return found
+    }
+    Object.assign(host, { templates: () => late(readAll()), template: (image: string) => late(readOne(image)) })
+    const first = images.bring(ofBox('first'), bringing)
+    await new Promise(setImmediate)
+    Object.assign(host, { templates: readAll, template: readOne })
+    await images.bring(ofBox('second'), bringing)
+    wait.resolve()
+    await first
+    assert.ok(images.find('first') && images.find('second'))
+    for (const image of ['first', 'second']) assert.equal(await images.remove(image), true)
+    assert.deepEqual([...templates], [])
+  })
+
+  test('one that was made, but could not be said to be, is removed all the same', async () => {
+    const { images: opening, host, templates } = open()
+    const images = await opening
+    const { snapshot } = host
+    host.snapshot = async (...args) => {
+      await snapshot(...args)
+      throw new Error('the disk is slow')
+    }
+    await assert.rejects(images.bring(ofBox('mine'), bringing), /slow/)
+    assert.equal(await images.remove('mine'), true)
+    assert.deepEqual([...templates], [])
+  })
 
   test('one made of a sandbox has its size and what the image below it says', async () => {
     const images = await open().images

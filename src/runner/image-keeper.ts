@@ -122,7 +122,7 @@ export class ImageKeeper implements Disposable {
         const known = images.find(image) ?? (await images.bring(assignment, bringing))
         return { image, state: 'present', ...known }
       }
-      return images.find(image) === undefined || (await images.remove(image)) ? { image, state: 'absent' } : undefined
+      return (await images.remove(image)) ? { image, state: 'absent' } : undefined
     } catch (error) {
       if (signal.aborted || this.#isClosed) return undefined
       log.warn({ err: error, image, target }, 'an image could not be made what it should be')
