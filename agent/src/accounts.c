@@ -3,8 +3,11 @@
  */
 #include "accounts.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define REMEMBERED 32
 
@@ -17,8 +20,13 @@ bool parse_id(const char *text, uint32_t *id) {
   return true;
 }
 
+/* What is no plain file, such as one that never answers, is none. */
 bool accounts_open(struct accounts *accounts, const char *path) {
-  *accounts = (struct accounts){.file = fopen(path, "re")};
+  *accounts = (struct accounts){0};
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+  struct stat stat;
+  if (fd >= 0 && fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode)) accounts->file = fdopen(fd, "r");
+  if (fd >= 0 && !accounts->file) close(fd);
   return accounts->file != NULL;
 }
 

@@ -1,6 +1,6 @@
 /*
  * /etc/passwd and /etc/group of the sandbox, read by hand and not through libc, whose lookup may ask daemons and load
- * libraries of the sandbox. Only in forked processes: opening such a file may wait for ever.
+ * libraries of the sandbox. Only in forked processes: such a file may be as long as its sandbox likes.
  */
 #ifndef ALCOVE_ACCOUNTS_H
 #define ALCOVE_ACCOUNTS_H

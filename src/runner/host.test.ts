@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import type { Cause } from '#src/wire/runner-link.ts'
 import { isAlive } from './processes.ts'
@@ -74,15 +74,29 @@ suite('a host', { skip: cannotRun }, () => {
     assert.deepEqual(await box.cgroupOf(sandboxId).pids(), [])
   })
 
+  test('what waits for ever in the place of the users holds no start up', { timeout: 20_000 }, async () => {
+    const assignment = await box.started()
+    const { sandboxId } = assignment
+    await box.host.stop({ ...assignment, target: 'stopped', generation: 2 })
+    const etc = join(box.directory, 'runner/pool/disks', sandboxId, 'upper/etc')
+    mkdirSync(etc, { recursive: true })
+    for (const name of ['passwd', 'group']) execFileSync('mkfifo', [join(etc, name)])
+    await box.host.start({ ...assignment, isNew: false, generation: 3 })
+    assert.equal((await box.run(sandboxId, 'id -u')).output, '0')
+    await box.host.destroy(sandboxId)
+  })
+
   test('destroy does not wait for a start that waits for the sandbox itself', { timeout: 20_000 }, async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     await box.host.stop({ ...assignment, target: 'stopped', generation: 2 })
-    // Whoever looks up a user in there waits for a writer that never comes.
-    const users = join(box.directory, 'runner/pool/disks', sandboxId, 'upper/etc/passwd')
-    mkdirSync(dirname(users), { recursive: true })
-    execFileSync('mkfifo', [users])
     const starting = box.host.start({ ...assignment, isNew: false, generation: 3 }).catch(() => {})
+    // Its first process is there and answers nothing.
+    const cgroup = box.cgroupOf(sandboxId)
+    for (let pids: number[] = []; pids.length === 0; await new Promise(setImmediate)) {
+      pids = await cgroup.pids().catch(() => [])
+      for (const pid of pids) process.kill(pid, 'SIGSTOP')
+    }
     await box.host.destroy(sandboxId)
     await starting
     assert.equal(box.host.get(sandboxId), undefined)

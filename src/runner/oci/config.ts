@@ -135,7 +135,8 @@ export const makeConfig = (sandbox: SandboxConfig) => {
       terminal: false,
       user: { uid: 0, gid: 0 },
       args: [agentPathInside],
-      env: ['PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'],
+      // Without a HOME the runtime would look one up in /etc/passwd, which may be something there that never answers.
+      env: ['PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', 'HOME=/'],
       cwd: '/',
       capabilities: { bounding: capabilities, effective: capabilities, permitted: capabilities },
       noNewPrivileges: true,
