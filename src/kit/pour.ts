@@ -26,19 +26,18 @@ const pourThrough = (from: Inflow, to: Socket): (() => void) => {
   return stop
 }
 
-/** Like `pipe`, for bytes that nobody else looks at. Answers what stops it; `from` is paused then. */
-export const pour = (from: Readable, to: Writable): (() => void) => {
+/** Like `pipe`, for bytes that nobody else looks at; `end` is how it ends. Answers what stops it; `from` is paused then. */
+export const pour = (from: Readable, to: Writable, end = (): void => void to.end()): (() => void) => {
   if (from instanceof Inflow && to instanceof Socket) return pourThrough(from, to)
   const onData = (bytes: Uint8Array) => {
     if (!to.write(bytes, () => giveBack(bytes))) from.pause()
   }
   const onDrain = () => void from.resume()
-  const onEnd = () => void to.end()
   const stop = () => {
-    from.off('data', onData).off('end', onEnd).pause()
+    from.off('data', onData).off('end', end).pause()
     to.off('drain', onDrain).off('close', stop)
   }
   to.on('drain', onDrain).on('close', stop)
-  from.on('data', onData).on('end', onEnd)
+  from.on('data', onData).on('end', end)
   return stop
 }

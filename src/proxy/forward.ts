@@ -99,6 +99,13 @@ export const forward = ({ request, response, destination }: Exchange): Promise<v
         fail(error)
       }
     })
-    if (hasBody(request)) stopBody = pour(request, outgoing)
+    // Ends a body whose length the other side knows without another write: a server that answers and closes at its last byte
+    // would break that write, and with it the reading of the answer.
+    const endBody = () => {
+      const hasSaidAll = request.headers['content-length'] !== undefined
+      if (hasSaidAll && !isAnswered && outgoing.writableLength > 0) outgoing.once('response', () => outgoing.end())
+      else outgoing.end()
+    }
+    if (hasBody(request)) stopBody = pour(request, outgoing, endBody)
     else outgoing.end()
   })
