@@ -69,7 +69,8 @@ const capabilities = {
 /** What the simulated archive of a sandbox is. */
 export const archiveReport = (id: string) => ({ id, sha256: 'a'.repeat(64), bytes: 4096, storedBytes: 1024 })
 
-export type RunnerOptions = { images?: readonly string[]; capabilities?: Partial<RunnerCapabilities> }
+/** `token`: of a runner that was added; the server's own unless told. */
+export type RunnerOptions = { images?: readonly string[]; capabilities?: Partial<RunnerCapabilities>; token?: string }
 
 const untilMilliseconds = 20_000
 
@@ -77,7 +78,7 @@ export const connectRunner = async (
   control: Pick<TestControl, 'with' | 'listen'>,
   options: RunnerOptions = {},
 ): Promise<SimulatedRunner> => {
-  const { images = ['default'] } = options
+  const { images = ['default'], token = keys.runner } = options
   const base = await control.listen()
   const asked: Assignment[] = []
   const askedImages: ImageAssignment[] = []
@@ -137,7 +138,7 @@ export const connectRunner = async (
   }
 
   const takeList = async () => {
-    const { status, body } = await control.with(keys.runner).get('/sandbox/for-runner')
+    const { status, body } = await control.with(token).get('/sandbox/for-runner')
     if (status !== 200) throw new Error(`for-runner answered ${status}`)
     for (const { assignment, state } of body as { assignment: Assignment; state: string }[]) {
       if (assignment.target !== state || has.get(assignment.sandboxId) !== assignment.target) take(assignment)
@@ -152,7 +153,7 @@ export const connectRunner = async (
 
   const link = async (present: readonly string[] = images) => {
     const opened = new WebSocket(`${base.replace('http', 'ws')}/api/runners/link`, {
-      headers: { authorization: `Bearer ${keys.runner}` },
+      headers: { authorization: `Bearer ${token}` },
     })
     socket = opened
     // Control answers a hello with `list`; by then the hello has been written.

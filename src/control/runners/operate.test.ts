@@ -77,7 +77,9 @@ suite('GET /runners, GET /runners/current: runners, for operators', () => {
 suite('DELETE /runners/{runnerId}', () => {
   test('409 while sandboxes are on it; by force they are lost, those archived are not, and its token opens nothing', async () => {
     await using app = await startControl(waiting)
-    await using runner = await connectRunner(app)
+    const added = await app.as('admin').post('/runners', { id: 'second' })
+    const token = added.body.token as string
+    await using runner = await connectRunner(app, { token })
     const create = async (name: string) => {
       const { status, body } = await app.as('owner').post('/sandbox', { name })
       assert.equal(status, 200)
@@ -96,12 +98,12 @@ suite('DELETE /runners/{runnerId}', () => {
     runner.behave(() => ({ type: 'silent' }))
     await app.as('owner').post(`/sandbox/${restoring}/start`)
     await app.as('owner').delete(`/sandbox/${deleted}`)
-    const kept = await app.as('admin').delete('/runners/local')
+    const kept = await app.as('admin').delete('/runners/second')
     assert.deepEqual(
       [kept.status, kept.body.message],
       [409, 'There are 3 sandboxes on this runner; archive or delete before.'],
     )
-    assert.equal((await app.as('admin').delete('/runners/local?force=true')).status, 204)
+    assert.equal((await app.as('admin').delete('/runners/second?force=true')).status, 204)
 
     const look = async (id: string) => (await app.as('owner').get(`/sandbox/${id}`)).body
     assert.deepEqual(
@@ -111,12 +113,26 @@ suite('DELETE /runners/{runnerId}', () => {
     assert.equal((await look(archived)).state, 'archived')
     assert.deepEqual([(await look(restoring)).state, (await look(restoring)).desiredState], ['archived', 'archived'])
     await untilState(app, deleted, 'destroyed')
-    assert.equal((await app.as('runner').get('/runners/current')).status, 401)
-    assert.deepEqual((await app.as('admin').get('/runners')).body, [])
+    assert.equal((await app.with(token).get('/runners/current')).status, 401)
+    const left = (await app.as('admin').get('/runners')).body.map(({ id }: { id: string }) => id)
+    assert.deepEqual(left, ['local'])
     for (const id of [running, archived]) {
       assert.equal((await app.as('owner').delete(`/sandbox/${id}`)).status, 200)
       await untilState(app, id, 'destroyed')
     }
     assert.equal((await app.as('owner').post(`/sandbox/${restoring}/start`)).status, 503)
+  })
+
+  test('409 for the server’s own runner, by force too: it goes on as it was', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    for (const query of ['', '?force=true']) {
+      const { status, body } = await app.as('admin').delete(`/runners/local${query}`)
+      assert.equal(status, 409)
+      assert.match(body.message, /^Runner "local" is the server's own and stays with it; drain it/)
+    }
+    assert.equal((await app.as('runner').get('/runners/current')).status, 200)
+    assert.equal((await app.as('owner').post('/sandbox', {})).status, 200)
+    assert.equal(runner.asked.length, 1)
   })
 })

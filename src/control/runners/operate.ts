@@ -1,6 +1,7 @@
 // What operators do with runners: let one join, give it nothing new, take it out of service for good.
 import { randomBytes } from 'node:crypto'
 import { hashKey } from '#src/control/auth/secret.ts'
+import { localRunnerId } from '#src/control/bootstrap.ts'
 import { findSharedRegion } from '#src/control/regions/service.ts'
 import { statesHoldingDisk } from '#src/control/sandboxes/lifecycle.ts'
 import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
@@ -64,10 +65,16 @@ const countOn = async (transaction: Transaction, id: string): Promise<number> =>
 
 /**
  * Its token opens nothing any more, and its name is not given again. What is archived is brought back by others; what has
- * its disk there is lost, which needs `force`.
+ * its disk there is lost, which needs `force`. The server's own is never removed: nothing would bring it back.
  */
 export const removeRunner = async (parts: SandboxParts, id: string, isForced: boolean): Promise<void> => {
   const { database, clock, links } = parts
+  if (id === localRunnerId) {
+    throw new Problem(
+      'conflict',
+      `Runner "${id}" is the server's own and stays with it; drain it to give it nothing new.`,
+    )
+  }
   await database.transaction(async (transaction) => {
     await getRunner(transaction, id)
     const count = isForced ? 0 : await countOn(transaction, id)
