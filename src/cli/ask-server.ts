@@ -1,9 +1,9 @@
 // A call to the server of a data directory, with the operator's key that lies there.
 import { Complaint } from '#src/up/complaint.ts'
 import { findAdminKey, findDataDirectory } from '#src/up/data-directory.ts'
-import { findRunningUp } from '#src/up/state-file.ts'
+import { findRunningUp, isJoinedRunner } from '#src/up/state-file.ts'
 
-/** Throws a Complaint with what the server says. */
+/** Throws a Complaint with what the server says, or with why it cannot be asked. */
 export const askServer = async <Answer>(
   directory: string,
   method: string,
@@ -13,12 +13,11 @@ export const askServer = async <Answer>(
   const data = findDataDirectory(directory)
   const up = data && findRunningUp(data.stateFile)
   if (data === undefined || !up) throw new Complaint(`no server runs in ${directory}`)
-  let key: string | undefined
-  try {
-    key = findAdminKey(data)
-  } catch {
-    throw new Complaint('only root may read the key of the server; use sudo')
+  if (isJoinedRunner(up)) {
+    throw new Complaint(`${directory} is of a runner only; its server is ${up.url}: give the --data of that`)
   }
+  const key = findAdminKey(data)
+  if (key === undefined) throw new Complaint(`the key of the server is not in ${data.secrets}/admin.key any more`)
   const host = up.host === '0.0.0.0' ? '127.0.0.1' : up.host.includes(':') ? `[${up.host}]` : up.host
   const reply = await fetch(`http://${host}:${up.port}/api${path}`, {
     method,

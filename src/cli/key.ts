@@ -1,19 +1,15 @@
 // `alcove key`: prints the key alone, so that scripts can take it.
 import { Complaint } from '#src/up/complaint.ts'
 import { findAdminKey, findDataDirectory } from '#src/up/data-directory.ts'
-
-const readKey = (directory: string): string | undefined => {
-  try {
-    const data = findDataDirectory(directory)
-    return data && findAdminKey(data)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EACCES') throw new Complaint('only root may read the key; use sudo')
-    throw error
-  }
-}
+import { findRunningUp, isJoinedRunner } from '#src/up/state-file.ts'
 
 export const key = (directory: string): void => {
-  const found = readKey(directory)
+  const data = findDataDirectory(directory)
+  const up = data && findRunningUp(data.stateFile)
+  if (up && isJoinedRunner(up)) {
+    throw new Complaint(`${directory} is of a runner only; the key is with its server, ${up.url}`)
+  }
+  const found = data && findAdminKey(data)
   if (!found) throw new Complaint(`${directory} has no key yet; the first "alcove up --data ${directory}" makes it`)
   process.stdout.write(`${found}\n`)
 }

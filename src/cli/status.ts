@@ -1,15 +1,18 @@
 // `alcove status`: each program as `up` sees it, and sandboxes as the API counts them.
+import { Complaint } from '#src/up/complaint.ts'
 import { type DataDirectory, findAdminKey, findDataDirectory } from '#src/up/data-directory.ts'
 import { isAlive } from '#src/up/process-identity.ts'
-import { findRunningUp, type ProgramState, type UpState } from '#src/up/state-file.ts'
+import { findRunningUp, isJoinedRunner, type ProgramState, type UpState } from '#src/up/state-file.ts'
 
 type Status = {
   running: boolean
   url?: string
   pid?: number
   programs: (ProgramState & { alive: boolean })[]
-  /** How many sandboxes are in each state; absent when the API does not answer. */
+  /** How many sandboxes are in each state; absent when that cannot be known. */
   sandboxes?: Record<string, number>
+  /** Why it cannot. */
+  sandboxesUnknown?: string
 }
 
 /** At most this many pages of sandboxes are counted. */
@@ -36,11 +39,18 @@ const countSandboxes = async ({ host, port }: UpState, key: string): Promise<Rec
   return counts
 }
 
-const readKey = (data: DataDirectory) => {
+/** The rest of the status is for everyone, and does not depend on an answer. */
+const findSandboxes = async (
+  data: DataDirectory,
+  up: UpState,
+): Promise<Pick<Status, 'sandboxes' | 'sandboxesUnknown'>> => {
+  if (isJoinedRunner(up)) return { sandboxesUnknown: `this is a runner of the server at ${up.url}` }
   try {
-    return findAdminKey(data)
-  } catch {
-    return undefined // only root may read it; the rest of the status is for everyone
+    const key = findAdminKey(data)
+    if (key === undefined) return { sandboxesUnknown: 'the key of the server is gone' }
+    return { sandboxes: await countSandboxes(up, key) }
+  } catch (error) {
+    return { sandboxesUnknown: error instanceof Complaint ? error.message : 'the API does not answer' }
   }
 }
 
@@ -48,14 +58,12 @@ export const readStatus = async (directory: string): Promise<Status> => {
   const data = findDataDirectory(directory)
   const up = data && findRunningUp(data.stateFile)
   if (!up) return { running: false, programs: [] }
-  const key = readKey(data)
-  const sandboxes = key === undefined ? undefined : await countSandboxes(up, key).catch(() => undefined)
   return {
     running: true,
     url: up.url,
     pid: up.pid,
     programs: up.programs.map((program) => ({ ...program, alive: isAlive(program) })),
-    ...(sandboxes === undefined ? {} : { sandboxes }),
+    ...(await findSandboxes(data, up)),
   }
 }
 
@@ -84,5 +92,5 @@ export const status = async (directory: string, { json }: { json: boolean }): Pr
   console.log(`Alcove at ${found.url}/api, process ${found.pid}\n`)
   for (const program of found.programs) console.log(describe(program))
   const states = Object.entries(found.sandboxes ?? {}).map(([state, count]) => `${count} ${state}`)
-  console.log(`\n  sandboxes ${found.sandboxes ? states.join(', ') || 'none' : 'unknown: the API does not answer'}`)
+  console.log(`\n  sandboxes ${found.sandboxes ? states.join(', ') || 'none' : `unknown: ${found.sandboxesUnknown}`}`)
 }

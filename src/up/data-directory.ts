@@ -74,6 +74,19 @@ export const markOf = (path: string) => join(path, 'alcove-data')
 
 const markText = 'A data directory of Alcove. "alcove purge" removes what Alcove has made in it.\n'
 
+const codeOf = (error: unknown) => (error as NodeJS.ErrnoException).code
+
+/** Throws a Complaint where only root may look. */
+const isThere = (path: string): boolean => {
+  try {
+    statSync(path)
+    return true
+  } catch (error) {
+    if (codeOf(error) === 'EACCES') throw new Complaint(`only root may look at ${path}; use sudo`, { cause: error })
+    return false
+  }
+}
+
 /** What has no mark is neither taken nor removed. */
 export const markAsOurs = (path: string): void => {
   if (!existsSync(markOf(path))) writeFileSync(markOf(path), markText, { mode: 0o644 })
@@ -83,12 +96,12 @@ const isDirectory = (path: string) => statSync(path, { throwIfNoEntry: false })?
 
 /** Versions without the mark made all of these before anything else; of a joined runner too. */
 const isOfOlderVersion = (path: string) =>
-  existsSync(join(path, 'run', 'up.lock')) &&
+  isThere(join(path, 'run', 'up.lock')) &&
   ['secrets', 'postgres', 'runner', 'log'].every((name) => isDirectory(join(path, name)))
 
-const isOurs = (path: string) => existsSync(markOf(path)) || isOfOlderVersion(path)
+const isOurs = (path: string) => isThere(markOf(path)) || isOfOlderVersion(path)
 
-/** Answers undefined where nothing is recognisably ours. */
+/** Answers undefined where nothing is recognisably ours; throws a Complaint where only root may look. */
 export const findDataDirectory = (directory: string): DataDirectory | undefined =>
   isOurs(directory) ? dataDirectoryAt(directory) : undefined
 
@@ -104,7 +117,7 @@ const takeDirectory = (path: string) => {
   try {
     mkdirSync(path, { recursive: true })
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    if (codeOf(error) !== 'EEXIST') throw error
     throw new Complaint(`${path} is not a directory`, { cause: error })
   }
   if (!isOurs(path) && readdirSync(path).some((name) => !namesBefore.includes(name))) {
@@ -172,8 +185,13 @@ export const readOlderEncryptionKeys = (data: DataDirectory): string => {
 /** The form of an API key (contract/control-plane.md §2). */
 export const newApiKey = () => `dtn_${randomBytes(32).toString('hex')}`
 
-/** The admin's key, kept for the CLI; absent before the first `up`. */
+/** The admin's key, kept for the CLI; absent before the first `up`. Throws a Complaint if only root may read it. */
 export const findAdminKey = (data: DataDirectory): string | undefined => {
-  const path = join(data.secrets, 'admin.key')
-  return existsSync(path) ? readFileSync(path, 'utf8').trim() : undefined
+  try {
+    return readFileSync(join(data.secrets, 'admin.key'), 'utf8').trim()
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return undefined
+    if (codeOf(error) === 'EACCES') throw new Complaint('only root may read the key; use sudo', { cause: error })
+    throw error
+  }
 }

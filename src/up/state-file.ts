@@ -33,3 +33,6 @@ export const findRunningUp = (path: string): UpState | undefined => {
   const state = findUpState(path)
   return state && isAlive(state) ? state : undefined
 }
+
+/** Of `alcove runner --join`: its server, with its key, is of another data directory. */
+export const isJoinedRunner = ({ programs }: UpState): boolean => !programs.some(({ name }) => name === 'control')

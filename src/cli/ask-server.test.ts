@@ -1,0 +1,75 @@
+// What a command says when it cannot ask the server of a data directory.
+import assert from 'node:assert/strict'
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, suite, test } from 'node:test'
+import { Complaint } from '#src/up/complaint.ts'
+import { prepareDataDirectory } from '#src/up/data-directory.ts'
+import { identityOf } from '#src/up/process-identity.ts'
+import { writeUpState } from '#src/up/state-file.ts'
+import { askServer } from './ask-server.ts'
+import { key } from './key.ts'
+import { readStatus } from './status.ts'
+
+/** What is looked at before the first wait is looked at as somebody without rights. */
+const asNobody = <Answer>(look: () => Answer): Answer => {
+  process.seteuid?.(65534)
+  try {
+    return look()
+  } finally {
+    process.seteuid?.(0)
+  }
+}
+
+const complains = (sentence: RegExp) => (error: unknown) => error instanceof Complaint && sentence.test(error.message)
+
+suite('who cannot ask the server is told why', { skip: process.getuid?.() === 0 ? false : 'needs root' }, () => {
+  const scratch = mkdtempSync(join(tmpdir(), 'alcove-ask-'))
+  chmodSync(scratch, 0o755)
+  const data = prepareDataDirectory(join(scratch, 'data'))
+  after(() => {
+    rmSync(scratch, { recursive: true, force: true })
+    rmSync(data.runtime, { recursive: true, force: true })
+  })
+  /** This process stands for `up`; nothing answers at its port. */
+  const runs = (...names: string[]) =>
+    writeUpState(data.stateFile, {
+      ...identityOf(process.pid),
+      ...{ host: '127.0.0.1', port: 1, url: 'http://127.0.0.1:1' },
+      programs: names.map((name) => ({ name, ...identityOf(process.pid), state: 'ready', since: '', restarts: 0 })),
+    })
+  const ask = () => askServer(data.path, 'GET', '/runners')
+
+  test('not root: only root may read the key, which is not the same as that there is none', async () => {
+    runs('postgres', 'control')
+    writeFileSync(join(data.secrets, 'admin.key'), 'dtn_key\n', { mode: 0o600 })
+    const forRoot = complains(/^only root may read the key; use sudo$/)
+    await assert.rejects(asNobody(ask), forRoot)
+    assert.throws(() => asNobody(() => key(data.path)), forRoot)
+    const { running, sandboxes, sandboxesUnknown } = await asNobody(() => readStatus(data.path))
+    assert.deepEqual([running, sandboxes, sandboxesUnknown], [true, undefined, 'only root may read the key; use sudo'])
+  })
+
+  test('not root, below a directory that only root may enter: that nothing is there is not said', () => {
+    chmodSync(scratch, 0o700)
+    assert.throws(() => asNobody(() => key(data.path)), complains(/^only root may look at .*; use sudo$/))
+    chmodSync(scratch, 0o755)
+  })
+
+  test('the data directory of a runner alone: the server is elsewhere', async () => {
+    rmSync(join(data.secrets, 'admin.key'))
+    runs('runner')
+    const elsewhere = complains(/is of a runner only.* http:\/\/127\.0\.0\.1:1/)
+    await assert.rejects(ask, elsewhere)
+    assert.throws(() => key(data.path), elsewhere)
+    const { sandboxesUnknown } = await readStatus(data.path)
+    assert.equal(sandboxesUnknown, 'this is a runner of the server at http://127.0.0.1:1')
+  })
+
+  test('a key that is not there any more is not sent as one', async () => {
+    runs('control')
+    await assert.rejects(ask, complains(/^the key of the server is not in .*admin\.key any more$/))
+    assert.throws(() => key(data.path), complains(/has no key yet/))
+  })
+})
