@@ -2,6 +2,7 @@
 import { Complaint } from '#src/up/complaint.ts'
 import { findAdminKey, findDataDirectory } from '#src/up/data-directory.ts'
 import { findRunningUp, isJoinedRunner } from '#src/up/state-file.ts'
+import { callServer } from './call.ts'
 
 /** Throws a Complaint with what the server says, or with why it cannot be asked. */
 export const askServer = async <Answer>(
@@ -19,14 +20,9 @@ export const askServer = async <Answer>(
   const key = findAdminKey(data)
   if (key === undefined) throw new Complaint(`the key of the server is not in ${data.secrets}/admin.key any more`)
   const host = up.host === '0.0.0.0' ? '127.0.0.1' : up.host.includes(':') ? `[${up.host}]` : up.host
-  const reply = await fetch(`http://${host}:${up.port}/api${path}`, {
+  return await callServer<Answer>(`http://${host}:${up.port}/api${path}`, {
     method,
     headers: { authorization: `Bearer ${key}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    signal: AbortSignal.timeout(30_000),
   })
-  const text = await reply.text()
-  const answer = text === '' ? {} : JSON.parse(text)
-  if (!reply.ok) throw new Complaint(answer.message ?? `the server answered ${reply.status}`)
-  return answer as Answer
 }

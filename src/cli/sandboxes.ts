@@ -1,5 +1,5 @@
 // `alcove sandboxes`: lists what the person who is signed in may see.
-import { Complaint } from '#src/up/complaint.ts'
+import { callServer } from './call.ts'
 import { freshSession } from './session.ts'
 
 type Sandbox = { id: string; name: string; state: string; cpu: number; memory: number }
@@ -14,18 +14,15 @@ export const sandboxes = async ({ file, organization, say }: ListParts): Promise
   let cursor: string | null = null
   for (let pages = 0; pages < mostPages; pages += 1) {
     const query = new URLSearchParams({ limit: '200', ...(cursor === null ? {} : { cursor }) })
-    const reply: Response = await fetch(`${apiUrl}/sandbox?${query}`, {
+    const page: Page = await callServer<Page>(`${apiUrl}/sandbox?${query}`, {
       headers: {
         authorization: `Bearer ${accessToken}`,
         ...(organization === undefined ? {} : { 'X-Daytona-Organization-ID': organization }),
       },
-      signal: AbortSignal.timeout(30_000),
     })
-    const body = (await reply.json()) as Page & { message?: string }
-    if (!reply.ok) throw new Complaint(body.message ?? `the server answered ${reply.status}`)
-    for (const { id, name, state, cpu, memory } of body.items)
+    for (const { id, name, state, cpu, memory } of page.items)
       say([id, state, `${cpu} cpu`, `${memory} GiB`, name].join('\t'))
-    cursor = body.nextCursor
+    cursor = page.nextCursor
     if (cursor === null) return
   }
 }
