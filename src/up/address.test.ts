@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { addressesOf } from './address.ts'
+import { Complaint } from './complaint.ts'
 
 suite('addresses', () => {
   test('on one host everything is that host, the proxy one port above', () => {
@@ -24,5 +25,13 @@ suite('addresses', () => {
   test('IPv6 addresses are bracketed', () => {
     assert.equal(addressesOf('::', 4600, '2001:db8::1').publicUrl, 'http://[2001:db8::1]:4600')
     assert.equal(addressesOf('::', 4600, 'x').control, '[::]:4600')
+  })
+
+  test('what is no host is refused before anything is made of it', () => {
+    for (const host of ['', ' ', 'a b', 'box:80', 'http://box', '[::1]', 'fe80::1%eth0', 'a/b', 'a@b', '1.2.3.999']) {
+      assert.throws(() => addressesOf(host, 4600), Complaint, host)
+      assert.throws(() => addressesOf('127.0.0.1', 4600, host), /^Complaint: --public-host/, host)
+    }
+    for (const host of ['localhost', 'my_box', 'box.example.', '10.0.0.1', '::1']) addressesOf(host, 4600, host)
   })
 })

@@ -1,6 +1,7 @@
 // Which address each party uses for the same server.
 import { isIPv6 } from 'node:net'
 import { networkInterfaces } from 'node:os'
+import { Complaint } from './complaint.ts'
 
 export type Addresses = {
   /** `host:port` that control binds. */
@@ -20,8 +21,19 @@ const firstAddressOfMachine = (): string | undefined =>
     .flat()
     .find((address) => address?.family === 'IPv4' && !address.internal)?.address
 
-/** `publicHost` is the name under which clients reach this machine; without it, a guess that is right on one machine. */
+const checkHost = (option: string, host: string): void => {
+  const isPlain = isIPv6(host) || /^[A-Za-z0-9_][A-Za-z0-9_.-]*$/.test(host)
+  if (isPlain && URL.canParse(`http://${bracketed(host)}`)) return
+  throw new Complaint(`${option} "${host}" is neither a name, such as box.example, nor an address; ports have --port`)
+}
+
+/**
+ * `publicHost` is the name under which clients reach this machine; without it, a guess that is right on one machine.
+ * Throws a Complaint for what is no host.
+ */
 export const addressesOf = (host: string, port: number, publicHost?: string): Addresses => {
+  checkHost('--host', host)
+  if (publicHost !== undefined) checkHost('--public-host', publicHost)
   const isEverywhere = host === '0.0.0.0' || host === '::'
   const inside = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   const outside = publicHost ?? (isEverywhere ? (firstAddressOfMachine() ?? inside) : host)

@@ -38,6 +38,7 @@ export const runUp = async (options: UpOptions, config: UpConfig): Promise<void>
   if (process.getuid?.() !== 0) {
     throw new Complaint('sandboxes need root (cgroups, mounts, networks). Start again with: sudo ./alcove up')
   }
+  const addresses = addressesOf(options.host, options.port, options.publicHost)
   ensurePackages(display.say)
   const data = prepareDataDirectory(options.data)
   takeDataDirectory(data)
@@ -46,7 +47,6 @@ export const runUp = async (options: UpOptions, config: UpConfig): Promise<void>
   await checkPortsAreFree(options.host, [options.port, options.port + 1])
 
   const stopAsked = onceAskedToStop()
-  const addresses = addressesOf(options.host, options.port, options.publicHost)
   const firstKey = readSecret(data, 'admin.key', newApiKey)
   const house = startPrograms({ data, config, options, display, addresses, firstKey: firstKey.value })
   try {
