@@ -95,8 +95,10 @@ const sandboxTests = 'test/sandboxes/'
 /** `platform()` alone answers the server that is started here; whoever needs one of its own asks for it. */
 const sharesServer = (file: string) => /\bplatform\(\)/.test(readFileSync(file, 'utf8'))
 
+const testFiles = '{src,agent,native,bin,scripts,bench,test}/**/*.test.ts'
+
 const runTests = async (scratch: string) => {
-  const code: Queue = find('{src,agent,native,bin,scripts,bench,test}/**/*.test.ts', [`${sandboxTests}**`])
+  const code: Queue = find(testFiles, [`${sandboxTests}**`])
   const withSandboxes = find(`${sandboxTests}**/*.test.ts`)
   if (!isRoot) {
     const results: TestResult[] = [{ name: '(file)', outcome: 'skipped', detail: 'real sandboxes need root' }]
@@ -168,6 +170,13 @@ const summarize = (): number => {
   return failed
 }
 
+const unknown = filters.filter(
+  (filter) => !globSync(testFiles, { exclude: ['node_modules/**'] }).some((file) => file.includes(filter)),
+)
+if (unknown.length > 0) {
+  console.error(`no test file has ${unknown.map((filter) => `"${filter}"`).join(' or ')} in its path`)
+  process.exit(1)
+}
 if (isRoot) ensurePackages(console.log, hostNeeding([...requiredPackages, ...testPackages]))
 if (filters.length === 0) {
   runCheck('format and lint', 'biome', ['ci', '--colors=off'])
