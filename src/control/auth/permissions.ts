@@ -4,7 +4,7 @@ export const permissions = {
   'delete:registries': 'Remove registries.',
   'write:snapshots': 'Make and change snapshots.',
   'delete:snapshots': 'Delete snapshots.',
-  'write:sandboxes': 'Create, start, stop, change and use sandboxes.',
+  'write:sandboxes': 'Create, start, stop and change sandboxes.',
   'delete:sandboxes': 'Delete sandboxes.',
   'read:volumes': 'See volumes.',
   'write:volumes': 'Make and change volumes.',
