@@ -122,21 +122,20 @@ for (const useBtrfs of [true, false])
       assert.deepEqual(await pool.list(), ['a'])
     })
 
-    test('a restore may take a little more than a disk has, and what is above its limit can be removed', {
-      skip: useBtrfs ? false : 'no limits without btrfs',
-    }, async () => {
-      const small = 1 / 2
-      await runSteps(parts.launcher, pool.stepsToMakeEmpty('restored', small))
-      const path = join(pool.diskOf('restored').work, '..')
-      execFileSync('fallocate', ['--length', String(Math.round(small * GiB * 1.03)), join(path, 'large')])
-      execFileSync('sync', ['--file-system', path])
-      await pool.limit('restored', small)
-      assert.throws(() => writeFileSync(join(path, 'more'), Buffer.alloc(1_000_000)), /EDQUOT|-122/)
-      rmSync(join(path, 'large'))
-      execFileSync('sync', ['--file-system', path])
-      writeFileSync(join(path, 'more'), 'x', { flush: true })
-      await pool.remove('restored')
-    })
+    if (useBtrfs)
+      test('a restore may take a little more than a disk has, and what is above its limit can be removed', async () => {
+        const small = 1 / 2
+        await runSteps(parts.launcher, pool.stepsToMakeEmpty('restored', small))
+        const path = join(pool.diskOf('restored').work, '..')
+        execFileSync('fallocate', ['--length', String(Math.round(small * GiB * 1.03)), join(path, 'large')])
+        execFileSync('sync', ['--file-system', path])
+        await pool.limit('restored', small)
+        assert.throws(() => writeFileSync(join(path, 'more'), Buffer.alloc(1_000_000)), /EDQUOT|-122/)
+        rmSync(join(path, 'large'))
+        execFileSync('sync', ['--file-system', path])
+        writeFileSync(join(path, 'more'), 'x', { flush: true })
+        await pool.remove('restored')
+      })
 
     test('remove leaves nothing, and may be asked twice', async () => {
       await pool.remove('a')
