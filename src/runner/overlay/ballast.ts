@@ -36,6 +36,7 @@ export class Ballast {
   readonly #timer: NodeJS.Timeout
   #looking: Promise<void> | undefined
   #isReadOnly = false
+  #trouble: string | undefined
 
   constructor(parts: BallastParts) {
     this.#parts = { keepFreeBytes: standardKeepFreeBytes, ...parts }
@@ -46,13 +47,20 @@ export class Ballast {
   /** Takes room out of the pool, or gives it back, as the host has less or more. Never throws: the log says what is wrong. */
   look(): Promise<void> {
     this.#looking ??= this.#look()
-      .catch((err: unknown) =>
-        this.#parts.log.error({ err }, 'what the host has free for the pool cannot be looked after'),
-      )
+      .then(() => this.#complain(undefined))
+      .catch((err: unknown) => this.#complain(err))
       .finally(() => {
         this.#looking = undefined
       })
     return this.#looking
+  }
+
+  /** Once for the same trouble, however often it is met. */
+  #complain(err: unknown) {
+    const trouble = err === undefined ? undefined : String(err)
+    if (trouble !== undefined && trouble !== this.#trouble)
+      this.#parts.log.error({ err }, 'what the host has free for the pool cannot be looked after')
+    this.#trouble = trouble
   }
 
   /** Resolves when nothing of it is under way. What it claims stays claimed. */
