@@ -13,6 +13,7 @@ suite('what a failure of git means', () => {
     ['git_auth_failed', 'git@host: Permission denied (publickey).\nfatal: Could not read from remote repository.'],
     ['git_transport_failed', 'Host key verification failed.\nfatal: Could not read from remote repository.'],
     ['git_transport_failed', "fatal: unable to access 'https://x/': Could not resolve host: x"],
+    ['file_access_denied', "fatal: unable to access '/home/x/.git/config': Permission denied"],
     ['git_transport_failed', 'error: RPC failed; curl 56\nfatal: early EOF'],
     ['unprocessable', 'fatal: write error: No space left on device'],
     ['unprocessable', 'error: unable to write file a: Disk quota exceeded'],

@@ -31,7 +31,7 @@ const meanings = [
   ['git_remote_rejected', /^!.*\[remote rejected\]|^fatal: remote error:/m],
   [
     'git_transport_failed',
-    /^fatal: unable to access|Could not read from remote repository|unable to connect to|Host key verification failed|hung up unexpectedly|early EOF/m,
+    /^fatal: unable to access '[a-z][a-z0-9+.-]*:\/\/|Could not read from remote repository|unable to connect to|Host key verification failed|hung up unexpectedly|early EOF/m,
   ],
   ['file_not_found', /pathspec '.*' did not match any file/],
   ['file_access_denied', /dubious ownership|Permission denied|Read-only file system/],
