@@ -9,12 +9,15 @@ const largeBytes = 64 * 1024
 type Bounds = {
   /** All large answers together; beyond it those that have waited for longest are cut off. */
   mostBytes?: number
-  /** One of which nothing is taken for so long is cut off. */
+  /** One of which nothing is taken for so long is cut off; a socket tells of a slow reader in steps of a megabyte and more. */
   idleMs?: number
 }
 
 /** Of streams it bounds nothing: they wait for their readers themselves. */
-export const boundUnread = (server: FastifyInstance, { mostBytes = 256 * 1024 ** 2, idleMs = 60_000 }: Bounds = {}) => {
+export const boundUnread = (
+  server: FastifyInstance,
+  { mostBytes = 256 * 1024 ** 2, idleMs = 300_000 }: Bounds = {},
+) => {
   /** Oldest first. */
   const unread = new Map<ServerResponse, number>()
   let held = 0
