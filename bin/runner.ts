@@ -7,9 +7,10 @@ import { startRunner } from '#src/runner/main.ts'
 const log = createLog('runner')
 const config = loadConfig()
 const telemetry = await openTelemetry(config.telemetry, log)
-const runner = await startRunner(config, log, ({ step, percent }) =>
-  process.send?.({ type: 'progress', step, percent }),
-)
+const runner = await startRunner(config, log, {
+  onProgress: ({ step, percent }) => process.send?.({ type: 'progress', step, percent }),
+  onRefused: (isRefused) => process.send?.({ type: 'refused', isRefused }),
+})
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   process.once(signal, async () => {
     // Whatever hangs: the sandboxes are safe, and a runner that ends late is worse than one that is cut off.

@@ -2,10 +2,12 @@
 import { Complaint } from '#src/up/complaint.ts'
 import { type DataDirectory, findAdminKey, findDataDirectory } from '#src/up/data-directory.ts'
 import { isAlive } from '#src/up/process-identity.ts'
-import { findRunningUp, isJoinedRunner, type ProgramState, type UpState } from '#src/up/state-file.ts'
+import { findRunningUp, findUpState, isJoinedRunner, type ProgramState, type UpState } from '#src/up/state-file.ts'
 
 type Status = {
   running: boolean
+  /** Why nothing does, where that is known. */
+  ended?: string
   url?: string
   pid?: number
   programs: (ProgramState & { alive: boolean })[]
@@ -54,10 +56,16 @@ const findSandboxes = async (
   }
 }
 
+const whyEnded = ({ stateFile }: DataDirectory): Pick<Status, 'ended'> => {
+  const last = findUpState(stateFile)
+  const isRefused = last && isJoinedRunner(last) && last.programs.some(({ state }) => state === 'refused')
+  return isRefused ? { ended: `its server, ${last.url}, does not take its token any more` } : {}
+}
+
 export const readStatus = async (directory: string): Promise<Status> => {
   const data = findDataDirectory(directory)
   const up = data && findRunningUp(data.stateFile)
-  if (!up) return { running: false, programs: [] }
+  if (!up) return { running: false, ...(data ? whyEnded(data) : {}), programs: [] }
   return {
     running: true,
     url: up.url,
@@ -80,6 +88,7 @@ const describe = ({ name, pid, state, since, restarts, lastEnd }: ProgramState) 
     (pid === 0 ? '-' : String(pid)).padStart(8),
     age(since).padStart(8),
   ]
+  if (state === 'refused') line.push('  control does not take its key')
   return `${line.join(' ')}${restarts > 0 ? `   restarts ${restarts}, last: ${lastEnd}` : ''}`
 }
 
@@ -88,7 +97,7 @@ export const status = async (directory: string, { json }: { json: boolean }): Pr
   const found = await readStatus(directory)
   if (!found.running) process.exitCode = 3
   if (json) return console.log(JSON.stringify(found, null, 2))
-  if (!found.running) return console.log(`Nothing serves ${directory}.`)
+  if (!found.running) return console.log(`Nothing serves ${directory}${found.ended ? `: ${found.ended}` : ''}.`)
   console.log(`Alcove at ${found.url}/api, process ${found.pid}\n`)
   for (const program of found.programs) console.log(describe(program))
   const states = Object.entries(found.sandboxes ?? {}).map(([state, count]) => `${count} ${state}`)

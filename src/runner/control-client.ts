@@ -1,5 +1,5 @@
 // The runner's calls to control over plain HTTP: the list of what should be, and reports of what is.
-import { Pool } from 'undici'
+import { type Dispatcher, Pool } from 'undici'
 import type { Logger } from '#src/kit/log.ts'
 import { placeHeaders } from '#src/kit/telemetry/telemetry.ts'
 import type { ContextsInUse } from '#src/wire/contexts.ts'
@@ -25,12 +25,21 @@ const readBounded = async (body: AsyncIterable<Buffer>, limit: number): Promise<
   return Buffer.concat(parts).toString('utf8')
 }
 
+export type ControlClientParts = {
+  controlUrl: URL
+  runnerKey: string
+  log: Logger
+  /** Hears the status of each answer; undefined: control could not be asked. */
+  onAnswer?: (status: number | undefined) => void
+}
+
 export class ControlClient implements AsyncDisposable {
   readonly #pool: Pool
   readonly #authorization: string
   readonly #log: Logger
+  readonly #onAnswer: NonNullable<ControlClientParts['onAnswer']>
 
-  constructor({ controlUrl, runnerKey, log }: { controlUrl: URL; runnerKey: string; log: Logger }) {
+  constructor({ controlUrl, runnerKey, log, onAnswer = () => undefined }: ControlClientParts) {
     this.#pool = new Pool(controlUrl.origin, {
       connections: 8,
       connect: { timeout: 3000 },
@@ -39,6 +48,7 @@ export class ControlClient implements AsyncDisposable {
     })
     this.#authorization = `Bearer ${runnerKey}`
     this.#log = log
+    this.#onAnswer = onAnswer
   }
 
   /** Page after page. What control decides meanwhile may be missing: it is told, and later than this was asked for. */
@@ -85,11 +95,7 @@ export class ControlClient implements AsyncDisposable {
   }
 
   async #get(path: string): Promise<unknown> {
-    const { statusCode, body } = await this.#pool.request({
-      method: 'GET',
-      path,
-      headers: { authorization: this.#authorization },
-    })
+    const { statusCode, body } = await this.#request({ method: 'GET', path })
     const text = await readBounded(body, listBytes)
     if (statusCode !== 200) throw new Error(`control answered ${statusCode} to GET ${path}`)
     return JSON.parse(text)
@@ -97,10 +103,10 @@ export class ControlClient implements AsyncDisposable {
 
   /** Throws when control could not be asked or could not answer. */
   async tell({ sandboxId, ...report }: Report): Promise<Delivery> {
-    const { statusCode, body } = await this.#pool.request({
+    const { statusCode, body } = await this.#request({
       method: 'PUT',
       path: `/api/sandbox/${encodeURIComponent(sandboxId)}/state`,
-      headers: { ...placeHeaders(), authorization: this.#authorization, 'content-type': 'application/json' },
+      headers: { ...placeHeaders(), 'content-type': 'application/json' },
       body: JSON.stringify(report),
     })
     const text = await readBounded(body, answerBytes)
@@ -110,6 +116,18 @@ export class ControlClient implements AsyncDisposable {
       return 'refused'
     }
     throw new Error(`control answered ${statusCode} to a report`)
+  }
+
+  async #request(request: Dispatcher.RequestOptions & { headers?: Record<string, string> }) {
+    const headers = { ...request.headers, authorization: this.#authorization }
+    try {
+      const reply = await this.#pool.request({ ...request, headers })
+      this.#onAnswer(reply.statusCode)
+      return reply
+    } catch (error) {
+      this.#onAnswer(undefined)
+      throw error
+    }
   }
 
   async [Symbol.asyncDispose]() {

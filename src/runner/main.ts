@@ -28,6 +28,7 @@ import { Listing } from './listing.ts'
 import { Sampler } from './meters/sampler.ts'
 import { openNetworkPool } from './network/pool.ts'
 import { resolversForSandboxes } from './network/resolvers.ts'
+import { Refusal, refusedAfterMs } from './refusal.ts'
 import { Reporter } from './reporter.ts'
 
 const code = resolve(import.meta.dirname, '../..')
@@ -43,10 +44,17 @@ export type Runner = {
   close: () => Promise<void>
 }
 
+/** What who started the runner is told. */
+export type RunnerListener = {
+  onProgress: (progress: Progress) => void
+  /** Control has not taken the key for a while, or takes it again. Nothing here ends because of it. */
+  onRefused: (isRefused: boolean) => void
+}
+
 export const startRunner = async (
   config: Omit<RunnerConfig, 'telemetry'>,
   log: Logger,
-  onProgress: (progress: Progress) => void,
+  { onProgress, onRefused }: RunnerListener,
 ): Promise<Runner> => {
   const { instance, controlUrl, runnerKey, directory, cacheDirectory } = config
   await mkdir(directory, { recursive: true, mode: 0o700 })
@@ -96,7 +104,12 @@ export const startRunner = async (
   const server = await createToolboxServer({ host, log, contexts, configOf: (image) => allImages.configOf(image) })
   await listenOn(server, config.socket, config.socketGid)
 
-  const control = new ControlClient({ controlUrl, runnerKey, log })
+  const refusal = new Refusal((isRefused) => {
+    if (isRefused) log.error(`control has refused the key of this runner for ${refusedAfterMs / 1000} s`)
+    else log.info('control takes the key of this runner again')
+    onRefused(isRefused)
+  })
+  const control = new ControlClient({ controlUrl, runnerKey, log, onAnswer: (status) => refusal.heard(status) })
   const send = (report: Report) => link.say({ type: 'report', report, ...placeHeaders() })
   const reporter = new Reporter({ send, tell: (report) => control.tell(report), log })
   host.onMishap((sandboxId, cause) => link.say({ type: 'mishap', sandboxId, cause }))

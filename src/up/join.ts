@@ -1,19 +1,18 @@
 // `alcove runner --join`: one more runner for a server that runs already, kept running as `up` keeps its programs.
 
 import { lookup } from 'node:dns/promises'
-import { rmSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { Complaint } from './complaint.ts'
 import type { UpConfig } from './config.ts'
-import { prepareDataDirectory } from './data-directory.ts'
-import { createDisplay } from './display.ts'
+import { type DataDirectory, prepareDataDirectory } from './data-directory.ts'
+import { createDisplay, type Display } from './display.ts'
 import { buildNativePrograms } from './native-programs.ts'
 import { endOrphans } from './orphans.ts'
 import { identityOf } from './process-identity.ts'
 import { runnerProgram } from './programs.ts'
 import { writeUpState } from './state-file.ts'
-import { Supervised } from './supervised.ts'
+import { type Program, Supervised } from './supervised.ts'
 import { ensurePackages } from './system-packages.ts'
 import { onceAskedToStop, takeDataDirectory } from './up.ts'
 
@@ -21,7 +20,7 @@ export type JoinOptions = { data: string; join: string; token: string | undefine
 
 const graceMs = 4000
 
-/** Resolves when the runner has been stopped again; throws a Complaint if it cannot join. */
+/** Resolves when the runner has been stopped again; throws a Complaint if it cannot join, or is taken out of service. */
 export const joinServer = async (
   { data: directory, join: url, token }: JoinOptions,
   config: UpConfig,
@@ -42,14 +41,29 @@ export const joinServer = async (
   await endOrphans(data)
 
   const stopAsked = onceAskedToStop()
-  const addresses = { controlUrl: controlUrl.origin }
   const program = runnerProgram({
     data,
     config,
-    addresses,
+    addresses: { controlUrl: controlUrl.origin },
     onProgress: display.progress,
     secrets: { runnerKey: token },
   })
+  await keepJoined({ data, controlUrl, runner, program, display, stopAsked })
+}
+
+export type JoinedParts = {
+  data: DataDirectory
+  controlUrl: URL
+  runner: { id: string; regionId: string }
+  program: Program
+  display: Pick<Display, 'say' | 'endProgress'>
+  stopAsked: Promise<string>
+}
+
+/** Until it is asked to stop; throws a Complaint once the server does not take the runner any more. Sandboxes run on. */
+export const keepJoined = async ({ data, controlUrl, runner, program, display, stopAsked }: JoinedParts) => {
+  const refused = Promise.withResolvers<never>()
+  // It stays when nothing runs any more: the other subcommands see by it what the directory is of.
   const save = () =>
     writeUpState(data.stateFile, {
       ...identityOf(process.pid),
@@ -62,18 +76,24 @@ export const joinServer = async (
     if (state === 'waiting') {
       display.say(`The runner ended (${lastEnd}); starting it again. Log: ${join(data.log, 'runner.log')}`)
     }
+    if (state === 'refused') {
+      const why = `${controlUrl.origin} does not take the token of runner "${runner.id}" any more, as after "alcove runner remove"`
+      const what = `Join again with a token that it knows ("alcove runner add" prints a new one), or remove what is here: alcove purge --data ${data.path}`
+      refused.reject(new Complaint(`${why}. Sandboxes run on. ${what}`))
+    }
   })
   supervised.begin()
   save()
   try {
-    const outcome = await Promise.race([supervised.firstReady.then(() => 'ready'), stopAsked])
+    const outcome = await Promise.race([supervised.firstReady.then(() => 'ready'), stopAsked, refused.promise])
     display.endProgress()
     if (outcome !== 'ready') return
     process.stdout.write(`Runner "${runner.id}" has joined ${controlUrl.origin} in region "${runner.regionId}".\n`)
-    display.say(`Stopping (${await stopAsked}) …`)
+    display.say(`Stopping (${await Promise.race([stopAsked, refused.promise])}) …`)
   } finally {
+    display.endProgress()
     await supervised.stop(graceMs)
-    if (supervised.state.pid === 0) rmSync(data.stateFile, { force: true })
+    save()
   }
 }
 

@@ -10,11 +10,12 @@ type Parts = {
   env: Record<string, string>
   log: BoundedLog
   onProgress?: (progress: Progress) => void
+  onRefused?: (isRefused: boolean) => void
 }
 
-type Message = { type?: unknown; step?: unknown; percent?: unknown } | null
+type Message = { type?: unknown; step?: unknown; percent?: unknown; isRefused?: unknown } | null
 
-export const startNodeProgram = async ({ command, env, log, onProgress }: Parts): Promise<Running> => {
+export const startNodeProgram = async ({ command, env, log, onProgress, onRefused }: Parts): Promise<Running> => {
   const [file = '', ...args] = command
   const child = spawn(file, args, {
     cwd: '/',
@@ -34,6 +35,7 @@ export const startNodeProgram = async ({ command, env, log, onProgress }: Parts)
       if (message?.type === 'progress') {
         onProgress?.({ step: String(message.step), percent: Number(message.percent) })
       }
+      if (message?.type === 'refused') onRefused?.(message.isRefused === true)
     })
   })
   if (child.pid === undefined) throw new Error(`${file} could not be started: ${await ended}`)

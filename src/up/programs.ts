@@ -130,11 +130,12 @@ export const runnerProgram = (parts: RunnerProgramParts): Program => {
   const log = logOf(parts, 'runner')
   return {
     name: 'runner',
-    start: () =>
+    start: (onRefused) =>
       startNodeProgram({
         command: unconfined([process.execPath, join(code, 'bin', 'runner.ts')]),
         log,
         onProgress: parts.onProgress,
+        onRefused,
         env: environment(parts, 'runner', {
           ALCOVE_CONTROL_URL: addresses.controlUrl,
           ALCOVE_RUNNER_KEY: secrets.runnerKey,

@@ -5,7 +5,8 @@ import { isAlive, type ProcessIdentity } from './process-identity.ts'
 
 export type ProgramState = ProcessIdentity & {
   name: string
-  state: 'starting' | 'ready' | 'waiting'
+  /** `refused`: it runs, and control does not take its key. */
+  state: 'starting' | 'ready' | 'refused' | 'waiting'
   /** When it came into this state. */
   since: string
   restarts: number

@@ -47,6 +47,28 @@ suite('a supervised program', () => {
     assert.equal(second.lastEnd, 'killed by SIGKILL')
   })
 
+  test('that control does not take is refused until it is taken again, and runs on meanwhile', async () => {
+    const { seen, note, until } = observe()
+    const told = Promise.withResolvers<(isRefused: boolean) => void>()
+    const start = (onRefused: (isRefused: boolean) => void) => {
+      told.resolve(onRefused)
+      return startSleeper()
+    }
+    const program = new Supervised({ name: 'sleeper', start }, note, quick)
+    program.begin()
+    const { pid } = await until(({ state }) => state === 'ready')
+    const onRefused = await told.promise
+    onRefused(true)
+    onRefused(false)
+    await program.stop(5000)
+    onRefused(true)
+    assert.deepEqual(
+      seen.map(({ state }) => state),
+      ['starting', 'ready', 'refused', 'ready'],
+    )
+    assert.deepEqual(new Set(seen.map((each) => each.pid)), new Set([pid]))
+  })
+
   test('is not started again once it was told to stop', async () => {
     let starts = 0
     const { note, until } = observe()

@@ -29,7 +29,11 @@ const isWellAfter = 10
 export const delayAfter = (beforeMs: number, servedMs: number, { firstMs, maxMs }: Backoff): number =>
   servedMs >= beforeMs * isWellAfter ? firstMs : Math.min(beforeMs * 2, maxMs)
 
-export type Program = { name: string; start: () => Promise<Running> }
+export type Program = {
+  name: string
+  /** `onRefused` hears when control does not take the program's key any more, and when it does again. */
+  start: (onRefused: (isRefused: boolean) => void) => Promise<Running>
+}
 
 export class Supervised {
   readonly name: string
@@ -108,8 +112,12 @@ export class Supervised {
   /** Answers for how long it served. */
   async #runOnce(): Promise<number> {
     let readyAt: number | undefined
+    let isOver = false
+    const onRefused = (isRefused: boolean) => {
+      if (!isOver) this.#become(isRefused ? 'refused' : readyAt === undefined ? 'starting' : 'ready')
+    }
     try {
-      const running = await this.#start()
+      const running = await this.#start(onRefused)
       this.#running = running
       this.#identity = identityOf(running.pid)
       if (this.#stopping.signal.aborted) running.stop()
@@ -124,6 +132,7 @@ export class Supervised {
     } catch (error) {
       this.#lastEnd = (error as Error).message
     }
+    isOver = true
     this.#running = undefined
     this.#identity = { pid: 0, startTime: '' }
     return readyAt === undefined ? 0 : Date.now() - readyAt

@@ -135,6 +135,7 @@ const startPrograms = ({ data, config, options, display, addresses, firstKey }: 
     if (state === 'waiting' && restarts + 1 >= triesBeforeFirstReady && !served.has(name)) {
       gaveUp.reject(new Complaint(`${name} does not start: ${lastEnd}. Its log is ${join(data.log, `${name}.log`)}`))
     }
+    if (state === 'refused') display.say(`control does not take the key of ${name}. Log: ${data.log}/${name}.log`)
     if (state === 'ready') served.add(name)
   }
   const served = new Set<string>()

@@ -1,0 +1,84 @@
+// How a runner that has joined ends, with a program that does nothing in the place of the runner.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, suite, test } from 'node:test'
+import { readStatus } from '#src/cli/status.ts'
+import { Complaint } from './complaint.ts'
+import { prepareDataDirectory } from './data-directory.ts'
+import { keepJoined } from './join.ts'
+import { findUpState, writeUpState } from './state-file.ts'
+import type { Program } from './supervised.ts'
+
+suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'needs root' }, () => {
+  const scratch = mkdtempSync(join(tmpdir(), 'alcove-join-'))
+  const data = prepareDataDirectory(join(scratch, 'data'))
+  after(() => {
+    rmSync(scratch, { recursive: true, force: true })
+    rmSync(data.runtime, { recursive: true, force: true })
+  })
+
+  /** As it is once this process, which stands for the supervisor, has ended. */
+  const statusLater = async () => {
+    const left = findUpState(data.stateFile)
+    assert.ok(left)
+    writeUpState(data.stateFile, { ...left, pid: 0, startTime: '' })
+    return await readStatus(data.path)
+  }
+
+  /** `then` happens once it serves. */
+  const start = (then: { refuse?: true; stop?: true }) => {
+    const stopAsked = Promise.withResolvers<string>()
+    let pid = 0
+    const program: Program = {
+      name: 'runner',
+      start: async (onRefused) => {
+        const child = spawn('sleep', ['600'], { stdio: 'ignore' })
+        pid = child.pid ?? 0
+        setImmediate(() => {
+          if (then.refuse) onRefused(true)
+          if (then.stop) stopAsked.resolve('SIGTERM')
+        })
+        const ended = once(child, 'exit').then(([code, signal]) => String(signal ?? code))
+        return { pid, ready: Promise.resolve(), ended, stop: () => void child.kill('SIGTERM') }
+      },
+    }
+    const ended = keepJoined({
+      data,
+      controlUrl: new URL('http://127.0.0.1:4600'),
+      runner: { id: 'second', regionId: 'local' },
+      program,
+      display: { say: () => undefined, endProgress: () => undefined },
+      stopAsked: stopAsked.promise,
+    })
+    return { ended, isThere: () => existsSync(`/proc/${pid}`) }
+  }
+
+  test('and is refused ends with what happened and what to do; status knows why nothing runs', async () => {
+    const { ended, isThere } = start({ refuse: true })
+    await assert.rejects(
+      ended,
+      (error) =>
+        error instanceof Complaint &&
+        /^http:\/\/127\.0\.0\.1:4600 does not take the token of runner "second" any more.*alcove runner add.*purge --data /.test(
+          error.message,
+        ),
+    )
+    assert.equal(isThere(), false)
+    assert.deepEqual(await statusLater(), {
+      running: false,
+      ended: 'its server, http://127.0.0.1:4600, does not take its token any more',
+      programs: [],
+    })
+  })
+
+  test('and is stopped ends without a word, and status has none either', async () => {
+    const { ended, isThere } = start({ stop: true })
+    await ended
+    assert.equal(isThere(), false)
+    assert.deepEqual(await statusLater(), { running: false, programs: [] })
+  })
+})
