@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { after, suite, test } from 'node:test'
 import { Complaint } from '#src/up/complaint.ts'
 import { prepareDataDirectory } from '#src/up/data-directory.ts'
-import { identityOf } from '#src/up/process-identity.ts'
+import { identityOf, type ProcessIdentity } from '#src/up/process-identity.ts'
 import { writeUpState } from '#src/up/state-file.ts'
 import { askServer } from './ask-server.ts'
 import { key } from './key.ts'
@@ -33,11 +33,13 @@ suite('who cannot ask the server is told why', { skip: process.getuid?.() === 0 
     rmSync(data.runtime, { recursive: true, force: true })
   })
   /** This process stands for `up`; nothing answers at its port. */
-  const runs = (...names: string[]) =>
+  const runs = (...names: string[]) => writeState(names, identityOf(process.pid))
+  const ran = (...names: string[]) => writeState(names, { pid: 0, startTime: '' })
+  const writeState = (names: string[], up: ProcessIdentity) =>
     writeUpState(data.stateFile, {
-      ...identityOf(process.pid),
+      ...up,
       ...{ host: '127.0.0.1', port: 1, url: 'http://127.0.0.1:1' },
-      programs: names.map((name) => ({ name, ...identityOf(process.pid), state: 'ready', since: '', restarts: 0 })),
+      programs: names.map((name) => ({ name, ...up, state: 'ready', since: '', restarts: 0 })),
     })
   const ask = () => askServer(data.path, 'GET', '/runners')
 
@@ -65,6 +67,12 @@ suite('who cannot ask the server is told why', { skip: process.getuid?.() === 0 
     assert.throws(() => key(data.path), elsewhere)
     const { sandboxesUnknown } = await readStatus(data.path)
     assert.equal(sandboxesUnknown, 'this is a runner of the server at http://127.0.0.1:1')
+  })
+
+  test('the data directory of a runner alone, which runs no more: there will be no key here', () => {
+    ran('runner')
+    const elsewhere = complains(/is of a runner only, which joined http:\/\/127\.0\.0\.1:1; keys are made there$/)
+    assert.throws(() => key(data.path), elsewhere)
   })
 
   test('a key that is not there any more is not sent as one', async () => {
