@@ -156,6 +156,25 @@ suite('the quota of a region', () => {
     assert.match((await ask(app, 'one/resize', { disk: 18 })).body.message, /disk quota of 20 GiB/)
   })
 
+  test('a resize that was given up counts both sizes on, also while it is recovered', async () => {
+    await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
+    await using runner = await connectRunner(app)
+    await setQuota(app, { totalCpuQuota: 4 })
+    const id = await create(app, 'one', { cpu: 4 })
+    await untilState(app, id, 'started')
+    runner.behave(() => ({ type: 'silent' }))
+    await ask(app, 'one/resize', { cpu: 1 })
+    app.clock.advance({ minutes: 10 })
+    await app.sweep()
+    await untilState(app, id, 'error')
+    assert.equal((await used(app))[0], 4)
+    await ask(app, 'one/recover')
+    assert.equal((await used(app))[0], 4)
+    runner.perform(await runner.untilAsked(({ generation }) => generation === 3))
+    await untilState(app, id, 'started')
+    assert.equal((await used(app))[0], 1)
+  })
+
   test('a fork asks for as much as its parent has', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)

@@ -1,6 +1,12 @@
 // What the sandboxes of an organization hold, reckoned from their states by the table of their life, and the one rule
 // about it: a transaction by which it grows ends within the quota, or not at all.
-import { holdsOf, type Move, statesHoldingCompute, statesHoldingDisk } from '#src/control/sandboxes/lifecycle.ts'
+import {
+  holdsOf,
+  type Move,
+  statesHoldingCompute,
+  statesHoldingDisk,
+  statesOfResize,
+} from '#src/control/sandboxes/lifecycle.ts'
 import type { SandboxRow } from '#src/control/sandboxes/sandbox.ts'
 import type { Size } from '#src/control/sandboxes/size.ts'
 import type { Piece, Sql, Transaction } from '#src/control/storage/database.ts'
@@ -33,8 +39,8 @@ const sums = (sql: Sql, organizationId: string, states: readonly SandboxState[],
   select region_id, sandbox_class, state, desired_state, greatest((resize_from ->> 'cpu')::integer - cpu, 0),
     greatest((resize_from ->> 'memoryGiB')::integer - memory_gib, 0), 0
   from sandboxes
-  where organization_id = ${organizationId} and state = 'resizing' and warm_pool_id is null
-    and resize_from is not null ${more}`
+  where organization_id = ${organizationId} and state in ${sql(statesOfResize)}
+    and state <> 'destroyed' and warm_pool_id is null and resize_from is not null ${more}`
 
 const nothing: Held = { cpu: 0, memoryGiB: 0, diskGiB: 0 }
 

@@ -280,6 +280,9 @@ export const settlements: Record<SandboxState, Settlement> = {
   error: {},
 }
 
+/** It may still turn out to have the size of before: a resize is under way, was given up, or is recovered from that. */
+export const statesOfResize: SandboxState[] = ['resizing', 'error', 'starting', 'stopping']
+
 /** Where a sandbox is when its runner would not do what it was asked, and left the sandbox well. */
 export const refusals: Partial<Record<SandboxState, readonly Report['state'][]>> = {
   starting: ['stopped', 'archived'],

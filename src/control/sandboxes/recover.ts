@@ -23,6 +23,8 @@ export const recoverSandbox = async (
   }
   return await moveSandbox(parts, sandbox, skipStart ? 'recover-stopped' : 'recover', {
     by: { kind: 'user', id: actor.user.id },
+    // Of a resize that was given up: its runner may still refuse that size.
+    set: ({ resize_from }) => ({ resize_from }),
     // It failed on its way out of its archive, perhaps because of the runner that it was on.
     check: async (transaction, found) => ({
       runner_id: await findRunnerForArchived(transaction, found, parts.options),

@@ -133,9 +133,9 @@ const changeAfter = (row: SandboxRow, report: GivenReport, now: Date): StateChan
   if (report.refused !== undefined && row.state === 'creating') {
     return changeFor(row, 'error', { ...report, state: 'error', errorReason: report.refused }, now)
   }
-  // A resize that was given up is refused all the same when its runner comes to it.
-  const isLate = row.state === 'error' && row.resize_from !== null && report.state === row.desired_state
-  const state = isLate ? 'resizing' : row.state
+  // A resize that was given up is refused all the same when its runner comes to it, be it by a recover.
+  const isOfResize = row.resize_from !== null && report.state === row.desired_state
+  const state = isOfResize ? 'resizing' : row.state
   const refusedTo = report.refused === undefined ? undefined : afterRefusal(state, report.state)
   if (refusedTo) return refusalFor(row, refusedTo, report, now)
   const to = afterReport(row.state, row.desired_state, report.state)

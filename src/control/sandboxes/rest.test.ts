@@ -155,6 +155,23 @@ suite('POST /sandbox/:sandboxIdOrName/resize', () => {
     assert.deepEqual({ ...row }, { memory_gib: 1, error_reason: 'It would not.' })
   })
 
+  test('a refusal that comes after it was given up and recovered does so too, and says why', async () => {
+    await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
+    await using runner = await connectRunner(app)
+    const id = await create(app)
+    await untilState(app, id, 'started')
+    runner.behave(() => ({ type: 'silent' }))
+    await post(app, 'resize', { memory: 4 })
+    app.clock.advance({ minutes: 10 })
+    await app.sweep()
+    assert.equal((await post(app, 'recover')).status, 200)
+    const { generation } = await runner.untilAsked((asked) => asked.generation === 3)
+    runner.report({ sandboxId: id, generation, state: 'started', refused: 'It would not.' })
+    await untilState(app, id, 'started')
+    const [row] = await app.database.sql`select memory_gib, error_reason from sandboxes where id = ${id}`
+    assert.deepEqual({ ...row }, { memory_gib: 1, error_reason: 'It would not.' })
+  })
+
   test('400 for nothing, no change, a smaller disk and what is no whole number; 403 above the limits; 503 without room', async () => {
     await using app = await startControl({
       sandboxes: { createWaitSeconds: 20, overcommit: { cpu: 1, memory: 1, disk: 1 } },
