@@ -6,7 +6,7 @@ import type { ContextsInUse } from '#src/wire/contexts.ts'
 import type { ImageAssignment, Report } from '#src/wire/runner-link.ts'
 import { isContextsInUse, isImageAssignment, isListed, type Listed } from './assignment.ts'
 
-/** Sandboxes of one answer: some hundred KiB, or some 40 MiB where each has all the variables and labels that it may. */
+/** Sandboxes of one answer: some hundred KiB, or some 25 MiB where each has all the variables and labels that it may. */
 const pageSize = 200
 const listBytes = 256 * 1024 * 1024
 const answerBytes = 64 * 1024
@@ -24,6 +24,13 @@ const readBounded = async (body: AsyncIterable<Buffer>, limit: number): Promise<
   }
   return Buffer.concat(parts).toString('utf8')
 }
+
+/** Of which nothing is known yet. */
+type Told = { id?: unknown; env?: unknown; assignment?: object }
+
+/** Control says it once; an older one, which does not know that it is asked to, twice. */
+const withOwnEnv = (record: Told): Told =>
+  record?.assignment ? { ...record, assignment: { env: record.env, ...record.assignment } } : record
 
 export type ControlClientParts = {
   controlUrl: URL
@@ -63,7 +70,8 @@ export class ControlClient implements AsyncDisposable {
 
   async #listPage(after: string): Promise<Listed[]> {
     const beyond = after === '' ? '' : `&after=${encodeURIComponent(after)}`
-    const records = await this.#read(`/api/sandbox/for-runner?limit=${pageSize}${beyond}`)
+    const told = await this.#read(`/api/sandbox/for-runner?envOnce=true&limit=${pageSize}${beyond}`)
+    const records = told.map(withOwnEnv)
     // A list in part would make strangers of the rest.
     const unusable = records.filter((record) => !isListed(record))
     if (unusable.length > 0) {
@@ -88,7 +96,7 @@ export class ControlClient implements AsyncDisposable {
     return answer
   }
 
-  async #read(path: string): Promise<{ id?: unknown }[]> {
+  async #read(path: string): Promise<Told[]> {
     const records = await this.#get(path)
     if (!Array.isArray(records)) throw new Error('control answered a list that is none')
     return records

@@ -163,7 +163,30 @@ suite('plain calls to control', () => {
       control.answers.next = { status, body }
       await assert.rejects(client.list(), `${status} ${body}`)
     }
-    assert.deepEqual([control.calls[0]?.url, control.calls[0]?.key], ['/api/sandbox/for-runner?limit=200', 'Bearer k'])
+    assert.deepEqual(
+      [control.calls[0]?.url, control.calls[0]?.key],
+      ['/api/sandbox/for-runner?envOnce=true&limit=200', 'Bearer k'],
+    )
+  })
+
+  test('an assignment has the variables of its record, where control says them once, and its own where it says them twice', async () => {
+    await using control = await startControl()
+    await using client = new ControlClient({ controlUrl: control.url, runnerKey: 'k', log: silentLog() })
+    const env = { HELLO: 'world' }
+    const { env: _, ...once } = assigned('once', 1)
+    const records = [
+      { id: 'once', state: 'started', env, assignment: once },
+      { id: 'twice', state: 'started', env, assignment: { ...assigned('twice', 1), env } },
+    ]
+    control.answers.next = { status: 200, body: JSON.stringify(records) }
+    assert.deepEqual(
+      (await client.list()).map(({ assignment }) => assignment.env),
+      [env, env],
+    )
+    for (const record of [null, { ...records[0], env: undefined }, { ...records[0], assignment: null }]) {
+      control.answers.next = { status: 200, body: JSON.stringify([record]) }
+      await assert.rejects(client.list(), /cannot read/)
+    }
   })
 
   test('the list comes by pages, and is no list if one of them is missing', async () => {
@@ -176,7 +199,10 @@ suite('plain calls to control', () => {
     assert.equal((await client.list()).length, 250)
     assert.deepEqual(
       control.calls.map(({ url }) => url),
-      ['/api/sandbox/for-runner?limit=200', '/api/sandbox/for-runner?limit=200&after=box-199'],
+      [
+        '/api/sandbox/for-runner?envOnce=true&limit=200',
+        '/api/sandbox/for-runner?envOnce=true&limit=200&after=box-199',
+      ],
     )
     control.answers.by = (url) => (url.includes('after=') ? { status: 500, body: '' } : page(0, 200))
     await assert.rejects(client.list(), /500/)

@@ -27,7 +27,11 @@ export const runnerRoutes = (parts: SandboxParts): ControlRoute[] => [
     replies: { 200: Type.Array(SandboxRecord) },
     run: async ({ runner, query }) => {
       const rows = await listForRunner(parts.database.sql, runner.id, query)
-      return rows.map((row) => ({ ...asRecord(row, parts.settings.proxyUrl), assignment: asAssignment(row) }))
+      return rows.map((row) => {
+        const { env, ...rest } = asAssignment(row)
+        const assignment = query.envOnce ? rest : { ...rest, env }
+        return { ...asRecord(row, parts.settings.proxyUrl), assignment }
+      })
     },
   }),
   route({

@@ -27,6 +27,18 @@ suite('GET /sandbox/for-runner', () => {
     )
   })
 
+  test('200 with the variables of a sandbox once, where the runner says that it knows', async () => {
+    await using app = await startControl(waiting)
+    await using _runner = await connectRunner(app)
+    await create(app, { env: { HELLO: 'world' } })
+    const told = async (query: string) => {
+      const [{ env, assignment }] = (await app.as('runner').get(`/sandbox/for-runner${query}`)).body
+      return [env, assignment.env, assignment.target]
+    }
+    assert.deepEqual(await told('?envOnce=true'), [{ HELLO: 'world' }, undefined, 'started'])
+    assert.deepEqual(await told(''), [{ HELLO: 'world' }, { HELLO: 'world' }, 'started'])
+  })
+
   test('200 by states, and without what is under way', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)

@@ -228,6 +228,8 @@ export const ForRunnerQuery = Type.Object({
   // Ours: by pages in the order of ids, so that no answer is as large as all sandboxes of a runner together.
   after: Type.Optional(Type.String({ maxLength: 255 })),
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500 })),
+  // Ours: the assignment leaves out `env`, which may be large, and is that of the record around it.
+  envOnce: Type.Boolean({ default: false }),
 })
 
 export type ForRunnerQuery = Static<typeof ForRunnerQuery>
