@@ -23,6 +23,7 @@ struct stream {
   uint8_t *pending;
   size_t start, end;
   bool ended;
+  bool dropped; /* the other end takes nothing any more */
 };
 
 struct tunnel {
@@ -47,6 +48,19 @@ static void tunnel_close(struct tunnel *tunnel) {
   bury(tunnel);
 }
 
+/*
+ * A server that answers and closes in the middle of what it is sent: the rest of that is dropped, and its answer is heard.
+ * False when the tunnel is gone.
+ */
+static bool send_failed(struct tunnel *tunnel, int from) {
+  if (from == PORT) {
+    tunnel_close(tunnel);
+    return false;
+  }
+  tunnel->from[from].dropped = true;
+  return true;
+}
+
 static bool is_waiting(const struct stream *stream) { return stream->start < stream->end; }
 
 /* False when the tunnel is gone. */
@@ -56,14 +70,11 @@ static bool send_pending(struct tunnel *tunnel, int from) {
     ssize_t sent = send(tunnel->end[!from].fd, stream->pending + stream->start, stream->end - stream->start, MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && errno == EAGAIN) return true;
-    if (sent < 0) {
-      tunnel_close(tunnel);
-      return false;
-    }
-    stream->start += (size_t)sent;
+    if (sent < 0 && !send_failed(tunnel, from)) return false;
+    stream->start = sent < 0 ? stream->end : stream->start + (size_t)sent;
   }
   free(stream->pending);
-  *stream = (struct stream){.ended = stream->ended};
+  *stream = (struct stream){.ended = stream->ended, .dropped = stream->dropped};
   if (stream->ended) shutdown(tunnel->end[!from].fd, SHUT_WR);
   return true;
 }
@@ -78,10 +89,11 @@ static bool receive(struct tunnel *tunnel, int from) {
       return false;
     }
     stream->ended = got == 0;
+    if (stream->dropped) continue;
     ssize_t sent = got == 0 ? 0 : send(tunnel->end[!from].fd, scratch, (size_t)got, MSG_NOSIGNAL);
     if (sent < 0 && errno != EAGAIN && errno != EINTR) {
-      tunnel_close(tunnel);
-      return false;
+      if (!send_failed(tunnel, from)) return false;
+      continue;
     }
     if (sent < 0) sent = 0;
     if (sent < got) {

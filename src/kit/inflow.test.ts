@@ -29,6 +29,17 @@ suite('Inflow', () => {
     assert.ok(Buffer.concat(await pair.near.toArray()).equals(sent))
   })
 
+  test('that hears out drops what the other side does not take any more, and reads what that has said before', async () => {
+    using pair = await openPair()
+    pair.near.hearOut().pause()
+    pair.far.write('too much')
+    await once(pair.near, 'readable')
+    pair.far.resetAndDestroy()
+    await once(pair.far, 'close')
+    for (let i = 0; i < 10; i++) await new Promise<void>((done) => pair.near.write('more', () => done()))
+    assert.equal(String(pair.near.read()), 'too much')
+  })
+
   test('gives a taker all there is from where listeners left off, and touches no piece before it is let go', async () => {
     using pair = await openPair()
     const sent = counting(2_000_000)

@@ -17,10 +17,18 @@ const leastBytes = 16 * 1024
 /** More than a unix socket holds unless it is told otherwise. */
 const mostBytes = 256 * 1024
 
+type Done = (error?: Error | null) => void
+
+/** Of a write, where the other side has closed. */
+const refusals = ['EPIPE', 'ECONNRESET']
+
 const memoryOf = (bytes: number): Buffer => Buffer.allocUnsafeSlow(headroomBytes + bytes).subarray(headroomBytes)
 
 export class Inflow extends Socket {
   #take: Take | undefined
+  #hearsOut = false
+  /** The other side takes nothing any more. */
+  #isRefused = false
 
   constructor(options: SocketConstructorOpts = {}) {
     let memory = memoryOf(leastBytes)
@@ -40,6 +48,33 @@ export class Inflow extends Socket {
 
   static to(where: NetConnectOpts): Inflow {
     return new Inflow(where as SocketConstructorOpts).connect(where)
+  }
+
+  /**
+   * What the other side does not take any more is dropped from here on, and is no error: a server that answers and closes in
+   * the middle of what it is sent is heard to its end. Node would close the connection with its answer unread.
+   */
+  hearOut(): this {
+    this.#hearsOut = true
+    return this
+  }
+
+  override _write(bytes: Uint8Array, encoding: BufferEncoding, done: Done): void {
+    if (this.#isRefused) done()
+    else super._write(bytes, encoding, this.#orDropped(done))
+  }
+
+  override _writev(pieces: { chunk: Uint8Array; encoding: BufferEncoding }[], done: Done): void {
+    if (this.#isRefused) done()
+    else super._writev?.(pieces, this.#orDropped(done))
+  }
+
+  #orDropped(done: Done): Done {
+    if (!this.#hearsOut) return done
+    return (error) => {
+      this.#isRefused = refusals.includes((error as NodeJS.ErrnoException | undefined)?.code ?? '')
+      done(this.#isRefused ? undefined : error)
+    }
   }
 
   /** From here on everything that comes goes to `take`, the first of it being what has come already. */

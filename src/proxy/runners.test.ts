@@ -9,18 +9,18 @@ import { suite, test } from 'node:test'
 import { Inflow } from '#src/kit/inflow.ts'
 import { Runners } from './runners.ts'
 
+const agree = (answer: string) => (_request: unknown, socket: Duplex) => void socket.write(answer)
+
 /** A toolbox server that agrees to every upgrade and every connection into a sandbox. */
-const startRunner = async () => {
+const startRunner = async (onDial = agree('HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n')) => {
   const directory = mkdtempSync(join(tmpdir(), 'alcove-runners-'))
   const path = join(directory, 'runner.sock')
   const server = createServer()
   const sockets = new Set<Duplex>()
-  const agree = (answer: string) => (_request: unknown, socket: Duplex) => {
-    sockets.add(socket)
-    socket.write(answer)
-  }
+  const keep = (_request: unknown, socket: Duplex) => void sockets.add(socket)
+  server.on('upgrade', keep).on('connect', keep)
   server.on('upgrade', agree('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n'))
-  server.on('connect', agree('HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n'))
+  server.on('connect', onDial)
   server.listen(path)
   await once(server, 'listening')
   return {
@@ -50,5 +50,29 @@ suite('connections to runners', () => {
     const [answer] = await once(call, 'response')
     assert.deepEqual([answer.statusCode, answer.socket instanceof Inflow], [204, true])
     call.destroy()
+  })
+
+  test('a server inside that answers and closes in the middle of a body is heard', async () => {
+    const closed = Promise.withResolvers<void>()
+    await using runner = await startRunner((_request, socket) => {
+      socket.write('HTTP/1.1 200 OK\r\n\r\n')
+      socket
+        .once('close', () => closed.resolve())
+        .once('data', () => {
+          socket.write('HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 2\r\n\r\nno')
+          socket.destroy()
+        })
+    })
+    using runners = new Runners()
+    const headers = ['Host', 'x', 'Transfer-Encoding', 'chunked']
+    const access = { sandboxId: 'box', runnerAddress: runner.address }
+    const call = runners.requestInside(access, 3000, { method: 'POST', path: '/', headers })
+    const heard = once(call, 'response')
+    call.write('some')
+    // It has closed, and nobody has read yet what it said.
+    closed.promise.then(() => call.write('more'))
+    const [answer] = await heard
+    const body = await answer.toArray()
+    assert.deepEqual([answer.statusCode, String(Buffer.concat(body))], [413, 'no'])
   })
 })

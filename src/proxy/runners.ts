@@ -120,7 +120,7 @@ export class Runners implements Disposable {
         socket.setTimeout(0)
         if (statusCode === 200) {
           if (head.length > 0) socket.unshift(head)
-          return resolve(socket as Socket)
+          return resolve((socket as Inflow).hearOut())
         }
         socket.destroy()
         reject(dialProblem(statusCode, port))

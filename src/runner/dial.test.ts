@@ -4,6 +4,7 @@ import { request } from 'node:http'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { suite, test } from 'node:test'
+import { Inflow } from '#src/kit/inflow.ts'
 import { silentLog } from '#src/kit/log.ts'
 import { NativeAgent } from '#src/toolbox/agent/native-agent.ts'
 import { dialRefusals } from '#src/wire/dial.ts'
@@ -37,7 +38,8 @@ const startSides = async (onConnection: (socket: Socket) => void = () => undefin
     dial: async (path: string): Promise<{ status: number; socket: Duplex }> => {
       // As the proxy does it: what came right behind the answer is put back before anything else can be read.
       return new Promise((resolve, reject) => {
-        const asking = request({ port, method: 'CONNECT', path, agent: false })
+        const createConnection = () => Inflow.to({ port, host: '127.0.0.1' }).hearOut()
+        const asking = request({ port, method: 'CONNECT', path, createConnection })
         asking.once('error', reject)
         asking.once('connect', ({ statusCode = 0 }, socket, head) => {
           socket.on('error', () => undefined)
@@ -82,6 +84,27 @@ suite('CONNECT {sandboxId}:{port}', () => {
     let bytes = 0
     for await (const piece of socket) bytes += piece.length
     assert.equal(bytes, said.length)
+  })
+
+  test('what a server says before it closes in the middle of what it is sent arrives', async () => {
+    await using sides = await startSides((socket) =>
+      socket.once('data', () => socket.pause().write('too much', () => socket.destroy())),
+    )
+    let heard = 0
+    for (let i = 0; i < 50; i++) {
+      const { socket } = await sides.dial(`box:${sides.insidePort}`)
+      let said = ''
+      socket.on('data', (bytes) => {
+        said += bytes
+      })
+      // Cut off or ended: what counts is what came before.
+      const closed = new Promise((resolve) => socket.once('close', resolve).once('end', () => socket.destroy()))
+      const sending = setInterval(() => socket.write(Buffer.alloc(300_000)), 1)
+      await closed
+      clearInterval(sending)
+      if (said === 'too much') heard++
+    }
+    assert.equal(heard, 50)
   })
 
   test('a caller that breaks off is told to the server', async () => {

@@ -33,7 +33,7 @@ export interface Agent {
 const dial = async (socketPath: string, port: number): Promise<Duplex> => {
   const [socket, answer] = await requestRaw(socketPath, kinds.dial, new FieldWriter().u16(port).done())
   answer.end()
-  return socket
+  return socket.hearOut()
 }
 
 const info = async (socketPath: string): Promise<{ version: string; bootId: string }> => {
