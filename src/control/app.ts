@@ -7,7 +7,7 @@ import { createTrail } from './audit/trail.ts'
 import { createCallers } from './auth/callers.ts'
 import { createGuard, type Guard } from './auth/guard.ts'
 import { createOwnTokens } from './auth/own-tokens.ts'
-import type { ControlRoute, Needs } from './auth/route.ts'
+import type { ControlRoute, Needs, OrganizationContext } from './auth/route.ts'
 import { endpoints } from './endpoints.ts'
 import { attachEvents } from './events/socket-io.ts'
 import { type EmbeddedIssuer, openIssuer } from './issuer/issuer.ts'
@@ -41,6 +41,9 @@ export type App = {
 }
 
 /** What the database refuses because of others is not our mistake, and the caller may well come again. */
+const organizationIn = (context: object | undefined): string | undefined =>
+  (context as Partial<OrganizationContext> | undefined)?.organization?.id
+
 const sayWhyNot = <T extends (...args: never[]) => unknown>(work: T): T =>
   (async (...args: Parameters<T>) => {
     try {
@@ -93,10 +96,10 @@ export const createApp = async (
     },
     log,
     trustedProxies: settings.trustedProxies,
+    ownerOf: organizationIn,
     tell: ({ sandboxId, sandboxIdOrName, organizationId }, context) => ({
       'alcove.sandbox': sandboxId ?? sandboxIdOrName,
-      'alcove.organization.id':
-        (context as { organization?: { id: string } } | undefined)?.organization?.id ?? organizationId,
+      'alcove.organization.id': organizationIn(context) ?? organizationId,
     }),
   })
   await server.register(fastifyCors, {

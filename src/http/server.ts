@@ -32,6 +32,8 @@ export type ServerParts<Context extends object, Needs extends string> = {
   bodyLimit?: number
   /** How many reverse proxies stand in front, each of which adds to `X-Forwarded-For`; unless told that is not read. */
   trustedProxies?: number
+  /** Whom an answer's memory counts for until it is read (unread.ts); unless told, and of refusals, its reader's address. */
+  ownerOf?: (context: Context) => string | undefined
   /** What telemetry tells of a call besides its route: never what could be a credential. No context: it was refused. */
   tell?: (params: Readonly<Record<string, string | undefined>>, context: Context | undefined) => Attributes
 }
@@ -74,6 +76,7 @@ export const createServer = async <Context extends object, Needs extends string>
   log,
   bodyLimit = 1024 * 1024,
   trustedProxies = 0,
+  ownerOf = () => undefined,
   tell = () => ({}),
 }: ServerParts<Context, Needs>): Promise<FastifyInstance> => {
   const server = fastify({
@@ -124,7 +127,12 @@ export const createServer = async <Context extends object, Needs extends string>
     done(bytes.length === 0 ? null : new Problem('media_type'), undefined)
   })
 
-  boundUnread(server)
+  boundUnread(server, {
+    ownerOf: (request) => {
+      const context = contexts.get(request) as Context | undefined
+      return (context && ownerOf(context)) ?? request.ip
+    },
+  })
   server.addHook('onSend', async (request, reply) => {
     reply.header('x-request-id', request.id)
   })

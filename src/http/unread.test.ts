@@ -4,16 +4,21 @@ import { type AddressInfo, connect, type Socket } from 'node:net'
 import { suite, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import fastify from 'fastify'
-import { boundUnread } from './unread.ts'
+import { boundUnread, cutOffIdle } from './unread.ts'
 
 // More than the kernel takes for a reader who takes nothing.
 const answerBytes = 24 * 1024 ** 2
 
-const serving = async (bounds: Parameters<typeof boundUnread>[1]) => {
+const serving = async (bounds: Omit<Parameters<typeof boundUnread>[1], 'ownerOf'>) => {
   const server = fastify()
-  server.get('/large', async () => 'x'.repeat(answerBytes))
-  server.get('/small', async () => 'x')
-  boundUnread(server, bounds)
+  server.get('/:owner/large', async () => 'x'.repeat(answerBytes))
+  server.get('/silent-at-first', async (_request, reply) => {
+    cutOffIdle(reply.hijack().raw, bounds.idleMs)
+    reply.raw.write('x')
+    await pause(1000)
+    reply.raw.end('x'.repeat(answerBytes))
+  })
+  boundUnread(server, { ...bounds, ownerOf: ({ params }) => (params as { owner: string }).owner })
   await server.listen({ host: '127.0.0.1', port: 0 })
   const { port } = server.server.address() as AddressInfo
   const sockets: Socket[] = []
@@ -53,24 +58,37 @@ const read = async (socket: Socket, pauseMs = 0): Promise<number> => {
 suite('answers that their readers do not take', () => {
   test('one of which nothing is taken is cut off, one that is read slowly is not', async () => {
     await using server = await serving({ idleMs: 400 })
-    const slow = await server.ask('/large')
-    const idle = await server.ask('/large')
+    const slow = await server.ask('/a/large')
+    const idle = await server.ask('/a/large')
     const slowly = read(slow, 4)
     await pause(1500)
     assert.ok((await read(idle)) < answerBytes)
     assert.ok((await slowly) > answerBytes)
   })
 
-  test('where all together are too large, those that have waited for longest give way', async () => {
-    await using server = await serving({ mostBytes: 2.5 * answerBytes })
-    const [first, second] = [await server.ask('/large'), await server.ask('/large')]
-    const third = await server.ask('/large')
+  test('one that has nothing to take for a while is not', async () => {
+    await using server = await serving({ idleMs: 400 })
+    assert.ok((await read(await server.ask('/silent-at-first'))) > answerBytes)
+  })
+
+  test('where all together are too large, who has most of it gives way, with what has waited for longest', async () => {
+    await using server = await serving({ mostBytes: 3.5 * answerBytes })
+    const frugal = await server.ask('/a/large')
+    const first = await server.ask('/b/large')
+    const second = await server.ask('/b/large')
+    const newcomer = await server.ask('/c/large')
     assert.ok((await read(first)) < answerBytes)
-    assert.ok((await read(second)) > answerBytes)
-    assert.ok((await read(third)) > answerBytes)
-    // What was taken counts no more.
-    const [fourth, fifth] = [await server.ask('/large'), await server.ask('/large')]
-    assert.ok((await read(fourth)) > answerBytes)
-    assert.ok((await read(fifth)) > answerBytes)
+    const third = await server.ask('/b/large')
+    assert.ok((await read(second)) < answerBytes)
+    for (const whole of [frugal, newcomer, third]) assert.ok((await read(whole)) > answerBytes)
+  })
+
+  test('what was taken counts no more', async () => {
+    await using server = await serving({ mostBytes: 2.5 * answerBytes })
+    for (let round = 0; round < 2; round++) {
+      const [first, second] = [await server.ask('/a/large'), await server.ask('/a/large')]
+      assert.ok((await read(first)) > answerBytes)
+      assert.ok((await read(second)) > answerBytes)
+    }
   })
 })

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import { suite, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { startSides } from './simulated.ts'
 
 const bearer = { authorization: 'Bearer key-1' }
@@ -348,6 +349,23 @@ suite('proxy: what reaches the toolbox', () => {
       assert.ok(before < total / 2, `${before} bytes were taken in`)
     })
   }
+
+  test('a reader that takes nothing is cut off, and the runner hears of it; what takes its time is waited for', async () => {
+    await using sides = await startSides({ idleMs: 300 })
+    const left = Promise.withResolvers<void>()
+    sides.runner.call = async ({ url }, response) => {
+      response.once('close', () => url?.endsWith('/stuck') && left.resolve())
+      await pause(url?.endsWith('/late') ? 1000 : 0)
+      response.end(Buffer.alloc(64 * 1024 * 1024))
+    }
+    const late = fetch(`${sides.url}/toolbox/box/late`, { headers: bearer })
+    const socket = connect(sides.port, '127.0.0.1').pause()
+    socket.on('error', () => {})
+    socket.write('GET /toolbox/box/stuck HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer key-1\r\n\r\n')
+    await left.promise
+    socket.destroy()
+    assert.equal((await (await late).arrayBuffer()).byteLength, 64 * 1024 * 1024)
+  })
 })
 
 suite('proxy: who hangs up', () => {

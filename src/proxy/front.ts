@@ -2,6 +2,7 @@
 // before one byte of it reaches a runner.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { cutOffIdle } from '#src/http/unread.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { Problem } from '#src/problems.ts'
 import type { Access, AccessQuestion } from '#src/wire/access.ts'
@@ -23,13 +24,18 @@ import { questionOf, readTarget } from './target.ts'
 import { toolboxOf } from './toolbox.ts'
 import { handOver } from './upgrade.ts'
 
-export type FrontParts = {
+export type FrontTiming = {
+  presenceMs?: number
+  /** What a toolbox answers is cut off when its reader takes nothing of it for so long. */
+  idleMs?: number
+}
+
+export type FrontParts = FrontTiming & {
   access: AccessDesk
   runners: Runners
   log: Logger
   /** Of the proxy itself: what is asked of it is no preview. */
   ownHost: string
-  presenceMs?: number
 }
 
 const openConnections = 8192
@@ -37,7 +43,7 @@ const headBytes = 32 * 1024
 
 export type Front = { server: Server /** Ends what is open, at once. */; hangUp: () => void }
 
-export const createFront = ({ access, runners, log, ownHost, presenceMs }: FrontParts): Front => {
+export const createFront = ({ access, runners, log, ownHost, presenceMs, idleMs }: FrontParts): Front => {
   const upgraded = new Set<Duplex>()
   const callObjectStorage = createObjectStorage({ ask: (question) => access.askForUpload(question), runners, log })
 
@@ -73,6 +79,7 @@ export const createFront = ({ access, runners, log, ownHost, presenceMs }: Front
     const place = await admit(question, { mayBePaused: target.onlyLooks })
     if (response.destroyed) return
     onForward()
+    cutOffIdle(response, idleMs)
     const leave = present(question, () => response.destroy())
     await forward({ request, response, destination: toolboxOf(runners, place, target.rest, request) }).finally(leave)
   }

@@ -40,6 +40,7 @@ export const createToolboxServer = async ({
     prefixes: ['/toolbox/:sandboxId'],
     source: 'DAYTONA_DAEMON',
     log,
+    ownerOf: ({ sandbox }) => sandbox.assignment.organizationId,
     tell: ({ sandboxId }) => ({ 'alcove.sandbox': sandboxId }),
     guard: async ({ params, headers }, { needs }) => {
       const { sandboxId } = params as { sandboxId: string }
