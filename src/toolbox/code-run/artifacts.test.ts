@@ -58,5 +58,7 @@ suite('chart lines', () => {
     assert.equal(sieved(Array.from({ length: 100 }, (_, n) => chartLine({ n }))).charts.length, 64)
     const large = chartLine({ large: 'x'.repeat(7 * 1024 * 1024) })
     assert.equal(sieved(Array.from({ length: 6 }, () => large)).charts.length, 4)
+    const many = chartLine({ many: Array.from({ length: 100_000 }, () => ({})) })
+    assert.equal(sieved(Array.from({ length: 3 }, () => many)).charts.length, 2)
   })
 })

@@ -7,13 +7,23 @@ export const chartMark = Buffer.from('dtn_artifact_k39fd2:')
 const chartBytes = 8 * 1024 * 1024
 const allChartsBytes = 32 * 1024 * 1024
 const chartCount = 64
+/** Objects and arrays of all charts: in memory one takes up to twenty times what it takes on a line. */
+const allContainers = 250_000
 const newline = 0x0a
 
+const containersIn = (text: string): number => {
+  let count = 0
+  for (let at = 0; at < text.length; at++) {
+    const character = text[at]
+    if (character === '{' || character === '[') count += 1
+  }
+  return count
+}
+
 /** A chart is what the program says it is; only its envelope is checked. */
-const chartIn = (line: BoundedOutput): object | undefined => {
-  if (line.droppedBytes > 0) return undefined
+const chartIn = (line: string): object | undefined => {
   try {
-    const { type, value } = JSON.parse(line.text())
+    const { type, value } = JSON.parse(line)
     return type === 'chart' && typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined
   } catch {
     return undefined
@@ -27,6 +37,7 @@ export class ArtifactSieve implements Disposable {
   #matched = 0
   #line: BoundedOutput | undefined
   #chartBytesLeft = allChartsBytes
+  #containersLeft = allContainers
 
   constructor(rest: BoundedOutput) {
     this.#rest = rest
@@ -74,11 +85,20 @@ export class ArtifactSieve implements Disposable {
 
   #finishChart(): void {
     if (this.#line === undefined) return
-    const chart = this.charts.length < chartCount ? chartIn(this.#line) : undefined
-    if (chart) this.charts.push(chart)
+    const isWhole = this.#line.droppedBytes === 0
+    if (isWhole && this.charts.length < chartCount) this.#putChart(this.#line.text())
     this.#chartBytesLeft -= this.#line.keptBytes
     this.#line[Symbol.dispose]()
     this.#line = undefined
+  }
+
+  #putChart(line: string): void {
+    const containers = containersIn(line)
+    if (containers > this.#containersLeft) return
+    const chart = chartIn(line)
+    if (chart === undefined) return
+    this.charts.push(chart)
+    this.#containersLeft -= containers
   }
 
   [Symbol.dispose](): void {

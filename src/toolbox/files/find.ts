@@ -3,7 +3,7 @@ import { Problem } from '#src/problems.ts'
 import type { Deadline } from '../exec/deadline.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'
 import { below } from './file-info.ts'
-import { Records } from './records.ts'
+import { answerBytes, Records } from './records.ts'
 import { operand, runTool } from './run-tool.ts'
 import type { Match } from './schemas.ts'
 
@@ -11,8 +11,6 @@ import type { Match } from './schemas.ts'
 export const findLength = 10_000
 /** Of the name of a file, and of one line. */
 const recordBytes = 16 * 1024
-/** Of all lines together. */
-const answerBytes = 16 * 1024 * 1024
 
 /** `--no-messages`: what may not be read is passed over. A fifo, a device or a binary file is passed over too. */
 const options = ['-F', '-n', '-H', '-I', '--null', '--no-messages', '--devices=skip', '--color=never']

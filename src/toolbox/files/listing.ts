@@ -1,6 +1,7 @@
 // What is there: one file, or what a directory holds.
 import type { Files } from '../agent/agent.ts'
 import { absolute, below, fileInfo } from './file-info.ts'
+import { answerBytes } from './records.ts'
 import type { FileInfo } from './schemas.ts'
 
 /** Longer listings are cut, and said to be. */
@@ -17,10 +18,13 @@ export const list = async (files: Files, path: string, depth = 1): Promise<{ inf
   const directory = await absolute(files, path)
   const infos: FileInfo[] = []
   let isCut = false
+  let bytes = 0
   for await (const entry of files.list(directory, Math.min(depth, deepest))) {
-    isCut = infos.length === listingLength
+    isCut = infos.length === listingLength || bytes > answerBytes
     if (isCut) break
-    infos.push(fileInfo(entry, below(directory, entry.path.toString('utf8'))))
+    const path = below(directory, entry.path.toString('utf8'))
+    infos.push(fileInfo(entry, path))
+    bytes += path.length
   }
   return { infos: infos.sort((a, b) => (a.path < b.path ? -1 : 1)), isCut }
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { suite, test } from 'node:test'
 import fc from 'fast-check'
@@ -93,6 +94,17 @@ suite('GET /files/search', () => {
     for (let at = 0; at < 10_001; at++) writeFileSync(room.at(`${at}.x`), '')
     const { body, headers } = await room.get('/search', { path: room.directory, pattern: '*.x' })
     assert.deepEqual([body.files.length, headers['x-alcove-truncated']], [10_000, 'true'])
+  })
+
+  test('of long names, about 16 MiB are answered, and listed, and the answers say so', async () => {
+    await using room = await FilesRoom.start()
+    const deep = room.at(...Array<string>(15).fill('\x01'.repeat(250)))
+    mkdirSync(deep, { recursive: true })
+    for (let at = 0; at < 5000; at++) writeFileSync(join(deep, `${at}.x`), '')
+    const searched = await room.get('/search', { path: room.directory, pattern: '*.x' })
+    const listed = await room.get('', { path: deep })
+    for (const { headers } of [searched, listed]) assert.equal(headers['x-alcove-truncated'], 'true')
+    for (const { length } of [searched.body.files, listed.body]) assert.ok(length > 4000 && length < 5000, `${length}`)
   })
 })
 

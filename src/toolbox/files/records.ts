@@ -1,5 +1,8 @@
 // Cuts a stream into records, and keeps no more of one than its bound.
 
+/** Of all that an answer is made of: in JSON, a byte of a name takes up to six. */
+export const answerBytes = 16 * 1024 * 1024
+
 export class Records {
   readonly #ends: readonly number[]
   readonly #bound: number

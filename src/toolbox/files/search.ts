@@ -2,7 +2,7 @@
 import type { Deadline } from '../exec/deadline.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'
 import { below } from './file-info.ts'
-import { Records } from './records.ts'
+import { answerBytes, Records } from './records.ts'
 import { runTool } from './run-tool.ts'
 
 /** Longer answers are cut, and said to be. */
@@ -24,10 +24,13 @@ export const search = async (
 ): Promise<{ files: string[]; isCut: boolean }> => {
   const files: string[] = []
   const names = new Records([0], nameBytes)
+  let bytes = 0
   const take = (data: Buffer): boolean => {
     for (const name of names.push(data)) {
-      if (files.length === searchLength) return false
-      files.push(below(path, name.subarray(2).toString('utf8')))
+      if (files.length === searchLength || bytes > answerBytes) return false
+      const file = below(path, name.subarray(2).toString('utf8'))
+      files.push(file)
+      bytes += file.length
     }
     return true
   }

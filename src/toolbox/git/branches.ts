@@ -1,6 +1,6 @@
 import { Problem } from '#src/problems.ts'
 import { problemOf } from './failures.ts'
-import type { Git } from './run-git.ts'
+import { type Git, recordsOf } from './run-git.ts'
 import type { BranchList } from './schemas.ts'
 
 const heads = 'refs/heads/'
@@ -23,7 +23,7 @@ export const getCurrentBranch = async (git: Git): Promise<string> => {
 export const listBranches = async (git: Git): Promise<BranchList> => {
   const current = await findCurrentBranch(git)
   const { stdout } = await git.run(['for-each-ref', '--format=%(refname)', heads])
-  const names = stdout.toString('utf8').split('\n').filter(Boolean)
+  const names = recordsOf(stdout, '\n').filter(Boolean)
   return { branches: names.map((name) => name.slice(heads.length)), current: current ?? '' }
 }
 

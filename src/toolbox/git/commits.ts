@@ -1,5 +1,5 @@
 import { Problem } from '#src/problems.ts'
-import { fileList, type Git } from './run-git.ts'
+import { fileList, type Git, recordsOf } from './run-git.ts'
 import {
   type AddRequest,
   type CommitInfo,
@@ -35,10 +35,16 @@ export const historyLength = 1000
 const fields = ['%H', '%an', '%ae', '%aI', '%B']
 
 export const readHistory = (stdout: Buffer): CommitInfo[] => {
-  const texts = stdout.toString('utf8').split('\0')
+  const texts = recordsOf(stdout, '\0')
   const commits: CommitInfo[] = []
   for (let at = 0; at + fields.length < texts.length; at += fields.length) {
-    const [hash, author, email, timestamp, message] = texts.slice(at) as [string, string, string, string, string]
+    const [hash, author, email, timestamp, message] = texts.slice(at, at + fields.length) as [
+      string,
+      string,
+      string,
+      string,
+      string,
+    ]
     commits.push({ hash, author, email, timestamp, message: message.trimEnd() })
   }
   return commits

@@ -1,7 +1,7 @@
 import { Problem } from '#src/problems.ts'
 import { splitUrl } from './credentials.ts'
 import { problemOf } from './failures.ts'
-import type { Git } from './run-git.ts'
+import { type Git, recordsOf } from './run-git.ts'
 import type { AddRemoteRequest, RemoteList } from './schemas.ts'
 
 const remoteKey = /^remote\.(.+)\.url$/s
@@ -12,7 +12,7 @@ export const listRemotes = async (git: Git): Promise<RemoteList> => {
   // 1: there is none.
   if (answer.exitCode > 1) throw problemOf(answer)
   const urls = new Map<string, string>()
-  for (const entry of answer.stdout.toString('utf8').split('\0')) {
+  for (const entry of recordsOf(answer.stdout, '\0')) {
     const end = entry.indexOf('\n')
     const name = remoteKey.exec(entry.slice(0, Math.max(0, end)))?.[1]
     if (name !== undefined && !urls.has(name)) urls.set(name, entry.slice(end + 1))
@@ -24,7 +24,7 @@ export const listRemotes = async (git: Git): Promise<RemoteList> => {
 export const getUrls = async (git: Git, remote: string, direction: 'fetch' | 'push'): Promise<string[]> => {
   const push = direction === 'push' ? ['--push'] : []
   const { stdout } = await git.run(['remote', 'get-url', '--all', ...push, '--', remote])
-  return stdout.toString('utf8').split('\n').filter(Boolean)
+  return recordsOf(stdout, '\n').filter(Boolean)
 }
 
 const alreadyExists = 3

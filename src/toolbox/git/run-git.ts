@@ -14,6 +14,9 @@ import { problemOf } from './failures.ts'
 const answerBytes = 16 * 1024 * 1024
 const complaintBytes = 64 * 1024
 
+/** Far more than a work tree of that many bytes of names has; whoever prints empty ones would have the runner busy. */
+const mostRecords = 250_000
+
 /** On SIGTERM git removes its lock files, and a clone what it has made so far. */
 const graceMs = 5_000
 
@@ -100,6 +103,13 @@ export const gitIn = (sandbox: ToolboxSandbox, deadline: Deadline, directory?: s
       return answer
     },
   }
+}
+
+/** What git has answered, cut apart at each `end`. The git is the sandbox's, so it may be any program. */
+export const recordsOf = (stdout: Buffer, end: '\0' | '\n', encoding: BufferEncoding = 'utf8'): string[] => {
+  const records = stdout.toString(encoding).split(end, mostRecords + 1)
+  if (records.length > mostRecords) throw new Problem('unprocessable', 'The answer of git is too long.')
+  return records
 }
 
 /**

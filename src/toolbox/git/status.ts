@@ -1,5 +1,5 @@
 // `git status` as the contract words it, read from git's format for programs (git-status(1), porcelain v2 with -z).
-import type { Git } from './run-git.ts'
+import { type Git, recordsOf } from './run-git.ts'
 import type { FileStatus, Status, StatusWord } from './schemas.ts'
 
 const words: Record<string, StatusWord> = {
@@ -51,7 +51,7 @@ export const readStatus = (stdout: Buffer): Status => {
     detached: false,
     upstream: '',
   }
-  const records = stdout.toString('latin1').split('\0')
+  const records = recordsOf(stdout, '\0', 'latin1')
   const put = (name: string, staging: StatusWord, worktree: StatusWord, extra = '') =>
     status.fileStatus.push({ name: nameOf(name), staging, worktree, extra: nameOf(extra) } satisfies FileStatus)
   for (let at = 0; at < records.length; at++) {

@@ -55,5 +55,6 @@ suite('GET /port, GET /port/{port}/in-use', () => {
 cat: /proc/net/tcp6: No such file or directory
    0: 00000000000000000000000000000000:0016 00000000000000000000000000000000:0000 0A 00000000:00000000 00:0 0`
     assert.deepEqual(listeningPorts(table), [22, 8080])
+    assert.deepEqual(listeningPorts('\n'.repeat(300_000) + table), [])
   })
 })
