@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { lastMessage, MessageReader } from './messages.ts'
+
+const lines = (...texts: string[]) => Buffer.from(texts.map((text) => `${text}\n`).join(''))
+const done = '{"id": null, "type": "done"}'
+
+suite('what comes from a worker', () => {
+  test('is read line by line, however it is cut; what is no message is passed over', () => {
+    const all = lines('', '{}', 'x'.repeat(30), '{"id"'.padEnd(30, 'x'), done, '{"id": 7, "type": "done"}', done)
+    const expected = [
+      { id: null, type: 'done' },
+      { id: null, type: 'done' },
+    ]
+    for (const size of [1, 7, all.length]) {
+      const reader = new MessageReader()
+      const messages = []
+      for (let at = 0; at < all.length; at += size) messages.push(...reader.push(all.subarray(at, at + size)))
+      assert.deepEqual(messages, expected)
+    }
+    assert.deepEqual(lastMessage(Buffer.concat([all, lines('', '{}')])), { id: null, type: 'done' })
+  })
+
+  test('is not parsed where it cannot be a message, as hostile code may write there too, a million lines at a time', ({
+    mock,
+  }) => {
+    const { mock: parsing } = mock.method(JSON, 'parse')
+    const hostile = lines('', '{', '{}', '[{"id": null, "type": "done"}]', 'x'.repeat(100), '')
+    assert.deepEqual(new MessageReader().push(hostile), [])
+    assert.equal(lastMessage(hostile), undefined)
+    assert.equal(parsing.callCount(), 0)
+  })
+})
