@@ -64,7 +64,7 @@ const spreadLists = (schema: TSchema, value: Record<string, unknown>) => {
   return value
 }
 
-const numeric = /^-?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i
+const numeric = /^-?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i
 
 /** Reads `"5"` as 5 and `"true"` as true where the schema wants it, and nothing else. */
 const convertTexts = (schema: TSchema, value: Record<string, unknown>) => {

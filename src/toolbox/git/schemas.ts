@@ -27,7 +27,7 @@ const Url = text(/^(?!-)[^\x00-\x1f\x7f]+$/, 8192)
 const secret = /^[^\x00-\x1f\x7f]*$/
 const Secret = text(secret, 16_384)
 const ConfigKey = text(/^[A-Za-z][A-Za-z0-9-]*\.(?:[^\x00-\x1f\x7f]+\.)?[A-Za-z][A-Za-z0-9-]*$/)
-const Line = text(/^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$/)
+const Line = text(/^[^\S\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$/)
 
 const Scope = optional(
   Type.Union([Type.Literal('global'), Type.Literal('local'), Type.Literal('system'), Type.Literal('')]),
