@@ -151,6 +151,12 @@ suite('definitions of images', () => {
       'FROM x\nWORKDIR $none': /WORKDIR takes one value/,
       [`FROM x\n${'#'.repeat(300_000)}`]: /longer than 256 KiB/,
       [`FROM x\n${'USER a\n'.repeat(1001)}`]: /more than 1000 instructions/,
+      // Each of which would hold the runner, or take all of its memory.
+      [`FROM x\nARG a=${'x'.repeat(1000)}\nARG b=${'$a'.repeat(1000)}\nENV c=$b`]:
+        /Line 4.* too long with its variables/,
+      [`ARG a=${'x'.repeat(1000)}\nARG b=${'$a'.repeat(1000)}\nFROM $b$b`]: /too long with its variables/,
+      [`FROM x\nWORKDIR ${'x'.repeat(4096)}`]: /WORKDIR is too long/,
+      [`FROM x\nENV ${Array.from({ length: 1001 }, (_, n) => `v${n}=`).join(' ')}\nRUN a`]: /more than 1000 variables/,
     }
     for (const [text, message] of Object.entries(refused)) assert.match(refusal(text), message)
   })

@@ -4,7 +4,7 @@ import { posix } from 'node:path'
 import type { ContainerConfig } from '../manifest.ts'
 import { type CopyStep, copyIn } from './copy.ts'
 import { type Instruction, instructionsOf, refuse } from './instructions.ts'
-import { type Variables, wordsOf } from './words.ts'
+import { type Reading, type Variables, wordsOf } from './words.ts'
 
 /** One RUN, with what is true when it runs; or a WORKDIR, which makes its directory. */
 export type RunStep = {
@@ -30,7 +30,7 @@ type State = {
   config: ContainerConfig
   args: Record<string, string>
   steps: BuildStep[]
-  escapedBy: string
+  reading: Omit<Reading, 'variables'>
   /** CMD is forgotten with a new ENTRYPOINT, but not one of the same definition. */
   hasOwnCmd: boolean
 }
@@ -43,6 +43,13 @@ const reasons: Record<string, string> = {
   SHELL: 'SHELL is not supported',
 }
 
+/** More than a command could be given; what a variable is made of counts each time it is put in. */
+const mostExpanded = 1024 * 1024
+/** Of arguments and environment together: each step has a copy. */
+const mostVariables = 1000
+/** PATH_MAX (limits.h). */
+const longestPath = 4096
+
 /** `hasFiles`: some came with it, for COPY and ADD. */
 export const planOf = (text: string, hasFiles = false): Plan => {
   const { instructions, escapedBy } = instructionsOf(text)
@@ -50,9 +57,10 @@ export const planOf = (text: string, hasFiles = false): Plan => {
   if (start === -1) return refuse(1, 'there is no FROM')
   const [from, ...body] = instructions.slice(start) as [Instruction, ...Instruction[]]
   const globals: Record<string, string> = {}
+  const allowance = { left: mostExpanded }
   for (const instruction of instructions.slice(0, start)) {
     if (instruction.name !== 'ARG') refuse(instruction.line, 'only ARG may come before FROM')
-    Object.assign(globals, argsIn(instruction, globals, {}, escapedBy))
+    Object.assign(globals, argsIn(instruction, { variables: globals, escapedBy, allowance }, {}))
   }
   for (const { line, name } of body) {
     if (name === 'FROM') refuse(line, 'more than one FROM (a build in stages) is not supported')
@@ -62,9 +70,10 @@ export const planOf = (text: string, hasFiles = false): Plan => {
       refuse(line, reasons[name] ?? `${name} is no instruction`)
   }
   const plan: Plan = {
-    from: baseOf(from, globals, escapedBy),
+    from: baseOf(from, { variables: globals, escapedBy, allowance }),
     on: (base) => {
-      const state: State = { config: structuredClone(base), args: {}, steps: [], escapedBy, hasOwnCmd: false }
+      const reading = { escapedBy, allowance: { ...allowance } }
+      const state: State = { config: structuredClone(base), args: {}, steps: [], reading, hasOwnCmd: false }
       for (const instruction of body) verbs[instruction.name]?.(instruction, state, globals)
       return { steps: state.steps, config: state.config }
     },
@@ -74,16 +83,16 @@ export const planOf = (text: string, hasFiles = false): Plan => {
   return plan
 }
 
-const words = ({ line, rest }: Instruction, variables: Variables, escapedBy: string, splits = true): string[] => {
+const words = ({ line, rest }: Instruction, reading: Reading, splits = true): string[] => {
   try {
-    return wordsOf(rest, variables, escapedBy, splits)
-  } catch {
-    return refuse(line, 'a quote is never closed')
+    return wordsOf(rest, reading, splits)
+  } catch (error) {
+    return refuse(line, (error as SyntaxError).message)
   }
 }
 
-const baseOf = (instruction: Instruction, globals: Variables, escapedBy: string): string => {
-  const [from, ...more] = words(instruction, globals, escapedBy)
+const baseOf = (instruction: Instruction, reading: Reading): string => {
+  const [from, ...more] = words(instruction, reading)
   if (from === undefined || from === '') return refuse(instruction.line, 'FROM names no image')
   if (from.startsWith('--')) return refuse(instruction.line, `FROM with ${from.split('=')[0]} is not supported`)
   if (from === 'scratch') return refuse(instruction.line, 'FROM scratch has no files to run anything with')
@@ -92,18 +101,25 @@ const baseOf = (instruction: Instruction, globals: Variables, escapedBy: string)
   return from
 }
 
-const variablesOf = ({ config, args }: State): Variables => ({ ...args, ...config.env })
+const variablesIn = ({ config, args }: State, line: number): Record<string, string> => {
+  const count = Object.keys(args).length + Object.keys(config.env).length
+  return count > mostVariables
+    ? refuse(line, `there are more than ${mostVariables} variables`)
+    : { ...args, ...config.env }
+}
+
+const readingIn = (state: State, line: number): Reading => ({ ...state.reading, variables: variablesIn(state, line) })
 
 const nameShape = /^[A-Za-z_][\w.-]*$/
 
-const pairsIn = (instruction: Instruction, variables: Variables, escapedBy: string): [string, string][] => {
+const pairsIn = (instruction: Instruction, reading: Reading): [string, string][] => {
   const { line, name } = instruction
-  const found = words(instruction, variables, escapedBy)
+  const found = words(instruction, reading)
   const isOldForm = found[0] !== undefined && !found[0].includes('=')
   if (isOldForm && name === 'ENV') {
     const [, key = '', value = ''] = /^(\S+)\s+(.*)$/s.exec(instruction.rest) ?? []
     if (!nameShape.test(key)) return refuse(line, 'ENV takes NAME=value')
-    return [[key, words({ ...instruction, rest: value }, variables, escapedBy, false).join('')]]
+    return [[key, words({ ...instruction, rest: value }, reading, false).join('')]]
   }
   if (found.length === 0) return refuse(line, `${name} takes NAME=value`)
   return found.map((word) => {
@@ -114,8 +130,8 @@ const pairsIn = (instruction: Instruction, variables: Variables, escapedBy: stri
 }
 
 /** Without a value it is what ARG before FROM said, or nothing. */
-const argsIn = (instruction: Instruction, variables: Variables, globals: Variables, escapedBy: string) => {
-  const found = words(instruction, variables, escapedBy)
+const argsIn = (instruction: Instruction, reading: Reading, globals: Variables) => {
+  const found = words(instruction, reading)
   if (found.length === 0) refuse(instruction.line, 'ARG takes a name')
   const pairs = found.flatMap((word): [string, string][] => {
     const [, name, value = globals[name as string]] = /^([A-Za-z_]\w*)(?:=(.*))?$/s.exec(word) ?? []
@@ -136,33 +152,33 @@ const commandIn = ({ rest }: Instruction): string[] => {
 }
 
 const oneWord = (instruction: Instruction, state: State): string => {
-  const [value = '', ...more] = words(instruction, variablesOf(state), state.escapedBy, instruction.name !== 'WORKDIR')
+  const [value = '', ...more] = words(instruction, readingIn(state, instruction.line), instruction.name !== 'WORKDIR')
   if (value === '' || more.length > 0) return refuse(instruction.line, `${instruction.name} takes one value`)
   return value
 }
 
 const verbs: Record<string, (instruction: Instruction, state: State, globals: Variables) => void> = {
   ARG: (instruction, state, globals) => {
-    Object.assign(state.args, argsIn(instruction, variablesOf(state), globals, state.escapedBy))
+    Object.assign(state.args, argsIn(instruction, readingIn(state, instruction.line), globals))
   },
   ENV: (instruction, state) => {
-    for (const [name, value] of pairsIn(instruction, variablesOf(state), state.escapedBy))
-      state.config.env[name] = value
+    for (const [name, value] of pairsIn(instruction, readingIn(state, instruction.line))) state.config.env[name] = value
   },
   WORKDIR: (instruction, state) => {
-    const { config, args, steps } = state
+    const { config, steps } = state
     config.workdir = posix.resolve('/', config.workdir, oneWord(instruction, state))
+    if (config.workdir.length > longestPath) refuse(instruction.line, 'WORKDIR is too long')
     const argv = ['mkdir', '-p', '--', config.workdir]
-    steps.push({ line: instruction.line, argv, env: { ...args, ...config.env }, user: '', workdir: '/' })
+    steps.push({ line: instruction.line, argv, env: variablesIn(state, instruction.line), user: '', workdir: '/' })
   },
   COPY: (instruction, state) => {
     state.steps.push(
-      copyIn(instruction, state.config.workdir, (text) => words(text, variablesOf(state), state.escapedBy)),
+      copyIn(instruction, state.config.workdir, (text) => words(text, readingIn(state, instruction.line))),
     )
   },
   ADD: (instruction, state) => {
     state.steps.push(
-      copyIn(instruction, state.config.workdir, (text) => words(text, variablesOf(state), state.escapedBy)),
+      copyIn(instruction, state.config.workdir, (text) => words(text, readingIn(state, instruction.line))),
     )
   },
   USER: (instruction, state) => {
@@ -176,12 +192,13 @@ const verbs: Record<string, (instruction: Instruction, state: State, globals: Va
     state.config.entrypoint = commandIn(instruction)
     if (!state.hasOwnCmd) state.config.cmd = []
   },
-  RUN: (instruction, { config, args, steps }) => {
+  RUN: (instruction, state) => {
     const { line, rest } = instruction
     const [flag] = /^--[a-z]+/.exec(rest) ?? []
     if (flag !== undefined) refuse(line, `RUN with ${flag} is not supported`)
     if (rest === '') refuse(line, 'RUN takes a command')
-    const { env, user, workdir } = config
-    steps.push({ line, argv: commandIn(instruction), env: { ...args, ...env }, user, workdir: workdir || '/' })
+    const { user, workdir } = state.config
+    const env = variablesIn(state, line)
+    state.steps.push({ line, argv: commandIn(instruction), env, user, workdir: workdir || '/' })
   },
 }
