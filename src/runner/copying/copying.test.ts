@@ -12,6 +12,7 @@ import { archiveKind, unpackedFrom } from './archives.ts'
 import { select, type Wanted } from './selection.ts'
 import { readTar, type TarEntry } from './tar-reader.ts'
 import { Tree } from './tree.ts'
+import { Turns } from './turns.ts'
 
 const inPieces = async function* (bytes: Buffer, size = 700) {
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size)
@@ -35,6 +36,8 @@ const treeOf = async (...tars: Buffer[]) => {
   }
   return tree
 }
+
+const unhurried = () => new Turns(new AbortController().signal)
 
 const file = (path: string, content = path): Entry => ({ path, content })
 const failing = (failure: string) => ({ name: 'ImageFailed', failure })
@@ -139,8 +142,8 @@ suite('the files that came along', () => {
       ['a*.tx', []],
       ['.', ['']],
     ] as const)
-      assert.deepEqual(tree.match(pattern), found, pattern)
-    for (const bad of ['[', '[a', 'a\\', '[]', '[z-a]']) assert.throws(() => tree.match(bad), /pattern/)
+      assert.deepEqual(await tree.match(pattern, unhurried()), found, pattern)
+    for (const bad of ['[', '[a', 'a\\', '[]', '[z-a]']) await assert.rejects(tree.match(bad, unhurried()), /pattern/)
   })
 })
 
@@ -179,10 +182,34 @@ suite('what COPY makes', () => {
 })
 
 suite('what would take for ever', () => {
+  const many = (name: (at: number) => string) => {
+    const tree = new Tree()
+    const entry = { type: 'file', target: '', mode: 0, uid: 0, gid: 0, modifiedSeconds: 0, size: 0 } as const
+    for (let at = 0; at < 150_000; at++) tree.add({ ...entry, path: name(at) }, { tar: 0, file: at })
+    return tree
+  }
+
+  test('a pattern of which no name is what it wants leaves others their turns, and ends when it is told to', async () => {
+    const [tree, ending] = [many((at) => `${'a'.repeat(120)}${at}`), new AbortController()]
+    let turns = 0
+    const timer = setInterval(() => {
+      if (++turns === 5) ending.abort(new Error('told to end'))
+    })
+    const wanted = { sources: [`*${'a'.repeat(60)}b`], destination: '/to/', mode: undefined }
+    await assert.rejects(select(tree, wanted, true, ending.signal), { message: 'told to end' })
+    clearInterval(timer)
+  })
+
+  test('the same files again and again are refused before all of them have been counted', async () => {
+    const wanted = { sources: Array(1000).fill('*'), destination: '/to/', mode: undefined }
+    const tree = many(String)
+    await assert.rejects(select(tree, wanted, true, new AbortController().signal), failing('too-many-files'))
+  })
+
   test('a pattern of stars, and many names of one file, take no longer than they are long', async () => {
     const names = Array.from({ length: 300 }, (_, at) => file(`${'a'.repeat(90)}${at}`))
     const tree = await treeOf(tarOf(names))
-    assert.deepEqual(tree.match(`${'*a'.repeat(60)}*b`), [])
+    assert.deepEqual(await tree.match(`${'*a'.repeat(60)}*b`, unhurried()), [])
     const links = new Tree()
     const entry = { type: 'file', target: '', mode: 0, uid: 0, gid: 0, modifiedSeconds: 0, size: 1, path: 'x' } as const
     links.add(entry, { tar: 0, file: 0 })

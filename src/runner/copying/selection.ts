@@ -1,16 +1,17 @@
 // What one COPY or ADD makes in the image, from the files that are there (docs.docker.com/reference/dockerfile/#copy).
 import { posix } from 'node:path'
-import { setImmediate } from 'node:timers/promises'
 import { ImageFailed } from '../images/image-failed.ts'
 import {
   type Content,
   type DirectoryNode,
   type FileNode,
   isPattern,
+  longestPath,
   mostEntries,
   type Tree,
   type TreeNode,
 } from './tree.ts'
+import { Turns } from './turns.ts'
 
 export type Wanted = {
   sources: readonly string[]
@@ -49,14 +50,17 @@ const asBytes = (text: string) => Buffer.from(text, 'utf8').toString('latin1')
 
 type Found = { node: TreeNode; name: string }
 
-const findAll = (tree: Tree, source: string): Found[] => {
+const findAll = async (tree: Tree, source: string, turns: Turns): Promise<Found[]> => {
   // Nothing leads above the files that came along.
   const path = posix.resolve('/', asBytes(source))
-  const paths = isPattern(path) && tree.find(path) === undefined ? tree.match(path) : [path]
-  const found = paths.flatMap((each): Found[] => {
+  if (path.length > longestPath) throw new NothingThere(source.slice(0, 100))
+  const paths = isPattern(path) && tree.find(path) === undefined ? await tree.match(path, turns) : [path]
+  const found: Found[] = []
+  for (const each of paths) {
+    await turns.next()
     const node = tree.find(each)
-    return node === undefined ? [] : [{ node, name: posix.basename(each) }]
-  })
+    if (node !== undefined) found.push({ node, name: posix.basename(each) })
+  }
   if (found.length === 0) throw new NothingThere(source)
   return found
 }
@@ -77,9 +81,8 @@ export const select = async (
   const below = (directory: string, name: string) => (directory === '/' ? `/${name}` : `${directory}/${name}`)
 
   /** The same files may be meant again and again. */
-  const checkCount = () => {
-    if (made.length + links.length + fileCount > 2 * mostEntries)
-      throw new ImageFailed('too-many-files', 'it means too many files')
+  const checkCount = (count = made.length + links.length + fileCount) => {
+    if (count > 2 * mostEntries) throw new ImageFailed('too-many-files', 'it means too many files')
   }
 
   const addFile = ({ content, mode: own, modifiedSeconds }: FileNode, path: string) => {
@@ -108,15 +111,16 @@ export const select = async (
     }
   }
 
+  const turns = new Turns(signal)
   const found: Found[] = []
   for (const source of sources) {
-    found.push(...findAll(tree, source).slice(0, mostEntries))
-    // Each may have to look at every name; others shall not wait for all of them.
-    await setImmediate()
-    signal.throwIfAborted()
+    await turns.next()
+    for (const each of await findAll(tree, source, turns)) found.push(each)
+    checkCount(found.length)
   }
   const isInto = destination.endsWith('/') || isDirectory || found.length > 1
   for (const { node, name } of found) {
+    await turns.next()
     if (node.kind === 'directory') addDirectory(node, to)
     else if (node.kind === 'file') addFile(node, isInto ? below(to, name) : to)
   }

@@ -2,6 +2,7 @@
 // so no path of a stranger's is ever opened on this host.
 import { ImageFailed } from '../images/image-failed.ts'
 import { damagedTar, type TarEntry } from './tar-reader.ts'
+import type { Turns } from './turns.ts'
 
 /** Which file of which tar, in the order of the tar. */
 export type Content = { tar: number; file: number; size: number }
@@ -12,7 +13,7 @@ export type DirectoryNode = { kind: 'directory'; mode: number; children: Map<str
 export type TreeNode = FileNode | LinkNode | DirectoryNode
 
 export const mostEntries = 200_000
-const longestPath = 3500
+export const longestPath = 3500
 const mostLinks = 40
 
 const directory = (mode = 0o755): DirectoryNode => ({ kind: 'directory', mode, children: new Map() })
@@ -123,17 +124,23 @@ export class Tree {
   }
 
   /** The paths that a pattern means, in order: `*`, `?` and `[a-z]` within one name, `\` before what stands for itself. */
-  match(pattern: string): string[] {
+  async match(pattern: string, turns: Turns): Promise<string[]> {
     let found: string[] = ['']
     for (const part of pattern.split('/').filter((each) => each !== '' && each !== '.')) {
       const names = tokensOf(part)
-      found = found.flatMap((path) => {
+      const next: string[] = []
+      for (const path of found) {
+        await turns.next()
         const node = this.find(path)
-        if (node?.kind !== 'directory') return []
-        const all = [...node.children.keys()].filter((name) => isMatch(name, names))
-        return all.sort().map((name) => `${path}/${name}`)
-      })
-      if (found.length > mostEntries) throw new ImageFailed('too-many-files', `"${pattern}" means too many files.`)
+        if (node?.kind !== 'directory') continue
+        for (const name of [...node.children.keys()].sort()) {
+          await turns.next()
+          if (isMatch(name, names)) next.push(`${path}/${name}`)
+        }
+        if (next.length > mostEntries)
+          throw new ImageFailed('too-many-files', `"${pattern.slice(0, 100)}" means too many files.`)
+      }
+      found = next
     }
     return found
   }
