@@ -3,6 +3,7 @@ import type { ImageAssignment, ImageConfig, ImageReport, ImageSource, Progress }
 import type { Host, Template } from './host.ts'
 import type { BuildRequest, ImageBuilder } from './image-builder.ts'
 import type { BuildStep } from './images/definition/plan.ts'
+import { ImageFailed } from './images/image-failed.ts'
 import { leastDiskFor } from './overlay/pool.ts'
 
 /** What is said of an image that is here. */
@@ -104,6 +105,8 @@ export class AllImages {
       const contexts = source.kind === 'definition' ? source.contexts : undefined
       return this.#build({ image, steps, contexts, maxGiB, signal, onProgress, onText })
     }
+    if (source.isMade)
+      throw new ImageFailed('not-found', 'It is lost. Its sandbox has gone on since, so it cannot be made again.')
     await this.#host.snapshot(source.sandboxId, image)
     await this.#look(image)
     return this.find(image) ?? {}

@@ -63,7 +63,7 @@ const ImageAssignmentShape = Compile(
           Type.Object({ organizationId: id, hashes: Type.Array(Type.String({ pattern: contextHash.source })) }),
         ),
       }),
-      Type.Object({ kind: kind('sandbox'), sandboxId: id }),
+      Type.Object({ kind: kind('sandbox'), sandboxId: id, isMade: Type.Optional(Type.Boolean()) }),
     ]),
     maxGiB: amount,
     organizationId: Type.Optional(id),

@@ -290,6 +290,17 @@ suite('all images', () => {
     assert.deepEqual([...templates], [])
   })
 
+  test('one that was made of a sandbox is not made again of what its disk is now', async () => {
+    const { images: opening, templates } = open()
+    const images = await opening
+    const source = { kind: 'sandbox', sandboxId: 'box', isMade: true } as const
+    await assert.rejects(images.bring(wanted('mine', { source }), bringing), {
+      name: 'ImageFailed',
+      message: /is lost/,
+    })
+    assert.deepEqual([...templates], [])
+  })
+
   test('one made of a sandbox has its size and what the image below it says', async () => {
     const images = await open().images
     const made = await images.bring(wanted('mine', { source: { kind: 'sandbox', sandboxId: 'box' } }), bringing)

@@ -103,8 +103,8 @@ export type ImageSource =
   /** An OCI layout or archive below the directory that the operator set aside for them. */
   | { kind: 'file'; path: string }
   | Definition
-  /** The disk of a sandbox of this runner, as it is now. */
-  | { kind: 'sandbox'; sandboxId: string }
+  /** The disk of a sandbox of this runner, as it is now; `isMade`: as it was, so that it is there or lost for good. */
+  | { kind: 'sandbox'; sandboxId: string; isMade?: boolean }
 
 /** What one image should be on this runner; level-triggered like an assignment, listed by `GET /runners/images`. */
 export type ImageAssignment = {

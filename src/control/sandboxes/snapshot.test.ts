@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { create, get, post } from '#test/control/box.ts'
 import { startControl, type TestControl } from '#test/control/harness.ts'
-import { organizations } from '#test/control/people.ts'
+import { keys, organizations } from '#test/control/people.ts'
 import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
 
 const waiting = { sandboxes: { createWaitSeconds: 20 } }
@@ -55,6 +55,21 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     assert.equal((await app.as('owner').delete(`/sandbox/${id}`)).status, 200)
     const late = await again('made')
     assert.deepEqual([late.status, late.body.id, late.body.state], [200, id, 'destroying'])
+  })
+
+  test('200, and once it is made no runner is asked to make it again: its sandbox has gone on since', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const sourceOf = async () => {
+      const images = (await app.with(keys.runner).get('/runners/images')).body
+      return images.map(({ source }: { source: object }) => source)
+    }
+    const id = await create(app)
+    await post(app, 'snapshot', { name: 'made' })
+    assert.deepEqual(await sourceOf(), [{ kind: 'sandbox', sandboxId: id }])
+    runner.behaveWithImages(() => 'do')
+    await untilState(app, id, 'started')
+    assert.deepEqual(await sourceOf(), [{ kind: 'sandbox', sandboxId: id, isMade: true }])
   })
 
   test('200 and back as it was when it failed, with the reason on the snapshot', async () => {

@@ -4,7 +4,7 @@ import type { Actor, SandboxParts } from '#src/control/sandboxes/parts.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import { forgetBuildLog } from './build-logs.ts'
-import { findImage, holdImage, isImageNeeded, takeFromRunners, writeWanted } from './image-store.ts'
+import { findImage, holdImage, isImageNeeded, isOnRunner, takeFromRunners, writeWanted } from './image-store.ts'
 import { dropImage, pushImage } from './images.ts'
 import { findSnapshotByIdOrName, removeSnapshot, type Snapshot, writeSnapshotState } from './store.ts'
 
@@ -50,7 +50,7 @@ export const activateSnapshot = async (parts: SandboxParts, actor: Actor, idOrNa
   if (state !== 'active') {
     await database.transaction(async (transaction) => {
       await holdImage(transaction, image)
-      const isThere = await isOnRunner(transaction, image)
+      const isThere = await isStillThere(transaction, image)
       const to = isThere ? 'active' : 'pending'
       if (!(await writeSnapshotState(transaction, id, ['inactive', 'error'], to, clock.now())))
         throw new Problem('bad_request', `A snapshot that is ${state} cannot be activated.`)
@@ -63,12 +63,8 @@ export const activateSnapshot = async (parts: SandboxParts, actor: Actor, idOrNa
 }
 
 /** What nobody needed until now may be on its way out: whether a runner still has that is found out by asking for it. */
-const isOnRunner = async (transaction: Transaction, image: string): Promise<boolean> => {
-  if (!(await isImageNeeded(transaction, image))) {
-    await takeFromRunners(transaction, image)
-    return false
-  }
-  const [present] = await transaction`
-    select 1 from runners where ${image} = any(images) and state <> 'decommissioned' limit 1`
-  return present !== undefined
+const isStillThere = async (transaction: Transaction, image: string): Promise<boolean> => {
+  if (await isImageNeeded(transaction, image)) return await isOnRunner(transaction, image)
+  await takeFromRunners(transaction, image)
+  return false
 }

@@ -105,6 +105,11 @@ export const pinDigest = async (sql: Sql, name: string, digest: string, referenc
     where name = ${name}`
 }
 
+/** Made again, the same name would be another disk. */
+export const pinMade = async (sql: Sql, name: string): Promise<void> => {
+  await sql`update images set source = source || '{"isMade": true}' where name = ${name}`
+}
+
 export const writeConfig = async (sql: Sql, name: string, config: ImageConfig): Promise<void> => {
   await sql`update images set config = ${sql.json(config)} where name = ${name}`
 }
@@ -112,6 +117,11 @@ export const writeConfig = async (sql: Sql, name: string, config: ImageConfig): 
 export const writeProgress = async (sql: Sql, name: string, progress: Progress | null, now: Date): Promise<void> => {
   await sql`
     update images set progress = ${progress && sql.json(progress)}, updated_at = ${now} where name = ${name}`
+}
+
+export const isOnRunner = async (sql: Sql, name: string): Promise<boolean> => {
+  const [row] = await sql`select 1 from runners where ${name} = any(images) and state <> 'decommissioned' limit 1`
+  return row !== undefined
 }
 
 export const addToRunner = async (sql: Sql, runnerId: string, name: string): Promise<void> => {

@@ -16,10 +16,12 @@ import {
   holdImage,
   type Image,
   insertImage,
+  isOnRunner,
   listImagesFor,
   listRunnersOf,
   type NewImage,
   pinDigest,
+  pinMade,
   takeFromRunner,
   writeConfig,
   writeProgress,
@@ -111,6 +113,7 @@ export const applyImageReport = async (parts: SandboxParts, runner: Runner, repo
       case 'present':
         await addToRunner(transaction, runner.id, image.name)
         await keepDigest(transaction, image, report, now)
+        if (image.source.kind === 'sandbox' && !image.source.isMade) await pinMade(transaction, image.name)
         if (report.config) await writeConfig(transaction, image.name, report.config)
         await refuseWhatCannotBe(transaction, image, report, now)
         await activate(transaction, image, report, now)
@@ -183,9 +186,7 @@ const activate = async (transaction: Transaction, image: Image, report: ImageRep
  * False: another runner has it, so that nothing has failed but one of them.
  */
 const fail = async (transaction: Transaction, image: Image, reason: string, now: Date): Promise<boolean> => {
-  const [present] = await transaction`
-    select 1 from runners where ${image.name} = any(images) and state <> 'decommissioned' limit 1`
-  if (present) return false
+  if (await isOnRunner(transaction, image.name)) return false
   await transaction`
     update snapshots set state = case when state = 'building' then 'build_failed' else 'error' end,
       error_reason = ${reason}, updated_at = ${now}
