@@ -202,6 +202,18 @@ suite('POST /snapshots/{idOrName}/deactivate, POST /snapshots/{idOrName}/activat
     assert.equal(await change('activate'), 'active')
   })
 
+  test('a runner that removed it by an older list is asked for it again at once', async () => {
+    await using app = await startControl()
+    await using linked = await connectRunner(app)
+    await make(app)
+    const image = await imageOf(app)
+    await tell(app, { image, state: 'present' })
+    const asked = linked.askedImages.length
+    await tell(app, { image, state: 'absent' })
+    while (linked.askedImages.length === asked) await new Promise(setImmediate)
+    assert.deepEqual([linked.askedImages.at(-1)?.image, linked.askedImages.at(-1)?.target], [image, 'present'])
+  })
+
   test('400 from a state that has no such move', async () => {
     await using app = await startControl()
     await make(app)

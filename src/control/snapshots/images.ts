@@ -16,6 +16,7 @@ import {
   holdImage,
   type Image,
   insertImage,
+  isImageNeeded,
   isOnRunner,
   listImagesFor,
   listRunnersOf,
@@ -131,6 +132,9 @@ export const applyImageReport = async (parts: SandboxParts, runner: Runner, repo
   })
   for (const { from, row } of settled) changes.announce(from, row)
   if (report.state === 'present') await placeWaiting(parts, { image: report.image })
+  // Removed by a list of a moment ago; the next one is half a minute away.
+  if (report.state === 'absent' && (await isImageNeeded(database.sql, report.image)))
+    await pushImage(parts, report.image)
 }
 
 const keepDigest = async (transaction: Transaction, image: Image, { digest }: ImageReport, now: Date) => {
