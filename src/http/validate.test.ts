@@ -63,4 +63,13 @@ suite('readPart', () => {
       assert.throws(() => readPart(Command, 'body', body), { code: 'bad_request' })
     }
   })
+
+  test('says no to a body of more values than anybody has to look at, wherever in it they are', () => {
+    const most = Array(99_999).fill('x')
+    const message = 'body must not hold more than 100000 values'
+    const List = Type.Object({ of: Type.Array(Type.String()) })
+    assert.deepEqual(readPart(List, 'body', { of: most }), { of: most })
+    for (const body of [{ of: [...most, 'x'] }, { a: { b: [most] } }, [most, most]])
+      assert.throws(() => readPart(List, 'body', body), { code: 'bad_request', message })
+  })
 })

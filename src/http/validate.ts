@@ -32,20 +32,26 @@ const validatorOf = (schema: TSchema): Validator => {
 
 /** Far more than any shape of ours has, far less than what exhausts the stack of whoever walks it. */
 const deepest = 64
+/** Likewise; a million would hold everybody else for seconds, while each of them is looked at. */
+const mostValues = 100_000
+
+const countIn = (value: object): number => (Array.isArray(value) ? value.length : Object.keys(value).length)
 
 /**
  * What no shape may hold: a NUL, because PostgreSQL's text cannot, nor can a path; half a surrogate pair, because UTF-8
- * cannot; and depth without end, because everything after us walks a value by calling itself.
+ * cannot; and depth or values without end, because everything after us walks a value by calling itself.
  */
-const findUnusable = (value: unknown, path: string, depth = 0): string | undefined => {
+const findUnusable = (value: unknown, path: string, depth = 0, seen = { count: 0 }): string | undefined => {
   if (typeof value === 'string') {
     if (value.includes('\0')) return `${path} must not contain a NUL character`
     return value.isWellFormed() ? undefined : `${path} must not contain half of a surrogate pair`
   }
   if (typeof value !== 'object' || value === null) return undefined
   if (depth === deepest) return `${path.split('.')[0]} must not be nested deeper than ${deepest} levels`
+  seen.count += countIn(value)
+  if (seen.count > mostValues) return `${path.split('.')[0]} must not hold more than ${mostValues} values`
   for (const [key, item] of Object.entries(value)) {
-    const complaint = findUnusable(key, path) ?? findUnusable(item, `${path}.${key}`, depth + 1)
+    const complaint = findUnusable(key, path) ?? findUnusable(item, `${path}.${key}`, depth + 1, seen)
     if (complaint !== undefined) return complaint
   }
   return undefined
