@@ -20,5 +20,9 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.exit(0)
   })
 }
+runner.barred.then((why) => {
+  log.fatal(why)
+  process.send?.({ type: 'barred', why }, () => process.exit(1))
+})
 await runner.ready
 process.send?.({ type: 'ready' })

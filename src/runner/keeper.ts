@@ -93,7 +93,7 @@ export class Keeper implements Disposable {
     this.#stops = new Lanes(stops)
     this.#transfers = new Lanes(transfers)
     this.#onProgress = parts.onProgress ?? (() => undefined)
-    this.#strangers = new Strangers({ graceMs: parts.strangerGraceMs ?? 10 * 60_000, log })
+    this.#strangers = new Strangers({ graceMs: parts.strangerGraceMs ?? 24 * 3_600_000, log })
     host.onExit((sandboxId, cause) => this.#onExit(sandboxId, cause))
   }
 

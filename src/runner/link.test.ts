@@ -77,6 +77,7 @@ const startLink = (url: URL, heard: string[] = [], onHeard: () => void = () => u
     hello: () => hello,
     onAssign: ({ sandboxId, generation }: Assignment) => hear(`assign ${sandboxId} ${generation}`),
     onImage: ({ image, target }: ImageAssignment) => hear(`image ${image} ${target}`),
+    onDatabase: (databaseId) => hear(`database ${databaseId}`),
     onList: () => hear('list'),
     onLost: () => hear('lost'),
     reconnectMs: { first: 1, longest: 2 },
@@ -111,6 +112,7 @@ suite('the link to control', () => {
     await control.until(() => control.linked[0]?.said.length === 1)
     const { socket } = control.linked[0]!
     const say = (message: unknown) => socket.send(typeof message === 'string' ? message : JSON.stringify(message))
+    say({ type: 'welcome', runnerId: 'r', heartbeatSeconds: 10, databaseId: 'd' })
     say({ type: 'welcome', runnerId: 'r', heartbeatSeconds: 10 })
     for (const bad of ['{', 'null', '5', '{"type":"dance"}', '{"type":"assign"}']) say(bad)
     say({ type: 'assign', assignment: { ...assigned('a', 1), sandboxId: '../../etc' } })
@@ -122,7 +124,7 @@ suite('the link to control', () => {
     say({ type: 'image', assignment: image })
     say({ type: 'list' })
     await done.promise
-    assert.deepEqual(heard, ['assign box 4', 'image tool present', 'list'])
+    assert.deepEqual(heard, ['database d', 'assign box 4', 'image tool present', 'list'])
   })
 
   test('comes back after it was lost, and says so', async () => {

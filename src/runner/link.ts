@@ -12,6 +12,8 @@ export type LinkParts = {
   hello: () => Extract<FromRunner, { type: 'hello' }>
   onAssign: (assignment: Assignment) => void
   onImage: (assignment: ImageAssignment) => void
+  /** Which one control serves; told on every connection. */
+  onDatabase?: (databaseId: string) => void
   /** Control has heard the hello, or wants its list to be read anew. */
   onList: () => void
   onLost: () => void
@@ -57,6 +59,7 @@ export class Link implements Disposable {
     const message = parsed(text)
     switch (message?.type) {
       case 'welcome':
+        if (message.databaseId !== undefined) this.#parts.onDatabase?.(message.databaseId)
         if (message.heartbeatSeconds > 0) this.#socket.beat(Math.min(message.heartbeatSeconds, 60))
         return
       case 'list':

@@ -16,6 +16,7 @@ import type { RunnerConfig } from './config.ts'
 import { ContextStore } from './contexts/store.ts'
 import { sweepContexts } from './contexts/sweep.ts'
 import { ControlClient } from './control-client.ts'
+import { isOurDatabase } from './database-mark.ts'
 import { openHost, sandboxStatuses } from './host.ts'
 import { ImageBuilder } from './image-builder.ts'
 import { ImageKeeper } from './image-keeper.ts'
@@ -40,6 +41,8 @@ const graceMs = 1500
 export type Runner = {
   /** Settles when the default image is there and control knows of it. */
   ready: Promise<void>
+  /** Settles with why this runner must not go on, which is no trouble that another try would end. */
+  barred: Promise<string>
   /** Leaves every sandbox running. */
   close: () => Promise<void>
 }
@@ -147,6 +150,7 @@ export const startRunner = async (
     log,
     take: (listed) => imageKeeper.takeAll(listed),
   })
+  const barred = Promise.withResolvers<string>()
   let isBuilt = false
   const known = Promise.withResolvers<void>()
   const link = new Link({
@@ -160,6 +164,12 @@ export const startRunner = async (
       capabilities: host.capabilities,
       version,
     }),
+    onDatabase: (databaseId) => {
+      if (isOurDatabase(directory, databaseId)) return
+      barred.resolve(
+        `the sandboxes in ${directory} are in another database than that of its server. Serve it with the one that they are in; or give them up: alcove purge`,
+      )
+    },
     onAssign: (assignment) => keeper.take(assignment),
     onImage: (assignment) => imageKeeper.take(assignment),
     onList: () => {
@@ -187,6 +197,7 @@ export const startRunner = async (
   }
   return {
     ready: build(),
+    barred: barred.promise,
     close: async () => {
       sampler[Symbol.dispose]()
       stopSweeping()

@@ -1,5 +1,5 @@
 // Sandboxes on this host that control does not list. A control whose database came back from a backup lists less than it
-// should: nothing is removed before it has been missing from several lists over some minutes.
+// should, and its operator needs time to notice: nothing is removed before it has been missing from every list for long.
 import type { Logger } from '#src/kit/log.ts'
 
 export class Strangers {

@@ -13,7 +13,7 @@ type Parts = {
   onRefused?: (isRefused: boolean) => void
 }
 
-type Message = { type?: unknown; step?: unknown; percent?: unknown; isRefused?: unknown } | null
+type Message = { type?: unknown; step?: unknown; percent?: unknown; isRefused?: unknown; why?: unknown } | null
 
 export const startNodeProgram = async ({ command, env, log, onProgress, onRefused }: Parts): Promise<Running> => {
   const [file = '', ...args] = command
@@ -25,9 +25,11 @@ export const startNodeProgram = async ({ command, env, log, onProgress, onRefuse
     detached: true,
   })
   for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk: Buffer) => log.write(chunk))
+  /** In its own words. */
+  let why: string | undefined
   const ended = new Promise<string>((resolve) => {
     child.once('error', (error) => resolve(error.message))
-    child.once('exit', (code, signal) => resolve(signal ? `killed by ${signal}` : `exit code ${code}`))
+    child.once('exit', (code, signal) => resolve(why ?? (signal ? `killed by ${signal}` : `exit code ${code}`)))
   })
   const ready = new Promise<void>((resolve) => {
     child.on('message', (message: Message) => {
@@ -35,6 +37,7 @@ export const startNodeProgram = async ({ command, env, log, onProgress, onRefuse
       if (message?.type === 'progress') {
         onProgress?.({ step: String(message.step), percent: Number(message.percent) })
       }
+      if (message?.type === 'barred') why = String(message.why)
       if (message?.type === 'refused') onRefused?.(message.isRefused === true)
     })
   })

@@ -171,7 +171,7 @@ export type FromRunner =
 
 /** Control → runner. `list` asks the runner to take the whole list anew. */
 export type ToRunner =
-  | { type: 'welcome'; runnerId: string; heartbeatSeconds: number }
+  | { type: 'welcome'; runnerId: string; heartbeatSeconds: number /** Of control. */; databaseId?: string }
   | ({ type: 'assign'; assignment: Assignment } & Traced)
   | { type: 'image'; assignment: ImageAssignment }
   | { type: 'list' }

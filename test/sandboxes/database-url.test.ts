@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startTestPostgres } from '#test/control/test-postgres.ts'
 import { boxOf, createBox, until } from './box.ts'
-import { platform } from './harness.ts'
+import { platform, startUp } from './harness.ts'
 
 suite('up with DATABASE_URL', () => {
   test('keeps everything there: sandboxes run, and are found again after a restart', async () => {
@@ -21,6 +21,18 @@ suite('up with DATABASE_URL', () => {
         const { status } = await boxOf(alcove, body).toolbox('POST', '/process/execute', { command: 'true' })
         return status === 200
       })
+
+      // Another one knows none of them, and what control does not know is removed in the end.
+      const other = await startTestPostgres()
+      try {
+        await alcove.stop()
+        const wrong = startUp(alcove.data, Number(new URL(alcove.url).port), { DATABASE_URL: other.url })
+        await assert.rejects(wrong, /runner does not start: the sandboxes in .* are in another database/)
+      } finally {
+        await other.stop()
+      }
+      await alcove.start()
+      assert.equal(await box.run('echo again'), 'again')
       await alcove.api('DELETE', `/sandbox/${box.id}`)
     } finally {
       await database.stop()

@@ -14,8 +14,8 @@ import { addBuildLog } from '#src/control/snapshots/build-logs.ts'
 import { applyImageReport, keepProgress } from '#src/control/snapshots/images.ts'
 import { belowPlace, span } from '#src/kit/telemetry/telemetry.ts'
 import { Problem } from '#src/problems.ts'
-import type { FromRunner, Report } from '#src/wire/runner-link.ts'
-import { type RunnerIdentity, reconcileSnapshots, writeHeartbeat, writeHello } from './store.ts'
+import type { FromRunner, Report, ToRunner } from '#src/wire/runner-link.ts'
+import { findDatabaseId, type RunnerIdentity, reconcileSnapshots, writeHeartbeat, writeHello } from './store.ts'
 
 const amount = Type.Number({ minimum: 0, maximum: 1e9 })
 const text = Type.String({ maxLength: 4096 })
@@ -105,8 +105,16 @@ export const serveRunnerLink = (parts: SandboxParts, runner: RunnerIdentity, soc
   const { database, clock, log, links, options } = parts
   links.add(runnerId, socket)
   let waiting = 0
+  const welcome = async () => {
+    const databaseId = await findDatabaseId(database.sql)
+    const message: ToRunner = { type: 'welcome', runnerId, heartbeatSeconds: options.heartbeatSeconds, databaseId }
+    socket.send(JSON.stringify(message))
+  }
   // One after the other: what a runner says about a sandbox counts in the order in which it says it.
-  let last: Promise<void> = Promise.resolve()
+  let last = welcome().catch((error) => {
+    log.error({ err: error, runnerId }, 'a runner could not be welcomed; its link is closed')
+    socket.close(1011)
+  })
 
   const takeReport = async (report: Report) => {
     try {
@@ -176,5 +184,4 @@ export const serveRunnerLink = (parts: SandboxParts, runner: RunnerIdentity, soc
   })
   socket.on('close', () => links.remove(runnerId, socket))
   socket.on('error', (error) => log.info({ err: error, runnerId }, 'the link of a runner failed'))
-  socket.send(JSON.stringify({ type: 'welcome', runnerId, heartbeatSeconds: options.heartbeatSeconds }))
 }

@@ -11,6 +11,11 @@ export const findRunnerByKey = async (sql: Sql, keyHash: string): Promise<Runner
   return row
 }
 
+export const findDatabaseId = async (sql: Sql): Promise<string> => {
+  const [row] = await sql<{ id: string }[]>`select id from database_id`
+  return row!.id
+}
+
 /** The runner that belongs to a key, made if there is none yet. */
 export const ensureRunner = async (
   sql: Sql,

@@ -1,0 +1,26 @@
+// Which database the sandboxes of this host are in. Another one lists none of them, and what control does not list is removed in
+// the end: so a server that was started over a wrong or an empty database would have every disk here removed.
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+const name = 'database'
+
+/** Where no other has been served from here so far, this is the one from now on. */
+export const isOurDatabase = (directory: string, databaseId: string): boolean => {
+  const path = join(directory, name)
+  const known = textOf(path)
+  if (known !== '') return known === databaseId
+  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  writeFileSync(`${path}.new`, `${databaseId}\n`, { flush: true })
+  renameSync(`${path}.new`, path)
+  return true
+}
+
+const textOf = (path: string): string => {
+  try {
+    return readFileSync(path, 'utf8').trim()
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return ''
+    throw error
+  }
+}
