@@ -1,6 +1,6 @@
 // The log is kept as long as the operator says, and never grows past what a disk holds.
 import type { Parts } from '../parts.ts'
-import { deleteOfLargest, deleteOld, guessCount } from './store.ts'
+import { deleteOld, deleteOldestOf, findLargest, guessCount } from './store.ts'
 
 const rowsPerSweep = 5_000
 /** About 8 GB with their indexes. */
@@ -13,5 +13,8 @@ export const sweepAudit = async (
 ): Promise<void> => {
   const { sql } = database
   await deleteOld(sql, new Date(clock.now().getTime() - settings.auditDays * 86_400_000), rowsPerSweep)
-  if ((await guessCount(sql)) > most) await deleteOfLargest(sql, rowsPerSweep)
+  const count = await guessCount(sql)
+  if (count <= most) return
+  const largest = await findLargest(sql, count)
+  if (largest) await deleteOldestOf(sql, largest.organizationId, rowsPerSweep)
 }

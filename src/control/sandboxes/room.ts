@@ -43,25 +43,32 @@ export const openSandboxRoom = async (
   const stopPushing = startPushing(parts)
   const filling = keepFilling(parts)
 
+  const steps: readonly (() => Promise<unknown>)[] = [
+    () => sweepLeases(parts),
+    () => sweepTimers(parts),
+    () => stopSuspended(parts),
+    () => sweepDeletedOrganizations(parts),
+    () => sweepSnapshots(parts),
+    () => sweepAudit(parts),
+    () => sweepMeters(parts),
+    () => sweepInvitations(parts),
+    () => placeWaiting(parts),
+    () => sweepPushes(parts),
+    () => demand.write(parts),
+    () => filling.fill(),
+  ]
+
+  /** One that fails, such as for want of time, keeps none of the others from being done. */
+  const sweepOnce = async () => {
+    const failures: unknown[] = []
+    for (const step of steps) await step().catch((error) => failures.push(error))
+    if (failures.length > 0) throw failures.length === 1 ? failures[0] : new AggregateError(failures, 'a sweep failed')
+  }
+
   let sweeping: Promise<void> = Promise.resolve()
   const sweep = () => {
     // After the one before, whether or not that succeeded.
-    sweeping = sweeping
-      .catch(() => {})
-      .then(async () => {
-        await sweepLeases(parts)
-        await sweepTimers(parts)
-        await stopSuspended(parts)
-        await sweepDeletedOrganizations(parts)
-        await sweepSnapshots(parts)
-        await sweepAudit(parts)
-        await sweepMeters(parts)
-        await sweepInvitations(parts)
-        await placeWaiting(parts)
-        await sweepPushes(parts)
-        await demand.write(parts)
-        await filling.fill()
-      })
+    sweeping = sweeping.catch(() => {}).then(sweepOnce)
     return sweeping
   }
 
