@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { Agent, request as httpRequest, type IncomingMessage } from 'node:http'
+import { Agent, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http'
 import { connect } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { suite, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { startSides } from './simulated.ts'
@@ -106,6 +107,36 @@ suite('proxy: who may pass', () => {
     )
     sides.control.answer = () => sides.access({ isStarted: false, state: 'stopped' })
     assert.equal(await call('/system/metrics'), 409)
+  })
+
+  test('429 where its organization has as many calls open as it may, sockets and previews too; others pass', async () => {
+    await using sides = await startSides({ openOfOne: 3 })
+    sides.control.answer = ({ sandboxIdOrName }) => sides.access({ organizationId: sandboxIdOrName.slice(0, 1) })
+    const hanging: ServerResponse[] = []
+    const hangs = Promise.withResolvers<void>()
+    const hang = (_request: IncomingMessage, response: ServerResponse) => {
+      if (hanging.push(response) === 2) hangs.resolve()
+    }
+    Object.assign(sides.runner, { call: hang, upgrade: (_request: IncomingMessage, socket: Duplex) => hold(socket) })
+    sides.inside.call = hang
+    const hold = (socket: Duplex) => {
+      socket.on('error', () => undefined)
+      socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n')
+    }
+    const first = fetch(`${sides.url}/toolbox/a-1/x`, { headers: bearer })
+    const second = fetch(`${sides.url}/preview/a-2/80/`, { headers: bearer })
+    const headers = { ...bearer, connection: 'upgrade', upgrade: 'websocket' }
+    const third = httpRequest({ port: sides.port, path: '/toolbox/a-3/x', headers }).end()
+    const [[, socket]] = await Promise.all([once(third, 'upgrade'), hangs.promise])
+    const status = async (path: string) => (await fetch(`${sides.url}${path}`, { headers: bearer })).status
+    assert.equal(await status('/toolbox/a-4/x'), 429)
+    assert.equal(await status('/preview/a-4/80/'), 429)
+    Object.assign(sides.runner, { call: (_request: IncomingMessage, response: ServerResponse) => response.end() })
+    assert.equal(await status('/toolbox/b-1/x'), 200)
+    socket.destroy()
+    for (const response of hanging) response.end()
+    assert.deepEqual([(await first).status, (await second).status], [200, 200])
+    for (let seen = 429; seen !== 200; ) seen = await status('/toolbox/a-4/x')
   })
 
   test('502 when the runner cannot be reached', async () => {

@@ -12,6 +12,7 @@ import { follow, followUpgrade } from './follow.ts'
 import { forward } from './forward.ts'
 import { isObjectStorage } from './object-storage/place.ts'
 import { createObjectStorage } from './object-storage/serve.ts'
+import { OpenCalls } from './open-calls.ts'
 import { keepPresent } from './presence.ts'
 import { isForPreview, type PreviewAddress, readPreviewAddress } from './previews/address.ts'
 import { insideOf } from './previews/destination.ts'
@@ -24,13 +25,15 @@ import { questionOf, readTarget } from './target.ts'
 import { toolboxOf } from './toolbox.ts'
 import { handOver } from './upgrade.ts'
 
-export type FrontTiming = {
+export type FrontBounds = {
   presenceMs?: number
+  /** Calls of one organization at once. */
+  openOfOne?: number
   /** What a toolbox answers is cut off when its reader takes nothing of it for so long. */
   idleMs?: number
 }
 
-export type FrontParts = FrontTiming & {
+export type FrontParts = FrontBounds & {
   access: AccessDesk
   runners: Runners
   log: Logger
@@ -43,7 +46,16 @@ const headBytes = 32 * 1024
 
 export type Front = { server: Server /** Ends what is open, at once. */; hangUp: () => void }
 
-export const createFront = ({ access, runners, log, ownHost, presenceMs, idleMs }: FrontParts): Front => {
+export const createFront = ({
+  access,
+  runners,
+  log,
+  ownHost,
+  presenceMs,
+  idleMs,
+  openOfOne = openConnections / 2,
+}: FrontParts): Front => {
+  const calls = new OpenCalls(openOfOne)
   const upgraded = new Set<Duplex>()
   const callObjectStorage = createObjectStorage({ ask: (question) => access.askForUpload(question), runners, log })
 
@@ -57,8 +69,15 @@ export const createFront = ({ access, runners, log, ownHost, presenceMs, idleMs 
     return place
   }
 
-  const present = (question: AccessQuestion, end: () => void) =>
-    keepPresent(access, { ...question, wasLetIn: true }, end, presenceMs)
+  /** Answers what is called when the call is over; throws where there are too many. */
+  const present = ({ organizationId }: Access, question: AccessQuestion, end: () => void) => {
+    const leave = calls.enter(organizationId)
+    const stop = keepPresent(access, { ...question, wasLetIn: true }, end, presenceMs)
+    return () => {
+      stop()
+      leave()
+    }
+  }
 
   const note = (problem: Problem) => {
     if (problem.status < 500) return
@@ -78,9 +97,9 @@ export const createFront = ({ access, runners, log, ownHost, presenceMs, idleMs 
     const question = questionOf(request.headers, target)
     const place = await admit(question, { mayBePaused: target.onlyLooks })
     if (response.destroyed) return
+    const leave = present(place, question, () => response.destroy())
     onForward()
     cutOffIdle(response, idleMs)
-    const leave = present(question, () => response.destroy())
     await forward({ request, response, destination: toolboxOf(runners, place, target.rest, request) }).finally(leave)
   }
 
@@ -93,7 +112,7 @@ export const createFront = ({ access, runners, log, ownHost, presenceMs, idleMs 
     const question = previewQuestionOf(request.headers, address)
     const place = await admit(question)
     if (response.destroyed) return
-    const leave = present(question, () => response.destroy())
+    const leave = present(place, question, () => response.destroy())
     await showPreview(runners, { request, response, address, access: place, onForward }).finally(leave)
   }
 
@@ -132,21 +151,26 @@ export const createFront = ({ access, runners, log, ownHost, presenceMs, idleMs 
     if (address === undefined) {
       const target = readTarget(request.url ?? '/', 'GET')
       const question = questionOf(request.headers, target)
-      return { question, destination: toolboxOf(runners, await admit(question), target.rest, request) }
+      const place = await admit(question)
+      return { question, place, destination: toolboxOf(runners, place, target.rest, request) }
     }
     const question = previewQuestionOf(request.headers, address)
-    return { question, destination: insideOf(runners, { request, address, access: await admit(question) }) }
+    const place = await admit(question)
+    return { question, place, destination: insideOf(runners, { request, address, access: place }) }
   }
 
   /** Answers the status that was said, unless the caller had gone by then. */
   const onUpgrade = async (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => socket.destroy())
     try {
-      const { question, destination } = await admitUpgrade(request)
+      const { question, place, destination } = await admitUpgrade(request)
       if (socket.destroyed) return undefined
-      const status = await handOver({ socket, head, destination })
+      const leave = present(place, question, () => socket.destroy())
+      const status = await handOver({ socket, head, destination }).catch((error) => {
+        leave()
+        throw error
+      })
       upgraded.add(socket)
-      const leave = present(question, () => socket.destroy())
       socket.once('close', () => {
         upgraded.delete(socket)
         leave()

@@ -5,7 +5,7 @@ import { LastingSocket } from '#src/kit/lasting-socket.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { AccessDesk } from './access.ts'
 import type { ProxyConfig } from './config.ts'
-import { createFront, type FrontTiming } from './front.ts'
+import { createFront, type FrontBounds } from './front.ts'
 import { Runners } from './runners.ts'
 
 /** What calls that are running get to end before they are cut off; with what follows it stays below 3 s. */
@@ -16,7 +16,7 @@ export type Proxy = { port: number; close: () => Promise<void> }
 export const startProxy = async (
   { listen, controlUrl, proxyKey, publicUrl }: Omit<ProxyConfig, 'telemetry'>,
   log: Logger,
-  timing: FrontTiming = {},
+  bounds: FrontBounds = {},
 ): Promise<Proxy> => {
   const access = new AccessDesk({ controlUrl, proxyKey })
   const link = new LastingSocket({
@@ -32,7 +32,7 @@ export const startProxy = async (
     runners,
     log,
     ownHost: publicUrl.host,
-    ...timing,
+    ...bounds,
   })
   server.listen(listen.port, listen.host)
   await once(server, 'listening')

@@ -11,7 +11,7 @@ import type { Duplex } from 'node:stream'
 import { type WebSocket, WebSocketServer } from 'ws'
 import { silentLog } from '#src/kit/log.ts'
 import { type Access, type AccessQuestion, generationHeader } from '#src/wire/access.ts'
-import type { FrontTiming } from './front.ts'
+import type { FrontBounds } from './front.ts'
 import { startProxy } from './main.ts'
 
 export type ControlAnswer = { status: number; body: unknown }
@@ -58,7 +58,7 @@ const listen = async (server: Server, at: string | number) => {
   await once(server, 'listening')
 }
 
-export const startSides = async (timing: FrontTiming = {}): Promise<Sides> => {
+export const startSides = async (bounds: FrontBounds = {}): Promise<Sides> => {
   const directory = await mkdtemp(join(tmpdir(), 'alcove-proxy-'))
   const socketPath = join(directory, 'runner.sock')
   let connections = 0
@@ -166,7 +166,7 @@ export const startSides = async (timing: FrontTiming = {}): Promise<Sides> => {
       publicUrl: new URL('http://80-own.proxy.test'),
     },
     silentLog(),
-    { presenceMs: 60_000, ...timing },
+    { presenceMs: 60_000, ...bounds },
   )
   const stop = async (server: Server) => {
     server.closeAllConnections()
