@@ -123,8 +123,14 @@ suite('the next runner', { skip: cannotRun }, () => {
         await box.open()
         const status = box.host.get(sandboxId)?.status
         const pids = await box.cgroupOf(sandboxId).pids()
-        if (status === 'started') assert.equal((await box.run(sandboxId, 'echo here')).output, 'here')
-        else assert.deepEqual(pids, [], `${afterMs} ms: ${status}`)
+        if (status === 'started') {
+          const here = await box.run(sandboxId, 'echo here').catch((error: unknown) => {
+            // Killed, and not dead yet when the next runner looked: then that hears of it in a moment.
+            if (verb === 'start') throw error
+          })
+          if (here) assert.equal(here.output, 'here')
+          else while (box.host.get(sandboxId)?.status === 'started') await delay(10)
+        } else assert.deepEqual(pids, [], `${afterMs} ms: ${status}`)
         if (status === undefined) assert.deepEqual(await box.tracesOf(sandboxId), [], `${afterMs} ms`)
         // Asked again, as control would, it comes to its end.
         if (verb === 'destroy') await box.host.destroy(sandboxId)
