@@ -3,6 +3,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { cutOffIdle } from '#src/http/unread.ts'
+import { Bound } from '#src/kit/bound.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { Problem } from '#src/problems.ts'
 import type { Access, AccessQuestion } from '#src/wire/access.ts'
@@ -12,7 +13,6 @@ import { follow, followUpgrade } from './follow.ts'
 import { forward } from './forward.ts'
 import { isObjectStorage } from './object-storage/place.ts'
 import { createObjectStorage } from './object-storage/serve.ts'
-import { OpenCalls } from './open-calls.ts'
 import { keepPresent } from './presence.ts'
 import { isForPreview, type PreviewAddress, readPreviewAddress } from './previews/address.ts'
 import { insideOf } from './previews/destination.ts'
@@ -55,7 +55,7 @@ export const createFront = ({
   idleMs,
   openOfOne = openConnections / 2,
 }: FrontParts): Front => {
-  const calls = new OpenCalls(openOfOne)
+  const calls = new Bound({ each: openOfOne, all: openConnections })
   const upgraded = new Set<Duplex>()
   const callObjectStorage = createObjectStorage({ ask: (question) => access.askForUpload(question), runners, log })
 
@@ -71,11 +71,12 @@ export const createFront = ({
 
   /** Answers what is called when the call is over; throws where there are too many. */
   const present = ({ organizationId }: Access, question: AccessQuestion, end: () => void) => {
-    const leave = calls.enter(organizationId)
+    if (!calls.take(organizationId))
+      throw new Problem('rate_limited', 'This organization has too many calls open at once.')
     const stop = keepPresent(access, { ...question, wasLetIn: true }, end, presenceMs)
     return () => {
       stop()
-      leave()
+      calls.give(organizationId)
     }
   }
 

@@ -3,6 +3,7 @@
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { Bound } from '#src/kit/bound.ts'
 import { isListed } from './domains.ts'
 import { type Answer, codes, mostQuestionBytes, readQuestion, types, writeAnswer, writeCode } from './message.ts'
 
@@ -26,35 +27,10 @@ const mostTcpBytes = 65_535
 const mostAddresses = 64
 /** A client may keep an answer no longer than this, so that it asks again before the address is closed. */
 const mostSeconds = 300
-const mostAtOnce = { sandbox: 64, server: 2048 } as const
-const mostConnections = { sandbox: 8, server: 1024 } as const
+/** For each sandbox, and for all. */
+const mostAtOnce = { each: 64, all: 2048 }
+const mostConnections = { each: 8, all: 1024 }
 const idleMs = 10_000
-
-/** Counts what is under way, for each and together, and takes no more than so many. */
-class Bound {
-  readonly #most: { sandbox: number; server: number }
-  readonly #counts = new Map<string, number>()
-  #all = 0
-
-  constructor(most: { sandbox: number; server: number }) {
-    this.#most = most
-  }
-
-  take(sandbox: string): boolean {
-    const count = this.#counts.get(sandbox) ?? 0
-    if (count >= this.#most.sandbox || this.#all >= this.#most.server) return false
-    this.#counts.set(sandbox, count + 1)
-    this.#all++
-    return true
-  }
-
-  give(sandbox: string): void {
-    const count = this.#counts.get(sandbox) ?? 0
-    if (count > 1) this.#counts.set(sandbox, count - 1)
-    else this.#counts.delete(sandbox)
-    this.#all--
-  }
-}
 
 const empty = (code: Answer['code']): Answer => ({ code, addresses: [], seconds: 0 })
 
