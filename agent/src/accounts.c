@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #define REMEMBERED 32
+#define BYTES_AT_FIRST (16u << 10)
+#define BYTES_MAX (4u << 20) /* tens of thousands of lines */
 
 bool parse_id(const char *text, uint32_t *id) {
   if (*text < '0' || *text > '9' || strlen(text) > 10) return false;
@@ -20,20 +22,44 @@ bool parse_id(const char *text, uint32_t *id) {
   return true;
 }
 
+static bool read_text(struct accounts *accounts, int fd) {
+  size_t room = BYTES_AT_FIRST, size = 0;
+  ssize_t got;
+  for (;; room *= 2) {
+    char *more = realloc(accounts->text, room + 1); /* and a NUL behind the last line */
+    if (!more) return false;
+    accounts->text = accounts->next = more;
+    while (size < room && (got = read(fd, more + size, room - size)) > 0) size += (size_t)got;
+    if (size < room || room == BYTES_MAX) break;
+  }
+  if (size == BYTES_MAX) { /* half a line may hold half an id */
+    const char *last = memrchr(accounts->text, '\n', size);
+    size = last ? (size_t)(last + 1 - accounts->text) : 0;
+  }
+  accounts->left = size;
+  return true;
+}
+
 /* What is no plain file, such as one that never answers, is none. */
 bool accounts_open(struct accounts *accounts, const char *path) {
   *accounts = (struct accounts){0};
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+  if (fd < 0) return false;
   struct stat stat;
-  if (fd >= 0 && fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode)) accounts->file = fdopen(fd, "r");
-  if (fd >= 0 && !accounts->file) close(fd);
-  return accounts->file != NULL;
+  bool is_read = fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode) && read_text(accounts, fd);
+  close(fd);
+  if (!is_read) accounts_close(accounts);
+  return is_read;
 }
 
 bool accounts_next(struct accounts *accounts) {
-  if (getline(&accounts->line, &accounts->room, accounts->file) <= 0) return false;
-  char *at = accounts->line;
-  at[strcspn(at, "\r\n")] = 0;
+  if (accounts->left == 0) return false;
+  char *at = accounts->next, *end = memchr(at, '\n', accounts->left);
+  size_t size = end ? (size_t)(end - at) : accounts->left;
+  accounts->left -= end ? size + 1 : size;
+  accounts->next = at + size + 1;
+  at[size] = 0;
+  at[strcspn(at, "\r")] = 0;
   for (size_t i = 0; i < sizeof accounts->field / sizeof *accounts->field; i++) {
     accounts->field[i] = at;
     at += strcspn(at, ":");
@@ -42,10 +68,7 @@ bool accounts_next(struct accounts *accounts) {
   return true;
 }
 
-void accounts_close(struct accounts *accounts) {
-  free(accounts->line);
-  fclose(accounts->file);
-}
+void accounts_close(struct accounts *accounts) { free(accounts->text); }
 
 bool account_id(const char *path, const char *name_or_id, uint32_t *id) {
   struct accounts file;

@@ -1,6 +1,7 @@
 /*
  * /etc/passwd and /etc/group of the sandbox, read by hand and not through libc, whose lookup may ask daemons and load
- * libraries of the sandbox. Only in forked processes: such a file may be as long as its sandbox likes.
+ * libraries of the sandbox. Such a file may be as long as its sandbox likes, so 4 MiB of it are read and no more: it costs
+ * neither memory nor time without end. Only in forked processes all the same, as its disk may be slow.
  */
 #ifndef ALCOVE_ACCOUNTS_H
 #define ALCOVE_ACCOUNTS_H
@@ -8,13 +9,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 struct accounts {
-  FILE *file;
-  char *line;
-  size_t room;
-  char *field[7]; /* of the current line; missing ones are empty */
+  char *text, *next; /* of the whole file; behind the current line */
+  size_t left;       /* bytes from there on */
+  char *field[7];    /* of the current line; missing ones are empty */
 };
 
 bool accounts_open(struct accounts *, const char *path);

@@ -1,6 +1,6 @@
 /*
  * Who a command runs as, by the sandbox's own /etc/passwd and /etc/group. Only ever called in a process that was forked
- * for one command: these files belong to the sandbox, and opening one may wait for ever.
+ * for one command: these files belong to the sandbox, and its disk may be slow.
  */
 #ifndef ALCOVE_USER_H
 #define ALCOVE_USER_H

@@ -1,9 +1,10 @@
 // Real sandboxes on this machine. Needs root; elsewhere it is skipped and says so.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
+import { agentAt } from '#src/toolbox/agent/agent.ts'
 import type { Cause } from '#src/wire/runner-link.ts'
 import { isAlive } from './processes.ts'
 import { cannotRun, TestHost } from './testing/test-host.ts'
@@ -83,6 +84,33 @@ suite('a host', { skip: cannotRun }, () => {
     for (const name of ['passwd', 'group']) execFileSync('mkfifo', [join(etc, name)])
     await box.host.start({ ...assignment, isNew: false, generation: 3 })
     assert.equal((await box.run(sandboxId, 'id -u')).output, '0')
+    await box.host.destroy(sandboxId)
+  })
+
+  test('nor does what has no end there: who stands in the first 4 MiB is found, and nothing is killed for its memory', async () => {
+    const assignment = await box.started()
+    const { sandboxId } = assignment
+    await box.run(sandboxId, 'echo text > /etc/file')
+    await box.host.stop({ ...assignment, target: 'stopped', generation: 2 })
+    const etc = join(box.directory, 'runner/pool/disks', sandboxId, 'upper/etc')
+    const [first, cut] = ['first:x:4242:4243::/:/bin/sh\n', 'cut:x:10']
+    const between = `${'#'.repeat(4 * 1024 ** 2 - first.length - cut.length - 1)}\n`
+    for (const name of ['passwd', 'group']) {
+      writeFileSync(join(etc, name), `${first}${between}${cut}00:1000::/:/bin/sh\n`)
+      truncateSync(join(etc, name), 4 * 1024 ** 4)
+    }
+    await box.host.start({ ...assignment, isNew: false, generation: 3 })
+    for (const [user, uid] of [
+      ['root', '0'],
+      ['first', '4242'],
+    ] as const) {
+      assert.deepEqual(await box.run(sandboxId, 'id -u', user), { exitCode: 0, output: uid })
+    }
+    await assert.rejects(box.run(sandboxId, 'id -u', 'cut'), { stage: 'user', errno: 'ENOENT' })
+    const files = agentAt(box.host.get(sandboxId)!.socketPath).files('root')
+    await files.setPermissions('/etc/file', { owner: 'first', group: '1' })
+    const { uid, gid, owner, group } = await files.stat('/etc/file')
+    assert.deepEqual([uid, gid, owner, group], [4242, 1, 'first', ''])
     await box.host.destroy(sandboxId)
   })
 
