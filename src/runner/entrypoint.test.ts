@@ -1,10 +1,14 @@
-// The entrypoint in real sandboxes. Needs root; elsewhere it is skipped and says so.
+// The entrypoint in real sandboxes, which needs root, elsewhere it is skipped and says so; and with an agent that does not answer.
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
-import { agentAt } from '#src/toolbox/agent/agent.ts'
+import { createLog } from '#src/kit/log.ts'
+import { type Agent, agentAt } from '#src/toolbox/agent/agent.ts'
 import { until } from '#src/toolbox/agent/native-agent.ts'
+import type { Assignment } from '#src/wire/runner-link.ts'
+import { startEntrypoint } from './entrypoint.ts'
+import { placesOf } from './places.ts'
 import { DoomedRunner } from './testing/doomed.ts'
 import { cannotRun, openTestHostIn, TestHost } from './testing/test-host.ts'
 
@@ -110,5 +114,61 @@ suite('the entrypoint', { skip: cannotRun }, () => {
     const { sandboxId } = await box.started({ user: 'root', entrypoint: noting, env: { OWN: 'mine' } })
     assert.deepEqual(await runsOf(sandboxId, 1), ['root /tmp mine says'])
     await box.host.destroy(sandboxId)
+  })
+})
+
+suite('the entrypoint of a sandbox whose agent', () => {
+  /** Starts one by an agent that answers `answer`; `asked` resolves when it has the question. */
+  const startWith = (answer: Promise<never>) => {
+    const lines: string[] = []
+    const asked = Promise.withResolvers<void>()
+    const spawn = () => {
+      asked.resolve()
+      return answer
+    }
+    const agentAt = () => ({ jobs: { spawn } as Partial<Agent['jobs']> }) as Agent
+    const log = createLog('runner', 'info', { write: (line) => lines.push(line) })
+    const parts = {
+      agentAt,
+      places: placesOf('ABCDEF', '/nowhere'),
+      log,
+      pool: { baseOf: async () => 'small' },
+      images: {},
+    }
+    const assignment = {
+      sandboxId: 'box',
+      image: 'small',
+      user: 'root',
+      env: {},
+      entrypoint: noting,
+    } as Partial<Assignment>
+    const started = startEntrypoint(parts, assignment as Assignment)
+    return { started, asked: asked.promise, said: () => lines.map((line) => JSON.parse(line).msg) }
+  }
+
+  test('does not answer holds nobody up: after ten seconds that is logged, and what it says later too', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    const answer = Promise.withResolvers<never>()
+    const { started, asked, said } = startWith(answer.promise)
+    let isOver = false
+    const over = started.then(() => {
+      isOver = true
+    })
+    await asked
+    t.mock.timers.tick(9_999)
+    await new Promise(setImmediate)
+    assert.deepEqual([isOver, said()], [false, []])
+    t.mock.timers.tick(1)
+    await over
+    assert.deepEqual(said(), ['its entrypoint does not start in time'])
+    answer.reject(new Error('gone'))
+    await new Promise(setImmediate)
+    assert.deepEqual(said().slice(1), ['its entrypoint could not be run'])
+  })
+
+  test('is gone is as well without: that is logged, once', async () => {
+    const { started, said } = startWith(Promise.reject(new Error('gone')))
+    await started
+    assert.deepEqual(said(), ['its entrypoint could not be run'])
   })
 })
