@@ -1,10 +1,17 @@
-// What purge takes away, and what it leaves alone. No server runs here: the directories are made and marked only.
+// What purge takes away, and what it leaves alone. No server runs here: the directories are made and marked,
+// and their networks opened, only.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { after, suite, test } from 'node:test'
+import { runDirectoryOf } from '#src/kit/instance.ts'
+import { silentLog } from '#src/kit/log.ts'
+import { rangeText } from '#src/runner/network/names.ts'
+import { openNetworkPool } from '#src/runner/network/pool.ts'
+import { giveUpRange } from '#src/runner/network/range.ts'
+import { removeNetwork } from '#src/runner/network/remove.ts'
 import { markOf, prepareDataDirectory } from '#src/up/data-directory.ts'
 
 const program = resolve(import.meta.dirname, '../../bin/alcove.ts')
@@ -13,6 +20,12 @@ const purge = (path: string) => {
   const { status, stdout, stderr } = spawnSync(process.execPath, words, { encoding: 'utf8', timeout: 60_000 })
   return { status, text: `${stdout}${stderr}` }
 }
+
+/** Every part of 10.0.0.0/8 that some server on this host holds. */
+const claimed = () =>
+  spawnSync('ip', ['-4', 'route', 'show', 'type', 'blackhole'], { encoding: 'utf8' })
+    .stdout.split('\n')
+    .map((line) => line.split(' ')[1])
 
 suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root' }, () => {
   const scratch = mkdtempSync(join(tmpdir(), 'alcove-purge-'))
@@ -40,6 +53,28 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     assert.match(text, /still there:\n {2}images\n$/)
     assert.deepEqual(readdirSync(path), ['images'])
     assert.match(purge(path).text, /There is nothing of Alcove/)
+  })
+
+  test('gives back the range of addresses that its network took, and no other server’s', async (t) => {
+    const ours = prepareDataDirectory(join(scratch, 'networked'))
+    const theirs = prepareDataDirectory(join(scratch, 'neighbour'))
+    const takeRange = async ({ instance }: { instance: string }) => {
+      const pool = await openNetworkPool({ instance, log: silentLog(), spare: 1 })
+      await pool.close()
+      const { range } = JSON.parse(readFileSync(join(runDirectoryOf(instance), 'network.json'), 'utf8'))
+      t.after(async () => {
+        await removeNetwork(instance)
+        if (claimed().includes(rangeText(range))) await giveUpRange(range)
+      })
+      return rangeText(range)
+    }
+    const [our, their] = [await takeRange(ours), await takeRange(theirs)]
+    const held = () => [our, their].map((range) => claimed().includes(range))
+    assert.deepEqual(held(), [true, true])
+    assert.equal(purge(ours.path).status, 0)
+    assert.deepEqual(held(), [false, true])
+    assert.equal(purge(theirs.path).status, 0)
+    assert.deepEqual(held(), [false, false])
   })
 
   test('takes away what a first start left that was interrupted, also early', () => {
