@@ -12,7 +12,7 @@ import { type Archive, findArchive, packDisk } from './pack.ts'
 import { patient } from './patient-store.ts'
 import { removeArchives } from './remove.ts'
 import { type ObjectStore, openStore } from './store.ts'
-import type { DiskParts } from './tar.ts'
+import { type DiskParts, readDisk, writeDisk } from './tar.ts'
 import { cannotArchive, diskIn, listDisk, makeNastyDisk, Scratch } from './testing/disks.ts'
 import { startS3, withoutS3 } from './testing/real-s3.ts'
 import { unpackDisk } from './unpack.ts'
@@ -274,6 +274,33 @@ suite('packing and unpacking, interrupted', { skip: cannotArchive }, () => {
     assert.ok(second.puts() <= chunks - 1, `${second.puts()} of ${chunks} chunks were written again`)
     const directory = scratch.make('resumed-disk')
     await unpackDisk({ store, sandboxId, archive, disk: diskIn(directory) })
+    assert.deepEqual(listDisk(directory), withoutSockets(listDisk(scratch.at('disk'))))
+  })
+
+  test('tar may have 1 GiB of address space and no more, both ways: a disk of many names takes no other memory', async () => {
+    /** What the kernel holds it to, soft and hard; it may take a moment until it is there. */
+    const boundOfTar = async () => {
+      for (;;) {
+        const tar = working().find((pid) => readFileSync(`/proc/${pid}/comm`, 'utf8') === 'tar\n')
+        const limits = tar && readFileSync(`/proc/${tar}/limits`, 'utf8')
+        if (limits) return /^Max address space +(\S+) +(\S+) +bytes/m.exec(limits)?.slice(1).map(Number)
+        await wait(10)
+      }
+    }
+    const bounds: unknown[] = []
+    const pieces: Buffer[] = []
+    for await (const piece of readDisk(disk)) if (pieces.push(piece) === 1) bounds.push(await boundOfTar())
+    const unpacking = async function* () {
+      yield pieces[0]!
+      bounds.push(await boundOfTar())
+      yield* pieces.slice(1)
+    }
+    const directory = scratch.make('bounded')
+    await writeDisk(unpacking(), directory)
+    assert.deepEqual(bounds, [
+      [1024 ** 3, 1024 ** 3],
+      [1024 ** 3, 1024 ** 3],
+    ])
     assert.deepEqual(listDisk(directory), withoutSockets(listDisk(scratch.at('disk'))))
   })
 
