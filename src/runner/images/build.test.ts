@@ -10,6 +10,7 @@ import { afterEach, beforeEach, suite, test } from 'node:test'
 import { runCommand } from '#src/kit/run-command.ts'
 import { buildImage } from './build.ts'
 import type { Recipe } from './recipe.ts'
+import { makeBusy } from './testing/busy.ts'
 
 const needs = process.getuid?.() !== 0 ? 'needs root' : !existsSync('/usr/bin/mmdebstrap') ? 'needs mmdebstrap' : false
 
@@ -52,6 +53,18 @@ suite('building an image', { skip: needs }, () => {
     )
     assert.deepEqual(steps, ['reading package lists'])
     assert.ok(!(await readdir(directory)).includes('work'))
+  })
+
+  test('it has patience with what a killed runner’s builder still holds, and begins with nothing of it', async () => {
+    const { server, url } = await silentMirror()
+    server.close()
+    using _ = makeBusy(join(directory, 'work/root'))
+    const steps: string[] = []
+    await assert.rejects(
+      buildImage({ ...parts(url, 300_000), onProgress: ({ step }) => steps.push(step) }),
+      /could not be built/,
+    )
+    assert.deepEqual(steps, ['reading package lists'])
   })
 
   test('a mirror that never answers does not hold it up for ever', async () => {

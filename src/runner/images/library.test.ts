@@ -11,6 +11,7 @@ import type { ImageSource } from '#src/wire/runner-link.ts'
 import { ImageFailed, type ImageFailure } from './image-failed.ts'
 import { type BringRequest, Library } from './library.ts'
 import { type ImageLimits, standardLimits } from './limits.ts'
+import { makeBusy } from './testing/busy.ts'
 import { makeImage, makeIndex, type TarEntry, tarOf, writeLayout } from './testing/oci-image.ts'
 import { TestRegistry } from './testing/registry.ts'
 
@@ -477,6 +478,12 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     const library = open()
     await bring(library, 'one', from(reference))
     assert.equal(read(library, 'one', 'f7'), big)
+  })
+
+  test('opening has patience with what a killed runner’s program still holds', async () => {
+    using _ = makeBusy(join(directory, 'pool/image-work/of-a-killed-one'))
+    await open().open()
+    assert.deepEqual(below('image-work'), [])
   })
 
   test('a disk that becomes full leaves nothing, and the next one finds room', async () => {

@@ -9,6 +9,7 @@ import { silentLog } from '#src/kit/log.ts'
 import type { buildImage } from './build.ts'
 import { defaultRecipe, type Recipe, recipeHash } from './recipe.ts'
 import { type ImageStoreOptions, openImageStore } from './store.ts'
+import { makeBusy } from './testing/busy.ts'
 
 const recipe: Recipe = {
   sources: { suite: 'test', lines: [] },
@@ -153,6 +154,22 @@ suite('the image store', { skip: needsRoot }, () => {
     await store.ensureDefault()
     assert.deepEqual([store.list(), await namesInPool()], [['default'], ['default']])
     assert.equal(built, 1)
+  })
+
+  test('unpacking anew has patience with what the tar that failed still holds', async () => {
+    await open().ensureDefault()
+    await rm(join(directory, 'pool'), { recursive: true })
+    await truncate(cached(), 100)
+    using held = new DisposableStack()
+    const store = open({
+      build: async (parts) => {
+        const [partial = ''] = await namesInPool()
+        held.use(makeBusy(join(directory, 'pool/images', partial, 'rootfs/half')))
+        await build(parts)
+      },
+    })
+    await store.ensureDefault()
+    assert.deepEqual((await readdir(store.rootfsOf('default') as string)).sort(), ['etc', 'noise'])
   })
 
   test('a name is never a way out of the pool', async () => {
