@@ -157,6 +157,17 @@ suite('GET {prefix}/socket.io/', () => {
     assert.deepEqual([name, sandbox.id, sandbox.state], ['sandbox.created', id, 'started'])
   })
 
+  test('answers no pings of whoever takes no answers: they would fill its memory', async ({ mock }) => {
+    await using app = await startControl()
+    using client = await signedIn(await app.listen(), keys.member)
+    // As long as something is unsent.
+    mock.getter(WebSocket.prototype, 'bufferedAmount', () => 1)
+    client.socket.send('2')
+    client.socket.send('41')
+    assert.equal(await client.closed, 1000)
+    assert.ok(!client.heard.includes('3'))
+  })
+
   test('answers a ping, ends at a disconnect, and is closed by what is too long', async () => {
     await using app = await startControl()
     const base = await app.listen()

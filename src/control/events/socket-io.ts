@@ -7,6 +7,7 @@ import Type from 'typebox'
 import { Compile } from 'typebox/compile'
 import type { RawData, WebSocket } from 'ws'
 import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
+import { bytesOf } from '#src/http/socket.ts'
 import { Problem } from '#src/problems.ts'
 import { openWatchers, type Watcher, type Watchers } from './watchers.ts'
 
@@ -92,11 +93,14 @@ const serveSocket = (
   const deadline = setTimeout(() => watcher === undefined && socket.close(1008), signInMilliseconds)
 
   socket.on('message', (data: RawData) => {
-    const text = String(data)
-    if (text.length > longestMessage) return socket.close(1009)
+    const bytes = bytesOf(data)
+    if (bytes.length > longestMessage) return socket.close(1009)
+    const text = bytes.toString()
     if (text === packet.pong) hasAnswered = true
-    else if (text === packet.ping) socket.send(packet.pong)
-    else if (text.startsWith(packet.disconnect)) socket.close(1000)
+    else if (text === packet.ping) {
+      // Who takes no answers gets none: they would fill our memory.
+      if (socket.bufferedAmount === 0) socket.send(packet.pong)
+    } else if (text.startsWith(packet.disconnect)) socket.close(1000)
     else if (text.startsWith(packet.connect) && !isSigningIn) {
       isSigningIn = true
       signIn(text).catch(failed)
