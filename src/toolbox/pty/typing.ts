@@ -5,10 +5,13 @@ import type { Jobs } from '../agent/agent.ts'
 
 /** More than this is not taken from the socket until some of it has gone. */
 const aheadBytes = 1024 * 1024
+/** What a frame takes besides what is in it; one of a single byte takes little else. */
+const frameBytes = 256
 
 export class Typing {
   readonly #socket: WebSocket
   #waiting: Buffer[] = []
+  /** With what is being sent. */
   #size = 0
   #send: ((data: Buffer) => Promise<void>) | undefined
   #isSending = false
@@ -20,7 +23,7 @@ export class Typing {
       const bytes = bytesOf(data)
       if (bytes.length === 0) return
       this.#waiting.push(bytes)
-      this.#size += bytes.length
+      this.#size += bytes.length + frameBytes
       if (this.#size > aheadBytes) socket.pause()
       this.#flow()
     })
@@ -35,11 +38,12 @@ export class Typing {
     if (this.#isSending || this.#send === undefined) return
     this.#isSending = true
     while (this.#waiting.length > 0) {
+      const frames = this.#waiting.length
       const data = Buffer.concat(this.#waiting)
       this.#waiting = []
       // A shell that has ended, or a program that has not read for a minute: what was typed for it is dropped.
       await this.#send(data).catch(() => undefined)
-      this.#size -= data.length
+      this.#size -= data.length + frames * frameBytes
       if (this.#size <= aheadBytes && this.#socket.isPaused) this.#socket.resume()
     }
     this.#isSending = false
