@@ -14,6 +14,7 @@ import type { TSchema } from 'typebox'
 import type { Attributes } from '#src/kit/telemetry/telemetry.ts'
 import { Problem } from '#src/problems.ts'
 import { followCalls, inCall } from './follow.ts'
+import { boundIncoming } from './incoming.ts'
 import { asProblem, renderProblem } from './render-problem.ts'
 import type { Route } from './route.ts'
 import { boundUnread } from './unread.ts'
@@ -32,7 +33,7 @@ export type ServerParts<Context extends object, Needs extends string> = {
   bodyLimit?: number
   /** How many reverse proxies stand in front, each of which adds to `X-Forwarded-For`; unless told that is not read. */
   trustedProxies?: number
-  /** Whom an answer's memory counts for until it is read (unread.ts); unless told, and of refusals, its reader's address. */
+  /** Whom the memory of a call counts for (incoming.ts, unread.ts); unless told, and of who was refused, the caller's address. */
   ownerOf?: (context: Context) => string | undefined
   /** What telemetry tells of a call besides its route: never what could be a credential. No context: it was refused. */
   tell?: (params: Readonly<Record<string, string | undefined>>, context: Context | undefined) => Attributes
@@ -127,12 +128,12 @@ export const createServer = async <Context extends object, Needs extends string>
     done(bytes.length === 0 ? null : new Problem('media_type'), undefined)
   })
 
-  boundUnread(server, {
-    ownerOf: (request) => {
-      const context = contexts.get(request) as Context | undefined
-      return (context && ownerOf(context)) ?? request.ip
-    },
-  })
+  const ownerOfCall = (request: FastifyRequest): string => {
+    const context = contexts.get(request) as Context | undefined
+    return (context && ownerOf(context)) ?? request.ip ?? ''
+  }
+  boundIncoming(server, { ownerOf: ownerOfCall, isStreamed: (request) => streamed.has(request) })
+  boundUnread(server, { ownerOf: ownerOfCall })
   server.addHook('onSend', async (request, reply) => {
     reply.header('x-request-id', request.id)
   })

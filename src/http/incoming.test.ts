@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type AddressInfo, connect, type Socket } from 'node:net'
+import { suite, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
+import fastifyWebsocket from '@fastify/websocket'
+import fastify from 'fastify'
+import { boundIncoming } from './incoming.ts'
+
+const MiB = 1024 ** 2
+const key = 'dGhlIHNhbXBsZSBub25jZQ=='
+const upgrade = `Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${key}\r\n\r\n`
+
+/** A masked text frame of so many bytes, without most of them (RFC 6455 §5.2). */
+const frameHead = (length: number) => {
+  const head = Buffer.alloc(14)
+  head.set([0x81, 0xff])
+  head.writeBigUInt64BE(BigInt(length), 2)
+  return head
+}
+
+type Bounds = Partial<Parameters<typeof boundIncoming>[1]>
+
+const serving = async (bounds: Bounds) => {
+  const server = fastify({ bodyLimit: 64 * MiB })
+  await server.register(fastifyWebsocket, { options: { maxPayload: 64 * MiB } })
+  const ownerOf = ({ params }: { params: unknown }) => (params as { owner: string }).owner
+  boundIncoming(server, { ownerOf, isStreamed: () => false, lookMs: 20, ...bounds })
+  await server.register(async (scope) => {
+    scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
+    scope.post('/:owner/body', async ({ body }) => `${(body as Buffer).length} bytes`)
+    scope.get('/:owner/socket', { websocket: true }, (socket) => {
+      socket.on('message', (data) => socket.send(`${(data as Buffer).length} bytes`))
+    })
+  })
+  await server.listen({ host: '127.0.0.1', port: 0 })
+  const { port } = server.server.address() as AddressInfo
+  const sockets: Socket[] = []
+  const open = async (text: string) => {
+    const socket = connect(port, '127.0.0.1')
+    socket.on('error', () => {})
+    sockets.push(socket)
+    await once(socket, 'connect')
+    socket.write(text)
+    return socket
+  }
+  return {
+    /** Announces a body, and sends none of it. */
+    body: (owner: string, length: number) =>
+      open(`POST /${owner}/body HTTP/1.1\r\nHost: a\r\nContent-Type: a/b\r\nContent-Length: ${length}\r\n\r\n`),
+    socket: async (owner: string) => {
+      const socket = await open(`GET /${owner}/socket HTTP/1.1\r\nHost: a\r\n${upgrade}`)
+      await once(socket, 'data')
+      return socket
+    },
+    [Symbol.asyncDispose]: async () => {
+      for (const socket of sockets) socket.destroy()
+      await server.close()
+    },
+  }
+}
+
+/** What comes after this much more was sent; undefined: it is cut off. */
+const answerTo = async (socket: Socket, bytes: number): Promise<string | undefined> => {
+  const over = new Promise<undefined>((resolve) => socket.once('close', () => resolve(undefined)))
+  const answer = once(socket, 'data').then(([data]) => String(data))
+  answer.catch(() => {})
+  if (!socket.destroyed) socket.write(Buffer.alloc(bytes))
+  return await Promise.race([answer, over])
+}
+
+const isCutOff = async (socket: Socket): Promise<true> => {
+  if (!socket.closed) await once(socket, 'close')
+  return true
+}
+
+suite('bodies and frames that are not whole yet', () => {
+  test('a body of which nothing comes is cut off; one that comes slowly is read, and a socket may be silent', async () => {
+    await using server = await serving({ silentMs: 300 })
+    const silent = await server.body('a', MiB)
+    silent.write(Buffer.alloc(1000))
+    const slow = await server.body('a', 100_000)
+    const socket = await server.socket('a')
+    socket.write(frameHead(1000))
+    for (let sent = 0; sent < 90_000; sent += 10_000) {
+      slow.write(Buffer.alloc(10_000))
+      await pause(100)
+    }
+    assert.ok(await isCutOff(silent))
+    assert.match((await answerTo(slow, 10_000)) ?? '', /100000 bytes/)
+    assert.match((await answerTo(socket, 1000)) ?? '', /1000 bytes/)
+  })
+
+  test('where all together are too large, who has most there gives way, with what has been coming for longest', async () => {
+    await using server = await serving({ mostBytes: 9 * MiB })
+    const frugal = await server.body('a', 3 * MiB)
+    frugal.write(Buffer.alloc(2 * MiB))
+    const socket = await server.socket('b')
+    socket.write(Buffer.concat([frameHead(6 * MiB), Buffer.alloc(4 * MiB)]))
+    const body = await server.body('b', 3 * MiB)
+    body.write(Buffer.alloc(2 * MiB))
+    await pause(200)
+    const newcomer = await server.body('c', 3 * MiB)
+    newcomer.write(Buffer.alloc(2 * MiB))
+    assert.ok(await isCutOff(socket))
+    for (const whole of [frugal, body, newcomer]) assert.match((await answerTo(whole, MiB)) ?? '', /3145728 bytes/)
+  })
+
+  test('what is whole counts no more, however often it comes', async () => {
+    await using server = await serving({ mostBytes: 3 * MiB })
+    const socket = await server.socket('a')
+    for (let round = 0; round < 4; round++) {
+      const body = await server.body('a', 2 * MiB)
+      assert.match((await answerTo(body, 2 * MiB)) ?? '', /2097152 bytes/)
+      socket.write(frameHead(2 * MiB))
+      assert.match((await answerTo(socket, 2 * MiB)) ?? '', /2097152 bytes/)
+      await pause(60)
+    }
+  })
+})

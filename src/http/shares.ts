@@ -1,0 +1,30 @@
+// What lies in memory for somebody, and who has most of it: whoever fills it gives way with their own, and not with others'.
+
+export class Shares<Key> {
+  /** Oldest first. */
+  readonly #held = new Map<Key, { owner: string; bytes: number }>()
+  total = 0
+
+  /** Also when it is more, or less, than before. */
+  put(key: Key, owner: string, bytes: number): void {
+    this.total += bytes - (this.#held.get(key)?.bytes ?? 0)
+    this.#held.set(key, { owner, bytes })
+  }
+
+  remove(key: Key): void {
+    this.total -= this.#held.get(key)?.bytes ?? 0
+    this.#held.delete(key)
+  }
+
+  /** The oldest of whoever has most, but for one that counts and is not to go. */
+  oldestOfLargest(except?: Key): Key | undefined {
+    const bytesOf = new Map<string, number>()
+    for (const { owner, bytes } of this.#held.values()) bytesOf.set(owner, (bytesOf.get(owner) ?? 0) + bytes)
+    let largest: { key: Key; bytes: number } | undefined
+    for (const [key, { owner }] of this.#held) {
+      const bytes = bytesOf.get(owner) ?? 0
+      if (key !== except && bytes > (largest?.bytes ?? 0)) largest = { key, bytes }
+    }
+    return largest?.key
+  }
+}
