@@ -12,18 +12,18 @@ export class Bound {
   }
 
   /** False: there is no room. What was taken is given back once. */
-  take(key: string): boolean {
-    const count = this.#counts.get(key) ?? 0
-    if (count >= this.#most.each || this.#all >= this.#most.all) return false
-    this.#counts.set(key, count + 1)
-    this.#all++
+  take(key: string, amount = 1): boolean {
+    const count = (this.#counts.get(key) ?? 0) + amount
+    if (count > this.#most.each || this.#all + amount > this.#most.all) return false
+    this.#counts.set(key, count)
+    this.#all += amount
     return true
   }
 
-  give(key: string): void {
-    const count = this.#counts.get(key) ?? 0
-    if (count > 1) this.#counts.set(key, count - 1)
+  give(key: string, amount = 1): void {
+    const count = (this.#counts.get(key) ?? 0) - amount
+    if (count > 0) this.#counts.set(key, count)
     else this.#counts.delete(key)
-    this.#all--
+    this.#all -= amount
   }
 }

@@ -158,6 +158,22 @@ suite('GET /process/interpreter/execute', () => {
     assert.deepEqual(order, [1, 2, 3, 4, 5])
   })
 
+  test('1013 when 16 MiB of code wait already, in whatever contexts', async () => {
+    await using box = await startToolbox()
+    const file = join(box.directory, 'go')
+    const contexts = [undefined, await newContext(box)].map((contextId) => (contextId ? { contextId } : {}))
+    const blocking = contexts.map((context) => start(box, `print("runs")\n${waitFor(file)}`, context))
+    for (const run of blocking) await until(() => run.text() !== '', 'a run')
+    const comment = `# ${'x'.repeat(3 * 1024 * 1024)}\nprint("long")`
+    const runs = Array.from({ length: 8 }, (_, at) => start(box, comment, contexts[at % 2]))
+    await until(() => runs.filter(({ hasEnded }) => hasEnded).length >= 3, 'those that are too many')
+    writeFileSync(file, '')
+    const codes = (await Promise.all(runs.map(({ outcome }) => outcome))).map(({ code }) => code)
+    assert.deepEqual(codes.toSorted(), [1000, 1000, 1000, 1000, 1000, 1013, 1013, 1013])
+    // What is over counts no more.
+    assert.equal(await printed(box, comment), 'long\n')
+  })
+
   test('1013 when 64 wait already', async () => {
     await using box = await startToolbox()
     const file = join(box.directory, 'go')

@@ -2,6 +2,7 @@
 import type { WebSocket } from 'ws'
 import { closeWith, keepAlive, sendWhole } from '#src/http/socket.ts'
 import { readPart } from '#src/http/validate.ts'
+import { Bound } from '#src/kit/bound.ts'
 import { Problem } from '#src/problems.ts'
 import type { Exit } from '../agent/agent.ts'
 import { checkEnvironment } from '../exec/environment.ts'
@@ -13,6 +14,8 @@ import { type Ending, outwaitOthers, runCode, type Take } from './run.ts'
 import { ExecuteRequest } from './schemas.ts'
 
 const defaultTimeoutSeconds = 600
+/** Bytes of the requests that run or wait, which are held until they are over: of a sandbox, and of all. */
+const held = new Bound({ each: 16 * 1024 * 1024, all: 256 * 1024 * 1024 })
 /** For the request to come. */
 const patienceMs = 60_000
 
@@ -110,10 +113,16 @@ const runInTurn = async (socket: WebSocket, sandbox: ToolboxSandbox, request: Ex
 export const execute = async (socket: WebSocket, sandbox: ToolboxSandbox): Promise<void> => {
   keepAlive(socket)
   try {
-    const request = readRequest(await firstFrame(socket))
-    const lane = enterLane(sandbox, request.contextId || defaultContext)
-    if (lane.isFull) throw new Refusal(closeCodes.busy, 'too many executions wait for this context')
-    await lane.run(() => runInTurn(socket, sandbox, request, lane))
+    const text = await firstFrame(socket)
+    const request = readRequest(text)
+    if (!held.take(sandbox.id, text.length)) throw new Refusal(closeCodes.busy, 'too much code waits to be executed')
+    try {
+      const lane = enterLane(sandbox, request.contextId || defaultContext)
+      if (lane.isFull) throw new Refusal(closeCodes.busy, 'too many executions wait for this context')
+      await lane.run(() => runInTurn(socket, sandbox, request, lane))
+    } finally {
+      held.give(sandbox.id, text.length)
+    }
   } catch (error) {
     if (error instanceof Refusal) return closeWith(socket, error.code, error.message)
     const problem = asTold(error)
