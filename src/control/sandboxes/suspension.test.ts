@@ -43,6 +43,7 @@ suite('a suspended organization', () => {
       ['/sandbox/running/snapshot', { name: 's' }],
       ['/sandbox/broken/recover'],
       ['/snapshots', { name: 's', imageName: 'alpine:3' }],
+      ['/snapshots/s/activate'],
       ['/warm-pools', { snapshot: 'default', pool: 1 }],
     ]
     for (const [path, body] of refused) {

@@ -1,6 +1,7 @@
 // Deletes a snapshot, puts it out of use and back. Only the organization that it belongs to may; a general one is the
 // operator's.
 import type { Actor, SandboxParts } from '#src/control/sandboxes/parts.ts'
+import { checkNotSuspended } from '#src/control/sandboxes/suspension.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import { forgetBuildLog } from './build-logs.ts'
@@ -46,6 +47,7 @@ export const deactivateSnapshot = async (parts: SandboxParts, actor: Actor, idOr
 
 export const activateSnapshot = async (parts: SandboxParts, actor: Actor, idOrName: string): Promise<Snapshot> => {
   const { database, clock } = parts
+  checkNotSuspended(parts, actor)
   const { id, image, state } = await getOwn(parts, actor, idOrName)
   if (state !== 'active') {
     await database.transaction(async (transaction) => {
