@@ -110,8 +110,8 @@ export const createApp = async (
     maxAge: 86_400,
   })
   metrics.follow(server)
-  await attachEvents(server, sandboxes)
-  await own?.attach(server)
+  await attachEvents(server, sandboxes, limits.anonymous)
+  await own?.attach(server, limits.anonymous)
   await servePortal(server, webhooks)
   server.addHook('onSend', async (request, reply) => {
     await trail.complete(request, reply)

@@ -127,10 +127,11 @@ const serveSocket = (
 
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined)
 
-/** Serves `{prefix}/socket.io/`. Call before the server listens. */
+/** Serves `{prefix}/socket.io/`. Call before the server listens. `limit` throws where a call is one too many. */
 export const attachEvents = async (
   server: FastifyInstance,
   parts: SandboxParts,
+  limit: (request: FastifyRequest) => Promise<void>,
   prefixes: readonly string[] = ['/api', ''],
 ): Promise<void> => {
   const watchers = await openWatchers(parts)
@@ -142,6 +143,7 @@ export const attachEvents = async (
     server.route({
       method: 'GET',
       url: `${prefix}/socket.io/`,
+      onRequest: limit,
       preValidation: async (request: FastifyRequest) => {
         const { EIO } = request.query as Record<string, unknown>
         if (request.ws && EIO !== '4') throw new Problem('bad_request', 'Events are served with EIO=4 only.')

@@ -1,8 +1,9 @@
 // Our own issuer, for as long as the operator names no other: keeps its keys fresh and serves its pages below /oidc.
 import type { IncomingMessage } from 'node:http'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { createLocalJWKSet, errors, type JWTVerifyGetKey } from 'jose'
 import type { Provider } from 'oidc-provider'
+import { Problem } from '#src/problems.ts'
 import type { Parts } from '../parts.ts'
 import { isUnreachable } from '../storage/database.ts'
 import { issuerPath, issuerUrl } from './address.ts'
@@ -16,8 +17,8 @@ export type EmbeddedIssuer = {
   url: string
   /** By which its tokens are verified here, without asking it over the network. */
   getKey: JWTVerifyGetKey
-  /** Serves it; call before the server listens. */
-  attach: (server: FastifyInstance) => Promise<void>
+  /** Serves it; call before the server listens. `limit` throws where a call is one too many. */
+  attach: (server: FastifyInstance, limit: (request: FastifyRequest) => Promise<void>) => Promise<void>
   /** Replaces keys where it is time and forgets what has ended. */
   sweep: () => Promise<void>
   close: () => void
@@ -25,7 +26,9 @@ export type EmbeddedIssuer = {
 
 const begunElsewhere = 'This step of signing in has ended, or was begun elsewhere. Begin again where you came from.'
 
-const sweepMilliseconds = 60 * 60 * 1000
+const sweepMilliseconds = 60 * 1000
+/** Of an address and of a body: far more than any client sends, and what is kept of each of them. */
+const longest = 4096
 const reloadMilliseconds = 1000
 
 /** Whatever a proxy or a forger says of where we are: it is where the setting says. */
@@ -97,8 +100,13 @@ export const openIssuer = async (parts: Parts): Promise<EmbeddedIssuer> => {
         return await keySet(header, token)
       }
     },
-    attach: async (server) => {
+    attach: async (server, limit) => {
       await server.register(async (scope) => {
+        scope.addHook('onRequest', async (request) => {
+          await limit(request)
+          const isLong = request.url.length > longest || Number(request.headers['content-length'] ?? 0) > longest
+          if (isLong) throw new Problem('too_large', `Signing in takes no more than ${longest} bytes.`)
+        })
         // Bodies are its own to read.
         scope.removeAllContentTypeParsers()
         scope.addContentTypeParser('*', (_request, _body, done) => done(null, undefined))

@@ -12,10 +12,17 @@ const hashed = (text: string | undefined): string | null => (text === undefined 
 /** What lives on nothing but this: nobody waits longer than a session. */
 const longestSeconds = 30 * 24 * 60 * 60
 
+/** Of nobody's yet: signing in that was begun. Whoever begins them needs no credential. */
+const mostAnonymous = 20_000
+
 type Row = { id_hash: string; secret: string; consumed_at: Date | null }
 
 /** Answers the class that oidc-provider makes its stores of. */
-export const recordsIn = ({ sql }: Database, encryption: Encryption): ((model: string) => Adapter) => {
+export const recordsIn = (
+  { sql }: Pick<Database, 'sql'>,
+  encryption: Encryption,
+  most = mostAnonymous,
+): ((model: string) => Adapter) => {
   const purposeOf = (model: string, idHash: string) => `issuer:${model}:${idHash}`
 
   const read = (model: string, row: Row | undefined): AdapterPayload | undefined => {
@@ -37,14 +44,18 @@ export const recordsIn = ({ sql }: Database, encryption: Encryption): ((model: s
       const secret = encryption.encrypt(purposeOf(model, idHash), JSON.stringify(payload))
       const { grantId, uid, userCode, accountId } = payload
       const seconds = Math.min(expiresIn || longestSeconds, longestSeconds)
-      await sql`
+      const written = await sql`
         insert into issuer_records (
           model, id_hash, secret, grant_hash, uid_hash, user_code_hash, account_id, expires_at)
-        values (${model}, ${idHash}, ${secret}, ${hashed(grantId)}, ${hashed(uid)}, ${hashed(userCode)},
-                ${accountId ?? null}, now() + ${seconds} * interval '1 second')
+        select ${model}, ${idHash}, ${secret}, ${hashed(grantId)}, ${hashed(uid)}, ${hashed(userCode)},
+               ${accountId ?? null}, now() + ${seconds} * interval '1 second'
+        where ${accountId !== undefined}
+          or (select count(*) from issuer_records where account_id is null) < ${most}
+          or exists (select from issuer_records where model = ${model} and id_hash = ${idHash})
         on conflict (model, id_hash) do update set secret = excluded.secret, grant_hash = excluded.grant_hash,
           uid_hash = excluded.uid_hash, user_code_hash = excluded.user_code_hash, account_id = excluded.account_id,
           expires_at = excluded.expires_at`
+      if (written.count === 0) throw new errors.TemporarilyUnavailable('too many sign-ins are under way')
     },
     find: (id) => findBy(model, 'id_hash', id),
     findByUid: (uid) => findBy(model, 'uid_hash', uid),

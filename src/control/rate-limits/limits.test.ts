@@ -5,6 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { ControlRoute } from '#src/control/auth/route.ts'
 import { type Reply, startControl } from '#test/control/harness.ts'
 import { keys, organizations } from '#test/control/people.ts'
+import { testSettings } from '#test/control/test-settings.ts'
 import { bucketsOfRoutes, type RateLimits } from './buckets.ts'
 import { createLimits, limitHeaders } from './limits.ts'
 
@@ -123,6 +124,16 @@ suite('rate limits', () => {
     assert.equal((await behind.as('nobody').get('/config', from('192.0.2.9, 192.0.2.2'))).status, 429)
     for (const odd of ['', ',', 'x'.repeat(5000), "'; drop"]) {
       assert.ok((await behind.as('nobody').get('/config', from(odd))).status < 500)
+    }
+  })
+
+  test('signing in and the sockets of events count like all that is asked without a credential', async () => {
+    for (const path of ['/oidc/.well-known/openid-configuration', '/oidc/auth', '/socket.io/?EIO=4']) {
+      const settings = { rateLimits: { anonymous: minute(1) }, identity: testSettings.identity }
+      await using app = await startControl({ settings })
+      const ask = async () => (await app.app.server.inject({ method: 'GET', url: path })).statusCode
+      assert.notEqual(await ask(), 429)
+      assert.equal(await ask(), 429, path)
     }
   })
 

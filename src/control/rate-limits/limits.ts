@@ -14,6 +14,8 @@ type Guard = (request: FastifyRequest, route: ControlRoute) => Promise<object>
 export type Limits = {
   /** The guard, with the counting around it. */
   around: (guard: Guard) => Guard
+  /** Counts a call for which there is no row, by its address; throws where it is one too many. */
+  anonymous: (request: FastifyRequest) => Promise<void>
   /** Call before the answer goes out: says how much is left. */
   tell: (request: FastifyRequest, reply: FastifyReply) => void
 }
@@ -84,10 +86,13 @@ export const createLimits = (standard: RateLimits): Limits => {
     await count(request, bucket, rateFor(bucket, standard, organization), organization?.id ?? user.id)
   }
 
+  const anonymous = (request: FastifyRequest) => count(request, 'anonymous', standard.anonymous, addressKey(request.ip))
+
   return {
+    anonymous,
     around: (guard) => async (request, route) => {
       if (route.needs === 'public') {
-        if (!isProbe(route)) await count(request, 'anonymous', standard.anonymous, addressKey(request.ip))
+        if (!isProbe(route)) await anonymous(request)
         return await guard(request, route)
       }
       // The programs of this server are never locked out by others at their address.
