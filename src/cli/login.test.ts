@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -80,6 +80,16 @@ suite('alcove login', () => {
     const before = readSession(file)!
     writeSession(file, { ...before, accessToken: 'ended', endsAt: 0 })
     assert.match((await list()).join('\n'), /\tnotebook-/)
+    // Of several at once, one renews it for all; what a killed one has left is in nobody's way for long.
+    for (const isLeft of [false, true]) {
+      writeSession(file, { ...readSession(file)!, endsAt: 0 })
+      if (isLeft) {
+        writeFileSync(`${file}.lock`, '')
+        utimesSync(`${file}.lock`, 0, 0)
+      }
+      for (const lines of await Promise.all([list(), list(), list()])) assert.match(lines.join('\n'), /\tnotebook-/)
+    }
+    assert.ok(!existsSync(`${file}.lock`))
     const renewed = readSession(file)!
     assert.notEqual(renewed.refreshToken, before.refreshToken)
     await assert.rejects(sandboxes({ file, organization: organizations.theirs, say: () => {} }), /does not reach/)

@@ -1,6 +1,7 @@
 // Who is signed in on the command line: one file that only its owner reads, refreshed when its token is about to end.
-import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { allowInsecureRequests, type Configuration, discovery, None, refreshTokenGrant } from 'openid-client'
 import { Complaint } from '#src/up/complaint.ts'
 
@@ -58,11 +59,53 @@ export const asSession = (
   endsAt: Date.now() + (tokens.expires_in ?? 300) * 1000,
 })
 
-/** A session whose token is good for a while yet. */
-export const freshSession = async (file: string): Promise<Session> => {
+/** Longer than any renewal takes: whoever holds the lock then was killed. */
+const staleMilliseconds = 60_000
+const lookMilliseconds = 50
+
+/** A refresh token works once, and used twice it ends the session: of commands that run at once, one renews it. */
+const alone = async <T>(file: string, work: () => Promise<T>): Promise<T> => {
+  const lock = `${file}.lock`
+  while (!isMadeByUs(lock)) {
+    const heldSince = statSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? Date.now()
+    if (Date.now() - heldSince > staleMilliseconds) rmSync(lock, { force: true })
+    else await pause(lookMilliseconds)
+  }
+  try {
+    return await work()
+  } finally {
+    rmSync(lock, { force: true })
+  }
+}
+
+const isMadeByUs = (lock: string): boolean => {
+  try {
+    writeFileSync(lock, `${process.pid}\n`, { mode: 0o600, flag: 'wx' })
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+    throw new Complaint(`your session could not be renewed (${(error as Error).message})`)
+  }
+}
+
+const isFresh = ({ endsAt }: Session): boolean => Date.now() < endsAt - earlyMilliseconds
+
+const knownSession = (file: string): Session => {
   const session = readSession(file)
   if (session === undefined) throw new Complaint('you are not signed in: alcove login')
-  if (Date.now() < session.endsAt - earlyMilliseconds) return session
+  return session
+}
+
+/** A session whose token is good for a while yet. */
+export const freshSession = async (file: string): Promise<Session> => {
+  const session = knownSession(file)
+  return isFresh(session) ? session : await alone(file, () => renewed(file))
+}
+
+const renewed = async (file: string): Promise<Session> => {
+  const session = knownSession(file)
+  // Another command has done it meanwhile.
+  if (isFresh(session)) return session
   if (session.refreshToken === undefined) throw new Complaint('your session has ended: alcove login')
   try {
     const tokens = await refreshTokenGrant(await discover(session.issuer, session.clientId), session.refreshToken)
