@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify'
 import { asProblem } from '#src/http/render-problem.ts'
 import type { Parts } from '../parts.ts'
 import { completeEntry, insertEntry } from './store.ts'
-import { keepable } from './subject.ts'
+import { originOf } from './subject.ts'
 
 export type PageWrite = {
   organizationId: string
@@ -30,9 +30,7 @@ export const tellOfPageWrite = async <T>(
     actorEmail: user.email,
     credential: 'portal',
     keyName: null,
-    clientAddress: keepable(request.ip),
-    userAgent: keepable(request.headers['user-agent'] ?? ''),
-    requestId: request.id,
+    ...originOf(request),
     action,
     params,
     targets,

@@ -26,7 +26,7 @@ export const AuditEntry = Type.Object({
   organizationId: Type.Optional(Type.String()),
   actorId: Type.String(),
   actorEmail: Type.String(),
-  credential: Type.Enum(['api_key', 'jwt', 'portal']),
+  credential: Type.Enum(['api_key', 'jwt', 'portal', 'sso']),
   /** Of the API key. */
   keyName: Type.Optional(Type.String()),
   ipAddress: Type.String(),

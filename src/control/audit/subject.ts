@@ -1,4 +1,5 @@
 // What a write was about, in words that may be kept: the ids of its path and of its answer, and nothing else of either.
+import type { FastifyRequest } from 'fastify'
 import type { ControlRoute } from '../auth/route.ts'
 
 export type Subject = { action: string; params: Record<string, string>; targets: string[] }
@@ -8,6 +9,15 @@ const longest = 255
 
 /** As the database can hold it. */
 export const keepable = (text: string): string => text.slice(0, longest).replaceAll('\0', '\uFFFD').toWellFormed()
+
+/** Where a call came from. */
+export type Origin = { clientAddress: string; userAgent: string; requestId: string }
+
+export const originOf = ({ ip, headers, id }: FastifyRequest): Origin => ({
+  clientAddress: keepable(ip),
+  userAgent: keepable(headers['user-agent'] ?? ''),
+  requestId: id,
+})
 
 /** Some paths end in what opens a door by itself. */
 const isSecret = (name: string) => /token|secret|key$/i.test(name)

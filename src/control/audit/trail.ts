@@ -9,7 +9,7 @@ import type { Parts } from '../parts.ts'
 import type { Sql, Transaction } from '../storage/database.ts'
 import { RefusalBudget } from './refusal-budget.ts'
 import { completeEntry, deleteEntry, type Entry, insertEntry } from './store.ts'
-import { keepable, nameInAnswer, type Subject, subjectOf } from './subject.ts'
+import { keepable, nameInAnswer, originOf, type Subject, subjectOf } from './subject.ts'
 
 export type Trail = {
   /** Call before the guard decides: what it refuses is told of as well. */
@@ -66,9 +66,7 @@ export const createTrail = ({ database, clock, log }: Pick<Parts, 'database' | '
     actorId: caller.user.id,
     actorEmail: caller.user.email,
     ...credentialOf(caller),
-    clientAddress: keepable(request.ip),
-    userAgent: keepable(request.headers['user-agent'] ?? ''),
-    requestId: request.id,
+    ...originOf(request),
     ...subject,
     status: null,
     code: null,

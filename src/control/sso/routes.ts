@@ -1,6 +1,7 @@
 // `/auth/sso` and the links that wait. Every rule is in sign-in.ts, steps.ts and links.ts.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
+import { originOf } from '../audit/subject.ts'
 import { type ControlRoute, route } from '../auth/route.ts'
 import { OrganizationId } from '../organizations/schemas.ts'
 import { findBrowserSecret, keepBrowserSecret } from './browser.ts'
@@ -52,7 +53,7 @@ export const ssoRoutes = (parts: SsoParts): ControlRoute[] => {
           await limitCallback(request, reply)
           const browserSecret = findBrowserSecret(request, publicUrl)
           const returned = { state: query.state, search: searchOf(request), browserSecret }
-          return deliverSession(delivery, await completeSignIn(parts, returned))
+          return deliverSession(delivery, await completeSignIn(parts, returned, originOf(request)))
         })
       },
     }),

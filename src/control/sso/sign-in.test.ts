@@ -277,6 +277,18 @@ suite('GET /auth/sso/callback', () => {
     assert.deepEqual(await provider.takeAsked(), [])
   })
 
+  test('that somebody has joined by it stands in the audit log, once, with who and from where', async () => {
+    await using sso = await startSso(provider)
+    for (let time = 0; time < 2; time++) assert.equal((await sso.signIn('ada')).status, 200)
+    const entries = await sso.app.database.sql`
+      select actor_email, credential, action, status, targets[2] = actor_id as "isThem", client_address <> '' as "isFrom"
+      from audit_log where action = 'GET /auth/sso/callback'`
+    const told = { actor_email: ada.email, credential: 'sso', action: 'GET /auth/sso/callback', status: 200 }
+    assert.deepEqual([...entries], [{ ...told, isThem: true, isFrom: true }])
+    const { items } = (await sso.app.as('owner').get(`/audit/organizations/${organizations.ours}`)).body
+    assert.deepEqual([items[0].credential, items[0].action], ['sso', told.action])
+  })
+
   test('a state of another browser is invalid_state, and stays good for the one that began', async () => {
     await using sso = await startSso(provider)
     const [browser, victim, third] = [new Browser(sso.app), new Browser(sso.app), new Browser(sso.app)]

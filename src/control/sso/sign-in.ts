@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import * as oidc from 'openid-client'
 import { Problem } from '#src/problems.ts'
+import type { Origin } from '../audit/subject.ts'
 import type { OwnTokens } from '../auth/own-tokens.ts'
 import type { IdentityProvider } from '../identity-providers/identity-provider.ts'
 import { findProviderOf, hasSso, listProvidersOf } from '../identity-providers/service.ts'
@@ -89,7 +90,7 @@ const requireSameProvider = async (parts: SsoParts, attempt: Attempt): Promise<I
   return provider
 }
 
-export const completeSignIn = async (parts: SsoParts, returned: Return): Promise<Session> => {
+export const completeSignIn = async (parts: SsoParts, returned: Return, from: Origin): Promise<Session> => {
   const attempt = await requireAttempt(parts, returned)
   const provider = await requireSameProvider(parts, attempt)
   const currentUrl = new URL(`${redirectUriOf(parts)}${returned.search}`)
@@ -97,7 +98,7 @@ export const completeSignIn = async (parts: SsoParts, returned: Return): Promise
   const person = requireEmail(said)
   requireVerifiedEmail(provider, said)
   matchDomain(provider, person)
-  const user = await findOrAdmit(parts, provider, person)
+  const user = await findOrAdmit(parts, provider, person, from)
   const { accessToken, expiresAt } = await parts.ownTokens.issue(user)
   return {
     accessToken,
