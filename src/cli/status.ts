@@ -1,4 +1,4 @@
-// `alcove status`: each program as `up` sees it, and sandboxes as the API counts them.
+// `alcove status`: each program as `up` sees it, and sandboxes as control counts them.
 import { Complaint } from '#src/up/complaint.ts'
 import { type DataDirectory, findAdminKey, findDataDirectory } from '#src/up/data-directory.ts'
 import { isAlive } from '#src/up/process-identity.ts'
@@ -17,28 +17,22 @@ type Status = {
   sandboxesUnknown?: string
 }
 
-/** At most this many pages of sandboxes are counted. */
-const maxPages = 100
-
-type Page = { items: { state: string }[]; nextCursor?: string | null }
+/** Of all organizations, out of what control tells those that watch it; those that nobody has claimed yet are nobody's. */
+export const sandboxesIn = (metrics: string): Record<string, number> =>
+  Object.fromEntries(
+    [...metrics.matchAll(/^alcove_sandboxes\{state="(\w+)",warm="false"\} (\d+)$/gm)]
+      .map(([, state, count]) => [state, Number(count)] as const)
+      .filter(([, count]) => count > 0),
+  )
 
 const countSandboxes = async ({ host, port }: UpState, key: string): Promise<Record<string, number>> => {
-  const counts: Record<string, number> = {}
-  const api = `http://${host === '0.0.0.0' ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host}:${port}/api`
-  let cursor: string | null | undefined
-  for (let page = 0; page < maxPages; page += 1) {
-    const query = new URLSearchParams({ limit: '100', ...(cursor ? { cursor } : {}) })
-    const reply = await fetch(`${api}/sandbox?${query}`, {
-      headers: { authorization: `Bearer ${key}` },
-      signal: AbortSignal.timeout(5000),
-    })
-    if (!reply.ok) throw new Error(`the API answered ${reply.status}`)
-    const { items, nextCursor } = (await reply.json()) as Page
-    for (const { state } of items) counts[state] = (counts[state] ?? 0) + 1
-    cursor = nextCursor
-    if (!cursor) break
-  }
-  return counts
+  const server = `http://${host === '0.0.0.0' ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host}:${port}`
+  const reply = await fetch(`${server}/metrics`, {
+    headers: { authorization: `Bearer ${key}` },
+    signal: AbortSignal.timeout(5000),
+  })
+  if (!reply.ok) throw new Error(`the API answered ${reply.status}`)
+  return sandboxesIn(await reply.text())
 }
 
 /** The rest of the status is for everyone, and does not depend on an answer. */
