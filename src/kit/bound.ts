@@ -2,6 +2,8 @@
 
 export type Most = { each: number; all: number }
 
+export const unbounded: Most = { each: Infinity, all: Infinity }
+
 export class Bound {
   readonly #most: Most
   readonly #counts = new Map<string, number>()
@@ -9,6 +11,10 @@ export class Bound {
 
   constructor(most: Most) {
     this.#most = most
+  }
+
+  has(key: string): boolean {
+    return this.#counts.has(key)
   }
 
   /** False: there is no room. What was taken is given back once. */

@@ -1,4 +1,5 @@
 // Takes bodies, as many at a time as memory allows, from callers who may be slow or vanish.
+import { Bound, unbounded } from '#src/kit/bound.ts'
 import { Problem } from '#src/problems.ts'
 import { type ContextName, prefixOf } from './keys.ts'
 import type { ContextLimits } from './limits.ts'
@@ -6,35 +7,28 @@ import type { Body } from './store.ts'
 
 export class Taking {
   readonly #limits: ContextLimits
-  readonly #running = new Map<string, number>()
-  #all = 0
+  readonly #running: Bound
+  readonly #names = new Bound(unbounded)
 
   constructor(limits: ContextLimits) {
     this.#limits = limits
+    this.#running = new Bound({ each: limits.atOnceOfOrganization, all: limits.atOnce })
   }
 
   isTaking(name: ContextName): boolean {
-    return this.#running.has(prefixOf(name))
+    return this.#names.has(prefixOf(name))
   }
 
   async run<T>(name: ContextName, body: Body, work: (pieces: Body) => Promise<T>): Promise<T> {
     const { organizationId } = name
-    const { atOnce, atOnceOfOrganization } = this.#limits
-    const owned = this.#running.get(organizationId) ?? 0
-    if (this.#all >= atOnce || owned >= atOnceOfOrganization)
+    if (!this.#running.take(organizationId))
       throw new Problem('rate_limited', 'Too many files are being uploaded at this moment.')
-    const keys = [organizationId, prefixOf(name)]
-    this.#all += 1
-    for (const key of keys) this.#running.set(key, (this.#running.get(key) ?? 0) + 1)
+    this.#names.take(prefixOf(name))
     try {
       return await work(this.#unlessSilent(body))
     } finally {
-      this.#all -= 1
-      for (const key of keys) {
-        const left = (this.#running.get(key) ?? 1) - 1
-        if (left === 0) this.#running.delete(key)
-        else this.#running.set(key, left)
-      }
+      this.#running.give(organizationId)
+      this.#names.give(prefixOf(name))
     }
   }
 
