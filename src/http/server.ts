@@ -17,6 +17,7 @@ import { followCalls, inCall } from './follow.ts'
 import { boundIncoming } from './incoming.ts'
 import { asProblem, renderProblem } from './render-problem.ts'
 import type { Route } from './route.ts'
+import { answerPings } from './socket.ts'
 import { boundUnread } from './unread.ts'
 import { readPart } from './validate.ts'
 
@@ -105,6 +106,7 @@ export const createServer = async <Context extends object, Needs extends string>
     },
     options: {
       maxPayload: socketMessageBytes,
+      autoPong: false,
       // A caller who offers some and is given none breaks off, so one of them is always selected.
       handleProtocols: (offered: Set<string>, request: IncomingMessage) => {
         const preferred = subprotocols.get(request)
@@ -112,6 +114,8 @@ export const createServer = async <Context extends object, Needs extends string>
       },
     },
   })
+
+  server.websocketServer.on('connection', answerPings)
 
   // An empty JSON body is "no body": clients send the content type on a POST without one.
   server.removeContentTypeParser('application/json')

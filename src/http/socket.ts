@@ -22,6 +22,25 @@ export const keepAlive = (socket: WebSocket): void => {
   socket.once('close', () => clearInterval(timer))
 }
 
+/**
+ * Answers pings, of which `ws` itself would answer each at once: one pong at a time, then for the latest (RFC 6455 §5.5.3), so
+ * that whoever reads nothing is not owed more and more of them.
+ */
+export const answerPings = (socket: WebSocket): void => {
+  let latest: Buffer | undefined
+  let isAnswering = false
+  const answer = () => {
+    const data = latest
+    latest = undefined
+    isAnswering = data !== undefined
+    if (data !== undefined && socket.readyState === socket.OPEN) socket.pong(data, false, answer)
+  }
+  socket.on('ping', (data) => {
+    latest = data
+    if (!isAnswering) answer()
+  })
+}
+
 /** Settles when the kernel has taken it, or the socket is gone: whoever awaits it never has more than one piece waiting. */
 export const sendWhole = (socket: WebSocket, data: string | Uint8Array): Promise<void> =>
   new Promise((resolve) => {
