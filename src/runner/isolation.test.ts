@@ -5,6 +5,7 @@ import { constants } from 'node:os'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { parseCounters } from './cgroup/files.ts'
+import { terminals } from './oci/config.ts'
 import { pidsLimit, uidBase } from './oci/sandbox-limits.ts'
 import { cannotRun, TestHost } from './testing/test-host.ts'
 
@@ -120,8 +121,13 @@ suite('inside a sandbox', { skip: cannotRun }, () => {
 
   test('what the kernel counts for all sandboxes together is more than one of them can take', () => {
     const shared = (path: string) => Number(readFileSync(`/proc/sys/${path}`, 'utf8'))
-    for (const path of ['fs/inotify/max_user_instances', 'fs/file-max', 'kernel/pid_max'])
+    for (const path of ['fs/inotify/max_user_instances', 'fs/file-max', 'kernel/pid_max', 'kernel/threads-max'])
       assert.ok(shared(path) > pidsLimit * 128, `${path} is ${shared(path)}`)
+    assert.ok(shared('kernel/pty/max') > terminals * 1000)
+    assert.ok(shared('fs/epoll/max_user_watches') >= 1e9)
+    assert.ok(shared('fs/aio-max-nr') >= 2 ** 28)
+    // In pages of 4 KiB; without such a limit, none.
+    assert.ok(shared('fs/pipe-user-pages-soft') >= 2 ** 24 || shared('fs/pipe-user-pages-soft') === 0)
   })
 
   test('a memory bomb ends inside; the sandbox and its host go on', async () => {

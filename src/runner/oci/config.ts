@@ -40,8 +40,8 @@ export type SandboxConfig = {
 /** Files of `/etc` that belong to the one sandbox and not to its image. */
 export const ownEtcFiles = ['hostname', 'hosts', 'resolv.conf', 'machine-id'] as const
 
-/** The kernel counts those of all sandboxes together, 4096 unless the host says otherwise; without a bound one takes them all. */
-const terminals = 256
+/** The kernel counts those of all sandboxes together, and what lies in their buffers counts as nobody's memory. */
+export const terminals = 256
 
 /** On the sandbox's own /dev, so that it leaves nothing on its disk and nothing on its disk can stand in its way. */
 export const agentPathInside = '/dev/.alcove/agent'
