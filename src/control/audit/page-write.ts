@@ -2,8 +2,9 @@
 import type { FastifyRequest } from 'fastify'
 import { asProblem } from '#src/http/render-problem.ts'
 import type { Parts } from '../parts.ts'
+import type { Transaction } from '../storage/database.ts'
 import { completeEntry, insertEntry } from './store.ts'
-import { originOf } from './subject.ts'
+import { type Origin, originOf } from './subject.ts'
 
 export type PageWrite = {
   organizationId: string
@@ -50,4 +51,33 @@ export const tellOfPageWrite = async <T>(
     await complete(problem.status, problem.wireCode)
     throw error
   }
+}
+
+export type SsoJoining = {
+  at: Date
+  organizationId: string
+  user: PageWrite['user']
+  providerId: string
+  from: Origin
+}
+
+/** That somebody has become a member by signing in, in the transaction that makes them one: there is no caller before. */
+export const tellOfSsoJoining = async (
+  sql: Transaction,
+  { at, organizationId, user, providerId, from }: SsoJoining,
+): Promise<void> => {
+  await insertEntry(sql, {
+    at,
+    organizationId,
+    actorId: user.id,
+    actorEmail: user.email,
+    credential: 'sso',
+    keyName: null,
+    ...from,
+    action: 'GET /auth/sso/callback',
+    params: {},
+    targets: [providerId, user.id],
+    status: 200,
+    code: null,
+  })
 }

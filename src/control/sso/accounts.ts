@@ -1,7 +1,7 @@
 // From somebody whom a provider has signed in to a user of ours. A new address becomes a user and a member at once; one that
 // has an account is never enough to get it: its owner has to say so first.
 import { Problem } from '#src/problems.ts'
-import { insertEntry } from '../audit/store.ts'
+import { tellOfSsoJoining } from '../audit/page-write.ts'
 import type { Origin } from '../audit/subject.ts'
 import type { Callers } from '../auth/callers.ts'
 import type { IdentityProvider } from '../identity-providers/identity-provider.ts'
@@ -37,23 +37,6 @@ const admit = async (
   return user
 }
 
-/** Nobody has asked for it by a credential of ours, so nobody else would tell of it. */
-const tellOfJoining = (sql: Transaction, user: User, provider: IdentityProvider, from: Origin, now: Date) =>
-  insertEntry(sql, {
-    at: now,
-    organizationId: provider.organizationId,
-    actorId: user.id,
-    actorEmail: user.email,
-    credential: 'sso',
-    keyName: null,
-    ...from,
-    action: 'GET /auth/sso/callback',
-    params: {},
-    targets: [provider.id, user.id],
-    status: 200,
-    code: null,
-  })
-
 /** One at a time in an organization: that is how the first two sign-ins of somebody make one user. */
 export const findOrAdmit = async (
   parts: AccountParts,
@@ -70,7 +53,7 @@ export const findOrAdmit = async (
     if (found === undefined) return undefined
     const roleIds = provider.defaultAssignedRoleIds
     const isNew = await joinOrganization(sql, { organizationId, userId: found.id, role: 'member', roleIds }, now)
-    if (isNew) await tellOfJoining(sql, found, provider, from, now)
+    if (isNew) await tellOfSsoJoining(sql, { at: now, organizationId, user: found, providerId: provider.id, from })
     return found
   })
   if (user === undefined) throw new Problem('sso_link_pending')
