@@ -54,7 +54,9 @@ export const openRawCrun = async (
   }
   const hide = 'if [ -n "$4" ]; then umount -l "$4"; fi'
 
-  const exec = (id: string) => shell(`${hide}; exec ${crun.join(' ')} exec "$1" ${command.join(' ')}`, id)
+  // crun gives the files that it is started on to the sandbox's root, who would then own the host's own /dev/null.
+  const exec = (id: string) =>
+    shell(`${hide}; exec ${crun.join(' ')} exec "$1" ${command.join(' ')} <"$2/$1/config.json"`, id)
 
   return {
     createAndExec: async (id) => {
@@ -74,7 +76,7 @@ export const openRawCrun = async (
       chownSync(join(bundle, 'upper'), uidBase, uidBase)
       await shell(
         `${hide}; b="$2/$1"; mount -t overlay overlay -o "lowerdir=$3,upperdir=$b/upper,workdir=$b/work" "$b/rootfs"
-         exec ${crun.join(' ')} run --detach --bundle "$b" "$1" >/dev/null 2>&1`,
+         exec ${crun.join(' ')} run --detach --bundle "$b" "$1" <"$b/config.json" >"$b/log" 2>&1`,
         id,
       )
       await exec(id)
