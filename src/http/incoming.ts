@@ -66,11 +66,7 @@ export const boundIncoming = (
       if (it.isBody && now - it.changedAt >= silentMs) cutOff(connection)
       else shares.put(connection, it.owner, it.read - it.from)
     }
-    while (shares.total > mostBytes) {
-      const giving = shares.oldestOfLargest()
-      if (giving === undefined) break
-      cutOff(giving)
-    }
+    shares.fit(mostBytes, cutOff)
   }
 
   const follow = (connection: Socket, owner: string, isBody: boolean) => {

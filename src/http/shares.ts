@@ -3,21 +3,30 @@
 export class Shares<Key> {
   /** Oldest first. */
   readonly #held = new Map<Key, { owner: string; bytes: number }>()
-  total = 0
+  #total = 0
 
   /** Also when it is more, or less, than before. */
   put(key: Key, owner: string, bytes: number): void {
-    this.total += bytes - (this.#held.get(key)?.bytes ?? 0)
+    this.#total += bytes - (this.#held.get(key)?.bytes ?? 0)
     this.#held.set(key, { owner, bytes })
   }
 
   remove(key: Key): void {
-    this.total -= this.#held.get(key)?.bytes ?? 0
+    this.#total -= this.#held.get(key)?.bytes ?? 0
     this.#held.delete(key)
   }
 
-  /** The oldest of whoever has most, but for one that counts and is not to go. */
-  oldestOfLargest(except?: Key): Key | undefined {
+  /** Cuts off what has to go for the rest to fit; `except` counts and stays. */
+  fit(mostBytes: number, cutOff: (key: Key) => void, except?: Key): void {
+    while (this.#total > mostBytes) {
+      const giving = this.#oldestOfLargest(except)
+      if (giving === undefined) return
+      this.remove(giving)
+      cutOff(giving)
+    }
+  }
+
+  #oldestOfLargest(except: Key | undefined): Key | undefined {
     const bytesOf = new Map<string, number>()
     for (const { owner, bytes } of this.#held.values()) bytesOf.set(owner, (bytesOf.get(owner) ?? 0) + bytes)
     let largest: { key: Key; bytes: number } | undefined

@@ -37,12 +37,7 @@ export const boundUnread = (
     if (bytes < largeBytes) return
     unread.put(answer, ownerOf(request), bytes)
     answer.once('close', () => unread.remove(answer))
-    while (unread.total > mostBytes) {
-      const giving = unread.oldestOfLargest(answer)
-      if (giving === undefined) break
-      giving.destroy()
-      unread.remove(giving)
-    }
+    unread.fit(mostBytes, (giving) => giving.destroy(), answer)
     cutOffIdle(answer, idleMs)
   })
 }
