@@ -40,10 +40,10 @@ export type App = {
   close: () => Promise<void>
 }
 
-/** What the database refuses because of others is not our mistake, and the caller may well come again. */
 const organizationIn = (context: object | undefined): string | undefined =>
   (context as Partial<OrganizationContext> | undefined)?.organization?.id
 
+/** What the database refuses because of others is not our mistake, and the caller may well come again. */
 const sayWhyNot = <T extends (...args: never[]) => unknown>(work: T): T =>
   (async (...args: Parameters<T>) => {
     try {

@@ -9,9 +9,8 @@ suite('the database that sandboxes of a host are in', () => {
   test('is the first that was served from here, and no other', () => {
     const scratch = mkdtempSync(join(tmpdir(), 'alcove-mark-'))
     try {
-      const directory = join(scratch, 'runner')
       assert.deepEqual(
-        ['one', 'one', 'two', 'one'].map((id) => isOurDatabase(directory, id)),
+        ['one', 'one', 'two', 'one'].map((id) => isOurDatabase(scratch, id)),
         [true, true, false, true],
       )
     } finally {

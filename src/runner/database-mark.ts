@@ -1,6 +1,6 @@
 // Which database the sandboxes of this host are in. Another one lists none of them, and what control does not list is removed in
 // the end: so a server that was started over a wrong or an empty database would have every disk here removed.
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 const name = 'database'
@@ -10,7 +10,6 @@ export const isOurDatabase = (directory: string, databaseId: string): boolean =>
   const path = join(directory, name)
   const known = textOf(path)
   if (known !== '') return known === databaseId
-  mkdirSync(directory, { recursive: true, mode: 0o700 })
   writeFileSync(`${path}.new`, `${databaseId}\n`, { flush: true })
   renameSync(`${path}.new`, path)
   return true
