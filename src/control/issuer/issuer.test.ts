@@ -309,6 +309,52 @@ suite('the embedded issuer', () => {
     assert.equal(await statusWith(body['access_token']!), 401)
   })
 
+  test('a browser that was only shown a form is forgotten in minutes, one that is signed in after hours', async () => {
+    const { sql } = app.database
+    const longest = async () => {
+      const [row] = await sql<{ minutes: number }[]>`
+        select extract(epoch from max(expires_at) - now())::float / 60 as minutes
+        from issuer_records where model = 'Session'`
+      return row!.minutes
+    }
+    await sql`delete from issuer_records where model = 'Session'`
+    const browser = openBrowser(base)
+    await browser.get(`${issuer}/device`)
+    assert.ok((await longest()) <= 15)
+    await getCode(browser, startPkce().challenge)
+    assert.ok((await longest()) > 11 * 60)
+  })
+
+  test('what a device says of itself is not kept', async () => {
+    const { sql } = app.database
+    const lengthFor = async (agent: string) => {
+      await sql`delete from issuer_records where model = 'DeviceCode'`
+      const body = new URLSearchParams({ client_id: 'alcove' })
+      const reply = await fetch(`${base}/oidc/device/auth`, { method: 'POST', headers: { 'user-agent': agent }, body })
+      assert.equal(reply.status, 200)
+      const [row] = await sql<{ length: number }[]>`
+        select length(secret) from issuer_records where model = 'DeviceCode'`
+      return row!.length
+    }
+    const short = await lengthFor('x')
+    assert.ok((await lengthFor('x'.repeat(8000))) < short + 1000)
+  })
+
+  test('429 to the 301st sign-in that one address begins in a minute; those who have begun go on', async () => {
+    await using other = await startControl({ settings: { identity: testSettings.identity } })
+    const ask = async (method: 'GET' | 'POST', path: string) => {
+      const { statusCode, headers } = await other.app.server.inject({ method, url: `/oidc/${path}` })
+      return { status: statusCode, retryAfter: headers['retry-after'] }
+    }
+    for (let n = 0; n < 300; n += 1) assert.notEqual((await ask('GET', 'auth')).status, 429)
+    for (const path of ['auth', 'device', 'device/auth', 'session/end']) {
+      const { status, retryAfter } = await ask('GET', path)
+      assert.deepEqual([status, Number(retryAfter) > 0], [429, true])
+    }
+    assert.deepEqual([(await ask('POST', 'token')).status, (await ask('GET', 'jwks')).status], [400, 200])
+    assert.equal((await ask('GET', 'interaction/none')).status, 400)
+  })
+
   // Last: from here on this address may not try.
   test('429 after twenty wrong passwords from one address', async () => {
     const { challenge } = startPkce()

@@ -5,6 +5,7 @@ import { createLocalJWKSet, errors, type JWTVerifyGetKey } from 'jose'
 import type { Provider } from 'oidc-provider'
 import { Problem } from '#src/problems.ts'
 import type { Parts } from '../parts.ts'
+import { createAddressLimit } from '../rate-limits/by-address.ts'
 import { isUnreachable } from '../storage/database.ts'
 import { issuerPath, issuerUrl } from './address.ts'
 import { ensureKeys } from './keys.ts'
@@ -29,6 +30,9 @@ const begunElsewhere = 'This step of signing in has ended, or was begun elsewher
 const sweepMilliseconds = 60 * 1000
 /** Of an address and of a body: far more than any client sends, and what is kept of each of them. */
 const longest = 4096
+/** Of one address, with all that leaves a record: signing in takes two to five. */
+const mostBegunPerMinute = 300
+const leavesNothing = /^\/oidc\/(?:token|jwks|\.well-known|interaction)(?:[/?]|$)/
 const reloadMilliseconds = 1000
 
 /** Whatever a proxy or a forger says of where we are: it is where the setting says. */
@@ -101,9 +105,11 @@ export const openIssuer = async (parts: Parts): Promise<EmbeddedIssuer> => {
       }
     },
     attach: async (server, limit) => {
+      const limitBegun = createAddressLimit(mostBegunPerMinute)
       await server.register(async (scope) => {
-        scope.addHook('onRequest', async (request) => {
+        scope.addHook('onRequest', async (request, reply) => {
           await limit(request)
+          if (!leavesNothing.test(request.url)) await limitBegun(request, reply)
           const isLong = request.url.length > longest || Number(request.headers['content-length'] ?? 0) > longest
           if (isLong) throw new Problem('too_large', `Signing in takes no more than ${longest} bytes.`)
         })

@@ -15,6 +15,9 @@ const longestSeconds = 30 * 24 * 60 * 60
 /** Of nobody's yet: signing in that was begun. Whoever begins them needs no credential. */
 const mostAnonymous = 20_000
 
+/** Of one of those: four times what a client may ask with. */
+const mostAnonymousBytes = 16 * 1024
+
 type Row = { id_hash: string; secret: string; consumed_at: Date | null }
 
 /** Answers the class that oidc-provider makes its stores of. */
@@ -38,24 +41,31 @@ export const recordsIn = (
     return read(model, row)
   }
 
+  /** What was begun first goes: nobody who fills all places keeps others out for longer than it takes them to fill all anew. */
+  const makeRoom = () => sql`
+    delete from issuer_records where (model, id_hash) in (
+      select model, id_hash from issuer_records where account_id is null order by expires_at
+      limit greatest(0, (select count(*) from issuer_records where account_id is null) - ${most})
+      for update skip locked)`
+
   return (model) => ({
     upsert: async (id, payload, expiresIn) => {
       const idHash = hash(id)
-      const secret = encryption.encrypt(purposeOf(model, idHash), JSON.stringify(payload))
       const { grantId, uid, userCode, accountId } = payload
+      const isAnonymous = accountId === undefined
+      const text = JSON.stringify(payload)
+      if (isAnonymous && text.length > mostAnonymousBytes) throw new errors.InvalidRequest('this is too long')
+      const secret = encryption.encrypt(purposeOf(model, idHash), text)
       const seconds = Math.min(expiresIn || longestSeconds, longestSeconds)
-      const written = await sql`
+      await sql`
         insert into issuer_records (
           model, id_hash, secret, grant_hash, uid_hash, user_code_hash, account_id, expires_at)
-        select ${model}, ${idHash}, ${secret}, ${hashed(grantId)}, ${hashed(uid)}, ${hashed(userCode)},
-               ${accountId ?? null}, now() + ${seconds} * interval '1 second'
-        where ${accountId !== undefined}
-          or (select count(*) from issuer_records where account_id is null) < ${most}
-          or exists (select from issuer_records where model = ${model} and id_hash = ${idHash})
+        values (${model}, ${idHash}, ${secret}, ${hashed(grantId)}, ${hashed(uid)}, ${hashed(userCode)},
+                ${accountId ?? null}, now() + ${seconds} * interval '1 second')
         on conflict (model, id_hash) do update set secret = excluded.secret, grant_hash = excluded.grant_hash,
           uid_hash = excluded.uid_hash, user_code_hash = excluded.user_code_hash, account_id = excluded.account_id,
           expires_at = excluded.expires_at`
-      if (written.count === 0) throw new errors.TemporarilyUnavailable('too many sign-ins are under way')
+      if (isAnonymous) await makeRoom()
     },
     find: (id) => findBy(model, 'id_hash', id),
     findByUid: (uid) => findBy(model, 'uid_hash', uid),

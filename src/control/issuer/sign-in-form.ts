@@ -1,8 +1,8 @@
 // The step of signing in where a person is: shows the form and reads it. Passwords are tried within limits, by address and account.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { isIPv6 } from 'node:net'
 import type { Provider } from 'oidc-provider'
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
+import { createAddressKeys } from '../rate-limits/address-key.ts'
 import type { Sql } from '../storage/database.ts'
 import { issuerPath } from './address.ts'
 import { signInPage } from './pages.ts'
@@ -13,10 +13,6 @@ const mostFormBytes = 4096
 export type Visit = { request: IncomingMessage; response: ServerResponse; address: string }
 
 export type SignInForm = (visit: Visit, uid: string) => Promise<void>
-
-/** Who has an IPv6 address has a whole /64 of them. */
-const placeOf = (address: string): string =>
-  isIPv6(address) && !address.startsWith('::ffff:') ? address.split(':').slice(0, 4).join(':') : address
 
 const readForm = async (request: IncomingMessage): Promise<URLSearchParams | undefined> => {
   if (!/^application\/x-www-form-urlencoded(?:;|$)/i.test(request.headers['content-type'] ?? '')) return undefined
@@ -41,6 +37,7 @@ export type SignInFormParts = { provider: () => Provider; sql: Sql; origin: stri
 export const createSignInForm = ({ provider, sql, origin }: SignInFormParts): SignInForm => {
   // Failures only: a success gives its point back.
   const byPlace = new RateLimiterMemory({ points: 20, duration: 15 * 60 })
+  const addressKey = createAddressKeys()
   const byAccount = new RateLimiterMemory({ points: 50, duration: 60 * 60 })
 
   const attempt = async (place: string, email: string, password: string): Promise<string | undefined> => {
@@ -70,7 +67,7 @@ export const createSignInForm = ({ provider, sql, origin }: SignInFormParts): Si
       return send(response, 400, signInPage(action, { complaint: 'Both an e-mail address and a password are needed.' }))
     }
     try {
-      const accountId = await attempt(placeOf(address), email, password)
+      const accountId = await attempt(addressKey(address), email, password)
       if (accountId === undefined) {
         const complaint = 'This is not the right e-mail address and password.'
         return send(response, 401, signInPage(action, { email, complaint }))

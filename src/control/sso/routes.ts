@@ -4,18 +4,20 @@ import Type from 'typebox'
 import { originOf } from '../audit/subject.ts'
 import { type ControlRoute, route } from '../auth/route.ts'
 import { OrganizationId } from '../organizations/schemas.ts'
+import { createAddressLimit } from '../rate-limits/by-address.ts'
 import { findBrowserSecret, keepBrowserSecret } from './browser.ts'
 import { type Delivery, delivering, deliverRedirect, deliverSession } from './deliver.ts'
-import { createLimit } from './limits.ts'
 import { confirmLink, listPendingLinks, rejectLink } from './links.ts'
 import { BeginQuery, CallbackQuery, LinkId, PendingLink, SessionView } from './schemas.ts'
 import { beginSignIn, callbackPath, completeSignIn, type SsoParts } from './sign-in.ts'
 
 const searchOf = ({ url }: FastifyRequest) => (url.includes('?') ? url.slice(url.indexOf('?')) : '')
 
+const mostPerMinute = 60
+
 export const ssoRoutes = (parts: SsoParts): ControlRoute[] => {
-  const limitBegin = createLimit()
-  const limitCallback = createLimit()
+  const limitBegin = createAddressLimit(mostPerMinute)
+  const limitCallback = createAddressLimit(mostPerMinute)
   const { publicUrl, dashboardUrl } = parts.settings
   const deliveryOf = (request: FastifyRequest, reply: FastifyReply): Delivery => ({ request, reply, dashboardUrl })
   return [

@@ -15,20 +15,22 @@ type AttemptKey = { stateHash: string; browserHash: string }
 
 const mostAttempts = 20_000
 
-/** False: there are too many of them already. Those that nobody came back from go. */
+/** Those that nobody came back from go; of too many the one that was begun first. */
 export const insertAttempt = async (
   sql: Sql,
   { stateHash, browserHash }: AttemptKey,
   attempt: Omit<Attempt, 'organizationId'>,
   { now, expiresAt }: { now: Date; expiresAt: Date },
-): Promise<boolean> => {
+): Promise<void> => {
   await sql`delete from sso_attempts where expires_at <= ${now}`
-  const { count } = await sql`
+  await sql`
     insert into sso_attempts (state_hash, browser_hash, identity_provider_id, issuer_url, nonce, code_verifier, expires_at)
-    select ${stateHash}, ${browserHash}, ${attempt.identityProviderId}, ${attempt.issuerUrl}, ${attempt.nonce},
-           ${attempt.codeVerifier}, ${expiresAt}::timestamptz
-    where (select count(*) from sso_attempts) < ${mostAttempts}`
-  return count === 1
+    values (${stateHash}, ${browserHash}, ${attempt.identityProviderId}, ${attempt.issuerUrl}, ${attempt.nonce},
+            ${attempt.codeVerifier}, ${expiresAt})`
+  await sql`
+    delete from sso_attempts where state_hash in (
+      select state_hash from sso_attempts order by expires_at
+      limit greatest(0, (select count(*) from sso_attempts) - ${mostAttempts}) for update skip locked)`
 }
 
 /** Ends it, so that it is used once; only for the browser that began it. */

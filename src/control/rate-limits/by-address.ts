@@ -1,17 +1,17 @@
-// Signing in needs no credential, so it is limited by where it comes from.
+// Signing in needs no credential, so it is limited by where it comes from, also where an operator limits nothing.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 import { Problem } from '#src/problems.ts'
-import { createAddressKeys } from '../rate-limits/address-key.ts'
+import { createAddressKeys } from './address-key.ts'
 
 const windowSeconds = 60
-const mostPerWindow = 60
 
-export type Limit = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
+/** Throws `rate_limited` where this request is one too many of its address. */
+export type AddressLimit = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
 
-export const createLimit = (): Limit => {
+export const createAddressLimit = (mostPerMinute: number): AddressLimit => {
   const addressKey = createAddressKeys()
-  const limiter = new RateLimiterMemory({ points: mostPerWindow, duration: windowSeconds })
+  const limiter = new RateLimiterMemory({ points: mostPerMinute, duration: windowSeconds })
   return async (request, reply) => {
     try {
       await limiter.consume(addressKey(request.ip))
