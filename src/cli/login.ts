@@ -1,7 +1,7 @@
 // `alcove login` and `logout`: signs in a person on a machine without a browser, by a code that they enter on another one.
 import { initiateDeviceAuthorization, pollDeviceAuthorizationGrant, tokenRevocation } from 'openid-client'
 import { Complaint } from '#src/up/complaint.ts'
-import { asSession, discover, readSession, removeSession, writeSession } from './session.ts'
+import { asSession, discover, takeSession, writeSession } from './session.ts'
 
 type Told = { oidc: { issuer: string; clientId: string } }
 
@@ -36,8 +36,7 @@ export const login = async ({ url, file, say }: LoginParts): Promise<void> => {
 
 /** The token is ended at the issuer as well, if that can be reached; the file is gone in any case. */
 export const logout = async ({ file, say }: Omit<LoginParts, 'url'>): Promise<void> => {
-  const session = readSession(file)
-  removeSession(file)
+  const session = await takeSession(file)
   if (session?.refreshToken !== undefined) {
     const configuration = await discover(session.issuer, session.clientId).catch(() => undefined)
     if (configuration) await tokenRevocation(configuration, session.refreshToken).catch(() => {})

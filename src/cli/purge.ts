@@ -2,10 +2,10 @@
 import { existsSync, mkdirSync, readdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { createInterface } from 'node:readline/promises'
+import { tryLock } from '#src/kit/lock.ts'
 import { removeNetwork } from '#src/runner/network/remove.ts'
 import { Complaint } from '#src/up/complaint.ts'
 import { type DataDirectory, findDataDirectory } from '#src/up/data-directory.ts'
-import { takeLock } from '#src/up/lock.ts'
 import { endOrphans } from '#src/up/orphans.ts'
 import { removeData, removeTraces } from '#src/up/traces.ts'
 
@@ -38,7 +38,8 @@ export const purgeCommand = async (directory: string, { yes }: { yes: boolean })
   }
   // Not there yet if the first start was interrupted early.
   mkdirSync(dirname(data.lockFile), { recursive: true })
-  if (!takeLock(data.lockFile))
+  using lock = tryLock(data.lockFile)
+  if (lock === undefined)
     throw new Complaint(`${data.path} is being served; stop it first: alcove down --data ${data.path}`)
   if (!yes && !(await confirm(data))) throw new Complaint('nothing was removed')
   const left = await purge(data)

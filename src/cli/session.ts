@@ -1,8 +1,8 @@
 // Who is signed in on the command line: one file that only its owner reads, refreshed when its token is about to end.
-import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
 import { allowInsecureRequests, type Configuration, discovery, None, refreshTokenGrant } from 'openid-client'
+import { type Lock, waitForLock } from '#src/kit/lock.ts'
 import { Complaint } from '#src/up/complaint.ts'
 
 export type Session = {
@@ -38,8 +38,6 @@ export const readSession = (file: string): Session | undefined => {
   }
 }
 
-export const removeSession = (file: string): void => rmSync(file, { force: true })
-
 /** Servers of one's own often speak plain http: the user names the server, and nobody else. */
 export const discover = (issuer: string, clientId: string): Promise<Configuration> =>
   discovery(new URL(issuer), clientId, undefined, None(), {
@@ -59,34 +57,14 @@ export const asSession = (
   endsAt: Date.now() + (tokens.expires_in ?? 300) * 1000,
 })
 
-/** Longer than any renewal takes: whoever holds the lock then was killed. */
-const staleMilliseconds = 60_000
-const lookMilliseconds = 50
+/** Longer than any renewal takes. */
+const lockMilliseconds = 60_000
 
-/** A refresh token works once, and used twice it ends the session: of commands that run at once, one renews it. */
-const alone = async <T>(file: string, work: () => Promise<T>): Promise<T> => {
-  const lock = `${file}.lock`
-  while (!isMadeByUs(lock)) {
-    const heldSince = statSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? Date.now()
-    if (Date.now() - heldSince > staleMilliseconds) rmSync(lock, { force: true })
-    else await pause(lookMilliseconds)
-  }
-  try {
-    return await work()
-  } finally {
-    rmSync(lock, { force: true })
-  }
-}
-
-const isMadeByUs = (lock: string): boolean => {
-  try {
-    writeFileSync(lock, `${process.pid}\n`, { mode: 0o600, flag: 'wx' })
-    return true
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
-    throw new Complaint(`your session could not be renewed (${(error as Error).message})`)
-  }
-}
+/** A refresh token works once, and used twice it ends the session: of commands that run at once, one has it. */
+const sessionLock = (file: string): Promise<Lock> =>
+  waitForLock(`${file}.lock`, { timeoutMs: lockMilliseconds }).catch((error: Error) => {
+    throw new Complaint(`your session cannot be locked (${error.message})`)
+  })
 
 const isFresh = ({ endsAt }: Session): boolean => Date.now() < endsAt - earlyMilliseconds
 
@@ -96,14 +74,26 @@ const knownSession = (file: string): Session => {
   return session
 }
 
+/** Removes it, so that no other command renews what was taken; `undefined` where nobody is signed in. */
+export const takeSession = async (file: string): Promise<Session | undefined> => {
+  if (!existsSync(file)) return undefined
+  using _lock = await sessionLock(file)
+  try {
+    return readSession(file)
+  } finally {
+    rmSync(file, { force: true })
+  }
+}
+
 /** A session whose token is good for a while yet. */
 export const freshSession = async (file: string): Promise<Session> => {
   const session = knownSession(file)
-  return isFresh(session) ? session : await alone(file, () => renewed(file))
+  if (isFresh(session)) return session
+  using _lock = await sessionLock(file)
+  return await renewed(file, knownSession(file))
 }
 
-const renewed = async (file: string): Promise<Session> => {
-  const session = knownSession(file)
+const renewed = async (file: string, session: Session): Promise<Session> => {
   // Another command has done it meanwhile.
   if (isFresh(session)) return session
   if (session.refreshToken === undefined) throw new Complaint('your session has ended: alcove login')

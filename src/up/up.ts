@@ -2,6 +2,7 @@
 import { rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { tryLock } from '#src/kit/lock.ts'
 import { addressesOf } from './address.ts'
 import { Complaint } from './complaint.ts'
 import type { UpConfig } from './config.ts'
@@ -15,7 +16,6 @@ import {
   readSecret,
 } from './data-directory.ts'
 import { createDisplay, type Display, welcome } from './display.ts'
-import { takeLock } from './lock.ts'
 import { buildNativePrograms } from './native-programs.ts'
 import { endOrphans } from './orphans.ts'
 import { checkPortsAreFree } from './ports.ts'
@@ -72,7 +72,8 @@ export const runUp = async (options: UpOptions, config: UpConfig): Promise<void>
 }
 
 export const takeDataDirectory = (data: DataDirectory) => {
-  if (takeLock(data.lockFile)) return
+  // Until this process ends.
+  if (tryLock(data.lockFile)) return
   const holder = findRunningUp(data.stateFile)
   const who = holder ? `by process ${holder.pid}, at ${holder.url}` : 'by another process that is just starting'
   throw new Complaint(`${data.path} is already served ${who}. Stop it with: alcove down --data ${data.path}`)

@@ -7,13 +7,13 @@ import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { waitForLock } from '#src/kit/lock.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { runCommand } from '#src/kit/run-command.ts'
 import type { ImageConfig } from '#src/wire/runner-link.ts'
 import { buildImage } from './build.ts'
 import { type BringRequest, type Brought, imageNameShape, Library } from './library.ts'
 import { type ImageLimits, standardLimits } from './limits.ts'
-import { takeLock } from './lock.ts'
 import type { Progress } from './progress.ts'
 import { defaultRecipe, type ImageDescription, type Recipe, recipeHash } from './recipe.ts'
 import type { RegistrySettings } from './skopeo.ts'
@@ -163,7 +163,7 @@ const unpackDefault = async (options: ImageStoreOptions, recipe: Recipe, rootfs:
   await mkdir(cacheDir, { recursive: true, mode: 0o755 })
   const cached = join(cacheDir, `${defaultImage}-${recipeHash(recipe)}.tar.zst`)
   // Until it is unpacked, so that nobody takes the file away meanwhile.
-  await using _lock = await takeLock(`${cached}.lock`, {
+  using _lock = await waitForLock(`${cached}.lock`, {
     timeoutMs: buildTimeoutMs,
     onWait: () => onProgress({ step: 'waiting for another server that builds the same image', percent: 0 }),
   })
