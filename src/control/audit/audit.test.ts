@@ -90,6 +90,7 @@ suite('the trail of a write', () => {
     assert.equal(box.status, 200)
     const signed = await robot.get('/sandbox/box/ports/80/signed-preview-url')
     await robot.post(`/sandbox/box/ports/80/signed-preview-url/${signed.body.token}/expire`)
+    const pushed = await robot.get('/object-storage/push-access')
     const written = await rows(app)
     assert.deepEqual(
       written.slice(1).map(({ action }) => action.replace('/sandbox/{sandboxIdOrName}', '')),
@@ -98,10 +99,18 @@ suite('the trail of a write', () => {
         // Which makes what opens a port, although it is asked for like something to read.
         'GET /ports/{port}/signed-preview-url',
         'POST /ports/{port}/signed-preview-url/{token}/expire',
+        // So does this for the store of uploads.
+        'GET /object-storage/push-access',
       ],
     )
     for (const { text } of written) {
-      for (const secret of [made.body.value.slice(4), hashKey(made.body.value), 'hunter2', signed.body.token]) {
+      for (const secret of [
+        made.body.value.slice(4),
+        hashKey(made.body.value),
+        'hunter2',
+        signed.body.token,
+        pushed.body.secret,
+      ]) {
         assert.ok(!text.includes(secret), text)
       }
     }

@@ -46,7 +46,10 @@ const mostOnTheirWay = 100
 const chatter = new Set(['POST /sandbox/:sandboxIdOrName/last-activity'])
 
 /** Makes what opens a door, although it is asked for like something to read. */
-const makesCredential = new Set(['GET /sandbox/:sandboxIdOrName/ports/:port/signed-preview-url'])
+const makesCredential = new Set([
+  'GET /object-storage/push-access',
+  'GET /sandbox/:sandboxIdOrName/ports/:port/signed-preview-url',
+])
 
 const nameOf = ({ method, path }: ControlRoute) => `${method} ${path}`
 
