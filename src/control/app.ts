@@ -110,7 +110,7 @@ export const createApp = async (
     maxAge: 86_400,
   })
   metrics.follow(server)
-  await attachEvents(server, sandboxes, limits.anonymous)
+  await attachEvents(server, sandboxes, limits)
   await own?.attach(server, limits.anonymous)
   await servePortal(server, webhooks)
   server.addHook('onSend', async (request, reply) => {

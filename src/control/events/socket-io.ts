@@ -9,6 +9,7 @@ import type { RawData, WebSocket } from 'ws'
 import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
 import { bytesOf } from '#src/http/socket.ts'
 import { Problem } from '#src/problems.ts'
+import type { Limits } from '../rate-limits/limits.ts'
 import { openWatchers, type Watcher, type Watchers } from './watchers.ts'
 
 const pongMilliseconds = 20_000
@@ -17,6 +18,9 @@ const signInMilliseconds = 10_000
 /** A client that has taken none of this much is not reading. */
 const mostBufferedBytes = 1024 * 1024
 const longestMessage = 16 * 1024
+
+/** Finds whose a credential is, within the limit of wrong ones. */
+type TryCredential = (find: () => Promise<string | undefined>) => Promise<string | undefined>
 
 /** Engine.IO's packet kinds, and Socket.IO's inside of `message`. */
 const packet = { open: '0', ping: '2', pong: '3', connect: '40', disconnect: '41', event: '42', refusal: '44' } as const
@@ -37,6 +41,7 @@ const serveSocket = (
   watchers: Watchers,
   socket: WebSocket,
   namedOrganization: string | undefined,
+  tryCredential: TryCredential,
 ): void => {
   const pingMilliseconds = options.eventPingSeconds * 1000
   const sid = randomBytes(15).toString('base64url')
@@ -49,14 +54,14 @@ const serveSocket = (
     return (await holder?.in(namedOrganization))?.organization.id
   }
 
-  const refuse = () => {
-    socket.send(`${packet.refusal}${JSON.stringify({ message: 'Unauthorized' })}`)
+  const refuse = (message = 'Unauthorized') => {
+    socket.send(`${packet.refusal}${JSON.stringify({ message })}`)
     socket.close(1000)
   }
 
   const signIn = async (text: string) => {
     const given = readSignIn(text)
-    const found = given === undefined ? undefined : await findOrganization(given)
+    const found = await tryCredential(async () => given && (await findOrganization(given)))
     if (given === undefined || found === undefined) return refuse()
     if (socket.readyState !== socket.OPEN) return
     const signedIn: Watcher = {
@@ -88,6 +93,10 @@ const serveSocket = (
     log.warn({ err: error }, 'an event socket failed')
     socket.terminate()
   }
+  const signInFailed = (error: unknown) => {
+    if (error instanceof Problem && error.code === 'rate_limited') refuse(error.message)
+    else failed(error)
+  }
   let pong: NodeJS.Timeout | undefined
   const ping = setInterval(() => void tick().catch(failed), pingMilliseconds)
   const deadline = setTimeout(() => watcher === undefined && socket.close(1008), signInMilliseconds)
@@ -103,7 +112,7 @@ const serveSocket = (
     } else if (text.startsWith(packet.disconnect)) socket.close(1000)
     else if (text.startsWith(packet.connect) && !isSigningIn) {
       isSigningIn = true
-      signIn(text).catch(failed)
+      signIn(text).catch(signInFailed)
     }
     // Whatever else clients send has no meaning here.
   })
@@ -127,11 +136,11 @@ const serveSocket = (
 
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined)
 
-/** Serves `{prefix}/socket.io/`. Call before the server listens. `limit` throws where a call is one too many. */
+/** Serves `{prefix}/socket.io/`. Call before the server listens. */
 export const attachEvents = async (
   server: FastifyInstance,
   parts: SandboxParts,
-  limit: (request: FastifyRequest) => Promise<void>,
+  limits: Pick<Limits, 'anonymous' | 'tryCredential'>,
   prefixes: readonly string[] = ['/api', ''],
 ): Promise<void> => {
   const watchers = await openWatchers(parts)
@@ -143,7 +152,7 @@ export const attachEvents = async (
     server.route({
       method: 'GET',
       url: `${prefix}/socket.io/`,
-      onRequest: limit,
+      onRequest: limits.anonymous,
       preValidation: async (request: FastifyRequest) => {
         const { EIO } = request.query as Record<string, unknown>
         if (request.ws && EIO !== '4') throw new Problem('bad_request', 'Events are served with EIO=4 only.')
@@ -151,7 +160,7 @@ export const attachEvents = async (
       handler: refusePolling,
       wsHandler: (socket, request) => {
         const { organizationId } = request.query as Record<string, unknown>
-        serveSocket(parts, watchers, socket, textOf(organizationId))
+        serveSocket(parts, watchers, socket, textOf(organizationId), (find) => limits.tryCredential(request, find))
       },
     })
     server.route({ method: 'POST', url: `${prefix}/socket.io/`, handler: refusePolling })

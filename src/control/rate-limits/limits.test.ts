@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { mock, suite, test } from 'node:test'
 import { Daytona, DaytonaRateLimitError } from '@daytona/sdk'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { WebSocket } from 'ws'
 import type { ControlRoute } from '#src/control/auth/route.ts'
 import { type Reply, startControl } from '#test/control/harness.ts'
 import { keys, organizations } from '#test/control/people.ts'
@@ -135,6 +137,28 @@ suite('rate limits', () => {
       assert.notEqual(await ask(), 429)
       assert.equal(await ask(), 429, path)
     }
+  })
+
+  test('a wrong credential at an event socket is one like any other', async () => {
+    await using app = await startLimited({ 'failed-auth': minute(2) })
+    const base = await app.listen()
+    const signIn = async (token: string) => {
+      const socket = new WebSocket(`${base.replace('http', 'ws')}/api/socket.io/?EIO=4&transport=websocket`)
+      const closed = once(socket, 'close')
+      const heard: string[] = []
+      socket.on('message', (data) => {
+        heard.push(String(data))
+        if (heard.length === 1) socket.send(`40${JSON.stringify({ token })}`)
+        else socket.close()
+      })
+      await closed
+      return heard[1]
+    }
+    assert.match((await signIn(keys.member)) ?? '', /^40/)
+    assert.equal(await signIn('dtn_wrong'), '44{"message":"Unauthorized"}')
+    assert.equal((await app.with('dtn_wrong').get('/sandbox')).status, 401)
+    assert.equal(await signIn(keys.member), '44{"message":"More than 2 calls in 60 s (failed-auth)."}')
+    assert.equal((await app.as('member').get('/sandbox')).status, 429)
   })
 
   test('pages in browsers may read the headers', async () => {

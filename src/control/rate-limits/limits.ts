@@ -16,6 +16,11 @@ export type Limits = {
   around: (guard: Guard) => Guard
   /** Counts a call for which there is no row, by its address; throws where it is one too many. */
   anonymous: (request: FastifyRequest) => Promise<void>
+  /** Looks for the holder of what came by another way than the guard; where there is none, that counts as a failure. */
+  tryCredential: <Holder>(
+    request: FastifyRequest,
+    find: () => Promise<Holder | undefined>,
+  ) => Promise<Holder | undefined>
   /** Call before the answer goes out: says how much is left. */
   tell: (request: FastifyRequest, reply: FastifyReply) => void
 }
@@ -90,6 +95,12 @@ export const createLimits = (standard: RateLimits): Limits => {
 
   return {
     anonymous,
+    tryCredential: async (request, find) => {
+      await checkFailures(request)
+      const holder = await find()
+      if (holder === undefined) await countFailure(request)
+      return holder
+    },
     around: (guard) => async (request, route) => {
       if (route.needs === 'public') {
         if (!isProbe(route)) await anonymous(request)
