@@ -3,10 +3,12 @@
 import Type from 'typebox'
 import { Compile } from 'typebox/compile'
 import { type ContextsInUse, contextHash } from '#src/wire/contexts.ts'
-import type { Assignment, ImageAssignment } from '#src/wire/runner-link.ts'
+import { type Assignment, type ImageAssignment, imageConfigBounds } from '#src/wire/runner-link.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
 
-const name = Type.String({ maxLength: 1024 })
+const { words, wordCharacters, nameCharacters } = imageConfigBounds
+
+const name = Type.String({ maxLength: nameCharacters })
 const amount = Type.Number({ exclusiveMinimum: 0, maximum: 1_000_000 })
 
 /** Becomes a part of a path. */
@@ -25,7 +27,7 @@ const AssignmentShape = Compile(
     snapshot: name,
     user: name,
     env: Type.Record(Type.String(), Type.String()),
-    entrypoint: Type.Optional(Type.Array(Type.String({ maxLength: 4096 }), { maxItems: 1000 })),
+    entrypoint: Type.Optional(Type.Array(Type.String({ maxLength: wordCharacters }), { maxItems: words })),
     language: name,
     cpu: amount,
     memoryGiB: amount,
@@ -84,7 +86,19 @@ export const isContextsInUse = (value: unknown): value is ContextsInUse => Conte
 /** What control knows about one sandbox of this runner: what it should be, and what control believes that it is. */
 export type Listed = { assignment: Assignment; state: SandboxState }
 
-export const isListed = (value: unknown): value is Listed => {
-  const { assignment, state } = (value ?? {}) as Partial<Listed>
-  return typeof state === 'string' && isAssignment(assignment)
+/** One that is there and cannot be read: nothing is done with it, and it is no stranger. */
+export type Unread = { sandboxId: string }
+
+const IdShape = Compile(id)
+
+/** Of a record of control's list; undefined where it does not even name a sandbox. */
+export const readListed = (value: unknown): Listed | Unread | undefined => {
+  const record = (value ?? {}) as { id?: unknown } & Partial<Listed>
+  const { assignment, state } = record
+  if (typeof state === 'string' && isAssignment(assignment)) return { assignment, state }
+  return IdShape.Check(record.id) ? { sandboxId: record.id } : undefined
 }
+
+export const isRead = (one: Listed | Unread): one is Listed => 'assignment' in one
+
+export const idOf = (one: Listed | Unread): string => (isRead(one) ? one.assignment : one).sandboxId

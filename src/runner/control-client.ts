@@ -4,7 +4,7 @@ import type { Logger } from '#src/kit/log.ts'
 import { placeHeaders } from '#src/kit/telemetry/telemetry.ts'
 import type { ContextsInUse } from '#src/wire/contexts.ts'
 import type { ImageAssignment, Report } from '#src/wire/runner-link.ts'
-import { isContextsInUse, isImageAssignment, isListed, type Listed } from './assignment.ts'
+import { idOf, isContextsInUse, isImageAssignment, isRead, type Listed, readListed, type Unread } from './assignment.ts'
 
 /** Sandboxes of one answer: some hundred KiB, or some 25 MiB where each has all the variables and labels that it may. */
 const pageSize = 200
@@ -59,26 +59,27 @@ export class ControlClient implements AsyncDisposable {
   }
 
   /** Page after page. What control decides meanwhile may be missing: it is told, and later than this was asked for. */
-  async list(): Promise<Listed[]> {
-    const all: Listed[] = []
-    for (let after = ''; ; after = all.at(-1)?.assignment.sandboxId ?? '') {
+  async list(): Promise<(Listed | Unread)[]> {
+    const all: (Listed | Unread)[] = []
+    for (let after = ''; ; after = idOf(all.at(-1)!)) {
       const page = await this.#listPage(after)
       all.push(...page)
       if (page.length < pageSize) return all
     }
   }
 
-  async #listPage(after: string): Promise<Listed[]> {
+  async #listPage(after: string): Promise<(Listed | Unread)[]> {
     const beyond = after === '' ? '' : `&after=${encodeURIComponent(after)}`
     const told = await this.#read(`/api/sandbox/for-runner?envOnce=true&limit=${pageSize}${beyond}`)
-    const records = told.map(withOwnEnv)
-    // A list in part would make strangers of the rest.
-    const unusable = records.filter((record) => !isListed(record))
-    if (unusable.length > 0) {
-      this.#log.error({ sandboxes: unusable.slice(0, 10).map((record) => record?.id) }, 'unusable assignments')
-      throw new Error(`control answered ${unusable.length} assignments that the runner cannot read`)
-    }
-    return records as Listed[]
+    const page = told.map((record) => {
+      const listed = readListed(withOwnEnv(record))
+      // A list in part would make strangers of the rest.
+      if (listed === undefined) throw new Error('control answered a sandbox without a name')
+      return listed
+    })
+    const unread = page.filter((one) => !isRead(one)).map(idOf)
+    if (unread.length > 0) this.#log.error({ sandboxes: unread.slice(0, 10) }, 'assignments that cannot be read')
+    return page
   }
 
   /** Those that cannot be read are left out: nothing follows from an image that is not listed. */

@@ -457,6 +457,14 @@ suite('keeper: the whole list', () => {
     assert.deepEqual(kept.host.asked, [])
   })
 
+  test('one that is listed and cannot be read is no stranger, and nothing is done with it', async () => {
+    using kept = startKeeper({ strangerGraceMs: 0 })
+    kept.host.hold(assigned('unread', 1), 'started')
+    for (let times = 0; times < 2; times += 1) kept.keeper.takeAll([{ sandboxId: 'unread' }], kept.time.now)
+    await kept.settled()
+    assert.deepEqual([kept.host.asked, kept.said()], [[], []])
+  })
+
   test('what was pushed after the list was asked for is no stranger', async () => {
     using kept = startKeeper({ strangerGraceMs: 0 })
     const askedAt = kept.time.now - 1

@@ -6,7 +6,7 @@ import { Lanes } from '#src/kit/lanes.ts'
 import type { Logger } from '#src/kit/log.ts'
 import type { Assignment, Cause, Progress, Report, Target } from '#src/wire/runner-link.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
-import type { Listed } from './assignment.ts'
+import { idOf, isRead, type Listed, type Unread } from './assignment.ts'
 import { followVerb } from './follow-verb.ts'
 import type { Host } from './host.ts'
 import { isBuildId } from './image-builder.ts'
@@ -105,9 +105,9 @@ export class Keeper implements Disposable {
   }
 
   /** The whole list, as control knew it when it was asked, at `askedAt`. */
-  takeAll(listed: readonly Listed[], askedAt: number): void {
-    for (const { assignment, state } of listed) this.#takeListed(assignment, state)
-    const names = new Set(listed.map(({ assignment }) => assignment.sandboxId))
+  takeAll(listed: readonly (Listed | Unread)[], askedAt: number): void {
+    for (const { assignment, state } of listed.filter(isRead)) this.#takeListed(assignment, state)
+    const names = new Set(listed.map(idOf))
     for (const [sandboxId, entry] of this.#entries) {
       const isOver = entry.verb === undefined && entry.retry === undefined
       const isForgotten = !names.has(sandboxId) && Math.max(entry.takenAt, entry.settledAt) < askedAt

@@ -6,6 +6,7 @@ import { suite, test } from 'node:test'
 import { type WebSocket, WebSocketServer } from 'ws'
 import { silentLog } from '#src/kit/log.ts'
 import type { Assignment, FromRunner, ImageAssignment } from '#src/wire/runner-link.ts'
+import { idOf, isRead } from './assignment.ts'
 import { ControlClient } from './control-client.ts'
 import { Link } from './link.ts'
 import { Listing } from './listing.ts'
@@ -153,14 +154,19 @@ suite('plain calls to control', () => {
     const record = { id: 'box', state: 'started', assignment: assigned('box', 1) }
     control.answers.next = { status: 200, body: JSON.stringify([record]) }
     assert.deepEqual(
-      (await client.list()).map(({ assignment, state }) => [assignment.sandboxId, state]),
+      (await client.list()).filter(isRead).map(({ assignment, state }) => [assignment.sandboxId, state]),
       [['box', 'started']],
     )
+    // Of one that is named, and no more, it is known that there is one.
+    const unread = { id: 'other', state: 'started', assignment: { ...assigned('other', 1), target: 'somehow' } }
+    control.answers.next = { status: 200, body: JSON.stringify([unread, record]) }
+    assert.deepEqual((await client.list()).map(idOf), ['other', 'box'])
+    assert.deepEqual((await client.list()).map(isRead), [false, true])
     for (const [status, body] of [
       [500, '[]'],
       [200, '{}'],
       [200, '['],
-      [200, JSON.stringify([record, { id: 'other', state: 'started' }])],
+      [200, JSON.stringify([record, { id: '../other', state: 'started' }])],
     ] as const) {
       control.answers.next = { status, body }
       await assert.rejects(client.list(), `${status} ${body}`)
@@ -182,13 +188,17 @@ suite('plain calls to control', () => {
     ]
     control.answers.next = { status: 200, body: JSON.stringify(records) }
     assert.deepEqual(
-      (await client.list()).map(({ assignment }) => assignment.env),
+      (await client.list()).filter(isRead).map(({ assignment }) => assignment.env),
       [env, env],
     )
-    for (const record of [null, { ...records[0], env: undefined }, { ...records[0], assignment: null }]) {
-      control.answers.next = { status: 200, body: JSON.stringify([record]) }
-      await assert.rejects(client.list(), /cannot read/)
-    }
+    const without = [
+      { ...records[0], env: undefined },
+      { ...records[0], assignment: null },
+    ]
+    control.answers.next = { status: 200, body: JSON.stringify(without) }
+    assert.deepEqual(await client.list(), [{ sandboxId: 'once' }, { sandboxId: 'once' }])
+    control.answers.next = { status: 200, body: '[null]' }
+    await assert.rejects(client.list(), /without a name/)
   })
 
   test('the list comes by pages, and is no list if one of them is missing', async () => {

@@ -86,6 +86,16 @@ suite('reports', () => {
     assert.deepEqual(told, ['a 1 started'])
   })
 
+  test('that control’s list names without its being read are told over HTTP', async () => {
+    using parts = startReporter()
+    const { reporter, told, side, pass } = parts
+    reporter.say(started('a', 1))
+    side.now += 1
+    reporter.confirm([{ sandboxId: 'a' }], side.now)
+    await pass()
+    assert.deepEqual(told, ['a 1 started'])
+  })
+
   test('a list that was asked for before proves nothing', async () => {
     using parts = startReporter()
     const { reporter, told, side } = parts

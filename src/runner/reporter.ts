@@ -3,7 +3,7 @@
 import { Lanes } from '#src/kit/lanes.ts'
 import type { Logger } from '#src/kit/log.ts'
 import type { Report } from '#src/wire/runner-link.ts'
-import type { Listed } from './assignment.ts'
+import { idOf, isRead, type Listed, type Unread } from './assignment.ts'
 import type { Delivery } from './control-client.ts'
 
 export type ReporterParts = {
@@ -42,13 +42,15 @@ export class Reporter implements Disposable {
   }
 
   /** Control's list, as it was when it was asked at `askedAt`, shows what it has heard. */
-  confirm(listed: readonly Listed[], askedAt: number): void {
-    const known = new Map(listed.map((one) => [one.assignment.sandboxId, one]))
+  confirm(listed: readonly (Listed | Unread)[], askedAt: number): void {
+    const known = new Map(listed.map((one) => [idOf(one), one]))
     for (const [sandboxId, waiting] of this.#waiting) {
       const { report, saidAt } = waiting
       if (saidAt >= askedAt) continue
       const one = known.get(sandboxId)
-      const isHeard = one === undefined || one.state === report.state || one.assignment.generation > report.generation
+      const isHeard =
+        one === undefined ||
+        (isRead(one) && (one.state === report.state || one.assignment.generation > report.generation))
       if (isHeard) this.#forget(waiting)
       else this.#tell(waiting)
     }

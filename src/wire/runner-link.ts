@@ -126,6 +126,19 @@ export type ImageConfig = {
   workdir: string
 }
 
+/** An image may say anything of itself: a runner brings none that says more than this, and neither side reads more. */
+export const imageConfigBounds = {
+  words: 1000,
+  /** Of one word, and of one variable: the kernel gives a program none that is longer (MAX_ARG_STRLEN, linux/binfmts.h). */
+  wordCharacters: 128 * 1024 - 1,
+  /** Of the user, and of the name of a variable. */
+  nameCharacters: 1024,
+  /** Of the directory: PATH_MAX (linux/limits.h). */
+  pathCharacters: 4096,
+  /** Of the command and its environment together. */
+  characters: 256 * 1024,
+} as const
+
 export type ImageReport = {
   image: string
   state: 'present' | 'absent' | 'error'

@@ -2,8 +2,10 @@
 //
 //   await using runner = await connectRunner(app)
 //   runner.behave(() => ({ type: 'fail', reason: 'the disk is full' }))
+import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { WebSocket } from 'ws'
+import { isAssignment } from '#src/runner/assignment.ts'
 import type {
   Assignment,
   FromRunner,
@@ -110,6 +112,7 @@ export const connectRunner = async (
   }
 
   const take = (assignment: Assignment) => {
+    assert.ok(isAssignment(assignment), `a runner could not read ${JSON.stringify(assignment).slice(0, 1000)}`)
     asked.push(assignment)
     const { sandboxId, generation, target } = assignment
     const behaviour = choose(assignment)

@@ -14,18 +14,21 @@ import { addBuildLog } from '#src/control/snapshots/build-logs.ts'
 import { applyImageReport, keepProgress } from '#src/control/snapshots/images.ts'
 import { belowPlace, span } from '#src/kit/telemetry/telemetry.ts'
 import { Problem } from '#src/problems.ts'
-import type { FromRunner, Report, ToRunner } from '#src/wire/runner-link.ts'
+import { type FromRunner, imageConfigBounds, type Report, type ToRunner } from '#src/wire/runner-link.ts'
 import { findDatabaseId, type RunnerIdentity, reconcileSnapshots, writeHeartbeat, writeHello } from './store.ts'
 
 const amount = Type.Number({ minimum: 0, maximum: 1e9 })
 const text = Type.String({ maxLength: 4096 })
 
-/** An image may say anything of itself: what is longer than this is none that we keep. */
+const word = Type.String({ maxLength: imageConfigBounds.wordCharacters })
+const name = Type.String({ maxLength: imageConfigBounds.nameCharacters })
+const path = Type.String({ maxLength: imageConfigBounds.pathCharacters })
+
 const ImageConfig = Type.Object({
-  entrypoint: Type.Array(text, { maxItems: 1000 }),
-  env: Type.Record(Type.String({ maxLength: 4096 }), Type.String({ maxLength: 128 * 1024 })),
-  user: text,
-  workdir: text,
+  entrypoint: Type.Array(word, { maxItems: imageConfigBounds.words }),
+  env: Type.Record(name, word),
+  user: name,
+  workdir: path,
 })
 
 const FromRunnerShape = Type.Union([

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { applyImageReport } from '#src/control/snapshots/images.ts'
-import type { ImageReport } from '#src/wire/runner-link.ts'
+import { type ImageReport, imageConfigBounds } from '#src/wire/runner-link.ts'
 import { startControl, type TestControl } from '#test/control/harness.ts'
 import { keys } from '#test/control/people.ts'
 import { connectRunner, eventsOf, untilState } from '#test/control/simulated-runner.ts'
@@ -45,6 +45,25 @@ suite('POST /sandbox with buildInfo', () => {
     assert.deepEqual([asked.image, asked.user, asked.isNew, asked.env], [snapshotRef, 'app', true, { A: '1' }])
     const states = (await eventsOf(app, made.id)).map(({ to_state }) => to_state)
     assert.deepEqual(states, ['pending_build', 'creating', 'started'])
+  })
+
+  test('an image that says as much of itself as a runner passes on is one like any other', async () => {
+    await using app = await startControl()
+    await using runner = await connectRunner(app)
+    const made = await create(app, { name: 'box' })
+    const { words, wordCharacters, nameCharacters, pathCharacters } = imageConfigBounds
+    const word = 'x'.repeat(wordCharacters)
+    const name = 'n'.repeat(nameCharacters)
+    const most = {
+      entrypoint: [word, ...Array(words - 1).fill('')],
+      env: { [name]: word },
+      user: name,
+      workdir: 'd'.repeat(pathCharacters),
+    }
+    runner.say({ type: 'image', report: { image: made.buildInfo.snapshotRef, state: 'present', config: most } })
+    await untilState(app, made.id, 'started')
+    const { entrypoint } = await runner.untilAsked(({ sandboxId }) => sandboxId === made.id)
+    assert.deepEqual([entrypoint?.length, entrypoint?.[0]], [words, word])
   })
 
   test('what never fits keeps nobody of another organization waiting', async () => {

@@ -1,6 +1,6 @@
 // What an image says of itself: index, manifest and configuration (OCI image-spec; Docker's schema 2 has the same fields).
 // All of it comes from strangers: what is not as it must be is refused, and what we do not need is not read.
-import type { ImageConfig } from '#src/wire/runner-link.ts'
+import { type ImageConfig, imageConfigBounds } from '#src/wire/runner-link.ts'
 import { ImageFailed } from './image-failed.ts'
 
 export type Descriptor = { digest: string; size: number }
@@ -26,7 +26,6 @@ export type Described = Platform & { diffIds: string[]; config: ContainerConfig 
 /** Docker's own bound. */
 const mostLayers = 127
 const largestManifestBytes = 4 * 1024 * 1024
-const mostEnvironmentBytes = 256 * 1024
 
 const digestShape = /^sha256:[0-9a-f]{64}$/
 
@@ -49,7 +48,7 @@ const fieldsOf = (text: string, what: string): Fields => {
 const textOf = (value: unknown, what: string): string => {
   if (value === undefined || value === null) return ''
   if (typeof value !== 'string' || value.includes('\0')) throw broken(`${what} is not text`)
-  return value
+  return value.toWellFormed()
 }
 
 const textsOf = (value: unknown, what: string): string[] => {
@@ -135,8 +134,6 @@ export const ourEntryOf = (index: readonly IndexEntry[]): Descriptor => {
 }
 
 const environmentOf = (lines: readonly string[]): Record<string, string> => {
-  if (lines.reduce((sum, line) => sum + line.length, 0) > mostEnvironmentBytes)
-    throw new ImageFailed('unsupported', 'The environment of the image is larger than 256 KiB.')
   const pairs = lines.map((line) => {
     const at = line.indexOf('=')
     if (at <= 0) throw broken('its environment has an entry that is not NAME=value')
@@ -163,7 +160,27 @@ export const parseConfig = (text: string): Described => {
   }
   if (!described.diffIds.every((id) => digestShape.test(id))) throw broken('a layer has no sha256 digest')
   if (!isOurs(described)) throw wrongArchitecture([described])
+  checkConfig(described.config)
   return described
+}
+
+/** Throws where it says more than is passed on: of what no program could be given in any case. */
+export const checkConfig = ({ entrypoint, cmd, env, user, workdir }: ContainerConfig): void => {
+  const { words, wordCharacters, nameCharacters, pathCharacters, characters } = imageConfigBounds
+  const refuse = (what: string) => {
+    throw new ImageFailed('unsupported', `The image says too much of itself: ${what}.`)
+  }
+  const command = [...entrypoint, ...cmd]
+  const variables = Object.entries(env)
+  if (command.length > words) refuse(`its command has more than ${words} words`)
+  if (command.some((word) => word.length > wordCharacters)) refuse('a word of its command is longer than 128 KiB')
+  if (variables.some(([name, value]) => name.length + 1 + value.length > wordCharacters))
+    refuse('a variable is longer than 128 KiB')
+  if ([user, ...variables.map(([name]) => name)].some((text) => text.length > nameCharacters))
+    refuse(`its user or the name of a variable is longer than ${nameCharacters} characters`)
+  if (workdir.length > pathCharacters) refuse(`its directory is longer than ${pathCharacters} characters`)
+  const total = [...command, ...variables.flat()].reduce((sum, text) => sum + text.length, 0)
+  if (total > characters) refuse('its command and environment together are longer than 256 KiB')
 }
 
 /** As sandboxes have it: one user without a group, a directory that is always told, one command line. */

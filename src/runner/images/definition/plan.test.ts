@@ -156,6 +156,10 @@ suite('definitions of images', () => {
         /Line 4.* too long with its variables/,
       [`ARG a=${'x'.repeat(1000)}\nARG b=${'$a'.repeat(1000)}\nFROM $b$b`]: /too long with its variables/,
       [`FROM x\nWORKDIR ${'x'.repeat(4096)}`]: /WORKDIR is too long/,
+      [`FROM x\nUSER ${'x'.repeat(1025)}`]: /USER is too long/,
+      [`FROM x\nENV A=${'x'.repeat(5000)}\n${'RUN a\n'.repeat(900)}`]: /Line 84\d.* so many variables/,
+      [`FROM x\nENV A=${'x'.repeat(128 * 1024)}`]: /variable is longer than 128 KiB/,
+      [`FROM x\nENV A=${'x'.repeat(100_000)}\nENV B=$A C=$A`]: /together are longer than 256 KiB/,
       [`FROM x\nENV ${Array.from({ length: 1001 }, (_, n) => `v${n}=`).join(' ')}\nRUN a`]: /more than 1000 variables/,
     }
     for (const [text, message] of Object.entries(refused)) assert.match(refusal(text), message)

@@ -1,7 +1,8 @@
 // What a definition asks for: the image that it builds on, the commands to run on it, and what the result says of itself.
 // What is not supported of Dockerfiles is refused by its name.
 import { posix } from 'node:path'
-import type { ContainerConfig } from '../manifest.ts'
+import { imageConfigBounds } from '#src/wire/runner-link.ts'
+import { type ContainerConfig, checkConfig } from '../manifest.ts'
 import { type CopyStep, copyIn } from './copy.ts'
 import { type Instruction, instructionsOf, refuse } from './instructions.ts'
 import { type Reading, type Variables, wordsOf } from './words.ts'
@@ -31,6 +32,8 @@ type State = {
   args: Record<string, string>
   steps: BuildStep[]
   reading: Omit<Reading, 'variables'>
+  /** Of the variables of its steps, so far. */
+  stepCharacters: number
   /** CMD is forgotten with a new ENTRYPOINT, but not one of the same definition. */
   hasOwnCmd: boolean
 }
@@ -47,8 +50,8 @@ const reasons: Record<string, string> = {
 const mostExpanded = 1024 * 1024
 /** Of arguments and environment together: each step has a copy. */
 const mostVariables = 1000
-/** PATH_MAX (limits.h). */
-const longestPath = 4096
+/** Of the variables of all steps together: they are written down until the steps are done. */
+const mostStepCharacters = 4 * 1024 * 1024
 
 /** `hasFiles`: some came with it, for COPY and ADD. */
 export const planOf = (text: string, hasFiles = false): Plan => {
@@ -73,8 +76,16 @@ export const planOf = (text: string, hasFiles = false): Plan => {
     from: baseOf(from, { variables: globals, escapedBy, allowance }),
     on: (base) => {
       const reading = { escapedBy, allowance: { ...allowance } }
-      const state: State = { config: structuredClone(base), args: {}, steps: [], reading, hasOwnCmd: false }
+      const state: State = {
+        config: structuredClone(base),
+        args: {},
+        steps: [],
+        reading,
+        stepCharacters: 0,
+        hasOwnCmd: false,
+      }
       for (const instruction of body) verbs[instruction.name]?.(instruction, state, globals)
+      checkConfig(state.config)
       return { steps: state.steps, config: state.config }
     },
   }
@@ -106,6 +117,14 @@ const variablesIn = ({ config, args }: State, line: number): Record<string, stri
   return count > mostVariables
     ? refuse(line, `there are more than ${mostVariables} variables`)
     : { ...args, ...config.env }
+}
+
+/** Of one more step, which has a copy. */
+const stepVariablesIn = (state: State, line: number): Record<string, string> => {
+  const variables = variablesIn(state, line)
+  for (const text of Object.entries(variables).flat()) state.stepCharacters += text.length
+  if (state.stepCharacters > mostStepCharacters) refuse(line, 'the lines that run with so many variables are too many')
+  return variables
 }
 
 const readingIn = (state: State, line: number): Reading => ({ ...state.reading, variables: variablesIn(state, line) })
@@ -167,9 +186,9 @@ const verbs: Record<string, (instruction: Instruction, state: State, globals: Va
   WORKDIR: (instruction, state) => {
     const { config, steps } = state
     config.workdir = posix.resolve('/', config.workdir, oneWord(instruction, state))
-    if (config.workdir.length > longestPath) refuse(instruction.line, 'WORKDIR is too long')
+    if (config.workdir.length > imageConfigBounds.pathCharacters) refuse(instruction.line, 'WORKDIR is too long')
     const argv = ['mkdir', '-p', '--', config.workdir]
-    steps.push({ line: instruction.line, argv, env: variablesIn(state, instruction.line), user: '', workdir: '/' })
+    steps.push({ line: instruction.line, argv, env: stepVariablesIn(state, instruction.line), user: '', workdir: '/' })
   },
   COPY: (instruction, state) => {
     state.steps.push(
@@ -183,6 +202,7 @@ const verbs: Record<string, (instruction: Instruction, state: State, globals: Va
   },
   USER: (instruction, state) => {
     state.config.user = oneWord(instruction, state)
+    if (state.config.user.length > imageConfigBounds.nameCharacters) refuse(instruction.line, 'USER is too long')
   },
   CMD: (instruction, state) => {
     state.config.cmd = commandIn(instruction)
@@ -198,7 +218,7 @@ const verbs: Record<string, (instruction: Instruction, state: State, globals: Va
     if (flag !== undefined) refuse(line, `RUN with ${flag} is not supported`)
     if (rest === '') refuse(line, 'RUN takes a command')
     const { user, workdir } = state.config
-    const env = variablesIn(state, line)
+    const env = stepVariablesIn(state, line)
     state.steps.push({ line, argv: commandIn(instruction), env, user, workdir: workdir || '/' })
   },
 }

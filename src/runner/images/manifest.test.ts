@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { imageConfigBounds } from '#src/wire/runner-link.ts'
+import { imageConfigOf, ownArchitecture, parseConfig } from './manifest.ts'
+
+const { words, wordCharacters, nameCharacters, pathCharacters } = imageConfigBounds
+
+const parse = (config: object) => parseConfig(JSON.stringify({ os: 'linux', architecture: ownArchitecture, config }))
+
+suite('what an image says of itself', () => {
+  test('may be as much as a program can be given', () => {
+    const Env = [`${'A'.repeat(nameCharacters)}=${'x'.repeat(100_000)}`]
+    const command = ['x'.repeat(wordCharacters), ...Array<string>(words - 1).fill('')]
+    const { config } = parse({
+      Env,
+      Entrypoint: command,
+      User: 'u'.repeat(nameCharacters),
+      WorkingDir: `/${'d'.repeat(pathCharacters - 1)}`,
+    })
+    assert.deepEqual(imageConfigOf(config).entrypoint, command)
+  })
+
+  test('is refused where it is more: control closes the link of a runner that says so', () => {
+    const refused: [RegExp, object][] = [
+      [/more than 1000 words/, { Entrypoint: Array(words).fill('x'), Cmd: ['x'] }],
+      [/word .* longer than 128 KiB/, { Cmd: ['x'.repeat(wordCharacters + 1)] }],
+      [/variable is longer than 128 KiB/, { Env: [`A=${'x'.repeat(wordCharacters - 1)}`] }],
+      [/name of a variable/, { Env: [`${'A'.repeat(nameCharacters + 1)}=`] }],
+      [/its user/, { User: 'x'.repeat(nameCharacters + 1) }],
+      [/its directory/, { WorkingDir: `/${'x'.repeat(pathCharacters)}` }],
+      [/together/, { Env: ['A', 'B'].map((name) => `${name}=${'x'.repeat(100_000)}`), Cmd: ['x'.repeat(100_000)] }],
+    ]
+    for (const [message, config] of refused) assert.throws(() => parse(config), { failure: 'unsupported', message })
+  })
+
+  test('is text that the database can hold', () => {
+    assert.throws(() => parse({ Cmd: ['a\0b'] }), { failure: 'corrupted' })
+    assert.deepEqual(parse({ Cmd: ['a\ud800b'] }).config.cmd, ['a\ufffdb'])
+  })
+})
