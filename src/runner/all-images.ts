@@ -31,6 +31,9 @@ export type BroughtImages = {
 
 export type TemplateHost = Pick<Host, 'snapshot' | 'templates' | 'template' | 'removeTemplate' | 'basesInUse'>
 
+/** With what it is made of. */
+export type ToBring = ImageAssignment & { source: ImageSource }
+
 export type Bringing = {
   signal: AbortSignal
   onProgress: (progress: Progress) => void
@@ -93,7 +96,7 @@ export class AllImages {
     return { ...(sizeBytes === undefined ? {} : { sizeBytes }), ...least, ...(config ? { config } : {}) }
   }
 
-  async bring(assignment: ImageAssignment, { signal, onProgress, onText = () => {} }: Bringing): Promise<Known> {
+  async bring(assignment: ToBring, { signal, onProgress, onText = () => {} }: Bringing): Promise<Known> {
     const { image, source, maxGiB } = assignment
     if (source.kind !== 'sandbox') {
       const { steps, ...known } = await this.#brought.bring({

@@ -51,22 +51,24 @@ export const isAssignment = (value: unknown): value is Assignment => AssignmentS
 
 const kind = <const Kind extends string>(value: Kind) => Type.Literal(value)
 
+const ImageSourceShape = Type.Union([
+  Type.Object({ kind: kind('registry'), reference: name }),
+  Type.Object({ kind: kind('file'), path: Type.String({ maxLength: 4096 }) }),
+  Type.Object({
+    kind: kind('definition'),
+    dockerfile: Type.String({ maxLength: 1024 * 1024 }),
+    contexts: Type.Optional(
+      Type.Object({ organizationId: id, hashes: Type.Array(Type.String({ pattern: contextHash.source })) }),
+    ),
+  }),
+  Type.Object({ kind: kind('sandbox'), sandboxId: id, isMade: Type.Optional(Type.Boolean()) }),
+])
+
 const ImageAssignmentShape = Compile(
   Type.Object({
     image: Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$' }),
     target: Type.Enum(['present', 'absent']),
-    source: Type.Union([
-      Type.Object({ kind: kind('registry'), reference: name }),
-      Type.Object({ kind: kind('file'), path: Type.String({ maxLength: 4096 }) }),
-      Type.Object({
-        kind: kind('definition'),
-        dockerfile: Type.String({ maxLength: 1024 * 1024 }),
-        contexts: Type.Optional(
-          Type.Object({ organizationId: id, hashes: Type.Array(Type.String({ pattern: contextHash.source })) }),
-        ),
-      }),
-      Type.Object({ kind: kind('sandbox'), sandboxId: id, isMade: Type.Optional(Type.Boolean()) }),
-    ]),
+    source: Type.Optional(ImageSourceShape),
     maxGiB: amount,
     organizationId: Type.Optional(id),
   }),

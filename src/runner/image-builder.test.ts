@@ -6,8 +6,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { after, before, suite, test } from 'node:test'
-import type { ImageAssignment } from '#src/wire/runner-link.ts'
-import type { AllImages } from './all-images.ts'
+import type { AllImages, ToBring } from './all-images.ts'
 import { DirectoryStore } from './archive/directory-store.ts'
 import { ContextStore } from './contexts/store.ts'
 import { digestOf, type TestImage, tarOf } from './images/testing/oci-image.ts'
@@ -66,13 +65,13 @@ suite('a definition with RUN', { skip }, () => {
     await box[Symbol.asyncDispose]()
   })
 
-  const wanted = (image: string, lines: string[], maxGiB = 1): ImageAssignment => ({
+  const wanted = (image: string, lines: string[], maxGiB = 1): ToBring => ({
     image,
     target: 'present',
     source: { kind: 'definition', dockerfile: [from, ...lines].join('\n') },
     maxGiB,
   })
-  const bring = (assignment: ImageAssignment, signal = new AbortController().signal) =>
+  const bring = (assignment: ToBring, signal = new AbortController().signal) =>
     images.bring(assignment, { signal, onProgress: () => {} })
   const leavesNothing = async (image: string) => {
     assert.equal(images.find(image), undefined)
@@ -161,7 +160,7 @@ suite('a definition with RUN', { skip }, () => {
     const stopAll = 'until [ -e /to/go ]; do :; done; while :; do kill -STOP -1; done'
     const { source, ...others } = wanted('stopped', [`RUN (${stopAll}) >/dev/null 2>&1 &`, 'COPY go big* /to/'])
     assert.ok(source.kind === 'definition')
-    const stopped: ImageAssignment = {
+    const stopped: ToBring = {
       ...others,
       source: { ...source, contexts: { organizationId: files.organizationId, hashes: [files.hash] } },
     }

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { silentLog } from '#src/kit/log.ts'
-import type { ImageAssignment, ImageReport, Progress } from '#src/wire/runner-link.ts'
-import { AllImages, type BroughtImages, type Known } from './all-images.ts'
+import type { ImageReport, Progress } from '#src/wire/runner-link.ts'
+import { AllImages, type BroughtImages, type Known, type ToBring } from './all-images.ts'
 import { ImageKeeper, type ImageKeeperParts } from './image-keeper.ts'
 
-const wanted = (image: string, changes: Partial<ImageAssignment> = {}): ImageAssignment => ({
+const wanted = (image: string, changes: Partial<ToBring> = {}): ToBring => ({
   image,
   target: 'present',
   source: { kind: 'registry', reference: `example.test/${image}:1` },
@@ -25,7 +25,7 @@ class FakeImages {
     return this.here.get(image)
   }
 
-  async bring({ image }: ImageAssignment, parts: { signal: AbortSignal; onProgress: (progress: Progress) => void }) {
+  async bring({ image }: ToBring, parts: { signal: AbortSignal; onProgress: (progress: Progress) => void }) {
     this.asked.push(`bring ${image}`)
     this.say = parts.onProgress
     await this.before(parts.signal)
@@ -130,6 +130,29 @@ suite('the keeper of images', () => {
     kept.keeper.takeAll([wanted('never', { target: 'absent' })])
     await kept.reported(2)
     assert.equal(kept.said().at(-1), 'never absent')
+  })
+
+  test('one that control knows to be here is said to be once, and made anew only when it is told what of', async () => {
+    using kept = startKeeper()
+    const { source: _, ...known } = wanted('tool')
+    kept.images.here.set('tool', { sizeBytes: 7 })
+    for (let times = 0; times < 3; times += 1) {
+      kept.keeper.takeAll([known])
+      await kept.settled()
+    }
+    assert.deepEqual(kept.said(), ['tool present'])
+    // Asked for anew, with all that it takes, it is said again.
+    kept.keeper.take(wanted('tool'))
+    await kept.reported(2)
+    kept.keeper.takeAll([known])
+
+    const { source: __, ...lost } = wanted('lost')
+    kept.keeper.takeAll([lost])
+    await kept.reported(3)
+    kept.keeper.take(wanted('lost'))
+    await kept.reported(4)
+    assert.deepEqual(kept.said().slice(1), ['tool present', 'lost absent', 'lost present'])
+    assert.deepEqual(kept.images.asked, ['bring lost'])
   })
 
   test('one that is not wanted any more while it is on its way is cut short, and then it is gone', async () => {

@@ -62,14 +62,19 @@ export class ImageKeeper implements Disposable {
 
   /** The whole list. What it does not name is left as it is. */
   takeAll(listed: readonly ImageAssignment[]): void {
-    for (const assignment of listed) this.#reconcile(this.#entryFor(assignment))
+    for (const assignment of listed) {
+      const entry = this.#entryFor(assignment)
+      const isKnown = assignment.source === undefined && entry.settled?.state === 'present'
+      if (!isKnown) this.#reconcile(entry)
+    }
     const names = new Set(listed.map(({ image }) => image))
     for (const [image, { working }] of this.#entries) if (!working && !names.has(image)) this.#entries.delete(image)
   }
 
   #entryFor(assignment: ImageAssignment): Entry {
     const known = this.#entries.get(assignment.image)
-    if (known?.assignment.target === assignment.target) return known
+    const isSaidWhole = known?.assignment.source !== undefined || assignment.source === undefined
+    if (known?.assignment.target === assignment.target && isSaidWhole) return known
     known?.working?.abort()
     const entry: Entry = { assignment, saidAt: 0, ...(known?.working ? { working: known.working } : {}) }
     this.#entries.set(assignment.image, entry)
@@ -93,7 +98,7 @@ export class ImageKeeper implements Disposable {
   }
 
   #lanesFor({ image, target, source }: ImageAssignment): Lanes {
-    const isShort = target === 'absent' || source.kind === 'sandbox' || this.#parts.images.find(image) !== undefined
+    const isShort = target === 'absent' || source?.kind === 'sandbox' || this.#parts.images.find(image) !== undefined
     return isShort ? this.#short : this.#long
   }
 
@@ -112,15 +117,16 @@ export class ImageKeeper implements Disposable {
 
   /** Undefined: not yet; the next list asks again. */
   async #perform({ assignment }: Entry, signal: AbortSignal): Promise<ImageReport | undefined> {
-    const { image, target } = assignment
+    const { image, target, source } = assignment
     const { images, log, onText } = this.#parts
     if (this.#isClosed) return undefined
     using said = new BuildLog((text) => onText(image, text))
     try {
       if (target === 'present') {
         const bringing = { signal, onProgress: this.#sayOf(image), onText: (text: string) => said.add(text) }
-        const known = images.find(image) ?? (await images.bring(assignment, bringing))
-        return { image, state: 'present', ...known }
+        const known = images.find(image) ?? (source && (await images.bring({ ...assignment, source }, bringing)))
+        // Control thinks that it is here; told that it is not, it says what it is made of.
+        return known === undefined ? { image, state: 'absent' } : { image, state: 'present', ...known }
       }
       return (await images.remove(image)) ? { image, state: 'absent' } : undefined
     } catch (error) {

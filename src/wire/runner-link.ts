@@ -111,7 +111,8 @@ export type ImageAssignment = {
   /** Its name below the runner's pool: never given twice, so an image never changes. */
   image: string
   target: 'present' | 'absent'
-  source: ImageSource
+  /** Absent: control has heard that it is here, or wants it away. */
+  source?: ImageSource
   /** Larger ones are refused, unpacked. */
   maxGiB: number
   /** For whom it is made, who waits for the others of theirs; absent: for nobody alone. */

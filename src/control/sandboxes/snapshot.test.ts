@@ -69,6 +69,10 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     assert.deepEqual(await sourceOf(), [{ kind: 'sandbox', sandboxId: id }])
     runner.behaveWithImages(() => 'do')
     await untilState(app, id, 'started')
+    assert.deepEqual(await sourceOf(), [undefined])
+    runner.behaveWithImages(() => 'silent')
+    runner.say({ type: 'image', report: { image: runner.askedImages[0]!.image, state: 'absent' } })
+    while ((await sourceOf())[0] === undefined) await new Promise(setImmediate)
     assert.deepEqual(await sourceOf(), [{ kind: 'sandbox', sandboxId: id, isMade: true }])
   })
 

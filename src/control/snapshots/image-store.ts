@@ -56,24 +56,61 @@ const organizationOf = (sql: Sql) => sql`
     (select organization_id from sandboxes
       where sandboxes.image = images.name and build is not null and state <> 'destroyed' limit 1))`
 
-/** What each image that concerns a runner should be there. */
-export const listImagesFor = async (
-  sql: Sql,
-  runner: { id: string; regionId: string },
-  name?: string,
-): Promise<ImageAssignment[]> => {
-  const rows = await sql<(Image & { needed: boolean; organizationId: string | null })[]>`
-    select ${columns(sql)}, ${isNeeded(sql)} as needed, ${organizationOf(sql)} as "organizationId" from images
-    where (runner_id = ${runner.id} or (runner_id is null and region_id = ${runner.regionId}))
-      ${name === undefined ? sql`` : sql`and name = ${name}`}
+type Runner = { id: string; regionId: string }
+
+const isOf = (sql: Sql, { id, regionId }: Runner) => sql`
+  (images.runner_id = ${id} or (images.runner_id is null and images.region_id = ${regionId}))`
+
+type Listed = Pick<Image, 'name' | 'maxGiB'> & {
+  needed: boolean
+  source: ImageSource | null
+  organizationId: string | null
+}
+
+const asAssignment = ({ name, source, maxGiB, needed, organizationId }: Listed): ImageAssignment => ({
+  image: name,
+  target: needed ? 'present' : 'absent',
+  ...(source === null ? {} : { source }),
+  maxGiB,
+  ...(organizationId === null ? {} : { organizationId }),
+})
+
+/** What one image should be on a runner, with all that it takes; undefined where it does not concern it. */
+export const findImageFor = async (sql: Sql, runner: Runner, name: string): Promise<ImageAssignment | undefined> => {
+  const [row] = await sql<Listed[]>`
+    select name, max_gib as "maxGiB", source, ${isNeeded(sql)} as needed, ${organizationOf(sql)} as "organizationId"
+    from images where ${isOf(sql, runner)} and name = ${name}`
+  return row && asAssignment(row)
+}
+
+/** A runner has said that it has it and what it says of itself, and nobody waits for that. */
+const isSettledOn = (sql: Sql, { id }: Runner) => sql`
+  (images.name in (select unnest(runners.images) from runners where runners.id = ${id})
+    and (images.config is not null or (images.base is not null and images.source @> '{"isMade": true}'))
+    and not exists (select from snapshots where snapshots.image = images.name
+      and snapshots.state in ('building', 'pending', 'pulling', 'snapshotting'))
+    and not exists (select from sandboxes where sandboxes.image = images.name and sandboxes.state = 'pending_build'))`
+
+/** With what they are made of, which may be 256 KiB each. The others are listed when these are made. */
+const mostUnsettled = 500
+
+/** What each image that concerns a runner should be there; those that it has, or is to remove, by their names alone. */
+export const listImagesFor = async (sql: Sql, runner: Runner, most = mostUnsettled): Promise<ImageAssignment[]> => {
+  // Of those that are to be made, one of each organization and then the next of each.
+  const rows = await sql<Listed[]>`
+    with concerned as (
+      select name, max_gib, created_at, ${isNeeded(sql)} as needed, ${organizationOf(sql)} as organization_id,
+        ${isNeeded(sql)} and not ${isSettledOn(sql, runner)} as is_awaited
+      from images where ${isOf(sql, runner)}
+    ), awaited as (
+      select name, row_number() over (partition by organization_id order by created_at, name) as turn
+      from concerned where is_awaited order by turn, created_at limit ${most}
+    )
+    select name, max_gib as "maxGiB", needed, organization_id as "organizationId",
+      case when is_awaited then (select source from images where images.name = concerned.name) end as source
+    from concerned where not is_awaited or name in (select name from awaited)
     order by created_at, name`
-  return rows.map(({ name, source, maxGiB, needed, organizationId }) => ({
-    image: name,
-    target: needed ? 'present' : 'absent',
-    source,
-    maxGiB,
-    ...(organizationId === null ? {} : { organizationId }),
-  }))
+  return rows.map(asAssignment)
 }
 
 /** The files that images are made from, of one organization or of all. */

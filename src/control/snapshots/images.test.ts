@@ -4,6 +4,7 @@ import type { ImageReport } from '#src/wire/runner-link.ts'
 import { startControl, type TestControl } from '#test/control/harness.ts'
 import { keys } from '#test/control/people.ts'
 import { connectRunner } from '#test/control/simulated-runner.ts'
+import { listImagesFor } from './image-store.ts'
 import { applyImageReport } from './images.ts'
 
 const runner = { id: 'local', regionId: 'local' }
@@ -44,10 +45,13 @@ suite('POST /snapshots', () => {
     await tell(app, { image, state: 'present', digest, sizeBytes: 2 ** 29, config })
     const done = await get(app)
     assert.deepEqual([done.state, done.size, done.ref, done.entrypoint], ['active', 0.5, digest, ['/run']])
-    // From now on it is this one, whatever the tag may come to name.
-    assert.equal((await listed(app))[0].source.reference, `ghcr.io/team/tool@${digest}`)
+    // What it has is no more than named to it.
+    assert.deepEqual(await listed(app), [{ image, target: 'present', maxGiB: 24, organizationId }])
     const box = await app.as('owner').post('/sandbox', { snapshot: 'tool' })
     assert.deepEqual([box.status, box.body.user, box.body.memory], [200, 'tool', 3])
+    // From now on it is this one, whatever the tag may come to name, also where it has to be brought again.
+    await tell(app, { image, state: 'absent' })
+    assert.equal((await listed(app))[0].source.reference, `ghcr.io/team/tool@${digest}`)
   })
 
   test('200 then error with the reason of the runner, and it is not asked for again', async () => {
@@ -241,5 +245,25 @@ suite('GET /runners/images', () => {
     await tell(app, { image: 'img-of-nobody', state: 'present' })
     assert.equal((await get(app)).state, 'pending')
     assert.equal((await app.as('owner').get('/runners/images')).status, 403)
+  })
+
+  test('200 with what another snapshot of it waits for, although the runner has it', async () => {
+    await using app = await startControl()
+    const { id } = await make(app)
+    const image = await imageOf(app)
+    await tell(app, { image, state: 'present', config: { entrypoint: [], env: {}, user: '', workdir: '/' } })
+    assert.equal((await listed(app))[0].source, undefined)
+    await app.database.sql`update snapshots set state = 'pulling' where id = ${id}`
+    assert.equal((await listed(app))[0].source.kind, 'registry')
+  })
+
+  test('200 with no more than a few that are to be made, one of each organization and then the next', async () => {
+    await using app = await startControl()
+    for (const name of ['a', 'b', 'c']) await make(app, name)
+    await app.as('stranger').post('/snapshots', { name: 'late', imageName: 'ghcr.io/team/late:1' })
+    const some = await listImagesFor(app.database.sql, { id: 'local', regionId: 'local' }, 2)
+    const references = some.map(({ source }) => source?.kind === 'registry' && source.reference)
+    assert.deepEqual(references, ['ghcr.io/team/tool:1', 'ghcr.io/team/late:1'])
+    assert.equal((await listed(app)).length, 4)
   })
 })

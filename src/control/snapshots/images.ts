@@ -12,6 +12,7 @@ import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import {
   addToRunner,
   findImage,
+  findImageFor,
   forgetUnneeded,
   holdImage,
   type Image,
@@ -46,7 +47,7 @@ export const pushImage = async ({ database, links, log }: SandboxParts, name: st
   try {
     for (const runner of await listRunnersOf(database.sql, name)) {
       if (!links.has(runner.id)) continue
-      const [assignment] = await listImagesFor(database.sql, runner, name)
+      const assignment = await findImageFor(database.sql, runner, name)
       if (assignment) links.say(runner.id, { type: 'image', assignment })
     }
   } catch (error) {

@@ -95,11 +95,11 @@ export type SnapshotsQuery = Static<typeof SnapshotsQuery>
 
 export const SnapshotIdOrName = Type.Object({ idOrName: Type.String() })
 
-/** What a runner is told of one image; `source` as the runner link says it. */
+/** What a runner is told of one image; `source` as the runner link says it, and only where it may have to make it. */
 export const ImageAssignmentShape = Type.Object({
   image: Type.String(),
   target: Type.Enum(['present', 'absent']),
-  source: Type.Object({ kind: Type.String() }),
+  source: Type.Optional(Type.Object({ kind: Type.String() })),
   maxGiB: Type.Number(),
   organizationId: Type.Optional(Type.String()),
 })

@@ -1,13 +1,13 @@
 // A process that brings one image and says how it goes until the test kills it: `node doomed-builder.ts INSTANCE DIRECTORY
 // REGISTRY`.
-import type { ImageAssignment } from '#src/wire/runner-link.ts'
+import type { ToBring } from '../all-images.ts'
 import { openBuilding } from './building.ts'
 
 const [instance, directory, registry] = process.argv.slice(2)
 if (!instance || !directory || !registry) throw new Error('usage: doomed-builder INSTANCE DIRECTORY REGISTRY')
 const { images } = await openBuilding(instance, directory, registry)
 
-process.on('message', async (assignment: ImageAssignment) => {
+process.on('message', async (assignment: ToBring) => {
   await images.bring(assignment, {
     signal: new AbortController().signal,
     onProgress: ({ step }) => process.send?.(step),
