@@ -71,6 +71,9 @@ const capabilities = {
 /** What the simulated archive of a sandbox is. */
 export const archiveReport = (id: string) => ({ id, sha256: 'a'.repeat(64), bytes: 4096, storedBytes: 1024 })
 
+/** Of what its images are made of. */
+const imageConfig = { entrypoint: [], env: {}, user: 'of-image', workdir: '/' }
+
 /** `token`: of a runner that was added; the server's own unless told. */
 export type RunnerOptions = { images?: readonly string[]; capabilities?: Partial<RunnerCapabilities>; token?: string }
 
@@ -106,7 +109,7 @@ export const connectRunner = async (
     askedImages.push(assignment)
     const { image, target } = assignment
     const done = chooseForImage(assignment)
-    if (done === 'do') say({ type: 'image', report: { image, state: target, sizeBytes: 2 ** 20 } })
+    if (done === 'do') say({ type: 'image', report: { image, state: target, sizeBytes: 2 ** 20, config: imageConfig } })
     if (done === 'fail') say({ type: 'image', report: { image, state: 'error', errorReason: 'The disk is full.' } })
     for (const wake of waiters) wake()
   }

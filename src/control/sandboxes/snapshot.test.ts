@@ -31,6 +31,8 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     }
     const made = await app.as('member').post('/sandbox', { snapshot: 'made-started' })
     assert.deepEqual([made.status, made.body.state], [200, 'started'])
+    // Of whom the sandbox was, whatever the image below says.
+    assert.equal(made.body.user, (await get(app, id)).user)
     assert.match(runner.asked.at(-1)?.image ?? '', /^snap-/)
   })
 

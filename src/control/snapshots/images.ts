@@ -177,7 +177,8 @@ const refuseWhatCannotBe = async (transaction: Transaction, image: Image, report
 const activate = async (transaction: Transaction, image: Image, report: ImageReport, now: Date) => {
   const { config } = report
   const sizeGiB = sizeOf(report)
-  const user = config === undefined ? null : config.user || 'root'
+  // Who runs in a sandbox may be another than its image says, and so it is for those that are made of it.
+  const user = config === undefined || image.source.kind === 'sandbox' ? null : config.user || 'root'
   const entrypoint = config && config.entrypoint.length > 0 ? [...config.entrypoint] : null
   await transaction`
     update snapshots set state = 'active', error_reason = null, size = coalesce(${sizeGiB}, size), updated_at = ${now},
