@@ -218,7 +218,8 @@ suite('the quota of a region', () => {
     const two = await create(app, 'two', build)
     assert.deepEqual(await used(app), [0, 0, 0])
     const { image } = runner.askedImages.at(-1)!
-    runner.say({ type: 'image', report: { image, state: 'present', sizeBytes: 1 } })
+    const config = { entrypoint: [], env: {}, user: '', workdir: '/' }
+    runner.say({ type: 'image', report: { image, state: 'present', sizeBytes: 1, config } })
     await untilState(app, one, 'started')
     await app.sweep()
     assert.equal((await app.as('viewer').get('/sandbox/two')).body.state, 'pending_build')

@@ -62,12 +62,16 @@ export const markUnresponsive = async (sql: Sql, before: Date, now: Date): Promi
   return rows.map(({ id }) => id)
 }
 
-/** A snapshot can be used where some runner has its image; the two are brought to agree, whichever way. */
+/**
+ * A snapshot can be used where some runner has its image; the two are brought to agree, whichever way. What an image says
+ * of itself, its runner has yet to report where control was away when it was brought: then that makes the snapshot active.
+ */
 export const reconcileSnapshots = async ({ sql }: Database, now: Date): Promise<void> => {
   await sql`
     update snapshots set state = 'active', error_reason = null, updated_at = ${now}
     where state in ('pending', 'pulling')
-      and exists (select from runners where image = any(images) and state <> 'decommissioned')`
+      and exists (select from runners where image = any(images) and state <> 'decommissioned')
+      and not exists (select from images where images.name = snapshots.image and config is null and base is null)`
   await sql`
     update snapshots set state = 'pulling', updated_at = ${now}
     where state = 'active'

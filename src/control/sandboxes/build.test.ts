@@ -1,6 +1,7 @@
 // Sandboxes made of a definition, as `daytona.create({ image })` asks for them.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
+import { writeConfig } from '#src/control/snapshots/image-store.ts'
 import { applyImageReport } from '#src/control/snapshots/images.ts'
 import { type ImageReport, imageConfigBounds } from '#src/wire/runner-link.ts'
 import { startControl, type TestControl } from '#test/control/harness.ts'
@@ -45,6 +46,18 @@ suite('POST /sandbox with buildInfo', () => {
     assert.deepEqual([asked.image, asked.user, asked.isNew, asked.env], [snapshotRef, 'app', true, { A: '1' }])
     const states = (await eventsOf(app, made.id)).map(({ to_state }) => to_state)
     assert.deepEqual(states, ['pending_build', 'creating', 'started'])
+  })
+
+  test('it waits while a runner that says hello has its image, until it says what the image says of itself', async () => {
+    await using app = await startControl()
+    const made = await create(app, { name: 'box' })
+    const image = made.buildInfo.snapshotRef
+    await using runner = await connectRunner(app, { images: ['default', image] })
+    await app.sweep()
+    assert.equal((await get(app, made.id)).state, 'pending_build')
+    runner.say({ type: 'image', report: { image, state: 'present', config } })
+    await untilState(app, made.id, 'started')
+    assert.equal((await get(app, made.id)).user, 'app')
   })
 
   test('an image that says as much of itself as a runner passes on is one like any other', async () => {
@@ -128,7 +141,7 @@ suite('POST /sandbox with buildInfo', () => {
     const again = await create(app)
     assert.equal(again.state, 'pending_build')
     assert.equal((await listed(app))[0].target, 'present')
-    runner.say({ type: 'image', report: { image, state: 'present' } })
+    runner.say({ type: 'image', report: { image, state: 'present', config: { ...config, user: '' } } })
     await untilState(app, again.id, 'started')
     assert.equal((await get(app, again.id)).user, 'root')
     await app.as('owner').delete(`/sandbox/${failed.id}`)
@@ -142,7 +155,7 @@ suite('POST /sandbox with buildInfo', () => {
     const deleted = await app.as('owner').delete('/sandbox/box')
     assert.deepEqual([deleted.status, deleted.body.state], [200, 'destroyed'])
     assert.equal((await app.as('owner').get(`/sandbox/${made.id}`)).status, 404)
-    await tell(app, { image: made.buildInfo.snapshotRef, state: 'present' })
+    await tell(app, { image: made.buildInfo.snapshotRef, state: 'present', config })
     assert.deepEqual(runner.asked, [])
     const next = await create(app, { name: 'box' })
     await untilState(app, next.id, 'started')
@@ -157,6 +170,7 @@ suite('POST /sandbox with buildInfo', () => {
     await app.database
       .sql`update sandboxes set state = 'destroying', desired_state = 'destroyed' where id = ${doomed.id}`
     await app.database.sql`update runners set images = array_append(images, ${image})`
+    await writeConfig(app.database.sql, image, config)
     await app.sweep()
     await untilState(app, placed.id, 'started')
     app.clock.advance({ minutes: 61 })
@@ -168,7 +182,7 @@ suite('POST /sandbox with buildInfo', () => {
     await using app = await startControl({ sandboxes: { overcommit: { cpu: 1, memory: 1, disk: 1 } } })
     await using _runner = await connectRunner(app, { capabilities: { memoryGiB: 1 } })
     const made = await create(app, { memory: 4 })
-    await tell(app, { image: made.buildInfo.snapshotRef, state: 'present' })
+    await tell(app, { image: made.buildInfo.snapshotRef, state: 'present', config })
     assert.equal((await get(app, made.id)).state, 'pending_build')
     app.clock.advance({ minutes: 61 })
     await app.sweep()
@@ -180,7 +194,7 @@ suite('POST /sandbox with buildInfo', () => {
     await using _runner = await connectRunner(app)
     const made = await create(app)
     const image = made.buildInfo.snapshotRef
-    await tell(app, { image, state: 'present' })
+    await tell(app, { image, state: 'present', config })
     await untilState(app, made.id, 'started')
     app.clock.advance({ minutes: 60 * 25 })
     await app.sweep()

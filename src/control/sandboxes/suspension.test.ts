@@ -95,7 +95,8 @@ suite('a suspended organization', () => {
     const build = { name: 'built', buildInfo: { dockerfileContent: 'FROM alpine' } }
     const { body: built } = await app.as('owner').post('/sandbox', build)
     await suspend(app)
-    runner.say({ type: 'image', report: { image: built.buildInfo.snapshotRef, state: 'present' } })
+    const config = { entrypoint: [], env: {}, user: '', workdir: '/' }
+    runner.say({ type: 'image', report: { image: built.buildInfo.snapshotRef, state: 'present', config } })
     const isThere = async () => (await app.database.sql`select 1 from runners where cardinality(images) > 1`).length > 0
     while (!(await isThere())) await new Promise(setImmediate)
     await app.sweep()

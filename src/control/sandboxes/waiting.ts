@@ -11,10 +11,10 @@ import { writeState } from './store.ts'
 
 const mostPlaced = 500
 
-type Waiting = SandboxRow & { config: ImageConfig | null; turn: number }
+type Waiting = SandboxRow & { config: ImageConfig; turn: number }
 
 /**
- * Finds a runner for those whose image is there, or for one of them. One without room, or whose organization is suspended or
+ * Finds a runner for those whose image is there and has said who runs what in it, or for one of them. One without room, or whose organization is suspended or
  * would be above its quota, goes on waiting. Each organization has its turn, so that what never fits keeps nobody else waiting.
  */
 export const placeWaiting = async (
@@ -27,7 +27,7 @@ export const placeWaiting = async (
     select sandboxes.*, images.config,
       row_number() over (partition by organization_id order by sandboxes.created_at)::integer as turn
     from sandboxes join images on images.name = sandboxes.image
-    where sandboxes.state = 'pending_build' ${image === undefined ? sql`` : sql`and sandboxes.image = ${image}`}
+    where sandboxes.state = 'pending_build' and config is not null ${image === undefined ? sql`` : sql`and sandboxes.image = ${image}`}
       ${sandboxId === undefined ? sql`` : sql`and sandboxes.id = ${sandboxId}`}
       and exists (select from runners where sandboxes.image = any(runners.images) and runners.state = 'ready'
         and runners.region_id = sandboxes.region_id)
@@ -41,8 +41,8 @@ export const placeWaiting = async (
         by: { kind: 'timer', id: 'build' },
         reason: 'Its image is there.',
         set: ({ build }) => ({
-          os_user: build?.user ?? (config?.user || 'root'),
-          entrypoint: config === null ? null : [...config.entrypoint],
+          os_user: build?.user ?? (config.user || 'root'),
+          entrypoint: [...config.entrypoint],
         }),
         check: async (transaction) => ({ runner_id: await reserveRunner(transaction, place, options.overcommit) }),
       })

@@ -54,6 +54,18 @@ suite('POST /snapshots', () => {
     assert.equal((await listed(app))[0].source.reference, `ghcr.io/team/tool@${digest}`)
   })
 
+  test('200 pending also while a runner that says hello has it, until it says what the image says of itself', async () => {
+    await using app = await startControl()
+    await make(app)
+    const image = await imageOf(app)
+    await using linked = await connectRunner(app, { images: ['default', image] })
+    assert.deepEqual([(await get(app)).state, (await listed(app))[0].source.kind], ['pending', 'registry'])
+    const config = { entrypoint: ['/run'], env: {}, user: 'tool', workdir: '/' }
+    linked.say({ type: 'image', report: { image, state: 'present', config } })
+    while ((await get(app)).state !== 'active') await new Promise(setImmediate)
+    assert.equal((await app.as('owner').post('/sandbox', { snapshot: 'tool' })).body.user, 'tool')
+  })
+
   test('200 then error with the reason of the runner, and it is not asked for again', async () => {
     await using app = await startControl()
     await make(app)
