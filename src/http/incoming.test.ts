@@ -4,8 +4,9 @@ import { type AddressInfo, connect, type Socket } from 'node:net'
 import { suite, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import fastifyWebsocket from '@fastify/websocket'
-import fastify from 'fastify'
+import fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
 import { boundIncoming } from './incoming.ts'
+import { asProblem } from './render-problem.ts'
 
 const MiB = 1024 ** 2
 const key = 'dGhlIHNhbXBsZSBub25jZQ=='
@@ -24,14 +25,33 @@ type Bounds = Partial<Parameters<typeof boundIncoming>[1]>
 const serving = async (bounds: Bounds) => {
   const server = fastify({ bodyLimit: 64 * MiB })
   await server.register(fastifyWebsocket, { options: { maxPayload: 64 * MiB } })
+  server.setErrorHandler((error, _request, reply) => reply.status(asProblem(error).status).send())
   const ownerOf = ({ params }: { params: unknown }) => (params as { owner: string }).owner
-  boundIncoming(server, { ownerOf, isStreamed: () => false, lookMs: 20, ...bounds })
+  boundIncoming(server, { ownerOf, lookMs: 20, ...bounds })
   await server.register(async (scope) => {
     scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
     scope.post('/:owner/body', async ({ body }) => `${(body as Buffer).length} bytes`)
     scope.get('/:owner/socket', { websocket: true }, (socket) => {
       socket.on('message', (data) => socket.send(`${(data as Buffer).length} bytes`))
     })
+  })
+  await server.register(async (scope) => {
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser('*', (_request, _body, done) => done(null, undefined))
+    const read = async ({ raw }: FastifyRequest, reply: FastifyReply) => {
+      reply.hijack()
+      let bytes = 0
+      try {
+        for await (const piece of raw) bytes += piece.length
+        reply.raw.end(`${bytes} bytes`)
+      } catch {}
+    }
+    scope.post('/:owner/own-reader', read)
+    scope.get('/late', async () => {
+      await pause(100)
+      return 'late'
+    })
+    scope.post('/:owner/stream', { config: { streamsBody: true } }, read)
   })
   await server.listen({ host: '127.0.0.1', port: 0 })
   const { port } = server.server.address() as AddressInfo
@@ -45,9 +65,10 @@ const serving = async (bounds: Bounds) => {
     return socket
   }
   return {
+    open,
     /** Announces a body, and sends none of it. */
-    body: (owner: string, length: number) =>
-      open(`POST /${owner}/body HTTP/1.1\r\nHost: a\r\nContent-Type: a/b\r\nContent-Length: ${length}\r\n\r\n`),
+    body: (owner: string, length: number, path = 'body') =>
+      open(`POST /${owner}/${path} HTTP/1.1\r\nHost: a\r\nContent-Type: a/b\r\nContent-Length: ${length}\r\n\r\n`),
     socket: async (owner: string) => {
       const socket = await open(`GET /${owner}/socket HTTP/1.1\r\nHost: a\r\n${upgrade}`)
       await once(socket, 'data')
@@ -75,35 +96,60 @@ const isCutOff = async (socket: Socket): Promise<true> => {
 }
 
 suite('bodies and frames that are not whole yet', () => {
-  test('a body of which nothing comes is cut off; one that comes slowly is read, and a socket may be silent', async () => {
+  test('408 for a body of which nothing comes, however small; one that comes slowly is read, and a socket may be silent', async () => {
     await using server = await serving({ silentMs: 300 })
     const silent = await server.body('a', MiB)
     silent.write(Buffer.alloc(1000))
+    const small = await server.body('a', 10)
     const slow = await server.body('a', 100_000)
     const socket = await server.socket('a')
     socket.write(frameHead(1000))
+    const refusals = [answerTo(silent, 0), answerTo(small, 0)]
     for (let sent = 0; sent < 90_000; sent += 10_000) {
       slow.write(Buffer.alloc(10_000))
       await pause(100)
     }
-    assert.ok(await isCutOff(silent))
+    for (const refusal of await Promise.all(refusals))
+      assert.match(refusal ?? '', /^HTTP\/1.1 408 .*connection: close/is)
+    for (const refused of [silent, small]) assert.ok(await isCutOff(refused))
     assert.match((await answerTo(slow, 10_000)) ?? '', /100000 bytes/)
     assert.match((await answerTo(socket, 1000)) ?? '', /1000 bytes/)
   })
 
-  test('where all together are too large, who has most there gives way, with what has been coming for longest', async () => {
+  test('a body that is read by others is cut off as well; one that is read as it comes has the bounds of its route', async () => {
+    await using server = await serving({ silentMs: 300 })
+    const streamed = await server.body('a', 1000, 'stream')
+    const silent = await server.body('a', 1000, 'own-reader')
+    silent.write(Buffer.alloc(999))
+    assert.equal(await answerTo(silent, 0), undefined)
+    assert.match((await answerTo(streamed, 1000)) ?? '', /1000 bytes/)
+  })
+
+  test('a body that comes before the call ahead of it on its connection is answered is followed on', async () => {
+    await using server = await serving({ silentMs: 300 })
+    const call = 'POST /a/body HTTP/1.1\r\nHost: a\r\nContent-Type: a/b\r\nContent-Length: 10\r\n\r\n'
+    const socket = await server.open(`GET /late HTTP/1.1\r\nHost: a\r\n\r\n${call}`)
+    assert.match((await answerTo(socket, 1)) ?? '', /late/)
+    assert.match((await answerTo(socket, 1)) ?? '', /^HTTP\/1.1 408 /)
+  })
+
+  test('where all together are too large, who has most there gives way, with what has been coming for longest; 503 for a body', async () => {
     await using server = await serving({ mostBytes: 9 * MiB })
     const frugal = await server.body('a', 3 * MiB)
     frugal.write(Buffer.alloc(2 * MiB))
     const socket = await server.socket('b')
     socket.write(Buffer.concat([frameHead(6 * MiB), Buffer.alloc(4 * MiB)]))
-    const body = await server.body('b', 3 * MiB)
-    body.write(Buffer.alloc(2 * MiB))
+    const first = await server.body('b', 5 * MiB)
+    first.write(Buffer.alloc(2 * MiB))
     await pause(200)
     const newcomer = await server.body('c', 3 * MiB)
     newcomer.write(Buffer.alloc(2 * MiB))
     assert.ok(await isCutOff(socket))
-    for (const whole of [frugal, body, newcomer]) assert.match((await answerTo(whole, MiB)) ?? '', /3145728 bytes/)
+    const refusal = answerTo(first, 2 * MiB)
+    const second = await server.body('b', 3 * MiB)
+    second.write(Buffer.alloc(2 * MiB))
+    assert.match((await refusal) ?? '', /^HTTP\/1.1 503 /)
+    for (const whole of [frugal, second, newcomer]) assert.match((await answerTo(whole, MiB)) ?? '', /3145728 bytes/)
   })
 
   test('what is whole counts no more, however often it comes', async () => {

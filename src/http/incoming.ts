@@ -1,21 +1,24 @@
 // A body that is read whole, and a frame of a socket, lie in our memory until their last byte has come, and whoever sends them
-// may never send it. So the large ones have bounds: of silence, for each body, and of memory, for all of them together.
+// may never send it. So they have bounds: of silence, for each body, and of memory, for all of them together.
 //
 // What has come is read from the connections now and then: nothing is added to the way of each piece.
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest, RequestPayload } from 'fastify'
 import type { WebSocket } from 'ws'
+import { Problem } from '#src/problems.ts'
 import { Shares } from './shares.ts'
 
-/** Smaller bodies are not followed: a connection costs as much. */
-const largeBytes = 64 * 1024
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The route reads the body itself, as it comes. */
+    streamsBody?: boolean
+  }
+}
 
 type Bounds = {
   /** Whoever it is for. */
   ownerOf: (request: FastifyRequest) => string
-  /** Read by its route itself, as it comes. */
-  isStreamed: (request: FastifyRequest) => boolean
   /** All that has come and is not whole; beyond it, who has most there gives way, with what has been coming for longest. */
   mostBytes?: number
   /** A body of which nothing comes for so long is cut off. A socket is kept alive by other means. */
@@ -24,78 +27,87 @@ type Bounds = {
 }
 
 type Coming = {
+  connection: Socket
   owner: string
-  isBody: boolean
   /** Of the connection, when this began. */
   from: number
   /** At the last look. */
   read: number
   changedAt: number
+  /** Absent: of a socket. */
+  body?: { raw: IncomingMessage; refuse: (problem: Problem) => void }
 }
 
-const mayBeLarge = ({ headers }: FastifyRequest): boolean =>
-  headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > largeBytes
+/** Whoever reads a body hears of the problem, and it is answered as any other; where that is too late the connection ends. */
+const refuserOf = (connection: Socket, payload: RequestPayload, reply: FastifyReply) => (problem: Problem) => {
+  if (reply.sent || payload.listenerCount('error') === 0) connection.destroy()
+  else payload.emit('error', problem)
+}
 
 /** To be called after the plugin of sockets is there. */
 export const boundIncoming = (
   server: FastifyInstance,
-  { ownerOf, isStreamed, mostBytes = 256 * 1024 ** 2, silentMs = 60_000, lookMs = 500 }: Bounds,
+  { ownerOf, mostBytes, silentMs = 60_000, lookMs = 500 }: Bounds,
 ): void => {
-  const coming = new Map<Socket, Coming>()
-  const shares = new Shares<Socket>()
+  const coming = new Set<Coming>()
+  const shares = new Shares<Coming>(mostBytes)
   const owners = new WeakMap<IncomingMessage, string>()
   let timer: NodeJS.Timeout | undefined
 
-  const forget = (connection: Socket) => {
-    coming.delete(connection)
-    shares.remove(connection)
+  const forget = (it: Coming) => {
+    coming.delete(it)
+    shares.remove(it)
     if (coming.size > 0) return
     clearInterval(timer)
     timer = undefined
   }
 
-  const cutOff = (connection: Socket) => {
-    forget(connection)
-    connection.destroy()
+  const cutOff = (it: Coming, problem: Problem) => {
+    forget(it)
+    if (it.body) it.body.refuse(problem)
+    else it.connection.destroy()
   }
 
   const look = () => {
     const now = performance.now()
-    for (const [connection, it] of coming) {
-      if (connection.bytesRead !== it.read) Object.assign(it, { read: connection.bytesRead, changedAt: now })
-      if (it.isBody && now - it.changedAt >= silentMs) cutOff(connection)
-      else shares.put(connection, it.owner, it.read - it.from)
+    for (const it of coming) {
+      const { bytesRead } = it.connection
+      if (bytesRead !== it.read) Object.assign(it, { read: bytesRead, changedAt: now })
+      if (it.body?.raw.complete) forget(it)
+      else if (it.body && now - it.changedAt >= silentMs) {
+        cutOff(it, new Problem('timeout', 'Nothing more of the body has come.'))
+      } else shares.put(it, it.owner, it.read - it.from)
     }
-    shares.fit(mostBytes, cutOff)
+    const crowded = 'More is being sent than this server can take at once. Try again.'
+    shares.fit((it) => cutOff(it, new Problem('unavailable', crowded)))
   }
 
-  const follow = (connection: Socket, owner: string, isBody: boolean) => {
+  const follow = (connection: Socket, owner: string, body?: Coming['body']): Coming => {
     const read = connection.bytesRead
-    coming.set(connection, { owner, isBody, from: read, read, changedAt: performance.now() })
+    const it = { connection, owner, from: read, read, changedAt: performance.now(), ...(body && { body }) }
+    coming.add(it)
     timer ??= setInterval(look, lookMs).unref()
+    return it
   }
 
   server.addHook('preParsing', (request, reply, payload, done) => {
-    if (request.ws) owners.set(request.raw, ownerOf(request))
-    else if (mayBeLarge(request) && !isStreamed(request)) {
-      const connection = request.raw.socket
-      follow(connection, ownerOf(request), true)
-      reply.raw.once('close', () => forget(connection))
+    const { raw, routeOptions } = request
+    // Most bodies are here before anybody has found out who calls.
+    const isRead = request.method !== 'GET' && request.method !== 'HEAD' && !routeOptions.config.streamsBody
+    if (request.ws) owners.set(raw, ownerOf(request))
+    else if (isRead && !raw.complete) {
+      const refuse = refuserOf(raw.socket, payload, reply)
+      const it = follow(raw.socket, ownerOf(request), { raw, refuse })
+      reply.raw.once('close', () => forget(it))
     }
     done(null, payload)
   })
-  // By now it is whole.
-  server.addHook('preValidation', (request, _reply, done) => {
-    if (!request.ws) forget(request.raw.socket)
-    done()
-  })
   server.websocketServer.on('connection', (socket: WebSocket, raw: IncomingMessage) => {
     const connection = raw.socket
-    follow(connection, owners.get(raw) ?? connection.remoteAddress ?? '', false)
+    const it = follow(connection, owners.get(raw) ?? connection.remoteAddress ?? '')
     socket.on('message', () => {
-      const it = coming.get(connection)
-      if (it) it.from = connection.bytesRead
+      it.from = connection.bytesRead
     })
-    socket.once('close', () => forget(connection))
+    socket.once('close', () => forget(it))
   })
 }

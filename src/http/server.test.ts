@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { Agent, type IncomingMessage, request } from 'node:http'
+import { json } from 'node:stream/consumers'
 import { suite, test } from 'node:test'
 import Type from 'typebox'
 import { silentLog } from '#src/kit/log.ts'
 import { Problem } from '#src/problems.ts'
+import { boundIncoming } from './incoming.ts'
 import { type Route, routesOf } from './route.ts'
 import { createServer } from './server.ts'
 
@@ -51,6 +53,26 @@ suite('content types', () => {
     assert.equal((await post(form, 'name=x')).statusCode, 415)
     assert.equal((await post(form, '')).statusCode, 400)
     assert.equal((await post({ 'content-type': 'application/json' }, '{"name":"x"}')).statusCode, 200)
+    await server.close()
+  })
+})
+
+suite('a body that does not come to its end', () => {
+  test('is refused in our own words', async () => {
+    const server = await start()
+    boundIncoming(server, { ownerOf: () => '', silentMs: 100, lookMs: 20 })
+    const address = await server.listen({ port: 0, host: '127.0.0.1' })
+    const headers = { 'content-type': 'application/json', 'content-length': 100 }
+    const call = request(`${address}/named`, { method: 'POST', headers })
+    call.write('{"name"')
+    const [reply] = (await once(call, 'response')) as [IncomingMessage]
+    const { statusCode, code, message, source, path } = (await json(reply)) as Record<string, unknown>
+    assert.deepEqual(
+      [statusCode, code, message, source, path],
+      [408, 'REQUEST_TIMEOUT', 'Nothing more of the body has come.', 'TEST', '/named'],
+    )
+    assert.deepEqual([reply.statusCode, reply.headers.connection], [408, 'close'])
+    assert.ok(reply.headers['x-request-id'])
     await server.close()
   })
 })

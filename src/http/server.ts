@@ -40,7 +40,7 @@ export type ServerParts<Context extends object, Needs extends string> = {
   tell?: (params: Readonly<Record<string, string | undefined>>, context: Context | undefined) => Attributes
 }
 
-/** As much as is still read of a body that was refused as too large. */
+/** As much as is still read of a body that was refused. */
 const heardOutBytes = 64 * 1024 * 1024
 
 /** Whoever is still sending when the answer comes would see a broken connection in its place; so the rest is read away. */
@@ -60,9 +60,6 @@ const refusals = new WeakMap<FastifyRequest, Problem>()
 export const problemOf = (request: FastifyRequest): Problem | undefined => refusals.get(request)
 
 const contexts = new WeakMap<FastifyRequest, object>()
-
-/** Those whose bodies their routes read themselves. */
-const streamed = new WeakSet<FastifyRequest>()
 
 /** Largest message that a socket takes. */
 const socketMessageBytes = 4 * 1024 * 1024
@@ -136,7 +133,7 @@ export const createServer = async <Context extends object, Needs extends string>
     const context = contexts.get(request) as Context | undefined
     return (context && ownerOf(context)) ?? request.ip ?? ''
   }
-  boundIncoming(server, { ownerOf: ownerOfCall, isStreamed: (request) => streamed.has(request) })
+  boundIncoming(server, { ownerOf: ownerOfCall })
   boundUnread(server, { ownerOf: ownerOfCall })
   server.addHook('onSend', async (request, reply) => {
     reply.header('x-request-id', request.id)
@@ -147,7 +144,9 @@ export const createServer = async <Context extends object, Needs extends string>
     if (problem.status >= 500) {
       inCall(request, () => request.log.error({ err: error, cause: problem.cause }, 'request failed'))
     }
-    if (problem.code === 'too_large' || streamed.has(request)) hearOut(request, reply)
+    // Of a body that is refused in the middle more comes, unless its sender has fallen silent.
+    const comesOn = problem.code === 'too_large' || problem.code === 'unavailable'
+    if (comesOn || request.routeOptions.config.streamsBody) hearOut(request, reply)
     // Fastify closes after a body that cannot be parsed, since more may follow. Where all of it is here, a proxy that is about
     // to say that it was all would find the connection broken, and could not read the answer any more.
     else if (request.raw.complete) reply.removeHeader('connection')
@@ -188,8 +187,8 @@ export const createServer = async <Context extends object, Needs extends string>
         method: route.method,
         url: `${prefix}${route.path}`,
         ...(route.bodyLimit === undefined ? {} : { bodyLimit: route.bodyLimit }),
+        config: { streamsBody: route.streamsBody ?? false },
         onRequest: async (request) => {
-          if (route.streamsBody) streamed.add(request)
           contexts.set(request, await inCall(request, () => guard(request, route)))
           if (request.ws && socket === undefined) throw new Problem('bad_request', 'This is not a WebSocket.')
         },

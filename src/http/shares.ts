@@ -3,7 +3,12 @@
 export class Shares<Key> {
   /** Oldest first. */
   readonly #held = new Map<Key, { owner: string; bytes: number }>()
+  readonly #mostBytes: number
   #total = 0
+
+  constructor(mostBytes = 256 * 1024 ** 2) {
+    this.#mostBytes = mostBytes
+  }
 
   /** Also when it is more, or less, than before. */
   put(key: Key, owner: string, bytes: number): void {
@@ -17,8 +22,8 @@ export class Shares<Key> {
   }
 
   /** Cuts off what has to go for the rest to fit; `except` counts and stays. */
-  fit(mostBytes: number, cutOff: (key: Key) => void, except?: Key): void {
-    while (this.#total > mostBytes) {
+  fit(cutOff: (key: Key) => void, except?: Key): void {
+    while (this.#total > this.#mostBytes) {
       const giving = this.#oldestOfLargest(except)
       if (giving === undefined) return
       this.remove(giving)

@@ -26,18 +26,15 @@ type Bounds = {
 }
 
 /** Of streams it bounds nothing: they wait for their readers themselves. */
-export const boundUnread = (
-  server: FastifyInstance,
-  { ownerOf, mostBytes = 256 * 1024 ** 2, idleMs }: Bounds,
-): void => {
-  const unread = new Shares<ServerResponse>()
+export const boundUnread = (server: FastifyInstance, { ownerOf, mostBytes, idleMs }: Bounds): void => {
+  const unread = new Shares<ServerResponse>(mostBytes)
 
   server.addHook('onSend', async (request, { raw: answer }, payload) => {
     const bytes = typeof payload === 'string' || Buffer.isBuffer(payload) ? Buffer.byteLength(payload) : 0
     if (bytes < largeBytes) return
     unread.put(answer, ownerOf(request), bytes)
     answer.once('close', () => unread.remove(answer))
-    unread.fit(mostBytes, (giving) => giving.destroy(), answer)
+    unread.fit((giving) => giving.destroy(), answer)
     cutOffIdle(answer, idleMs)
   })
 }

@@ -69,12 +69,15 @@ export const serveContexts = (server: FastifyInstance, contexts: ContextStore): 
   server.register(async (scope) => {
     scope.removeAllContentTypeParsers()
     scope.addContentTypeParser('*', (_request, _body, done) => done(null, undefined))
+    const config = { streamsBody: true }
     scope.put(
       context,
+      { config },
       saidPlainly((request) => contexts.put(nameIn(request), bodyOf(request))),
     )
     scope.put(
       `${upload}/:part`,
+      { config },
       saidPlainly(async (request) => {
         const { uploadId, part } = request.params
         const { bytes, etag } = await contexts.putPart(nameIn(request), uploadId, Number(part), bodyOf(request))
