@@ -61,8 +61,14 @@ export const problemOf = (request: FastifyRequest): Problem | undefined => refus
 
 const contexts = new WeakMap<FastifyRequest, object>()
 
-/** Largest message that a socket takes. */
+/** Largest message that a socket takes unless told. */
 const socketMessageBytes = 4 * 1024 * 1024
+
+/** Of upgrades whose sockets are told. */
+const messageBytes = new WeakMap<IncomingMessage, number>()
+
+/** Before an upgrade: its socket is closed with 1009 as soon as a message turns out to be longer than so many bytes. */
+export const boundMessages = (request: FastifyRequest, bytes: number): void => void messageBytes.set(request.raw, bytes)
 
 const firstStatus = (route: Pick<Route, 'replies'>) => Number(Object.keys(route.replies)[0])
 
@@ -102,7 +108,6 @@ export const createServer = async <Context extends object, Needs extends string>
       socket.terminate()
     },
     options: {
-      maxPayload: socketMessageBytes,
       autoPong: false,
       // A caller who offers some and is given none breaks off, so one of them is always selected.
       handleProtocols: (offered: Set<string>, request: IncomingMessage) => {
@@ -112,7 +117,12 @@ export const createServer = async <Context extends object, Needs extends string>
     },
   })
 
-  server.websocketServer.on('connection', answerPings)
+  const { websocketServer } = server
+  websocketServer.on('connection', answerPings)
+  // It knows one bound for all of its sockets, and gives it to each right after this.
+  websocketServer.on('headers', (_headers, request: IncomingMessage) => {
+    websocketServer.options.maxPayload = messageBytes.get(request) ?? socketMessageBytes
+  })
 
   // An empty JSON body is "no body": clients send the content type on a POST without one.
   server.removeContentTypeParser('application/json')

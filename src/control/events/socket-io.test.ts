@@ -181,6 +181,14 @@ suite('GET {prefix}/socket.io/', () => {
     assert.equal(await loud.closed, 1009)
   })
 
+  test('is closed by what is too long before all of it has come, and nobody has to sign in for that', async () => {
+    await using app = await startControl()
+    using client = await connect(await app.listen())
+    client.socket.send('x'.repeat(16 * 1024), { fin: false })
+    client.socket.send('x', { fin: false })
+    assert.equal(await client.closed, 1009)
+  })
+
   test('says nothing to somebody who has not signed in', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)

@@ -7,6 +7,7 @@ import Type from 'typebox'
 import { Compile } from 'typebox/compile'
 import type { RawData, WebSocket } from 'ws'
 import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
+import { boundMessages } from '#src/http/server.ts'
 import { bytesOf } from '#src/http/socket.ts'
 import { Problem } from '#src/problems.ts'
 import type { Limits } from '../rate-limits/limits.ts'
@@ -17,6 +18,7 @@ const signInMilliseconds = 10_000
 
 /** A client that has taken none of this much is not reading. */
 const mostBufferedBytes = 1024 * 1024
+/** Bytes. What is longer is not heard to its end. */
 const longestMessage = 16 * 1024
 
 /** Finds whose a credential is, within the limit of wrong ones. */
@@ -102,9 +104,7 @@ const serveSocket = (
   const deadline = setTimeout(() => watcher === undefined && socket.close(1008), signInMilliseconds)
 
   socket.on('message', (data: RawData) => {
-    const bytes = bytesOf(data)
-    if (bytes.length > longestMessage) return socket.close(1009)
-    const text = bytes.toString()
+    const text = bytesOf(data).toString()
     if (text === packet.pong) hasAnswered = true
     else if (text === packet.ping) {
       // Who takes no answers gets none: they would fill our memory.
@@ -122,7 +122,6 @@ const serveSocket = (
     clearTimeout(pong)
     if (watcher !== undefined) watchers.leave(watcher)
   })
-  socket.on('error', () => socket.terminate())
 
   const open = {
     sid,
@@ -156,6 +155,7 @@ export const attachEvents = async (
       preValidation: async (request: FastifyRequest) => {
         const { EIO } = request.query as Record<string, unknown>
         if (request.ws && EIO !== '4') throw new Problem('bad_request', 'Events are served with EIO=4 only.')
+        boundMessages(request, longestMessage)
       },
       handler: refusePolling,
       wsHandler: (socket, request) => {
