@@ -1,6 +1,11 @@
 // Counts what is under way, for each of many and together, and takes no more than so many.
 
-export type Most = { each: number; all: number }
+export type Most = {
+  each: number
+  all: number
+  /** So much each has also where the others have taken all the room. None unless told. */
+  sure?: number
+}
 
 export const unbounded: Most = { each: Infinity, all: Infinity }
 
@@ -20,7 +25,8 @@ export class Bound {
   /** False: there is no room. What was taken is given back once. */
   take(key: string, amount = 1): boolean {
     const count = (this.#counts.get(key) ?? 0) + amount
-    if (count > this.#most.each || this.#all + amount > this.#most.all) return false
+    const { each, all, sure = 0 } = this.#most
+    if (count > each || (this.#all + amount > all && count > sure)) return false
     this.#counts.set(key, count)
     this.#all += amount
     return true

@@ -118,6 +118,25 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     late.hangUp()
   })
 
+  test('a terminal has 32 clients; one more hears why not, until one has left', async () => {
+    await using box = await startBox()
+    await box.post(pty, { id: 'a' })
+    await box.post(pty, { id: 'b' })
+    const clients = await Promise.all(Array.from({ length: 32 }, () => connect(box, 'a')))
+    const refused = new Terminal(box.socket(`${pty}/a/connect`))
+    assert.equal((await refused.end).code, 1011)
+    assert.match(String(refused.controls[0]?.['error']), /has 32 clients/)
+    clients.push(await connect(box, 'b'))
+    clients[0]!.hangUp()
+    await until(async () => {
+      const next = new Terminal(box.socket(`${pty}/a/connect`))
+      clients.push(next)
+      await until(() => next.controls.length > 0, 'the first message')
+      return next.controls[0]!['status'] === 'connected'
+    }, 'room for another')
+    for (const client of clients) client.hangUp()
+  })
+
   test('a new client is shown the last 64 KiB, from the beginning of a line', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })

@@ -4,7 +4,9 @@ import { constants } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { WebSocket } from 'ws'
 import { closeWith, keepAlive, sendWhole } from '#src/http/socket.ts'
+import { Bound } from '#src/kit/bound.ts'
 import { giveBack } from '#src/kit/pour.ts'
+import { Problem } from '#src/problems.ts'
 import type { JobEvent } from '../agent/agent.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'
 import { tellExit } from './exit.ts'
@@ -18,6 +20,9 @@ import { Typing } from './typing.ts'
 const scrollbackBytes = 64 * 1024
 /** Between two attempts to wake a lazy shell, which may not have stopped yet when the first one comes. */
 const wakeMs = 20
+/** Of one terminal: each follows it by itself, and may type ahead. */
+const clientsMax = 32
+const clients = new Bound({ each: clientsMax, all: Infinity })
 
 const tell = (socket: WebSocket, status: string, more: object = {}) =>
   sendWhole(socket, JSON.stringify({ type: 'control', status, ...more }))
@@ -113,15 +118,23 @@ class Client {
 /** `find` answers the terminal, and may make it; what it throws is told, and the socket closed. */
 export const connect = async (socket: WebSocket, sandbox: ToolboxSandbox, find: () => Promise<Pty>): Promise<void> => {
   // Before anything is awaited: a client may type at once.
-  const typing = new Typing(socket)
+  const typing = new Typing(socket, sandbox.id)
   keepAlive(socket)
   try {
     const pty = await find()
-    await tell(socket, 'connected')
-    await new Client(socket, sandbox, pty).serve(typing)
+    const key = JSON.stringify([sandbox.id, pty.job.id])
+    if (!clients.take(key)) throw new Problem('rate_limited', `This PTY session has ${clientsMax} clients.`)
+    try {
+      await tell(socket, 'connected')
+      await new Client(socket, sandbox, pty).serve(typing)
+    } finally {
+      clients.give(key)
+    }
   } catch (error) {
     const { message } = asTold(error)
     await tell(socket, 'error', { error: message })
     closeWith(socket, 1011, JSON.stringify({ error: message }))
+  } finally {
+    typing.end()
   }
 }

@@ -89,7 +89,7 @@ export const ptyRoutes = [
     method: 'GET',
     path: '/process/pty/:sessionId/connect',
     needs: 'sandbox',
-    summary: 'Connects to a terminal (WebSocket); any number of clients see and type the same.',
+    summary: 'Connects to a terminal (WebSocket); 32 clients at most see and type the same.',
     params: PtyParams,
     replies: { 101: null },
     run: needsUpgrade,

@@ -2,13 +2,20 @@ import assert from 'node:assert/strict'
 import { EventEmitter } from 'node:events'
 import { suite, test } from 'node:test'
 import type { WebSocket } from 'ws'
+import { Bound } from '#src/kit/bound.ts'
 import type { Jobs } from '../agent/agent.ts'
 import { Typing } from './typing.ts'
 
 /** A client, and a terminal that takes what is typed when the test says so. */
-const start = () => {
+const start = (bound?: Bound, sandboxId = 'box') => {
+  let closed: number | undefined
   const socket = Object.assign(new EventEmitter(), {
     isPaused: false,
+    OPEN: 1,
+    readyState: 1,
+    close: (code: number) => {
+      closed = code
+    },
     pause: () => {
       socket.isPaused = true
     },
@@ -22,7 +29,8 @@ const start = () => {
     bytes += data.length
     return new Promise((resolve) => took.push(resolve))
   }
-  new Typing(socket as unknown as WebSocket).into({ input } as Jobs, 'shell')
+  const typing = new Typing(socket as unknown as WebSocket, sandboxId, bound)
+  const find = () => typing.into({ input } as Jobs, 'shell')
   const type = (data: Buffer, most: number) => {
     let frames = 0
     for (; frames < most && !socket.isPaused; frames++) socket.emit('message', data)
@@ -35,7 +43,7 @@ const start = () => {
     }
     return bytes
   }
-  return { type, takeAll, socket }
+  return { type, takeAll, socket, find, end: () => typing.end(), closed: () => closed }
 }
 
 suite('typing into a terminal that takes nothing', () => {
@@ -45,12 +53,50 @@ suite('typing into a terminal that takes nothing', () => {
       [1024, 1024],
       [1, 8 * 1024],
     ] as const) {
-      const { type, takeAll, socket } = start()
+      const { type, takeAll, socket, find } = start()
+      find()
       const frames = type(Buffer.alloc(size), 1_000_000)
       assert.ok(frames <= most, `${frames} frames of ${size}`)
       assert.equal(await takeAll(), frames * size)
       assert.equal(socket.isPaused, false)
       assert.equal(type(Buffer.alloc(size), most), frames)
+    }
+  })
+
+  test('1013 where a sandbox, or all of them, have typed too much; nothing typed before is lost, and nothing comes after the gap', async () => {
+    const bound = new Bound({ each: 10_000, all: 15_000, sure: 2000 })
+    const [one, two, three] = [start(bound, 'a'), start(bound, 'a'), start(bound, 'b')]
+    for (const { find } of [one, two, three]) find()
+    one.type(Buffer.alloc(6000), 1)
+    two.type(Buffer.alloc(6000), 1)
+    assert.deepEqual([one.closed(), two.closed()], [undefined, 1013])
+    three.type(Buffer.alloc(6000), 1)
+    three.type(Buffer.alloc(6000), 1)
+    three.type(Buffer.alloc(10), 1)
+    assert.equal(three.closed(), 1013)
+    assert.deepEqual([await one.takeAll(), await two.takeAll(), await three.takeAll()], [6000, 0, 6000])
+    const next = start(bound, 'b')
+    next.type(Buffer.alloc(6000), 1)
+    assert.equal(next.closed(), undefined)
+  })
+
+  test('a little is taken of a sandbox also where others have typed too much', () => {
+    const bound = new Bound({ each: 10_000, all: 10_000, sure: 2000 })
+    start(bound, 'a').type(Buffer.alloc(9000), 1)
+    const little = start(bound, 'b')
+    assert.equal(little.type(Buffer.alloc(100), 5), 5)
+    assert.equal(little.closed(), undefined)
+    little.type(Buffer.alloc(1000), 1)
+    assert.equal(little.closed(), 1013)
+  })
+
+  test('what was typed for a terminal that was never found counts no more', () => {
+    const bound = new Bound({ each: 1000, all: 1000 })
+    for (let round = 0; round < 3; round++) {
+      const client = start(bound)
+      client.type(Buffer.alloc(700), 1)
+      assert.equal(client.closed(), undefined)
+      client.end()
     }
   })
 })

@@ -1,27 +1,37 @@
 // What one client types, on its way to a terminal. A terminal that takes nothing stops its client, not our memory.
 import type { WebSocket } from 'ws'
-import { bytesOf } from '#src/http/socket.ts'
+import { bytesOf, closeWith } from '#src/http/socket.ts'
+import { Bound } from '#src/kit/bound.ts'
 import type { Jobs } from '../agent/agent.ts'
 
 /** More than this is not taken from the socket until some of it has gone. */
 const aheadBytes = 1024 * 1024
 /** What a frame takes besides what is in it; one of a single byte takes little else. */
 const frameBytes = 256
+/** Bytes that were typed ahead, in a sandbox and in all: a client is stopped one frame too late, and that may have 4 MiB. */
+const typed = new Bound({ each: 16 * 1024 * 1024, all: 256 * 1024 * 1024, sure: 64 * 1024 })
 
 export class Typing {
   readonly #socket: WebSocket
+  readonly #sandboxId: string
+  readonly #typed: Bound
   #waiting: Buffer[] = []
   /** With what is being sent. */
   #size = 0
   #send: ((data: Buffer) => Promise<void>) | undefined
   #isSending = false
+  /** Nothing that comes now is meant for the terminal. */
+  #isOver = false
 
   /** Listens from now on, before it is known whether there is such a terminal. */
-  constructor(socket: WebSocket) {
+  constructor(socket: WebSocket, sandboxId: string, bound = typed) {
     this.#socket = socket
+    this.#sandboxId = sandboxId
+    this.#typed = bound
     socket.on('message', (data) => {
       const bytes = bytesOf(data)
-      if (bytes.length === 0) return
+      if (bytes.length === 0 || this.#isOver) return
+      if (!this.#typed.take(sandboxId, bytes.length + frameBytes)) return this.#refuse()
       this.#waiting.push(bytes)
       this.#size += bytes.length + frameBytes
       if (this.#size > aheadBytes) socket.pause()
@@ -34,6 +44,14 @@ export class Typing {
     this.#flow()
   }
 
+  /** No more will be typed. If no terminal was found by now, none will be. */
+  end(): void {
+    this.#isOver = true
+    if (this.#send !== undefined) return
+    this.#waiting = []
+    this.#forget(this.#size)
+  }
+
   async #flow(): Promise<void> {
     if (this.#isSending || this.#send === undefined) return
     this.#isSending = true
@@ -43,9 +61,20 @@ export class Typing {
       this.#waiting = []
       // A shell that has ended, or a program that has not read for a minute: what was typed for it is dropped.
       await this.#send(data).catch(() => undefined)
-      this.#size -= data.length + frames * frameBytes
+      this.#forget(data.length + frames * frameBytes)
       if (this.#size <= aheadBytes && this.#socket.isPaused) this.#socket.resume()
     }
     this.#isSending = false
+  }
+
+  #forget(bytes: number): void {
+    this.#size -= bytes
+    this.#typed.give(this.#sandboxId, bytes)
+  }
+
+  /** What was typed before goes on its way; what came after a gap would mean something else. */
+  #refuse(): void {
+    this.#isOver = true
+    closeWith(this.#socket, 1013, JSON.stringify({ error: 'More is typed than terminals have taken.' }))
   }
 }
