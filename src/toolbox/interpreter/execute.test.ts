@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { suite, test } from 'node:test'
 import { until } from '../agent/native-agent.ts'
 import { startToolbox } from '../testing/toolbox.ts'
+import { held } from './execute.ts'
 import { completed, newContext, printed, Run, start, waitFor } from './testing/run.ts'
 
 suite('GET /process/interpreter/execute', () => {
@@ -172,6 +173,18 @@ suite('GET /process/interpreter/execute', () => {
     assert.deepEqual(codes.toSorted(), [1000, 1000, 1000, 1000, 1000, 1013, 1013, 1013])
     // What is over counts no more.
     assert.equal(await printed(box, comment), 'long\n')
+  })
+
+  test('1013 when the code of other sandboxes takes up the runner; the first 64 KiB of a sandbox are run all the same', async (t) => {
+    await using box = await startToolbox()
+    const most = 16 * 1024 * 1024
+    for (let other = 0; other < 16; other++) {
+      assert.ok(held.take(`other-${other}`, most))
+      t.after(() => held.give(`other-${other}`, most))
+    }
+    assert.equal((await start(box, `# ${'x'.repeat(64 * 1024)}`).outcome).code, 1013)
+    for (let round = 0; round < 2; round++)
+      assert.equal(await printed(box, `print("short") # ${'x'.repeat(40_000)}`), 'short\n')
   })
 
   test('1013 when 64 wait already', async () => {

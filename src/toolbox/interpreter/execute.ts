@@ -15,7 +15,7 @@ import { ExecuteRequest } from './schemas.ts'
 
 const defaultTimeoutSeconds = 600
 /** Bytes of the requests that run or wait, which are held until they are over: of a sandbox, and of all. */
-const held = new Bound({ each: 16 * 1024 * 1024, all: 256 * 1024 * 1024 })
+export const held = new Bound({ each: 16 * 1024 * 1024, all: 256 * 1024 * 1024, sure: 64 * 1024 })
 /** For the request to come. */
 const patienceMs = 60_000
 
