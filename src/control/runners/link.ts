@@ -20,6 +20,9 @@ import { findDatabaseId, type RunnerIdentity, reconcileSnapshots, writeHeartbeat
 const amount = Type.Number({ minimum: 0, maximum: 1e9 })
 const text = Type.String({ maxLength: 4096 })
 
+/** Of one runner: their names, of some 40 characters, are less than a message of 4 MiB together. */
+const mostImages = 80_000
+
 const word = Type.String({ maxLength: imageConfigBounds.wordCharacters })
 const name = Type.String({ maxLength: imageConfigBounds.nameCharacters })
 const path = Type.String({ maxLength: imageConfigBounds.pathCharacters })
@@ -35,7 +38,7 @@ const FromRunnerShape = Type.Union([
   Type.Object({
     type: Type.Literal('hello'),
     address: text,
-    images: Type.Array(text, { maxItems: 10_000 }),
+    images: Type.Array(text, { maxItems: mostImages }),
     capabilities: Type.Object({
       cpu: amount,
       memoryGiB: amount,

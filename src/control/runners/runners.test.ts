@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { suite, test } from 'node:test'
 import { WebSocket } from 'ws'
@@ -227,6 +228,13 @@ suite('GET /runners/link', () => {
       const [code] = await once(socket, 'close')
       assert.equal(code, 1008, wrong)
     }
+  })
+
+  test('a runner with as many images as may come to be on one is welcome', async () => {
+    await using app = await startControl(waiting)
+    const images = Array.from({ length: 20_000 }, () => `img-${randomUUID()}`)
+    await using _runner = await connectRunner(app, { images: ['default', ...images] })
+    await create(app)
   })
 
   test('everything said twice counts once', async () => {
