@@ -92,7 +92,7 @@ const isSettledOn = (sql: Sql, { id }: Runner) => sql`
     and not exists (select from sandboxes where sandboxes.image = images.name and sandboxes.state = 'pending_build'))`
 
 /** With what they are made of, which may be 256 KiB each. The others are listed when these are made. */
-const mostUnsettled = 500
+const mostUnsettled = 100
 
 /** What each image that concerns a runner should be there; those that it has, or is to remove, by their names alone. */
 export const listImagesFor = async (sql: Sql, runner: Runner, most = mostUnsettled): Promise<ImageAssignment[]> => {
