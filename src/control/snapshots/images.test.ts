@@ -272,6 +272,7 @@ suite('GET /runners/images', () => {
   test('200 with no more than a few that are to be made, one of each organization and then the next', async () => {
     await using app = await startControl()
     for (const name of ['a', 'b', 'c']) await make(app, name)
+    app.clock.advance({ seconds: 1 })
     await app.as('stranger').post('/snapshots', { name: 'late', imageName: 'ghcr.io/team/late:1' })
     const some = await listImagesFor(app.database.sql, { id: 'local', regionId: 'local' }, 2)
     const references = some.map(({ source }) => source?.kind === 'registry' && source.reference)
