@@ -177,8 +177,6 @@ const kinds: readonly Kind[] = [
 ]
 
 /** One line for each thing that is there now. */
-export const listTraces = (data: DataDirectory): string[] => linesOf(kinds, data)
-
 const linesOf = (some: readonly Kind[], data: DataDirectory): string[] =>
   some.flatMap(({ what, list }) => list(data).map((name) => `${what} ${name}`))
 

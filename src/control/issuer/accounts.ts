@@ -3,9 +3,9 @@ import { Problem } from '#src/problems.ts'
 import { announceCredentialChange, type Callers } from '../auth/callers.ts'
 import { readEmail } from '../auth/claims.ts'
 import { readDisplayText } from '../display-text.ts'
-import { makePersonalOrganization } from '../organizations/personal.ts'
 import type { Parts } from '../parts.ts'
-import { findUserByEmail, insertUser } from '../users/service.ts'
+import { admitUser } from '../users/admit.ts'
+import { findUserByEmail } from '../users/service.ts'
 import { checkPassword, newPassword, setPassword } from './passwords.ts'
 import { endSessions } from './records.ts'
 
@@ -27,9 +27,8 @@ export const addAccount = async (parts: AccountParts, body: { email: string; nam
   const name = body.name === undefined ? email : readDisplayText('name', body.name)
   const user = await parts.database.transaction(async (transaction) => {
     const wanted = { email, name, emailVerified: true, emailVerifiedBy: 'admin' } as const
-    const made = await insertUser(transaction, wanted)
+    const made = await admitUser(transaction, wanted)
     if (made === undefined) throw new Problem('conflict', 'Somebody has this e-mail address already.')
-    await makePersonalOrganization(transaction, made.id)
     await announceCredentialChange(transaction)
     return made
   })

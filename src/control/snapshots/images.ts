@@ -16,12 +16,10 @@ import {
   forgetUnneeded,
   holdImage,
   type Image,
-  insertImage,
   isImageNeeded,
   isOnRunner,
   listImagesFor,
   listRunnersOf,
-  type NewImage,
   pinDigest,
   pinMade,
   takeFromRunner,
@@ -31,9 +29,6 @@ import {
 } from './image-store.ts'
 
 type Runner = { id: string; regionId: string }
-
-/** In the caller's transaction; `pushImage` after it tells the runners. */
-export const wantImage = insertImage
 
 /** A snapshot made of a sandbox rests on the image of that sandbox, or on what that rests on. */
 export const baseOf = async (transaction: Transaction, image: string): Promise<string> =>
@@ -231,5 +226,3 @@ export const keepProgress = async (
     update snapshots set state = case when state = 'pending' then 'pulling' else state end, updated_at = ${now}
     where image = ${image} and state in ('building', 'pending', 'pulling', 'snapshotting')`
 }
-
-export type { NewImage }

@@ -4,9 +4,9 @@
 import { Problem } from '#src/problems.ts'
 import { announceCredentialChange } from '../auth/announce.ts'
 import type { Claims } from '../auth/claims.ts'
-import { makePersonalOrganization } from '../organizations/personal.ts'
 import type { Database, Sql, Transaction } from '../storage/database.ts'
-import { findIdentity, type Identity, insertIdentity, insertUser, updateFromIdentity, updateIdentity } from './store.ts'
+import { admitUser } from './admit.ts'
+import { findIdentity, type Identity, insertIdentity, updateFromIdentity, updateIdentity } from './store.ts'
 import type { User } from './user.ts'
 
 /** A token that was issued before what is known says nothing new. */
@@ -20,8 +20,7 @@ const takeIn = async (transaction: Transaction, claims: Claims, now: Date): Prom
   if (email === undefined) {
     throw new Problem('unauthorized', 'This token names no e-mail address, so its holder cannot be taken in.')
   }
-  const user = await insertUser(transaction, { email, emailVerified, emailVerifiedBy: 'issuer', name })
-  if (user !== undefined) await makePersonalOrganization(transaction, user.id)
+  const user = await admitUser(transaction, { email, emailVerified, emailVerifiedBy: 'issuer', name })
   await insertIdentity(transaction, {
     ...claims,
     email,

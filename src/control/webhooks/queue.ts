@@ -17,9 +17,6 @@ const perEndpointAtOnce = 4
 /** Longer than an attempt can take. */
 export const leaseSeconds = 20
 
-/** The pseudo endpoint that stands for an application at Svix. */
-export const svixEndpointId = (organizationId: string) => `svix:${organizationId}`
-
 const later = (now: Date, seconds: number) => new Date(now.getTime() + seconds * 1000)
 
 /** For whatever adds to lanes or ends them as a whole; deliveries that end meanwhile wait a moment. */

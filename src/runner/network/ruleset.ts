@@ -133,11 +133,6 @@ export const askText = (instance: string, range: Range, ports: Ports): string =>
 /** Names the chain and the set of a slot that has a list of domains. */
 export const namedOf = (slot: number) => `named${slot}`
 
-export const slotOfNamed = (name: string) => {
-  const digits = /^named([1-9][0-9]{0,4})$/.exec(name)?.[1]
-  return digits === undefined ? undefined : Number(digits)
-}
-
 /** Most addresses that one slot's set holds; `openLimit` is reached long before. */
 const namedSize = 65_536
 
