@@ -438,7 +438,7 @@ const settingsPage = () => {
 }
 
 /** File name and content of every page. */
-export const printPages = (): Record<string, string> => ({
+const printPages = (): Record<string, string> => ({
   'endpoints.md': endpointsPage(),
   'errors.md': errorsPage(),
   'states.md': statesPage(),

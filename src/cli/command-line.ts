@@ -26,7 +26,7 @@ const ownSession = async (): Promise<string> => {
   return sessionFile(readCliConfig(process.env).configDirectory)
 }
 
-export const createCommandLine = (): Command => {
+const createCommandLine = (): Command => {
   const program = new Command('alcove')
     .description('Isolated Linux sandboxes over HTTP, on your own machine.')
     // What comes after the name of a subcommand is for that one.

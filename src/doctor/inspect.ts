@@ -9,8 +9,6 @@ import { networkProbes } from './network.ts'
 import { runtimeProbes } from './runtimes.ts'
 import { storageProbes } from './storage.ts'
 
-export type { Finding }
-
 const probes: readonly Probe[] = [
   ...machineProbes,
   ...isolationProbes,

@@ -29,7 +29,7 @@ export type FollowedCall = {
 }
 
 /** Where the caller is in a trace of its own; what it says twice is no place. */
-export const placeOf = ({ traceparent, tracestate }: IncomingHttpHeaders): TracePlace => ({
+const placeOf = ({ traceparent, tracestate }: IncomingHttpHeaders): TracePlace => ({
   traceparent: Array.isArray(traceparent) ? undefined : traceparent,
   tracestate: Array.isArray(tracestate) ? tracestate.join(',') : tracestate,
 })

@@ -3,7 +3,7 @@ import { Problem } from '#src/problems.ts'
 import type { AccessQuestion } from '#src/wire/access.ts'
 import type { AccessDesk } from './access.ts'
 
-export const presenceMs = 50_000
+const presenceMs = 50_000
 
 const ends = new Set(['unauthorized', 'forbidden', 'not_found'])
 

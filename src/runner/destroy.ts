@@ -26,7 +26,7 @@ export const destroySandbox = async (
 }
 
 /** Owed until it has worked. */
-export const removeOwedArchives = async (machine: Machine, sandboxId: string): Promise<void> => {
+const removeOwedArchives = async (machine: Machine, sandboxId: string): Promise<void> => {
   try {
     await removeArchives({ store: machine.archiveStore, sandboxId })
     await machine.journal.forget(sandboxId)

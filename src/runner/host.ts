@@ -28,8 +28,6 @@ import { RestoreFailed, startSandbox } from './start.ts'
 import { stopSandbox } from './stop.ts'
 import { Watch } from './watch.ts'
 
-export type { HostParts } from './open-machine.ts'
-
 export const sandboxStatuses = ['started', 'paused', 'stopped', 'archived', 'error'] as const
 
 export type HeldSandbox = {

@@ -1,7 +1,7 @@
 // A program's log: one file of bounded size and the one before it.
 import { closeSync, existsSync, fstatSync, openSync, renameSync, writeSync } from 'node:fs'
 
-export const maxLogBytes = 8 * 1024 * 1024
+const maxLogBytes = 8 * 1024 * 1024
 
 export class BoundedLog {
   readonly path: string

@@ -18,7 +18,7 @@ import { keyFetcher } from './fetch-keys.ts'
 import type { IdentitySettings } from './identity-settings.ts'
 
 /** Public keys only: with a shared secret, or none, whoever can check a token can make one. */
-export const algorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'] as const
+const algorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'] as const
 
 /** RFC 9068 names access tokens `at+jwt`; most issuers say `JWT` or nothing. Tokens made for other ends say so here. */
 const types = [undefined, 'jwt', 'at+jwt', 'application/at+jwt']

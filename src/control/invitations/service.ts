@@ -45,7 +45,7 @@ const getInvitation = async (sql: Sql, organizationId: string, id: string): Prom
   return invitation
 }
 
-export const checkIsPending = ({ status }: Invitation): void => {
+const checkIsPending = ({ status }: Invitation): void => {
   if (status !== 'pending') throw new Problem('forbidden', `This invitation has been ${status}.`)
 }
 

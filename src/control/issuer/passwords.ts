@@ -30,13 +30,13 @@ const argon2id = (password: string, nonce: Buffer, { m, t, length }: { m: number
 
 const encode = (bytes: Buffer) => bytes.toString('base64').replace(/=+$/, '')
 
-export const hashPassword = async (password: string): Promise<string> => {
+const hashPassword = async (password: string): Promise<string> => {
   const nonce = randomBytes(16)
   const tag = await argon2id(password, nonce, { m: memoryKiB, t: passes, length: tagLength })
   return `$argon2id$v=19$m=${memoryKiB},t=${passes},p=1$${encode(nonce)}$${encode(tag)}`
 }
 
-export const isPassword = async (password: string, hash: string): Promise<boolean> => {
+const isPassword = async (password: string, hash: string): Promise<boolean> => {
   const [, m, t, nonce, tag] = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=1\$([\w+/]+)\$([\w+/]+)$/.exec(hash) ?? []
   if (nonce === undefined || tag === undefined) return false
   const expected = Buffer.from(tag, 'base64')
@@ -49,7 +49,7 @@ export const isPassword = async (password: string, hash: string): Promise<boolea
 }
 
 export const longestPassword = 256
-export const shortestPassword = 12
+const shortestPassword = 12
 
 export const checkPassword = (password: string): void => {
   if ([...password].length < shortestPassword || password.length > longestPassword || password.includes('\0')) {

@@ -133,11 +133,7 @@ export const accessOf = (row: SandboxRow, found: Found): Access => ({
 })
 
 /** `proxyRegionId`: the region whose proxy asks; for it there is nothing anywhere else. */
-export const answerAccess = async (
-  parts: SandboxParts,
-  question: AccessQuestion,
-  proxyRegionId?: string,
-): Promise<Access> => {
+const answerAccess = async (parts: SandboxParts, question: AccessQuestion, proxyRegionId?: string): Promise<Access> => {
   const { sql } = parts.database
   const { row, openedBy } = await open(parts, question)
   if (proxyRegionId !== undefined && row.region_id !== proxyRegionId) throw noSandbox()

@@ -22,7 +22,7 @@ const after = (from: Date | null, minutes: number): number =>
   from === null ? Number.POSITIVE_INFINITY : from.getTime() + minutes * 60_000
 
 /** What is due now, the most final first. Says the same as the column `due_at`, and which of its reasons it is. */
-export const dueTimer = (row: SandboxRow, now: Date): Timer | undefined => {
+const dueTimer = (row: SandboxRow, now: Date): Timer | undefined => {
   const at = now.getTime()
   if (row.state === 'destroyed') return at >= after(row.gone_at, hoursKeptWhenDestroyed * 60) ? 'purge' : undefined
   if (row.desired_state !== 'destroyed' && at >= after(row.auto_destroy_at, 0)) return 'ttl'

@@ -25,7 +25,7 @@ const mostEndpoints = 20
 /** After a rotation the old secret signs too, so that receivers may change theirs in their own time. */
 const oldSecretHours = 24
 
-export const secretPurpose = (endpointId: string) => `webhook-secret:${endpointId}`
+const secretPurpose = (endpointId: string) => `webhook-secret:${endpointId}`
 
 export const asEndpointView = (endpoint: Endpoint) => ({
   id: endpoint.id,

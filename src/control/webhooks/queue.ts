@@ -15,7 +15,7 @@ export const queueLock = 7_305_540
 const messagesAtOnce = 500
 const perEndpointAtOnce = 4
 /** Longer than an attempt can take. */
-export const leaseSeconds = 20
+const leaseSeconds = 20
 
 const later = (now: Date, seconds: number) => new Date(now.getTime() + seconds * 1000)
 

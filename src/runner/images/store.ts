@@ -18,9 +18,6 @@ import type { Progress } from './progress.ts'
 import { defaultRecipe, type ImageDescription, type Recipe, recipeHash } from './recipe.ts'
 import type { RegistrySettings } from './skopeo.ts'
 
-export { ImageFailed, type ImageFailure } from './image-failed.ts'
-export type { BringRequest, Brought, ImageDescription, Progress }
-
 export type ImageStore = {
   /** The names of the images that are whole. */
   list(): string[]
@@ -63,7 +60,7 @@ export type ImageStoreOptions = {
   build?: typeof buildImage
 }
 
-export const defaultImage = 'default'
+const defaultImage = 'default'
 
 const buildTimeoutMs = 20 * 60_000
 

@@ -47,7 +47,7 @@ export type Firewall = {
 /** An address stays open for as long as its name may be remembered, at least this long, and a while longer. */
 export type OpenTime = { leastSeconds: number; graceSeconds: number }
 
-export const openTime: OpenTime = { leastSeconds: 60, graceSeconds: 60 }
+const openTime: OpenTime = { leastSeconds: 60, graceSeconds: 60 }
 
 type Opening = { slot: number; name: string; addresses: readonly string[]; seconds: number }
 

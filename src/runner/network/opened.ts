@@ -3,7 +3,7 @@
 import { isListed } from './dns/domains.ts'
 
 /** How many addresses may be open for one slot at a time by what its names were answered with. */
-export const openLimit = 1024
+const openLimit = 1024
 
 type Opening = { name: string; until: number }
 

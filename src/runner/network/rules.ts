@@ -15,7 +15,7 @@ export type Rule =
 
 export const openToAll: Rule = { verdict: 'open' }
 
-export const allowListLimit = 10
+const allowListLimit = 10
 
 const checkAllowList = (allowList: readonly string[]): Cidr[] => {
   if (allowList.length > allowListLimit) throw new RangeError(`an allow list has at most ${allowListLimit} blocks`)

@@ -38,13 +38,13 @@ export type SandboxConfig = {
 }
 
 /** Files of `/etc` that belong to the one sandbox and not to its image. */
-export const ownEtcFiles = ['hostname', 'hosts', 'resolv.conf', 'machine-id'] as const
+const ownEtcFiles = ['hostname', 'hosts', 'resolv.conf', 'machine-id'] as const
 
 /** The kernel counts those of all sandboxes together, and what lies in their buffers counts as nobody's memory. */
 export const terminals = 256
 
 /** On the sandbox's own /dev, so that it leaves nothing on its disk and nothing on its disk can stand in its way. */
-export const agentPathInside = '/dev/.alcove/agent'
+const agentPathInside = '/dev/.alcove/agent'
 
 const capabilities = [
   'CAP_CHOWN',

@@ -15,7 +15,7 @@ const settleTimeoutMs = 2 * 60_000
 export const isName = (text: string) => /^[A-Za-z0-9._-]{1,255}$/.test(text) && text !== '.' && text !== '..'
 
 /** `0/257  16384  16384  disks/name`: what btrfs-qgroup(8) says of the subvolumes right below a directory of this name. */
-export const parseSizes = (table: string, directory: string): ReadonlyMap<string, number> => {
+const parseSizes = (table: string, directory: string): ReadonlyMap<string, number> => {
   const sizes = new Map<string, number>()
   for (const line of table.split('\n')) {
     const [, bytes, path] = /^0\/\d+\s+(\d+)\s+\d+\s+(\S+)\s*$/.exec(line) ?? []

@@ -13,7 +13,7 @@ export { AgentGone, AgentRefused } from './connection.ts'
 export { type Entry, type FileContents, type Files, type UnpackRecord, unpackRecord } from './files.ts'
 export type { Job, JobEvent, JobSpec, Jobs } from './jobs.ts'
 export type { Piece, TakePiece } from './pour-output.ts'
-export type { AgentSession, CommandEnd, CommandEvent, SessionCommand, Sessions } from './sessions.ts'
+export type { AgentSession, CommandEvent, SessionCommand, Sessions } from './sessions.ts'
 
 export interface Agent {
   exec(spec: CommandSpec): Promise<RunningCommand>

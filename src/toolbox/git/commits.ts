@@ -34,7 +34,7 @@ export const historyLength = 1000
 
 const fields = ['%H', '%an', '%ae', '%aI', '%B']
 
-export const readHistory = (stdout: Buffer): CommitInfo[] => {
+const readHistory = (stdout: Buffer): CommitInfo[] => {
   const texts = recordsOf(stdout, '\0')
   const commits: CommitInfo[] = []
   for (let at = 0; at + fields.length < texts.length; at += fields.length) {

@@ -35,7 +35,7 @@ const readContext = (job: Job): Context | undefined => {
   }
 }
 
-export const viewOf = ({ id, cwd, createdAt, job }: Context): InterpreterContext => {
+const viewOf = ({ id, cwd, createdAt, job }: Context): InterpreterContext => {
   return { id, cwd, createdAt, active: job.state === 'running', language: 'python' }
 }
 

@@ -22,7 +22,7 @@ const opening = Buffer.from('{"id"')
 
 const isText = (value: unknown): value is string => typeof value === 'string'
 
-export const readMessage = (line: Buffer): WorkerMessage | undefined => {
+const readMessage = (line: Buffer): WorkerMessage | undefined => {
   if (line.length < leastBytes || !opening.equals(line.subarray(0, opening.length))) return undefined
   let given: Record<string, unknown>
   try {

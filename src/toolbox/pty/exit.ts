@@ -4,7 +4,7 @@ import type { Exit } from '../agent/agent.ts'
 const words: Record<number, string> = { 130: 'Ctrl+C', 137: 'SIGKILL', 143: 'SIGTERM' }
 
 /** Nothing for a clean exit. */
-export const exitReasonOf = (exitCode: number): string | undefined => {
+const exitReasonOf = (exitCode: number): string | undefined => {
   if (exitCode === 0) return undefined
   return words[exitCode] ?? (exitCode > 128 ? `signal ${exitCode - 128}` : 'non-zero exit')
 }

@@ -29,7 +29,7 @@ const listAll = async ({ agent }: ToolboxSandbox): Promise<Pty[]> => {
   return jobs.flatMap((job) => readPty(job) ?? [])
 }
 
-export const findPty = async (sandbox: ToolboxSandbox, id: string): Promise<Pty | undefined> =>
+const findPty = async (sandbox: ToolboxSandbox, id: string): Promise<Pty | undefined> =>
   (await listAll(sandbox)).find(({ record }) => record.id === id)
 
 export const listPtys = async (sandbox: ToolboxSandbox): Promise<PtyInfo[]> =>

@@ -9,7 +9,7 @@ import { collectLogs, keptOutputBytes } from './logs.ts'
 import { isRefused, told } from './refusals.ts'
 import type { Command, CommandParams, ExecRequest, Logs, Session } from './schemas.ts'
 
-export const commandBytes = 1024 * 1024
+const commandBytes = 1024 * 1024
 const inputBytes = 1024 * 1024
 /** A command that never ran has this exit code. */
 const neverRan = -1

@@ -22,7 +22,7 @@ export const contentSecurityPolicy = [
 
 const styleElement = html`<style>`.text + style + html`</style>`.text
 
-export const page = (title: string, ...content: Html[]): string =>
+const page = (title: string, ...content: Html[]): string =>
   `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">${
     html`<title>${title}</title>`.text
   }${styleElement}</head><body>${content.map(({ text }) => text).join('')}</body></html>`

@@ -59,7 +59,7 @@ const personalities = [0x0, 0x8, 0x20000, 0x20008, 0x40000, 0xffffffff]
 const whenFirstIs = (name: string, values: readonly number[]): Rule[] =>
   values.map((value) => ({ names: [name], action: 'SCMP_ACT_ALLOW', args: [{ index: 0, value, op: 'SCMP_CMP_EQ' }] }))
 
-export const seccompArchitecture = (arch: string): string => {
+const seccompArchitecture = (arch: string): string => {
   if (arch === 'x64') return 'SCMP_ARCH_X86_64'
   if (arch === 'arm64') return 'SCMP_ARCH_AARCH64'
   throw new Error(`There is no system call filter for ${arch}.`)

@@ -28,7 +28,7 @@ export type Reply = {
   body: any
 }
 
-export const isRoot = process.getuid?.() === 0
+const isRoot = process.getuid?.() === 0
 export const needsRoot = { skip: !isRoot && 'needs root' }
 
 const parse = (text: string): unknown => {
