@@ -1,5 +1,6 @@
 // The shapes of `/api-keys` (contract/control-plane.md §5).
 import Type, { type Static } from 'typebox'
+import { DateTime, optional, orNull } from '#src/http/shapes.ts'
 import { allPermissions } from '../auth/permissions.ts'
 
 const Permissions = Type.Array(Type.Enum(allPermissions), { maxItems: 100 })
@@ -7,7 +8,7 @@ const Permissions = Type.Array(Type.Enum(allPermissions), { maxItems: 100 })
 export const CreateApiKey = Type.Object({
   name: Type.String({ maxLength: 1024 }),
   permissions: Permissions,
-  expiresAt: Type.Optional(Type.Union([Type.String({ format: 'date-time', maxLength: 64 }), Type.Null()])),
+  expiresAt: optional(Type.String({ format: 'date-time', maxLength: 64 })),
 })
 export type CreateApiKey = Static<typeof CreateApiKey>
 
@@ -15,14 +16,14 @@ export type CreateApiKey = Static<typeof CreateApiKey>
 export const NewApiKey = Type.Object({
   name: Type.String(),
   value: Type.String(),
-  createdAt: Type.String({ format: 'date-time' }),
+  createdAt: DateTime,
   permissions: Permissions,
-  expiresAt: Type.Union([Type.String({ format: 'date-time' }), Type.Null()]),
+  expiresAt: orNull(DateTime),
 })
 
 export const ApiKey = Type.Object({
   ...NewApiKey.properties,
-  lastUsedAt: Type.Union([Type.String({ format: 'date-time' }), Type.Null()]),
+  lastUsedAt: orNull(DateTime),
   userId: Type.String(),
 })
 

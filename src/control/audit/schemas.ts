@@ -1,5 +1,6 @@
 // The shapes of `/audit` (ours); the names are those of the public clients where they have one.
 import Type, { type Static } from 'typebox'
+import { orNull } from '#src/http/shapes.ts'
 
 const Id = Type.String({ maxLength: 255 })
 const DateTime = Type.String({ format: 'date-time', maxLength: 64 })
@@ -48,7 +49,7 @@ export type AuditEntry = Static<typeof AuditEntry>
 
 export const AuditPage = Type.Object({
   items: Type.Array(AuditEntry),
-  nextCursor: Type.Union([Type.String(), Type.Null()]),
+  nextCursor: orNull(Type.String()),
 })
 
 export const OrganizationId = Type.Object({ organizationId: Type.String() })

@@ -1,5 +1,6 @@
 // The shapes of identity providers (contract/control-plane.md §9).
 import Type, { type Static } from 'typebox'
+import { DateTime } from '#src/http/shapes.ts'
 
 const IssuerUrl = Type.String({ minLength: 1, maxLength: 2048 })
 const ClientId = Type.String({ minLength: 1, maxLength: 512 })
@@ -42,8 +43,6 @@ export const UpdateIdentityProvider = Type.Object({
   ...policy,
 })
 export type UpdateIdentityProvider = Static<typeof UpdateIdentityProvider>
-
-const DateTime = Type.String({ format: 'date-time' })
 
 /** The client secret goes in and never comes out. */
 export const IdentityProviderView = Type.Object({

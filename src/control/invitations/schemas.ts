@@ -1,10 +1,10 @@
 // The shapes of invitations (contract/control-plane.md §7).
 import Type, { type Static } from 'typebox'
+import { DateTime, optional } from '#src/http/shapes.ts'
 import { MemberRole, RoleIds } from '../members/schemas.ts'
 import { Role } from '../roles/schemas.ts'
 
-const DateTime = Type.String({ format: 'date-time' })
-const Expiry = Type.Optional(Type.Union([Type.String({ format: 'date-time', maxLength: 64 }), Type.Null()]))
+const Expiry = optional(Type.String({ format: 'date-time', maxLength: 64 }))
 
 export const CreateInvitation = Type.Object({
   email: Type.String({ maxLength: 320 }),

@@ -1,5 +1,6 @@
 // The shapes of members (contract/control-plane.md §7).
 import Type, { type Static } from 'typebox'
+import { DateTime } from '#src/http/shapes.ts'
 import { Role } from '../roles/schemas.ts'
 
 export const MemberRole = Type.Enum(['owner', 'member'])
@@ -15,8 +16,8 @@ export const Member = Type.Object({
   email: Type.String(),
   role: MemberRole,
   assignedRoles: Type.Array(Role),
-  createdAt: Type.String({ format: 'date-time' }),
-  updatedAt: Type.String({ format: 'date-time' }),
+  createdAt: DateTime,
+  updatedAt: DateTime,
 })
 
 export const MemberId = Type.Object({ organizationId: Type.String(), userId: Type.String() })

@@ -1,8 +1,7 @@
 // The shapes of what sandboxes used (contract/sdk-extra.md §2), and what a runner says of it.
 import Type, { type Static } from 'typebox'
+import { DateTime } from '#src/http/shapes.ts'
 import { mostSamples } from '#src/wire/meter-reading.ts'
-
-const DateTime = Type.String({ format: 'date-time' })
 
 export const SeriesQuery = Type.Object({
   from: Type.Optional(DateTime),

@@ -1,8 +1,6 @@
 // The shapes of `/organizations` (contract/control-plane.md §6).
 import Type from 'typebox'
-
-const DateTime = Type.String({ format: 'date-time' })
-const orNull = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()])
+import { DateTime, optional, orNull } from '#src/http/shapes.ts'
 
 const Headers = orNull(Type.Record(Type.String(), Type.String()))
 
@@ -65,9 +63,9 @@ export const mostExperimentalBytes = 64 * 1024
 export const ExperimentalConfig = Type.Record(Type.String(), Type.Unknown())
 
 export const Suspension = Type.Object({
-  reason: Type.Optional(orNull(Type.String({ maxLength: 1000 }))),
-  until: Type.Optional(orNull(Type.String({ maxLength: 64 }))),
-  suspensionCleanupGracePeriodHours: Type.Optional(orNull(Type.Integer({ minimum: 0, maximum: 87_600 }))),
+  reason: optional(Type.String({ maxLength: 1000 })),
+  until: optional(Type.String({ maxLength: 64 })),
+  suspensionCleanupGracePeriodHours: optional(Type.Integer({ minimum: 0, maximum: 87_600 })),
 })
 
 export const LimitedEgress = Type.Object({ sandboxDefaultLimitedNetworkEgress: Type.Boolean() })

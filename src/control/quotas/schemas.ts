@@ -1,18 +1,17 @@
 // The shapes of quotas and usage (contract/control-plane.md §6.3, §6.4).
 import Type, { type Static } from 'typebox'
 import { sandboxClasses } from '#src/control/sandboxes/schemas.ts'
+import { optional, orNull } from '#src/http/shapes.ts'
 
 export const gpuTypes = ['H100', 'H200', 'RTX-PRO-6000', 'RTX-4090', 'RTX-5090', 'MI355X'] as const
-
-const orNull = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()])
 
 /** Far above any machine, far below what the database can hold. */
 const largest = 1_000_000_000
 /** A day: a longer window would only say that an organization is to be suspended. */
 const longestWindowSeconds = 86_400
 
-const amount = Type.Optional(orNull(Type.Integer({ minimum: 0, maximum: largest })))
-const seconds = Type.Optional(orNull(Type.Integer({ minimum: 0, maximum: longestWindowSeconds })))
+const amount = optional(Type.Integer({ minimum: 0, maximum: largest }))
+const seconds = optional(Type.Integer({ minimum: 0, maximum: longestWindowSeconds }))
 
 export const UpdateOrganizationQuota = Type.Object({
   maxCpuPerSandbox: amount,
@@ -30,7 +29,7 @@ export const UpdateOrganizationQuota = Type.Object({
   sandboxCreateRateLimitTtlSeconds: seconds,
   sandboxLifecycleRateLimitTtlSeconds: seconds,
   snapshotDeactivationTimeoutMinutes: amount,
-  maxConcurrentSnapshotProcessing: Type.Optional(orNull(Type.Integer({ minimum: -1, maximum: largest }))),
+  maxConcurrentSnapshotProcessing: optional(Type.Integer({ minimum: -1, maximum: largest })),
 })
 
 export type UpdateOrganizationQuota = Static<typeof UpdateOrganizationQuota>
@@ -49,7 +48,7 @@ export const UpdateOrganizationRegionQuota = Type.Object({
   maxMemoryPerGpu: amount,
   maxDiskPerGpu: amount,
   maxSandboxLifespan: amount,
-  allowedGpuTypes: Type.Optional(orNull(Type.Array(Type.Enum([...gpuTypes]), { maxItems: 100 }))),
+  allowedGpuTypes: optional(Type.Array(Type.Enum([...gpuTypes]), { maxItems: 100 })),
 })
 
 export type UpdateOrganizationRegionQuota = Static<typeof UpdateOrganizationRegionQuota>

@@ -1,15 +1,16 @@
 // The shapes of `/regions` (contract/control-plane.md §8).
 import Type from 'typebox'
+import { DateTime, optional, orNull } from '#src/http/shapes.ts'
 
-const textOrNull = Type.Union([Type.String(), Type.Null()])
+const textOrNull = orNull(Type.String())
 
 export const Region = Type.Object({
   id: Type.String(),
   name: Type.String(),
   organizationId: textOrNull,
   regionType: Type.Enum(['shared', 'dedicated', 'custom']),
-  createdAt: Type.String({ format: 'date-time' }),
-  updatedAt: Type.String({ format: 'date-time' }),
+  createdAt: DateTime,
+  updatedAt: DateTime,
   proxyUrl: textOrNull,
   sshGatewayUrl: textOrNull,
   snapshotManagerUrl: textOrNull,
@@ -18,7 +19,7 @@ export const Region = Type.Object({
 
 export const RegionId = Type.Object({ id: Type.String() })
 
-const address = Type.Optional(Type.Union([Type.String({ maxLength: 2048 }), Type.Null()]))
+const address = optional(Type.String({ maxLength: 2048 }))
 
 export const UpdateRegion = Type.Object({
   proxyUrl: address,

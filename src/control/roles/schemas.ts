@@ -1,8 +1,7 @@
 // The shapes of roles (contract/control-plane.md §7).
 import Type, { type Static } from 'typebox'
+import { DateTime } from '#src/http/shapes.ts'
 import { allPermissions } from '../auth/permissions.ts'
-
-const DateTime = Type.String({ format: 'date-time' })
 
 /** Of a create and of an update, which replaces all of it. */
 export const RoleText = Type.Object({

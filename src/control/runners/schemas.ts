@@ -1,5 +1,6 @@
 // The shapes of what operators say of runners, and are told.
 import Type, { type Static } from 'typebox'
+import { orNull } from '#src/http/shapes.ts'
 
 export const RunnerId = Type.Object({ runnerId: Type.String({ minLength: 1, maxLength: 64 }) })
 
@@ -31,7 +32,7 @@ export const Runner = Type.Object({
   memoryGiB: Type.Number(),
   diskGiB: Type.Number(),
   version: Type.String(),
-  lastHeartbeatAt: Type.Union([Type.String(), Type.Null()]),
+  lastHeartbeatAt: orNull(Type.String()),
   sandboxes: Type.Integer({ description: 'Those that have their disk there.' }),
 })
 

@@ -1,6 +1,7 @@
 // The shapes of the sandbox endpoints (contract/control-plane.md §3, §11).
 import Type, { type Static } from 'typebox'
 import { BuildInfo, CreateBuildInfo } from '#src/control/snapshots/schemas.ts'
+import { DateTime, optional, orNull } from '#src/http/shapes.ts'
 import { desiredStates, sandboxStates } from '#src/wire/sandbox-state.ts'
 
 const oneOf = <const T extends string>(values: readonly T[]) => Type.Enum([...values] as T[])
@@ -9,7 +10,6 @@ export const sandboxClasses = ['linux-vm', 'container', 'android', 'windows'] as
 
 const SandboxState = oneOf(sandboxStates)
 const SandboxClass = oneOf(sandboxClasses)
-const DateTime = Type.String({ format: 'date-time' })
 const TextMap = Type.Record(Type.String(), Type.String({ maxLength: 65_536 }))
 
 export const largestInterval = 525_600_000
@@ -95,7 +95,7 @@ export const CreateSandbox = Type.Object({
   networkBlockAll: Type.Optional(Type.Boolean()),
   ...networkLists,
   outboundProxyUrl: Type.Optional(Type.Unknown()),
-  otelEndpointOverride: Type.Optional(Type.Union([Type.String({ maxLength: 2048 }), Type.Null()])),
+  otelEndpointOverride: optional(Type.String({ maxLength: 2048 })),
   target: Type.Optional(Type.String({ maxLength: 255 })),
   cpu: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
   memory: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
@@ -143,7 +143,7 @@ export const ForksQuery = Type.Object({ includeDestroyed: Type.Boolean({ default
 export const RecoverQuery = Type.Object({ skipStart: Type.Boolean({ default: false }) })
 
 const sizeFilter = Type.Optional(Type.Number({ minimum: 1 }))
-const timeFilter = Type.Optional(Type.String({ format: 'date-time' }))
+const timeFilter = Type.Optional(DateTime)
 const textFilter = Type.Optional(Type.String({ maxLength: 255 }))
 const manyTexts = Type.Optional(Type.Array(Type.String({ maxLength: 255 }), { maxItems: 200 }))
 const limit = Type.Integer({ minimum: 1, maximum: 200, default: 100 })
@@ -212,7 +212,7 @@ export type PageQuery = Static<typeof PageQuery>
 
 export const ListSandboxesResponse = Type.Object({
   items: Type.Array(SandboxListItem),
-  nextCursor: Type.Union([Type.String(), Type.Null()]),
+  nextCursor: orNull(Type.String()),
 })
 
 export const PaginatedSandboxes = Type.Object({
@@ -255,7 +255,7 @@ export const SandboxEvent = Type.Object({
   id: Type.Integer(),
   at: DateTime,
   /** `null`: it was created. The same as `to`: something happened to it that left it as it was. */
-  from: Type.Union([SandboxState, Type.Null()]),
+  from: orNull(SandboxState),
   to: SandboxState,
   /** A user's id, a runner's id, or the name of a timer. */
   by: Type.Object({ kind: oneOf(['user', 'runner', 'timer']), id: Type.String() }),
@@ -267,7 +267,7 @@ export type SandboxEvent = Static<typeof SandboxEvent>
 
 export const SandboxEvents = Type.Object({
   items: Type.Array(SandboxEvent),
-  nextCursor: Type.Union([Type.String(), Type.Null()]),
+  nextCursor: orNull(Type.String()),
 })
 
 export const ArchiveReport = Type.Object({

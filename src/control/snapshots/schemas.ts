@@ -1,5 +1,6 @@
 // The shapes of `/snapshots` (contract/sdk-extra.md §8). The record says `mem` where everything else says `memory`.
 import Type, { type Static } from 'typebox'
+import { DateTime, orNull } from '#src/http/shapes.ts'
 
 export const snapshotStates = [
   'building',
@@ -14,9 +15,6 @@ export const snapshotStates = [
 ] as const
 
 export const snapshotSorts = ['name', 'state', 'lastUsedAt', 'createdAt'] as const
-
-const DateTime = Type.String({ format: 'date-time' })
-const orNull = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()])
 
 export const BuildInfo = Type.Object({
   dockerfileContent: Type.String(),

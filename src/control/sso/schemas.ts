@@ -1,5 +1,6 @@
 // The shapes of signing in (contract/control-plane.md §9, §10).
 import Type from 'typebox'
+import { DateTime, orNull } from '#src/http/shapes.ts'
 
 export const BeginQuery = Type.Object({
   /** Where an organization has several that are enabled; the oldest unless told. */
@@ -8,8 +9,6 @@ export const BeginQuery = Type.Object({
 
 /** The rest of the query is the provider's, and openid-client reads all of it. */
 export const CallbackQuery = Type.Object({ state: Type.Optional(Type.String({ maxLength: 512 })) })
-
-const DateTime = Type.String({ format: 'date-time' })
 
 export const SessionView = Type.Object({
   accessToken: Type.String(),
@@ -23,7 +22,7 @@ export const PendingLink = Type.Object({
   id: Type.String(),
   idpName: Type.String(),
   organizationId: Type.String(),
-  providerEmail: Type.Union([Type.String(), Type.Null()]),
+  providerEmail: orNull(Type.String()),
   createdAt: DateTime,
   expiresAt: DateTime,
 })

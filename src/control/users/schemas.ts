@@ -1,5 +1,6 @@
 // The shapes of `/users` (contract/control-plane.md §10).
 import Type from 'typebox'
+import { DateTime } from '#src/http/shapes.ts'
 
 export const User = Type.Object({
   id: Type.String(),
@@ -7,7 +8,7 @@ export const User = Type.Object({
   email: Type.String(),
   emailVerified: Type.Boolean(),
   publicKeys: Type.Array(Type.Object({ key: Type.String(), name: Type.String() })),
-  createdAt: Type.String({ format: 'date-time' }),
+  createdAt: DateTime,
 })
 
 export const AccountProvider = Type.Object({

@@ -1,5 +1,6 @@
 // The shapes of `/warm-pools` (contract/sdk-extra.md §9, the public client's types).
 import Type, { type Static } from 'typebox'
+import { DateTime, orNull } from '#src/http/shapes.ts'
 
 export const mostWarm = 100
 
@@ -17,9 +18,9 @@ export const WarmPool = Type.Object({
   disk: Type.Number(),
   osUser: Type.String(),
   env: Type.Record(Type.String(), Type.String()),
-  errorReason: Type.Union([Type.String(), Type.Null()]),
-  createdAt: Type.String({ format: 'date-time' }),
-  updatedAt: Type.String({ format: 'date-time' }),
+  errorReason: orNull(Type.String()),
+  createdAt: DateTime,
+  updatedAt: DateTime,
 })
 
 export const CreateWarmPool = Type.Object({

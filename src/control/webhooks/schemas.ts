@@ -1,9 +1,7 @@
 // The shapes of `/webhooks` (contract/control-plane.md §13; endpoints and attempts are ours).
 import Type, { type Static } from 'typebox'
+import { DateTime, orNull } from '#src/http/shapes.ts'
 import { webhookEvents } from './event.ts'
-
-const DateTime = Type.String({ format: 'date-time' })
-const orNull = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()])
 
 export const OrganizationId = Type.Object({ organizationId: Type.String() })
 export const EndpointId = Type.Object({ organizationId: Type.String(), endpointId: Type.String() })

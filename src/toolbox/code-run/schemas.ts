@@ -1,4 +1,5 @@
 import Type from 'typebox'
+import { optional } from '#src/http/shapes.ts'
 import { Environment, TimeoutSeconds } from '../exec/schemas.ts'
 
 export const languages = ['python', 'javascript', 'typescript'] as const
@@ -6,8 +7,8 @@ export type Language = (typeof languages)[number]
 
 export const CodeRunRequest = Type.Object({
   code: Type.String(),
-  language: Type.Optional(Type.Union([Type.Enum([...languages]), Type.Null()])),
-  argv: Type.Optional(Type.Union([Type.Array(Type.String()), Type.Null()])),
+  language: optional(Type.Enum([...languages])),
+  argv: optional(Type.Array(Type.String())),
   envs: Environment,
   timeout: TimeoutSeconds,
 })

@@ -1,15 +1,13 @@
 import Type from 'typebox'
-
-/** Clients in other languages send `null` for what they leave out. */
-const orNull = <T extends Type.TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
+import { optional } from '#src/http/shapes.ts'
 
 /** Seconds; 0 means none. */
-export const TimeoutSeconds = orNull(Type.Number({ minimum: 0 }))
-export const Environment = orNull(Type.Record(Type.String(), Type.String()))
+export const TimeoutSeconds = optional(Type.Number({ minimum: 0 }))
+export const Environment = optional(Type.Record(Type.String(), Type.String()))
 
 export const ExecuteRequest = Type.Object({
   command: Type.String(),
-  cwd: orNull(Type.String()),
+  cwd: optional(Type.String()),
   timeout: TimeoutSeconds,
   envs: Environment,
 })

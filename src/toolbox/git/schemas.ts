@@ -1,10 +1,9 @@
 // What the git endpoints take and answer (contract/sdk-extra.md §5). No value that becomes an argument of git may begin
 // with `-`: it could be read as an option.
 import Type from 'typebox'
+import { optional, orNull } from '#src/http/shapes.ts'
 
 /** Clients leave out what they do not mean, or send `null` or an empty text for it; `given` reads all three alike. */
-const optional = <T extends Type.TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
-
 export const given = <T>(value: T | null | undefined): T | undefined =>
   value === null || value === '' ? undefined : value
 
@@ -134,7 +133,7 @@ export type AddRemoteRequest = Type.Static<typeof AddRemoteRequest>
 
 export const ConfigQuestion = Type.Object({ key: ConfigKey, path: optional(Path), scope: Scope })
 export type ConfigQuestion = Type.Static<typeof ConfigQuestion>
-export const ConfigValue = Type.Object({ value: Type.Union([Type.String(), Type.Null()]) })
+export const ConfigValue = Type.Object({ value: orNull(Type.String()) })
 export const SetConfigRequest = Type.Object({
   key: ConfigKey,
   value: Type.String({ maxLength: 65_536 }),

@@ -1,18 +1,16 @@
 import Type from 'typebox'
-
-/** Clients in other languages send `null` for what they leave out. */
-const orNull = <T extends Type.TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
+import { DateTime, optional } from '#src/http/shapes.ts'
 
 export const CreateContextRequest = Type.Object({
-  cwd: orNull(Type.String({ maxLength: 1024 })),
-  language: orNull(Type.Enum(['python'])),
+  cwd: optional(Type.String({ maxLength: 1024 })),
+  language: optional(Type.Enum(['python'])),
 })
 export type CreateContextRequest = Type.Static<typeof CreateContextRequest>
 
 export const InterpreterContext = Type.Object({
   id: Type.String(),
   cwd: Type.String(),
-  createdAt: Type.String({ format: 'date-time' }),
+  createdAt: DateTime,
   /** Whether its Python runs; if not, the next execution starts it anew, without what it knew. */
   active: Type.Boolean(),
   language: Type.Enum(['python']),
@@ -26,8 +24,8 @@ export const Message = Type.Object({ message: Type.String() })
 /** The first message on the socket. Seconds; a timeout of 0 means none. */
 export const ExecuteRequest = Type.Object({
   code: Type.String({ minLength: 1 }),
-  contextId: orNull(Type.String()),
-  timeout: orNull(Type.Number({ minimum: 0 })),
-  envs: orNull(Type.Record(Type.String(), Type.String())),
+  contextId: optional(Type.String()),
+  timeout: optional(Type.Number({ minimum: 0 })),
+  envs: optional(Type.Record(Type.String(), Type.String())),
 })
 export type ExecuteRequest = Type.Static<typeof ExecuteRequest>

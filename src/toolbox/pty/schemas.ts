@@ -1,7 +1,5 @@
 import Type from 'typebox'
-
-/** Clients in other languages send `null` for what they leave out. */
-const orNull = <T extends Type.TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
+import { DateTime, optional } from '#src/http/shapes.ts'
 
 const Dimension = Type.Integer({ minimum: 1, maximum: 1000 })
 
@@ -12,11 +10,11 @@ const Directory = Type.String({ maxLength: 1024 })
 
 export const CreatePtyRequest = Type.Object({
   id: Id,
-  cwd: orNull(Directory),
-  cols: orNull(Dimension),
-  rows: orNull(Dimension),
-  envs: orNull(Type.Record(Type.String(), Type.String())),
-  lazyStart: orNull(Type.Boolean()),
+  cwd: optional(Directory),
+  cols: optional(Dimension),
+  rows: optional(Dimension),
+  envs: optional(Type.Record(Type.String(), Type.String())),
+  lazyStart: optional(Type.Boolean()),
 })
 export type CreatePtyRequest = Type.Static<typeof CreatePtyRequest>
 
@@ -40,7 +38,7 @@ export const PtyInfo = Type.Object({
   /** Whether the shell runs. */
   active: Type.Boolean(),
   lazyStart: Type.Boolean(),
-  createdAt: Type.String({ format: 'date-time' }),
+  createdAt: DateTime,
   cwd: Type.String(),
   cols: Type.Integer(),
   rows: Type.Integer(),

@@ -1,7 +1,5 @@
 import Type from 'typebox'
-
-/** Clients in other languages send `null` for what they leave out. */
-const orNull = <T extends Type.TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
+import { optional } from '#src/http/shapes.ts'
 
 /** It stands in paths, so it is one segment of them. */
 const Id = Type.String({ minLength: 1, maxLength: 255, pattern: '^[^/\\u0000-\\u001f\\u007f]+$' })
@@ -28,10 +26,10 @@ export const SessionList = Type.Array(Session)
 
 export const ExecRequest = Type.Object({
   command: Type.String(),
-  runAsync: orNull(Type.Boolean()),
+  runAsync: optional(Type.Boolean()),
   /** The same by its older name. */
-  async: orNull(Type.Boolean()),
-  suppressInputEcho: orNull(Type.Boolean()),
+  async: optional(Type.Boolean()),
+  suppressInputEcho: optional(Type.Boolean()),
 })
 export type ExecRequest = Type.Static<typeof ExecRequest>
 
