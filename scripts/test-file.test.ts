@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, suite, test } from 'node:test'
-import { identityOf, waitUntilGone } from '#src/up/process-identity.ts'
+import { identityOf, waitUntilGone } from '#src/kit/process-identity.ts'
 import { runTestFile } from './test-file.ts'
 
 suite('running one test file', () => {

@@ -1,7 +1,8 @@
 // `alcove down`: asks the `up` of a data directory to stop, and waits until it has.
+
+import { signalProcess, waitUntilGone } from '#src/kit/process-identity.ts'
 import { Complaint } from '#src/up/complaint.ts'
 import { findDataDirectory } from '#src/up/data-directory.ts'
-import { signalProcess, waitUntilGone } from '#src/up/process-identity.ts'
 import { findRunningUp } from '#src/up/state-file.ts'
 
 const patienceMs = 15_000

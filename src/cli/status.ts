@@ -1,7 +1,8 @@
 // `alcove status`: each program as `up` sees it, and sandboxes as control counts them.
+
+import { isAlive } from '#src/kit/process-identity.ts'
 import { Complaint } from '#src/up/complaint.ts'
 import { type DataDirectory, findAdminKey, findDataDirectory } from '#src/up/data-directory.ts'
-import { isAlive } from '#src/up/process-identity.ts'
 import { findRunningUp, findUpState, isJoinedRunner, type ProgramState, type UpState } from '#src/up/state-file.ts'
 
 type Status = {

@@ -4,9 +4,9 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
+import { isAlive } from '#src/kit/process-identity.ts'
 import { agentAt } from '#src/toolbox/agent/agent.ts'
 import type { Cause } from '#src/wire/runner-link.ts'
-import { isAlive } from './processes.ts'
 import { cannotRun, TestHost } from './testing/test-host.ts'
 
 suite('a host', { skip: cannotRun }, () => {

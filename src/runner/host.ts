@@ -1,5 +1,7 @@
 // The sandboxes of this host: what the rest of the runner sees of them. Verbs for one sandbox run one at a time and may be
 // asked twice; closing leaves every sandbox running for the next runner to adopt.
+
+import { isAlive } from '#src/kit/process-identity.ts'
 import type { MeterReading } from '#src/wire/meter-reading.ts'
 import type { ArchiveRef, Assignment, Cause, Progress, RunnerCapabilities } from '#src/wire/runner-link.ts'
 import { type Adopted, adoptSandboxes } from './adopt.ts'
@@ -20,7 +22,6 @@ import { OneAtATime } from './one-at-a-time.ts'
 import { capabilitiesOf, type HostParts, openMachine } from './open-machine.ts'
 import { pauseSandbox, resumeSandbox } from './pause.ts'
 import { checkSandboxId, shownOf, socketOf } from './places.ts'
-import { isAlive } from './processes.ts'
 import { rehearse } from './rehearse.ts'
 import { Refresher } from './shown/refresh.ts'
 import { makeTemplate } from './snapshot.ts'

@@ -1,23 +1,9 @@
-// What /proc says of a sandbox's first process. A pid alone names nobody for long; with its start time it does for ever.
+// What /proc says of a sandbox's first process.
 import { readFileSync } from 'node:fs'
+import { identityOf, isAlive, type ProcessIdentity } from '#src/kit/process-identity.ts'
 import { readIfThere } from './cgroup/files.ts'
 
-export type Init = { pid: number; startTime: string }
-
-/** Field 22 of `/proc/{pid}/stat`. The second field is a name in brackets that may hold anything, brackets too. */
-export const parseStartTime = (stat: string): string | undefined => stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]
-
-/** A process that has ended but is not yet waited for counts as gone. */
-const isZombie = (stat: string) => stat.slice(stat.lastIndexOf(')') + 2).startsWith('Z')
-
-export const isAlive = ({ pid, startTime }: Init): boolean => {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    return parseStartTime(stat) === startTime && !isZombie(stat)
-  } catch {
-    return false
-  }
-}
+export type Init = ProcessIdentity
 
 /** The numbers of a process in each pid namespace it is in, the host's first. */
 export const parseNamespacePids = (status: string): number[] =>
@@ -29,9 +15,8 @@ export const findInit = async (pids: readonly number[]): Promise<Init | undefine
     const status = await readOrNothing(`/proc/${pid}/status`)
     const numbers = parseNamespacePids(status)
     if (numbers.length < 2 || numbers.at(-1) !== 1) continue
-    const stat = await readOrNothing(`/proc/${pid}/stat`)
-    const startTime = parseStartTime(stat)
-    if (startTime !== undefined && !isZombie(stat)) return { pid, startTime }
+    const init = identityOf(pid)
+    if (isAlive(init)) return init
   }
   return undefined
 }

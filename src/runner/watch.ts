@@ -1,6 +1,7 @@
 // Notices sandboxes whose first process has ended by itself. Nobody on the host is its parent and Node has no pidfd, so
 // the process is looked at once a second: one read of a small file for each.
-import { type Init, isAlive } from './processes.ts'
+import { isAlive } from '#src/kit/process-identity.ts'
+import type { Init } from './processes.ts'
 
 const intervalMs = 1_000
 /** A look takes some microseconds; this many at a stretch never hold up a request for long. */

@@ -5,8 +5,8 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, suite, test } from 'node:test'
+import { identityOf, waitUntilGone } from '#src/kit/process-identity.ts'
 import { confined } from './confine.ts'
-import { identityOf, waitUntilGone } from './process-identity.ts'
 
 const needsRoot = process.getuid?.() === 0 ? false : 'giving root away needs root'
 const uid = 61099

@@ -1,6 +1,7 @@
 // What is left of an `up` that was killed: programs that did not notice yet, and would be in the way of the next ones.
+
+import { isAlive, signalProcess, waitUntilGone } from '#src/kit/process-identity.ts'
 import type { DataDirectory } from './data-directory.ts'
-import { isAlive, signalProcess, waitUntilGone } from './process-identity.ts'
 import { findUpState } from './state-file.ts'
 
 /** Ends the programs that the last `up` wrote down. PostgreSQL ends in order if it can; the others hold no state. */

@@ -1,7 +1,7 @@
 // `<data>/run/up.json`: who serves this data directory, and how each of its programs is. Written by `up` alone, by
 // atomic rename; read by the other subcommands. What it says counts only while its process lives.
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { isAlive, type ProcessIdentity } from './process-identity.ts'
+import { isAlive, type ProcessIdentity } from '#src/kit/process-identity.ts'
 
 export type ProgramState = ProcessIdentity & {
   name: string

@@ -1,6 +1,6 @@
 // One program that is started again whenever it ends, until it is told to stop.
 import { setTimeout as pause } from 'node:timers/promises'
-import { identityOf, type ProcessIdentity } from './process-identity.ts'
+import { identityOf, type ProcessIdentity } from '#src/kit/process-identity.ts'
 import type { ProgramState } from './state-file.ts'
 
 /** A program that has been started. */

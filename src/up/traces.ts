@@ -4,8 +4,8 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { isAlive, type ProcessIdentity, signalProcess } from '#src/kit/process-identity.ts'
 import { type DataDirectory, markAsOurs, markOf, ownNames } from './data-directory.ts'
-import { isAlive, type ProcessIdentity, signalProcess } from './process-identity.ts'
 import { findUpState } from './state-file.ts'
 
 type Kind = {
