@@ -41,7 +41,7 @@ const specifiersOf = (file: string): string[] => {
   return [...text.matchAll(forms)].map(([, named, bare, lazy]) => (named ?? bare ?? lazy)!)
 }
 
-const isTest = (file: string) => /\.test\.ts$|\/testing\//.test(file)
+const isTest = (file: string) => /\.test\.ts$|\/(?:testing|simulated)\//.test(file)
 
 const sources = globSync('{bin,src}/**/*.ts', { cwd: root }).sort()
 const programs = sources.filter((file) => !isTest(file))
@@ -86,6 +86,14 @@ suite('walls', () => {
     assert.deepEqual(through.map(say), [])
   })
 
+  test('what only tests use lies in a folder that says so', () => {
+    const imported = new Set(imports.map(({ target }) => target))
+    assert.deepEqual(
+      programs.filter((file) => isBelow(file, 'src') && !imported.has(file)),
+      ['src/runner/network/dns/process.ts'], // a program, which the runner starts
+    )
+  })
+
   test('rooms of control meet through their services and verbs, never through another room’s store', () => {
     const roomOf = (file: string) => /^src\/control\/([^/]+)\//.exec(file)?.[1]
     const through = imports.filter(({ file, target }) => {
@@ -120,7 +128,6 @@ suite('walls', () => {
     const allowed = [
       'src/kit/log.ts', // the level of every program's log
       'src/cli/command-line.ts', // hands it to the settings of `up`
-      'src/runner/network/private-host.ts', // runs a test file again in namespaces of its own
       'src/up/system-packages.ts', // hands it on to the package manager
     ]
     assert.deepEqual(

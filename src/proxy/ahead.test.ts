@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { type Access, type AccessAhead, type AccessQuestion, keyOfQuestion } from '#src/wire/access.ts'
-import { type Sides, startSides } from './simulated.ts'
+import { type Sides, startSides } from './testing/simulated.ts'
 
 const question: AccessQuestion = {
   sandboxIdOrName: 'box',

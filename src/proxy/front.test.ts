@@ -5,7 +5,7 @@ import { connect } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { suite, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
-import { startSides } from './simulated.ts'
+import { startSides } from './testing/simulated.ts'
 
 const bearer = { authorization: 'Bearer key-1' }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import { startSides } from './simulated.ts'
+import { startSides } from './testing/simulated.ts'
 
 suite('proxy: signed file URLs', () => {
   const query = 'path=%2Fhome%2Fa%20b%26c&expires=0&signature=v1_x'

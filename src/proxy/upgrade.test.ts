@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { request as httpRequest } from 'node:http'
 import { suite, test } from 'node:test'
-import { bodyOf, startSides } from './simulated.ts'
+import { bodyOf, startSides } from './testing/simulated.ts'
 
 const bearer = { authorization: 'Bearer key-1' }
 

@@ -7,9 +7,14 @@ import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import type { Daytona, Sandbox } from '@daytona/sdk'
 import { runCommand } from '#src/kit/run-command.ts'
-import { type Listeners, listenIn } from '#src/runner/network/listeners.ts'
-import { type NameServer, nameServerIn } from '#src/runner/network/name-server.ts'
-import { cannotRun, isPrivateHost, preparePrivateHost, runOnPrivateHost } from '#src/runner/network/private-host.ts'
+import { type Listeners, listenIn } from '#src/runner/network/testing/listeners.ts'
+import { type NameServer, nameServerIn } from '#src/runner/network/testing/name-server.ts'
+import {
+  cannotRun,
+  isPrivateHost,
+  preparePrivateHost,
+  runOnPrivateHost,
+} from '#src/runner/network/testing/private-host.ts'
 import { until } from './box.ts'
 import { type Platform, platform } from './harness.ts'
 import { connectTo } from './sdk-client.ts'

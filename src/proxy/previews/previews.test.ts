@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { request } from 'node:http'
 import { suite, test } from 'node:test'
 import type { Access } from '#src/wire/access.ts'
-import { startSides } from '../simulated.ts'
-import { browser, key, openedBy, previewHost, refused, visit } from './visiting.ts'
+import { startSides } from '../testing/simulated.ts'
+import { browser, key, openedBy, previewHost, refused, visit } from '../testing/visiting.ts'
 
 suite('previews: addresses', () => {
   test('the runner is told which generation of the sandbox control means', async () => {

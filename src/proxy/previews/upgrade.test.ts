@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { request } from 'node:http'
 import { suite, test } from 'node:test'
-import { type Sides, startSides } from '../simulated.ts'
-import { key, previewHost, refused } from './visiting.ts'
+import { type Sides, startSides } from '../testing/simulated.ts'
+import { key, previewHost, refused } from '../testing/visiting.ts'
 
 suite('previews: WebSockets', () => {
   const upgrade = (sides: Sides, headers: Record<string, string> = key) =>

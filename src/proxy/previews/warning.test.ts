@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import type { Access } from '#src/wire/access.ts'
-import { type Sides, startSides } from '../simulated.ts'
-import { browser, openedBy, previewHost, visit } from './visiting.ts'
+import { type Sides, startSides } from '../testing/simulated.ts'
+import { browser, openedBy, previewHost, visit } from '../testing/visiting.ts'
 
 suite('previews: the warning', () => {
   const warned = (sides: Sides, by: Access['openedBy'] = 'public') => openedBy(sides, by, { warnsVisitors: true })

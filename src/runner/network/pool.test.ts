@@ -6,8 +6,8 @@ import { silentLog } from '#src/kit/log.ts'
 import { runCommand } from '#src/kit/run-command.ts'
 import type { NetworkPolicy } from '#src/wire/runner-link.ts'
 import { type NetworkPoolOptions, openNetworkPool } from './pool.ts'
-import { cannotRun, isPrivateHost, preparePrivateHost, runOnPrivateHost } from './private-host.ts'
 import { removeNetwork } from './remove.ts'
+import { cannotRun, isPrivateHost, preparePrivateHost, runOnPrivateHost } from './testing/private-host.ts'
 
 const instance = 'ab12cd'
 

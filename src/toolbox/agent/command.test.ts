@@ -5,7 +5,7 @@ import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { suite, test } from 'node:test'
 import { AgentGone, type CommandSpec, type RunningCommand, StartFailed } from './agent.ts'
-import { NativeAgent, until } from './native-agent.ts'
+import { NativeAgent, until } from './testing/native-agent.ts'
 
 const isRoot = process.getuid?.() === 0
 const needsRoot = isRoot ? {} : { skip: 'needs root' }

@@ -21,8 +21,8 @@ import { suite, test } from 'node:test'
 import fc from 'fast-check'
 import { type Entry, type FileContents, type UnpackRecord, unpackRecord } from './agent.ts'
 import { encodeFrame, FieldWriter, kinds } from './frames.ts'
-import { NativeAgent, until } from './native-agent.ts'
-import { provoke } from './provoke.ts'
+import { NativeAgent, until } from './testing/native-agent.ts'
+import { provoke } from './testing/provoke.ts'
 
 const me = userInfo().username
 const needsRoot = { skip: process.getuid?.() !== 0 && 'needs root' }

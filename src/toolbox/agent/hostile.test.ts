@@ -7,8 +7,8 @@ import { userInfo } from 'node:os'
 import { suite, test } from 'node:test'
 import fc from 'fast-check'
 import { encodeFrame, FieldWriter, FrameDecoder, kinds, maxPayloadBytes, maxRequestBytes } from './frames.ts'
-import { NativeAgent } from './native-agent.ts'
-import { provoke } from './provoke.ts'
+import { NativeAgent } from './testing/native-agent.ts'
+import { provoke } from './testing/provoke.ts'
 
 const kindsSeen = (answers: Buffer): number[] => new FrameDecoder().push(answers).map(({ kind }) => kind)
 

@@ -6,8 +6,8 @@ import { suite, test } from 'node:test'
 import fc from 'fast-check'
 import { agentAt, type JobEvent, type JobSpec, type Jobs, type Piece } from './agent.ts'
 import { encodeFrame, FieldWriter, kinds } from './frames.ts'
-import { NativeAgent, until } from './native-agent.ts'
-import { provoke } from './provoke.ts'
+import { NativeAgent, until } from './testing/native-agent.ts'
+import { provoke } from './testing/provoke.ts'
 
 const job = (id: string, script: string, more: Partial<JobSpec> = {}): JobSpec => ({
   ...{ id, argv: ['/bin/sh', '-c', script], env: {}, user: userInfo().username, ringBytes: 1 << 20 },

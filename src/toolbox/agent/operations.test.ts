@@ -5,7 +5,7 @@ import { userInfo } from 'node:os'
 import type { Duplex } from 'node:stream'
 import { suite, test } from 'node:test'
 import { AgentGone, AgentRefused, agentAt } from './agent.ts'
-import { NativeAgent } from './native-agent.ts'
+import { NativeAgent } from './testing/native-agent.ts'
 
 const listen = async (
   onConnection: (socket: Socket) => void,

@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { after, before, suite, test } from 'node:test'
 import { cannotRun, TestHost } from '#src/runner/testing/test-host.ts'
 import { type Agent, agentAt, type JobEvent } from './agent.ts'
-import { until } from './native-agent.ts'
+import { until } from './testing/native-agent.ts'
 
 const MiB = 1024 * 1024
 

@@ -6,9 +6,9 @@ import { suite, test } from 'node:test'
 import fc from 'fast-check'
 import { agentAt, type CommandEvent, type Sessions } from './agent.ts'
 import { encodeFrame, FieldWriter, kinds } from './frames.ts'
-import { NativeAgent, until } from './native-agent.ts'
-import { provoke } from './provoke.ts'
 import type { SessionSpec } from './sessions.ts'
+import { NativeAgent, until } from './testing/native-agent.ts'
+import { provoke } from './testing/provoke.ts'
 
 const spec = (id: string, more: Partial<SessionSpec> = {}): SessionSpec => ({
   ...{ id, shell: 'bash', env: {}, cwd: '/', user: userInfo().username, ringBytes: 1 << 20 },

@@ -6,7 +6,7 @@ import { suite, test } from 'node:test'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { Problem } from '#src/problems.ts'
-import { until } from '../agent/native-agent.ts'
+import { until } from '../agent/testing/native-agent.ts'
 import { startToolbox } from '../testing/toolbox.ts'
 import { Answers, answersOf } from './once.ts'
 

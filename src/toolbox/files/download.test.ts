@@ -7,7 +7,7 @@ import { Readable } from 'node:stream'
 import { suite, test } from 'node:test'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Files } from '../agent/agent.ts'
-import { until } from '../agent/native-agent.ts'
+import { until } from '../agent/testing/native-agent.ts'
 import { bulkDownload } from './bulk-download.ts'
 import { FilesRoom, refusal } from './testing/files-room.ts'
 

@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { suite, test } from 'node:test'
-import { until } from '../agent/native-agent.ts'
+import { until } from '../agent/testing/native-agent.ts'
 import { FilesRoom, refusal } from './testing/files-room.ts'
 
 const sum = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join, relative } from 'node:path'
 import { suite, test } from 'node:test'
-import { until } from '../agent/native-agent.ts'
+import { until } from '../agent/testing/native-agent.ts'
 import { GitRoom, refusal } from './testing/git-room.ts'
 import { account, GitServer } from './testing/git-server.ts'
 

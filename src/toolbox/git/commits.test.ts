@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { suite, test } from 'node:test'
-import { until } from '../agent/native-agent.ts'
+import { until } from '../agent/testing/native-agent.ts'
 import { GitRoom, refusal } from './testing/git-room.ts'
 
 const author = { author: 'Ada Lovelace', email: 'ada@example.com' }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { suite, test } from 'node:test'
-import { until } from '../agent/native-agent.ts'
+import { until } from '../agent/testing/native-agent.ts'
 import { startToolbox, type Toolbox } from '../testing/toolbox.ts'
 import { contextPath, newContext, printed, start, waitFor } from './testing/run.ts'
 

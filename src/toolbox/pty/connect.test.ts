@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { suite, test } from 'node:test'
-import { until } from '../agent/native-agent.ts'
+import { until } from '../agent/testing/native-agent.ts'
 
 import {
   connect,

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, symlinkSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { suite, test } from 'node:test'
-import { until } from '#src/toolbox/agent/native-agent.ts'
+import { until } from '#src/toolbox/agent/testing/native-agent.ts'
 import { connect, connectedMessage, listed, pty, startBox } from './testing/terminal.ts'
 
 suite('POST /process/pty', () => {

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { after, before, suite, test } from 'node:test'
 import { agentAt } from '../agent/agent.ts'
-import { until } from '../agent/native-agent.ts'
+import { until } from '../agent/testing/native-agent.ts'
 import { type Reply, startToolbox, type Toolbox } from '../testing/toolbox.ts'
 import { follow, refusalOf } from './testing/follow.ts'
 

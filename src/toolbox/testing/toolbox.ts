@@ -10,7 +10,7 @@ import { silentLog } from '#src/kit/log.ts'
 import { createToolboxServer } from '#src/runner/api.ts'
 import type { HeldSandbox } from '#src/runner/host.ts'
 import type { Assignment, ImageConfig } from '#src/wire/runner-link.ts'
-import { NativeAgent } from '../agent/native-agent.ts'
+import { NativeAgent } from '../agent/testing/native-agent.ts'
 import { assignmentWith } from './assignment.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: what an answer holds is what the test asserts

@@ -15,7 +15,7 @@ import { join } from 'node:path'
 import { silentLog } from '#src/kit/log.ts'
 import { createToolboxServer } from '#src/runner/api.ts'
 import type { HeldSandbox } from '#src/runner/host.ts'
-import { NativeAgent } from '../../agent/native-agent.ts'
+import { NativeAgent } from '../../agent/testing/native-agent.ts'
 import { assignmentWith, searchPath } from '../../testing/assignment.ts'
 
 export type Reply = {

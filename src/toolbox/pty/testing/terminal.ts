@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { WebSocket } from 'ws'
 import { bytesOf } from '#src/http/socket.ts'
-import { until } from '../../agent/native-agent.ts'
+import { until } from '../../agent/testing/native-agent.ts'
 import { startToolbox, type Toolbox } from '../../testing/toolbox.ts'
 
 /** A toolbox whose agent need not wait for shells, which do not heed the SIGTERM that it ends with. */

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { runCommand } from '#src/kit/run-command.ts'
-import { netnsDir } from './names.ts'
+import { netnsDir } from '../names.ts'
 
 const program = `
 const net = require('node:net'), dgram = require('node:dgram')

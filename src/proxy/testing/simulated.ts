@@ -11,8 +11,8 @@ import type { Duplex } from 'node:stream'
 import { type WebSocket, WebSocketServer } from 'ws'
 import { silentLog } from '#src/kit/log.ts'
 import { type Access, type AccessQuestion, generationHeader } from '#src/wire/access.ts'
-import type { FrontBounds } from './front.ts'
-import { startProxy } from './main.ts'
+import type { FrontBounds } from '../front.ts'
+import { startProxy } from '../main.ts'
 
 export type ControlAnswer = { status: number; body: unknown }
 

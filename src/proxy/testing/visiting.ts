@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import type { Access } from '#src/wire/access.ts'
-import { bodyOf, type Sides } from '../simulated.ts'
+import { bodyOf, type Sides } from './simulated.ts'
 
 export const previewHost = '3000-box.proxy.test:4601'
 

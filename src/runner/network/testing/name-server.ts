@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { runCommand } from '#src/kit/run-command.ts'
-import { netnsDir } from './names.ts'
+import { netnsDir } from '../names.ts'
 
 /** Addresses and aliases that a name is answered with; a name that is missing does not exist. */
 export type Zone = Record<string, { addresses?: readonly string[]; alias?: string; ttl?: number }>

@@ -6,9 +6,9 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rename
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { type Agent, agentAt } from './agent.ts'
+import { type Agent, agentAt } from '../agent.ts'
 
-const source = resolve(import.meta.dirname, '../../../agent')
+const source = resolve(import.meta.dirname, '../../../../agent')
 const binaries = { sanitized: 'alcove-agent-sanitized', release: 'alcove-agent' }
 
 const built = new Set<string>()
