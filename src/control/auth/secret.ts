@@ -3,7 +3,7 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 
 export const newKey = (): string => `dtn_${randomBytes(32).toString('hex')}`
 
-/** Lower hex; the only form in which a key is stored. */
+/** Lower hex; the only form in which a key is stored, or any other secret that is only ever compared. */
 export const hashKey = (key: string): string => createHash('sha256').update(key).digest('hex')
 
 /** Compares two hashes without telling by its duration how much of them agrees. */

@@ -1,13 +1,11 @@
 // What the issuer remembers between two requests, as oidc-provider asks for it: one table for all its kinds of records.
-import { createHash } from 'node:crypto'
 import { type Adapter, type AdapterPayload, errors } from 'oidc-provider'
+import { hashKey } from '../auth/secret.ts'
 import type { Database, Sql } from '../storage/database.ts'
 import type { Encryption } from '../storage/encryption.ts'
 
-const hash = (text: string) => createHash('sha256').update(text).digest('hex')
-
 /** `undefined` stays so: the record has no such name. */
-const hashed = (text: string | undefined): string | null => (text === undefined ? null : hash(text))
+const hashed = (text: string | undefined): string | null => (text === undefined ? null : hashKey(text))
 
 /** What lives on nothing but this: nobody waits longer than a session. */
 const longestSeconds = 30 * 24 * 60 * 60
@@ -37,7 +35,7 @@ export const recordsIn = (
   const findBy = async (model: string, column: 'id_hash' | 'uid_hash' | 'user_code_hash', text: string) => {
     const [row] = await sql<Row[]>`
       select id_hash, secret, consumed_at from issuer_records
-      where model = ${model} and ${sql(column)} = ${hash(text)} and expires_at > now()`
+      where model = ${model} and ${sql(column)} = ${hashKey(text)} and expires_at > now()`
     return read(model, row)
   }
 
@@ -50,7 +48,7 @@ export const recordsIn = (
 
   return (model) => ({
     upsert: async (id, payload, expiresIn) => {
-      const idHash = hash(id)
+      const idHash = hashKey(id)
       const { grantId, uid, userCode, accountId } = payload
       const isAnonymous = accountId === undefined
       const text = JSON.stringify(payload)
@@ -74,14 +72,14 @@ export const recordsIn = (
       // Of two who come with the same code at once, one is refused.
       const consumed = await sql`
         update issuer_records set consumed_at = now()
-        where model = ${model} and id_hash = ${hash(id)} and consumed_at is null`
+        where model = ${model} and id_hash = ${hashKey(id)} and consumed_at is null`
       if (consumed.count === 0) throw new errors.InvalidGrant('already consumed')
     },
     destroy: async (id) => {
-      await sql`delete from issuer_records where model = ${model} and id_hash = ${hash(id)}`
+      await sql`delete from issuer_records where model = ${model} and id_hash = ${hashKey(id)}`
     },
     revokeByGrantId: async (grantId) => {
-      await sql`delete from issuer_records where grant_hash = ${hash(grantId)}`
+      await sql`delete from issuer_records where grant_hash = ${hashKey(grantId)}`
     },
   })
 }

@@ -42,7 +42,7 @@ const sums = (sql: Sql, organizationId: string, states: readonly SandboxState[],
   where organization_id = ${organizationId} and state in ${sql(statesOfResize)}
     and state <> 'destroyed' and warm_pool_id is null and resize_from is not null ${more}`
 
-const nothing: Held = { cpu: 0, memoryGiB: 0, diskGiB: 0 }
+export const nothing: Held = { cpu: 0, memoryGiB: 0, diskGiB: 0 }
 
 const add = (one: Held, other: Held): Held => ({
   cpu: one.cpu + other.cpu,

@@ -3,13 +3,11 @@ import type { Organization } from '#src/control/organizations/organization.ts'
 import type { Parts } from '#src/control/parts.ts'
 import type { Overcommit } from '#src/control/runners/placement.ts'
 import { Problem } from '#src/problems.ts'
-import { type Held, listHeld } from './held.ts'
+import { type Held, listHeld, nothing } from './held.ts'
 import type { RegionUsage } from './schemas.ts'
 import { countSnapshots, listRegionQuotas, listRegionsOf, type RegionQuotaRow, type RegionRow } from './store.ts'
 
 export type UsageParts = Pick<Parts, 'database'> & { options: { overcommit: Overcommit } }
-
-const nothing: Held = { cpu: 0, memoryGiB: 0, diskGiB: 0 }
 
 /** The classes that a runner here can make. */
 const builtClasses = ['container'] as const

@@ -1,9 +1,9 @@
 // Signing in to an organization by an identity provider of its own, from the first redirect to a session.
-import { createHash } from 'node:crypto'
 import * as oidc from 'openid-client'
 import { Problem } from '#src/problems.ts'
 import type { Origin } from '../audit/subject.ts'
 import type { OwnTokens } from '../auth/own-tokens.ts'
+import { hashKey } from '../auth/secret.ts'
 import type { IdentityProvider } from '../identity-providers/identity-provider.ts'
 import { findProviderOf, hasSso, listProvidersOf } from '../identity-providers/service.ts'
 import { findOrganization } from '../organizations/service.ts'
@@ -28,8 +28,6 @@ export const callbackPath = '/auth/sso/callback'
 
 /** It has to be registered with the provider exactly as it is here. */
 const redirectUriOf = ({ settings }: Pick<Parts, 'settings'>) => `${settings.publicUrl}/api${callbackPath}`
-
-const hashOf = (secret: string) => createHash('sha256').update(secret).digest('hex')
 
 /** Whether there is such an organization, without providers, is nobody's business. */
 const requireProvider = async (
@@ -63,7 +61,7 @@ export const beginSignIn = async (
   const now = parts.clock.now()
   await insertAttempt(
     parts.database.sql,
-    { stateHash: hashOf(state), browserHash: hashOf(browserSecret) },
+    { stateHash: hashKey(state), browserHash: hashKey(browserSecret) },
     { ...asked, identityProviderId: provider.id, issuerUrl: provider.issuerUrl },
     { now, expiresAt: new Date(now.getTime() + attemptSeconds * 1000) },
   )
@@ -74,7 +72,7 @@ export type Return = { state: string | undefined; search: string; browserSecret:
 
 const requireAttempt = async (parts: SsoParts, { state, browserSecret }: Return): Promise<Attempt> => {
   if (state === undefined || browserSecret === undefined) throw new Problem('sso_invalid_state')
-  const keys = { stateHash: hashOf(state), browserHash: hashOf(browserSecret) }
+  const keys = { stateHash: hashKey(state), browserHash: hashKey(browserSecret) }
   const attempt = await takeAttempt(parts.database.sql, keys, parts.clock.now())
   if (attempt === undefined) throw new Problem('sso_invalid_state')
   return attempt

@@ -56,21 +56,8 @@ export const dispatch = async (transaction: Transaction, provider: ProviderKind,
   return rows.length
 }
 
-type ClaimedRow = {
-  id: number
-  endpointId: string
-  attempts: number
-  messageId: number
-  publicId: string
-  organizationId: string
-  event: Message['event']
-  subjectId: string
-  name: string | null
-  sandboxClass: string | null
-  oldState: string | null
-  state: string | null
-  at: Date
-}
+/** Its `id` is the delivery's. */
+type ClaimedRow = Message & { endpointId: string; attempts: number; messageId: number }
 
 /** Takes at most `room` deliveries that are due, a few of each endpoint; none of the endpoints in `busy`. */
 export const claim = async (

@@ -2,6 +2,7 @@
 // All of it comes from strangers: what is not as it must be is refused, and what we do not need is not read.
 import { type ImageConfig, imageConfigBounds } from '#src/wire/runner-link.ts'
 import { ImageFailed } from './image-failed.ts'
+import { digestShape } from './reference.ts'
 
 export type Descriptor = { digest: string; size: number }
 
@@ -26,8 +27,6 @@ export type Described = Platform & { diffIds: string[]; config: ContainerConfig 
 /** Docker's own bound. */
 const mostLayers = 127
 const largestManifestBytes = 4 * 1024 * 1024
-
-const digestShape = /^sha256:[0-9a-f]{64}$/
 
 const broken = (what: string) => new ImageFailed('corrupted', `The image is damaged: ${what}.`)
 

@@ -16,7 +16,7 @@ const hostShape = /^(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)(?:\.[a-zA-Z0-9]
 const portShape = /^\d{1,5}$/
 const partShape = /^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*$/
 const tagShape = /^\w[\w.-]{0,127}$/
-const digestShape = /^sha256:[0-9a-f]{64}$/
+export const digestShape = /^sha256:[0-9a-f]{64}$/
 
 const refuse = (text: string, why: string): never => {
   throw new ImageFailed('invalid-reference', `"${text.slice(0, longest)}" is not the name of an image: ${why}.`)

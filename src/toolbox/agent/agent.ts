@@ -9,7 +9,7 @@ import { type Jobs, jobsAt } from './jobs.ts'
 import { type Sessions, sessionsAt } from './sessions.ts'
 
 export { type CommandSpec, type Exit, type Output, type RunningCommand, StartFailed } from './command.ts'
-export { AgentGone, AgentRefused } from './connection.ts'
+export { AgentGone, AgentRefused, isRefused } from './connection.ts'
 export { type Entry, type FileContents, type Files, type UnpackRecord, unpackRecord } from './files.ts'
 export type { Job, JobEvent, JobSpec, Jobs } from './jobs.ts'
 export type { Piece, TakePiece } from './pour-output.ts'

@@ -36,6 +36,10 @@ export class AgentRefused extends Error {
   }
 }
 
+/** Of what is asked of a job or a session. */
+export const isRefused = (error: unknown, errno: string): boolean =>
+  error instanceof AgentRefused && error.stage === 'job' && error.errno === errno
+
 // Where two names mean one number, such as EAGAIN and EWOULDBLOCK, the first stands.
 const errnoNames = new Map(
   Object.entries(constants.errno)

@@ -2,7 +2,7 @@
 // an image need not have a shell. Whatever could mean more to a shell than it says is left to the shell.
 
 /** Letters that mean nothing to a shell wherever they stand. */
-const plainWord = /^[\w@%+=:,./-]+$/
+export const plainWord = /^[\w@%+=:,./-]+$/
 
 /** What the shell does itself, or reads as its grammar. Of `true` and `false` the programs do the same. */
 const ofShell: ReadonlySet<string> = new Set(

@@ -2,8 +2,7 @@
 // runner began is waited for first; its deadline is told by the worker.
 import { randomUUID } from 'node:crypto'
 import { constants } from 'node:os'
-import type { Exit, Jobs } from '../agent/agent.ts'
-import { isRefused } from '../pty/refusals.ts'
+import { type Exit, isRefused, type Jobs } from '../agent/agent.ts'
 import type { Context } from './contexts.ts'
 import { lastMessage, lineBytes, MessageReader, type WorkerMessage } from './messages.ts'
 

@@ -3,9 +3,6 @@ import { Problem } from '#src/problems.ts'
 import { AgentGone, AgentRefused, StartFailed } from '../agent/agent.ts'
 import { callersFault } from '../exec/start-failure.ts'
 
-export const isRefused = (error: unknown, errno: string): boolean =>
-  error instanceof AgentRefused && error.stage === 'job' && error.errno === errno
-
 /** Always a Problem. */
 export const asTold = (error: unknown): Problem => {
   if (error instanceof Problem) return error

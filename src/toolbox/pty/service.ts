@@ -1,11 +1,11 @@
 // Terminals that live in the sandbox: they are made, listed, resized and killed here; connect.ts talks with them.
 import { Problem } from '#src/problems.ts'
-import { StartFailed } from '../agent/agent.ts'
+import { isRefused, StartFailed } from '../agent/agent.ts'
 import { checkEnvironment } from '../exec/environment.ts'
 import { environmentOf, type ToolboxSandbox } from '../sandbox.ts'
 import { findDirectory } from './directory.ts'
 import { encodeRecord, jobIdOf, type Pty, readPty, viewOf } from './record.ts'
-import { asNotStarted, asTold, isRefused } from './refusals.ts'
+import { asNotStarted, asTold } from './refusals.ts'
 import type { CreatePtyRequest, PtyInfo, ResizeRequest } from './schemas.ts'
 import { shellsFor } from './shell.ts'
 

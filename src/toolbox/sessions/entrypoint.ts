@@ -1,10 +1,11 @@
 // The entrypoint: the command that the sandbox's image or snapshot names, run once each time the sandbox starts. To callers
 // it is a command of a session; in the agent it is a job, because an image need not have a shell that a session could be.
 import { Problem } from '#src/problems.ts'
-import { type Agent, type Job, StartFailed, type TakePiece } from '../agent/agent.ts'
+import { type Agent, isRefused, type Job, StartFailed, type TakePiece } from '../agent/agent.ts'
+import { plainWord } from '../exec/plain.ts'
 import { environmentOf, type ToolboxSandbox } from '../sandbox.ts'
 import { collectLogs, keptOutputBytes } from './logs.ts'
-import { isRefused, told } from './refusals.ts'
+import { told } from './refusals.ts'
 import type { Command, Logs, Session } from './schemas.ts'
 
 export const entrypointId = 'entrypoint'
@@ -14,8 +15,6 @@ const jobId = 'entrypoint'
 const shownBytes = 4096
 
 type Starting = Pick<ToolboxSandbox, 'assignment'> & { agent: Pick<Agent, 'jobs'> }
-
-const plainWord = /^[\w@%+=:,./-]+$/
 
 /** As it would be typed. */
 const lineOf = (argv: readonly string[]): string =>

@@ -16,9 +16,6 @@ const busy: Record<string, string> = {
   ENOBUFS: 'So much waits in this session already that it takes no more now.',
 }
 
-export const isRefused = (error: unknown, errno: string): boolean =>
-  error instanceof AgentRefused && error.stage === 'job' && error.errno === errno
-
 /** Always a Problem. */
 export const asTold = (error: unknown): Problem => {
   if (error instanceof Problem) return error

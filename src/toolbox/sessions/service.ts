@@ -2,11 +2,11 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { otherBody } from '#src/http/idempotency-key.ts'
 import { Problem } from '#src/problems.ts'
-import { type AgentSession, type SessionCommand, StartFailed, type TakePiece } from '../agent/agent.ts'
+import { type AgentSession, isRefused, type SessionCommand, StartFailed, type TakePiece } from '../agent/agent.ts'
 import { environmentOf, type ToolboxSandbox } from '../sandbox.ts'
 import { entrypointId, getEntrypointCommand, pourEntrypoint, readEntrypointLogs } from './entrypoint.ts'
 import { collectLogs, keptOutputBytes } from './logs.ts'
-import { isRefused, told } from './refusals.ts'
+import { told } from './refusals.ts'
 import type { Command, CommandParams, ExecRequest, Logs, Session } from './schemas.ts'
 
 const commandBytes = 1024 * 1024

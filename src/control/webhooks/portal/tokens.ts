@@ -1,7 +1,7 @@
 // Who may see the portal page: a link, which works once and for minutes, becomes a session of an hour in a cookie. Both
 // end when their user is no owner of the organization any more. Only hashes are kept.
-import { createHash, randomBytes } from 'node:crypto'
-import { isSameHash } from '#src/control/auth/secret.ts'
+import { randomBytes } from 'node:crypto'
+import { hashKey, isSameHash } from '#src/control/auth/secret.ts'
 import type { Parts } from '#src/control/parts.ts'
 import type { PortalAccess } from '../provider.ts'
 
@@ -15,8 +15,6 @@ type Who = { organizationId: string; userId: string }
 
 export type Session = Who & { organizationName: string; userEmail: string; token: string }
 
-const hash = (text: string) => createHash('sha256').update(text).digest('hex')
-
 const isToken = (text: string) => /^[\w-]{43}$/.test(text)
 
 const write = async ({ database, clock }: TokenParts, kind: 'link' | 'session', who: Who, minutes: number) => {
@@ -24,7 +22,7 @@ const write = async ({ database, clock }: TokenParts, kind: 'link' | 'session', 
   const expiresAt = new Date(clock.now().getTime() + minutes * 60_000)
   await database.sql`
     insert into webhook_portal_tokens (hash, kind, organization_id, user_id, expires_at)
-    values (${hash(token)}, ${kind}, ${who.organizationId}, ${who.userId}, ${expiresAt})`
+    values (${hashKey(token)}, ${kind}, ${who.organizationId}, ${who.userId}, ${expiresAt})`
   return token
 }
 
@@ -38,7 +36,7 @@ export const exchangeLink = async (parts: TokenParts, link: string): Promise<str
   if (!isToken(link)) return undefined
   const [who] = await parts.database.sql<Who[]>`
     delete from webhook_portal_tokens
-    where hash = ${hash(link)} and kind = 'link' and expires_at > ${parts.clock.now()}
+    where hash = ${hashKey(link)} and kind = 'link' and expires_at > ${parts.clock.now()}
     returning organization_id as "organizationId", user_id as "userId"`
   return who && (await write(parts, 'session', who, sessionMinutes))
 }
@@ -51,7 +49,7 @@ export const findSession = async ({ database, clock }: TokenParts, token: string
     from webhook_portal_tokens tokens
       join members using (organization_id, user_id) join organizations on organizations.id = organization_id
       join users on users.id = user_id
-    where hash = ${hash(token)} and kind = 'session' and expires_at > ${clock.now()} and members.role = 'owner'`
+    where hash = ${hashKey(token)} and kind = 'session' and expires_at > ${clock.now()} and members.role = 'owner'`
   return found && { ...found, token }
 }
 
@@ -69,6 +67,6 @@ export const cookieOf = (token: string, publicUrl: string): string =>
   ].join('; ')
 
 /** Stands in every form of a session; a page of somebody else cannot know it. */
-export const formWord = ({ token }: Session): string => hash(`form:${token}`)
+export const formWord = ({ token }: Session): string => hashKey(`form:${token}`)
 
 export const isFormWord = (session: Session, given: string): boolean => isSameHash(formWord(session), given)
