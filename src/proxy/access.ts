@@ -2,6 +2,7 @@
 // kept for at most a second, so that a burst of calls costs one question; a refusal is never kept, and no credential is kept in
 // readable form.
 import { Pool } from 'undici'
+import { readWhole } from '#src/kit/read-whole.ts'
 import { placeHeaders, span } from '#src/kit/telemetry/telemetry.ts'
 import { Problem, type ProblemCode } from '#src/problems.ts'
 import { type Access, type AccessAhead, type AccessQuestion, accessKeptMs, keyOfQuestion } from '#src/wire/access.ts'
@@ -134,7 +135,7 @@ export class AccessDesk implements AsyncDisposable {
           body: JSON.stringify(question),
         })
         asking.set({ 'http.response.status_code': statusCode })
-        return { statusCode, text: await readBounded(body) }
+        return { statusCode, text: (await readWhole(body, answerBytes, tooLarge)).toString('utf8') }
       },
     )
   }
@@ -153,16 +154,7 @@ export class AccessDesk implements AsyncDisposable {
   }
 }
 
-const readBounded = async (body: AsyncIterable<Buffer>): Promise<string> => {
-  const parts: Buffer[] = []
-  let bytes = 0
-  for await (const part of body) {
-    bytes += part.length
-    if (bytes > answerBytes) throw new Error('control answered more than an access can be')
-    parts.push(part)
-  }
-  return Buffer.concat(parts).toString('utf8')
-}
+const tooLarge = () => new Error('control answered more than an access can be')
 
 const parsed = (text: string): { message?: unknown } | null => {
   try {

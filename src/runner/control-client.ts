@@ -1,6 +1,7 @@
 // The runner's calls to control over plain HTTP: the list of what should be, and reports of what is.
 import { type Dispatcher, Pool } from 'undici'
 import type { Logger } from '#src/kit/log.ts'
+import { readWhole } from '#src/kit/read-whole.ts'
 import { placeHeaders } from '#src/kit/telemetry/telemetry.ts'
 import type { ContextsInUse } from '#src/wire/contexts.ts'
 import type { ImageAssignment, Report } from '#src/wire/runner-link.ts'
@@ -14,16 +15,7 @@ const answerBytes = 64 * 1024
 /** `refused`: control will not take it, however often it is told. */
 export type Delivery = 'taken' | 'refused'
 
-const readBounded = async (body: AsyncIterable<Buffer>, limit: number): Promise<string> => {
-  const parts: Buffer[] = []
-  let bytes = 0
-  for await (const part of body) {
-    bytes += part.length
-    if (bytes > limit) throw new Error('control answered more than the runner reads')
-    parts.push(part)
-  }
-  return Buffer.concat(parts).toString('utf8')
-}
+const tooLarge = () => new Error('control answered more than the runner reads')
 
 /** Of which nothing is known yet. */
 type Told = { id?: unknown; env?: unknown; assignment?: object }
@@ -105,7 +97,7 @@ export class ControlClient implements AsyncDisposable {
 
   async #get(path: string): Promise<unknown> {
     const { statusCode, body } = await this.#request({ method: 'GET', path })
-    const text = await readBounded(body, listBytes)
+    const text = (await readWhole(body, listBytes, tooLarge)).toString('utf8')
     if (statusCode !== 200) throw new Error(`control answered ${statusCode} to GET ${path}`)
     return JSON.parse(text)
   }
@@ -118,7 +110,7 @@ export class ControlClient implements AsyncDisposable {
       headers: { ...placeHeaders(), 'content-type': 'application/json' },
       body: JSON.stringify(report),
     })
-    const text = await readBounded(body, answerBytes)
+    const text = (await readWhole(body, answerBytes, tooLarge)).toString('utf8')
     if (statusCode < 300) return 'taken'
     if ([400, 404, 409].includes(statusCode)) {
       this.#log.info({ sandboxId, statusCode, answer: text.slice(0, 500) }, 'control refused a report')

@@ -1,5 +1,6 @@
 // Asks an issuer for its keys: discovery, then the key set, each within bounds of time and size, and neither by a detour.
 import { errors } from 'jose'
+import { readWhole } from '#src/kit/read-whole.ts'
 
 const mostBytes = 256 * 1024
 
@@ -17,16 +18,7 @@ export const isIssuerUrl = (text: string): boolean => {
   return protocol === 'https:' || (protocol === 'http:' && /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname))
 }
 
-const readBounded = async (response: Response): Promise<string> => {
-  const pieces: Uint8Array[] = []
-  let bytes = 0
-  for await (const piece of response.body ?? []) {
-    bytes += piece.length
-    if (bytes > mostBytes) throw new errors.JWKSInvalid(`more than ${mostBytes} bytes`)
-    pieces.push(piece)
-  }
-  return Buffer.concat(pieces).toString('utf8')
-}
+const tooLarge = () => new errors.JWKSInvalid(`more than ${mostBytes} bytes`)
 
 const readJson = async (
   url: string,
@@ -37,7 +29,7 @@ const readJson = async (
     await response.body?.cancel()
     throw new errors.JWKSInvalid(`${url} answered ${response.status}`)
   }
-  const text = await readBounded(response)
+  const text = (await readWhole(response.body ?? [], mostBytes, tooLarge)).toString('utf8')
   const value: unknown = JSON.parse(text)
   if (typeof value !== 'object' || value === null) throw new errors.JWKSInvalid(`${url} is no JSON object`)
   return { text, value: value as Record<string, unknown> }

@@ -1,6 +1,7 @@
 // What is asked of the runner that keeps the files: plain calls on its socket (src/runner/contexts/routes.ts).
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
+import { readWhole } from '#src/kit/read-whole.ts'
 import type { StoredContext } from '#src/wire/contexts.ts'
 import type { Runners } from '../runners.ts'
 import { refusalOf, S3Refusal } from './refusal.ts'
@@ -10,16 +11,10 @@ export type Key = { organizationId: string; hash: string }
 const answerBytes = 8 * 1024 * 1024
 const answerMs = 120_000
 
-const readJson = async (answer: IncomingMessage): Promise<unknown> => {
-  const parts: Buffer[] = []
-  let bytes = 0
-  for await (const part of answer as AsyncIterable<Buffer>) {
-    bytes += part.length
-    if (bytes > answerBytes) throw new Error('the runner answered more than it can have to say')
-    parts.push(part)
-  }
-  return JSON.parse(Buffer.concat(parts).toString('utf8'))
-}
+const tooLarge = () => new Error('the runner answered more than it can have to say')
+
+const readJson = async (answer: IncomingMessage): Promise<unknown> =>
+  JSON.parse((await readWhole(answer, answerBytes, tooLarge)).toString('utf8'))
 
 export class Keeper {
   readonly #runners: Runners

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { RateLimiterMemory } from 'rate-limiter-flexible'
 import type { Logger } from '#src/kit/log.ts'
+import { readWhole } from '#src/kit/read-whole.ts'
 import type { UploadAccess, UploadQuestion } from '#src/wire/contexts.ts'
 import { hasBody } from '../headers.ts'
 import type { Runners } from '../runners.ts'
@@ -38,16 +39,10 @@ const keyOf = ({ key, organizationId }: Asked): Key => {
 
 const textOf = ({ organizationId, hash }: Key) => `${organizationId}/${hash}/context.tar`
 
-const drained = async (body: AsyncIterable<Buffer>): Promise<string> => {
-  const parts: Buffer[] = []
-  let bytes = 0
-  for await (const piece of body) {
-    bytes += piece.length
-    if (bytes > longestDocument) throw new S3Refusal('EntityTooLarge', 'The document is longer than it can have to be.')
-    parts.push(piece)
-  }
-  return Buffer.concat(parts).toString('utf8')
-}
+const tooLarge = () => new S3Refusal('EntityTooLarge', 'The document is longer than it can have to be.')
+
+const drained = async (body: AsyncIterable<Buffer>): Promise<string> =>
+  (await readWhole(body, longestDocument, tooLarge)).toString('utf8')
 
 const list = async ({ query, keeper, organizationId }: Asked): Promise<Answer> => {
   const prefix = query.get('prefix') ?? ''

@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto'
 import { AwsV4Signer } from 'aws4fetch'
 import { Agent, request } from 'undici'
+import { readWhole } from '#src/kit/read-whole.ts'
 import type { S3Address } from '#src/kit/store-address.ts'
 import { ArchiveFailed } from './failed.ts'
 import type { ObjectStore, StoredObject } from './store.ts'
@@ -38,16 +39,7 @@ const textIn = (xml: string, tag: string): string | undefined => {
 /** `NoSuchBucket` and the like: safe to show. */
 const codeIn = (xml: string) => /^\w{1,60}$/.exec(textIn(xml, 'Code') ?? '')?.[0]
 
-const readBody = async (body: AsyncIterable<Buffer>, limit: number): Promise<Buffer> => {
-  const parts: Buffer[] = []
-  let bytes = 0
-  for await (const part of body) {
-    bytes += part.length
-    if (bytes > limit) throw new ArchiveFailed('damaged', 'An object of the archive is larger than it can be.')
-    parts.push(part)
-  }
-  return Buffer.concat(parts)
-}
+const tooLarge = () => new ArchiveFailed('damaged', 'An object of the archive is larger than it can be.')
 
 export class S3Store implements ObjectStore {
   readonly #at: S3Address
@@ -131,7 +123,7 @@ export class S3Store implements ObjectStore {
         dispatcher: this.#agent,
         signal: bounded,
       })
-      return { status: answer.statusCode, body: await readBody(answer.body, limit) }
+      return { status: answer.statusCode, body: await readWhole(answer.body, limit, tooLarge) }
     } catch (error) {
       signal?.throwIfAborted()
       if (error instanceof ArchiveFailed) throw error

@@ -1,0 +1,15 @@
+/** All of a body into memory. One of more than so many bytes is read no further: what `tooLarge` makes is thrown. */
+export const readWhole = async (
+  body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  mostBytes: number,
+  tooLarge: () => Error,
+): Promise<Buffer> => {
+  const pieces: Uint8Array[] = []
+  let bytes = 0
+  for await (const piece of body) {
+    bytes += piece.length
+    if (bytes > mostBytes) throw tooLarge()
+    pieces.push(piece)
+  }
+  return Buffer.concat(pieces)
+}
