@@ -14,7 +14,7 @@ const name = 'alcove-bench'
 
 /** `undefined` where podman is absent or cannot run a container here. */
 export const openPodman = async (rootfs: string, command: readonly string[]): Promise<Podman | undefined> => {
-  // Its defaults ask for more files and processes than some machines allow (RUNTIME.md §0).
+  // Its defaults ask for more files and processes than some machines allow.
   const common = ['--runtime', 'crun', '--cgroup-manager', 'cgroupfs']
   const flags = [
     '--network',
@@ -27,7 +27,7 @@ export const openPodman = async (rootfs: string, command: readonly string[]): Pr
     `${rootfs}:O`,
   ]
   const podman = async (...args: string[]) => {
-    // crun refuses hybrid cgroup hosts unless the v2 mount is out of its sight (RUNTIME.md §0).
+    // crun refuses hybrid cgroup hosts unless the v2 mount is out of its sight.
     const hidden = 'umount -l /sys/fs/cgroup/unified 2>/dev/null || :; exec "$@"'
     const sight = ['unshare', '-m', '--propagation', 'private', 'sh', '-c', hidden, 'sh']
     await runCommand([...sight, 'podman', ...common, ...args], { timeoutMs: 60_000 })

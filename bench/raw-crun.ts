@@ -22,7 +22,7 @@ export type RawCrun = {
 
 /**
  * Takes the bundle of a running sandbox as its model. The overlay is mounted in a private mount namespace by a shell, as
- * a person would by hand; `hidden` are mounts that crun must not see on a hybrid cgroup host (RUNTIME.md §0).
+ * a person would by hand; `hidden` are mounts that crun must not see on a hybrid cgroup host.
  */
 export const openRawCrun = async (
   model: string,

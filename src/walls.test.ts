@@ -12,7 +12,7 @@ const ground = ['src/wire', 'src/problems.ts', 'src/kit']
 /** Each part of the house and what it may reach besides itself. What is missing here may reach nothing. */
 const reaches: Record<string, readonly string[]> = {
   bin: ['src/cli', 'src/up', 'src/control', 'src/proxy', 'src/runner', ...ground],
-  'src/cli': ['src/up', 'src/doctor', 'src/runner', 'scripts', ...ground],
+  'src/cli': ['src/up', 'src/doctor', 'src/runner', ...ground],
   'src/up': ['src/doctor', 'src/postgres', ...ground],
   'src/doctor': ground,
   'src/control': ['src/http', 'src/postgres/url.ts', ...ground],

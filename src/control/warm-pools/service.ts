@@ -1,4 +1,4 @@
-// Sandboxes that an organization wants started ahead. This room keeps what is wanted; sandboxes/warm.ts makes it so.
+// Sandboxes that an organization wants started ahead. This room keeps what is wanted; sandboxes/warm-fill.ts makes it so.
 import { findRegion } from '#src/control/regions/service.ts'
 import type { Actor, SandboxParts } from '#src/control/sandboxes/parts.ts'
 import { checkNotSuspended } from '#src/control/sandboxes/suspension.ts'
