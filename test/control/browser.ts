@@ -76,5 +76,5 @@ export const formOf = ({ html }: Page): { action: string; fields: Record<string,
   const fields = Object.fromEntries(
     [...html.matchAll(/<input type="hidden" name="([^"]+)" value="([^"]*)"/g)].map(([, name, value]) => [name, value]),
   ) as Record<string, string>
-  return { action: action.replaceAll(/&#(\d+);/g, (_, code) => String.fromCharCode(Number(code))), fields }
+  return { action: action.replaceAll('&amp;', '&'), fields }
 }

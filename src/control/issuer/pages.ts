@@ -1,5 +1,6 @@
 // The few pages of our own issuer: no scripts, no outside, and every text escaped.
 import { createHash } from 'node:crypto'
+import { escaped } from '#src/kit/escape.ts'
 
 const style =
   'body{font:16px/1.5 system-ui,sans-serif;max-width:24rem;margin:12vh auto;padding:0 1rem;color:#1b1f24}' +
@@ -15,19 +16,17 @@ export const contentSecurityPolicy = [
   "base-uri 'none'",
 ].join('; ')
 
-const escapeHtml = (text: string): string => text.replaceAll(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
-
 /** `body` is HTML. */
 const page = (title: string, body: string): string =>
   `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">` +
-  `<title>${escapeHtml(title)}</title><style>${style}</style></head><body><h1>${escapeHtml(title)}</h1>${body}</body></html>`
+  `<title>${escaped(title)}</title><style>${style}</style></head><body><h1>${escaped(title)}</h1>${body}</body></html>`
 
 export const signInPage = (action: string, { email = '', complaint = '' } = {}): string =>
   page(
     'Sign in to Alcove',
-    `${complaint === '' ? '' : `<p class="wrong" role="alert">${escapeHtml(complaint)}</p>`}` +
-      `<form method="post" action="${escapeHtml(action)}">` +
-      `<label>E-mail<input name="email" type="email" value="${escapeHtml(email)}" maxlength="254" required ` +
+    `${complaint === '' ? '' : `<p class="wrong" role="alert">${escaped(complaint)}</p>`}` +
+      `<form method="post" action="${escaped(action)}">` +
+      `<label>E-mail<input name="email" type="email" value="${escaped(email)}" maxlength="254" required ` +
       `autocomplete="username" autofocus></label>` +
       `<label>Password<input name="password" type="password" maxlength="256" required ` +
       `autocomplete="current-password"></label><button>Sign in</button></form>`,
@@ -37,7 +36,7 @@ export const signInPage = (action: string, { email = '', complaint = '' } = {}):
 export const codePage = (form: string, complaint: string): string =>
   page(
     'Sign in a device',
-    `${complaint === '' ? '<p>Enter the code that your device shows.</p>' : `<p class="wrong">${escapeHtml(complaint)}</p>`}` +
+    `${complaint === '' ? '<p>Enter the code that your device shows.</p>' : `<p class="wrong">${escaped(complaint)}</p>`}` +
       // Its input field brings a script, which would not run here.
       `${form.replaceAll(/ onfocus="[^"]*"/g, '')}<button type="submit" form="op.deviceInputForm">Continue</button>`,
   )
@@ -45,10 +44,10 @@ export const codePage = (form: string, complaint: string): string =>
 export const confirmPage = (form: string, userCode: string): string =>
   page(
     'Sign in a device',
-    `<p>Does your own device show this code at this moment?</p><p><code>${escapeHtml(userCode)}</code></p>` +
+    `<p>Does your own device show this code at this moment?</p><p><code>${escaped(userCode)}</code></p>` +
       `<p>It will be able to do everything that you can. If somebody sent you here, stop.</p>${form}` +
       `<button type="submit" form="op.deviceConfirmForm">Yes, sign it in</button>` +
       `<button class="no" type="submit" form="op.deviceConfirmForm" name="abort" value="yes">No, stop</button>`,
   )
 
-export const messagePage = (title: string, text: string): string => page(title, `<p>${escapeHtml(text)}</p>`)
+export const messagePage = (title: string, text: string): string => page(title, `<p>${escaped(text)}</p>`)

@@ -1,14 +1,13 @@
 // The few documents that S3 clients send and want.
+import { escaped } from '#src/kit/escape.ts'
 import { contextBucket, type StoredContext } from '#src/wire/contexts.ts'
 import { S3Refusal } from './refusal.ts'
 
 const head = '<?xml version="1.0" encoding="UTF-8"?>\n'
 const namespace = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
 
-const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&apos;' }
 /** Of what XML cannot hold nothing is left. */
-const text = (value: string) =>
-  value.replace(/[^\x20-\x7e]/g, '').replace(/[&<>"']/g, (found) => entities[found] as string)
+const text = (value: string) => escaped(value.replace(/[^\x20-\x7e]/g, ''))
 const tag = (name: string, value: string | number | boolean) => `<${name}>${text(String(value))}</${name}>`
 
 export const errorXml = (code: string, message: string, requestId: string) =>

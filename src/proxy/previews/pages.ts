@@ -1,10 +1,8 @@
 // What the proxy itself shows to people who open a preview with a browser.
 import { STATUS_CODES } from 'node:http'
+import { escaped } from '#src/kit/escape.ts'
 import type { Problem } from '#src/problems.ts'
 import { acceptKey, type PreviewAddress, visibleUrl } from './address.ts'
-
-const escaped = (text: string) =>
-  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
 
 const page = (title: string, content: string) => `<!doctype html>
 <html lang="en">

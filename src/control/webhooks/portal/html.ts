@@ -1,5 +1,5 @@
 // HTML in which every value is escaped, unless it is HTML of ours.
-const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
+import { escaped } from '#src/kit/escape.ts'
 
 export class Html {
   readonly text: string
@@ -14,7 +14,7 @@ const render = (value: Value): string => {
   if (value instanceof Html) return value.text
   if (Array.isArray(value)) return value.map(render).join('')
   if (value === false || value === undefined || value === null) return ''
-  return String(value).replaceAll(/[&<>"']/g, (character) => entities[character] as string)
+  return escaped(String(value))
 }
 
 /** Attributes must be quoted where it is used. */
