@@ -1,5 +1,4 @@
 // `alcove status`: each program as `up` sees it, and sandboxes as control counts them.
-
 import { isAlive } from '#src/kit/process-identity.ts'
 import { Complaint } from '#src/up/complaint.ts'
 import { type DataDirectory, findAdminKey, findDataDirectory } from '#src/up/data-directory.ts'

@@ -1,6 +1,5 @@
 // The sandboxes of this host: what the rest of the runner sees of them. Verbs for one sandbox run one at a time and may be
 // asked twice; closing leaves every sandbox running for the next runner to adopt.
-
 import { isAlive } from '#src/kit/process-identity.ts'
 import type { MeterReading } from '#src/wire/meter-reading.ts'
 import type { ArchiveRef, Assignment, Cause, Progress, RunnerCapabilities } from '#src/wire/runner-link.ts'

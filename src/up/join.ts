@@ -1,5 +1,4 @@
 // `alcove runner --join`: one more runner for a server that runs already, kept running as `up` keeps its programs.
-
 import { lookup } from 'node:dns/promises'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'

@@ -1,5 +1,4 @@
 // What is left of an `up` that was killed: programs that did not notice yet, and would be in the way of the next ones.
-
 import { isAlive, signalProcess, waitUntilGone } from '#src/kit/process-identity.ts'
 import type { DataDirectory } from './data-directory.ts'
 import { findUpState } from './state-file.ts'

@@ -1,6 +1,5 @@
 // What every host-wide network thing of an instance is called, and which address belongs to which slot. All of it follows
 // from the instance, the range and the slot's number, so that a restarted runner recognises its own.
-
 import { parseCidr } from './cidr.ts'
 
 /** A private range of 4096 addresses, `10.x.y.0/20`; `base` is its first address as a number. */

@@ -1,5 +1,4 @@
 // A process that packs a disk until it is killed: `node doomed-packer.ts STORE DISK`. A line for each chunk that is safe.
-
 import { packDisk } from '../pack.ts'
 import { openStore } from '../store.ts'
 import { diskIn } from './disks.ts'

@@ -1,5 +1,4 @@
 // For tests: a client of a terminal that remembers what it was told.
-
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
