@@ -22,6 +22,7 @@
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -279,6 +280,16 @@ static void make_read_only(char **arg) {
   if (mount(NULL, arg[0], NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL) < 0) fail(arg[0]);
 }
 
+// What the kernel counts for whoever makes a user namespace, it counts for all sandboxes together: with the usual limits one could
+// take all timers and message queues of the others. Their memory counts as the sandbox's. Without the right to raise it
+// (CAP_SYS_RESOURCE) there are as many as our own hard limit says.
+static void raise_shared_limit(int resource) {
+  struct rlimit most = {.rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY};
+  if (setrlimit(resource, &most) == 0 || getrlimit(resource, &most) < 0) return;
+  most.rlim_cur = most.rlim_max;
+  (void)setrlimit(resource, &most);
+}
+
 // exec PROGRAM ARGUMENTS…: the last step. What it starts inherits the socket and nothing else of ours.
 static _Noreturn void become(char **arg) {
   int quiet = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -287,6 +298,8 @@ static _Noreturn void become(char **arg) {
   complaints = spare;
   for (int fd = 0; fd <= STDERR_FILENO; fd++)
     if (dup2(quiet, fd) < 0) fail("/dev/null");
+  raise_shared_limit(RLIMIT_SIGPENDING);
+  raise_shared_limit(RLIMIT_MSGQUEUE);
   // What this program itself was handed by whoever started the runner goes no further either.
   (void)close_range(inherited_socket + 1, ~0U, CLOSE_RANGE_CLOEXEC);
   execvp(arg[0], arg);

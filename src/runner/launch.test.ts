@@ -83,6 +83,16 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
       assert.throws(() => statSync(target))
     })
 
+    test('what it becomes may use as much as it can be given of what all sandboxes share', async () => {
+      const note = join(directory, 'limits')
+      const become = ['exec', 'sh', '-c', `cat /proc/self/limits > ${note}`]
+      await runCommand(['prlimit', '--sigpending=100:', '--msgqueue=1000:', launcher, ...become])
+      for (const name of ['Max pending signals', 'Max msgqueue size']) {
+        const [, soft, hard] = new RegExp(`${name} +(\\w+) +(\\w+)`).exec(readFileSync(note, 'utf8')) ?? []
+        assert.ok(soft !== undefined && soft === hard, `${name}: ${soft} of ${hard}`)
+      }
+    })
+
     test('what it becomes has the listening socket as descriptor 3 and no other of ours', async () => {
       const socket = join(directory, 'a.sock')
       const note = join(directory, 'pid')
