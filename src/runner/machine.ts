@@ -32,6 +32,7 @@ export type Machine = {
   agentAt: (socketPath: string) => AgentLink
   cgroups: CgroupLayout
   limitsSwap: boolean
+  limitsSockets: boolean
   /** Absent where the host cannot keep a sandbox to some of its processors; it then counts all of them. */
   cpus: CpuSpread | undefined
   /** `/proc/cpuinfo` of the host. */

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import type { Logger } from '#src/kit/log.ts'
 import type { RunnerCapabilities } from '#src/wire/runner-link.ts'
 import type { ObjectStore } from './archive/store.ts'
-import { limitsSwap } from './cgroup/cgroup.ts'
+import { limitsSockets, limitsSwap } from './cgroup/cgroup.ts'
 import { hasCpusets, mountsToHide, readLayout } from './cgroup/layout.ts'
 import { fetcherUid } from './images/skopeo.ts'
 import { Journal } from './journal.ts'
@@ -48,8 +48,8 @@ export type HostParts = {
 export const openMachine = async (parts: HostParts): Promise<Machine> => {
   const { launcher, log } = parts
   const places = placesOf(parts.instance, parts.directory)
-  await Promise.all([makePlaces(places), raiseSharedLimits(log), takeBackNull()])
   const cgroups = readLayout()
+  await Promise.all([makePlaces(places), raiseSharedLimits(log, cgroups), takeBackNull()])
   const hiddenMounts = mountsToHide(cgroups)
   const runtime = await openCrun({
     launcher,
@@ -79,6 +79,7 @@ export const openMachine = async (parts: HostParts): Promise<Machine> => {
     agentAt: parts.agentAt,
     cgroups,
     limitsSwap: swap,
+    limitsSockets: limitsSockets(cgroups),
     cpus: hasCpusets(cgroups) ? new CpuSpread(hostCpus()) : undefined,
     hostCpuinfo: readFileSync('/proc/cpuinfo', 'utf8'),
     hiddenMounts,

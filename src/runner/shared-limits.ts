@@ -2,9 +2,11 @@
 // that each of them is outside, or for the whole host. With the usual 128 inotify instances one sandbox could take them all, from
 // the others and from the host's own services; so it could every open file, every epoll watch and all asynchronous I/O, and some
 // of them together every process id, every thread and every terminal. What one of those takes up counts as the sandbox's memory,
-// and its processes and terminals are counted, so those are the bounds that remain.
+// and its processes and terminals are counted, so those are the bounds that remain. (Timers and message queues: native/launch.c.)
 import { readFile, writeFile } from 'node:fs/promises'
+import { totalmem } from 'node:os'
 import type { Logger } from '#src/kit/log.ts'
+import type { CgroupLayout } from './cgroup/layout.ts'
 
 const wanted = {
   '/proc/sys/fs/inotify/max_user_instances': 1_048_576,
@@ -13,21 +15,30 @@ const wanted = {
   '/proc/sys/fs/epoll/max_user_watches': 1_000_000_000,
   '/proc/sys/fs/aio-max-nr': 268_435_456,
   '/proc/sys/fs/pipe-user-pages-soft': 16_777_216,
+  '/proc/sys/net/ipv4/tcp_max_orphans': 16_777_216,
   '/proc/sys/kernel/pid_max': 4_194_304,
   '/proc/sys/kernel/threads-max': 4_194_304,
   '/proc/sys/kernel/pty/max': 1_048_576,
 } as const
 
+const pagesOfMemory = Math.ceil(totalmem() / 4096)
+
 /** Zero is none. */
 const mayBeWithout = '/proc/sys/fs/pipe-user-pages-soft'
 
+/**
+ * Pages in the buffers of sockets: from where on they are made smaller, and beyond which nobody gets any more. In cgroup v2 they
+ * are the sandbox's memory as well; in v1 they are not, and this is what saves the memory of the host.
+ */
+const wantedOfV2 = { '/proc/sys/net/ipv4/tcp_mem': pagesOfMemory, '/proc/sys/net/ipv4/udp_mem': pagesOfMemory } as const
+
 /** Only ever upwards, and left so: other programs may count on it by then. */
-export const raiseSharedLimits = async (log: Logger): Promise<void> => {
-  for (const [path, value] of Object.entries(wanted)) {
+export const raiseSharedLimits = async (log: Logger, { version }: Pick<CgroupLayout, 'version'>): Promise<void> => {
+  for (const [path, value] of Object.entries({ ...wanted, ...(version === 2 ? wantedOfV2 : {}) })) {
     try {
-      const now = Number(await readFile(path, 'utf8'))
-      if (now >= value || (now === 0 && path === mayBeWithout)) continue
-      await writeFile(path, String(value))
+      const now = (await readFile(path, 'utf8')).trim().split(/\s+/).map(Number)
+      if (now.every((each) => each >= value || (each === 0 && path === mayBeWithout))) continue
+      await writeFile(path, now.map((each) => Math.max(each, value)).join(' '))
       log.info({ path, value }, 'raised a limit that all sandboxes share')
     } catch (error) {
       log.warn({ err: error, path }, 'could not be raised: one sandbox can take it all')

@@ -153,7 +153,7 @@ const getInit = async (machine: Machine, sandboxId: string): Promise<Init> => {
 }
 
 const writeConfig = async (machine: Machine, assignment: Assignment, slot: Slot, bundle: string) => {
-  const { places, limitsSwap, resourceLimits, filter } = machine
+  const { places, limitsSwap, limitsSockets, resourceLimits, filter } = machine
   const { sandboxId, cpu, memoryGiB } = assignment
   const config = makeConfig({
     ...places.mountPoints,
@@ -165,6 +165,7 @@ const writeConfig = async (machine: Machine, assignment: Assignment, slot: Slot,
     cpu,
     memoryGiB,
     limitsSwap,
+    limitsSockets,
     resourceLimits,
     filter,
   })

@@ -112,6 +112,7 @@ suite('limits that are written live', {
     ]) {
       await cgroup.limit(compute)
       assert.equal(read(layout.roots.memory, 'memory.limit_in_bytes'), compute.memoryGiB * 1024 ** 3)
+      assert.equal(read(layout.roots.memory, 'memory.kmem.tcp.limit_in_bytes'), (compute.memoryGiB * 1024 ** 3) / 8)
       assert.equal(read(layout.roots.cpu, 'cpu.cfs_quota_us'), compute.cpu * 100_000)
     }
     assert.ok(((await cgroup.usage())?.processes ?? 0) >= 1)

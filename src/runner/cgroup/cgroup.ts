@@ -1,9 +1,10 @@
 // One sandbox's cgroup, the same on every kind of host. The runtime makes it and sets its first limits; everything after
 // that is a write to one of its files, because a write costs microseconds and a process costs milliseconds.
+import { existsSync } from 'node:fs'
 import { readdir, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Compute, cpuLimit, memoryLimitBytes } from '../oci/sandbox-limits.ts'
+import { type Compute, cpuLimit, memoryLimitBytes, socketLimitBytes } from '../oci/sandbox-limits.ts'
 import type { MemoryUse } from '../shown/meminfo.ts'
 import { hasCode, parseCounters, parsePids, readIfThere, readNowIfThere, write } from './files.ts'
 import type { CgroupLayout } from './layout.ts'
@@ -285,6 +286,7 @@ class CgroupV1 implements Cgroup {
 
   async limit(compute: Compute) {
     await this.#limitMemory(memoryLimitBytes(compute))
+    await this.#limitSockets(socketLimitBytes(compute))
     const { quota, period, shares } = cpuLimit(compute)
     await write(this.#file('cpu', 'cpu.cfs_period_us'), period)
     await write(this.#file('cpu', 'cpu.cfs_quota_us'), quota)
@@ -306,6 +308,15 @@ class CgroupV1 implements Cgroup {
       await write(memory, current)
       const used = await readIfThere(this.#file('memory', 'memory.usage_in_bytes'))
       throw new MemoryInUse(Number(used ?? 0))
+    }
+  }
+
+  async #limitSockets(bytes: number) {
+    try {
+      await write(this.#file('memory', 'memory.kmem.tcp.limit_in_bytes'), bytes)
+    } catch (error) {
+      // More is in use: then the former limit stays. Or the kernel has none.
+      if (!hasCode(error, 'EBUSY', 'ENOENT')) throw error
     }
   }
 
@@ -390,6 +401,10 @@ export const listCgroups = async (layout: CgroupLayout, path: string): Promise<s
   )
   return [...new Set(lists.flat().map((entry) => entry.name))]
 }
+
+/** Whether the kernel counts the buffers of sockets beside the memory; in cgroup v2 they are memory. */
+export const limitsSockets = (layout: CgroupLayout): boolean =>
+  layout.version === 1 && existsSync(join(layout.roots.memory, 'memory.kmem.tcp.limit_in_bytes'))
 
 /** Whether the kernel counts swap, so that a limit may name it. */
 export const limitsSwap = async (layout: CgroupLayout): Promise<boolean> => {

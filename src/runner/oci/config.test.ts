@@ -16,6 +16,7 @@ const sandbox: SandboxConfig = {
   cpu: 1.5,
   memoryGiB: 2,
   limitsSwap: true,
+  limitsSockets: true,
   resourceLimits: [],
   filter: { kind: 'compiled', base64: 'AAAA' },
 }
@@ -38,8 +39,9 @@ suite('what the runtime is told', () => {
   test('limits follow the assignment', () => {
     const { resources } = makeConfig(sandbox).linux
     assert.deepEqual(resources.cpu, { shares: 1536, quota: 150_000, period: 100_000, cpus: '0-1' })
-    assert.deepEqual(resources.memory, { limit: 2 ** 31, swap: 2 ** 31 })
-    assert.deepEqual(makeConfig({ ...sandbox, limitsSwap: false }).linux.resources.memory, { limit: 2 ** 31 })
+    assert.deepEqual(resources.memory, { limit: 2 ** 31, swap: 2 ** 31, kernelTCP: 2 ** 28 })
+    const uncounted = { ...sandbox, limitsSwap: false, limitsSockets: false }
+    assert.deepEqual(makeConfig(uncounted).linux.resources.memory, { limit: 2 ** 31 })
     assert.ok(resources.pids.limit > 0)
   })
 

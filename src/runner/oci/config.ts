@@ -7,6 +7,7 @@ import {
   pidsLimit,
   type ResourceLimit,
   sharedMemoryBytes,
+  socketLimitBytes,
   uidBase,
   uidCount,
 } from './sandbox-limits.ts'
@@ -33,6 +34,7 @@ export type SandboxConfig = {
   memoryGiB: number
   /** Whether the kernel counts swap at all; naming a limit where it does not fails the start. */
   limitsSwap: boolean
+  limitsSockets: boolean
   resourceLimits: readonly ResourceLimit[]
   filter: Filter
 }
@@ -160,7 +162,11 @@ export const makeConfig = (sandbox: SandboxConfig) => {
       resources: {
         devices: [{ allow: false, access: 'rwm' }],
         cpu: { ...cpuLimit(sandbox), ...(sandbox.cpus === undefined ? {} : { cpus: sandbox.cpus }) },
-        memory: { limit: memory, ...(sandbox.limitsSwap ? { swap: memory } : {}) },
+        memory: {
+          limit: memory,
+          ...(sandbox.limitsSwap ? { swap: memory } : {}),
+          ...(sandbox.limitsSockets ? { kernelTCP: socketLimitBytes(sandbox) } : {}),
+        },
         pids: { limit: pidsLimit },
       },
       maskedPaths,

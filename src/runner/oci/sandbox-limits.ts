@@ -22,6 +22,9 @@ export const cpuLimit = ({ cpu }: Compute) => ({
 
 export const memoryLimitBytes = ({ memoryGiB }: Compute) => Math.round(memoryGiB * GiB)
 
+/** In the buffers of its sockets, where the kernel counts those beside the memory: cgroup v1. */
+export const socketLimitBytes = (compute: Compute) => Math.round(memoryLimitBytes(compute) / 8)
+
 /** Files a process of a sandbox may have open. */
 const openFilesWanted = 65_536
 
