@@ -25,6 +25,12 @@ export const causeOfEnd = async (machine: Machine, memoryGiB: number, run: Run |
   }
 }
 
+/** Of one that we have ended (netlink-watch.ts). */
+export const heldTooMuch: Cause = {
+  signal: 'SIGKILL',
+  detail: 'Its netlink sockets held more than 64 MiB of the host’s memory, so it was ended.',
+}
+
 /** Of processes that were killed for want of memory, in a sandbox that lives on. */
 export const causeOfKills = (kills: number, memoryGiB: number): Cause => ({
   oomKilled: true,

@@ -10,13 +10,14 @@ import { archiveDisk, finishArchiving } from './archive.ts'
 import { changeSandbox } from './change.ts'
 import { clearSandbox } from './clear.ts'
 import { destroySandbox, removeAllOwedArchives } from './destroy.ts'
-import { causeOfEnd, causeOfKills } from './ended.ts'
+import { causeOfEnd, causeOfKills, heldTooMuch } from './ended.ts'
 import { forkDisk } from './fork.ts'
 import type { Spec } from './journal.ts'
 import { expectStart } from './launch.ts'
 import { cgroupOf, type Machine, NotRecoverable, reasonOf } from './machine.ts'
 import { Meters } from './meters/meters.ts'
 import { Mishaps } from './mishaps.ts'
+import { NetlinkWatch } from './netlink-watch.ts'
 import { OneAtATime } from './one-at-a-time.ts'
 import { capabilitiesOf, type HostParts, openMachine } from './open-machine.ts'
 import { pauseSandbox, resumeSandbox } from './pause.ts'
@@ -115,6 +116,9 @@ class MachineHost implements Host {
     (err, sandboxId) =>
       this.#machine.log.warn({ err, sandboxId }, 'what it is shown of its memory could not be refreshed'),
   )
+  readonly #netlink: NetlinkWatch
+  /** Ended by us, for what they did to the host. */
+  readonly #guilty = new Set<string>()
   readonly #meters: Meters
   readonly #mishaps = new Mishaps((sandboxId, kills) => this.#killed(sandboxId, kills))
   #onMishap: (sandboxId: string, cause: Cause) => boolean = () => false
@@ -126,6 +130,7 @@ class MachineHost implements Host {
     this.capabilities = capabilitiesOf(machine)
     this.#machine = machine
     this.#meters = new Meters(machine)
+    this.#netlink = new NetlinkWatch({ onTooMuch: (sandboxId) => this.#punish(sandboxId), log: machine.log })
     this.#held = held
     this.#owed = setInterval(() => void this.#removeOwed(), owedEveryMs).unref()
     for (const [sandboxId, adopted] of held) this.#hold(sandboxId, adopted)
@@ -308,6 +313,7 @@ class MachineHost implements Host {
   async close() {
     clearInterval(this.#owed)
     this.#watch.close()
+    this.#netlink.close()
     this.#refresher.close()
     this.#mishaps.close()
     for (const controllers of this.#long.values()) for (const controller of controllers) controller.abort()
@@ -409,6 +415,7 @@ class MachineHost implements Host {
       return
     }
     this.#watch.add(sandboxId, running.init)
+    this.#netlink.add(sandboxId, running.init)
     this.#meters.begin(sandboxId)
     this.#refresher.add(sandboxId, {
       cgroup: cgroupOf(this.#machine, sandboxId),
@@ -419,10 +426,18 @@ class MachineHost implements Host {
 
   #notRunning(sandboxId: string) {
     this.#watch.remove(sandboxId)
+    this.#netlink.remove(sandboxId)
+    this.#guilty.delete(sandboxId)
     this.#meters.forget(sandboxId)
     this.#refresher.remove(sandboxId)
     this.#mishaps.remove(sandboxId)
     this.#images.delete(sandboxId)
+  }
+
+  #punish(sandboxId: string) {
+    this.#machine.log.warn({ sandboxId }, 'its netlink sockets hold too much of the host’s memory')
+    this.#guilty.add(sandboxId)
+    this.#killAll(sandboxId)
   }
 
   #killed(sandboxId: string, kills: number) {
@@ -449,7 +464,8 @@ class MachineHost implements Host {
     const { assignment } = spec
     try {
       const run = { bootId: this.#machine.bootId, slot: running.slot.name, ...running.init }
-      const cause = await causeOfEnd(this.#machine, assignment.memoryGiB, run)
+      const isGuilty = this.#guilty.has(sandboxId)
+      const cause = isGuilty ? heldTooMuch : await causeOfEnd(this.#machine, assignment.memoryGiB, run)
       await clearSandbox(this.#machine, sandboxId, running.slot)
       const stopped: Spec = { assignment, status: 'stopped', cause }
       await this.#machine.journal.writeSpec(sandboxId, stopped)

@@ -208,6 +208,30 @@ print(sent >> 20)`
     assert.ok(mebibytes > 10 && mebibytes < 200, `${mebibytes} MiB`)
   })
 
+  test('one that fills the host’s memory by netlink sockets, which no limit counts, is ended for it', async () => {
+    const fill = `
+import socket, struct, time
+held = []
+ask = struct.pack('IHHIIBBHiII', 32, 18, 1, 1, 0, 0, 0, 0, 1, 0, 0)
+for _ in range(4000):
+  one = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
+  one.setblocking(False)
+  held.append(one)
+  try:
+    for _ in range(400): one.send(ask)
+  except OSError: pass
+time.sleep(60)`
+    await using greedy = await createBox(alcove)
+    await greedy.toolbox('POST', '/process/execute', { command: `python3 -c "${fill}"`, timeout: 60 })
+    const found = async () => (await alcove.api('GET', `/sandbox/${greedy.id}`)).body as Record<string, unknown>
+    for (let tries = 0; tries < 100 && (await found())['state'] === 'started'; tries++)
+      await new Promise((resolve) => setTimeout(resolve, 100))
+    const { state, errorReason } = await found()
+    assert.equal(state, 'error')
+    assert.match(String(errorReason), /netlink sockets/)
+    assert.equal(await box.run('echo alive'), 'alive')
+  })
+
   test('a full disk is ENOSPC inside and leaves the host’s alone', async () => {
     await using full = await createBox(alcove)
     const { exitCode, result } = await full.try(
