@@ -78,7 +78,10 @@ const startLink = (url: URL, heard: string[] = [], onHeard: () => void = () => u
     hello: () => hello,
     onAssign: ({ sandboxId, generation }: Assignment) => hear(`assign ${sandboxId} ${generation}`),
     onImage: ({ image, target }: ImageAssignment) => hear(`image ${image} ${target}`),
-    onDatabase: (databaseId) => hear(`database ${databaseId}`),
+    onDatabase: (databaseId) => {
+      hear(`database ${databaseId}`)
+      return databaseId !== 'another'
+    },
     onList: () => hear('list'),
     onLost: () => hear('lost'),
     reconnectMs: { first: 1, longest: 2 },
@@ -126,6 +129,21 @@ suite('the link to control', () => {
     say({ type: 'list' })
     await done.promise
     assert.deepEqual(heard, ['database d', 'assign box 4', 'image tool present', 'list'])
+  })
+
+  test('hears nothing more of a control over another database, also what came in one piece with that', async () => {
+    await using control = await startControl()
+    const heard: string[] = []
+    using _link = startLink(control.url, heard)
+    await control.until(() => control.linked[0]?.said.length === 1)
+    const { socket } = control.linked[0]!
+    socket.send(JSON.stringify({ type: 'welcome', runnerId: 'r', heartbeatSeconds: 10, databaseId: 'another' }))
+    socket.send(JSON.stringify({ type: 'assign', assignment: assigned('box', 4) }))
+    socket.send(JSON.stringify({ type: 'list' }))
+    const answered = once(socket, 'pong')
+    socket.ping()
+    await answered
+    assert.deepEqual(heard, ['database another'])
   })
 
   test('comes back after it was lost, and says so', async () => {

@@ -12,8 +12,8 @@ export type LinkParts = {
   hello: () => Extract<FromRunner, { type: 'hello' }>
   onAssign: (assignment: Assignment) => void
   onImage: (assignment: ImageAssignment) => void
-  /** Which one control serves; told on every connection. */
-  onDatabase?: (databaseId: string) => void
+  /** Which one control serves; told on every connection, before anything else. False: nothing more is to be heard of it. */
+  onDatabase?: (databaseId: string) => boolean
   /** Control has heard the hello, or wants its list to be read anew. */
   onList: () => void
   onLost: () => void
@@ -24,6 +24,7 @@ export type LinkParts = {
 export class Link implements Disposable {
   readonly #parts: LinkParts
   readonly #socket: LastingSocket
+  #isOver = false
 
   constructor(parts: LinkParts) {
     this.#parts = parts
@@ -56,11 +57,14 @@ export class Link implements Disposable {
   }
 
   #hear(text: string) {
+    if (this.#isOver) return
     const message = parsed(text)
     switch (message?.type) {
       case 'welcome':
-        if (message.databaseId !== undefined) this.#parts.onDatabase?.(message.databaseId)
-        if (message.heartbeatSeconds > 0) this.#socket.beat(Math.min(message.heartbeatSeconds, 60))
+        // What follows may lie in the same piece of the network as this, and would be done by a runner that is about to end.
+        if (message.databaseId !== undefined && this.#parts.onDatabase?.(message.databaseId) === false)
+          this.#isOver = true
+        else if (message.heartbeatSeconds > 0) this.#socket.beat(Math.min(message.heartbeatSeconds, 60))
         return
       case 'list':
         this.#parts.onList()

@@ -166,10 +166,11 @@ export const startRunner = async (
       version,
     }),
     onDatabase: (databaseId) => {
-      if (isOurDatabase(directory, databaseId)) return
+      if (isOurDatabase(directory, databaseId)) return true
       barred.resolve(
         `the sandboxes in ${directory} are in another database than that of its server. Serve it with the one that they are in; or give them up: alcove purge`,
       )
+      return false
     },
     onAssign: (assignment) => keeper.take(assignment),
     onImage: (assignment) => imageKeeper.take(assignment),
