@@ -14,8 +14,9 @@ const mostPlaced = 500
 type Waiting = SandboxRow & { config: ImageConfig; turn: number }
 
 /**
- * Finds a runner for those whose image is there and has said who runs what in it, or for one of them. One without room, or whose organization is suspended or
- * would be above its quota, goes on waiting. Each organization has its turn, so that what never fits keeps nobody else waiting.
+ * Finds a runner for those whose image is there and has said who runs what in it, or for one of them. One without room, or
+ * whose organization is suspended or would be above its quota, goes on waiting. Each organization has its turn, so that what
+ * never fits keeps nobody else waiting.
  */
 export const placeWaiting = async (
   parts: SandboxParts,
