@@ -1,9 +1,8 @@
 // Answers of the kernel that wait in netlink sockets count as nobody's memory: by a few thousand of such sockets a sandbox holds
 // gigabytes that no limit of it knows. No program leaves that much unread, so who does is ended before the host has no memory.
 //
-// Once a second the host's own count of such memory is read. Only where it has grown are the sandboxes looked at: one small file
-// of each, and the list of its netlink sockets where it has sockets enough.
-import { readFileSync } from 'node:fs'
+// Once a second the host's own count of such memory is read. Only where it has grown are the sandboxes looked at: the list of
+// netlink sockets of each, which for most is a few lines.
 import { open, readFile } from 'node:fs/promises'
 import type { Logger } from '#src/kit/log.ts'
 import { repeat } from '#src/kit/repeat.ts'
@@ -17,17 +16,12 @@ const standardBounds = {
   /** In the netlink sockets of one sandbox. */
   mostBytes: 64 * MiB,
 }
-/** As many as it takes for that much: one holds 208 KiB (net.core.rmem_default). */
-const fewSockets = 256
 /** So many sandboxes at a stretch never hold up a request for long. */
 const atOnce = 50
 
 /** `SUnreclaim` of `/proc/meminfo` (proc(5)), in bytes. */
 export const parseKernelBytes = (meminfo: string): number =>
   Number(/^SUnreclaim:\s+(\d+) kB$/m.exec(meminfo)?.[1] ?? 0) * 1024
-
-/** All kinds, in the network of a process: `sockets: used` of its `net/sockstat`. */
-export const parseSockets = (sockstat: string): number => Number(/^sockets: used (\d+)$/m.exec(sockstat)?.[1] ?? 0)
 
 /** What waits to be read in the socket of a line of `net/netlink`: its fifth column, in bytes. The first line has names. */
 export const parseWaiting = (line: string): number => Number(line.trim().split(/\s+/)[4]) || 0
@@ -90,7 +84,6 @@ export class NetlinkWatch {
     for (const [sandboxId, { pid }] of [...this.#watched]) {
       if (++looked % atOnce === 0) await new Promise(setImmediate)
       try {
-        if (parseSockets(readFileSync(`/proc/${pid}/net/sockstat`, 'utf8')) < fewSockets) continue
         if ((await waitingBytes(pid, mostBytes)) <= mostBytes) continue
       } catch {
         // It has ended.

@@ -208,6 +208,25 @@ print(sent >> 20)`
     assert.ok(mebibytes > 10 && mebibytes < 200, `${mebibytes} MiB`)
   })
 
+  test('one that sends to every address of its link takes none of the neighbours that the whole host may know', async () => {
+    const send = `
+import socket
+for n in range(3000):
+  one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+  one.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b'eth0')
+  one.sendto(b'x', socket.MSG_DONTROUTE, ('203.%d.%d.1' % (n // 256, n % 256), 9))
+print('sent')`
+    /** How often there was no room for one more, as each processor counts it. */
+    const refused = async () => {
+      const [names = '', ...lines] = (await readFile('/proc/net/stat/arp_cache', 'utf8')).trim().split('\n')
+      const column = names.trim().split(/\s+/).indexOf('table_fulls')
+      return lines.map((line) => Number.parseInt(line.trim().split(/\s+/)[column]!, 16)).reduce((a, b) => a + b)
+    }
+    const before = await refused()
+    assert.equal(await box.run(`python3 -c "${send}"`), 'sent')
+    assert.equal(await refused(), before)
+  })
+
   test('one that fills the host’s memory by netlink sockets, which no limit counts, is ended for it', async () => {
     const fill = `
 import socket, struct, time
