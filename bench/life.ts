@@ -21,7 +21,7 @@ const timed = async (work: () => Promise<unknown>) => {
   return performance.now() - began
 }
 
-await using box = await TestHost.start(12 * GiB)
+await using box = await TestHost.start({ poolBytes: 12 * GiB })
 console.log('| ms | p50 | p95 | max | n |\n|---|---|---|---|---|')
 
 const measurePause = async () => {

@@ -2,11 +2,16 @@
 import { chownSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { runCommand } from '#src/kit/run-command.ts'
-import { uidBase } from '#src/runner/oci/sandbox-limits.ts'
+import { uidBase, uidCount } from '#src/runner/oci/ids.ts'
 
 type Config = {
   process: { args: string[] }
-  linux: { cgroupsPath: string; namespaces: { type: string; path?: string }[] }
+  linux: {
+    cgroupsPath: string
+    uidMappings: unknown
+    gidMappings: unknown
+    namespaces: { type: string; path?: string }[]
+  }
   root: { path: string }
   mounts: { source: string; destination: string }[]
 }
@@ -67,6 +72,8 @@ export const openRawCrun = async (
       own.process.args = ['sleep', '1000']
       own.root.path = rootfs
       own.linux.cgroupsPath = `/alcove-bench/${id}`
+      // Its files are not mapped, so it is of the range that they are of.
+      own.linux.uidMappings = own.linux.gidMappings = [{ containerID: 0, hostID: uidBase, size: uidCount }]
       for (const namespace of own.linux.namespaces) {
         if (namespace.type === 'network') namespace.path = `/run/netns/${netns}`
       }

@@ -16,6 +16,7 @@
 #include <linux/openat2.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,14 +29,22 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "launch.h"
 
 enum { inherited_socket = 3, backlog = 1024 };
 
+// As <linux/mount.h> has them, which not every C library lets stand beside <sys/mount.h>.
+enum { open_tree_clone = 1, move_mount_from_empty_path = 4, attribute_idmap = 0x100000 };
+struct attributes {
+  uint64_t set, clear, propagation, user_namespace;
+};
+
 static const char *current_step = "arguments";
 static int complaints = STDERR_FILENO;
+static int id_map = -1;
 
 static _Noreturn void fail(const char *about) {
   dprintf(complaints, "%s: %s (%s)\n", current_step, strerror(errno), about);
@@ -249,6 +258,49 @@ static void mount_bind(char **arg) {
   if (mount(arg[0], arg[1], NULL, MS_BIND, NULL) < 0) fail(arg[0]);
 }
 
+static void write_to(const char *path, const char *text) {
+  int fd = open(path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text)) fail(path);
+  close(fd);
+}
+
+// ids MAP: by what `bind-mapped` maps owners from now on, from what is on the disk to what is seen, in lines as of uid_map
+// (user_namespaces(7)). The kernel wants it as a user namespace, for which somebody has to be in it for a moment.
+static void make_id_map(char **arg) {
+  int until[2];
+  if (pipe2(until, O_CLOEXEC) < 0) fail("pipe");
+  pid_t inside = (pid_t)syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, NULL, NULL, NULL, NULL);
+  if (inside < 0) fail("user namespace");
+  if (inside == 0) {
+    char nothing;
+    close(until[1]);
+    _exit(read(until[0], &nothing, 1) != 0);
+  }
+  char path[64];
+  for (const char *kind = "ug"; *kind; kind++) {
+    snprintf(path, sizeof path, "/proc/%d/%cid_map", inside, *kind);
+    write_to(path, arg[0]);
+  }
+  snprintf(path, sizeof path, "/proc/%d/ns/user", inside);
+  id_map = open(path, O_RDONLY | O_CLOEXEC);
+  if (id_map < 0) fail(path);
+  close(until[0]);
+  close(until[1]);
+  while (waitpid(inside, NULL, 0) < 0)
+    if (errno != EINTR) fail("user namespace");
+}
+
+// bind-mapped FROM TO: as `bind`, with owners as `ids` said (mount_setattr(2)). An owner without a place there is nobody.
+static void mount_mapped(char **arg) {
+  if (id_map < 0) refuse("ids come first");
+  struct attributes mapped = {.set = attribute_idmap, .user_namespace = (uint64_t)id_map};
+  int tree = (int)syscall(SYS_open_tree, AT_FDCWD, arg[0], open_tree_clone | O_CLOEXEC);
+  if (tree < 0) fail(arg[0]);
+  if (syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH, &mapped, sizeof mapped) < 0) fail(arg[0]);
+  if (syscall(SYS_move_mount, tree, "", AT_FDCWD, arg[1], move_mount_from_empty_path) < 0) fail(arg[1]);
+  close(tree);
+}
+
 // Whether two names in /proc mean the same namespace.
 static int is_same_namespace(const char *one, const char *other) {
   struct stat a, b;
@@ -327,6 +379,8 @@ static const struct step {
     {"hide", 1, hide},
     {"overlay", 2, mount_overlay},
     {"bind", 2, mount_bind},
+    {"ids", 1, make_id_map},
+    {"bind-mapped", 2, mount_mapped},
     {"shm", 2, resize_shared_memory},
     {"read-only", 1, make_read_only},
 };

@@ -14,8 +14,17 @@ const kernel: Probe = {
   run: async () => {
     const found = release()
     const [major = 0, minor = 0] = found.split('.').map((part) => Number.parseInt(part, 10))
-    // 5.14 has cgroup.kill; 5.12 has idmapped mounts.
-    if (major > 5 || (major === 5 && minor >= 14)) return { name: 'kernel', status: 'ok', found }
+    const isAtLeast = (wanted: number) => major > 5 || (major === 5 && minor >= wanted)
+    // cgroup.kill is of 5.14, and overlays over mounts with other owners are of 5.19.
+    if (isAtLeast(19)) return { name: 'kernel', status: 'ok', found }
+    if (isAtLeast(14))
+      return {
+        name: 'kernel',
+        status: 'warn',
+        found,
+        costs: 'older than 5.19: all sandboxes are of the same users on the host',
+        remedy: 'a newer kernel',
+      }
     return {
       name: 'kernel',
       status: 'warn',

@@ -1,12 +1,13 @@
 // A runner that is killed, and the next one. Needs root; elsewhere it is skipped and says so.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
+import { uidBase } from './oci/ids.ts'
 import { DoomedRunner } from './testing/doomed.ts'
-import { cannotRun, TestHost } from './testing/test-host.ts'
+import { cannotRun, openTestHostIn, TestHost } from './testing/test-host.ts'
 
 suite('the next runner', { skip: cannotRun }, () => {
   let box: TestHost
@@ -54,6 +55,29 @@ suite('the next runner', { skip: cannotRun }, () => {
     )
     await box.host.start(assignment)
     assert.equal((await box.run(sandboxId, 'cat /root/file')).output, 'kept')
+    await box.host.destroy(sandboxId)
+  })
+
+  test('gives a sandbox ids of its own on the host at its next start, if one that had none to give started it', async () => {
+    await box.close()
+    box.use(await openTestHostIn(box.instance, box.directory, { mapsOwners: false }))
+    const assignment = await box.started()
+    const { sandboxId } = assignment
+    const uid = () => statSync(`/proc/${box.pidOf(sandboxId)}`).uid
+    const owners = async () => (await box.run(sandboxId, 'stat -c %u:%g /root/file /open/file /bin/sh')).output
+    await box.run(sandboxId, 'echo kept > /root/file; mkdir -m 777 /open')
+    await box.run(sandboxId, 'echo kept > /open/file', 'daytona')
+    const before = await owners()
+    assert.equal(uid(), uidBase)
+    await box.close()
+
+    await box.open()
+    assert.equal(await owners(), before, 'it runs on as it was')
+    await box.host.stop({ ...assignment, generation: 2, target: 'stopped' })
+    await box.host.start({ ...assignment, generation: 3 })
+    assert.notEqual(uid(), uidBase)
+    assert.equal(before, '0:0\n1000:1000\n0:0')
+    assert.equal(await owners(), before)
     await box.host.destroy(sandboxId)
   })
 

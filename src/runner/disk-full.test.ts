@@ -13,7 +13,7 @@ suite('a full disk', { skip: cannotRun }, () => {
   let box: TestHost
   let ballast: string
   before(async () => {
-    box = await TestHost.start(poolBytes)
+    box = await TestHost.start({ poolBytes })
     ballast = join(box.directory, 'runner/pool/ballast')
   })
   after(async () => {

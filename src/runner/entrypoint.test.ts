@@ -110,7 +110,7 @@ suite('the entrypoint', { skip: cannotRun }, () => {
     await box.close()
     const config = { entrypoint: noting, env: { IMAGE: 'says', OWN: 'image' }, user: 'root', workdir: '/tmp' }
     const rootfsOf = () => join(box.directory, 'small')
-    box.use(await openTestHostIn(box.instance, box.directory, undefined, { rootfsOf, configOf: () => config }))
+    box.use(await openTestHostIn(box.instance, box.directory, { brought: { rootfsOf, configOf: () => config } }))
     const { sandboxId } = await box.started({ user: 'root', entrypoint: noting, env: { OWN: 'mine' } })
     assert.deepEqual(await runsOf(sandboxId, 1), ['root /tmp mine says'])
     await box.host.destroy(sandboxId)

@@ -6,7 +6,8 @@ import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { parseCounters } from './cgroup/files.ts'
 import { terminals } from './oci/config.ts'
-import { pidsLimit, uidBase } from './oci/sandbox-limits.ts'
+import { uidBase, uidCount } from './oci/ids.ts'
+import { pidsLimit } from './oci/sandbox-limits.ts'
 import { cannotRun, TestHost } from './testing/test-host.ts'
 
 const { EPERM, ENOSYS, EAFNOSUPPORT, EINVAL } = constants.errno
@@ -36,6 +37,26 @@ suite('inside a sandbox', { skip: cannotRun }, () => {
     const owners = (await box.cgroupOf(id).pids()).map((pid) => statSync(`/proc/${pid}`).uid)
     assert.ok(owners.length >= 2)
     for (const owner of owners) assert.ok(owner >= uidBase, `${owner}`)
+  })
+
+  test('its processes are of other ids on the host than those of any other sandbox', async () => {
+    const { sandboxId } = await box.started()
+    const rangeOf = (pid: number) => Math.floor((statSync(`/proc/${pid}`).uid - uidBase) / uidCount)
+    const ranges = [id, sandboxId].map((each) => rangeOf(box.pidOf(each)))
+    assert.equal(new Set([0, ...ranges]).size, 3, `of ${ranges}, and none has the one that disks are of`)
+    assert.equal((await box.run(sandboxId, 'cat /proc/self/uid_map')).output.split(/\s+/)[2], String(uidCount))
+    await box.host.destroy(sandboxId)
+  })
+
+  test('files that one leaves on their way between its processes take none from another', async () => {
+    const { sandboxId } = await box.started()
+    const held = await box.run(
+      id,
+      'probe in-flight > /tmp/held 2>&1 & while [ ! -s /tmp/held ]; do sleep 0.1; done; cat /tmp/held',
+    )
+    assert.match(held.output, /^all that it may have: [1-9]/)
+    assert.equal((await box.run(sandboxId, 'probe in-flight-one')).output, 'in-flight-one 0')
+    await box.host.destroy(sandboxId)
   })
 
   test('the system call filter is on, and no privilege can be gained', async () => {

@@ -18,7 +18,7 @@ import { after, before, suite, test } from 'node:test'
 import { CommandFailed, runCommand } from '#src/kit/run-command.ts'
 import { ownProcsFile, readLayout } from './cgroup/layout.ts'
 import { expectStart, LaunchFailed, runSteps, serveCommands, step } from './launch.ts'
-import { builtLauncher } from './testing/test-host.ts'
+import { builtLauncher, cannotRun } from './testing/test-host.ts'
 
 const self = process.getuid?.() ?? 0
 
@@ -73,6 +73,25 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
 
     test('shared memory of the host itself is never touched', async () => {
       await failsWith([step.sharedMemory(process.pid, 4096)], /^shm: this is no sandbox$/)
+    })
+
+    test('what is bound with other owners is shown as theirs, and what is root’s own as root’s', {
+      skip: cannotRun,
+    }, async () => {
+      const [from, to, note] = ['from', 'to', 'owners'].map((name) => join(directory, name)) as [string, string, string]
+      await runSteps(launcher, [
+        ...[from, to].map((path) => step.directory(path, 0, 0o755)),
+        step.file(join(from, 'theirs'), 1007, 'x'),
+        step.file(join(from, 'root'), 0, 'x'),
+        step.file(join(from, 'nobody'), 7, 'x'),
+        step.privateMounts(),
+        step.ids('0 0 1\n1000 5000 10\n'),
+        step.bindMapped(from, to),
+        step.exec(['sh', '-c', `cd ${to}; stat -c %u:%g theirs root nobody > ${note}`]),
+      ])
+      assert.deepEqual(readFileSync(note, 'utf8').split('\n'), ['5007:5007', '0:0', '65534:65534', ''])
+      await failsWith([step.bindMapped(from, to)], /^bind-mapped: ids come first$/)
+      await failsWith([step.ids('nonsense')], /^ids: Invalid argument/)
     })
 
     test('a file is never written through a link', async () => {

@@ -25,6 +25,9 @@ export const step = {
   hide: (path: string): Step => ['hide', path],
   overlay: (options: string, path: string): Step => ['overlay', options, path],
   bind: (from: string, to: string): Step => ['bind', from, to],
+  /** By what `bindMapped` maps owners from now on, on the disk to outside: lines as in user_namespaces(7). */
+  ids: (map: string): Step => ['ids', map],
+  bindMapped: (from: string, to: string): Step => ['bind-mapped', from, to],
   /** Of the sandbox whose first process this is. Comes last: what follows would be done in its mount namespace. */
   sharedMemory: (pid: number, bytes: number): Step => ['shm', String(pid), String(bytes)],
   readOnly: (path: string): Step => ['read-only', path],

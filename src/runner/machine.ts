@@ -38,6 +38,8 @@ export type Machine = {
   /** `/proc/cpuinfo` of the host. */
   hostCpuinfo: string
   hiddenMounts: readonly string[]
+  /** Whether each sandbox can have ids of its own on the host; else all share one range. */
+  mapsOwners: boolean
   resourceLimits: readonly ResourceLimit[]
   runtime: Runtime
   filter: Filter

@@ -14,10 +14,12 @@ import { Journal } from './journal.ts'
 import type { AgentLink, Images, Machine } from './machine.ts'
 import type { NetworkPool } from './network/pool.ts'
 import { resolversForSandboxes } from './network/resolvers.ts'
+import { uidBase } from './oci/ids.ts'
 import { openCrun } from './oci/runtime.ts'
-import { GiB, resourceLimits, uidBase } from './oci/sandbox-limits.ts'
+import { GiB, resourceLimits } from './oci/sandbox-limits.ts'
 import { compiledFilter } from './oci/seccomp/compile.ts'
 import { makeSeccompProfile } from './oci/seccomp/profile.ts'
+import { canMapOwners } from './overlay/owners.ts'
 import { openStoragePool } from './overlay/pool.ts'
 import { makePlaces, placesOf } from './places.ts'
 import { bootId } from './processes.ts'
@@ -39,6 +41,8 @@ export type HostParts = {
   log: Logger
   /** Absent: those of the host that a sandbox can reach. */
   resolvers?: readonly string[]
+  /** False: one range of ids for all sandboxes, as where the kernel has no more. */
+  mapsOwners?: boolean
   /** False: plain directories, without a hard disk limit. */
   useBtrfs?: boolean
   /** Of the storage pool's image file, when one has to be made. */
@@ -72,6 +76,14 @@ export const openMachine = async (parts: HostParts): Promise<Machine> => {
     keepAgent(parts.agentProgram, places.agents),
     limitsSwap(cgroups),
   ])
+  const mapsOwners =
+    parts.mapsOwners ??
+    (await canMapOwners({
+      launcher,
+      log,
+      directories: [parts.directory, pool.directory],
+      mountPoints: places.mountPoints,
+    }))
   return {
     places,
     launcher,
@@ -83,6 +95,7 @@ export const openMachine = async (parts: HostParts): Promise<Machine> => {
     cpus: hasCpusets(cgroups) ? new CpuSpread(hostCpus()) : undefined,
     hostCpuinfo: readFileSync('/proc/cpuinfo', 'utf8'),
     hiddenMounts,
+    mapsOwners,
     resourceLimits: resourceLimits(),
     runtime,
     filter: { kind: 'compiled', base64 },

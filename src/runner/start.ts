@@ -16,10 +16,12 @@ import { LaunchFailed, runSteps, type Step, step } from './launch.ts'
 import { cgroupOf, type Machine, NotRecoverable, reasonOf } from './machine.ts'
 import type { Slot } from './network/pool.ts'
 import { hostnameOf, makeConfig } from './oci/config.ts'
+import { ownBase, uidBase } from './oci/ids.ts'
 import { hideMounts } from './oci/runtime.ts'
-import { GiB, uidBase } from './oci/sandbox-limits.ts'
+import { GiB } from './oci/sandbox-limits.ts'
 import { overlayOptions } from './overlay/options.ts'
-import { leastDiskFor } from './overlay/pool.ts'
+import { stepsToShow } from './overlay/owners.ts'
+import { diskAt, leastDiskFor } from './overlay/pool.ts'
 import { cgroupPathOf, shownOf, socketOf } from './places.ts'
 import { findInit, type Init } from './processes.ts'
 import { restoreDisk } from './restore.ts'
@@ -52,10 +54,9 @@ export const startSandbox = async (machine: Machine, assignment: Assignment, fro
     ])
     const rootfs = machine.images.rootfsOf(base)
     if (rootfs === undefined) throw new Error(`The image ${base} is not on this runner.`)
+    const makeDisk = isMissing ? machine.pool.stepsToMake(sandboxId, base) : []
     await allSettledOrThrow([
-      span('launch', {}, () =>
-        launch(machine, assignment, rootfs, bundle, isMissing ? machine.pool.stepsToMake(sandboxId, base) : []),
-      ),
+      span('launch', {}, () => launch(machine, assignment, { slot, bundle }, rootfs, makeDisk)),
       span('journal', {}, () => journal.writeSpec(sandboxId, { assignment, status: 'started' })),
       span('network policy', {}, () => network.apply(slot, assignment.network)),
     ])
@@ -160,6 +161,7 @@ const writeConfig = async (machine: Machine, assignment: Assignment, slot: Slot,
     hostname: hostnameOf(sandboxId),
     shown: shownOf(places, sandboxId),
     cpus: showMachine(machine, assignment),
+    idBase: idBaseOf(machine, slot),
     netnsPath: slot.netnsPath,
     cgroupsPath: cgroupPathOf(places, sandboxId),
     cpu,
@@ -172,25 +174,32 @@ const writeConfig = async (machine: Machine, assignment: Assignment, slot: Slot,
   await writeFile(join(bundle, 'config.json'), JSON.stringify(config), { mode: 0o600 })
 }
 
+const idBaseOf = ({ mapsOwners }: Machine, { address }: Slot) => (mapsOwners ? ownBase(address) : uidBase)
+
 const launch = async (
   machine: Machine,
   assignment: Assignment,
+  { slot, bundle }: { slot: Slot; bundle: string },
   rootfs: string,
-  bundle: string,
   makeDisk: readonly Step[],
 ) => {
   const { pool, places, runtime, launcher, hiddenMounts, agentProgram } = machine
   const { sandboxId, diskGiB } = assignment
-  const { upper, work, etc } = pool.diskOf(sandboxId)
+  const disk = pool.diskOf(sandboxId)
   const { mountPoints } = places
+  const shown = diskAt(mountPoints.disk)
   const steps: Step[] = [
     ...makeDisk,
     ...pool.stepsToLimit(sandboxId, diskGiB, 'with room'),
-    ...ownEtc(etc, hostnameOf(sandboxId), machine.resolvers),
+    ...ownEtc(disk.etc, hostnameOf(sandboxId), machine.resolvers),
     step.listen(socketOf(places, sandboxId)),
     ...hideMounts(hiddenMounts),
-    step.overlay(overlayOptions([rootfs], upper, work), mountPoints.rootfs),
-    step.bind(etc, mountPoints.etc),
+    ...stepsToShow(idBaseOf(machine, slot), [
+      [rootfs, mountPoints.image],
+      [disk.directory, mountPoints.disk],
+    ]),
+    step.overlay(overlayOptions([mountPoints.image], shown.upper, shown.work), mountPoints.rootfs),
+    step.bind(shown.etc, mountPoints.etc),
     step.bind(agentProgram, mountPoints.agent),
     ...pool.stepsToLimit(sandboxId, diskGiB),
     ...runtime.stepsToRun(sandboxId, bundle),

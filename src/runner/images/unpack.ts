@@ -2,7 +2,7 @@
 // of sandboxes: owners come out shifted, no device can be made, and a hostile layer meets nothing but the directory.
 import { chown, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { uidBase, uidCount } from '../oci/sandbox-limits.ts'
+import { uidBase, uidCount } from '../oci/ids.ts'
 import type { Blobs } from './blobs.ts'
 import { checkRoom, filesBelow, inodesUsed } from './files.ts'
 import { ImageFailed } from './image-failed.ts'

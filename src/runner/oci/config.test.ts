@@ -11,6 +11,7 @@ const sandbox: SandboxConfig = {
   etc: '/run/x/etc',
   shown: '/run/x/shown/1',
   cpus: '0-1',
+  idBase: 165_536 + 65_536,
   netnsPath: '/run/netns/x-1',
   cgroupsPath: '/x/1',
   cpu: 1.5,
@@ -33,7 +34,7 @@ suite('what the runtime is told', () => {
       'user',
       'uts',
     ])
-    assert.deepEqual(linux.uidMappings, [{ containerID: 0, hostID: 165536, size: 65536 }])
+    assert.deepEqual(linux.uidMappings, [{ containerID: 0, hostID: 231_072, size: 65536 }])
   })
 
   test('limits follow the assignment', () => {

@@ -1,6 +1,7 @@
 // What the OCI runtime is told about one sandbox (runtime-spec: config.json). A pure function: what it says of a sandbox
 // can be read and tested without starting one.
 import { shownFiles } from '../shown/files.ts'
+import { uidCount } from './ids.ts'
 import {
   cpuLimit,
   memoryLimitBytes,
@@ -8,8 +9,6 @@ import {
   type ResourceLimit,
   sharedMemoryBytes,
   socketLimitBytes,
-  uidBase,
-  uidCount,
 } from './sandbox-limits.ts'
 import type { SeccompProfile } from './seccomp/profile.ts'
 
@@ -28,6 +27,8 @@ export type SandboxConfig = {
   shown: string
   /** The processors that it is kept to, as a list (cpuset(7)); absent: all of them. */
   cpus: string | undefined
+  /** The first id of its users on the host. */
+  idBase: number
   netnsPath: string
   cgroupsPath: string
   cpu: number
@@ -126,7 +127,7 @@ const mounts = ({ agent, etc, shown, memoryGiB }: SandboxConfig) => [
 export const hostnameOf = (sandboxId: string) => sandboxId.slice(0, 12).replace(/[^A-Za-z0-9]+$/, '') || 'sandbox'
 
 export const makeConfig = (sandbox: SandboxConfig) => {
-  const identity = [{ containerID: 0, hostID: uidBase, size: uidCount }]
+  const identity = [{ containerID: 0, hostID: sandbox.idBase, size: uidCount }]
   const memory = memoryLimitBytes(sandbox)
   const { filter } = sandbox
   return {

@@ -3,10 +3,6 @@ import { readFileSync } from 'node:fs'
 
 export const GiB = 1024 ** 3
 
-/** uid 0 inside is this uid outside; the range is the same for all, so that image files are shifted once. */
-export const uidBase = 165536
-export const uidCount = 65536
-
 /** Processes and threads together. A fork bomb meets this before the host notices. */
 export const pidsLimit = 1024
 

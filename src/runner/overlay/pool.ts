@@ -10,11 +10,14 @@ import type { Logger } from '#src/kit/log.ts'
 import { runCommand } from '#src/kit/run-command.ts'
 import { readIfThere } from '../cgroup/files.ts'
 import { runSteps, type Step, step } from '../launch.ts'
-import { GiB, uidBase } from '../oci/sandbox-limits.ts'
+import { uidBase } from '../oci/ids.ts'
+import { GiB } from '../oci/sandbox-limits.ts'
 import { Ballast, readOnlySince } from './ballast.ts'
 import { isName, Volumes } from './volumes.ts'
 
 export type Disk = {
+  /** Of all of the following. */
+  directory: string
   upper: string
   work: string
   /** The sandbox's own files of `/etc`; counted as its disk, never reachable by a path from inside. */
@@ -27,6 +30,8 @@ export type Original = { sandboxId: string } | { template: string }
 export interface StoragePool {
   readonly hardDiskLimit: boolean
   readonly sizeGiB: number
+  /** With all disks below it. */
+  readonly directory: string
   diskOf(sandboxId: string): Disk
   exists(sandboxId: string): Promise<boolean>
   /** The image that lies below a disk; undefined for one made before it was written down. */
@@ -100,7 +105,7 @@ export const openStoragePool = async (parts: PoolParts): Promise<StoragePool> =>
   const sizeGiB = Math.floor((blocks * bsize) / GiB)
   const ballast = place === mountIn(directory) ? new Ballast({ image: imageIn(directory), place, log }) : undefined
   await ballast?.look()
-  return new Pool({ launcher, disks, templates, hardDiskLimit: hasSubvolumes, sizeGiB, ballast })
+  return new Pool({ launcher, disks, templates, hardDiskLimit: hasSubvolumes, sizeGiB, directory: place, ballast })
 }
 
 /** The directory of the btrfs pool, mounted and with quotas; undefined if this host cannot have one. */
@@ -154,13 +159,15 @@ const makeImage = async (image: string, bytes: number) => {
   await rename(unfinished, image)
 }
 
-const partsOf = (path: string): Disk => ({
+/** The parts of the disk that is at this path. */
+export const diskAt = (path: string): Disk => ({
+  directory: path,
   upper: join(path, 'upper'),
   work: join(path, 'work'),
   etc: join(path, 'etc'),
 })
 
-type Opened = Pick<StoragePool, 'hardDiskLimit' | 'sizeGiB'> & {
+type Opened = Pick<StoragePool, 'hardDiskLimit' | 'sizeGiB' | 'directory'> & {
   launcher: string
   disks: Volumes
   templates: Volumes
@@ -171,18 +178,20 @@ type Opened = Pick<StoragePool, 'hardDiskLimit' | 'sizeGiB'> & {
 class Pool implements StoragePool {
   readonly hardDiskLimit: boolean
   readonly sizeGiB: number
+  readonly directory: string
   readonly #launcher: string
   readonly #disks: Volumes
   readonly #templates: Volumes
   readonly #ballast: Ballast | undefined
 
-  constructor({ launcher, disks, templates, hardDiskLimit, sizeGiB, ballast }: Opened) {
+  constructor({ launcher, disks, templates, hardDiskLimit, sizeGiB, directory, ballast }: Opened) {
     this.#launcher = launcher
     this.#disks = disks
     this.#templates = templates
     this.#ballast = ballast
     this.hardDiskLimit = hardDiskLimit
     this.sizeGiB = sizeGiB
+    this.directory = directory
   }
 
   #pathOf(original: Original) {
@@ -190,7 +199,7 @@ class Pool implements StoragePool {
   }
 
   diskOf(sandboxId: string): Disk {
-    return partsOf(this.#disks.pathOf(sandboxId))
+    return diskAt(this.#disks.pathOf(sandboxId))
   }
 
   async exists(sandboxId: string) {
@@ -201,12 +210,12 @@ class Pool implements StoragePool {
   async baseOf(original: Original) {
     // An image may be called what no template is.
     if ('template' in original && !isName(original.template)) return undefined
-    return readIfThere(join(partsOf(this.#pathOf(original)).etc, baseName))
+    return readIfThere(join(diskAt(this.#pathOf(original)).etc, baseName))
   }
 
   stepsToMake(sandboxId: string, base: string): Step[] {
     const path = this.#disks.pathOf(sandboxId)
-    const { upper } = partsOf(path)
+    const { upper } = diskAt(path)
     return [this.#disks.stepToMake(sandboxId), step.directory(upper, uidBase, 0o755), ...stepsToFinish(path, base)]
   }
 
@@ -285,13 +294,13 @@ const bytesOf = (diskGiB: number) => Math.round(diskGiB * GiB)
 const bytesWithRoom = (diskGiB: number) => Math.round(diskGiB * GiB * (1 + roomForRestore)) + roomForStart
 
 const stepsToFinish = (path: string, base: string): Step[] => {
-  const { work, etc } = partsOf(path)
+  const { work, etc } = diskAt(path)
   return [step.directory(work, 0, 0o700), step.directory(etc, 0, 0o755), step.newFile(join(etc, baseName), 0, base)]
 }
 
 /** What makes the sandbox that a disk was copied from itself. */
 const stepsToForget = (path: string): Step[] => {
-  const { upper, work, etc } = partsOf(path)
+  const { upper, work, etc } = diskAt(path)
   return [step.removeTree(work), step.removeTree(etc), ...seeds.map((seed) => step.forgetFile(upper, seed))]
 }
 

@@ -25,7 +25,7 @@ export const openBuilding = async (
     log: silentLog(),
     onProgress: () => {},
   })
-  const opened = await openTestHostIn(instance, directory, undefined, store)
+  const opened = await openTestHostIn(instance, directory, { brought: store })
   const builder = new ImageBuilder({
     host: opened.host,
     agentAt,

@@ -1,10 +1,12 @@
 // Run inside a sandbox by tests: tries what a sandbox must not be able to do and prints one `name errno` for each, 0 for
-// what succeeded.
+// what succeeded. With `in-flight` it sends files to itself that nobody takes until the kernel gives it no more of them, says how
+// many, and waits; with `in-flight-one` it sends a single one.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mount.h>
 #include <sys/personality.h>
 #include <sys/socket.h>
@@ -22,7 +24,40 @@ static void tell_clone(const char *name, unsigned long flags) {
   if (pid > 0) waitpid((pid_t)pid, NULL, 0);
 }
 
-int main(void) {
+// Hands its own standard output on to itself `count` times in one message. Answers as sendmsg(2).
+static long send_files(int socket, int count) {
+  union {
+    struct cmsghdr head;
+    char room[CMSG_SPACE(253 * sizeof(int))];
+  } control = {.head = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN((size_t)count * sizeof(int))}};
+  struct iovec byte = {.iov_base = "x", .iov_len = 1};
+  struct msghdr message = {.msg_iov = &byte, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = CMSG_SPACE((size_t)count * sizeof(int))};
+  for (int i = 0; i < count; i++) ((int *)CMSG_DATA(&control.head))[i] = STDOUT_FILENO;
+  return sendmsg(socket, &message, MSG_DONTWAIT);
+}
+
+static int fill(void) {
+  long sent = 0;
+  for (;;) {
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_DGRAM, 0, pair) < 0) return 1;
+    while (send_files(pair[0], 253) > 0) sent += 253;
+    if (errno == ETOOMANYREFS) break;
+    if (errno != EAGAIN) return 1;
+  }
+  printf("all that it may have: %ld\n", sent);
+  fflush(stdout);
+  return pause();
+}
+
+static int send_one(void) {
+  int pair[2];
+  tell("in-flight-one", socketpair(AF_UNIX, SOCK_DGRAM, 0, pair) < 0 ? -1 : send_files(pair[0], 1));
+  return 0;
+}
+
+int main(int count, char **arg) {
+  if (count > 1) return strcmp(arg[1], "in-flight") ? send_one() : fill();
   int zeroes[16] = {0};
   tell("mount", mount("none", "/tmp", "tmpfs", 0, NULL));
   tell("fsopen", syscall(SYS_fsopen, "tmpfs", 0));

@@ -3,7 +3,7 @@
 import { execFileSync } from 'node:child_process'
 import { copyFileSync, cpSync, existsSync, lchownSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { uidBase } from '../oci/sandbox-limits.ts'
+import { uidBase } from '../oci/ids.ts'
 
 const programs = [
   'bash',

@@ -18,6 +18,7 @@ import { serveCommands } from '../launch.ts'
 import { type NetworkPool, openNetworkPool } from '../network/pool.ts'
 import { removeNetwork } from '../network/remove.ts'
 import { GiB } from '../oci/sandbox-limits.ts'
+import type { HostParts } from '../open-machine.ts'
 import { unmountPool } from '../overlay/pool.ts'
 import { placesOf, unmountMemory } from '../places.ts'
 import { makeSmallImage } from './small-image.ts'
@@ -47,12 +48,15 @@ export type Said = { exitCode: number; output: string }
 
 export type OpenedHost = { host: Host; network: NetworkPool; commands: Disposable }
 
+export type TestHostParts = Pick<HostParts, 'poolBytes' | 'mapsOwners'> & {
+  brought?: Pick<ImageStore, 'rootfsOf'> & Partial<Pick<ImageStore, 'configOf'>>
+}
+
 /** Opens the host of a directory; what the tests do and what their separate process does is the same. */
 export const openTestHostIn = async (
   instance: string,
   directory: string,
-  poolBytes?: number,
-  brought?: Pick<ImageStore, 'rootfsOf'> & Partial<Pick<ImageStore, 'configOf'>>,
+  { poolBytes = 4 * GiB, brought, ...parts }: TestHostParts = {},
 ): Promise<OpenedHost> => {
   const log = silentLog()
   const launcher = builtLauncher()
@@ -73,7 +77,8 @@ export const openTestHostIn = async (
     archiveStore: openStore({ kind: 'directory', path: join(directory, 'archive') }),
     log,
     resolvers: ['192.0.2.53'],
-    poolBytes: poolBytes ?? 4 * GiB,
+    poolBytes,
+    ...parts,
   })
   return { host, network, commands }
 }
@@ -82,14 +87,14 @@ export class TestHost {
   readonly instance = randomBytes(3).toString('hex')
   readonly directory = mkdtempSync(join(tmpdir(), 'alcove-host-'))
   #opened: OpenedHost | undefined
-  readonly #poolBytes: number | undefined
+  readonly #parts: TestHostParts
 
-  constructor(poolBytes?: number) {
-    this.#poolBytes = poolBytes
+  constructor(parts: TestHostParts = {}) {
+    this.#parts = parts
   }
 
-  static async start(poolBytes?: number): Promise<TestHost> {
-    const test = new TestHost(poolBytes)
+  static async start(parts: TestHostParts = {}): Promise<TestHost> {
+    const test = new TestHost(parts)
     try {
       makeSmallImage(join(test.directory, 'small'))
       await test.open()
@@ -106,7 +111,7 @@ export class TestHost {
   }
 
   async open() {
-    this.#opened = await openTestHostIn(this.instance, this.directory, this.#poolBytes)
+    this.#opened = await openTestHostIn(this.instance, this.directory, this.#parts)
   }
 
   /** A host that the test opened in the same places, in the place of the one that was closed. */

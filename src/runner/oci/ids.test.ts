@@ -1,0 +1,23 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { addressOf, slotLimit } from '../network/names.ts'
+import { lastBase, mapToOwn, ownBase, uidBase, uidCount } from './ids.ts'
+
+suite('ids of sandboxes on the host', () => {
+  test('all that one runner can have have ranges of their own, wherever its addresses are, and none has that of disks', () => {
+    for (const base of ['10.0.0.0', '10.127.240.0', '10.255.240.0'].map((dotted) =>
+      Buffer.from(dotted.split('.').map(Number)).readUInt32BE(),
+    )) {
+      const bases = Array.from({ length: slotLimit }, (_, index) => ownBase(addressOf({ base }, index + 1)))
+      assert.equal(new Set(bases).size, slotLimit)
+      for (const each of bases) assert.equal((each - uidBase) % uidCount, 0)
+      assert.ok(Math.min(...bases) > uidBase)
+      assert.ok(Math.max(...bases) <= lastBase)
+    }
+    assert.ok(lastBase + uidCount <= 2 ** 31)
+  })
+
+  test('what is root’s own is so in all', () => {
+    assert.equal(mapToOwn(300_000), '0 0 1\n165536 300000 65536\n')
+  })
+})

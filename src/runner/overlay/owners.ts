@@ -1,0 +1,36 @@
+// Whose the files of a sandbox are, as its mounts show them: see oci/ids.ts.
+import type { Logger } from '#src/kit/log.ts'
+import { LaunchFailed, runSteps, type Step, step } from '../launch.ts'
+import { lastBase, mapToOwn, uidBase } from '../oci/ids.ts'
+
+/** What mounts a directory with its files as those of a range; or as they are, for the one that all share. */
+export const stepsToShow = (base: number, mounts: readonly (readonly [from: string, to: string])[]): Step[] => {
+  if (base === uidBase) return mounts.map(([from, to]) => step.bind(from, to))
+  return [step.ids(mapToOwn(base)), ...mounts.map(([from, to]) => step.bindMapped(from, to))]
+}
+
+type Trial = {
+  launcher: string
+  log: Logger
+  /** Of which one stands for all files on its file system. */
+  directories: readonly string[]
+  mountPoints: { image: string; etc: string }
+}
+
+/** Whether the files there can lie below an overlay as those of another range: Linux 5.19, and a file system that has learned it. */
+export const canMapOwners = async ({ launcher, log, directories, mountPoints }: Trial): Promise<boolean> => {
+  const { image, etc } = mountPoints
+  try {
+    for (const directory of directories)
+      await runSteps(launcher, [
+        step.privateMounts(),
+        ...stepsToShow(lastBase, [[directory, image]]),
+        step.overlay(`lowerdir=${image}:${etc}`, image),
+      ])
+    return true
+  } catch (error) {
+    if (!(error instanceof LaunchFailed)) throw error
+    log.warn({ err: error, directories }, 'no ids of their own for sandboxes here: all share one range (docs/adr/0004)')
+    return false
+  }
+}
