@@ -59,28 +59,45 @@ export const dispatch = async (transaction: Transaction, provider: ProviderKind,
 /** Its `id` is the delivery's. */
 type ClaimedRow = Message & { endpointId: string; attempts: number; messageId: number }
 
-/** Takes at most `room` deliveries that are due, a few of each endpoint; none of the endpoints in `busy`. */
+export type Claim = {
+  /** In all, and of one organization, at most. */
+  room: number
+  share: number
+  /** Nothing is taken of these. */
+  busyEndpoints: readonly string[]
+  busyOrganizations: readonly string[]
+  now: Date
+}
+
+/** Takes deliveries that are due, a few of each endpoint, with all endpoints and organizations in no order. */
 export const claim = async (
   sql: Sql,
   provider: ProviderKind,
-  { room, busy, now }: { room: number; busy: readonly string[]; now: Date },
+  { room, share, busyEndpoints, busyOrganizations, now }: Claim,
 ): Promise<Delivery[]> => {
   const [due] = await sql`
     select 1 from webhook_deliveries where state = 'waiting' and due_at <= ${now} limit 1`
   if (due === undefined) return []
   const rows = await sql<ClaimedRow[]>`
     with sinks as materialized (
-      select id from webhook_endpoints where ${provider} = 'embedded' and disabled_at is null
+      select id, organization_id from webhook_endpoints where ${provider} = 'embedded' and disabled_at is null
       union all
-      select 'svix:' || organization_id from webhook_applications
+      select 'svix:' || organization_id, organization_id from webhook_applications
       where ${provider} = 'svix' and provider = 'svix' and application_id is not null
+    ), idle as (
+      select organization_id, array_agg(id order by random()) as endpoints from sinks
+      where id <> all(${busyEndpoints as string[]}::text[])
+        and organization_id <> all(${busyOrganizations as string[]}::text[])
+      group by organization_id order by random()
     ), due as (
-      select delivery.id from (select id from sinks where id <> all(${busy as string[]}::text[]) order by random()) sink
-        cross join lateral (
+      select delivery.id from idle cross join lateral (
+        select waiting.id from unnest(idle.endpoints) endpoint cross join lateral (
           select id from webhook_deliveries
-          where endpoint_id = sink.id and state = 'waiting' and due_at <= ${now}
+          where endpoint_id = endpoint and state = 'waiting' and due_at <= ${now}
           order by due_at limit ${perEndpointAtOnce} for update skip locked
-        ) delivery
+        ) waiting
+        limit ${share}
+      ) delivery
       limit ${room}
     )
     update webhook_deliveries delivery set attempts = attempts + 1, due_at = ${later(now, leaseSeconds)}

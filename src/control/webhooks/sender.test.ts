@@ -12,6 +12,8 @@ const base = `/webhooks/organizations/${ours}`
 const start = (options: ControlOptions = {}) =>
   startControl({ ...options, settings: { privateTargets: loopback, ...options.settings } })
 
+const theirBase = `/webhooks/organizations/${organizations.theirs}`
+
 type Added = { id: string; secret: string }
 
 const addEndpoint = async (app: TestControl, url: string, more: object = {}): Promise<Added> => {
@@ -21,10 +23,15 @@ const addEndpoint = async (app: TestControl, url: string, more: object = {}): Pr
 }
 
 /** A change, as the trigger of a snapshot sees it. */
-const happen = async ({ database }: TestControl, subject: string, state: string): Promise<void> => {
+const happen = async (
+  { database }: TestControl,
+  subject: string,
+  state: string,
+  whose: string = ours,
+): Promise<void> => {
   await database.sql`
     insert into snapshots (id, organization_id, name, state, image, cpu, memory_gib, disk_gib)
-    values (${subject}, ${ours}, ${subject}, ${state}, 'default', 1, 1, 1)
+    values (${subject}, ${whose}, ${subject}, ${state}, 'default', 1, 1, 1)
     on conflict (id) do update set state = excluded.state, updated_at = now()`
 }
 
@@ -252,6 +259,25 @@ suite('sending', () => {
     assert.ok(receiver.received.filter(({ path }) => path === '/slow').length <= 9)
     slow.resolve(200)
     await receiver.until(41, ({ path }) => path === '/slow')
+  })
+
+  test('an organization whose endpoints are all slow does not hold up another, whatever waits for them', async () => {
+    await using app = await start()
+    await using receiver = await startReceiver()
+    const slow = Promise.withResolvers<number>()
+    receiver.answer(({ path }) => (path === '/slow' ? slow.promise : 200))
+    for (let index = 0; index < 20; index++) {
+      const { status } = await app.as('stranger').post(`${theirBase}/endpoints`, { url: `${receiver.url}/slow` })
+      assert.equal(status, 201)
+    }
+    for (let index = 0; index < 10; index++) await happen(app, `theirs-${index}`, 'pending', organizations.theirs)
+    await receiver.until(12, ({ path }) => path === '/slow')
+    await addEndpoint(app, `${receiver.url}/quick`)
+    for (let index = 0; index < 10; index++) await happen(app, `ours-${index}`, 'pending')
+    await receiver.until(10, ({ path }) => path === '/quick')
+    assert.ok(receiver.received.filter(({ path }) => path === '/slow').length <= 24)
+    slow.resolve(200)
+    await receiver.until(200, ({ path }) => path === '/slow')
   })
 
   test('an endpoint that falls too far behind is disabled, and its queue forgotten', async () => {

@@ -6,9 +6,11 @@ import type { WebhookParts } from './parts.ts'
 import type { WebhookProvider } from './provider.ts'
 import { claim, dispatch, finish } from './queue.ts'
 
-const mostAtOnce = 24
+const mostAtOnce = 96
 /** Of one endpoint, unless a claim of a few more was under way: one that is slow does not hold up the others. */
 const busyFrom = 5
+/** Of the room that is free: what a claim takes of one organization at most, and with how much under way it takes nothing of it. */
+const shareOfRoom = 1 / 8
 /** How long a stop waits for what is under way; what takes longer is sent again by whoever comes next. */
 const stopMilliseconds = 2000
 
@@ -54,10 +56,11 @@ export const startSender = (parts: WebhookParts, provider: WebhookProvider): Sen
     underWay.set(delivery, work)
   }
 
-  const listBusy = (): string[] => {
+  /** By whatever has as many as that, or more, under way. */
+  const listBusy = (key: (delivery: Delivery) => string, from: number): string[] => {
     const counts = new Map<string, number>()
-    for (const { endpointId } of underWay.keys()) counts.set(endpointId, (counts.get(endpointId) ?? 0) + 1)
-    return [...counts].filter(([, count]) => count >= busyFrom).map(([endpointId]) => endpointId)
+    for (const delivery of underWay.keys()) counts.set(key(delivery), (counts.get(key(delivery)) ?? 0) + 1)
+    return [...counts].filter(([, count]) => count >= from).map(([id]) => id)
   }
 
   const work = async (): Promise<void> => {
@@ -66,7 +69,14 @@ export const startSender = (parts: WebhookParts, provider: WebhookProvider): Sen
       const dispatched = await database.transaction((transaction) => dispatch(transaction, provider.kind, clock.now()))
       const room = mostAtOnce - underWay.size
       if (room <= 0) continue
-      const claimed = await claim(database.sql, provider.kind, { room, busy: listBusy(), now: clock.now() })
+      const share = Math.max(1, Math.floor(room * shareOfRoom))
+      const claimed = await claim(database.sql, provider.kind, {
+        room,
+        share,
+        busyEndpoints: listBusy(({ endpointId }) => endpointId, busyFrom),
+        busyOrganizations: listBusy(({ message }) => message.organizationId, share),
+        now: clock.now(),
+      })
       if (isStopped) return
       for (const delivery of claimed) begin(delivery)
       if (dispatched > 0 || claimed.length > 0) isWoken = true
