@@ -25,7 +25,7 @@ export const purge = async (data: DataDirectory): Promise<string[]> => {
   await removeTraces(data, { keepsRuntime: true })
   await removeNetwork(data.instance)
   const left = await removeTraces(data)
-  if (left.length === 0) removeData(data)
+  if (left.length === 0) await removeData(data)
   return left
 }
 

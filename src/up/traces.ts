@@ -5,6 +5,7 @@ import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { isAlive, type ProcessIdentity, signalProcess } from '#src/kit/process-identity.ts'
+import { removeTree } from '#src/kit/remove-tree.ts'
 import { type DataDirectory, markAsOurs, markOf, ownNames } from './data-directory.ts'
 import { findUpState } from './state-file.ts'
 
@@ -201,12 +202,11 @@ export const removeTraces = async (
  * Removes what is ours of the data itself, and its directory unless other things lie there or it is a mount point. It must
  * hold no mounts any more: see `removeTraces`. The mark goes last, so that what is interrupted can be done again.
  */
-export const removeData = (data: DataDirectory): void => {
+export const removeData = async (data: DataDirectory): Promise<void> => {
   if (mounts(data).length > 0) throw new Error(`something is still mounted below ${data.path}`)
   ignoring(['ENOSPC', 'EDQUOT'], () => markAsOurs(data.path))
   // Whatever was still writing there has just been told to end.
-  for (const name of ownNames)
-    rmSync(join(data.path, name), { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
+  for (const name of ownNames) await removeTree(join(data.path, name), { tries: 10 })
   rmSync(markOf(data.path), { force: true })
   ignoring(['ENOTEMPTY', 'EBUSY'], () => rmdirSync(data.path))
 }

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { mkdir, readdir, rename } from 'node:fs/promises'
 import { join } from 'node:path'
+import { removeTree } from '#src/kit/remove-tree.ts'
 import { runCommand } from '#src/kit/run-command.ts'
 import type { ArchiveRef } from '#src/wire/runner-link.ts'
 import { hasCode } from '../cgroup/files.ts'
@@ -48,9 +49,6 @@ export const unpackDisk = async (parts: UnpackParts): Promise<void> => {
     await removeTree(place)
   }
 }
-
-/** Paths in it are as long as paths can be, which only a program that walks by directory can remove. */
-const removeTree = (path: string) => runCommand(['rm', '-rf', '--', path], { timeoutMs: 600_000 })
 
 const refuseToOverwrite = async ({ upper, etc }: DiskParts) => {
   for (const directory of [upper, etc]) {

@@ -480,6 +480,24 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.equal(read(library, 'one', 'f7'), big)
   })
 
+  test('one whose paths are as long as paths can be leaves with the last image that has it', async () => {
+    const deep = `${'d'.repeat(199)}/`.repeat(20)
+    const reference = registry.put('x:1', makeImage({ layers: [layer(file(`${deep}f`))] }))
+    const library = open()
+    await bring(library, 'one', from(reference))
+    await library.remove('one')
+    leavesNothing()
+    // As a runner leaves it that is killed meanwhile.
+    for (const place of ['image-trees/.old', 'image-work'])
+      execFileSync('sh', [
+        '-c',
+        `mkdir -p "$0" && cd "$0" && mkdir -p ${deep} && cd ${deep} && mkdir -p ${deep}`,
+        join(directory, 'pool', place),
+      ])
+    await open().open()
+    leavesNothing()
+  })
+
   test('opening has patience with what a killed runner’s program still holds', async () => {
     using _ = makeBusy(join(directory, 'pool/image-work/of-a-killed-one'))
     await open().open()

@@ -6,6 +6,7 @@ import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Lanes } from '#src/kit/lanes.ts'
 import type { Logger } from '#src/kit/log.ts'
+import { removeTree } from '#src/kit/remove-tree.ts'
 import type { ImageConfig, ImageSource, Progress } from '#src/wire/runner-link.ts'
 import { Blobs } from './blobs.ts'
 import { type BuildStep, planOf } from './definition/plan.ts'
@@ -105,7 +106,7 @@ export class Library {
 
   async #open() {
     // What worked for a runner that was killed dies with it, and may write one file more meanwhile.
-    await rm(this.#scratch, { recursive: true, force: true, maxRetries: 10 })
+    await removeTree(this.#scratch, { tries: 10 })
     await mkdir(this.#records, { recursive: true, mode: 0o711 })
     await mkdir(this.#scratch, { recursive: true, mode: 0o700 })
     await Promise.all([this.#trees.open(), this.#blobs.open()])
@@ -198,7 +199,7 @@ export class Library {
       return made
     } finally {
       for (const tree of held) this.#trees.release(tree)
-      await rm(scratch, { recursive: true, force: true })
+      await removeTree(scratch)
     }
   }
 

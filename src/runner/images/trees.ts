@@ -2,8 +2,9 @@
 // there at all, and never changes.
 import { createHash, randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync, renameSync } from 'node:fs'
-import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { removeTree } from '#src/kit/remove-tree.ts'
 import { bytesBelow, namesBelow, syncTree } from './files.ts'
 
 const nameShape = /^[0-9a-f]{64}$/
@@ -66,7 +67,7 @@ export class Trees {
       })
       return tree
     } finally {
-      await rm(unfinished, { recursive: true, force: true })
+      await removeTree(unfinished)
     }
   }
 
@@ -87,6 +88,6 @@ export class Trees {
 
   async #removeNamed(start: string): Promise<void> {
     for (const name of await namesBelow(this.#directory))
-      if (name.startsWith(start)) await rm(join(this.#directory, name), { recursive: true, force: true })
+      if (name.startsWith(start)) await removeTree(join(this.#directory, name))
   }
 }

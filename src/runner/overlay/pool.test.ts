@@ -138,6 +138,15 @@ for (const useBtrfs of [true, false])
         await pool.remove('restored')
       })
 
+    test('a disk whose paths are longer than a path may be can be removed', async () => {
+      await make('deep')
+      const deep = `${'d'.repeat(199)}/`.repeat(20)
+      const nest = `cd "$0" && mkdir -p ${deep} && cd ${deep} && mkdir -p ${deep}`
+      execFileSync('sh', ['-c', nest, pool.diskOf('deep').upper])
+      await pool.remove('deep')
+      assert.deepEqual(await pool.list(), ['a'])
+    })
+
     test('remove leaves nothing, and may be asked twice', async () => {
       await pool.remove('a')
       await pool.remove('a')

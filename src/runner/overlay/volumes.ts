@@ -1,7 +1,8 @@
 // Directories of a pool that are made, copied and removed as a whole: btrfs subvolumes, or plain directories where there
 // are none. What has its name is whole; what is on its way in or out begins with a dot, which no sandbox's name does.
-import { mkdir, open, readdir, rename, rm } from 'node:fs/promises'
+import { mkdir, open, readdir, rename } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import { removeTree } from '#src/kit/remove-tree.ts'
 import { runCommand } from '#src/kit/run-command.ts'
 import { hasCode } from '../cgroup/files.ts'
 import { runSteps, type Step, step } from '../launch.ts'
@@ -78,7 +79,7 @@ export class Volumes {
     const finish = [...change(path), step.rename(path, this.pathOf(name))]
     if (this.#areSubvolumes)
       return runSteps(this.#launcher, [step.deleteSubvolume(path), step.snapshot(from, path), ...finish])
-    await rm(path, { recursive: true, force: true })
+    await removeTree(path)
     await runCommand(['cp', '--archive', '--reflink=auto', from, path], { timeoutMs: copyTimeoutMs })
     await runSteps(this.#launcher, finish)
   }
@@ -117,6 +118,6 @@ export class Volumes {
     } catch (error) {
       if (!hasCode(error, 'ENOENT')) throw error
     }
-    await rm(going, { recursive: true, force: true })
+    await removeTree(going)
   }
 }

@@ -28,20 +28,32 @@ const header = (entry: TarEntry, size: number) => {
   block.write(octal(gid, 8), 116)
   block.write(octal(size, 12), 124)
   block.write(octal(0, 12), 136)
-  block.write('        ', 148)
   block.write(type, 156)
   block.write(target, 157, 100)
   block.write('ustar\x0000', 257)
   if (type === '3' || type === '4') block.write(`${octal(1, 8)}${octal(3, 8)}`, 329)
+  return withSum(block)
+}
+
+const withSum = (block: Buffer) => {
+  block.write('        ', 148)
   const sum = block.reduce((total, byte) => total + byte, 0)
   block.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148)
   return block
 }
 
+const padding = (content: Buffer) => Buffer.alloc((512 - (content.length % 512)) % 512)
+
 export const tarOf = (entries: readonly TarEntry[]): Buffer => {
   const blocks = entries.flatMap((entry) => {
     const content = Buffer.from(entry.content ?? '')
-    return [header(entry, entry.size ?? content.length), content, Buffer.alloc((512 - (content.length % 512)) % 512)]
+    const own = [header(entry, entry.size ?? content.length), content, padding(content)]
+    if (entry.path.length <= 100) return own
+    // As GNU tar writes a long name: before the entry, as the content of one.
+    const name = Buffer.from(`${entry.path}\0`)
+    const before = header({ path: '././@LongLink' }, name.length)
+    before.write('L', 156)
+    return [withSum(before), name, padding(name), ...own]
   })
   return Buffer.concat([...blocks, Buffer.alloc(1024)])
 }
