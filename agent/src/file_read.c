@@ -33,6 +33,13 @@ static uint8_t *put_account(uint8_t *at, const char *file, uint32_t id) {
   return put_string(at, name, strnlen(name, NAME_ROOM));
 }
 
+// In milliseconds. A file may be of any second that 64 bits can count.
+static int64_t modified_at(const struct timespec *time) {
+  static const int64_t most = INT64_MAX / 1000 - 1;
+  int64_t seconds = time->tv_sec > most ? most : time->tv_sec < -most ? -most : time->tv_sec;
+  return seconds * 1000 + time->tv_nsec / 1000000;
+}
+
 static void send_entry(int at, const char *name, const char *path, size_t path_size, const struct stat *stat) {
   static uint8_t payload[RELATIVE_MAX + 4096 + 4 * NAME_ROOM];
   static char target[4096];
@@ -41,7 +48,7 @@ static void send_entry(int at, const char *name, const char *path, size_t path_s
   *end++ = type_of(stat->st_mode);
   end = put_u32(end, stat->st_mode & 07777);
   end = put_u64(end, (uint64_t)stat->st_size);
-  end = put_u64(end, (uint64_t)((int64_t)stat->st_mtim.tv_sec * 1000 + stat->st_mtim.tv_nsec / 1000000));
+  end = put_u64(end, (uint64_t)modified_at(&stat->st_mtim));
   end = put_u32(end, stat->st_uid);
   end = put_u32(end, stat->st_gid);
   end = put_account(end, "/etc/passwd", stat->st_uid);

@@ -7,8 +7,10 @@ import {
   existsSync,
   lstatSync,
   mkdirSync,
+  mkdtempSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
   symlinkSync,
   truncateSync,
@@ -26,6 +28,8 @@ import { provoke } from './testing/provoke.ts'
 
 const me = userInfo().username
 const needsRoot = { skip: process.getuid?.() !== 0 && 'needs root' }
+/** Where a file has room for whatever 64 bits can count. */
+const inMemory = { skip: !existsSync('/dev/shm') && 'needs /dev/shm' }
 const content = async ({ stream }: FileContents): Promise<string> => Buffer.concat(await stream.toArray()).toString()
 const refused = (errno: string) => ({ name: 'AgentRefused', stage: 'file', errno })
 const all = async (entries: AsyncIterable<Entry>): Promise<Map<string, Entry>> => {
@@ -65,6 +69,28 @@ suite('files: looking', () => {
     await assert.rejects(box.files.stat(box.at('dangling'), { followLink: true }), refused('ENOENT'))
     await assert.rejects(box.files.stat(''), refused('ENOENT'))
   })
+
+  test(
+    'a file of a size or a time beyond all numbers is told with the nearest, and hides no other',
+    inMemory,
+    async () => {
+      await using box = await startWithFiles()
+      const directory = mkdtempSync('/dev/shm/alcove-far-')
+      using _ = { [Symbol.dispose]: () => rmSync(directory, { recursive: true }) }
+      const at = (name: string) => join(directory, name)
+      for (const name of ['plain', 'large', 'late', 'early']) writeFileSync(at(name), '')
+      execFileSync('truncate', ['-s', '9223372036854771711', at('large')])
+      execFileSync('touch', ['-d', '@9223372036854775807', at('late')])
+      execFileSync('touch', ['-d', '@-9223372036854775807', at('early')])
+      const listed = await all(box.files.list(directory))
+      assert.deepEqual([...listed.keys()].sort(), ['early', 'large', 'late', 'plain'])
+      assert.equal(listed.get('large')?.size, Number.MAX_SAFE_INTEGER)
+      assert.equal(listed.get('late')?.modifiedAt.toISOString(), '+275760-09-13T00:00:00.000Z')
+      assert.equal(listed.get('early')?.modifiedAt.toISOString(), '-271821-04-20T00:00:00.000Z')
+      const piece = await box.files.read(at('large'), { offset: 2 ** 53 - 20, length: 10 })
+      assert.deepEqual([piece.size, await content(piece)], [Number.MAX_SAFE_INTEGER, '\0'.repeat(10)])
+    },
+  )
 
   test('list goes as deep as asked and follows no link', async () => {
     await using box = await startWithFiles()

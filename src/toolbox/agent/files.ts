@@ -106,7 +106,7 @@ const readEntry = (payload: Buffer): Entry => {
   const fields = new FieldReader(payload)
   const type = types[fields.u8()]
   if (type === undefined) throw new BadFrame('a type of file that does not exist')
-  const [mode, size, modifiedAt] = [fields.u32(), fields.u64(), new Date(fields.i64())]
+  const [mode, size, modifiedAt] = [fields.u32(), fields.u64OrMost(), fields.time()]
   const [uid, gid, owner, group] = [fields.u32(), fields.u32(), fields.string(), fields.string()]
   const [path, target] = [fields.rawString(), fields.rawString()]
   fields.end()
@@ -183,7 +183,7 @@ class Contents extends Readable {
 const read = async (socketPath: string, body: Buffer): Promise<FileContents> => {
   const [socket, answer] = await requestRaw(socketPath, kinds.fileRead, body)
   try {
-    const [size, length] = [answer.u64(), answer.u64()]
+    const [size, length] = [answer.u64OrMost(), answer.u64()]
     answer.end()
     return { size, length, stream: new Contents(socket, length) }
   } catch (error) {

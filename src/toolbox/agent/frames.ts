@@ -181,6 +181,9 @@ export class FieldWriter {
   }
 }
 
+/** In milliseconds from 1970, both ways (ECMA-262, "Time Values"). */
+const farthestTime = 8.64e15
+
 /** Reads the fields of an answer; throws `BadFrame` where they are not there. */
 export class FieldReader {
   #at = 0
@@ -214,8 +217,15 @@ export class FieldReader {
     return Number(value)
   }
 
-  i64(): number {
-    return Number(this.#take(8).readBigInt64LE())
+  /** What a file system says of itself may be larger than numbers are whole: then the largest of those. */
+  u64OrMost(): number {
+    return Math.min(Number(this.#take(8).readBigUInt64LE()), Number.MAX_SAFE_INTEGER)
+  }
+
+  /** Milliseconds since 1970 as an i64; of a time that no `Date` holds, the nearest. */
+  time(): Date {
+    const milliseconds = Number(this.#take(8).readBigInt64LE())
+    return new Date(Math.max(-farthestTime, Math.min(farthestTime, milliseconds)))
   }
 
   bytes(): Buffer {
