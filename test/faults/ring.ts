@@ -167,6 +167,27 @@ const listSnapshots = async (client: Client) => {
   return items.filter(({ general }) => !general)
 }
 
+const sandboxIdShape = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g
+
+/** What the runner's journals and the logs say of the sandboxes that these lines name. */
+const tellOf = (alcove: Platform, lines: readonly string[]): string[] => {
+  const ids = new Set(lines.flatMap((line) => line.match(sandboxIdShape) ?? []))
+  return [...ids].flatMap((id) => [
+    ...['spec', 'run'].map((name) => `${name} of ${id}: ${readIfThere(journalOf(alcove, id, name))}`),
+    ...linesOf(alcove, new RegExp(id)),
+  ])
+}
+
+const journalOf = ({ data }: Platform, id: string, name: string) => join(data, `runner/sandboxes/${id}/${name}.json`)
+
+const readIfThere = (path: string): string => {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    return String(error)
+  }
+}
+
 const removeAll = async (alcove: Platform, client: Client): Promise<string[]> => {
   for (const { id } of await listAll(client)) await client.sure('DELETE', `/sandbox/${id}`)
   for (const { id } of await listSnapshots(client)) await client.sure('DELETE', `/snapshots/${id}`)
@@ -174,7 +195,7 @@ const removeAll = async (alcove: Platform, client: Client): Promise<string[]> =>
   for (;;) {
     const left = await alcove.leftovers()
     if (left.length === 0) return []
-    if (Date.now() > end) return left.map((line) => `ORPHANED ${line}`)
+    if (Date.now() > end) return [...left.map((line) => `ORPHANED ${line}`), ...tellOf(alcove, left)]
     await sleep(200)
   }
 }
