@@ -4,9 +4,12 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { silentLog } from '#src/kit/log.ts'
 import { isAlive } from '#src/kit/process-identity.ts'
 import { agentAt } from '#src/toolbox/agent/agent.ts'
 import type { Cause } from '#src/wire/runner-link.ts'
+import { Keeper } from './keeper.ts'
 import { cannotRun, TestHost } from './testing/test-host.ts'
 
 suite('a host', { skip: cannotRun }, () => {
@@ -73,6 +76,21 @@ suite('a host', { skip: cannotRun }, () => {
     await box.host.destroy(sandboxId)
     assert.deepEqual(await box.tracesOf(sandboxId), [])
     assert.deepEqual(await box.cgroupOf(sandboxId).pids(), [])
+  })
+
+  test('one that is deleted at any moment of its first start is gone when that is said, and stays gone', async () => {
+    for (const afterMs of [0, 2, 5, 10, 20, 40]) {
+      const { promise, resolve } = Promise.withResolvers<string>()
+      using keeper = new Keeper({ host: box.host, report: ({ state }) => resolve(state), log: silentLog() })
+      const assignment = box.assignment({ isNew: true })
+      keeper.take(assignment)
+      await delay(afterMs)
+      keeper.take({ ...assignment, generation: 2, target: 'destroyed' })
+      const said = await promise
+      // It may have started before it was deleted; then that is what was said first.
+      if (said === 'destroyed') assert.deepEqual(await box.tracesOf(assignment.sandboxId), [], `after ${afterMs} ms`)
+      await box.host.destroy(assignment.sandboxId)
+    }
   })
 
   test('what waits for ever in the place of the users holds no start up', { timeout: 20_000 }, async () => {

@@ -140,6 +140,25 @@ suite('keeper: what should be is made so', () => {
     }
   })
 
+  test('one that is deleted while it starts for the first time is gone when that is said, and does not come after it', async () => {
+    using kept = startKeeper()
+    const { passed, open } = gate()
+    // As on a real host, which does one thing at a time to a sandbox and knows of a new one when it has started.
+    kept.host.before = async (verb) => {
+      await passed
+      while (verb === 'destroy' && kept.host.get('box') === undefined) await new Promise(setImmediate)
+    }
+    kept.keeper.take(assigned('box', 1))
+    kept.keeper.take(assigned('box', 2, { target: 'destroyed' }))
+    await new Promise(setImmediate)
+    assert.deepEqual(kept.said(), [])
+    open()
+    await kept.reported(1)
+    assert.deepEqual([kept.said(), kept.host.list()], [['box 2 destroyed'], []])
+    await kept.settled()
+    assert.deepEqual([kept.host.asked, kept.host.list()], [['start box 1', 'destroy box'], []])
+  })
+
   test('a refusal is reported with what the sandbox still is', async () => {
     using kept = startKeeper()
     kept.keeper.take(assigned('box', 1))
