@@ -1,5 +1,5 @@
 // Limits of the kernel that all sandboxes share, because they count for the user who made the user namespaces, root, for the user
-// that each of them is outside, or for the whole host. With the usual 128 inotify instances one sandbox could take them all, from
+// that each of them is outside where they share one (oci/ids.ts), or for the whole host. With the usual 128 inotify instances one sandbox could take them all, from
 // the others and from the host's own services; so it could every open file, every epoll watch and all asynchronous I/O, and some
 // of them together every process id, every thread and every terminal. What one of those takes up counts as the sandbox's memory,
 // and its processes and terminals are counted, so those are the bounds that remain. (Timers and message queues: native/launch.c.)
@@ -16,6 +16,11 @@ const wanted = {
   '/proc/sys/fs/aio-max-nr': 268_435_456,
   '/proc/sys/fs/pipe-user-pages-soft': 16_777_216,
   '/proc/sys/net/ipv4/tcp_max_orphans': 16_777_216,
+  // One table of neighbours for the host and all its namespaces. The links of sandboxes make none (network/make-slots.ts); those of
+  // an older runner do, 1024 were the usual most, and then the host finds its own gateway no more.
+  '/proc/sys/net/ipv4/neigh/default/gc_thresh1': 16_384,
+  '/proc/sys/net/ipv4/neigh/default/gc_thresh2': 32_768,
+  '/proc/sys/net/ipv4/neigh/default/gc_thresh3': 65_536,
   '/proc/sys/kernel/pid_max': 4_194_304,
   '/proc/sys/kernel/threads-max': 4_194_304,
   '/proc/sys/kernel/pty/max': 1_048_576,
