@@ -10,7 +10,7 @@ import { uidBase, uidCount } from './oci/ids.ts'
 import { pidsLimit } from './oci/sandbox-limits.ts'
 import { cannotRun, TestHost } from './testing/test-host.ts'
 
-const { EPERM, ENOSYS, EAFNOSUPPORT, EINVAL } = constants.errno
+const { EPERM, ENOSYS, EAFNOSUPPORT, EPROTONOSUPPORT, EINVAL } = constants.errno
 
 suite('inside a sandbox', { skip: cannotRun }, () => {
   let box: TestHost
@@ -91,6 +91,11 @@ suite('inside a sandbox', { skip: cannotRun }, () => {
         'socket-unix': 0,
         'socket-inet': 0,
         'socket-vsock': EAFNOSUPPORT,
+        'netlink-routes': 0,
+        'netlink-sockets': 0,
+        'netlink-unused': EPROTONOSUPPORT,
+        'netlink-audit': EPROTONOSUPPORT,
+        'netlink-filters': EPROTONOSUPPORT,
         'socket-alg': EAFNOSUPPORT,
         'personality-query': 0,
         'personality-odd': ENOSYS,

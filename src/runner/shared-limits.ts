@@ -1,8 +1,9 @@
 // Limits of the kernel that all sandboxes share, because they count for the user who made the user namespaces, root, for the user
-// that each of them is outside where they share one (oci/ids.ts), or for the whole host. With the usual 128 inotify instances one sandbox could take them all, from
-// the others and from the host's own services; so it could every open file, every epoll watch and all asynchronous I/O, and some
-// of them together every process id, every thread and every terminal. What one of those takes up counts as the sandbox's memory,
-// and its processes and terminals are counted, so those are the bounds that remain. (Timers and message queues: native/launch.c.)
+// that each of them is outside where they share one (oci/ids.ts), or for the whole host. With the usual 128 inotify instances one
+// sandbox could take them all, from the others and from the host's own services; so it could every open file, every epoll watch and
+// all asynchronous I/O, and some of them together every process id, every thread and every terminal. What one of those takes up
+// counts as the sandbox's memory, and its processes and terminals are counted, so those are the bounds that remain. (Timers and
+// message queues: native/launch.c.)
 import { readFile, writeFile } from 'node:fs/promises'
 import { totalmem } from 'node:os'
 import type { Logger } from '#src/kit/log.ts'

@@ -76,6 +76,11 @@ int main(int count, char **arg) {
   tell("socket-unix", socket(AF_UNIX, SOCK_STREAM, 0));
   tell("socket-inet", socket(AF_INET, SOCK_STREAM, 0));
   tell("socket-vsock", socket(AF_VSOCK, SOCK_STREAM, 0));
+  tell("netlink-routes", socket(AF_NETLINK, SOCK_RAW, 0));
+  tell("netlink-sockets", socket(AF_NETLINK, SOCK_RAW, 4));
+  tell("netlink-unused", socket(AF_NETLINK, SOCK_RAW, 1));
+  tell("netlink-audit", socket(AF_NETLINK, SOCK_RAW, 9));
+  tell("netlink-filters", socket(AF_NETLINK, SOCK_RAW, 12));
   tell("socket-alg", socket(AF_ALG, SOCK_SEQPACKET, 0));
   tell("personality-query", personality(0xffffffff));
   tell("personality-odd", personality(0x0400000));

@@ -24,7 +24,7 @@ export type SeccompProfile = {
   syscalls: readonly Rule[]
 }
 
-const errnos = { EPERM: 1, ENOSYS: 38, EAFNOSUPPORT: 97 } as const
+const errnos = { EPERM: 1, ENOSYS: 38, EPROTONOSUPPORT: 93, EAFNOSUPPORT: 97 } as const
 
 /** `CLONE_NEW…` of `linux/sched.h`: time, mount, cgroup, uts, ipc, user, pid and network namespaces. */
 const namespaceFlags = [0x80, 0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000]
@@ -50,8 +50,34 @@ const withoutFlags = (name: string, flags: readonly number[]): Rule[] => [
   ),
 ]
 
-/** Unix, IPv4, IPv6 and netlink: no virtual-machine sockets to the host, no kernel crypto, no raw packets. */
-const addressFamilies = [1, 2, 10, 16]
+/** Unix, IPv4 and IPv6: no virtual-machine sockets to the host, no kernel crypto, no raw packets. */
+const addressFamilies = [1, 2, 10]
+
+const netlink = 16
+
+/** For addresses and routes, and to list sockets (`ip`, `ss`, C libraries): nothing that configures filters, keys or devices. */
+const netlinkProtocols = [0, 4]
+
+/** Who is told that there is no auditing goes on without; who is told that it is not permitted gives up (`useradd`). */
+const withNetlink = (): Rule[] => {
+  const rule = (protocol: number, op: Argument['op'], decision: Pick<Rule, 'action' | 'errnoRet'>): Rule => ({
+    names: ['socket'],
+    ...decision,
+    args: [
+      { index: 0, value: netlink, op: 'SCMP_CMP_EQ' },
+      { index: 2, value: protocol, op },
+    ],
+  })
+  const refused = { action: 'SCMP_ACT_ERRNO', errnoRet: errnos.EPROTONOSUPPORT } as const
+  const most = Math.max(...netlinkProtocols)
+  return [
+    ...netlinkProtocols.map((protocol) => rule(protocol, 'SCMP_CMP_EQ', { action: 'SCMP_ACT_ALLOW' })),
+    ...Array.from({ length: most }, (_, protocol) => protocol)
+      .filter((protocol) => !netlinkProtocols.includes(protocol))
+      .map((protocol) => rule(protocol, 'SCMP_CMP_EQ', refused)),
+    rule(most, 'SCMP_CMP_GT', refused),
+  ]
+}
 
 /** Linux, 32-bit, the old version number, both, without address randomization (debuggers), and the question "which?". */
 const personalities = [0x0, 0x8, 0x20000, 0x20008, 0x40000, 0xffffffff]
@@ -82,11 +108,12 @@ export const makeSeccompProfile = (arch: string = process.arch): SeccompProfile 
       ...withoutFlags('unshare', namespaceFlags),
       ...whenFirstIs('personality', personalities),
       ...whenFirstIs('socket', addressFamilies),
+      ...withNetlink(),
       {
         names: ['socket'],
         action: 'SCMP_ACT_ERRNO',
         errnoRet: errnos.EAFNOSUPPORT,
-        args: [{ index: 0, value: Math.max(...addressFamilies), op: 'SCMP_CMP_GT' }],
+        args: [{ index: 0, value: netlink, op: 'SCMP_CMP_GT' }],
       },
     ],
   }
