@@ -340,6 +340,23 @@ suite('keeper: what fails', () => {
     assert.deepEqual([kept.host.asked.length, kept.said()], [10, ['box 2 destroyed']])
   })
 
+  test('to be destroyed is tried until it works, also of one that was not here yet', async () => {
+    using kept = startKeeper()
+    const { passed, open } = gate()
+    kept.host.before = async (verb) => {
+      if (verb === 'start') await passed
+      if (kept.host.asked.length < 3) throw new Error('not now')
+    }
+    kept.keeper.take(assigned('box', 1))
+    kept.keeper.take(assigned('box', 2, { target: 'destroyed' }))
+    open()
+    await kept.reported(1)
+    assert.deepEqual(
+      [kept.said(), kept.host.asked],
+      [['box 2 destroyed'], ['start box 1', 'destroy box', 'destroy box']],
+    )
+  })
+
   test('a newer wish does not wait for the next try', async () => {
     using kept = startKeeper({ retryMs: [1e9] })
     kept.host.before = (verb) => {

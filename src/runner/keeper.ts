@@ -172,12 +172,13 @@ export class Keeper implements Disposable {
   }
 
   /** The outcome, if there is nothing to do. */
-  #reached({ assignment, mayBeUnborn, verb }: Entry, known?: SandboxState): Outcome | undefined {
+  #reached({ assignment, mayBeUnborn, verb, attempts }: Entry, known?: SandboxState): Outcome | undefined {
     const { sandboxId, target, generation } = assignment
     const held = this.#host.get(sandboxId)
-    // Its archives may lie in the store although nothing of it is here; and one that is being made is not here before it is.
-    if (target === 'destroyed')
-      return held || assignment.archive || verb !== undefined ? undefined : { state: 'destroyed' }
+    // Its archives may lie in the store although nothing of it is here, one that is being made is not here before it is, and what
+    // could not be removed is.
+    const mayHaveParts = assignment.archive !== undefined || verb !== undefined || attempts > 0
+    if (target === 'destroyed') return held || mayHaveParts ? undefined : { state: 'destroyed' }
     if (!held) {
       if (target === 'started') return undefined
       if (target !== 'paused' && assignment.archive?.sha256 !== undefined)
