@@ -1,6 +1,7 @@
 // What is true of the whole server now, asked of the database. No other room has these questions, which cross all of them.
 import { Gauge, type Registry } from 'prom-client'
 import { stateRows, statesHoldingCompute, statesHoldingDisk } from '#src/control/sandboxes/lifecycle.ts'
+import { statesInMaking } from '#src/control/snapshots/schemas.ts'
 import type { Sql } from '#src/control/storage/database.ts'
 
 const mostRunners = 200
@@ -27,7 +28,7 @@ const measureQueues = (sql: Sql, now: Date): Promise<Queue[]> => {
     union all select 'builds', ${measured} from (
       select state_changed_at as since from sandboxes where state = 'pending_build') waiting
     union all select 'images', ${measured} from (
-      select created_at as since from snapshots where state in ('building', 'pending', 'pulling', 'snapshotting')) waiting
+      select created_at as since from snapshots where state in ${sql(statesInMaking)}) waiting
     -- What a runner was asked for and has not yet said that it is.
     union all select 'reconcile', ${measured} from (
       select state_changed_at as since from sandboxes

@@ -8,7 +8,7 @@ import { ByIdOrName } from '#src/control/sandboxes/schemas.ts'
 import { findSandboxById, getSandbox } from '#src/control/sandboxes/service.ts'
 import { Problem } from '#src/problems.ts'
 import { readBuildLog } from './build-logs.ts'
-import { SnapshotIdOrName } from './schemas.ts'
+import { SnapshotIdOrName, statesInMaking } from './schemas.ts'
 import { findSnapshot } from './service.ts'
 
 const BuildLogsUrl = Type.Object({ url: Type.String() })
@@ -17,7 +17,7 @@ const FollowQuery = Type.Object({ follow: Type.Boolean({ default: false }) })
 /** Whose log it is, as far as the caller may know of it. */
 type Built = { path: string; image: string; isBeingMade: () => Promise<boolean> }
 
-const making: readonly string[] = ['building', 'pending', 'pulling', 'snapshotting']
+const making: readonly string[] = statesInMaking
 
 const ofSnapshot = async (parts: SandboxParts, organizationId: string, idOrName: string): Promise<Built> => {
   const find = () => findSnapshot(parts.database.sql, organizationId, idOrName)

@@ -2,6 +2,7 @@
 import type { Sql, Transaction } from '#src/control/storage/database.ts'
 import type { ContextsInUse } from '#src/wire/contexts.ts'
 import type { ImageAssignment, ImageConfig, ImageSource, Progress } from '#src/wire/runner-link.ts'
+import { statesInMaking } from './schemas.ts'
 
 export type NewImage = {
   name: string
@@ -88,7 +89,7 @@ const isSettledOn = (sql: Sql, { id }: Runner) => sql`
   (images.name in (select unnest(runners.images) from runners where runners.id = ${id})
     and (images.config is not null or (images.base is not null and images.source @> '{"isMade": true}'))
     and not exists (select from snapshots where snapshots.image = images.name
-      and snapshots.state in ('building', 'pending', 'pulling', 'snapshotting'))
+      and snapshots.state in ${sql(statesInMaking)})
     and not exists (select from sandboxes where sandboxes.image = images.name and sandboxes.state = 'pending_build'))`
 
 /** With what they are made of, which may be 256 KiB each. The others are listed when these are made. */

@@ -27,6 +27,7 @@ import {
   writeProgress,
   writeWanted,
 } from './image-store.ts'
+import { statesInMaking } from './schemas.ts'
 
 type Runner = { id: string; regionId: string }
 
@@ -163,7 +164,7 @@ const refuseWhatCannotBe = async (transaction: Transaction, image: Image, report
     from organizations
     where organizations.id = organization_id and image = ${image.name}
       and (${sizeGiB}::float8 > max_snapshot_size or ${leastGiB}::float8 > disk_gib)
-      and state in ('building', 'pending', 'pulling', 'snapshotting')
+      and state in ${transaction(statesInMaking)}
     returning snapshots.id`
   if (refused.length > 0) await dropImage(transaction, image.name, now)
 }
@@ -178,7 +179,7 @@ const activate = async (transaction: Transaction, image: Image, report: ImageRep
   await transaction`
     update snapshots set state = 'active', error_reason = null, size = coalesce(${sizeGiB}, size), updated_at = ${now},
       os_user = coalesce(${user}, os_user), entrypoint = coalesce(entrypoint, ${entrypoint})
-    where image = ${image.name} and state in ('building', 'pending', 'pulling', 'snapshotting')`
+    where image = ${image.name} and state in ${transaction(statesInMaking)}`
 }
 
 /**
@@ -191,7 +192,7 @@ const fail = async (transaction: Transaction, image: Image, reason: string, now:
   await transaction`
     update snapshots set state = case when state = 'building' then 'build_failed' else 'error' end,
       error_reason = ${reason}, updated_at = ${now}
-    where image = ${image.name} and state in ('building', 'pending', 'pulling', 'snapshotting', 'active')`
+    where image = ${image.name} and state in ${transaction([...statesInMaking, 'active'])}`
   // Tried again only when somebody asks for it again: a registry that says no is not asked without end.
   await writeWanted(transaction, image.name, false, now)
   return true
@@ -224,5 +225,5 @@ export const keepProgress = async (
   // Also shows that it is not stuck.
   await database.sql`
     update snapshots set state = case when state = 'pending' then 'pulling' else state end, updated_at = ${now}
-    where image = ${image} and state in ('building', 'pending', 'pulling', 'snapshotting')`
+    where image = ${image} and state in ${database.sql(statesInMaking)}`
 }

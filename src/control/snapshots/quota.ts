@@ -1,6 +1,7 @@
 // How many snapshots an organization may have, how many may be in the making, and how large one may be.
 import type { Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
+import { statesInMaking } from './schemas.ts'
 
 type Counted = { most: number; most_in_making: number; max_size: number; count: number; in_making: number }
 
@@ -15,7 +16,7 @@ export const checkSnapshotQuota = async (transaction: Transaction, organizationI
     transaction<Counted[]>`
       select snapshot_quota as most, max_concurrent_snapshot_processing as most_in_making, max_snapshot_size as max_size,
         count(snapshots.id) as count,
-        count(snapshots.id) filter (where state in ('building', 'pending', 'pulling', 'snapshotting')) as in_making
+        count(snapshots.id) filter (where state in ${transaction(statesInMaking)}) as in_making
       from organizations left join snapshots on organization_id = organizations.id
       where organizations.id = ${organizationId} group by organizations.id`,
   ])

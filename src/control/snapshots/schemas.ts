@@ -2,17 +2,10 @@
 import Type, { type Static } from 'typebox'
 import { DateTime, orNull } from '#src/http/shapes.ts'
 
-export const snapshotStates = [
-  'building',
-  'pending',
-  'pulling',
-  'snapshotting',
-  'active',
-  'inactive',
-  'error',
-  'build_failed',
-  'removing',
-] as const
+/** Of a snapshot that may not be used yet: its image is being made or brought. */
+export const statesInMaking = ['building', 'pending', 'pulling', 'snapshotting'] as const
+
+export const snapshotStates = [...statesInMaking, 'active', 'inactive', 'error', 'build_failed', 'removing'] as const
 
 export const snapshotSorts = ['name', 'state', 'lastUsedAt', 'createdAt'] as const
 

@@ -3,6 +3,7 @@ import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
 import { dropOldBuildLogs } from './build-logs.ts'
 import { dropUnusedBuilds } from './builds.ts'
 import { pushImage } from './images.ts'
+import { statesInMaking } from './schemas.ts'
 
 /** Without a word of progress. */
 const silentForSeconds = 3600
@@ -16,7 +17,7 @@ export const sweepSnapshots = async (parts: SandboxParts): Promise<void> => {
     update snapshots set
       state = case when state = 'building' then 'build_failed' else 'error' end,
       error_reason = 'No runner has finished it within an hour of its last progress.', updated_at = ${now}
-    where state in ('building', 'pending', 'pulling', 'snapshotting')
+    where state in ${sql(statesInMaking)}
       and updated_at < ${new Date(now.getTime() - silentForSeconds * 1000)} and organization_id is not null`
   await sql`
     update snapshots set state = 'inactive', updated_at = ${now}
