@@ -4,6 +4,7 @@
 import { isIPv4 } from 'node:net'
 import { domainToASCII } from 'node:url'
 import { Problem } from '#src/problems.ts'
+import { isDomainName } from '#src/wire/domain.ts'
 
 export type NetworkColumns = {
   network_block_all: boolean
@@ -54,9 +55,6 @@ export const checkAllowList = (given: string | null | undefined): string[] | nul
   )
 }
 
-const label = '[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?'
-const asciiDomain = new RegExp(`^(?:${label}\\.)+${label}$`)
-
 /** In the form that DNS speaks, lower-case ASCII without a dot at its end; undefined for what is no domain. */
 const readDomain = (text: string): string | undefined => {
   const star = text.startsWith('*.') ? '*.' : ''
@@ -64,7 +62,7 @@ const readDomain = (text: string): string | undefined => {
   // What ends a host name in a URL would be cut off without a word.
   if (/[%/\\?#@:[\]]/.test(name)) return undefined
   const ascii = domainToASCII(name)
-  const isName = ascii.length <= 253 - star.length && asciiDomain.test(ascii) && !isIPv4(ascii)
+  const isName = ascii.length <= 253 - star.length && isDomainName(ascii) && !isIPv4(ascii)
   return isName ? star + ascii : undefined
 }
 
