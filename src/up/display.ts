@@ -1,6 +1,6 @@
 // What a person sees of `up`. On a terminal a bar; elsewhere plain lines, few enough for a log.
 import { SingleBar } from 'cli-progress'
-import type { Progress } from './node-program.ts'
+import type { Progress } from '#src/wire/runner-link.ts'
 
 export type Display = {
   say: (line: string) => void

@@ -1,9 +1,8 @@
 // Starts one of our own programs as a child that speaks to us over Node's IPC channel.
 import { spawn } from 'node:child_process'
+import type { Progress } from '#src/wire/runner-link.ts'
 import type { BoundedLog } from './bounded-log.ts'
 import type { Running } from './supervised.ts'
-
-export type Progress = { step: string; percent: number }
 
 type Parts = {
   command: readonly string[]

@@ -1,14 +1,16 @@
 // The programs of one machine: how each is started, as whom, and what it is told. The table of trust zones.
+
 import { chownSync, mkdirSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 import { createLog } from '#src/kit/log.ts'
 import { startPostgres } from '#src/postgres/embedded.ts'
+import type { Progress } from '#src/wire/runner-link.ts'
 import type { Addresses } from './address.ts'
 import { BoundedLog } from './bounded-log.ts'
 import type { UpConfig } from './config.ts'
 import { confined, unconfined } from './confine.ts'
 import { codeView, type DataDirectory, uids } from './data-directory.ts'
-import { type Progress, startNodeProgram } from './node-program.ts'
+import { startNodeProgram } from './node-program.ts'
 import type { Program } from './supervised.ts'
 
 export type Secrets = {

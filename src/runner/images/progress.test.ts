@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createProgressReader, type Progress } from './progress.ts'
+import type { Progress } from '#src/wire/runner-link.ts'
+import { createProgressReader } from './progress.ts'
 
 test('progress follows the phases and the packages in them, and never goes back', () => {
   const read = createProgressReader()

@@ -1,6 +1,5 @@
 // How far a build is, from what mmdebstrap and the package tools say on standard error.
-
-export type Progress = { step: string; percent: number }
+import type { Progress } from '#src/wire/runner-link.ts'
 
 /** `steps` is how many lines of the kind that counts each package writes in this phase. */
 type Phase = { says: string; step: string; from: number; to: number; steps: number }
