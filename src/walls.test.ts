@@ -41,7 +41,7 @@ const specifiersOf = (file: string): string[] => {
   return [...text.matchAll(forms)].map(([, named, bare, lazy]) => (named ?? bare ?? lazy)!)
 }
 
-const isTest = (file: string) => /\.test\.ts$|\/(?:testing|simulated)\//.test(file)
+const isTest = (file: string) => /\.test\.ts$|\/testing\//.test(file)
 
 const sources = globSync('{bin,src}/**/*.ts', { cwd: root }).sort()
 const programs = sources.filter((file) => !isTest(file))

@@ -8,7 +8,7 @@ import { suite, test } from 'node:test'
 import { silentLog } from '#src/kit/log.ts'
 import { createToolboxServer, listenOn } from './api.ts'
 import type { HeldSandbox } from './host.ts'
-import { assigned } from './simulated/host.ts'
+import { assigned } from './testing/simulated-host.ts'
 
 const needsRoot = process.getuid?.() === 0 ? {} : { skip: 'needs root' }
 

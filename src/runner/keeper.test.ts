@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { silentLog } from '#src/kit/log.ts'
 import type { Report } from '#src/wire/runner-link.ts'
 import { Keeper, type KeeperParts } from './keeper.ts'
-import { assigned, SimulatedHost } from './simulated/host.ts'
+import { assigned, SimulatedHost } from './testing/simulated-host.ts'
 
 const minutes = 60_000
 

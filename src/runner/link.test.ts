@@ -10,7 +10,7 @@ import { idOf, isRead } from './assignment.ts'
 import { ControlClient } from './control-client.ts'
 import { Link } from './link.ts'
 import { Listing } from './listing.ts'
-import { assigned } from './simulated/host.ts'
+import { assigned } from './testing/simulated-host.ts'
 
 const hello = {
   type: 'hello',

@@ -5,7 +5,7 @@ import type { Report } from '#src/wire/runner-link.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import type { Delivery } from './control-client.ts'
 import { Reporter } from './reporter.ts'
-import { assigned } from './simulated/host.ts'
+import { assigned } from './testing/simulated-host.ts'
 
 const started = (sandboxId: string, generation: number): Report => ({ sandboxId, generation, state: 'started' })
 const stopped = (sandboxId: string, generation: number): Report => ({ sandboxId, generation, state: 'stopped' })
