@@ -1,7 +1,7 @@
 // Which directory a terminal or an interpreter starts in, as an absolute path to tell.
 import { StartFailed } from '../agent/agent.ts'
+import { asNotStarted, asTold } from '../refusals.ts'
 import { environmentOf, type ToolboxSandbox } from '../sandbox.ts'
-import { asNotStarted, asTold } from './refusals.ts'
 
 const pathBytes = 1024
 

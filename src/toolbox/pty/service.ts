@@ -2,10 +2,10 @@
 import { Problem } from '#src/problems.ts'
 import { isRefused, StartFailed } from '../agent/agent.ts'
 import { checkEnvironment } from '../exec/environment.ts'
+import { asNotStarted, asTold } from '../refusals.ts'
 import { environmentOf, type ToolboxSandbox } from '../sandbox.ts'
 import { findDirectory } from './directory.ts'
 import { encodeRecord, jobIdOf, type Pty, readPty, viewOf } from './record.ts'
-import { asNotStarted, asTold } from './refusals.ts'
 import type { CreatePtyRequest, PtyInfo, ResizeRequest } from './schemas.ts'
 import { shellsFor } from './shell.ts'
 

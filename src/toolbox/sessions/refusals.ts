@@ -1,6 +1,7 @@
 // What the agent says about sessions, in words for the caller.
 import { Problem } from '#src/problems.ts'
 import { AgentGone, AgentRefused, StartFailed } from '../agent/agent.ts'
+import { asTold as asToldOfAny } from '../refusals.ts'
 
 const refused: Record<string, () => Problem> = {
   ENOENT: () => new Problem('not_found', 'There is no such session.'),
@@ -18,24 +19,16 @@ const busy: Record<string, string> = {
 
 /** Always a Problem. */
 export const asTold = (error: unknown): Problem => {
-  if (error instanceof Problem) return error
   if (error instanceof AgentGone) return new Problem('conflict', 'The sandbox stopped meanwhile.', { cause: error })
   if (error instanceof StartFailed) {
     const what = error.stage === 'user' ? 'The user of this sandbox does not exist in it' : 'No shell could be started'
     return new Problem('unprocessable', `${what}: ${error.errno}.`, { cause: error })
   }
-  // Larger than a request to the agent can be, which is far more than the kernel takes.
-  if (error instanceof RangeError) {
-    return new Problem('bad_request', 'The environment variables are larger than the kernel accepts.')
-  }
-  if (!(error instanceof AgentRefused)) {
-    return new Problem('bad_gateway', 'The sandbox does not answer.', { cause: error })
-  }
+  if (!(error instanceof AgentRefused)) return asToldOfAny(error)
   const refusal = error.stage === 'job' ? refused[error.errno] : undefined
   if (refusal) return refusal()
   if (error.stage === 'busy') return new Problem('rate_limited', busy[error.errno] ?? 'This sandbox is too busy.')
-  if (error.stage === 'ending') return new Problem('conflict', 'The sandbox is stopping.')
-  return new Problem('unprocessable', `The sandbox cannot do that: ${error.errno}.`, { cause: error })
+  return asToldOfAny(error)
 }
 
 /** Waits for the agent; what it refuses is thrown as the caller is to hear it. */
