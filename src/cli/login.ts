@@ -15,7 +15,7 @@ const askServer = async (url: string): Promise<{ apiUrl: string; told: Told }> =
   return { apiUrl, told }
 }
 
-export type LoginParts = { url: string; file: string; say: (line: string) => void }
+type LoginParts = { url: string; file: string; say: (line: string) => void }
 
 export const login = async ({ url, file, say }: LoginParts): Promise<void> => {
   const { apiUrl, told } = await askServer(url)

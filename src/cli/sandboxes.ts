@@ -7,7 +7,7 @@ type Page = { items: Sandbox[]; nextCursor: string | null }
 
 const mostPages = 50
 
-export type ListParts = { file: string; organization?: string | undefined; say: (line: string) => void }
+type ListParts = { file: string; organization?: string | undefined; say: (line: string) => void }
 
 export const sandboxes = async ({ file, organization, say }: ListParts): Promise<void> => {
   const { apiUrl, accessToken } = await freshSession(file)

@@ -5,7 +5,7 @@ import { allowInsecureRequests, type Configuration, discovery, None, refreshToke
 import { type Lock, waitForLock } from '#src/kit/lock.ts'
 import { Complaint } from '#src/up/complaint.ts'
 
-export type Session = {
+type Session = {
   /** Of the API, ending in `/api`. */
   apiUrl: string
   issuer: string

@@ -9,7 +9,7 @@ import { smtpTransport } from './mail/transport.ts'
 import { openDatabase } from './storage/database.ts'
 import { migrate } from './storage/migrate.ts'
 
-export type Running = { address: string; stop: () => Promise<void> }
+type Running = { address: string; stop: () => Promise<void> }
 
 export const startProgram = async ({
   databaseUrl,

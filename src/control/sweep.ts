@@ -13,7 +13,7 @@ import { sweepSnapshots } from './snapshots/sweep.ts'
 
 type Step = () => Promise<unknown>
 
-export type Sweeping = {
+type Sweeping = {
   /** Does all of it once. */
   sweep: () => Promise<void>
   /** Begins no more by itself; answers when the one that runs has ended. */

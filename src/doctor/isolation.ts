@@ -65,7 +65,7 @@ const cgroupDir = '/sys/fs/cgroup'
 const cgroup2Magic = 0x63677270
 const wanted = ['cpu', 'memory', 'pids'] as const
 
-export type CgroupMode = { mode: 'v2' | 'hybrid' | 'v1' | 'none'; controllers: string[] }
+type CgroupMode = { mode: 'v2' | 'hybrid' | 'v1' | 'none'; controllers: string[] }
 
 /** From what is mounted: `mountinfo` is the text of /proc/self/mountinfo. */
 export const cgroupModeIn = (mountinfo: string, v2Controllers: string): CgroupMode => {

@@ -12,7 +12,7 @@ export const inCall = <T>(request: FastifyRequest, work: () => T): T => {
   return call === undefined ? work() : call.during(work)
 }
 
-export type FollowOptions = {
+type FollowOptions = {
   /** Why a request was refused. */
   problemOf: (request: FastifyRequest) => Problem | undefined
   /** What else is told of it. */

@@ -12,7 +12,7 @@ const durations = duration(
 
 const knownMethods = new Set(['CONNECT', 'DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'TRACE'])
 
-export type Outcome = {
+type Outcome = {
   /** Absent: it is no route of ours. */
   route?: string | undefined
   /** Absent: the caller went away before there was an answer. */

@@ -21,7 +21,7 @@ import { answerPings } from './socket.ts'
 import { boundUnread } from './unread.ts'
 import { readPart } from './validate.ts'
 
-export type ServerParts<Context extends object, Needs extends string> = {
+type ServerParts<Context extends object, Needs extends string> = {
   routes: readonly Route<Context, Needs>[]
   /** Every path is served below each of these, such as `['/api', '']`. */
   prefixes: readonly string[]

@@ -1,6 +1,6 @@
 // Counts what is under way, for each of many and together, and takes no more than so many.
 
-export type Most = {
+type Most = {
   each: number
   all: number
   /** So much each has also where the others have taken all the room. None unless told. */

@@ -14,7 +14,7 @@ export type Question = {
   timeoutMs: number
 }
 
-export type Ending = { exitCode: number | null; signal: number | null; stdout: string; stderr: string }
+type Ending = { exitCode: number | null; signal: number | null; stdout: string; stderr: string }
 
 type Server = ChildProcessByStdio<Writable, Readable, null>
 type Waiting = PromiseWithResolvers<Ending>

@@ -36,7 +36,7 @@ export const tryLock = (path: string): Lock | undefined => {
   return undefined
 }
 
-export type Waiting = {
+type Waiting = {
   /** Somebody else holds it at this moment. */
   onWait?: () => void
   timeoutMs: number

@@ -5,7 +5,7 @@ import { constants as osConstants } from 'node:os'
 import { join } from 'node:path'
 import { CommandServer, type Question } from './command-server.ts'
 
-export type CommandOptions = {
+type CommandOptions = {
   /** Written to its standard input; absent: end of file at once. */
   input?: string
   /** After this it is killed. */

@@ -15,7 +15,7 @@ export type S3Address = {
 
 export type StoreAddress = { kind: 'directory'; path: string } | S3Address
 
-export type StoreSettings = { address: string; accessKey: string | undefined; secret: string | undefined }
+type StoreSettings = { address: string; accessKey: string | undefined; secret: string | undefined }
 
 const bucketName = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/
 const prefixName = /^[A-Za-z0-9_-][A-Za-z0-9._-]*(\/[A-Za-z0-9_-][A-Za-z0-9._-]*)*$/

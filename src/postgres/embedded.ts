@@ -13,7 +13,7 @@ import { endPrevious, socketPath } from './previous.ts'
 import { installPrograms } from './programs.ts'
 import { connectionFrom } from './url.ts'
 
-export type PostgresParts = {
+type PostgresParts = {
   /** Ours alone. Holds the programs, the cluster and the password. Its parents must let `uid` pass through. */
   directory: string
   /** Made if it is missing, and given to `uid`. */

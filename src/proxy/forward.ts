@@ -6,7 +6,7 @@ import { pour } from '#src/kit/pour.ts'
 import type { Destination } from './destination.ts'
 import { hasBody } from './headers.ts'
 
-export type Exchange = { request: IncomingMessage; response: ServerResponse; destination: Destination }
+type Exchange = { request: IncomingMessage; response: ServerResponse; destination: Destination }
 
 /** What is shorter than this comes with its head, or soon after it. */
 const longBytes = 256 * 1024

@@ -33,7 +33,7 @@ export type FrontBounds = {
   idleMs?: number
 }
 
-export type FrontParts = FrontBounds & {
+type FrontParts = FrontBounds & {
   access: AccessDesk
   runners: Runners
   log: Logger
@@ -44,7 +44,7 @@ export type FrontParts = FrontBounds & {
 const openConnections = 8192
 const headBytes = 32 * 1024
 
-export type Front = { server: Server /** Ends what is open, at once. */; hangUp: () => void }
+type Front = { server: Server /** Ends what is open, at once. */; hangUp: () => void }
 
 export const createFront = ({
   access,

@@ -11,7 +11,7 @@ import { Runners } from './runners.ts'
 /** What calls that are running get to end before they are cut off; with what follows it stays below 3 s. */
 const graceMs = 2000
 
-export type Proxy = { port: number; close: () => Promise<void> }
+type Proxy = { port: number; close: () => Promise<void> }
 
 export const startProxy = async (
   { listen, controlUrl, proxyKey, publicUrl }: Omit<ProxyConfig, 'telemetry'>,

@@ -8,7 +8,7 @@ export const decoded = (text: string): string | undefined => {
   }
 }
 
-export type Taken = {
+type Taken = {
   values: Record<string, string | undefined> /** With its question mark, or empty. */
   rest: string
 }

@@ -6,7 +6,7 @@ import { Problem } from '#src/problems.ts'
 import type { Destination } from './destination.ts'
 import { headOf } from './refusal.ts'
 
-export type Handover = {
+type Handover = {
   socket: Duplex
   /** What the caller sent right behind its head. */
   head: Buffer

@@ -29,12 +29,12 @@ export type BroughtImages = {
   remove(image: string): Promise<void>
 }
 
-export type TemplateHost = Pick<Host, 'snapshot' | 'templates' | 'template' | 'removeTemplate' | 'basesInUse'>
+type TemplateHost = Pick<Host, 'snapshot' | 'templates' | 'template' | 'removeTemplate' | 'basesInUse'>
 
 /** With what it is made of. */
 export type ToBring = ImageAssignment & { source: ImageSource }
 
-export type Bringing = {
+type Bringing = {
   signal: AbortSignal
   onProgress: (progress: Progress) => void
   /** What a person may read of it, as it comes. */

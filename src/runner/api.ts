@@ -18,7 +18,7 @@ import { serveDials } from './dial.ts'
 import type { HeldSandbox, Host } from './host.ts'
 import { untilTaken } from './until-taken.ts'
 
-export type ToolboxParts = {
+type ToolboxParts = {
   /** Without `measure` nothing is measured, without `imageOf` nothing is known of images. */
   host: Pick<Host, 'get'> & Partial<Pick<Host, 'measure' | 'imageOf'>>
   /** What an image that was brought says of its sandboxes. */

@@ -24,7 +24,7 @@ type Told = { id?: unknown; env?: unknown; assignment?: object }
 const withOwnEnv = (record: Told): Told =>
   record?.assignment ? { ...record, assignment: { env: record.env, ...record.assignment } } : record
 
-export type ControlClientParts = {
+type ControlClientParts = {
   controlUrl: URL
   runnerKey: string
   log: Logger

@@ -9,7 +9,7 @@ import { dialRefusals } from '#src/wire/dial.ts'
 import type { HeldSandbox } from './host.ts'
 import { untilTaken } from './until-taken.ts'
 
-export type DialParts = {
+type DialParts = {
   get: (sandboxId: string) => HeldSandbox | undefined
   agentAt: (socketPath: string) => Agent
 }

@@ -23,7 +23,7 @@ export type BuildRequest = {
   onText?: (text: string) => void
 }
 
-export type BuilderParts = {
+type BuilderParts = {
   host: Pick<Host, 'list' | 'get' | 'start' | 'stop' | 'destroy' | 'snapshot' | 'removeTemplate'>
   agentAt: (socketPath: string) => Pick<Agent, 'exec' | 'files'>
   /** Where the files of definitions are kept. */

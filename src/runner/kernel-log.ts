@@ -3,7 +3,7 @@
 import { CommandFailed, runCommand } from '#src/kit/run-command.ts'
 import type { Init } from './processes.ts'
 
-export type KernelWord = 'out of memory' | 'crashed'
+type KernelWord = 'out of memory' | 'crashed'
 
 /** Clock ticks of `/proc/{pid}/stat` in a second; the same on every Linux that we run on (proc(5), USER_HZ). */
 const ticksPerSecond = 100

@@ -5,7 +5,7 @@ import { belowPlace } from '#src/kit/telemetry/telemetry.ts'
 import type { Assignment, FromRunner, ImageAssignment, ToRunner } from '#src/wire/runner-link.ts'
 import { isAssignment, isImageAssignment } from './assignment.ts'
 
-export type LinkParts = {
+type LinkParts = {
   controlUrl: URL
   runnerKey: string
   /** What is said first on every connection, and again by `sayHello`. */

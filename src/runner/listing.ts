@@ -1,7 +1,7 @@
 // Reads a whole list of control's from time to time, and soon when there is a reason. Never twice at once.
 import type { Logger } from '#src/kit/log.ts'
 
-export type ListingParts<Item> = {
+type ListingParts<Item> = {
   list: () => Promise<Item[]>
   /** `askedAt`: what control was told later cannot be in the list. */
   take: (listed: Item[], askedAt: number) => void

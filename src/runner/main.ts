@@ -38,7 +38,7 @@ const sweepContextsSeconds = 3600
 /** What calls that are running get to end before they are cut off. */
 const graceMs = 1500
 
-export type Runner = {
+type Runner = {
   /** Settles when the default image is there and control knows of it. */
   ready: Promise<void>
   /** Settles with why this runner must not go on, which is no trouble that another try would end. */
@@ -48,7 +48,7 @@ export type Runner = {
 }
 
 /** What who started the runner is told. */
-export type RunnerListener = {
+type RunnerListener = {
   onProgress: (progress: Progress) => void
   /** Control has not taken the key for a while, or takes it again. Nothing here ends because of it. */
   onRefused: (isRefused: boolean) => void

@@ -37,7 +37,7 @@ const waitingBytes = async (pid: number, mostBytes: number): Promise<number> => 
   return bytes
 }
 
-export type NetlinkWatchParts = {
+type NetlinkWatchParts = {
   /** Has more than it may; told again at the next look if it still has. */
   onTooMuch: (sandboxId: string) => void
   log: Logger

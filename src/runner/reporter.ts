@@ -6,7 +6,7 @@ import type { Report } from '#src/wire/runner-link.ts'
 import { idOf, isRead, type Listed, type Unread } from './assignment.ts'
 import type { Delivery } from './control-client.ts'
 
-export type ReporterParts = {
+type ReporterParts = {
   /** Answers whether it could be sent; that it arrives is not known. */
   send: (report: Report) => boolean
   tell: (report: Report) => Promise<Delivery>

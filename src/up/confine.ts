@@ -1,6 +1,6 @@
 // Command lines that give privileges away before a program's first instruction.
 
-export type View = { source: string; at: string }
+type View = { source: string; at: string }
 
 type Confined = { command: readonly string[]; uid: number; views: readonly View[]; mayBindLowPorts: boolean }
 

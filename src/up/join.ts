@@ -15,7 +15,7 @@ import { type Program, Supervised } from './supervised.ts'
 import { ensurePackages } from './system-packages.ts'
 import { onceAskedToStop, takeDataDirectory } from './up.ts'
 
-export type JoinOptions = { data: string; join: string; token: string | undefined }
+type JoinOptions = { data: string; join: string; token: string | undefined }
 
 const graceMs = 4000
 
@@ -50,7 +50,7 @@ export const joinServer = async (
   await keepJoined({ data, controlUrl, runner, program, display, stopAsked })
 }
 
-export type JoinedParts = {
+type JoinedParts = {
   data: DataDirectory
   controlUrl: URL
   runner: { id: string; regionId: string }

@@ -13,7 +13,7 @@ import { codeView, type DataDirectory, uids } from './data-directory.ts'
 import { startNodeProgram } from './node-program.ts'
 import type { Program } from './supervised.ts'
 
-export type Secrets = {
+type Secrets = {
   proxyKey: string
   runnerKey: string
   firstKey: string
@@ -22,7 +22,7 @@ export type Secrets = {
   olderEncryptionKeys: string
 }
 
-export type ProgramParts = {
+type ProgramParts = {
   data: DataDirectory
   config: UpConfig
   addresses: Addresses
@@ -122,7 +122,7 @@ export const proxyProgram = (parts: ProgramParts): Program => {
 }
 
 /** Of a runner alone, which may belong to a control elsewhere. */
-export type RunnerProgramParts = Pick<ProgramParts, 'data' | 'config' | 'onProgress'> & {
+type RunnerProgramParts = Pick<ProgramParts, 'data' | 'config' | 'onProgress'> & {
   addresses: Pick<Addresses, 'controlUrl'>
   secrets: Pick<Secrets, 'runnerKey'>
 }

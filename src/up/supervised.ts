@@ -15,7 +15,7 @@ export type Running = {
 }
 
 /** How long is waited before a program is started again: twice as long each time, up to `maxMs`. */
-export type Backoff = { firstMs: number; maxMs: number }
+type Backoff = { firstMs: number; maxMs: number }
 
 export const patience: Backoff = { firstMs: 100, maxMs: 5000 }
 

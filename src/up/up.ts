@@ -26,7 +26,7 @@ import { findRunningUp, writeUpState } from './state-file.ts'
 import { Supervised } from './supervised.ts'
 import { ensurePackages } from './system-packages.ts'
 
-export type UpOptions = { data: string; host: string; port: number; publicHost?: string | undefined }
+type UpOptions = { data: string; host: string; port: number; publicHost?: string | undefined }
 
 /** Programs have this long to end by themselves; with what follows everything is gone within 5 s. */
 const graceMs = 4000

@@ -166,7 +166,7 @@ export type RunnerCapabilities = {
 }
 
 /** Where the sender was in a trace (W3C Trace Context): whoever watches both programs sees one. Means nothing otherwise. */
-export type Traced = { traceparent?: string; tracestate?: string }
+type Traced = { traceparent?: string; tracestate?: string }
 
 /** Runner → control. `hello` comes first and again whenever the runner's images change. */
 export type FromRunner =

@@ -6,7 +6,7 @@ import type { Transaction } from '../storage/database.ts'
 import { completeEntry, insertEntry } from './store.ts'
 import { type Origin, originOf } from './subject.ts'
 
-export type PageWrite = {
+type PageWrite = {
   organizationId: string
   user: { id: string; email: string }
   /** The row of endpoints.ts that does the same. */
@@ -53,7 +53,7 @@ export const tellOfPageWrite = async <T>(
   }
 }
 
-export type SsoJoining = {
+type SsoJoining = {
   at: Date
   organizationId: string
   user: PageWrite['user']

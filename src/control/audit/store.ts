@@ -54,7 +54,7 @@ export const insertEntry = async (sql: Sql, entry: Entry, alone?: 'alone'): Prom
   return row.id
 }
 
-export type Outcome = Pick<Entry, 'organizationId' | 'targets' | 'status' | 'code'>
+type Outcome = Pick<Entry, 'organizationId' | 'targets' | 'status' | 'code'>
 
 /** False where there is no such row. */
 export const completeEntry = async (sql: Sql, id: number, outcome: Outcome): Promise<boolean> => {

@@ -44,7 +44,7 @@ export type Callers = {
   forget: () => void
 }
 
-export type CallersParts = {
+type CallersParts = {
   database: Database
   clock: Clock
   log: Logger

@@ -2,7 +2,7 @@
 // policy.test.ts says where the two differ.
 import type { Permission } from './permissions.ts'
 
-export type GlobalRole = { id: string; name: string; permissions: readonly Permission[] }
+type GlobalRole = { id: string; name: string; permissions: readonly Permission[] }
 
 const idOf = (number: number) => `00000000-0000-0000-0000-${String(number).padStart(12, '0')}`
 

@@ -15,7 +15,7 @@ import type {
 } from './route.ts'
 import { hashKey, isSameHash } from './secret.ts'
 
-export type GuardParts = {
+type GuardParts = {
   callers: Callers
   proxyKeyHash: string
   collectorKeyHash: string | undefined

@@ -26,7 +26,7 @@ const types = [undefined, 'jwt', 'at+jwt', 'application/at+jwt']
 const cacheMilliseconds = 10 * 60 * 1000
 const timeoutMilliseconds = 5_000
 
-export type Issuers = {
+type Issuers = {
   /** What the token says, once all of it is proven; `undefined` for any other token. Throws 503 while its issuer is away. */
   verify: (token: string) => Promise<Claims | undefined>
 }
@@ -34,7 +34,7 @@ export type Issuers = {
 /** An issuer of this very server: its tokens are of its own users, whose ids are their subjects. */
 export type OwnIssuer = { url: string; getKey: JWTVerifyGetKey }
 
-export type IssuersParts = { identity: IdentitySettings; clock: Clock; log: Logger; own: readonly OwnIssuer[] }
+type IssuersParts = { identity: IdentitySettings; clock: Clock; log: Logger; own: readonly OwnIssuer[] }
 
 const keysOf = (issuer: string, { keyCooldownSeconds }: IdentitySettings): JWTVerifyGetKey =>
   createRemoteJWKSet(new URL(issuer), {

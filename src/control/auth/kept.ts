@@ -2,7 +2,7 @@
 const keepMilliseconds = 1_000
 const keepAtMost = 10_000
 
-export type Kept<V> = {
+type Kept<V> = {
   /** What was answered to this question within the last second, or else what `ask` answers now. */
   get: (question: string, ask: () => Promise<V>) => Promise<V>
   forget: () => void

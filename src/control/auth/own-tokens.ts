@@ -12,7 +12,7 @@ export type OwnTokens = OwnIssuer & {
   issue: (user: Pick<User, 'id'>) => Promise<{ accessToken: string; expiresAt: Date }>
 }
 
-export type OwnTokensParts = Pick<Parts, 'database' | 'clock' | 'encryption'> & {
+type OwnTokensParts = Pick<Parts, 'database' | 'clock' | 'encryption'> & {
   settings: { publicUrl: string; identity: { audience: string } }
 }
 

@@ -36,7 +36,7 @@ export type Caller = {
 
 export type UserContext = { user: User; caller: Caller }
 export type OrganizationContext = UserContext & { organization: Organization }
-export type RunnerContext = { runner: { id: string; regionId: string } }
+type RunnerContext = { runner: { id: string; regionId: string } }
 
 /** The proxy of a region asks about what is in it; the server's own, without one, about everything. */
 export type ProxyContext = { proxyRegionId: string | undefined }
@@ -44,7 +44,7 @@ export type ProxyContext = { proxyRegionId: string | undefined }
 /** A collector belongs to no organization; the path says which one it asks about. */
 export type OwnerOrCollectorContext = { isCollector: boolean }
 
-export type ContextOf<N extends Needs> = N extends 'public' | 'collector'
+type ContextOf<N extends Needs> = N extends 'public' | 'collector'
   ? object
   : N extends 'proxy'
     ? ProxyContext

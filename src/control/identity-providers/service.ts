@@ -31,7 +31,7 @@ export type IdentityProviderParts = Pick<Parts, 'database' | 'clock' | 'encrypti
 }
 
 /** Who manages the providers of which organization. */
-export type Manager = { caller: Caller; organization: Organization }
+type Manager = { caller: Caller; organization: Organization }
 
 const providersPerOrganization = 20
 

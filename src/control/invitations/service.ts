@@ -29,7 +29,7 @@ import {
 
 export type InvitationParts = ChangeParts & { settings: Pick<Settings, 'publicUrl'>; outbox: Pick<Outbox, 'nudge'> }
 
-export type AsOwnerOf = { caller: Caller; organization: Organization }
+type AsOwnerOf = { caller: Caller; organization: Organization }
 
 const daysOpen = 7
 const day = 86_400_000

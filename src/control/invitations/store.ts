@@ -66,7 +66,7 @@ export const isInvited = async (sql: Sql, organizationId: string, email: string)
   return row !== undefined
 }
 
-export type NewInvitation = Pick<Invitation, 'email' | 'invitedBy' | 'organizationId' | 'expiresAt' | 'role'>
+type NewInvitation = Pick<Invitation, 'email' | 'invitedBy' | 'organizationId' | 'expiresAt' | 'role'>
 
 export const insertInvitation = async (
   sql: Sql,

@@ -17,7 +17,7 @@ export type IssuerKeys = {
   cookie: string
 }
 
-export type KeyParts = { database: Database; encryption: Encryption; clock: Clock }
+type KeyParts = { database: Database; encryption: Encryption; clock: Clock }
 
 type Row = { id: string; kind: 'signing' | 'cookie'; secret: string; created_at: Date }
 

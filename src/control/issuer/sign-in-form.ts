@@ -12,7 +12,7 @@ const mostFormBytes = 4096
 
 export type Visit = { request: IncomingMessage; response: ServerResponse; address: string }
 
-export type SignInForm = (visit: Visit, uid: string) => Promise<void>
+type SignInForm = (visit: Visit, uid: string) => Promise<void>
 
 const readForm = async (request: IncomingMessage): Promise<URLSearchParams | undefined> => {
   if (!/^application\/x-www-form-urlencoded(?:;|$)/i.test(request.headers['content-type'] ?? '')) return undefined
@@ -32,7 +32,7 @@ const send = (response: ServerResponse, status: number, html: string) => {
 
 const isRefusal = (error: unknown): error is RateLimiterRes => error instanceof RateLimiterRes
 
-export type SignInFormParts = { provider: () => Provider; sql: Sql; origin: string }
+type SignInFormParts = { provider: () => Provider; sql: Sql; origin: string }
 
 export const createSignInForm = ({ provider, sql, origin }: SignInFormParts): SignInForm => {
   // Failures only: a success gives its point back.

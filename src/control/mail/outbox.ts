@@ -14,7 +14,7 @@ export type Outbox = {
   close: () => Promise<void>
 }
 
-export type OutboxParts = Pick<Parts, 'database' | 'clock' | 'log'> & { transport: MailTransport }
+type OutboxParts = Pick<Parts, 'database' | 'clock' | 'log'> & { transport: MailTransport }
 
 /** How long to wait after each attempt that failed; after the last it is given up, about two days after the first. */
 const minutesBetween = [1, 5, 15, 60, 240, 720, 1440] as const

@@ -76,7 +76,7 @@ export const removeMember = async (parts: ChangeParts, as: AsOwner, userId: stri
   })
 }
 
-export type Leaving = { caller: Caller; organization: Organization }
+type Leaving = { caller: Caller; organization: Organization }
 
 /** Ends the caller's membership, and with it all of their keys here. */
 export const leaveOrganization = async (parts: ChangeParts, { caller, organization }: Leaving): Promise<void> => {
@@ -89,7 +89,7 @@ export const leaveOrganization = async (parts: ChangeParts, { caller, organizati
   })
 }
 
-export type Joining = { organizationId: string; userId: string; role: 'owner' | 'member'; roleIds: readonly string[] }
+type Joining = { organizationId: string; userId: string; role: 'owner' | 'member'; roleIds: readonly string[] }
 
 /**
  * Makes somebody a member; answers false, and changes nothing, if they are one. The roles must be assignable there.

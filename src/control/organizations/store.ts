@@ -27,7 +27,7 @@ export const findOtelConfig = async (sql: Sql, id: string): Promise<string | nul
   return row?.otel_config
 }
 
-export type NewOrganization = { name: string; createdBy: string; defaultRegionId: string }
+type NewOrganization = { name: string; createdBy: string; defaultRegionId: string }
 
 /** With its creator as owner. */
 export const insertOrganization = async (

@@ -20,14 +20,14 @@ export type OutboundRequest = {
   mostBytes?: number
 }
 
-export type OutboundReply = { status: number; headers: Record<string, string | string[] | undefined>; body: Buffer }
+type OutboundReply = { status: number; headers: Record<string, string | string[] | undefined>; body: Buffer }
 
 export type Outbound = {
   /** Answers whatever the server answered, redirects and errors too. Throws an OutboundError when nothing usable came. */
   send: (request: OutboundRequest) => Promise<OutboundReply>
 }
 
-export type OutboundParts = {
+type OutboundParts = {
   /** What may be called besides the public Internet. */
   allowed: Networks
   resolve?: Resolve

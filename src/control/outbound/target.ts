@@ -41,7 +41,7 @@ const listAddresses = async (url: URL, resolve: Resolve): Promise<LookupAddress[
   return addresses
 }
 
-export type TargetRules = { allowed: Networks; resolve: Resolve; requireTls: boolean }
+type TargetRules = { allowed: Networks; resolve: Resolve; requireTls: boolean }
 
 /** One address that may not be called refuses the whole name: which of them is used is not ours to choose. */
 export const resolveTarget = async (given: string, { allowed, resolve, requireTls }: TargetRules): Promise<Target> => {

@@ -63,7 +63,7 @@ const heldIn = (
   }
 }
 
-export type HeldThere = Held & Omit<Place, 'organizationId'>
+type HeldThere = Held & Omit<Place, 'organizationId'>
 
 export const listHeld = async (sql: Sql, organizationId: string): Promise<HeldThere[]> => {
   const places = new Map<string, HeldThere>()
@@ -88,7 +88,7 @@ const holdPlace = (transaction: Transaction, { organizationId, regionId, sandbox
     select pg_advisory_xact_lock(hashtextextended(${`quota ${organizationId} ${regionId} ${sandboxClass}`}, 0))`
 
 /** What a move asks for: the sandbox before it, and as it was written. */
-export type Growth = { from: SandboxRow | null; written: SandboxRow; to: Move['to'] }
+type Growth = { from: SandboxRow | null; written: SandboxRow; to: Move['to'] }
 
 const isMore = (after: Held, before: Held) => kinds.some(([kind]) => after[kind] > before[kind])
 

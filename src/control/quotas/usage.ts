@@ -7,7 +7,7 @@ import { type Held, listHeld, nothing } from './held.ts'
 import type { RegionUsage } from './schemas.ts'
 import { countSnapshots, listRegionQuotas, listRegionsOf, type RegionQuotaRow, type RegionRow } from './store.ts'
 
-export type UsageParts = Pick<Parts, 'database'> & { options: { overcommit: Overcommit } }
+type UsageParts = Pick<Parts, 'database'> & { options: { overcommit: Overcommit } }
 
 /** The classes that a runner here can make. */
 const builtClasses = ['container'] as const

@@ -7,7 +7,7 @@ import { createAddressKeys } from './address-key.ts'
 const windowSeconds = 60
 
 /** Throws `rate_limited` where this request is one too many of its address. */
-export type AddressLimit = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
+type AddressLimit = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
 
 export const createAddressLimit = (mostPerMinute: number): AddressLimit => {
   const addressKey = createAddressKeys()

@@ -32,7 +32,7 @@ const addresses = {
 } as const satisfies Record<string, keyof RegionColumns>
 
 type Field = keyof typeof addresses
-export type Addresses = { [F in Field]?: string | null }
+type Addresses = { [F in Field]?: string | null }
 
 /** Checked; those that are not given are not there. */
 const readAddresses = (body: Addresses): Addresses => {

@@ -28,7 +28,7 @@ export const ensureRunner = async (
     on conflict (id) do update set key_hash = excluded.key_hash`
 }
 
-export type Hello = {
+type Hello = {
   address: string
   images: readonly string[]
   capabilities: RunnerCapabilities
@@ -106,7 +106,7 @@ export const findReadyRunner = async (
   return row?.id ?? preferredId
 }
 
-export type RunnerView = RunnerIdentity & {
+type RunnerView = RunnerIdentity & {
   state: string
   cpu: number
   memoryGiB: number

@@ -21,7 +21,7 @@ export type Change = {
 }
 
 /** Its runner is to know anew what is wanted of a sandbox, whose state is the same. */
-export type Renewal = Pick<Change, 'sandboxId' | 'row'> & { runnerId: string }
+type Renewal = Pick<Change, 'sandboxId' | 'row'> & { runnerId: string }
 
 const takenBy = (runnerId: string, sandboxId: string, generation: number) => `${runnerId} ${sandboxId} ${generation}`
 

@@ -1,7 +1,7 @@
 // Where a listing goes on: opaque to callers, bound to the sort and order it was made with.
 import { Problem } from '#src/problems.ts'
 
-export type Cursor = { sort: string; order: 'asc' | 'desc'; value: string | number; id: string }
+type Cursor = { sort: string; order: 'asc' | 'desc'; value: string | number; id: string }
 
 export const writeCursor = ({ sort, order, value, id }: Cursor): string =>
   Buffer.from(JSON.stringify([sort, order, value, id])).toString('base64url')

@@ -9,7 +9,7 @@ import { findSandboxById } from './store.ts'
 const hoursKept = 24
 
 /** One request that may come more than once. */
-export type Once = { organizationId: string; key: string; requestHash: string }
+type Once = { organizationId: string; key: string; requestHash: string }
 
 export const onceFor = (organizationId: string, key: string, body: unknown): Once => ({
   organizationId,

@@ -50,7 +50,7 @@ const oneOf = (sql: Sql, column: string, values: string[] | null): Piece =>
   sql`and (${values}::text[] is null or ${sql(column)} = any(${values}::text[]))`
 
 /** Which there are to be filtered at all. */
-export type Among = (sql: Sql) => Piece
+type Among = (sql: Sql) => Piece
 
 /** What the indexes of the sorts hold. */
 export const present: Among = (sql) => sql`state <> 'destroyed'`

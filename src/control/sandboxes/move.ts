@@ -17,7 +17,7 @@ export type Occasion = {
   whileDue?: boolean
 }
 
-export type MoveOptions = Occasion & {
+type MoveOptions = Occasion & {
   /** Columns that change with the state. */
   set?: (sandbox: SandboxRow) => Partial<SandboxRow>
   /** Runs in the move's own transaction before it is written; may refuse it, write what belongs to it, and say columns. */

@@ -12,7 +12,7 @@ const mostAttempts = 10
 const longestReason = 2000
 
 /** A report without a generation comes over the public interface and speaks of what is now. */
-export type GivenReport = Omit<Report, 'generation'> & { generation?: number }
+type GivenReport = Omit<Report, 'generation'> & { generation?: number }
 
 /** What a sandbox's own processes may have had a hand in: kept as text that the database can hold, and not for ever. */
 const asText = (text: string): string => text.replaceAll('\0', '').toWellFormed().slice(0, longestReason).toWellFormed()

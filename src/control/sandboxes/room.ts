@@ -17,7 +17,7 @@ export type SandboxRoom = SandboxParts & {
   close: () => Promise<void>
 }
 
-export type RoomParts = Parts & { callers: Callers }
+type RoomParts = Parts & { callers: Callers }
 
 /** `sweepSeconds: 0` leaves the sweeping to whoever calls `sweep`. */
 export const openSandboxRoom = async (

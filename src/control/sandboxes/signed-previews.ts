@@ -4,7 +4,7 @@ import { Problem } from '#src/problems.ts'
 import type { SandboxRow } from './sandbox.ts'
 import { withRunner } from './store.ts'
 
-export type SignedPreviewRow = {
+type SignedPreviewRow = {
   token_hash: string
   sandbox_id: string
   port: number

@@ -12,7 +12,7 @@ import { pause } from './pause.ts'
 import type { SandboxRow } from './sandbox.ts'
 import { type StateChange, withRunner, writeState } from './store.ts'
 
-export type Timer = 'ttl' | 'stuck' | 'auto-stop' | 'auto-pause' | 'auto-archive' | 'auto-delete' | 'purge'
+type Timer = 'ttl' | 'stuck' | 'auto-stop' | 'auto-pause' | 'auto-archive' | 'auto-delete' | 'purge'
 
 const rowsPerSweep = 500
 const hoursKeptWhenDestroyed = 24

@@ -9,7 +9,7 @@ import { type By, type NewSandbox, writeState } from './store.ts'
 /** What a sandbox keeps of what it was before anybody wanted it: where it is, and what it was made from. */
 type Wanted = Omit<NewSandbox, 'id' | 'name' | 'state' | 'desired_state' | 'version' | 'generation' | 'runner_id'>
 
-export type WantedWarm = { organizationId: string; regionId: string; snapshotId: string | Piece }
+type WantedWarm = { organizationId: string; regionId: string; snapshotId: string | Piece }
 
 /** One that is ready, held for this transaction. Of the caller's own pools first; one that somebody else is taking is passed over. */
 export const holdWarm = async (

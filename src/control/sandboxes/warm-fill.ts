@@ -171,7 +171,7 @@ const fillAll = async (parts: SandboxParts): Promise<void> => {
 const breathMs = 300
 const longestBreathMs = 2000
 
-export type Filling = {
+type Filling = {
   /** Once, now; the next one waits for its end. */
   fill: () => Promise<void>
   stop: () => Promise<void>

@@ -13,7 +13,7 @@ const keptHours = 24
 /** Whatever the size of the sandbox that asks first: others with the same definition have the same image. */
 const maxGiB = 30
 
-export type Build = { organizationId: string; regionId: string; definition: Definition }
+type Build = { organizationId: string; regionId: string; definition: Definition }
 
 /** The same lines with other files are another image. */
 const nameOf = ({ organizationId, regionId, definition: { dockerfile, contexts } }: Build): string => {

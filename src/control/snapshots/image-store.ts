@@ -4,7 +4,7 @@ import type { ContextsInUse } from '#src/wire/contexts.ts'
 import type { ImageAssignment, ImageConfig, ImageSource, Progress } from '#src/wire/runner-link.ts'
 import { statesInMaking } from './schemas.ts'
 
-export type NewImage = {
+type NewImage = {
   name: string
   source: ImageSource
   regionId: string

@@ -115,7 +115,7 @@ export const findSnapshotByIdOrName = async (
 export const snapshotColumn = (sql: Sql, column: 'id' | 'image', organizationId: string, idOrName: string): Piece =>
   sql`(select ${sql(column)} from snapshots ${named(sql, organizationId, idOrName)})`
 
-export type SnapshotListing = {
+type SnapshotListing = {
   page: number
   limit: number
   /** A part of the name, in any case. */
@@ -149,7 +149,7 @@ export const listSnapshots = async (
   return { snapshots: rows.map(readSnapshot), total: counted?.count ?? 0 }
 }
 
-export type NewSnapshot = Pick<
+type NewSnapshot = Pick<
   Snapshot,
   'name' | 'state' | 'image' | 'imageName' | 'osUser' | 'entrypoint' | 'cpu' | 'memoryGiB' | 'diskGiB'
 > & { organizationId: string; sourceSandboxId?: string; dockerfile?: string }

@@ -7,7 +7,7 @@ import { findHeld } from '../members/service.ts'
 import type { Parts } from '../parts.ts'
 import { decideLink, listPendingLinks as listRows } from './store.ts'
 
-export type LinkParts = Pick<Parts, 'database' | 'clock'>
+type LinkParts = Pick<Parts, 'database' | 'clock'>
 
 export const listPendingLinks = async ({ database, clock }: LinkParts, { user }: Pick<Caller, 'user'>) => {
   const links = await listRows(database.sql, user.id, clock.now())

@@ -101,7 +101,7 @@ const speaking = async <T>(work: () => Promise<T>): Promise<T> => {
   }
 }
 
-export type Asking = Pick<Attempt, 'nonce' | 'codeVerifier'> & { redirectUri: string; state: string }
+type Asking = Pick<Attempt, 'nonce' | 'codeVerifier'> & { redirectUri: string; state: string }
 
 /** Where the browser has to go. */
 export const authorizationUrl = async (
@@ -122,7 +122,7 @@ export const authorizationUrl = async (
     return url.href
   })
 
-export type Answer = Pick<Attempt, 'nonce' | 'codeVerifier'> & { currentUrl: URL; state: string }
+type Answer = Pick<Attempt, 'nonce' | 'codeVerifier'> & { currentUrl: URL; state: string }
 
 /** What the provider says of whoever has come back; where its token does not name an address, its userinfo is asked. */
 export const exchangeCode = async (

@@ -47,7 +47,7 @@ const requireEntitled = async (parts: SsoParts, organizationId: string): Promise
   if (organization === undefined || !hasSso(parts, organization)) throw new Problem('sso_provider_disabled')
 }
 
-export type Begin = { organizationId: string; providerId: string | undefined; browserSecret: string }
+type Begin = { organizationId: string; providerId: string | undefined; browserSecret: string }
 
 /** Answers where the browser has to go. */
 export const beginSignIn = async (
@@ -68,7 +68,7 @@ export const beginSignIn = async (
   return url
 }
 
-export type Return = { state: string | undefined; search: string; browserSecret: string | undefined }
+type Return = { state: string | undefined; search: string; browserSecret: string | undefined }
 
 const requireAttempt = async (parts: SsoParts, { state, browserSecret }: Return): Promise<Attempt> => {
   if (state === undefined || browserSecret === undefined) throw new Problem('sso_invalid_state')

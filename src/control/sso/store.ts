@@ -49,7 +49,7 @@ export const takeAttempt = async (
 }
 
 /** An account at a provider. */
-export type Account = { provider: Pick<IdentityProvider, 'id' | 'issuerUrl'>; subject: string }
+type Account = { provider: Pick<IdentityProvider, 'id' | 'issuerUrl'>; subject: string }
 
 /** Of the user whom the owner of the account has been linked to; a pending or rejected link leads to nobody. */
 export const findLinkedUserId = async (sql: Sql, { provider, subject }: Account): Promise<string | undefined> => {
@@ -59,7 +59,7 @@ export const findLinkedUserId = async (sql: Sql, { provider, subject }: Account)
   return row?.user_id
 }
 
-export type NewLink = { userId: string; email: string; state: 'pending' | 'linked'; createdAt: Date; expiresAt: Date }
+type NewLink = { userId: string; email: string; state: 'pending' | 'linked'; createdAt: Date; expiresAt: Date }
 
 /** Or renews one that is not linked. One that is pending for the same user and has not expired stays as it is. */
 export const putLink = async (sql: Sql, { provider, subject }: Account, link: NewLink): Promise<void> => {
@@ -77,7 +77,7 @@ export const putLink = async (sql: Sql, { provider, subject }: Account, link: Ne
                and l.expires_at > excluded.created_at)`
 }
 
-export type PendingLink = {
+type PendingLink = {
   id: string
   idpName: string
   organizationId: string

@@ -15,7 +15,7 @@ export type Transaction = postgres.TransactionSql<Types>
 export type Piece = postgres.Fragment
 
 /** A pool of connections. */
-export type Asking = {
+type Asking = {
   sql: postgres.Sql<Types>
   /** All or nothing. `work` must ask through the transaction that it is given. */
   transaction: <T>(work: (transaction: Transaction) => Promise<T>) => Promise<T>

@@ -20,7 +20,7 @@ const mostUntold = 10_000
 /** PostgreSQL takes less than 8000 bytes in one NOTIFY. */
 const mostBytes = 7_500
 
-export type PeersParts<News> = {
+type PeersParts<News> = {
   database: Pick<Database, 'sql' | 'listen'>
   channel: string
   log: Logger

@@ -5,7 +5,7 @@
 /** What is used of the driver's pool here; callers see all of it. */
 type Pool = { end: (options: { timeout: number }) => Promise<void> } & object
 
-export type Replaceable<P> = { sql: P; close: (seconds: number) => Promise<void> }
+type Replaceable<P> = { sql: P; close: (seconds: number) => Promise<void> }
 
 /** How long calls of a replaced pool may still take, in seconds; then they fail as if the server had gone. */
 const drainSeconds = 5

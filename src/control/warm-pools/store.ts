@@ -40,7 +40,7 @@ export const findPool = async (sql: Sql, organizationId: string, id: string): Pr
   return row
 }
 
-export type NewPool = { organizationId: string; snapshotId: string; regionId: string; size: number }
+type NewPool = { organizationId: string; snapshotId: string; regionId: string; size: number }
 
 /** One for each snapshot and region: a second is a 409. */
 export const insertPool = async (sql: Sql, pool: NewPool, now: Date): Promise<string> => {

@@ -6,11 +6,11 @@
 
 export const signals = ['traces', 'metrics', 'logs'] as const
 export type Signal = (typeof signals)[number]
-export type Protocol = 'http/protobuf' | 'http/json'
+type Protocol = 'http/protobuf' | 'http/json'
 
 export type Sampler = { isParentBased: boolean; ratio: number }
 
-export type Batching = {
+type Batching = {
   scheduledDelayMillis: number
   exportTimeoutMillis: number
   maxQueueSize: number

@@ -24,7 +24,7 @@ export type OpenSpan = Span & {
   end: () => void
 }
 
-export type SpanOptions = { kind?: Kind; attributes?: Attributes }
+type SpanOptions = { kind?: Kind; attributes?: Attributes }
 
 export type Tracing = {
   begin: (name: string, options: SpanOptions, place?: TracePlace) => OpenSpan
@@ -35,8 +35,8 @@ export type Tracing = {
   ids: () => { trace_id: string; span_id: string } | undefined
 }
 
-export type Instrument = { name: string; unit: string; description: string }
-export type Measurement = readonly [value: number, attributes: Attributes]
+type Instrument = { name: string; unit: string; description: string }
+type Measurement = readonly [value: number, attributes: Attributes]
 
 export type Metering = {
   recorder: (instrument: Instrument, buckets: readonly number[]) => (value: number, attributes: Attributes) => void
@@ -54,7 +54,7 @@ export type PrintedMetric = {
 }
 export type MetricSource = () => Promise<readonly PrintedMetric[]>
 
-export type Telemetry = {
+type Telemetry = {
   tracing?: Tracing | undefined
   metering?: Metering | undefined
   /** Takes each line of the log, as written. */

@@ -23,7 +23,7 @@ const statuses = {
   SlowDown: 503,
 } as const
 
-export type S3Code = keyof typeof statuses
+type S3Code = keyof typeof statuses
 
 export class S3Refusal extends Error {
   override readonly name = 'S3Refusal'

@@ -15,7 +15,7 @@ import { asRefusal, S3Refusal } from './refusal.ts'
 import { checkSignature, readSignedCall } from './signature.ts'
 import { beginXml, completeXml, errorXml, listXml, partsIn } from './xml.ts'
 
-export type ObjectStorageParts = {
+type ObjectStorageParts = {
   /** Throws the refusal. */
   ask: (question: UploadQuestion) => Promise<UploadAccess>
   runners: Runners

@@ -13,7 +13,7 @@ const tag = (name: string, value: string | number | boolean) => `<${name}>${text
 export const errorXml = (code: string, message: string, requestId: string) =>
   `${head}<Error>${tag('Code', code)}${tag('Message', message)}${tag('RequestId', requestId)}</Error>`
 
-export type Listed = {
+type Listed = {
   prefix: string
   maxKeys: number
   contents: readonly (StoredContext & { key: string })[]

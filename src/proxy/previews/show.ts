@@ -9,7 +9,7 @@ import { insideOf, type Visit } from './destination.ts'
 import { pageHeaders, warningPage } from './pages.ts'
 import { isNavigation, protocolOf } from './visitor.ts'
 
-export type Show = Visit & {
+type Show = Visit & {
   response: ServerResponse /** Before the first byte of a body is asked for. */
   onForward: () => void
 }

@@ -14,9 +14,9 @@ import { type Access, type AccessQuestion, generationHeader } from '#src/wire/ac
 import type { FrontBounds } from '../front.ts'
 import { startProxy } from '../main.ts'
 
-export type ControlAnswer = { status: number; body: unknown }
+type ControlAnswer = { status: number; body: unknown }
 
-export type Seen = { method: string; url: string; headers: IncomingMessage['headers']; body: string }
+type Seen = { method: string; url: string; headers: IncomingMessage['headers']; body: string }
 
 export type Sides = AsyncDisposable & {
   url: string

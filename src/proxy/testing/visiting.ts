@@ -6,9 +6,9 @@ import { bodyOf, type Sides } from './simulated.ts'
 
 export const previewHost = '3000-box.proxy.test:4601'
 
-export type Call = { method?: string; path?: string; host?: string; headers?: Record<string, string>; body?: string }
+type Call = { method?: string; path?: string; host?: string; headers?: Record<string, string>; body?: string }
 
-export type Answer = { status: number; headers: IncomingMessage['headers']; text: string }
+type Answer = { status: number; headers: IncomingMessage['headers']; text: string }
 
 export const visit = async (
   { port }: Pick<Sides, 'port'>,

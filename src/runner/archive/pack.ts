@@ -22,7 +22,7 @@ import { type DiskParts, readDisk } from './tar.ts'
 /** An archive that is whole: `bytes` is what unpacking reads, `storedBytes` what the store keeps for it. */
 export type Archive = Required<ArchiveRef> & { bytes: number; storedBytes: number }
 
-export type PackParts = {
+type PackParts = {
   store: ObjectStore
   sandboxId: string
   archiveId: string

@@ -6,7 +6,7 @@ import { chunkKey, chunksOf, manifestKey, manifestsOf, prefixOf } from './keys.t
 import { maxManifestBytes, readManifest } from './manifest.ts'
 import type { ObjectStore } from './store.ts'
 
-export type RemoveParts = {
+type RemoveParts = {
   store: ObjectStore
   sandboxId: string
   /** The id of the archive that stays; absent: nothing does. */

@@ -13,7 +13,7 @@ import { hashOf, type Manifest, maxManifestBytes, readManifest } from './manifes
 import type { ObjectStore } from './store.ts'
 import { type DiskParts, holderOf, writeDisk } from './tar.ts'
 
-export type UnpackParts = {
+type UnpackParts = {
   store: ObjectStore
   sandboxId: string
   archive: Required<ArchiveRef>

@@ -9,7 +9,7 @@ import type { MemoryUse } from '../shown/meminfo.ts'
 import { hasCode, parseCounters, parsePids, readIfThere, readNowIfThere, write } from './files.ts'
 import type { CgroupLayout } from './layout.ts'
 
-export type Usage = { cpuSeconds: number; memoryBytes: number; processes: number }
+type Usage = { cpuSeconds: number; memoryBytes: number; processes: number }
 
 export interface Cgroup {
   pids(): Promise<number[]>

@@ -6,7 +6,7 @@ import { ImageFailed } from '../images/image-failed.ts'
 import { readTar } from './tar-reader.ts'
 import { partsOf } from './tree.ts'
 
-export type ArchiveKind = 'tar' | 'gzip' | 'zstd' | 'bzip2' | 'xz'
+type ArchiveKind = 'tar' | 'gzip' | 'zstd' | 'bzip2' | 'xz'
 
 const mostEntries = 1_000_000
 

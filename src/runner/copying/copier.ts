@@ -15,7 +15,7 @@ import { Tree } from './tree.ts'
 
 type Contexts = NonNullable<Definition['contexts']>
 
-export type CopierParts = {
+type CopierParts = {
   contexts: ContextStore
   of: Contexts
   /** Of what ADD unpacks. */

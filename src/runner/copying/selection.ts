@@ -20,7 +20,7 @@ export type Wanted = {
   mode: number | undefined
 }
 
-export type Made = { type: 'directory'; path: string; mode: number } | { type: 'link'; path: string; target: string }
+type Made = { type: 'directory'; path: string; mode: number } | { type: 'link'; path: string; target: string }
 
 export type WantedFile = { path: string; mode: number; modifiedSeconds: number }
 

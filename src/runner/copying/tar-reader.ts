@@ -16,7 +16,7 @@ export type TarEntry = {
 }
 
 /** The contents have to be read before the next entry is asked for; what is left of them is passed over. */
-export type Unpacking = { entry: TarEntry; contents: AsyncIterable<Buffer> }
+type Unpacking = { entry: TarEntry; contents: AsyncIterable<Buffer> }
 
 const blockBytes = 512
 const largestExtension = 1024 * 1024

@@ -8,7 +8,7 @@ import type { Turns } from './turns.ts'
 export type Content = { tar: number; file: number; size: number }
 
 export type FileNode = { kind: 'file'; mode: number; modifiedSeconds: number; content: Content }
-export type LinkNode = { kind: 'link'; target: string }
+type LinkNode = { kind: 'link'; target: string }
 export type DirectoryNode = { kind: 'directory'; mode: number; children: Map<string, TreeNode> }
 export type TreeNode = FileNode | LinkNode | DirectoryNode
 

@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-export type Distribution = { id: string; codename: string }
+type Distribution = { id: string; codename: string }
 
 /** One archive: lines of the one-line style, complete and with the components that the image needs. */
 export type AptSources = { suite: string; lines: readonly string[] }

@@ -12,7 +12,7 @@ import { mmdebstrapCommand, ownerShift, type Recipe } from './recipe.ts'
 import { shiftOwners } from './shift-owners.ts'
 import { tethered } from './tethered.ts'
 
-export type BuildParts = {
+type BuildParts = {
   recipe: Recipe
   /** The compressed file to write. */
   target: string

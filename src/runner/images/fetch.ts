@@ -11,7 +11,7 @@ import { formatReference, pinned, type Reference } from './reference.ts'
 import { fetcherUid, type Skopeo } from './skopeo.ts'
 
 /** An image of a registry: what its name stands for now, and what it is. */
-export type Resolved = {
+type Resolved = {
   /** Of what the name stands for, which may be an index. */
   digest: string
   /** Of the image for this platform. */

@@ -44,7 +44,7 @@ export type BringRequest = {
   onLine?: (line: string) => void
 }
 
-export type LibraryParts = {
+type LibraryParts = {
   /** On one file system, with what has to last. */
   poolDir: string
   /** Where operators put images as files. */

@@ -8,7 +8,7 @@ export type Descriptor = { digest: string; size: number }
 
 export type Manifest = { config: Descriptor; layers: Descriptor[] }
 
-export type Platform = { os: string; architecture: string }
+type Platform = { os: string; architecture: string }
 
 type IndexEntry = Descriptor & { platform: Platform | undefined }
 

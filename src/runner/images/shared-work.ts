@@ -1,7 +1,7 @@
 // The same work asked for by several at the same time is done once, for all of them. Who no longer wants it leaves; when
 // all have left it is cancelled.
 
-export type Wanted<Said> = { onSaid: (said: Said) => void; signal?: AbortSignal | undefined }
+type Wanted<Said> = { onSaid: (said: Said) => void; signal?: AbortSignal | undefined }
 
 type Doing<Said, Result, Used> = {
   start: (say: (said: Said) => void, signal: AbortSignal) => Promise<Result>

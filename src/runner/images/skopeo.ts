@@ -28,7 +28,7 @@ export type RegistrySettings = {
 }
 
 /** A network namespace in which only public addresses and these resolvers can be reached. */
-export type PublicNetwork = AsyncDisposable & { netnsPath: string; resolvers: readonly string[] }
+type PublicNetwork = AsyncDisposable & { netnsPath: string; resolvers: readonly string[] }
 
 export type Asking = {
   scratch: string

@@ -9,7 +9,7 @@ import { bytesBelow, namesBelow, syncTree } from './files.ts'
 
 const nameShape = /^[0-9a-f]{64}$/
 
-export type Tree = { sizeBytes: number }
+type Tree = { sizeBytes: number }
 
 export class Trees {
   readonly #directory: string

@@ -4,7 +4,7 @@ import type { Logger } from '#src/kit/log.ts'
 import { repeat } from '#src/kit/repeat.ts'
 import { type MeterReading, type MeterSample, mostSamples } from '#src/wire/meter-reading.ts'
 
-export type SamplerParts = {
+type SamplerParts = {
   measureAll: () => Promise<ReadonlyMap<string, MeterReading>>
   /** Answers whether it could be sent. */
   say: (samples: readonly MeterSample[]) => boolean

@@ -5,7 +5,7 @@ import { netnsDir, slotOfLink, slotOfNetns } from './names.ts'
 
 type Link = { ifname: string; mtu: number }
 
-export type Found = {
+type Found = {
   /** Slots of which the namespace and the link are both there. */
   whole: Set<number>
   /** Slots of which at least something is there. */

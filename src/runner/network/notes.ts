@@ -3,7 +3,7 @@
 import { mkdir, readdir, readFile, rename, rm, rmdir, writeFile } from 'node:fs/promises'
 import type { Range } from './names.ts'
 
-export type Notes = { range?: Range; forwardingWasOff?: boolean }
+type Notes = { range?: Range; forwardingWasOff?: boolean }
 
 const dirOf = (instance: string) => `/run/alcove-${instance}`
 const fileOf = (instance: string) => `${dirOf(instance)}/network.json`

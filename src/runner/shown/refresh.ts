@@ -6,7 +6,7 @@
 import type { Cgroup } from '../cgroup/cgroup.ts'
 import { rewriteMeminfo } from './files.ts'
 
-export type Refreshed = { cgroup: Cgroup; directory: string; memoryGiB: number }
+type Refreshed = { cgroup: Cgroup; directory: string; memoryGiB: number }
 
 type Entry = Refreshed & { shownBytes: number; kills: number }
 

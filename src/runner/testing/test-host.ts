@@ -44,7 +44,7 @@ const build = (directory: string, program: string) => {
 
 export const builtLauncher = () => build('native', 'launch')
 
-export type Said = { exitCode: number; output: string }
+type Said = { exitCode: number; output: string }
 
 export type OpenedHost = { host: Host; network: NetworkPool; commands: Disposable }
 

@@ -18,7 +18,7 @@ const limits = 'ulimit -d 524288; ulimit -t 5; ulimit -c 0; ulimit -f 0; ulimit 
 const options =
   '--loader=ts --format=cjs --platform=node --target=node18 --sourcemap=inline --sourcefile=code.ts --color=false --log-level=error --log-limit=10'
 
-export type Transpiled = { javascript: string } | { complaint: string }
+type Transpiled = { javascript: string } | { complaint: string }
 
 let program: number | undefined
 

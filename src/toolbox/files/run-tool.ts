@@ -5,7 +5,7 @@ import type { Deadline } from '../exec/deadline.ts'
 import { runToEnd } from '../exec/run.ts'
 import { environmentOf, type ToolboxSandbox } from '../sandbox.ts'
 
-export type Tool = {
+type Tool = {
   argv: readonly string[]
   /** As paths of files are: a relative one is below the work directory. */
   cwd?: string

@@ -8,7 +8,7 @@ import { Problem } from '#src/problems.ts'
 import type { GitOptions } from './run-git.ts'
 import { type Account, given } from './schemas.ts'
 
-export type Credentials = { username: string; password: string }
+type Credentials = { username: string; password: string }
 
 const names = { username: 'ALCOVE_GIT_USERNAME', password: 'ALCOVE_GIT_PASSWORD' } as const
 

@@ -26,7 +26,7 @@ export type GitOptions = {
   env?: Record<string, string>
   stdin?: string
 }
-export type GitAnswer = { exitCode: number; stdout: Buffer; stderr: string }
+type GitAnswer = { exitCode: number; stdout: Buffer; stderr: string }
 
 export type Git = {
   /** Throws the Problem that fits when git fails. */

@@ -7,11 +7,11 @@ import type { Context } from './contexts.ts'
 import { lastMessage, lineBytes, MessageReader, type WorkerMessage } from './messages.ts'
 
 export type Ending = { how: 'done' } | { how: 'timeout' } | { how: 'died'; exit: Exit }
-export type RunOutput = Exclude<WorkerMessage, { type: 'start' | 'done' | 'free' }>
+type RunOutput = Exclude<WorkerMessage, { type: 'start' | 'done' | 'free' }>
 /** Is given what the run says, and slows down the reading, not the run. */
 export type Take = (output: Omit<RunOutput, 'id'> | { type: 'lost'; bytes: number }) => Promise<void>
 
-export type RunRequest = { code: string; envs: Record<string, string>; timeoutSeconds: number }
+type RunRequest = { code: string; envs: Record<string, string>; timeoutSeconds: number }
 
 /** Between the interrupt and the end of the worker. */
 const graceMs = 2000

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import type { Job } from '../agent/agent.ts'
 import type { PtyInfo } from './schemas.ts'
 
-export type PtyRecord = { id: string; cwd: string; lazyStart: boolean; envs: Record<string, string> }
+type PtyRecord = { id: string; cwd: string; lazyStart: boolean; envs: Record<string, string> }
 
 /** A PTY as the agent has it now. `hasEnded`: only what its shell left behind is still there. */
 export type Pty = { record: PtyRecord; job: Job; isActive: boolean; hasEnded: boolean }

@@ -20,7 +20,7 @@ export type BuildStep = RunStep | CopyStep
 
 export type { CopyStep }
 
-export type Plan = {
+type Plan = {
   /** The reference of the image to begin with. */
   from: string
   /** What becomes of an image that says this of itself. */

@@ -67,7 +67,7 @@ export type TestImage = {
   layers: string[]
 }
 
-export type ImageParts = {
+type ImageParts = {
   layers: readonly Buffer[]
   config?: Record<string, unknown>
   architecture?: string

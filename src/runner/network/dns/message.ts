@@ -4,9 +4,9 @@
 export const types = { A: 1 } as const
 export const codes = { ok: 0, formatError: 1, serverFailure: 2, noSuchName: 3, notImplemented: 4, refused: 5 } as const
 
-export type Code = (typeof codes)[keyof typeof codes]
+type Code = (typeof codes)[keyof typeof codes]
 
-export type Question = {
+type Question = {
   /** The first twelve bytes and the question itself, as they came: an answer repeats them. */
   asked: Buffer
   type: number

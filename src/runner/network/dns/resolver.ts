@@ -8,7 +8,7 @@ import { runCommand } from '#src/kit/run-command.ts'
 import type { Ports } from '../ruleset.ts'
 import type { FromResolver, ToResolver } from './words.ts'
 
-export type ResolverParts = {
+type ResolverParts = {
   /** The address that it takes on the host, for itself alone. */
   address: string
   upstreams: readonly string[]

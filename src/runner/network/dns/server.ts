@@ -7,7 +7,7 @@ import { Bound } from '#src/kit/bound.ts'
 import { isListed } from './domains.ts'
 import { type Answer, codes, mostQuestionBytes, readQuestion, types, writeAnswer, writeCode } from './message.ts'
 
-export type Found = { address: string; ttl: number }
+type Found = { address: string; ttl: number }
 
 export type DnsServerParts = {
   /** Where it listens, on ports that the kernel picks. */

@@ -31,7 +31,7 @@ const letGoOfLoopDevices = async () => {
 }
 
 /** The world around the private host: the far end of its only link, where listeners can stand for the Internet. */
-export type Outside = { netns: string }
+type Outside = { netns: string }
 
 export const wayOut = '198.51.100.1'
 

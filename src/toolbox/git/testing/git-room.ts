@@ -14,7 +14,7 @@ import { assignmentWith } from '../../testing/assignment.ts'
 import { GitServer } from './git-server.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: what an answer holds is what the test asserts
-export type Reply = { status: number; body: any }
+type Reply = { status: number; body: any }
 type CallOptions = { signal?: AbortSignal }
 
 export class GitRoom {

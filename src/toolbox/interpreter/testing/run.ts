@@ -5,8 +5,8 @@ import type { Toolbox } from '../../testing/toolbox.ts'
 
 export const contextPath = '/process/interpreter/context'
 
-export type Message = Record<string, string>
-export type Outcome = { messages: Message[]; code: number; reason: string }
+type Message = Record<string, string>
+type Outcome = { messages: Message[]; code: number; reason: string }
 
 /** Sends one frame as it is, and remembers what came until the close. */
 export class Run {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { WebSocket } from 'ws'
 
-export type Followed = { stdout: Buffer; stderr: Buffer; code: number; frames: Buffer[] }
+type Followed = { stdout: Buffer; stderr: Buffer; code: number; frames: Buffer[] }
 
 /** Settles when the server has closed. */
 export const follow = async (socket: WebSocket): Promise<Followed> => {
