@@ -1,5 +1,4 @@
 // The programs of one machine: how each is started, as whom, and what it is told. The table of trust zones.
-
 import { chownSync, mkdirSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 import { createLog } from '#src/kit/log.ts'
