@@ -31,7 +31,8 @@ const inside = ({ instance, range }: Where, n: number) => {
   const batch = [
     'link set lo up',
     `addr add ${addressOf(range, n)}/32 dev eth0`,
-    // No neighbours but the one below: the kernel's table of them is one for the host and all sandboxes, and holds 1024.
+    // The kernel's table of neighbours is one for the host and all sandboxes. Those of a link without ARP are forgotten as soon as
+    // it is full; others stay for seconds, and one sandbox could keep it full.
     'link set eth0 arp off up',
     `neigh replace ${gateway} lladdr ${hardwareAddress(instance, n, 'host')} dev eth0 nud permanent`,
     `route add ${gateway} dev eth0 scope link`,
