@@ -15,7 +15,7 @@ type PageWrite = {
   params: Record<string, string>
 }
 
-/** Runs `work` once its row is there. */
+/** Runs `work` once its row is there. How it ended stands there too when this settles, so answer only then. */
 export const tellOfPageWrite = async <T>(
   { database, clock, log }: Pick<Parts, 'database' | 'clock' | 'log'>,
   request: FastifyRequest,

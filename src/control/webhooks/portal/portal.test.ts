@@ -160,6 +160,27 @@ suite('the portal page', () => {
     ])
   })
 
+  test('how it ended stands there before it is answered', async () => {
+    await using app = await startControl()
+    const { send } = await enter(app)
+    await app.database.sql.unsafe(`
+      create function wait_a_moment() returns trigger language plpgsql as 'begin perform pg_sleep(0.3); return new; end';
+      create trigger slowly before update on audit_log for each row execute function wait_a_moment()`)
+    const statuses = async () => {
+      const rows = await app.database.sql`select status from audit_log where credential = 'portal' order by id`
+      return rows.map(({ status }) => status)
+    }
+    await send('/endpoints', [['url', 'https://hooks.example.com/']])
+    assert.deepEqual(await statuses(), [200])
+    const [{ id }] = (await app.as('owner').get(`/webhooks/organizations/${ours}/endpoints`)).body
+    await send(`/endpoints/${id}`, [['url', 'https://hooks.example.com/2']])
+    await send(`/endpoints/${id}/disable`)
+    await send(`/endpoints/${id}/rotate`)
+    await send(`/endpoints/${id}/delete`)
+    await send(`/endpoints/${id}/delete`)
+    assert.deepEqual(await statuses(), [200, 200, 200, 200, 200, 404])
+  })
+
   test('400 or 404, never 500, for paths and fields that no page of ours makes', async () => {
     await using app = await startControl()
     const { read, send } = await enter(app)

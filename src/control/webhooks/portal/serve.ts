@@ -72,10 +72,10 @@ export const servePortal = async (server: FastifyInstance, parts: WebhookParts):
     return { session, form }
   }
 
-  const showEndpoint = async (reply: FastifyReply, session: Session, id: string, secret?: string) => {
+  const renderEndpoint = async (session: Session, id: string, secret?: string): Promise<string> => {
     const endpoint = await getEndpoint(parts, session.organizationId, id)
     const attempts = await listAttempts(database.sql, id, { before: undefined, limit: attemptsShown })
-    return send(reply, 200, endpointPage(session, endpoint, attempts, secret ? secretNote(secret) : undefined))
+    return endpointPage(session, endpoint, attempts, secret ? secretNote(secret) : undefined)
   }
 
   type Form = {
@@ -87,15 +87,16 @@ export const servePortal = async (server: FastifyInstance, parts: WebhookParts):
     form: URLSearchParams
   }
 
-  /** A form of the page, and the row of the API that does the same. */
-  const forms: { path: string; action: string; run: (form: Form) => Promise<unknown> }[] = [
+  /** A form of the page, and the row of the API that does the same. What it is answered goes out when it has been told of. */
+  const forms: { path: string; action: string; run: (form: Form) => Promise<() => FastifyReply> }[] = [
     {
       path: '/endpoints',
       action: `POST ${apiPath}`,
       run: async ({ reply, session, organizationId, form }) => {
         const organization = { id: organizationId, name: session.organizationName }
         const { endpoint, secret } = await createEndpoint(parts, organization, fieldsOf(form))
-        return await showEndpoint(reply, session, endpoint.id, secret)
+        const page = await renderEndpoint(session, endpoint.id, secret)
+        return () => send(reply, 200, page)
       },
     },
     {
@@ -103,7 +104,7 @@ export const servePortal = async (server: FastifyInstance, parts: WebhookParts):
       action: `PATCH ${apiPath}/{endpointId}`,
       run: async ({ reply, organizationId, id, form }) => {
         await changeEndpoint(parts, organizationId, id, fieldsOf(form))
-        return reply.redirect(`${portalPath}/endpoints/${id}`, 303)
+        return () => reply.redirect(`${portalPath}/endpoints/${id}`, 303)
       },
     },
     ...(['enable', 'disable'] as const).map((name) => ({
@@ -111,7 +112,7 @@ export const servePortal = async (server: FastifyInstance, parts: WebhookParts):
       action: `PATCH ${apiPath}/{endpointId}`,
       run: async ({ reply, organizationId, id }: Form) => {
         await changeEndpoint(parts, organizationId, id, { disabled: name === 'disable' })
-        return reply.redirect(`${portalPath}/endpoints/${id}`, 303)
+        return () => reply.redirect(`${portalPath}/endpoints/${id}`, 303)
       },
     })),
     {
@@ -119,7 +120,7 @@ export const servePortal = async (server: FastifyInstance, parts: WebhookParts):
       action: `DELETE ${apiPath}/{endpointId}`,
       run: async ({ reply, organizationId, id }) => {
         await removeEndpoint(parts, organizationId, id)
-        return reply.redirect(portalPath, 303)
+        return () => reply.redirect(portalPath, 303)
       },
     },
     {
@@ -127,7 +128,8 @@ export const servePortal = async (server: FastifyInstance, parts: WebhookParts):
       action: `POST ${apiPath}/{endpointId}/rotate-secret`,
       run: async ({ reply, session, organizationId, id }) => {
         const secret = await rotateSecret(parts, organizationId, id)
-        return await showEndpoint(reply, session, id, secret)
+        const page = await renderEndpoint(session, id, secret)
+        return () => send(reply, 200, page)
       },
     },
     {
@@ -135,7 +137,7 @@ export const servePortal = async (server: FastifyInstance, parts: WebhookParts):
       action: `POST ${apiPath}/{endpointId}/messages/{messageId}/resend`,
       run: async ({ reply, organizationId, id, messageId }) => {
         await resend(parts, organizationId, id, messageId)
-        return reply.redirect(`${portalPath}/endpoints/${id}`, 303)
+        return () => reply.redirect(`${portalPath}/endpoints/${id}`, 303)
       },
     },
   ]
@@ -176,7 +178,7 @@ export const servePortal = async (server: FastifyInstance, parts: WebhookParts):
       })
       scope.get('/endpoints/:id', async (request, reply) => {
         const session = await getSession(request)
-        return await showEndpoint(reply, session, readIds(request).id)
+        return send(reply, 200, await renderEndpoint(session, readIds(request).id))
       })
       for (const { path, action, run } of forms) {
         scope.post(path, async (request, reply) => {
@@ -185,9 +187,10 @@ export const servePortal = async (server: FastifyInstance, parts: WebhookParts):
           const { id, messageId } = readIds(request)
           const params = { ...(id && { endpointId: id }), ...(messageId && { messageId }) }
           const user = { id: session.userId, email: session.userEmail }
-          return await tellOfPageWrite(parts, request, { organizationId, user, action, params }, () =>
+          const answer = await tellOfPageWrite(parts, request, { organizationId, user, action, params }, () =>
             run({ reply, session, organizationId, id, messageId, form }),
           )
+          return answer()
         })
       }
     },
