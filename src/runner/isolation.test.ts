@@ -95,6 +95,7 @@ suite('inside a sandbox', { skip: cannotRun }, () => {
         'netlink-sockets': 0,
         'netlink-unused': EPROTONOSUPPORT,
         'netlink-audit': EPROTONOSUPPORT,
+        'netlink-devices': EPROTONOSUPPORT,
         'netlink-filters': EPROTONOSUPPORT,
         'socket-alg': EAFNOSUPPORT,
         'personality-query': 0,

@@ -80,6 +80,7 @@ int main(int count, char **arg) {
   tell("netlink-sockets", socket(AF_NETLINK, SOCK_RAW, 4));
   tell("netlink-unused", socket(AF_NETLINK, SOCK_RAW, 1));
   tell("netlink-audit", socket(AF_NETLINK, SOCK_RAW, 9));
+  tell("netlink-devices", socket(AF_NETLINK, SOCK_RAW, 15));
   tell("netlink-filters", socket(AF_NETLINK, SOCK_RAW, 12));
   tell("socket-alg", socket(AF_ALG, SOCK_SEQPACKET, 0));
   tell("personality-query", personality(0xffffffff));

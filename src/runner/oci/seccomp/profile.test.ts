@@ -44,6 +44,23 @@ suite('the seccomp profile', () => {
     assert.deepEqual(masks, [{ index: 0, value: 0x7e020080, valueTwo: 0, op: 'SCMP_CMP_MASKED_EQ' }])
   })
 
+  test('of netlink every protocol is either allowed or not there, none is forgotten', () => {
+    const answers = (protocol: number) =>
+      profile.syscalls
+        .filter(({ args }) => args?.[0]?.value === 16 && args[0].op === 'SCMP_CMP_EQ')
+        .filter(({ args }) =>
+          args?.[1]?.op === 'SCMP_CMP_GT' ? protocol > args[1].value : protocol === args?.[1]?.value,
+        )
+        .map(({ action, errnoRet }) => (action === 'SCMP_ACT_ALLOW' ? 'allowed' : errnoRet))
+    const eprotonosupport = 93
+    for (const protocol of [0, 1, 2, 3, 4, 9, 12, 15, 16, 21, 2 ** 32 - 1])
+      assert.deepEqual(
+        answers(protocol),
+        [protocol === 0 || protocol === 4 ? 'allowed' : eprotonosupport],
+        `${protocol}`,
+      )
+  })
+
   test('an architecture without a table is refused aloud', () => {
     assert.throws(() => makeSeccompProfile('mips'), /no system call filter for mips/)
   })

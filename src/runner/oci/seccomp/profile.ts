@@ -55,7 +55,7 @@ const addressFamilies = [1, 2, 10]
 
 const netlink = 16
 
-/** For addresses and routes, and to list sockets (`ip`, `ss`, C libraries): nothing that configures filters, keys or devices. */
+/** Addresses and routes, and what sockets there are (`ip`, `ss`, C libraries). Of devices (15) it would hear the host's. */
 const netlinkProtocols = [0, 4]
 
 /** Who is told that there is no auditing goes on without; who is told that it is not permitted gives up (`useradd`). */
