@@ -222,7 +222,7 @@ export class FieldReader {
     return Math.min(Number(this.#take(8).readBigUInt64LE()), Number.MAX_SAFE_INTEGER)
   }
 
-  /** Milliseconds since 1970 as an i64; of a time that no `Date` holds, the nearest. */
+  /** Milliseconds since 1970 in 64 bits; of a time that no `Date` holds, the nearest. */
   time(): Date {
     const milliseconds = Number(this.#take(8).readBigInt64LE())
     return new Date(Math.max(-farthestTime, Math.min(farthestTime, milliseconds)))

@@ -157,13 +157,13 @@ const readJob = (payload: Buffer): Job => {
   const pid = fields.u32()
   const exit = readExit(Buffer.concat([Buffer.of(fields.u8()), new FieldWriter().u32(fields.u32()).done()]))
   const [startOffset, endOffset] = [fields.u64(), fields.u64()]
-  const [createdAt, endedAt] = [fields.u64(), fields.u64()]
+  const [createdAt, endedAt] = [fields.time(), fields.time()]
   const [rows, cols] = [fields.u16(), fields.u16()]
   const metadata = fields.bytes()
   fields.end()
   return {
     ...{ id, isTerminal, state, pid, exit: state === 'ended' ? exit : null, startOffset, endOffset },
-    ...{ createdAt: new Date(createdAt), endedAt: endedAt === 0 ? null : new Date(endedAt), cols, rows, metadata },
+    ...{ createdAt, endedAt: endedAt.getTime() === 0 ? null : endedAt, cols, rows, metadata },
   }
 }
 

@@ -104,7 +104,7 @@ const readEnd = (payload: Buffer): { type: 'exit'; end: CommandEnd } => ({
 })
 
 const takeExit = (fields: FieldReader): Buffer => Buffer.from([...Array(5)].map(() => fields.u8()))
-const dateOf = (milliseconds: number): Date | null => (milliseconds === 0 ? null : new Date(milliseconds))
+const unlessNever = (time: Date): Date | null => (time.getTime() === 0 ? null : time)
 
 const stateOf = <T>(states: readonly T[], index: number): T => {
   const state = states[index]
@@ -118,7 +118,7 @@ const readSession = (payload: Buffer): AgentSession => {
   const state = stateOf(sessionStates, fields.u8())
   const pid = fields.u32()
   const exit = readExit(takeExit(fields))
-  const createdAt = new Date(fields.u64())
+  const createdAt = fields.time()
   fields.end()
   return { id, state, pid, exit: state === 'ended' ? exit : null, createdAt, commands: [] }
 }
@@ -129,7 +129,7 @@ const readCommand = (payload: Buffer): { command: SessionCommand; textBytes: num
   const state = stateOf(commandStates, fields.u8())
   const { end } = readEnd(takeExit(fields))
   const [startOffset, endOffset] = [fields.u64(), fields.u64()]
-  const [createdAt, endedAt] = [new Date(fields.u64()), dateOf(fields.u64())]
+  const [createdAt, endedAt] = [fields.time(), unlessNever(fields.time())]
   const textBytes = fields.u32()
   const beginning = fields.bytes()
   fields.end()
