@@ -5,6 +5,7 @@ import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
+import { identityOf, type ProcessIdentity, signalProcess, waitUntilGone } from '#src/kit/process-identity.ts'
 import { uidBase } from './oci/ids.ts'
 import { DoomedRunner } from './testing/doomed.ts'
 import { cannotRun, openTestHostIn, TestHost } from './testing/test-host.ts'
@@ -18,6 +19,11 @@ suite('the next runner', { skip: cannotRun }, () => {
     await box[Symbol.asyncDispose]()
   })
 
+  /** A first process takes all that runs in its sandbox with it before it has ended itself. */
+  const end = async (init: ProcessIdentity) => {
+    signalProcess(init, 'SIGKILL')
+    assert.ok(await waitUntilGone(init, 10_000))
+  }
   const specOf = (sandboxId: string) => join(box.directory, 'runner/sandboxes', sandboxId, 'spec.json')
 
   test('adopts a sandbox that lives on, and what runs in it never stopped', async () => {
@@ -43,9 +49,9 @@ suite('the next runner', { skip: cannotRun }, () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     await box.run(sandboxId, 'echo kept > /root/file')
-    const pid = box.pidOf(sandboxId)
+    const init = identityOf(box.pidOf(sandboxId))
     await box.close()
-    process.kill(pid, 'SIGKILL')
+    await end(init)
 
     await box.open()
     const held = box.host.get(sandboxId)
@@ -84,13 +90,13 @@ suite('the next runner', { skip: cannotRun }, () => {
   test('a start that was cut short has not ended: it has no cause, and can be begun again', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
-    const pid = box.pidOf(sandboxId)
+    const init = identityOf(box.pidOf(sandboxId))
     await box.close()
     // As it stands between the launch and the last note of it.
     const path = join(box.directory, 'runner/sandboxes', sandboxId, 'run.json')
     const { pid: _, startTime: __, ...run } = JSON.parse(readFileSync(path, 'utf8'))
     writeFileSync(path, JSON.stringify(run))
-    process.kill(pid, 'SIGKILL')
+    await end(init)
 
     await box.open()
     const held = box.host.get(sandboxId)
