@@ -15,10 +15,12 @@ import { createConnection } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
+import { silentLog } from '#src/kit/log.ts'
 import { CommandFailed, runCommand } from '#src/kit/run-command.ts'
 import { ownProcsFile, readLayout } from './cgroup/layout.ts'
 import { expectStart, LaunchFailed, runSteps, serveCommands, step } from './launch.ts'
-import { builtLauncher, cannotRun } from './testing/test-host.ts'
+import { canMapOwners } from './overlay/owners.ts'
+import { builtLauncher, cannotMapOwners, cannotRun } from './testing/test-host.ts'
 
 const self = process.getuid?.() ?? 0
 
@@ -77,10 +79,16 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
 
     test('what is bound with other owners is shown as theirs, and what is root’s own as root’s', {
       skip: cannotRun,
-    }, async () => {
-      const [from, to, note] = ['from', 'to', 'owners'].map((name) => join(directory, name)) as [string, string, string]
+    }, async (t) => {
+      const at = (name: string) => join(directory, name)
+      const [from, to, note] = [at('from'), at('to'), at('owners')]
+      await runSteps(
+        launcher,
+        [from, to, at('empty')].map((path) => step.directory(path, 0, 0o755)),
+      )
+      const trial = { launcher, log: silentLog(), directories: [from], mountPoints: { image: to, etc: at('empty') } }
+      if (!(await canMapOwners(trial))) return t.skip(cannotMapOwners)
       await runSteps(launcher, [
-        ...[from, to].map((path) => step.directory(path, 0, 0o755)),
         step.file(join(from, 'theirs'), 1007, 'x'),
         step.file(join(from, 'root'), 0, 'x'),
         step.file(join(from, 'nobody'), 7, 'x'),

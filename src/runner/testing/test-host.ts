@@ -19,6 +19,7 @@ import { type NetworkPool, openNetworkPool } from '../network/pool.ts'
 import { removeNetwork } from '../network/remove.ts'
 import { GiB } from '../oci/sandbox-limits.ts'
 import type { HostParts } from '../open-machine.ts'
+import { canMapOwners } from '../overlay/owners.ts'
 import { unmountPool } from '../overlay/pool.ts'
 import { placesOf, unmountMemory } from '../places.ts'
 import { makeSmallImage } from './small-image.ts'
@@ -27,6 +28,9 @@ const code = resolve(import.meta.dirname, '../../..')
 
 /** Why such tests cannot run here; false if they can. */
 export const cannotRun = process.getuid?.() === 0 ? false : 'needs root'
+
+/** Why a test of ids of their own is skipped where all sandboxes have to share a range: `TestHost.mapsOwners`. */
+export const cannotMapOwners = 'needs Linux 5.19, and file systems whose owners can be mapped'
 
 const built = new Set<string>()
 
@@ -179,6 +183,14 @@ export class TestHost {
 
   cgroupOf(sandboxId: string) {
     return cgroupAt(readLayout(), `/alcove-${this.instance}/${sandboxId}`)
+  }
+
+  /** Whether the host can; a host that was opened without them does not. */
+  mapsOwners(): Promise<boolean> {
+    const runner = join(this.directory, 'runner')
+    const { mountPoints } = placesOf(this.instance, runner)
+    const directories = [runner, join(runner, 'pool')]
+    return canMapOwners({ launcher: builtLauncher(), log: silentLog(), directories, mountPoints })
   }
 
   /** Everything on the host that carries the name of a sandbox. */
