@@ -155,7 +155,7 @@ suite('a definition with RUN', { skip }, () => {
   test('nothing that a step leaves running holds up a COPY beyond its time, or beyond its being given up', async () => {
     const files = { organizationId: 'o', hash: 'a'.repeat(32) }
     const contexts = new ContextStore(new DirectoryStore(join(box.directory, 'contexts')))
-    const tar = tarOf(['go', ...Array.from({ length: 16 }, (_, at) => `big${at}`)].map(fileOfMiB))
+    const tar = tarOf(['go', ...Array.from({ length: 96 }, (_, at) => `big${at}`)].map(fileOfMiB))
     await contexts.put(files, Readable.from([tar]))
     const stopAll = 'until [ -e /to/go ]; do :; done; while :; do kill -STOP -1; done'
     const { source, ...others } = wanted('stopped', [`RUN (${stopAll}) >/dev/null 2>&1 &`, 'COPY go big* /to/'])
