@@ -1,5 +1,6 @@
 // As much of a browser as signing in needs: cookies, redirects one at a time, forms. Where control says it is (its public URL)
 // stands for where the test serves it.
+import { Agent, fetch } from 'undici'
 import { testSettings } from './test-settings.ts'
 
 export type Page = { status: number; headers: Headers; html: string; location: string | undefined; url: string }
@@ -14,7 +15,9 @@ export type Browser = {
 
 const publicUrl = testSettings.publicUrl
 
-export const openBrowser = (base: string): Browser => {
+/** `address`: one of loopback that it comes from. */
+export const openBrowser = (base: string, address = '127.0.0.1'): Browser => {
+  const dispatcher = new Agent({ localAddress: address, pipelining: 0 })
   const cookies = new Map<string, string>()
   const paths = new Map<string, string>()
 
@@ -23,6 +26,7 @@ export const openBrowser = (base: string): Browser => {
     const sent = [...cookies].filter(([name]) => url.pathname.startsWith(paths.get(name) ?? '/'))
     const reply = await fetch(url.href.replace(publicUrl, base), {
       method,
+      dispatcher,
       redirect: 'manual',
       headers: { cookie: sent.map(([name, value]) => `${name}=${value}`).join('; '), ...headers },
       ...(body === undefined ? {} : { body }),

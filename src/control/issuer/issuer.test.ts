@@ -355,6 +355,41 @@ suite('the embedded issuer', () => {
     assert.equal((await ask('GET', 'interaction/none')).status, 400)
   })
 
+  test('wrong passwords of strangers keep nobody out of an account who has signed in to it with that browser before', async () => {
+    await setPassword(app.database.sql, userId('viewer'), password, app.clock.now())
+    const known = openBrowser(base)
+    await getCode(known, startPkce().challenge, 'viewer@example.com')
+    const begin = async (browser: Browser) => browser.follow(await browser.get(authorizeUrl(startPkce().challenge)))
+    const tryAs = async (browser: Browser, form: Page, times: number, given: string) => {
+      let last = 0
+      for (let n = 0; n < times; n += 1) last = (await fillIn(browser, form, 'viewer@example.com', given)).status
+      return last
+    }
+    for (const address of ['127.0.0.11', '127.0.0.12', '127.0.0.13']) {
+      const stranger = openBrowser(base, address)
+      await tryAs(stranger, await begin(stranger), 18, 'wrong')
+    }
+    const stranger = openBrowser(base, '127.0.0.14')
+    assert.equal(await tryAs(stranger, await begin(stranger), 1, password), 429)
+    known.cookies.delete('alcove_session')
+    const form = await begin(known)
+    assert.equal(await tryAs(known, form, 1, 'wrong'), 401)
+    // Known for this account and no other; and what it says of itself is signed.
+    const name = 'alcove_browser'
+    const right = known.cookies.get(name)!
+    known.cookies.set(name, `${right.slice(0, -9)}AAAAAAAAA`)
+    assert.equal(await tryAs(known, form, 1, password), 429)
+    known.cookies.set(name, right)
+    assert.equal(await tryAs(known, form, 1, password), 303)
+    // A cookie that was taken tries no more often than strangers together.
+    for (const address of ['127.0.0.15', '127.0.0.16', '127.0.0.17']) {
+      const thief = openBrowser(base, address)
+      thief.cookies.set(name, known.cookies.get(name)!)
+      await tryAs(thief, await begin(thief), 18, 'wrong')
+    }
+    assert.equal(await tryAs(known, form, 1, password), 429)
+  })
+
   // Last: from here on this address may not try.
   test('429 after twenty wrong passwords from one address', async () => {
     const { challenge } = startPkce()

@@ -9,6 +9,7 @@ import { createAddressLimit } from '../rate-limits/by-address.ts'
 import { isUnreachable } from '../storage/database.ts'
 import { issuerPath, issuerUrl } from './address.ts'
 import { ensureKeys } from './keys.ts'
+import { createKnownBrowsers } from './known-browsers.ts'
 import { contentSecurityPolicy, messagePage } from './pages.ts'
 import { createProvider } from './provider.ts'
 import { sweepRecords } from './records.ts'
@@ -43,7 +44,7 @@ const sayWhere = (request: IncomingMessage, { host, protocol }: URL) => {
 }
 
 export const openIssuer = async (parts: Parts): Promise<EmbeddedIssuer> => {
-  const { database, settings, log } = parts
+  const { database, settings, clock, log } = parts
   const at = new URL(issuerUrl(settings))
   let provider!: Provider
   let keySet!: JWTVerifyGetKey
@@ -55,15 +56,17 @@ export const openIssuer = async (parts: Parts): Promise<EmbeddedIssuer> => {
     loadedAt = performance.now()
     const keys = await ensureKeys(parts)
     const found = keys.signing.map(({ kid }) => kid).join()
-    if (found === kids) return
+    if (found === kids) return keys
     kids = found
     const publicKeys = keys.signing.map(({ kty, kid, alg, use, n, e }) => ({ kty, kid, alg, use, n, e }))
     keySet = createLocalJWKSet({ keys: publicKeys as never })
     provider = createProvider(parts, keys)
+    return keys
   }
-  await load()
+  const { cookie: secret } = await load()
 
-  const signIn = createSignInForm({ provider: () => provider, sql: database.sql, origin: at.origin })
+  const browsers = createKnownBrowsers({ secret, clock, isSecure: at.protocol === 'https:' })
+  const signIn = createSignInForm({ provider: () => provider, sql: database.sql, origin: at.origin, browsers })
 
   const serve = async (visit: Visit) => {
     const { request, response } = visit

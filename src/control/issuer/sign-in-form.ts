@@ -5,6 +5,7 @@ import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 import { createAddressKeys } from '../rate-limits/address-key.ts'
 import type { Sql } from '../storage/database.ts'
 import { issuerPath } from './address.ts'
+import type { KnownBrowsers } from './known-browsers.ts'
 import { signInPage } from './pages.ts'
 import { findByPassword, longestPassword } from './passwords.ts'
 
@@ -32,22 +33,24 @@ const send = (response: ServerResponse, status: number, html: string) => {
 
 const isRefusal = (error: unknown): error is RateLimiterRes => error instanceof RateLimiterRes
 
-type SignInFormParts = { provider: () => Provider; sql: Sql; origin: string }
+type SignInFormParts = { provider: () => Provider; sql: Sql; origin: string; browsers: KnownBrowsers }
 
-export const createSignInForm = ({ provider, sql, origin }: SignInFormParts): SignInForm => {
+export const createSignInForm = ({ provider, sql, origin, browsers }: SignInFormParts): SignInForm => {
   // Failures only: a success gives its point back.
   const byPlace = new RateLimiterMemory({ points: 20, duration: 15 * 60 })
   const addressKey = createAddressKeys()
+  // From browsers that are not known for it; those that are have as many each.
   const byAccount = new RateLimiterMemory({ points: 50, duration: 60 * 60 })
 
-  const attempt = async (place: string, email: string, password: string): Promise<string | undefined> => {
+  const attempt = async (request: IncomingMessage, place: string, email: string, password: string) => {
     await byPlace.consume(place)
     const account = await accountOf(sql, email)
-    if (account !== undefined) await byAccount.consume(account)
+    const counted = account && ((await browsers.find(request, account)) ?? account)
+    if (counted !== undefined) await byAccount.consume(counted)
     const userId = await findByPassword(sql, email, password)
     if (userId !== undefined) {
       await byPlace.reward(place)
-      await byAccount.reward(userId)
+      if (counted !== undefined) await byAccount.reward(counted)
     }
     return userId
   }
@@ -67,11 +70,12 @@ export const createSignInForm = ({ provider, sql, origin }: SignInFormParts): Si
       return send(response, 400, signInPage(action, { complaint: 'Both an e-mail address and a password are needed.' }))
     }
     try {
-      const accountId = await attempt(addressKey(address), email, password)
+      const accountId = await attempt(request, addressKey(address), email, password)
       if (accountId === undefined) {
         const complaint = 'This is not the right e-mail address and password.'
         return send(response, 401, signInPage(action, { email, complaint }))
       }
+      await browsers.mark(response, accountId)
       await provider().interactionFinished(request, response, { login: { accountId, remember: true } })
     } catch (error) {
       if (!isRefusal(error)) throw error

@@ -1,0 +1,46 @@
+// Browsers in which somebody has signed in to an account before. Wrong passwords of strangers must not keep its owner out: what a
+// browser that is known tries is counted for itself (https://owasp.org/www-community/Slow_Down_Online_Guessing_Attacks_with_Device_Cookies).
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { jwtVerify, SignJWT } from 'jose'
+import type { Clock } from '#src/kit/clock.ts'
+import { issuerPath } from './address.ts'
+
+const cookieName = 'alcove_browser'
+const inCookies = new RegExp(`(?:^|;) *${cookieName}=([\\w.-]{1,1000})(?:;|$)`)
+const audience = 'alcove:browser'
+const seconds = 365 * 24 * 60 * 60
+
+export type KnownBrowsers = {
+  /** The one that asks, by a name that it keeps until the next time it is marked; undefined where this account is not its own. */
+  find: (request: IncomingMessage, account: string) => Promise<string | undefined>
+  /** Somebody has signed in to this account in the one that is answered. */
+  mark: (response: ServerResponse, account: string) => Promise<void>
+}
+
+type KnownBrowserParts = { secret: string; clock: Clock; isSecure: boolean }
+
+export const createKnownBrowsers = ({ secret, clock, isSecure }: KnownBrowserParts): KnownBrowsers => {
+  const key = new TextEncoder().encode(secret)
+  return {
+    find: async (request, account) => {
+      const [, token] = inCookies.exec(request.headers.cookie ?? '') ?? []
+      if (token === undefined) return undefined
+      const options = { audience, subject: account, algorithms: ['HS256'], currentDate: clock.now() }
+      const { payload } = await jwtVerify(token, key, options).catch(() => ({ payload: { jti: undefined } }))
+      return payload.jti
+    },
+    mark: async (response, account) => {
+      const now = Math.floor(clock.now().getTime() / 1000)
+      const token = await new SignJWT()
+        .setProtectedHeader({ alg: 'HS256' })
+        .setAudience(audience)
+        .setSubject(account)
+        .setJti(randomUUID())
+        .setExpirationTime(now + seconds)
+        .sign(key)
+      const attributes = `path=${issuerPath}; max-age=${seconds}; httponly; samesite=lax${isSecure ? '; secure' : ''}`
+      response.appendHeader('set-cookie', `${cookieName}=${token}; ${attributes}`)
+    },
+  }
+}
