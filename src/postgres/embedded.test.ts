@@ -7,11 +7,11 @@ import { join } from 'node:path'
 import { after, suite, test } from 'node:test'
 import postgres from 'postgres'
 import { silentLog } from '#src/kit/log.ts'
+import { isRoot, needsRoot } from '#test/needs-root.ts'
 import { type Postgres, startPostgres } from './embedded.ts'
 import { endPrevious, listServerProcesses, socketPath } from './previous.ts'
 import { connectionFrom } from './url.ts'
 
-const isRoot = process.getuid?.() === 0
 const uid = 64_201
 const base = await mkdtemp(join(tmpdir(), 'alcove-postgres-'))
 await chmod(base, 0o711)
@@ -45,7 +45,7 @@ suite('embedded PostgreSQL', { concurrency: false }, () => {
   })
 
   test('it runs as the given uid and its files belong to that uid alone', {
-    skip: !isRoot && 'needs root',
+    skip: needsRoot,
   }, async () => {
     assert.ok(running)
     for (const path of [`/proc/${running.pid}`, cluster, join(cluster, 'PG_VERSION')]) {
@@ -123,7 +123,7 @@ suite('embedded PostgreSQL', { concurrency: false }, () => {
     assert.equal(row?.count, '2')
   })
 
-  test('a directory that its uid may not pass through is named', { skip: !isRoot && 'needs root' }, async () => {
+  test('a directory that its uid may not pass through is named', { skip: needsRoot }, async () => {
     const closed = join(base, 'closed')
     await mkdir(closed, { mode: 0o700 })
     await assert.rejects(

@@ -6,11 +6,12 @@ import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { identityOf, type ProcessIdentity, signalProcess, waitUntilGone } from '#src/kit/process-identity.ts'
+import { needsRoot } from '#test/needs-root.ts'
 import { uidBase } from './oci/ids.ts'
 import { DoomedRunner } from './testing/doomed.ts'
-import { cannotMapOwners, cannotRun, openTestHostIn, TestHost } from './testing/test-host.ts'
+import { cannotMapOwners, openTestHostIn, TestHost } from './testing/test-host.ts'
 
-suite('the next runner', { skip: cannotRun }, () => {
+suite('the next runner', { skip: needsRoot }, () => {
   let box: TestHost
   before(async () => {
     box = await TestHost.start()

@@ -6,13 +6,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite, test } from 'node:test'
 import { silentLog } from '#src/kit/log.ts'
+import { needsRoot } from '#test/needs-root.ts'
 import { createToolboxServer, listenOn } from './api.ts'
 import type { HeldSandbox } from './host.ts'
 import { assigned } from './testing/simulated-host.ts'
 
-const needsRoot = process.getuid?.() === 0 ? {} : { skip: 'needs root' }
-
-suite('the toolbox server', needsRoot, () => {
+suite('the toolbox server', { skip: needsRoot }, () => {
   test('listens for one group only, also where a former runner left its socket', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-api-'))
     const path = join(directory, 'runner.sock')

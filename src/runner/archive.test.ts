@@ -6,10 +6,11 @@ import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Assignment } from '#src/wire/runner-link.ts'
+import { needsRoot } from '#test/needs-root.ts'
 import { DoomedRunner } from './testing/doomed.ts'
-import { cannotRun, TestHost } from './testing/test-host.ts'
+import { TestHost } from './testing/test-host.ts'
 
-suite('archive', { skip: cannotRun }, () => {
+suite('archive', { skip: needsRoot }, () => {
   let box: TestHost
   before(async () => {
     box = await TestHost.start()

@@ -1,9 +1,10 @@
 // New sizes for sandboxes that run, on this machine. Needs root; elsewhere it is skipped and says so.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
-import { cannotRun, TestHost } from './testing/test-host.ts'
+import { needsRoot } from '#test/needs-root.ts'
+import { TestHost } from './testing/test-host.ts'
 
-suite('resize', { skip: cannotRun }, () => {
+suite('resize', { skip: needsRoot }, () => {
   let box: TestHost
   before(async () => {
     box = await TestHost.start()

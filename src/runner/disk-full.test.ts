@@ -4,12 +4,13 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
+import { needsRoot } from '#test/needs-root.ts'
 import { hasCode } from './cgroup/files.ts'
-import { cannotRun, TestHost } from './testing/test-host.ts'
+import { TestHost } from './testing/test-host.ts'
 
 const poolBytes = 300 * 1024 ** 2
 
-suite('a full disk', { skip: cannotRun }, () => {
+suite('a full disk', { skip: needsRoot }, () => {
   let box: TestHost
   let ballast: string
   before(async () => {

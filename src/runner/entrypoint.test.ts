@@ -7,15 +7,16 @@ import { createLog } from '#src/kit/log.ts'
 import { type Agent, agentAt } from '#src/toolbox/agent/agent.ts'
 import { until } from '#src/toolbox/agent/testing/native-agent.ts'
 import type { Assignment } from '#src/wire/runner-link.ts'
+import { needsRoot } from '#test/needs-root.ts'
 import { startEntrypoint } from './entrypoint.ts'
 import { placesOf } from './places.ts'
 import { DoomedRunner } from './testing/doomed.ts'
-import { cannotRun, openTestHostIn, TestHost } from './testing/test-host.ts'
+import { openTestHostIn, TestHost } from './testing/test-host.ts'
 
 /** Notes each run on the sandbox's disk, and stays. */
 const noting = ['/bin/sh', '-c', 'echo "$USER $PWD $OWN $IMAGE" >> /root/runs; exec sleep 1000']
 
-suite('the entrypoint', { skip: cannotRun }, () => {
+suite('the entrypoint', { skip: needsRoot }, () => {
   let box: TestHost
   before(async () => {
     box = await TestHost.start()

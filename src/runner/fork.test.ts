@@ -5,11 +5,12 @@ import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Assignment } from '#src/wire/runner-link.ts'
+import { needsRoot } from '#test/needs-root.ts'
 import { NotRecoverable } from './machine.ts'
 import { DoomedRunner } from './testing/doomed.ts'
-import { cannotRun, TestHost } from './testing/test-host.ts'
+import { TestHost } from './testing/test-host.ts'
 
-suite('fork', { skip: cannotRun }, () => {
+suite('fork', { skip: needsRoot }, () => {
   let box: TestHost
   before(async () => {
     box = await TestHost.start()
@@ -132,7 +133,7 @@ suite('fork', { skip: cannotRun }, () => {
   })
 })
 
-suite('an image made of a sandbox', { skip: cannotRun }, () => {
+suite('an image made of a sandbox', { skip: needsRoot }, () => {
   let box: TestHost
   before(async () => {
     box = await TestHost.start()

@@ -9,10 +9,11 @@ import { silentLog } from '#src/kit/log.ts'
 import { isAlive } from '#src/kit/process-identity.ts'
 import { agentAt } from '#src/toolbox/agent/agent.ts'
 import type { Cause } from '#src/wire/runner-link.ts'
+import { needsRoot } from '#test/needs-root.ts'
 import { Keeper } from './keeper.ts'
-import { cannotRun, TestHost } from './testing/test-host.ts'
+import { TestHost } from './testing/test-host.ts'
 
-suite('a host', { skip: cannotRun }, () => {
+suite('a host', { skip: needsRoot }, () => {
   let box: TestHost
   before(async () => {
     box = await TestHost.start()

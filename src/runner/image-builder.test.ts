@@ -6,16 +6,17 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { after, before, suite, test } from 'node:test'
+import { needsRoot } from '#test/needs-root.ts'
 import type { AllImages, ToBring } from './all-images.ts'
 import { DirectoryStore } from './archive/directory-store.ts'
 import { ContextStore } from './contexts/store.ts'
 import { digestOf, type TestImage, tarOf } from './images/testing/oci-image.ts'
 import { TestRegistry } from './images/testing/registry.ts'
 import { openBuilding } from './testing/building.ts'
-import { cannotRun, TestHost } from './testing/test-host.ts'
+import { TestHost } from './testing/test-host.ts'
 
 const isThere = (command: string) => existsSync(`/usr/bin/${command}`)
-const skip = cannotRun || (['skopeo', 'umoci'].every(isThere) ? false : 'needs skopeo and umoci')
+const skip = needsRoot || (['skopeo', 'umoci'].every(isThere) ? false : 'needs skopeo and umoci')
 
 /** The small image of these tests, packed as a stranger would. */
 const packed = (rootfs: string): TestImage => {

@@ -4,15 +4,16 @@ import { readFileSync, statSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
+import { needsRoot } from '#test/needs-root.ts'
 import { parseCounters } from './cgroup/files.ts'
 import { terminals } from './oci/config.ts'
 import { uidBase, uidCount } from './oci/ids.ts'
 import { pidsLimit } from './oci/sandbox-limits.ts'
-import { cannotMapOwners, cannotRun, TestHost } from './testing/test-host.ts'
+import { cannotMapOwners, TestHost } from './testing/test-host.ts'
 
 const { EPERM, ENOSYS, EAFNOSUPPORT, EPROTONOSUPPORT, EINVAL } = constants.errno
 
-suite('inside a sandbox', { skip: cannotRun }, () => {
+suite('inside a sandbox', { skip: needsRoot }, () => {
   let box: TestHost
   let id: string
   before(async () => {

@@ -17,10 +17,11 @@ import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { silentLog } from '#src/kit/log.ts'
 import { CommandFailed, runCommand } from '#src/kit/run-command.ts'
+import { needsRoot } from '#test/needs-root.ts'
 import { ownProcsFile, readLayout } from './cgroup/layout.ts'
 import { expectStart, LaunchFailed, runSteps, serveCommands, step } from './launch.ts'
 import { canMapOwners } from './overlay/owners.ts'
-import { builtLauncher, cannotMapOwners, cannotRun } from './testing/test-host.ts'
+import { builtLauncher, cannotMapOwners } from './testing/test-host.ts'
 
 const self = process.getuid?.() ?? 0
 
@@ -78,7 +79,7 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
     })
 
     test('what is bound with other owners is shown as theirs, and what is root’s own as root’s', {
-      skip: cannotRun,
+      skip: needsRoot,
     }, async (t) => {
       const at = (name: string) => join(directory, name)
       const [from, to, note] = [at('from'), at('to'), at('owners')]

@@ -5,12 +5,13 @@ import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { agentAt } from '#src/toolbox/agent/agent.ts'
 import type { Assignment } from '#src/wire/runner-link.ts'
+import { needsRoot } from '#test/needs-root.ts'
 import { DoomedRunner } from './testing/doomed.ts'
-import { cannotRun, TestHost } from './testing/test-host.ts'
+import { TestHost } from './testing/test-host.ts'
 
 const counting = 'i=0; while :; do i=$((i+1)); echo $i > /dev/shm/n; done >/dev/null 2>&1 &'
 
-suite('pause', { skip: cannotRun }, () => {
+suite('pause', { skip: needsRoot }, () => {
   let box: TestHost
   before(async () => {
     box = await TestHost.start()

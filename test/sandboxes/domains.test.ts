@@ -9,12 +9,8 @@ import type { Daytona, Sandbox } from '@daytona/sdk'
 import { runCommand } from '#src/kit/run-command.ts'
 import { type Listeners, listenIn } from '#src/runner/network/testing/listeners.ts'
 import { type NameServer, nameServerIn } from '#src/runner/network/testing/name-server.ts'
-import {
-  cannotRun,
-  isPrivateHost,
-  preparePrivateHost,
-  runOnPrivateHost,
-} from '#src/runner/network/testing/private-host.ts'
+import { isPrivateHost, preparePrivateHost, runOnPrivateHost } from '#src/runner/network/testing/private-host.ts'
+import { needsRoot } from '#test/needs-root.ts'
 import { until } from './box.ts'
 import { type Platform, platform } from './harness.ts'
 import { connectTo } from './sdk-client.ts'
@@ -24,7 +20,7 @@ const web = { api: '203.0.113.5', other: '203.0.113.6' }
 const metadata = '169.254.169.254'
 
 if (!isPrivateHost) {
-  test('a list of domains holds through the life of a sandbox', { skip: cannotRun }, () =>
+  test('a list of domains holds through the life of a sandbox', { skip: needsRoot }, () =>
     runOnPrivateHost(import.meta.filename, 420_000),
   )
 } else {

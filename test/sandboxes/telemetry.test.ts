@@ -5,17 +5,15 @@ import { randomBytes } from 'node:crypto'
 import { after, before, suite, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { accessKeptMs } from '#src/wire/access.ts'
+import { needsRoot } from '#test/needs-root.ts'
 import { type Receiver, type SeenSpan, startReceiver } from '#test/telemetry/receiver.ts'
 import { type Platform, platform } from './harness.ts'
-
-const isRoot = process.getuid?.() === 0
-const skip = isRoot ? false : 'real sandboxes need root'
 
 const control = 'alcove-control'
 const proxy = 'alcove-proxy'
 const runner = 'alcove-runner'
 
-suite('telemetry of a server', { skip }, () => {
+suite('telemetry of a server', { skip: needsRoot }, () => {
   let receiver: Receiver
   let server: Platform
   const secrets = ['in-the-environment-of-a-sandbox', 'in-the-environment-of-a-command', 'said-by-a-command']

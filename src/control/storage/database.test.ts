@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite, test } from 'node:test'
 import { openTestDatabase } from '#test/control/test-database.ts'
+import { needsRoot } from '#test/needs-root.ts'
 import { isDangling, isDuplicate, isOverdue, isUnreachable, openDatabase, type Transaction } from './database.ts'
 
 suite('database', () => {
@@ -73,7 +74,7 @@ suite('database', () => {
   })
 
   test('a socket that is not for us yet is a database that is not there', {
-    skip: process.getuid?.() !== 0 && 'needs root',
+    skip: needsRoot,
   }, async () => {
     const directory = await mkdtemp(join(tmpdir(), 'alcove-socket-'))
     await chmod(directory, 0o711)

@@ -7,13 +7,14 @@ import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { StoreAddress } from '#src/kit/store-address.ts'
+import { needsRoot } from '#test/needs-root.ts'
 import { ArchiveFailed, type Why } from './failed.ts'
 import { type Archive, findArchive, packDisk } from './pack.ts'
 import { patient } from './patient-store.ts'
 import { removeArchives } from './remove.ts'
 import { type ObjectStore, openStore } from './store.ts'
 import { type DiskParts, readDisk, writeDisk } from './tar.ts'
-import { cannotArchive, diskIn, listDisk, makeNastyDisk, Scratch } from './testing/disks.ts'
+import { diskIn, listDisk, makeNastyDisk, Scratch } from './testing/disks.ts'
 import { startS3, withoutS3 } from './testing/real-s3.ts'
 import { unpackDisk } from './unpack.ts'
 
@@ -126,13 +127,13 @@ const roundTrip = (open: () => StoreAddress) => {
   })
 }
 
-suite('an archive in a directory', { skip: cannotArchive }, () => {
+suite('an archive in a directory', { skip: needsRoot }, () => {
   const scratch = new Scratch()
   after(() => scratch[Symbol.dispose]())
   roundTrip(() => ({ kind: 'directory', path: scratch.at('store') }))
 })
 
-suite('an archive in S3', { skip: cannotArchive || withoutS3 }, () => {
+suite('an archive in S3', { skip: needsRoot || withoutS3 }, () => {
   let s3: Awaited<ReturnType<typeof startS3>>
   before(async () => {
     s3 = await startS3('archives')
@@ -141,7 +142,7 @@ suite('an archive in S3', { skip: cannotArchive || withoutS3 }, () => {
   roundTrip(() => s3.address)
 })
 
-suite('an archive that is harmed', { skip: cannotArchive }, () => {
+suite('an archive that is harmed', { skip: needsRoot }, () => {
   let scratch: Scratch
   let store: ObjectStore
   let root: string
@@ -234,7 +235,7 @@ suite('an archive that is harmed', { skip: cannotArchive }, () => {
   })
 })
 
-suite('packing and unpacking, interrupted', { skip: cannotArchive }, () => {
+suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
   let scratch: Scratch
   let disk: DiskParts
   before(() => {

@@ -7,11 +7,10 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite, test } from 'node:test'
+import { needsRoot } from '#test/needs-root.ts'
 import { cgroupAt, listCgroups, MemoryInUse, weightOf } from './cgroup.ts'
 import { parseCounters } from './files.ts'
 import { type CgroupLayout, readLayout } from './layout.ts'
-
-const skip = process.getuid?.() === 0 ? false : 'needs root'
 
 const layouts = (): CgroupLayout[] => {
   const own = readLayout()
@@ -52,7 +51,7 @@ class Occupied {
   }
 }
 
-for (const layout of skip ? [] : layouts())
+for (const layout of needsRoot ? [] : layouts())
   suite(`a cgroup of version ${layout.version}`, () => {
     test('kill ends everything in it, frozen or not; remove leaves nothing, and both may be asked again', async () => {
       await using occupied = new Occupied(layout, 'sleep', '1000')
@@ -97,7 +96,7 @@ for (const layout of skip ? [] : layouts())
   })
 
 suite('limits that are written live', {
-  skip: skip || (readLayout().version === 2 && 'the host has cgroup v2 alone'),
+  skip: needsRoot || (readLayout().version === 2 && 'the host has cgroup v2 alone'),
 }, () => {
   test('memory and cpu, up and down; a limit below what is in use is an error', async () => {
     const layout = readLayout()

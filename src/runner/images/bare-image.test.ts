@@ -8,13 +8,14 @@ import { silentLog } from '#src/kit/log.ts'
 import { agentAt } from '#src/toolbox/agent/agent.ts'
 import { execute } from '#src/toolbox/exec/service.ts'
 import type { Assignment } from '#src/wire/runner-link.ts'
-import { cannotRun, TestHost } from '../testing/test-host.ts'
+import { needsRoot } from '#test/needs-root.ts'
+import { TestHost } from '../testing/test-host.ts'
 import { Library } from './library.ts'
 import { standardLimits } from './limits.ts'
 import { makeImage, type TarEntry, tarOf, writeLayout } from './testing/oci-image.ts'
 
 const busybox = '/bin/busybox'
-const needs = cannotRun || (existsSync(busybox) ? false : 'needs busybox-static')
+const needs = needsRoot || (existsSync(busybox) ? false : 'needs busybox-static')
 
 const applets = ['sh', 'id', 'cat', 'ls', 'pwd', 'touch', 'echo', 'hostname']
 

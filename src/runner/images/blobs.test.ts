@@ -4,9 +4,8 @@ import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite, test } from 'node:test'
+import { needsRoot } from '#test/needs-root.ts'
 import { Blobs } from './blobs.ts'
-
-const needsRoot = process.getuid?.() === 0 ? false : 'chown needs root'
 
 suite('downloaded layers', { skip: needsRoot }, () => {
   test('one that two images bring at the same moment is taken by both', async () => {

@@ -8,11 +8,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, suite, test } from 'node:test'
 import { runCommand } from '#src/kit/run-command.ts'
+import { needsRoot } from '#test/needs-root.ts'
 import { buildImage } from './build.ts'
 import type { Recipe } from './recipe.ts'
 import { makeBusy } from './testing/busy.ts'
 
-const needs = process.getuid?.() !== 0 ? 'needs root' : !existsSync('/usr/bin/mmdebstrap') ? 'needs mmdebstrap' : false
+const needs = needsRoot || (existsSync('/usr/bin/mmdebstrap') ? false : 'needs mmdebstrap')
 
 const recipeFrom = (mirror: string): Recipe => ({
   sources: { suite: 'bookworm', lines: [`deb [trusted=yes] ${mirror} bookworm main`] },

@@ -6,11 +6,12 @@ import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { silentLog } from '#src/kit/log.ts'
 import { runCommand } from '#src/kit/run-command.ts'
+import { needsRoot } from '#test/needs-root.ts'
 import { type NetworkPool, openNetworkPool } from '../network/pool.ts'
 import { removeNetwork } from '../network/remove.ts'
 import { type Listeners, listenIn } from '../network/testing/listeners.ts'
 import { type NameServer, nameServerIn } from '../network/testing/name-server.ts'
-import { cannotRun, isPrivateHost, preparePrivateHost, runOnPrivateHost } from '../network/testing/private-host.ts'
+import { isPrivateHost, preparePrivateHost, runOnPrivateHost } from '../network/testing/private-host.ts'
 import { ImageFailed } from './image-failed.ts'
 import { Library } from './library.ts'
 import { standardLimits } from './limits.ts'
@@ -20,7 +21,7 @@ const dns = '203.0.113.53'
 const places = { public: '203.0.113.5', lan: '192.168.77.7', metadata: '169.254.169.254', host: '198.51.100.1' }
 
 if (!isPrivateHost) {
-  test('an image is fetched from the public Internet only, on a host of its own', { skip: cannotRun }, () =>
+  test('an image is fetched from the public Internet only, on a host of its own', { skip: needsRoot }, () =>
     runOnPrivateHost(import.meta.filename),
   )
 } else {

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, suite, test } from 'node:test'
 import { silentLog } from '#src/kit/log.ts'
 import type { ImageSource } from '#src/wire/runner-link.ts'
+import { needsRoot } from '#test/needs-root.ts'
 import { ImageFailed, type ImageFailure } from './image-failed.ts'
 import { type BringRequest, Library } from './library.ts'
 import { type ImageLimits, standardLimits } from './limits.ts'
@@ -16,12 +17,7 @@ import { makeImage, makeIndex, type TarEntry, tarOf, writeLayout } from './testi
 import { TestRegistry } from './testing/registry.ts'
 
 const isThere = (command: string) => existsSync(`/usr/bin/${command}`)
-const cannotRun =
-  process.getuid?.() !== 0
-    ? 'needs root'
-    : ['skopeo', 'umoci', 'crun'].every(isThere)
-      ? false
-      : 'needs skopeo, umoci, crun'
+const cannotRun = needsRoot || (['skopeo', 'umoci', 'crun'].every(isThere) ? false : 'needs skopeo, umoci, crun')
 
 const publicNetwork = () => Promise.reject(new Error('nothing here is on the Internet'))
 const shift = 165_536

@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { after, before, suite, test } from 'node:test'
+import { needsRoot } from '#test/needs-root.ts'
 import { shiftOwners } from './shift-owners.ts'
 
 const shift = 165_536
 const longName = `${'deep/'.repeat(30)}${'n'.repeat(120)}`
-const needsRoot = process.getuid?.() === 0 ? false : 'needs root'
 
 const shifted = async (archive: Buffer, chunkSize: number) => {
   const chunks = Array.from({ length: Math.ceil(archive.length / chunkSize) }, (_, index) =>

@@ -4,9 +4,10 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite, test } from 'node:test'
+import { needsRoot } from '#test/needs-root.ts'
 import { runJob } from './workshop.ts'
 
-const cannotRun = process.getuid?.() !== 0 ? 'needs root' : existsSync('/usr/bin/crun') ? false : 'needs crun'
+const cannotRun = needsRoot || (existsSync('/usr/bin/crun') ? false : 'needs crun')
 
 suite('the workshop', { skip: cannotRun }, () => {
   test('a job has nothing to read, and nothing of the host becomes its user’s', async () => {

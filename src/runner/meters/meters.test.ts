@@ -5,12 +5,13 @@ import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Assignment } from '#src/wire/runner-link.ts'
+import { needsRoot } from '#test/needs-root.ts'
 import { GiB } from '../oci/sandbox-limits.ts'
-import { cannotRun, TestHost } from '../testing/test-host.ts'
+import { TestHost } from '../testing/test-host.ts'
 
 const MiB = 1024 * 1024
 
-suite('what a sandbox uses', { skip: cannotRun }, () => {
+suite('what a sandbox uses', { skip: needsRoot }, () => {
   let box: TestHost
   let assignment: Assignment
   before(async () => {

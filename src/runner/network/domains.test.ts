@@ -4,11 +4,12 @@ import { after, afterEach, before, suite, test } from 'node:test'
 import { silentLog } from '#src/kit/log.ts'
 import { runCommand } from '#src/kit/run-command.ts'
 import type { NetworkPolicy } from '#src/wire/runner-link.ts'
+import { needsRoot } from '#test/needs-root.ts'
 import { type NetworkPool, openNetworkPool, type Slot } from './pool.ts'
 import { removeNetwork } from './remove.ts'
 import { type Listeners, listenIn, reaches } from './testing/listeners.ts'
 import { ask, askOnce, type NameServer, nameServerIn, type Zone } from './testing/name-server.ts'
-import { cannotRun, isPrivateHost, preparePrivateHost, runOnPrivateHost, wayOut } from './testing/private-host.ts'
+import { isPrivateHost, preparePrivateHost, runOnPrivateHost, wayOut } from './testing/private-host.ts'
 
 const instance = 'ab12ce'
 const dns = '203.0.113.53'
@@ -36,7 +37,7 @@ const openPool = (more: object = {}) =>
   openNetworkPool({ instance, log: silentLog(), spare: 0, resolvers: [dns], ...more })
 
 if (!isPrivateHost) {
-  test('a list of domains keeps its promises, on a host of its own', { skip: cannotRun }, () =>
+  test('a list of domains keeps its promises, on a host of its own', { skip: needsRoot }, () =>
     runOnPrivateHost(import.meta.filename),
   )
 } else {

@@ -5,9 +5,10 @@ import { afterEach, before, suite, test } from 'node:test'
 import { silentLog } from '#src/kit/log.ts'
 import { runCommand } from '#src/kit/run-command.ts'
 import type { NetworkPolicy } from '#src/wire/runner-link.ts'
+import { needsRoot } from '#test/needs-root.ts'
 import { type NetworkPoolOptions, openNetworkPool } from './pool.ts'
 import { removeNetwork } from './remove.ts'
-import { cannotRun, isPrivateHost, preparePrivateHost, runOnPrivateHost } from './testing/private-host.ts'
+import { isPrivateHost, preparePrivateHost, runOnPrivateHost } from './testing/private-host.ts'
 
 const instance = 'ab12cd'
 
@@ -28,7 +29,7 @@ const hostNetwork = async () => ({
 })
 
 if (!isPrivateHost) {
-  test('the network pool keeps its promises, on a host of its own', { skip: cannotRun }, () =>
+  test('the network pool keeps its promises, on a host of its own', { skip: needsRoot }, () =>
     runOnPrivateHost(import.meta.filename),
   )
 } else {

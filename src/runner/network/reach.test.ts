@@ -4,12 +4,13 @@ import { after, afterEach, before, suite, test } from 'node:test'
 import { silentLog } from '#src/kit/log.ts'
 import { runCommand } from '#src/kit/run-command.ts'
 import type { NetworkPolicy } from '#src/wire/runner-link.ts'
+import { needsRoot } from '#test/needs-root.ts'
 import { type NetworkPool, type NetworkPoolOptions, openNetworkPool, type Slot } from './pool.ts'
 import { removeNetwork } from './remove.ts'
 import { resolversForSandboxes } from './resolvers.ts'
 import { mostConnections } from './ruleset.ts'
 import { type Listeners, listenIn, reaches, sendDatagram } from './testing/listeners.ts'
-import { cannotRun, isPrivateHost, preparePrivateHost, runOnPrivateHost, wayOut } from './testing/private-host.ts'
+import { isPrivateHost, preparePrivateHost, runOnPrivateHost, wayOut } from './testing/private-host.ts'
 
 const instance = 'ab12cd'
 const web = { listed: '203.0.113.5', other: '203.0.113.6' }
@@ -33,7 +34,7 @@ const openPool = (more: Partial<NetworkPoolOptions> = {}) =>
   openNetworkPool({ instance, log: silentLog(), spare: 0, ...more })
 
 if (!isPrivateHost) {
-  test('sandboxes reach what they should and nothing else, on a host of its own', { skip: cannotRun }, () =>
+  test('sandboxes reach what they should and nothing else, on a host of its own', { skip: needsRoot }, () =>
     runOnPrivateHost(import.meta.filename),
   )
 } else {

@@ -17,12 +17,12 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, suite, test } from 'node:test'
 import { isWritable } from '#src/kit/file-system.ts'
 import { silentLog } from '#src/kit/log.ts'
-import { cannotRun } from '../testing/test-host.ts'
+import { needsRoot } from '#test/needs-root.ts'
 import { Ballast } from './ballast.ts'
 
 const MiB = 1024 ** 2
 
-suite('the room that a sparse pool has on its host', { skip: cannotRun }, () => {
+suite('the room that a sparse pool has on its host', { skip: needsRoot }, () => {
   let directory: string
   let place: string
   let ballast: Ballast

@@ -17,14 +17,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { silentLog } from '#src/kit/log.ts'
+import { needsRoot } from '#test/needs-root.ts'
 import { runSteps } from '../launch.ts'
 import { uidBase } from '../oci/ids.ts'
 import { GiB } from '../oci/sandbox-limits.ts'
-import { builtLauncher, cannotRun } from '../testing/test-host.ts'
+import { builtLauncher } from '../testing/test-host.ts'
 import { openStoragePool, type PoolParts, type StoragePool, unmountPool } from './pool.ts'
 
 for (const useBtrfs of [true, false])
-  suite(`a storage pool ${useBtrfs ? 'on btrfs' : 'of plain directories'}`, { skip: cannotRun }, () => {
+  suite(`a storage pool ${useBtrfs ? 'on btrfs' : 'of plain directories'}`, { skip: needsRoot }, () => {
     let parts: PoolParts
     let pool: StoragePool
     const make = (id: string) =>
@@ -155,7 +156,7 @@ for (const useBtrfs of [true, false])
     })
   })
 
-suite('a pool’s image', { skip: cannotRun }, () => {
+suite('a pool’s image', { skip: needsRoot }, () => {
   test('one that cannot be mounted is an error, never an empty pool beside it', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-pool-'))
     try {

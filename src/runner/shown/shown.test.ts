@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { Assignment, Cause } from '#src/wire/runner-link.ts'
+import { needsRoot } from '#test/needs-root.ts'
 import { runSteps, step } from '../launch.ts'
-import { builtLauncher, cannotRun, TestHost } from '../testing/test-host.ts'
+import { builtLauncher, TestHost } from '../testing/test-host.ts'
 import { hostCpus, parseCpuList } from './cpus.ts'
 
 const later = (assignment: Assignment, changes: Partial<Assignment> = {}): Assignment => ({
@@ -12,7 +13,7 @@ const later = (assignment: Assignment, changes: Partial<Assignment> = {}): Assig
   generation: assignment.generation + 1,
 })
 
-suite('what a sandbox is shown of its machine', { skip: cannotRun }, () => {
+suite('what a sandbox is shown of its machine', { skip: needsRoot }, () => {
   let box: TestHost
   before(async () => {
     box = await TestHost.start()

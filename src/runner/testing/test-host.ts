@@ -26,9 +26,6 @@ import { makeSmallImage } from './small-image.ts'
 
 const code = resolve(import.meta.dirname, '../../..')
 
-/** Why such tests cannot run here; false if they can. */
-export const cannotRun = process.getuid?.() === 0 ? false : 'needs root'
-
 /** Why a test of ids of their own is skipped where all sandboxes have to share a range: `TestHost.mapsOwners`. */
 export const cannotMapOwners = 'needs Linux 5.19, and file systems whose owners can be mapped'
 

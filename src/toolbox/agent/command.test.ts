@@ -4,11 +4,9 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { suite, test } from 'node:test'
+import { needsRoot } from '#test/needs-root.ts'
 import { AgentGone, type CommandSpec, type RunningCommand, StartFailed } from './agent.ts'
 import { NativeAgent, until } from './testing/native-agent.ts'
-
-const isRoot = process.getuid?.() === 0
-const needsRoot = isRoot ? {} : { skip: 'needs root' }
 
 const command = (...argv: string[]): CommandSpec => ({ argv, env: {}, user: userInfo().username, mergeOutput: false })
 const shell = (script: string): CommandSpec => command('/bin/sh', '-c', script)
@@ -37,7 +35,9 @@ suite('exec', () => {
   })
 
   for (const mergeOutput of [false, true]) {
-    test(`its user may open its streams by name, ${mergeOutput ? 'merged' : 'apart'}`, needsRoot, async () => {
+    test(`its user may open its streams by name, ${mergeOutput ? 'merged' : 'apart'}`, {
+      skip: needsRoot,
+    }, async () => {
       await using native = await NativeAgent.start()
       const script = 'echo out > /dev/stdout; echo err > /dev/stderr; cat /dev/stdin'
       const spec = { ...shell(script), user: 'nobody', stdin: Buffer.from('in\n'), mergeOutput }
@@ -124,19 +124,17 @@ suite('exec', () => {
     })
   }
 
-  test(
-    'another user gets that user’s groups and none of root’s, and cannot enter what is root’s',
-    needsRoot,
-    async () => {
-      await using native = await NativeAgent.start()
-      const { stdout } = await read(await native.agent.exec({ ...shell('id -u; id -G; pwd'), user: 'nobody' }))
-      assert.deepEqual(stdout, '65534\n65534\n/\n')
-      const numeric = await read(await native.agent.exec({ ...shell('id -u; id -g'), user: '4242' }))
-      assert.equal(numeric.stdout, '4242\n4242\n')
-      const denied = native.agent.exec({ ...command('true'), user: 'nobody', cwd: native.directory })
-      await assert.rejects(denied, { stage: 'cwd', errno: 'EACCES' })
-    },
-  )
+  test('another user gets that user’s groups and none of root’s, and cannot enter what is root’s', {
+    skip: needsRoot,
+  }, async () => {
+    await using native = await NativeAgent.start()
+    const { stdout } = await read(await native.agent.exec({ ...shell('id -u; id -G; pwd'), user: 'nobody' }))
+    assert.deepEqual(stdout, '65534\n65534\n/\n')
+    const numeric = await read(await native.agent.exec({ ...shell('id -u; id -g'), user: '4242' }))
+    assert.equal(numeric.stdout, '4242\n4242\n')
+    const denied = native.agent.exec({ ...command('true'), user: 'nobody', cwd: native.directory })
+    await assert.rejects(denied, { stage: 'cwd', errno: 'EACCES' })
+  })
 
   test('several MiB of input arrive whole, and the end of file behind them', async () => {
     await using native = await NativeAgent.start()

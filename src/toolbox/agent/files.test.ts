@@ -21,13 +21,13 @@ import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { suite, test } from 'node:test'
 import fc from 'fast-check'
+import { needsRoot } from '#test/needs-root.ts'
 import { type Entry, type FileContents, type UnpackRecord, unpackRecord } from './agent.ts'
 import { encodeFrame, FieldWriter, kinds } from './frames.ts'
 import { NativeAgent, until } from './testing/native-agent.ts'
 import { provoke } from './testing/provoke.ts'
 
 const me = userInfo().username
-const needsRoot = { skip: process.getuid?.() !== 0 && 'needs root' }
 /** Where a file has room for whatever 64 bits can count. */
 const inMemory = { skip: !existsSync('/dev/shm') && 'needs /dev/shm' }
 const content = async ({ stream }: FileContents): Promise<string> => Buffer.concat(await stream.toArray()).toString()
@@ -267,7 +267,7 @@ suite('files: writing', () => {
   })
 })
 
-suite('files: unpacking', needsRoot, () => {
+suite('files: unpacking', { skip: needsRoot }, () => {
   const record = (more: Omit<UnpackRecord, 'path'> & { path: string; to?: string }, contents = '') =>
     Buffer.concat([
       unpackRecord({
@@ -390,7 +390,7 @@ suite('files: changing', () => {
     assert.equal(readFileSync(box.at('victim', 'keep'), 'utf8'), 'keep')
   })
 
-  test('permissions: mode, owner and group by name or number', needsRoot, async () => {
+  test('permissions: mode, owner and group by name or number', { skip: needsRoot }, async () => {
     await using box = await startWithFiles()
     await box.files.setPermissions(box.at('plain'), { mode: 0o4755, owner: 'nobody', group: '4242' })
     const { mode, uid, gid } = statSync(box.at('plain'))
@@ -403,7 +403,7 @@ suite('files: changing', () => {
 })
 
 suite('files: rights', () => {
-  test('every call has the rights of its user, and not of the agent', needsRoot, async () => {
+  test('every call has the rights of its user, and not of the agent', { skip: needsRoot }, async () => {
     await using box = await startWithFiles()
     chmodSync(box.native.directory, 0o755)
     chmodSync(box.at(), 0o755)

@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { suite, test } from 'node:test'
 import fc from 'fast-check'
+import { needsRoot } from '#test/needs-root.ts'
 import { agentAt, type JobEvent, type JobSpec, type Jobs, type Piece } from './agent.ts'
 import { encodeFrame, FieldWriter, kinds } from './frames.ts'
 import { NativeAgent, until } from './testing/native-agent.ts'
@@ -388,7 +389,7 @@ suite('terminals', () => {
     }
   })
 
-  test('another user owns its terminal', { skip: process.getuid?.() !== 0 && 'needs root' }, async () => {
+  test('another user owns its terminal', { skip: needsRoot }, async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     await jobs.spawn(

@@ -2,13 +2,14 @@
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { after, before, suite, test } from 'node:test'
-import { cannotRun, TestHost } from '#src/runner/testing/test-host.ts'
+import { TestHost } from '#src/runner/testing/test-host.ts'
+import { needsRoot } from '#test/needs-root.ts'
 import { type Agent, agentAt, type JobEvent } from './agent.ts'
 import { until } from './testing/native-agent.ts'
 
 const MiB = 1024 * 1024
 
-suite('the agent as PID 1', { skip: cannotRun }, () => {
+suite('the agent as PID 1', { skip: needsRoot }, () => {
   let box: TestHost
   let id: string
   let agent: Agent

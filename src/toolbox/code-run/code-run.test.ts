@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { suite, test } from 'node:test'
+import { needsRoot } from '#test/needs-root.ts'
 import { until } from '../agent/testing/native-agent.ts'
 import { startToolbox } from '../testing/toolbox.ts'
 
@@ -185,7 +186,7 @@ console.log(join('a', 'b'), typeof os.cpus, Color.Blue, Space.x, new Point(4).ge
     assert.equal((await run('console.log(1)')).result, '1\n')
   })
 
-  test('the compiler is not root', { skip: process.getuid?.() === 0 ? false : 'needs root' }, async () => {
+  test('the compiler is not root', { skip: needsRoot }, async () => {
     const { transpile } = await import('./typescript.ts')
     const deadline = { signal: new AbortController().signal, [Symbol.dispose]: () => undefined }
     const seen = new Set<string>()

@@ -2,9 +2,8 @@ import assert from 'node:assert/strict'
 import { chownSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { suite, test } from 'node:test'
+import { needsRoot } from '#test/needs-root.ts'
 import { GitRoom, refusal } from './testing/git-room.ts'
-
-const needsRoot = process.getuid?.() === 0 ? {} : { skip: 'needs root' }
 
 suite('GET /git/branches, POST /git/branches, DELETE /git/branches, POST /git/checkout', () => {
   test('a branch is made, listed, switched to and deleted', async () => {
@@ -77,7 +76,7 @@ suite('GET /git/branches, POST /git/branches, DELETE /git/branches, POST /git/ch
     assert.equal((await room.get('/branches', { path })).body.current, 'main')
   })
 
-  test('a repository of somebody else is refused as git refuses it', needsRoot, async () => {
+  test('a repository of somebody else is refused as git refuses it', { skip: needsRoot }, async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     chownSync(path, 4242, 4242)

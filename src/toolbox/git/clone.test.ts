@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join, relative } from 'node:path'
 import { suite, test } from 'node:test'
+import { isRoot } from '#test/needs-root.ts'
 import { until } from '../agent/testing/native-agent.ts'
 import { GitRoom, refusal } from './testing/git-room.ts'
 import { account, GitServer } from './testing/git-server.ts'
@@ -158,7 +159,7 @@ suite('POST /git/init', () => {
 
   test('403 where the user may not write', async () => {
     // Root may write anywhere, so where tests run as root the sandbox's user is another.
-    await using room = await (process.getuid?.() === 0
+    await using room = await (isRoot
       ? GitRoom.start({ HOME: '/', GIT_CONFIG_SYSTEM: '/dev/null' }, 'nobody')
       : GitRoom.start())
     assert.deepEqual(refusal(await room.post('/init', { path: '/x' })), [403, 'FILE_ACCESS_DENIED'])

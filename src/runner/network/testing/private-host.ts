@@ -8,9 +8,6 @@ const marker = '--private-host'
 
 export const isPrivateHost = process.argv.includes(marker)
 
-/** What keeps such a test from running here, to be said aloud; false where it can run. */
-export const cannotRun = process.getuid?.() === 0 ? false : 'needs root'
-
 /** Runs `file` there; throws with what it printed if one of its tests fails. */
 export const runOnPrivateHost = (file: string, timeoutMs = 300_000) =>
   new Promise<void>((resolve, reject) => {

@@ -28,9 +28,6 @@ export type Reply = {
   body: any
 }
 
-const isRoot = process.getuid?.() === 0
-export const needsRoot = { skip: !isRoot && 'needs root' }
-
 const parse = (text: string): unknown => {
   try {
     return JSON.parse(text)
