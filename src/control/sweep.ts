@@ -6,6 +6,7 @@ import { sweepLeases } from './runners/leases.ts'
 import type { SandboxParts } from './sandboxes/parts.ts'
 import { sweepPushes } from './sandboxes/reconciler.ts'
 import { stopSuspended } from './sandboxes/suspension.ts'
+import { sweepEvents } from './sandboxes/timeline.ts'
 import { sweepTimers } from './sandboxes/timers.ts'
 import { placeWaiting } from './sandboxes/waiting.ts'
 import { sweepDeletedOrganizations } from './sandboxes/without-organization.ts'
@@ -28,6 +29,7 @@ export const startSweeping = (parts: SandboxParts, fill: Step): Sweeping => {
     () => stopSuspended(parts),
     () => sweepDeletedOrganizations(parts),
     () => sweepSnapshots(parts),
+    () => sweepEvents(parts),
     () => sweepAudit(parts),
     () => sweepMeters(parts),
     () => sweepInvitations(parts),

@@ -98,37 +98,3 @@ export const listEntries = async (sql: Sql, filter: Filter, limit: number): Prom
       ${after === undefined ? sql`` : sql`and (at, id) < (${after.at}::timestamptz, ${after.id}::bigint)`}
     order by at desc, id desc limit ${limit}`
 }
-
-/** Answers how many there were; at most `limit` at a time. */
-export const deleteOld = async (sql: Sql, before: Date, limit: number): Promise<number> => {
-  const { count } = await sql`
-    delete from audit_log where id in (select id from audit_log where at < ${before} order by at, id limit ${limit})`
-  return count
-}
-
-/** Tell well enough who has the most. */
-const sampledRows = 10_000
-
-/** As PostgreSQL guesses it, without counting. */
-export const guessCount = async (sql: Sql): Promise<number> => {
-  const [row] = await sql<[{ count: number }]>`
-    select reltuples::bigint as count from pg_class where oid = 'audit_log'::regclass`
-  return row.count
-}
-
-/** The organization that has the most of about so many rows, as far as a sample shows; null: what belongs to none. */
-export const findLargest = async (sql: Sql, count: number): Promise<{ organizationId: string | null } | undefined> => {
-  const percent = Math.min(100, (100 * sampledRows) / count)
-  const [row] = await sql<{ organizationId: string | null }[]>`
-    select organization_id as "organizationId" from audit_log tablesample system (${percent})
-    group by organization_id order by count(*) desc limit 1`
-  return row
-}
-
-export const deleteOldestOf = async (sql: Sql, organizationId: string | null, limit: number): Promise<void> => {
-  // The index serves either question, and not both as one.
-  const isTheirs = organizationId === null ? sql`organization_id is null` : sql`organization_id = ${organizationId}`
-  await sql`
-    delete from audit_log where id in (
-      select id from audit_log where ${isTheirs} order by at, id limit ${limit})`
-}

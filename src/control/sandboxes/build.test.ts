@@ -6,6 +6,7 @@ import { applyImageReport } from '#src/control/snapshots/images.ts'
 import { type ImageReport, imageConfigBounds } from '#src/wire/runner-link.ts'
 import { startControl, type TestControl } from '#test/control/harness.ts'
 import { keys } from '#test/control/people.ts'
+import { insertMany } from '#test/control/population.ts'
 import { connectRunner, eventsOf, untilState } from '#test/control/simulated-runner.ts'
 
 const buildInfo = { dockerfileContent: 'FROM alpine:3.20\n' }
@@ -205,6 +206,48 @@ suite('POST /sandbox with buildInfo', () => {
     assert.equal((await listed(app))[0].target, 'absent')
     await tell(app, { image, state: 'absent' })
     assert.deepEqual(await listed(app), [])
+  })
+
+  test('403 to the thousandth and first that waits or has failed; one that is deleted makes room', async () => {
+    await using app = await startControl()
+    const made = await create(app)
+    const { sql } = app.database
+    await insertMany(sql, { organizationId: made.organizationId, count: 999 }, app.clock.now())
+    await sql`
+      update sandboxes set state = 'build_failed', desired_state = 'started', warm_pool_id = null where id <> ${made.id}`
+    const another = () => app.as('member').post('/sandbox', { buildInfo })
+    const refused = await another()
+    assert.deepEqual([refused.status, /1000 sandboxes wait/.test(refused.text)], [403, true])
+    assert.equal((await app.as('owner').delete(`/sandbox/${made.id}`)).status, 200)
+    assert.equal((await another()).status, 200)
+  })
+
+  test('of the images of one organization the 500 that were asked for last stay, and a thousand are too many', async () => {
+    await using app = await startControl()
+    const { sql } = app.database
+    const made = await create(app)
+    const fill = (from: number, to: number) => sql`
+      insert into images (name, source, region_id, max_gib, built_for, created_at, updated_at)
+      select 'build-' || n, '{}', 'local', 1, built_for, now(), ${app.clock.now()}::timestamptz - interval '1 hour' + n * interval '1 second'
+      from images, generate_series(${from}::integer, ${to}::integer) n where name = ${made.buildInfo.snapshotRef}`
+    await fill(1, 600)
+    await app.sweep()
+    const wanted =
+      await sql`select name from images where wanted and name <> ${made.buildInfo.snapshotRef} order by updated_at`
+    assert.deepEqual([wanted.length, wanted[0]!['name']], [499, 'build-102'])
+    await fill(601, 999)
+    const another = (line: string) =>
+      app.as('member').post('/sandbox', { buildInfo: { dockerfileContent: `FROM alpine:3.20\n# ${line}` } })
+    const refused = await another('one')
+    assert.deepEqual([refused.status, /1000 images/.test(refused.text)], [403, true])
+    // What is there already needs no room.
+    await create(app)
+    await tell(app, { image: 'build-1', state: 'absent' })
+    assert.equal((await another('one')).status, 200)
+    assert.equal(
+      (await app.as('stranger').post('/sandbox', { buildInfo: { dockerfileContent: 'FROM a:1' } })).status,
+      200,
+    )
   })
 
   test('400, 403 and 404 for what cannot be', async () => {

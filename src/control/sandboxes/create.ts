@@ -29,7 +29,7 @@ import type { Size } from './size.ts'
 import { findSandboxById, insertSandbox } from './store.ts'
 import { checkNotSuspended } from './suspension.ts'
 import { untilTaken, waitWhile } from './wait.ts'
-import { placeWaiting } from './waiting.ts'
+import { checkMayWait, placeWaiting } from './waiting.ts'
 import { claimWarm, holdWarm } from './warm-claim.ts'
 
 const getSnapshot = async (sql: Sql, organizationId: string, idOrName: string): Promise<Snapshot> => {
@@ -152,6 +152,7 @@ const columnsOf = async (
     return { snapshot_id: id, snapshot: name, image, os_user, entrypoint, sandbox_class, build: null }
   }
   const { definition } = origin
+  await checkMayWait(transaction, organization.id)
   return {
     snapshot_id: '',
     snapshot: '',

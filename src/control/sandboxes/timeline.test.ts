@@ -4,6 +4,7 @@ import { startControl, type TestControl } from '#test/control/harness.ts'
 import { userId } from '#test/control/people.ts'
 import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
 import type { SandboxEvent } from './schemas.ts'
+import { sweepEvents } from './timeline.ts'
 
 const waiting = { sandboxes: { createWaitSeconds: 20 } }
 
@@ -136,5 +137,31 @@ suite('GET /sandbox/{sandboxIdOrName}/events', () => {
       assert.equal((await app.as('viewer').get(`/sandbox/box/events?${each}`)).status, 400, each)
     }
     assert.equal((await app.as('nobody').get('/sandbox/box/events')).status, 401)
+  })
+
+  test('200 and nothing, of one to which nothing has happened for longer than a timeline is kept', async () => {
+    await using app = await startControl(waiting)
+    await using _runner = await connectRunner(app)
+    const id = await create(app, { autoStopInterval: 0 })
+    app.clock.advance({ hours: 31 * 24 })
+    await app.sweep()
+    assert.deepEqual(await eventsOf(app, id), [])
+  })
+
+  test('where there are too many events, the organization that has the most of them loses its oldest', async () => {
+    await using app = await startControl()
+    const { sql } = app.database
+    await sql`
+      insert into sandbox_events (sandbox_id, organization_id, to_state, at, by_kind, by_id)
+      select 'a', case when n % 10 = 0 then 'small' else 'large' end, 'started', ${app.clock.now()}::timestamptz - n * interval '1 second',
+        'user', 'a' from generate_series(1, 20000) n`
+    await sql`analyze sandbox_events`
+    const count = async (organizationId: string) =>
+      (await sql`select from sandbox_events where organization_id = ${organizationId}`).count
+    // How many there are is a guess, as for the audit log.
+    for (let sweep = 0; sweep < 10 && (await count('large')) === 18_000; sweep++) await sweepEvents(app.parts, 15_000)
+    assert.deepEqual([await count('small'), await count('large')], [2_000, 13_000])
+    const [oldest] = await sql`select min(at) as at from sandbox_events where organization_id = 'large'`
+    assert.ok(oldest!['at'].getTime() > app.clock.now().getTime() - 15_000_000)
   })
 })

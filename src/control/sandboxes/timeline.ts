@@ -1,6 +1,7 @@
-// What happened to a sandbox: each change of its state, when, by whom and why. Kept for 30 days (timers.ts), so the
-// timeline of one that is gone can still be read, by its id and in its own organization.
+// What happened to a sandbox: each change of its state, when, by whom and why. Kept for a while, so the timeline of one that is
+// gone can still be read, by its id and in its own organization.
 import type { Database } from '#src/control/storage/database.ts'
+import { deleteBeyond, deleteOld } from '#src/control/storage/history.ts'
 import { Problem } from '#src/problems.ts'
 import type { Cause } from '#src/wire/runner-link.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
@@ -9,6 +10,10 @@ import type { SandboxParts } from './parts.ts'
 import { cleanCause, describe } from './reports.ts'
 import type { SandboxEvent, TimelineQuery } from './schemas.ts'
 import { type By, findSandbox } from './store.ts'
+
+const daysKept = 30
+/** About 4 GB with their indexes. */
+const mostRows = 10_000_000
 
 type EventRow = {
   id: number
@@ -39,15 +44,16 @@ export const listEvents = async (
 ): Promise<{ items: SandboxEvent[]; nextCursor: string | null }> => {
   const expected = { sort: 'events', order, valueIs: 'count' } as const
   const from = cursor === undefined ? undefined : readCursor(cursor, expected)
-  const id = (await findSandbox(sql, organizationId, idOrName))?.id ?? idOrName
+  const sandbox = await findSandbox(sql, organizationId, idOrName)
+  const id = sandbox?.id ?? idOrName
   const beyond = order === 'asc' ? sql`>` : sql`<`
   const rows = await sql<EventRow[]>`
     select id, at, from_state, to_state, by_kind, by_id, reason, cause from sandbox_events
     where sandbox_id = ${id} and organization_id = ${organizationId}
       ${from === undefined ? sql`` : sql`and id ${beyond} ${from.value}::bigint`}
     order by id ${order === 'asc' ? sql`asc` : sql`desc`} limit ${limit + 1}`
-  // Every sandbox has the event of its creation, until it is forgotten. A cursor may well be at the end.
-  if (rows.length === 0 && from === undefined) throw new Problem('not_found', 'There is no such sandbox.')
+  // To one that rests nothing may have happened that is kept. A cursor may well be at the end.
+  if (rows.length === 0 && from === undefined && !sandbox) throw new Problem('not_found', 'There is no such sandbox.')
   const items = rows.slice(0, limit)
   const last = rows.length > limit ? items.at(-1) : undefined
   return {
@@ -70,4 +76,13 @@ export const addMishap = async (
     select id, organization_id, state, state, ${clock.now()}, 'runner', ${runnerId}, ${describe(cause) ?? null},
       ${sql.json(cause)}
     from sandboxes where id = ${sandboxId} and runner_id = ${runnerId} and state <> 'destroyed'`
+}
+
+export const sweepEvents = async (
+  { database, clock }: Pick<SandboxParts, 'database' | 'clock'>,
+  most = mostRows,
+): Promise<void> => {
+  const { sql } = database
+  await deleteOld(sql, 'sandbox_events', new Date(clock.now().getTime() - daysKept * 86_400_000))
+  await deleteBeyond(sql, 'sandbox_events', most)
 }

@@ -16,7 +16,6 @@ type Timer = 'ttl' | 'stuck' | 'auto-stop' | 'auto-pause' | 'auto-archive' | 'au
 
 const rowsPerSweep = 500
 const hoursKeptWhenDestroyed = 24
-const daysKeptOfEvents = 30
 
 const after = (from: Date | null, minutes: number): number =>
   from === null ? Number.POSITIVE_INFINITY : from.getTime() + minutes * 60_000
@@ -165,6 +164,4 @@ export const sweepTimers = async (parts: SandboxParts): Promise<void> => {
     }
   }
   await forgetOldKeys(database.sql, now)
-  await database.sql`
-    delete from sandbox_events where at < ${new Date(now.getTime() - daysKeptOfEvents * 86_400_000)}`
 }

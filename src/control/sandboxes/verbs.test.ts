@@ -181,6 +181,30 @@ suite('POST /sandbox/:sandboxIdOrName/recover', () => {
 })
 
 suite('DELETE /sandbox/:sandboxIdOrName', () => {
+  test('what its creator wrote of one that is gone is not kept for the day that its row stays', async () => {
+    await using app = await startControl(waiting)
+    await using _runner = await connectRunner(app)
+    const big = 'x'.repeat(50_000)
+    const id = await create(app, { env: { BIG: big }, labels: { big } })
+    const evicted = await create(app, { name: 'evicted', env: { BIG: big } })
+    const { sql } = app.database
+    await sql`update sandboxes set spot_evicted_at = ${app.clock.now()} where id = ${evicted}`
+    const reply = await app.as('owner').delete(`/sandbox/${id}`)
+    assert.equal(reply.body.labels.big, big)
+    await app.as('owner').delete(`/sandbox/${evicted}`)
+    await untilState(app, id, 'destroyed')
+    await untilState(app, evicted, 'destroyed')
+    const rows = await sql<{ env: object; labels: object }[]>`
+      select env, labels from sandboxes where id in (${id}, ${evicted}) order by id = ${evicted}`
+    assert.deepEqual(
+      [...rows],
+      [
+        { env: {}, labels: {} },
+        { env: { BIG: big }, labels: {} },
+      ],
+    )
+  })
+
   test('200 answers "destroying" under another name, which is free at once; a second DELETE is 404', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)

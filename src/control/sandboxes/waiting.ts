@@ -10,6 +10,21 @@ import { type SandboxRow, sizeOf } from './sandbox.ts'
 import { writeState } from './store.ts'
 
 const mostPlaced = 500
+/** Of one organization, with those whose image could not be made: they hold room of no runner that would bound them. */
+const mostWaiting = 1000
+
+/** Whether one more may wait; two that ask at the same time may both. */
+export const checkMayWait = async (transaction: Transaction, organizationId: string): Promise<void> => {
+  const [row] = await transaction<[{ count: number }]>`
+    select count(*)::integer as count from (
+      select from sandboxes where organization_id = ${organizationId} and state in ('pending_build', 'build_failed')
+      limit ${mostWaiting}) waiting`
+  if (row.count < mostWaiting) return
+  throw new Problem(
+    'forbidden',
+    `${mostWaiting} sandboxes wait for their image, or have failed for want of it: delete some.`,
+  )
+}
 
 type Waiting = SandboxRow & { config: ImageConfig; turn: number }
 

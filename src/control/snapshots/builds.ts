@@ -2,6 +2,7 @@
 // next sandbox for a while after the last has gone.
 import { createHash } from 'node:crypto'
 import type { Transaction } from '#src/control/storage/database.ts'
+import { Problem } from '#src/problems.ts'
 import type { Definition } from '#src/wire/runner-link.ts'
 import type { Sql } from '../storage/database.ts'
 import { forgetBuildLog } from './build-logs.ts'
@@ -10,6 +11,10 @@ import { insertImage, writeWanted } from './image-store.ts'
 /** What no image of a snapshot is called. */
 const prefix = 'build-'
 const keptHours = 24
+/** Of one organization, the ones it asked for last; those that sandboxes are made of stay besides. */
+const mostKept = 500
+/** Of one organization, those that runners are still to remove too. */
+const mostBuilds = 1000
 /** Whatever the size of the sandbox that asks first: others with the same definition have the same image. */
 const maxGiB = 30
 
@@ -31,18 +36,34 @@ export const wantBuild = async (transaction: Transaction, build: Build, now: Dat
     await writeWanted(transaction, name, true, now)
     return name
   }
-  const image = { name, source: build.definition, regionId: build.regionId, runnerId: null, base: null, maxGiB }
-  await insertImage(transaction, image, now)
+  const { organizationId, regionId, definition: source } = build
+  await checkCount(transaction, organizationId)
+  await insertImage(
+    transaction,
+    { name, source, regionId, runnerId: null, base: null, maxGiB, builtFor: organizationId },
+    now,
+  )
   return name
 }
 
-/** Those that no sandbox has been made from for a while. Answers their names, for the runners to be told. */
+const checkCount = async (transaction: Transaction, organizationId: string): Promise<void> => {
+  const [row] = await transaction<[{ count: number }]>`
+    select count(*)::integer as count from images where built_for = ${organizationId}`
+  if (row.count < mostBuilds) return
+  throw new Problem('forbidden', `This organization has ${mostBuilds} images of definitions: delete sandboxes of some.`)
+}
+
+/** Those that no sandbox has been made from for a while, or that are too many. Answers their names, for the runners to be told. */
 export const dropUnusedBuilds = async (sql: Sql, now: Date): Promise<string[]> => {
   const rows = await sql<{ name: string }[]>`
-    with dropped as (
+    with ranked as (
+      select name, row_number() over (partition by built_for order by updated_at desc) as place
+      from images where wanted and built_for is not null
+    ), dropped as (
       update images set wanted = false, updated_at = ${now}
       where wanted and starts_with(name, ${prefix})
-        and updated_at < ${new Date(now.getTime() - keptHours * 3_600_000)}
+        and (updated_at < ${new Date(now.getTime() - keptHours * 3_600_000)}
+          or name in (select name from ranked where place > ${mostKept}))
         and not exists (
           select from sandboxes where sandboxes.image = images.name and state not in ('destroyed', 'build_failed'))
       returning name

@@ -13,6 +13,8 @@ type NewImage = {
   /** The image below, for one that is only the disk of a sandbox made from that. */
   base: string | null
   maxGiB: number
+  /** The organization, where it is built for sandboxes. */
+  builtFor?: string
 }
 
 export type Image = NewImage & { wanted: boolean; digest: string | null; progress: Progress | null }
@@ -28,10 +30,10 @@ const isNeeded = (sql: Sql) => sql`
       and state not in ('destroyed', 'build_failed')))`
 
 export const insertImage = async (sql: Sql, image: NewImage, now: Date): Promise<void> => {
-  const { name, source, regionId, runnerId, base, maxGiB } = image
+  const { name, source, regionId, runnerId, base, maxGiB, builtFor = null } = image
   await sql`
-    insert into images (name, source, region_id, runner_id, base, max_gib, created_at, updated_at)
-    values (${name}, ${sql.json(source)}, ${regionId}, ${runnerId}, ${base}, ${maxGiB}, ${now}, ${now})
+    insert into images (name, source, region_id, runner_id, base, max_gib, built_for, created_at, updated_at)
+    values (${name}, ${sql.json(source)}, ${regionId}, ${runnerId}, ${base}, ${maxGiB}, ${builtFor}, ${now}, ${now})
     on conflict (name) do nothing`
 }
 
@@ -53,9 +55,7 @@ export const findImage = async (sql: Sql, name: string): Promise<Image | undefin
 
 /** Null where nobody is left who asked for it, or where it is everybody's. */
 const organizationOf = (sql: Sql) => sql`
-  coalesce((select organization_id from snapshots where snapshots.image = images.name limit 1),
-    (select organization_id from sandboxes
-      where sandboxes.image = images.name and build is not null and state <> 'destroyed' limit 1))`
+  coalesce((select organization_id from snapshots where snapshots.image = images.name limit 1), images.built_for)`
 
 type Runner = { id: string; regionId: string }
 

@@ -73,9 +73,7 @@ export const dropImagesOf = async (transaction: Transaction, organizationId: str
 export const dropBuildsOf = async (transaction: Transaction, organizationId: string, now: Date): Promise<string[]> => {
   const rows = await transaction<{ name: string }[]>`
     update images set wanted = false, updated_at = ${now}
-    where wanted and name in (
-      select image from sandboxes where organization_id = ${organizationId} and build is not null)
-    returning name`
+    where wanted and built_for = ${organizationId} returning name`
   return rows.map(({ name }) => name)
 }
 

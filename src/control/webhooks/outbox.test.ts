@@ -7,6 +7,7 @@ import { organizations } from '#test/control/people.ts'
 import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
 import { loopback } from '#test/control/test-settings.ts'
 import { startReceiver } from '#test/control/webhook-receiver.ts'
+import { forgetOld } from './queue.ts'
 
 const { ours } = organizations
 
@@ -163,5 +164,27 @@ suite('the outbox', () => {
     assert.deepEqual([event, told, state], ['sandbox.created', id, 'started'])
     const [claimed] = await app.database.sql`select 1 from sandbox_events where reason = 'Claimed from a warm pool.'`
     assert.ok(claimed, 'it was not taken from the pool')
+  })
+
+  test('where there are too many, whoever has the most loses the oldest, but none that still waits', async () => {
+    await using app = await start()
+    const { sql } = app.database
+    await sql`
+      insert into webhook_messages (organization_id, event, subject_id, state, at, is_dispatched)
+      select case when n % 10 = 0 then 'small' else 'large' end, 'sandbox.created', 'a', 'started',
+        ${app.clock.now()}::timestamptz - n * interval '1 second', n % 7 <> 0
+      from generate_series(1, 20000) n`
+    await sql`
+      insert into webhook_deliveries (message_id, organization_id, endpoint_id, lane, state)
+      select id, organization_id, 'a', 'a', 'waiting' from webhook_messages where at < ${app.clock.now()}::timestamptz - interval '19000 seconds'`
+    const [{ waiting } = {}] = await sql`select count(*) as waiting from webhook_deliveries`
+    await sql`analyze webhook_messages`
+    const count = async (organizationId: string) =>
+      (await sql`select from webhook_messages where organization_id = ${organizationId}`).count
+    for (let tidied = 0; tidied < 10 && (await count('large')) === 18_000; tidied++)
+      await forgetOld(sql, app.clock.now(), 15_000)
+    assert.deepEqual([await count('small'), await count('large')], [2_000, 13_000])
+    assert.equal((await sql`select from webhook_deliveries where state = 'waiting'`).count, waiting)
+    assert.equal((await sql`select from webhook_messages where not is_dispatched`).count, Math.floor(20_000 / 7))
   })
 })

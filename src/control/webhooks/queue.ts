@@ -2,6 +2,7 @@
 // dispatched, so one whose transaction commits late is simply found late. Claims are leases: what a dead process had
 // claimed is due again when its lease has passed. Within a lane only the first delivery that waits has a `due_at`.
 import type { Sql, Transaction } from '#src/control/storage/database.ts'
+import { deleteBeyond } from '#src/control/storage/history.ts'
 import type { Delivery, Outcome } from './delivery.ts'
 import { sentenceOf } from './delivery.ts'
 import type { Message } from './event.ts'
@@ -194,11 +195,13 @@ export const messagesChannel = 'webhook_messages'
 const daysKept = 7
 const endedKeptPerEndpoint = 10_000
 const rowsAtOnce = 5000
+/** Of all, about half a GB with their indexes. */
+const mostMessages = 1_000_000
 /** An endpoint that is further behind will not catch up, and everybody's queue is short again without it. */
 export const mostWaiting = 10_000
 
-/** Forgets what is old, with its attempts. What still waits is kept. */
-export const forgetOld = async (sql: Sql, now: Date): Promise<void> => {
+/** Forgets what is old, or too much, with its attempts. What still waits is kept. */
+export const forgetOld = async (sql: Sql, now: Date, most = mostMessages): Promise<void> => {
   const before = later(now, -daysKept * 86_400)
   await sql`
     delete from webhook_messages where id in (
@@ -215,6 +218,9 @@ export const forgetOld = async (sql: Sql, now: Date): Promise<void> => {
           where endpoint_id = endpoints.endpoint_id and state <> 'waiting'
           order by id desc offset ${endedKeptPerEndpoint} limit ${rowsAtOnce}
         ) old)`
+  const isOver = sql`is_dispatched and not exists (
+    select from webhook_deliveries where message_id = webhook_messages.id and state = 'waiting')`
+  await deleteBeyond(sql, 'webhook_messages', most, isOver)
   await sql`delete from webhook_portal_tokens where expires_at <= ${now}`
 }
 

@@ -21,7 +21,7 @@ export type WebhookRoom = WebhookParts & {
   close: () => Promise<void>
 }
 
-const tidyMilliseconds = 60_000
+const tidyMilliseconds = 10_000
 
 const providerOf = (choice: ProviderChoice, parts: Parts & { outbound: Outbound }): WebhookProvider | undefined => {
   if (choice.kind === 'none') return undefined
