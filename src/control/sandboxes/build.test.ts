@@ -80,10 +80,11 @@ suite('POST /sandbox with buildInfo', () => {
     assert.deepEqual([entrypoint?.length, entrypoint?.[0]], [words, word])
   })
 
-  test('what never fits keeps nobody of another organization waiting', async () => {
+  test('what never fits keeps nobody of another organization waiting, nor what is smaller', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const large = await create(app, { memory: 200 })
+    const small = await create(app)
     const other = (await app.as('stranger').post('/sandbox', { buildInfo })).body
     const { sql } = app.database
     await sql`
@@ -103,6 +104,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.equal((await app.as('stranger').get(`/sandbox/${other.id}`)).body.state, 'pending_build')
     await app.sweep()
     await untilState(app, other.id, 'started')
+    await untilState(app, small.id, 'started')
     assert.equal((await get(app, large.id)).state, 'pending_build')
   })
 

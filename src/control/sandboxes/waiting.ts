@@ -9,7 +9,11 @@ import type { SandboxParts } from './parts.ts'
 import { type SandboxRow, sizeOf } from './sandbox.ts'
 import { writeState } from './store.ts'
 
-const mostPlaced = 500
+/** Looked at, and tried, at a time. */
+const mostLookedAt = 5000
+const mostTried = 500
+/** Of one organization find no room, before it has to wait for the next time. */
+const mostRefused = 50
 /** Of one organization, with those whose image could not be made: they hold room of no runner that would bound them. */
 const mostWaiting = 1000
 
@@ -26,46 +30,80 @@ export const checkMayWait = async (transaction: Transaction, organizationId: str
   )
 }
 
-type Waiting = SandboxRow & { config: ImageConfig; turn: number }
+/** As little of it as says whether it is worth trying: the rest may be 400 KiB. */
+type Waiting = Pick<SandboxRow, 'id' | 'organization_id' | 'image' | 'cpu' | 'memory_gib' | 'disk_gib'>
 
 /**
  * Finds a runner for those whose image is there and has said who runs what in it, or for one of them. One without room, or
  * whose organization is suspended or would be above its quota, goes on waiting. Each organization has its turn, so that what
- * never fits keeps nobody else waiting.
+ * never fits keeps nobody else waiting, nor what is smaller.
  */
 export const placeWaiting = async (
   parts: SandboxParts,
   { image, sandboxId }: { image?: string; sandboxId?: string } = {},
 ): Promise<void> => {
-  const { database, clock, options, log } = parts
+  const { database, clock, log } = parts
   const { sql } = database
   const rows = await sql<Waiting[]>`
-    select sandboxes.*, images.config,
-      row_number() over (partition by organization_id order by sandboxes.created_at)::integer as turn
-    from sandboxes join images on images.name = sandboxes.image
-    where sandboxes.state = 'pending_build' and config is not null ${image === undefined ? sql`` : sql`and sandboxes.image = ${image}`}
-      ${sandboxId === undefined ? sql`` : sql`and sandboxes.id = ${sandboxId}`}
-      and exists (select from runners where sandboxes.image = any(runners.images) and runners.state = 'ready'
-        and runners.region_id = sandboxes.region_id)
-      and not exists (select from organizations where organizations.id = sandboxes.organization_id
-        and suspended and (suspended_until is null or suspended_until > ${clock.now()}))
-    order by turn, sandboxes.created_at limit ${mostPlaced}`
-  for (const { config, turn: _, ...row } of rows) {
-    const place = { regionId: row.region_id, image: row.image, ...sizeOf(row) }
+    select id, organization_id, image, cpu, memory_gib, disk_gib from (
+      select sandboxes.*, row_number() over (partition by organization_id order by sandboxes.created_at) as turn
+      from sandboxes join images on images.name = sandboxes.image
+      where sandboxes.state = 'pending_build' and config is not null
+        ${image === undefined ? sql`` : sql`and sandboxes.image = ${image}`}
+        ${sandboxId === undefined ? sql`` : sql`and sandboxes.id = ${sandboxId}`}
+        and exists (select from runners where sandboxes.image = any(runners.images) and runners.state = 'ready'
+          and runners.region_id = sandboxes.region_id)
+        and not exists (select from organizations where organizations.id = sandboxes.organization_id
+          and suspended and (suspended_until is null or suspended_until > ${clock.now()}))
+    ) waiting
+    order by turn, created_at limit ${mostLookedAt}`
+  const refused = new Refused()
+  let tried = 0
+  for (const row of rows) {
+    if (refused.tellsOf(row)) continue
+    if (++tried > mostTried) return
     try {
-      await moveSandbox(parts, row, 'place', {
-        by: { kind: 'timer', id: 'build' },
-        reason: 'Its image is there.',
-        set: ({ build }) => ({
-          os_user: build?.user ?? (config.user || 'root'),
-          entrypoint: [...config.entrypoint],
-        }),
-        check: async (transaction) => ({ runner_id: await reserveRunner(transaction, place, options.overcommit) }),
-      })
+      await place(parts, row.id)
     } catch (error) {
       // Deleted or placed by somebody else meanwhile, or there is no room now.
       if (!(error instanceof Problem)) log.error({ err: error, sandboxId: row.id }, 'could not be placed')
+      else refused.add(row)
     }
+  }
+}
+
+const place = async (parts: SandboxParts, id: string): Promise<void> => {
+  const { database, options } = parts
+  const [found] = await database.sql<(SandboxRow & { config: ImageConfig })[]>`
+    select sandboxes.*, images.config from sandboxes join images on images.name = sandboxes.image
+    where sandboxes.id = ${id} and sandboxes.state = 'pending_build' and config is not null`
+  if (found === undefined) return
+  const { config, ...row } = found
+  const wanted = { regionId: row.region_id, image: row.image, ...sizeOf(row) }
+  await moveSandbox(parts, row, 'place', {
+    by: { kind: 'timer', id: 'build' },
+    reason: 'Its image is there.',
+    set: ({ build }) => ({
+      os_user: build?.user ?? (config.user || 'root'),
+      entrypoint: [...config.entrypoint],
+    }),
+    check: async (transaction) => ({ runner_id: await reserveRunner(transaction, wanted, options.overcommit) }),
+  })
+}
+
+/** Those that could not be placed: where one found no room another of its size finds none either. */
+class Refused {
+  readonly #ofOne = new Map<string, Waiting[]>()
+
+  add(row: Waiting): void {
+    this.#ofOne.set(row.organization_id, [...(this.#ofOne.get(row.organization_id) ?? []), row])
+  }
+
+  tellsOf({ organization_id, image, cpu, memory_gib, disk_gib }: Waiting): boolean {
+    const others = this.#ofOne.get(organization_id) ?? []
+    const isNoSmaller = (other: Waiting) =>
+      other.image === image && cpu >= other.cpu && memory_gib >= other.memory_gib && disk_gib >= other.disk_gib
+    return others.length >= mostRefused || others.some(isNoSmaller)
   }
 }
 
