@@ -21,7 +21,7 @@ import type { Database } from '#src/control/storage/database.ts'
 import { type Logger, silentLog } from '#src/kit/log.ts'
 import { type Claims, sharedIssuer, type TestIssuer } from './issuer.ts'
 import { homeOf, keys, type Person, recogniseAt, type Who } from './people.ts'
-import { TestClock } from './test-clock.ts'
+import { TestClock, type Time } from './test-clock.ts'
 import { openTestDatabase } from './test-database.ts'
 import { testEncryption, testSettings } from './test-settings.ts'
 
@@ -59,6 +59,8 @@ export type TestControl = AsyncDisposable & {
   issuer: TestIssuer
   /** Calls with any bearer token. */
   with: (token: string) => Client
+  /** Time passes in which all runners that are linked are heard. */
+  pass: (time: Time) => Promise<void>
   /** Does once what is otherwise done every few seconds; nothing does it by itself in a test. */
   sweep: () => Promise<void>
   /** Serves on a loopback port as well, for sockets and real clients; answers `http://127.0.0.1:port`. */
@@ -157,6 +159,10 @@ export const startControl = async (options: ControlOptions = {}): Promise<TestCo
     ...clientsWith(app, issuer, parts),
     issuer,
     with: (token) => clientOf(app, { token }),
+    pass: async (time) => {
+      clock.advance(time)
+      await database.sql`update runners set last_heartbeat_at = ${clock.now()} where id = any(${app.sandboxes.links.ids()})`
+    },
     sweep: async () => {
       await app.sandboxes.sweep()
       await app.webhooks.sweep()

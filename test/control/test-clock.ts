@@ -1,6 +1,8 @@
 // The time in tests: it moves only when a test says so.
 import type { Clock } from '#src/kit/clock.ts'
 
+export type Time = { hours?: number; minutes?: number; seconds?: number; milliseconds?: number }
+
 export class TestClock implements Clock {
   #now: number
 
@@ -10,7 +12,7 @@ export class TestClock implements Clock {
 
   now = (): Date => new Date(this.#now)
 
-  advance({ hours = 0, minutes = 0, seconds = 0, milliseconds = 0 }): void {
+  advance({ hours = 0, minutes = 0, seconds = 0, milliseconds = 0 }: Time): void {
     this.#now += ((hours * 60 + minutes) * 60 + seconds) * 1000 + milliseconds
   }
 }

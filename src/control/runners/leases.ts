@@ -3,11 +3,14 @@ import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
 import { endOnRunner } from '#src/control/sandboxes/runner-gone.ts'
 import { listGoneWithSandboxes, markUnresponsive } from './store.ts'
 
+/** Who was last heard before is silent. */
+export const silentBefore = ({ clock, options }: Pick<SandboxParts, 'clock' | 'options'>): Date =>
+  new Date(clock.now().getTime() - options.leaseSeconds * 1000)
+
 export const sweepLeases = async (parts: SandboxParts): Promise<void> => {
   const { database, clock, log, options } = parts
   const now = clock.now()
-  const before = new Date(now.getTime() - options.leaseSeconds * 1000)
-  for (const runnerId of await markUnresponsive(database.sql, before, now)) {
+  for (const runnerId of await markUnresponsive(database.sql, silentBefore(parts), now)) {
     log.warn({ runnerId, leaseSeconds: options.leaseSeconds }, 'a runner has missed its heartbeats')
   }
   // What was changing in the moment when its runner was taken out of service.

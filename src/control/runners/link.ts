@@ -15,6 +15,7 @@ import { applyImageReport, keepProgress } from '#src/control/snapshots/images.ts
 import { belowPlace, span } from '#src/kit/telemetry/telemetry.ts'
 import { Problem } from '#src/problems.ts'
 import { type FromRunner, imageConfigBounds, type Report, type ToRunner } from '#src/wire/runner-link.ts'
+import { silentBefore } from './leases.ts'
 import { findDatabaseId, type RunnerIdentity, reconcileSnapshots, writeHeartbeat, writeHello } from './store.ts'
 
 const amount = Type.Number({ minimum: 0, maximum: 1e9 })
@@ -137,13 +138,13 @@ export const serveRunnerLink = (parts: SandboxParts, runner: RunnerIdentity, soc
   const take = async (message: FromRunner) => {
     switch (message.type) {
       case 'hello':
-        await writeHello(database.sql, runnerId, message, clock.now())
+        await writeHello(database.sql, runnerId, message, { silentBefore: silentBefore(parts), now: clock.now() })
         await reconcileSnapshots(database, clock.now())
         links.noteAddress(runnerId, message.address)
         links.say(runnerId, { type: 'list' })
         return
       case 'alive':
-        await writeHeartbeat(database.sql, runnerId, clock.now())
+        await writeHeartbeat(database.sql, runnerId, { silentBefore: silentBefore(parts), now: clock.now() })
         return
       case 'image':
         await applyImageReport(parts, runner, message.report)

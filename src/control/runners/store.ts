@@ -28,6 +28,9 @@ export const ensureRunner = async (
     on conflict (id) do update set key_hash = excluded.key_hash`
 }
 
+/** When, and since when it would have been silent. */
+type Heard = { silentBefore: Date; now: Date }
+
 type Hello = {
   address: string
   images: readonly string[]
@@ -35,9 +38,27 @@ type Hello = {
   version: string
 }
 
-export const writeHello = async (sql: Sql, runnerId: string, hello: Hello, now: Date): Promise<void> => {
+/**
+ * With a word of a runner that was not heard since `silentBefore`, what runs there has been idle for so much less: nobody could
+ * reach it meanwhile, or nobody could write that they did.
+ */
+const withoutSilence = (sql: Sql, runnerId: string, silentBefore: Date, now: Date) => sql`
+  with used as (
+    update sandboxes set last_activity_at = least(${now}, last_activity_at + (${now}::timestamptz - last_heartbeat_at))
+    from runners
+    where runners.id = ${runnerId} and last_heartbeat_at < ${silentBefore}
+      and sandboxes.runner_id = runners.id and sandboxes.state = 'started'
+  )`
+
+export const writeHello = async (
+  sql: Sql,
+  runnerId: string,
+  hello: Hello,
+  { silentBefore, now }: Heard,
+): Promise<void> => {
   const { cpu, memoryGiB, diskGiB, runtime, runtimeVersion, hardDiskLimit, pause, fork } = hello.capabilities
   await sql`
+    ${withoutSilence(sql, runnerId, silentBefore, now)}
     update runners set address = ${hello.address}, images = ${hello.images as string[]}, version = ${hello.version},
       cpu = ${cpu}, memory_gib = ${memoryGiB}, disk_gib = ${diskGiB}, runtime = ${runtime},
       runtime_version = ${runtimeVersion}, hard_disk_limit = ${hardDiskLimit},
@@ -48,8 +69,9 @@ export const writeHello = async (sql: Sql, runnerId: string, hello: Hello, now: 
 }
 
 /** A runner that was given up is back with its first heartbeat. */
-export const writeHeartbeat = async (sql: Sql, runnerId: string, now: Date): Promise<void> => {
+export const writeHeartbeat = async (sql: Sql, runnerId: string, { silentBefore, now }: Heard): Promise<void> => {
   await sql`
+    ${withoutSilence(sql, runnerId, silentBefore, now)}
     update runners set last_heartbeat_at = ${now}, state = case when state = 'unresponsive' then 'ready' else state end
     where id = ${runnerId}`
 }

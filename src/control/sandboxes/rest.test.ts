@@ -392,14 +392,13 @@ suite('DELETE of an archived sandbox', () => {
 suite('POST /sandbox/:sandboxIdOrName/autopause/:interval', () => {
   test('200 pauses after its minutes without activity, and says why', async () => {
     await using app = await startControl(waiting)
-    await using runner = await connectRunner(app)
+    await using _runner = await connectRunner(app)
     const id = await create(app, { autoPauseInterval: 5 })
     assert.deepEqual([(await get(app, id)).autoStopInterval, (await get(app, id)).autoPauseInterval], [0, 5])
-    app.clock.advance({ minutes: 4, seconds: 59 })
+    await app.pass({ minutes: 4, seconds: 59 })
     await app.sweep()
     assert.equal((await get(app, id)).state, 'started')
-    app.clock.advance({ seconds: 1 })
-    runner.say({ type: 'alive' })
+    await app.pass({ seconds: 1 })
     await app.sweep()
     await untilState(app, id, 'paused')
     const pause = (await eventsOf(app, id)).find(({ to_state }) => to_state === 'pausing')

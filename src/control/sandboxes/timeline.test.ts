@@ -47,7 +47,7 @@ suite('GET /sandbox/{sandboxIdOrName}/events', () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app, { autoStopInterval: 15 })
-    app.clock.advance({ minutes: 15 })
+    await app.pass({ minutes: 15 })
     await app.sweep()
     await untilState(app, id, 'stopped')
     const stop = (await eventsOf(app, id)).find(({ to }) => to === 'stopping')

@@ -30,10 +30,10 @@ suite('time', () => {
     const id = await create(app, { autoStopInterval: 5 })
     app.clock.advance({ minutes: 4 })
     await app.as('member').post('/sandbox/box/last-activity')
-    app.clock.advance({ minutes: 4, seconds: 59 })
+    await app.pass({ minutes: 4, seconds: 59 })
     await app.sweep()
     assert.equal(await stateOf(app, id), 'started')
-    app.clock.advance({ seconds: 1 })
+    await app.pass({ seconds: 1 })
     await app.sweep()
     await untilState(app, id, 'stopped')
     const stop = (await eventsOf(app, id)).find(({ to_state }) => to_state === 'stopping')
@@ -41,6 +41,44 @@ suite('time', () => {
       [stop?.by_kind, stop?.by_id, stop?.reason],
       ['timer', 'auto-stop', 'Stopped after 5 minutes without activity.'],
     )
+  })
+
+  test('the time in which its runner was not heard, or control was away, is no time without activity', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app, { autoStopInterval: 5 })
+    const pauses = await create(app, { name: 'pauses', autoPauseInterval: 5 })
+    await app.pass({ minutes: 3 })
+    await runner.cut()
+    app.clock.advance({ minutes: 60 })
+    await app.sweep()
+    assert.deepEqual([await stateOf(app, id), await stateOf(app, pauses)], ['started', 'started'])
+    await runner.link()
+    await app.pass({ minutes: 1, seconds: 59 })
+    await app.sweep()
+    assert.deepEqual([await stateOf(app, id), await stateOf(app, pauses)], ['started', 'started'])
+    // As a machine that slept says it.
+    app.clock.advance({ hours: 8 })
+    await app.sweep()
+    runner.say({ type: 'alive' })
+    const silent = () => app.database.sql`select 1 from runners where state = 'unresponsive'`
+    while ((await silent()).length > 0) await new Promise(setImmediate)
+    await app.sweep()
+    assert.deepEqual([await stateOf(app, id), await stateOf(app, pauses)], ['started', 'started'])
+    await app.pass({ seconds: 1 })
+    await app.sweep()
+    await untilState(app, id, 'stopped')
+    await untilState(app, pauses, 'paused')
+  })
+
+  test('its time to live passes all the same', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app, { ttlMinutes: 5 })
+    await runner.cut()
+    app.clock.advance({ minutes: 5 })
+    await app.sweep()
+    assert.equal(await stateOf(app, id), 'destroying')
   })
 
   test('never stops one whose interval is 0', async () => {
@@ -178,7 +216,7 @@ suite('time', () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await create(app, { autoStopInterval: 1 })
-    app.clock.advance({ minutes: 1 })
+    await app.pass({ minutes: 1 })
     await Promise.all(Array.from({ length: 5 }, () => app.sweep()))
     const due = await app.database.sql`select id from sandboxes where due_at <= ${app.clock.now()}`
     assert.equal(due.length, 0)

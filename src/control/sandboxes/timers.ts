@@ -1,6 +1,7 @@
 // Everything that happens to a sandbox because time has passed. `due_at` of its row says when to look, `dueTimer` what
 // is due then. No timer in memory is ever the truth: a sweep that is missed is made up for by the next.
-import type { Database } from '#src/control/storage/database.ts'
+import { silentBefore } from '#src/control/runners/leases.ts'
+import type { Database, Sql } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import { archive } from './archive.ts'
 import { destroy, endWithoutRunner } from './destroy.ts'
@@ -145,6 +146,14 @@ const dueRow = async (database: Database, id: string, now: Date): Promise<Sandbo
 }
 
 /**
+ * It runs where nobody has been heard lately, nor could anybody use it: that it is idle is not due before its runner is back,
+ * which is when that time is taken off (`runners/store.ts`).
+ */
+const isOutOfReach = (sql: Sql, parts: SandboxParts) => sql`
+  (state = 'started' and coalesce(auto_destroy_at > ${parts.clock.now()}, true)
+    and exists (select from runners where runners.id = runner_id and last_heartbeat_at < ${silentBefore(parts)}))`
+
+/**
  * Does everything that is due, once. Several control processes may sweep at the same time: each leaves alone the rows
  * that another is writing, and what two take all the same is decided by compare-and-set. One sandbox that fails does
  * not keep others from theirs.
@@ -153,7 +162,8 @@ export const sweepTimers = async (parts: SandboxParts): Promise<void> => {
   const { database, clock, log } = parts
   const now = clock.now()
   const due = await database.sql<{ id: string }[]>`
-    select id from sandboxes where due_at <= ${now} order by due_at limit ${rowsPerSweep} for update skip locked`
+    select id from sandboxes where due_at <= ${now} and not ${isOutOfReach(database.sql, parts)}
+    order by due_at limit ${rowsPerSweep} for update skip locked`
   for (const { id } of due) {
     try {
       const row = await dueRow(database, id, now)
