@@ -1,5 +1,6 @@
 // The SQL of images: what runners keep for snapshots.
 import type { Sql, Transaction } from '#src/control/storage/database.ts'
+import { Problem } from '#src/problems.ts'
 import type { ContextsInUse } from '#src/wire/contexts.ts'
 import type { ImageAssignment, ImageConfig, ImageSource, Progress } from '#src/wire/runner-link.ts'
 import { statesInMaking } from './schemas.ts'
@@ -29,8 +30,19 @@ const isNeeded = (sql: Sql) => sql`
     or exists (select from sandboxes where sandboxes.image = images.name
       and state not in ('destroyed', 'build_failed')))`
 
+/** Each runner of a region may have them all, and says the names of those that it has in one message (`runners/link.ts`). */
+const mostOfRegion = 50_000
+
+const checkRoomFor = async (sql: Sql, regionId: string): Promise<void> => {
+  const [row] = await sql<[{ count: number }]>`
+    select count(*)::integer as count from (select from images where region_id = ${regionId} limit ${mostOfRegion}) there`
+  if (row.count < mostOfRegion) return
+  throw new Problem('unavailable', `The region "${regionId}" has ${mostOfRegion} images, and takes no more now.`)
+}
+
 export const insertImage = async (sql: Sql, image: NewImage, now: Date): Promise<void> => {
   const { name, source, regionId, runnerId, base, maxGiB, builtFor = null } = image
+  await checkRoomFor(sql, regionId)
   await sql`
     insert into images (name, source, region_id, runner_id, base, max_gib, built_for, created_at, updated_at)
     values (${name}, ${sql.json(source)}, ${regionId}, ${runnerId}, ${base}, ${maxGiB}, ${builtFor}, ${now}, ${now})

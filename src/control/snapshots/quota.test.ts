@@ -29,6 +29,21 @@ suite('the quota of snapshots', () => {
     assert.equal((await make(app, 'one-more')).status, 200)
   })
 
+  test('503 where all organizations together have as many images as a runner can speak of', async () => {
+    await using app = await startControl()
+    await app.database.sql`
+      insert into images (name, source, region_id, max_gib, created_at, updated_at)
+      select 'x' || n, '{}', 'local', 1, now(), now() from generate_series(1, 50000) n`
+    const refused = await make(app, 'one-more')
+    assert.deepEqual([refused.status, /has 50000 images/.test(refused.body.message)], [503, true])
+    assert.deepEqual(
+      (await app.as('owner').get('/snapshots')).body.items.map(({ name }: { name: string }) => name),
+      ['default'],
+    )
+    await app.database.sql`delete from images where name = 'x1'`
+    assert.equal((await make(app, 'one-more')).status, 200)
+  })
+
   test('403 for a snapshot of a sandbox too, which goes on as it was', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
