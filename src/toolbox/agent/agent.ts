@@ -14,6 +14,7 @@ export { type Entry, type FileContents, type Files, type UnpackRecord, unpackRec
 export type { Job, JobEvent, JobSpec, Jobs } from './jobs.ts'
 export type { Piece, TakePiece } from './pour-output.ts'
 export type { AgentSession, CommandEvent, SessionCommand, Sessions } from './sessions.ts'
+export { ListTooLong } from './sessions.ts'
 
 export interface Agent {
   exec(spec: CommandSpec): Promise<RunningCommand>

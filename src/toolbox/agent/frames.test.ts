@@ -15,7 +15,10 @@ import {
 } from './frames.ts'
 
 const bytes = fc.uint8Array({ maxLength: 300 }).map((array) => Buffer.from(array))
-const frame = fc.record({ kind: fc.nat(255), payload: bytes }, { noNullPrototype: true })
+const output: number[] = [kinds.stdout, kinds.stderr, kinds.text]
+const frame = fc
+  .record({ kind: fc.nat(255), payload: bytes }, { noNullPrototype: true })
+  .filter(({ kind, payload }) => payload.length > 0 || !output.includes(kind))
 
 const decodeInPieces = (stream: Buffer, cuts: number[]): Frame[] => {
   const decoder = new FrameDecoder()
@@ -50,6 +53,10 @@ suite('frames', () => {
     const header = Buffer.alloc(5)
     header.writeUInt32LE(maxPayloadBytes + 1)
     assert.throws(() => new FrameDecoder().push(header), BadFrame)
+  })
+
+  test('output of no bytes is refused', () => {
+    for (const kind of output) assert.throws(() => new FrameDecoder().push(encodeFrame(kind)), BadFrame)
   })
 
   test('a frame that comes byte by byte is whole at the end', () => {

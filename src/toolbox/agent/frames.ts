@@ -55,6 +55,15 @@ export const kinds = {
   text: 0x8c,
 } as const
 
+/** These always bring something: without, an endless row of them would never reach any bound on what they bring. */
+const bringing: ReadonlySet<number> = new Set([kinds.stdout, kinds.stderr, kinds.text])
+
+/** Before memory is spent on a payload. */
+export const checkSize = (kind: number, payloadBytes: number, most = maxPayloadBytes): void => {
+  if (payloadBytes > most || (payloadBytes === 0 && bringing.has(kind)))
+    throw new BadFrame(`a frame of kind ${kind} with ${payloadBytes} bytes`)
+}
+
 export type Frame = { kind: number; payload: Buffer }
 
 /** The agent said something that is no frame, or not the frame it may say now. */
@@ -105,7 +114,7 @@ export class FrameDecoder {
         at += size
         if (this.#headerSize < headerBytes) break
         const payloadBytes = this.#header.readUInt32LE(0)
-        if (payloadBytes > maxPayloadBytes) throw new BadFrame(`a frame of ${payloadBytes} bytes`)
+        checkSize(this.#header[4]!, payloadBytes)
         this.#payload = Buffer.allocUnsafe(payloadBytes)
         this.#payloadSize = 0
       }

@@ -168,6 +168,8 @@ const readJob = (payload: Buffer): Job => {
 }
 
 const jobsMax = 1024
+/** With its metadata. */
+const jobBytes = 8 * 1024
 
 const list = async (socketPath: string): Promise<Job[]> => {
   const [connection] = await Connection.request(socketPath, kinds.list, Buffer.alloc(0))
@@ -176,7 +178,8 @@ const list = async (socketPath: string): Promise<Job[]> => {
     for (;;) {
       const { kind, payload } = await connection.next()
       if (kind === kinds.end) return jobs
-      if (kind !== kinds.job || jobs.length > jobsMax) throw new BadFrame(`kind ${kind} in a list`)
+      if (kind !== kinds.job || jobs.length > jobsMax || payload.length > jobBytes)
+        throw new BadFrame(`kind ${kind} in a list`)
       jobs.push(readJob(payload))
     }
   } finally {

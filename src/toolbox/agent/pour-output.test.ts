@@ -13,7 +13,7 @@ const names: Record<number, string> = { [kinds.stdout]: 'stdout', [kinds.stderr]
 const frame = fc.record(
   {
     kind: fc.constantFrom(kinds.stdout, kinds.stderr, kinds.lost, kinds.exit),
-    payload: fc.uint8Array({ maxLength: 300 }),
+    payload: fc.uint8Array({ minLength: 1, maxLength: 300 }),
   },
   { noNullPrototype: true },
 )
@@ -62,8 +62,8 @@ suite('parts of a stream of frames', () => {
   test('are as few as they can be: what one stream wrote in a row is one, over the ends of frames', () => {
     const said = [
       ...([
-        [kinds.stdout, 'long beginning'],
-        [kinds.stdout, ''],
+        [kinds.stdout, 'long begin'],
+        [kinds.stdout, 'ning'],
         [kinds.stdout, 'end'],
       ] as const),
       ...([
@@ -97,6 +97,10 @@ suite('parts of a stream of frames', () => {
         }
       }),
     )
+  })
+
+  test('output of no bytes is refused', () => {
+    assert.throws(() => [...new PartFinder().parts(encodeFrame(kinds.stdout))], BadFrame)
   })
 
   test('a frame that announces too much is refused before its payload comes, and sooner where it is no output', () => {

@@ -3,6 +3,7 @@
 import { AgentGone, answerTimeoutMs, openInflow, readRefusal } from './connection.ts'
 import {
   BadFrame,
+  checkSize,
   encodeRequest,
   FieldReader,
   type FieldWriter,
@@ -73,8 +74,7 @@ export class PartFinder {
         at += size
         if (this.#headerSize < headerBytes) break
         this.#left = this.#header.readUInt32LE(0)
-        const most = this.#stream === undefined ? longestOther : maxPayloadBytes
-        if (this.#left > most) throw new BadFrame(`a frame of ${this.#left} bytes`)
+        checkSize(this.#header[4]!, this.#left, this.#stream === undefined ? longestOther : maxPayloadBytes)
       }
       const to = Math.min(at + this.#left, chunk.length)
       const stream = this.#stream

@@ -123,7 +123,8 @@ const readSession = (payload: Buffer): AgentSession => {
   return { id, state, pid, exit: state === 'ended' ? exit : null, createdAt, commands: [] }
 }
 
-const readCommand = (payload: Buffer): { command: SessionCommand; textBytes: number } => {
+/** `most` bytes of its text are read. */
+const readCommand = (payload: Buffer, most = textInList): { command: SessionCommand; textBytes: number } => {
   const fields = new FieldReader(payload)
   const id = fields.string()
   const state = stateOf(commandStates, fields.u8())
@@ -131,7 +132,7 @@ const readCommand = (payload: Buffer): { command: SessionCommand; textBytes: num
   const [startOffset, endOffset] = [fields.u64(), fields.u64()]
   const [createdAt, endedAt] = [fields.time(), unlessNever(fields.time())]
   const textBytes = fields.u32()
-  const beginning = fields.bytes()
+  const beginning = fields.bytes().subarray(0, most)
   fields.end()
   const isWholeText = beginning.length === textBytes
   // A character that was cut is not shown in part.
@@ -148,6 +149,21 @@ const readCommand = (payload: Buffer): { command: SessionCommand; textBytes: num
 /** As many as the agent keeps, and more than it keeps of each. */
 const sessionsMax = 1024
 const commandsMax = 16_384
+/** Of a frame that tells of one. */
+const frameBytes = 8 * 1024
+const textInList = 4096
+const commandTextBytes = 1024 * 1024
+/** When a list has become so long, what follows is told with less of its text; when so long, it ends. */
+const plentyBytes = 4 * 1024 * 1024
+const textInLongList = 200
+const listBytes = 16 * 1024 * 1024
+/** What one takes besides its text, or a session, as an answer has it. */
+const bytesOfOne = 200
+
+/** There is more than one list tells; it may be asked for session by session. */
+export class ListTooLong extends Error {
+  override name = 'ListTooLong'
+}
 
 async function* framesOf(socketPath: string, kind: number, body: Buffer): AsyncGenerator<Frame, void, void> {
   const [connection] = await Connection.request(socketPath, kind, body)
@@ -164,12 +180,18 @@ async function* framesOf(socketPath: string, kind: number, body: Buffer): AsyncG
 
 const list = async (socketPath: string, id: string): Promise<AgentSession[]> => {
   const sessions: AgentSession[] = []
+  let bytes = 0
   for await (const { kind, payload } of framesOf(socketPath, kinds.sessionList, named(id).done())) {
     const last = sessions.at(-1)
+    if (payload.length > frameBytes) throw new BadFrame(`${payload.length} bytes in a list of sessions`)
     if (kind === kinds.session && sessions.length < sessionsMax) sessions.push(readSession(payload))
     else if (kind === kinds.command && last && last.commands.length < commandsMax) {
-      last.commands.push(readCommand(payload).command)
+      const { command } = readCommand(payload, bytes > plentyBytes ? textInLongList : textInList)
+      last.commands.push(command)
+      bytes += command.text.length
     } else throw new BadFrame(`kind ${kind} in a list of sessions`)
+    bytes += bytesOfOne
+    if (bytes > listBytes) throw new ListTooLong()
   }
   return sessions
 }
@@ -179,8 +201,10 @@ const show = async (socketPath: string, sessionId: string, commandId: string): P
   const pieces: Buffer[] = []
   let size = 0
   for await (const { kind, payload } of framesOf(socketPath, kinds.commandShow, named(sessionId, commandId).done())) {
-    if (kind === kinds.command && !shown) shown = readCommand(payload)
-    else if (kind === kinds.text && shown && size + payload.length <= shown.textBytes) pieces.push(payload)
+    if (kind === kinds.command && !shown) {
+      shown = readCommand(payload)
+      if (shown.textBytes > commandTextBytes) throw new BadFrame(`a command of ${shown.textBytes} bytes`)
+    } else if (kind === kinds.text && shown && size + payload.length <= shown.textBytes) pieces.push(payload)
     else throw new BadFrame(`kind ${kind} about a command`)
     size += kind === kinds.text ? payload.length : 0
   }

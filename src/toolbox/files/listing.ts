@@ -24,7 +24,7 @@ export const list = async (files: Files, path: string, depth = 1): Promise<{ inf
     if (isCut) break
     const path = below(directory, entry.path.toString('utf8'))
     infos.push(fileInfo(entry, path))
-    bytes += path.length
+    bytes += path.length + entry.owner.length + entry.group.length
   }
   return { infos: infos.sort((a, b) => (a.path < b.path ? -1 : 1)), isCut }
 }

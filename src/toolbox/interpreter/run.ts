@@ -121,9 +121,13 @@ const follow = async (
 /** What the worker said last tells whether it has something to do. */
 const isBusy = async (jobs: Jobs, { job }: Context): Promise<boolean> => {
   const pieces: Buffer[] = []
+  let bytes = 0
   const from = Math.max(job.startOffset, job.endOffset - lineBytes)
   for await (const event of jobs.attach(job.id, from, { follow: false })) {
-    if (event.type === 'output' && event.stream === 'stdout') pieces.push(event.data)
+    if (event.type !== 'output' || event.stream !== 'stdout') continue
+    pieces.push(event.data)
+    bytes += event.data.length
+    while (bytes - pieces[0]!.length >= lineBytes) bytes -= pieces.shift()!.length
   }
   const last = lastMessage(Buffer.concat(pieces))
   return last !== undefined && last.id !== null && last.type !== 'done'

@@ -1,6 +1,6 @@
 // What the agent says about sessions, in words for the caller.
 import { Problem } from '#src/problems.ts'
-import { AgentGone, AgentRefused, StartFailed } from '../agent/agent.ts'
+import { AgentGone, AgentRefused, ListTooLong, StartFailed } from '../agent/agent.ts'
 import { asTold as asToldOfAny } from '../refusals.ts'
 
 const refused: Record<string, () => Problem> = {
@@ -23,6 +23,10 @@ export const asTold = (error: unknown): Problem => {
   if (error instanceof StartFailed) {
     const what = error.stage === 'user' ? 'The user of this sandbox does not exist in it' : 'No shell could be started'
     return new Problem('unprocessable', `${what}: ${error.errno}.`, { cause: error })
+  }
+  if (error instanceof ListTooLong) {
+    const reason = 'Its sessions have more commands than one answer holds. Ask for one session, or delete some.'
+    return new Problem('unprocessable', reason, { cause: error })
   }
   if (!(error instanceof AgentRefused)) return asToldOfAny(error)
   const refusal = error.stage === 'job' ? refused[error.errno] : undefined
