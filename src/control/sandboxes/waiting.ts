@@ -65,9 +65,9 @@ export const placeWaiting = async (
     try {
       await place(parts, row.id)
     } catch (error) {
-      // Deleted or placed by somebody else meanwhile, or there is no room now.
       if (!(error instanceof Problem)) log.error({ err: error, sandboxId: row.id }, 'could not be placed')
-      else refused.add(row)
+      // Else it was deleted or placed by somebody else meanwhile.
+      else if (error.code === 'unavailable' || error.code === 'forbidden') refused.add(row)
     }
   }
 }
@@ -91,7 +91,7 @@ const place = async (parts: SandboxParts, id: string): Promise<void> => {
   })
 }
 
-/** Those that could not be placed: where one found no room another of its size finds none either. */
+/** Those that have no room, or would be above their quota: where one found no room another of its size finds none either. */
 class Refused {
   readonly #ofOne = new Map<string, Waiting[]>()
 
