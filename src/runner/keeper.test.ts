@@ -252,6 +252,21 @@ suite('keeper: what should be is made so', () => {
     assert.equal(kept.host.get('box')?.status, 'stopped')
   })
 
+  test('what is brought back from its archive waits for nothing that goes to one', async () => {
+    using kept = startKeeper()
+    const { passed, open } = gate()
+    kept.host.before = (verb) => (verb === 'archive' ? passed : undefined)
+    for (let n = 0; n < 20; n++) {
+      kept.host.hold(assigned(`box${n}`, 1), 'stopped')
+      kept.keeper.take(assigned(`box${n}`, 2, { target: 'archived', archive: { id: 'a' } }))
+    }
+    kept.keeper.take(assigned('back', 3, { archive: { id: 'b', sha256: 'c' } }))
+    await kept.reported(1)
+    assert.deepEqual(kept.said(), ['back 3 started'])
+    open()
+    await kept.reported(21)
+  })
+
   test('no more than 8 starts at one time, and all get their turn', async () => {
     using kept = startKeeper()
     const { passed, open } = gate()

@@ -28,7 +28,7 @@ export type KeeperParts = {
   strangerGraceMs?: number
   /**
    * Starts, and destroys, under way at one time; stops mostly wait, so there may be more of them; what moves whole disks to
-   * and from archives must not keep the rest waiting.
+   * archives, and from them, must not keep the rest waiting, nor one the other.
    */
   atOnce?: { work: number; stops: number; transfers: number }
 }
@@ -75,7 +75,8 @@ export class Keeper implements Disposable {
   readonly #work: Lanes
   readonly #destroys: Lanes
   readonly #stops: Lanes
-  readonly #transfers: Lanes
+  readonly #archives: Lanes
+  readonly #restores: Lanes
   readonly #onProgress: NonNullable<KeeperParts['onProgress']>
   readonly #strangers: Strangers
   readonly #entries = new Map<string, Entry>()
@@ -91,7 +92,8 @@ export class Keeper implements Disposable {
     this.#work = new Lanes(work)
     this.#destroys = new Lanes(work)
     this.#stops = new Lanes(stops)
-    this.#transfers = new Lanes(transfers)
+    this.#archives = new Lanes(transfers)
+    this.#restores = new Lanes(transfers)
     this.#onProgress = parts.onProgress ?? (() => undefined)
     this.#strangers = new Strangers({ graceMs: parts.strangerGraceMs ?? 24 * 3_600_000, log })
     host.onExit((sandboxId, cause) => this.#onExit(sandboxId, cause))
@@ -168,7 +170,8 @@ export class Keeper implements Disposable {
     if (verb === 'destroy') return this.#destroys
     const status = this.#host.get(sandboxId)?.status ?? 'archived'
     const isRestore = verb === 'start' && status === 'archived' && archive?.sha256 !== undefined
-    return isRestore || verb === 'archive' ? this.#transfers : this.#work
+    if (verb === 'archive') return this.#archives
+    return isRestore ? this.#restores : this.#work
   }
 
   /** The outcome, if there is nothing to do. */

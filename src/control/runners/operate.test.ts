@@ -116,11 +116,20 @@ suite('DELETE /runners/{runnerId}', () => {
     assert.equal((await app.with(token).get('/runners/current')).status, 401)
     const left = (await app.as('admin').get('/runners')).body.map(({ id }: { id: string }) => id)
     assert.deepEqual(left, ['local'])
-    for (const id of [running, archived]) {
-      assert.equal((await app.as('owner').delete(`/sandbox/${id}`)).status, 200)
-      await untilState(app, id, 'destroyed')
-    }
     assert.equal((await app.as('owner').post(`/sandbox/${restoring}/start`)).status, 503)
+    for (const id of [running, archived]) assert.equal((await app.as('owner').delete(`/sandbox/${id}`)).status, 200)
+    await untilState(app, running, 'destroyed')
+    // Its archive is for whoever is back to remove; until then it is there for nobody.
+    app.clock.advance({ minutes: 2 })
+    await app.sweep()
+    assert.equal((await app.as('owner').get(`/sandbox/${archived}`)).status, 404)
+    await using local = await connectRunner(app)
+    const { archive } = await local.untilAsked(
+      ({ sandboxId, target }) => sandboxId === archived && target === 'destroyed',
+    )
+    assert.ok(archive?.id)
+    const isGone = () => app.database.sql`select 1 from sandboxes where id = ${archived} and gone_at is not null`
+    while ((await isGone()).length === 0) await new Promise(setImmediate)
   })
 
   test('409 for the server’s own runner, by force too: it goes on as it was', async () => {

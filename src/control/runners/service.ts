@@ -1,8 +1,8 @@
 // What other rooms may ask about runners. How the answers are stored is this room's own affair.
 export {
   ensureRunner,
+  findAnyRunner,
   findOwnerOfRegion,
-  findReadyRunner,
   findRunnerByKey,
   findSharedRunnerAddress,
   reconcileSnapshots,

@@ -116,16 +116,12 @@ export const findOwnerOfRegion = async (sql: Sql, regionId: string): Promise<str
   return row?.owner ?? undefined
 }
 
-/** The preferred runner if it is ready, else another of the region that is, else the preferred one all the same. */
-export const findReadyRunner = async (
-  sql: Sql,
-  regionId: string,
-  preferredId: string | null,
-): Promise<string | null> => {
+/** A runner of the region, and rather one that is ready, and rather the preferred one. Null where there is none at all. */
+export const findAnyRunner = async (sql: Sql, regionId: string, preferredId: string | null): Promise<string | null> => {
   const [row] = await sql<{ id: string }[]>`
-    select id from runners where region_id = ${regionId} and state = 'ready'
-    order by id = ${preferredId} desc nulls last, id limit 1`
-  return row?.id ?? preferredId
+    select id from runners where region_id = ${regionId} and state <> 'decommissioned'
+    order by state = 'ready' desc, id = ${preferredId} desc nulls last, id limit 1`
+  return row?.id ?? null
 }
 
 type RunnerView = RunnerIdentity & {

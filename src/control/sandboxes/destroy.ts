@@ -1,4 +1,4 @@
-import { findReadyRunner } from '#src/control/runners/service.ts'
+import { findAnyRunner } from '#src/control/runners/service.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
 import { moveSandbox, type Occasion } from './move.ts'
 import type { Actor, SandboxParts } from './parts.ts'
@@ -13,7 +13,7 @@ export const destroy = async (parts: SandboxParts, sandbox: SandboxRow, occasion
       name: name.startsWith(destroyedPrefix) ? name : `${destroyedPrefix}${name}_${parts.clock.now().getTime()}`,
       stop_signal: 'SIGKILL',
     }),
-    ...(sandbox.state === 'archived' ? { check: whoeverIsReady } : {}),
+    ...(sandbox.state === 'archived' ? { check: whoeverThereIs } : {}),
   })
   const isOver = row.state === 'destroying' && row.runner_id === null
   return isOver ? await endWithoutRunner(parts, row, occasion.by) : row
@@ -32,10 +32,10 @@ export const endWithoutRunner = async (
   return written ?? row
 }
 
-/** Of an archived sandbox there is nothing but its archive, which any runner of its region can take away. */
-const whoeverIsReady = async (transaction: Transaction, sandbox: SandboxRow): Promise<Partial<SandboxRow>> => {
+/** Of an archived sandbox there is nothing but its archive, which any runner of its region can take away, if only when it is back. */
+const whoeverThereIs = async (transaction: Transaction, sandbox: SandboxRow): Promise<Partial<SandboxRow>> => {
   const { region_id: regionId, runner_id: runnerId } = sandbox
-  return sandbox.state === 'archived' ? { runner_id: await findReadyRunner(transaction, regionId, runnerId) } : {}
+  return sandbox.state === 'archived' ? { runner_id: await findAnyRunner(transaction, regionId, runnerId) } : {}
 }
 
 export const deleteSandbox = async (parts: SandboxParts, actor: Actor, idOrName: string): Promise<SandboxRow> => {

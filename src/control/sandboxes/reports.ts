@@ -118,6 +118,8 @@ const refusalFor = (row: SandboxRow, to: SandboxRow['state'], report: GivenRepor
       desired_state: to as DesiredState,
       generation: row.generation + 1,
       ...(before ? { cpu: before.cpu, memory_gib: before.memoryGiB, disk_gib: before.diskGiB } : {}),
+      // Somebody has just asked for it: what is left of its time begins anew.
+      ...(to === 'archived' ? { stopped_at: now } : {}),
       ...(row.state === 'archiving'
         ? { archive_not_before: new Date(now.getTime() + archiveAgainMinutes * 60_000) }
         : {}),

@@ -264,7 +264,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     runner.behave(({ target }) =>
       target === 'archived' ? { type: 'refuse', state: 'stopped', reason: 'The store is away.' } : { type: 'do' },
     )
-    app.clock.advance({ minutes: 10 })
+    await app.pass({ minutes: 10 })
     const attempts = () => runner.asked.filter(({ target }) => target === 'archived').length
     await app.sweep()
     await untilState(app, id, 'stopped')
@@ -274,13 +274,78 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     await app.sweep()
     assert.equal(attempts(), 1)
     runner.behave(() => ({ type: 'do' }))
-    app.clock.advance({ minutes: 61 })
-    runner.say({ type: 'alive' })
+    await app.pass({ minutes: 61 })
     await app.sweep()
     await untilState(app, id, 'archived')
     assert.equal(attempts(), 2)
     const archived = (await eventsOf(app, id)).findLast(({ to_state }) => to_state === 'archiving')
     assert.deepEqual([archived?.by_id, archived?.reason], ['auto-archive', 'Archived 10 minutes after it stopped.'])
+  })
+
+  test('a restore that failed leaves it archived, and what is left of its time begins anew', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app, { autoDeleteInterval: 60 })
+    await post(app, 'archive')
+    await untilState(app, id, 'archived')
+    await app.pass({ minutes: 59 })
+    runner.behave(() => ({ type: 'silent' }))
+    await post(app, 'start')
+    await app.pass({ minutes: 5 })
+    const { generation } = await runner.untilAsked(
+      ({ target, archive }) => target === 'started' && archive !== undefined,
+    )
+    runner.report({ sandboxId: id, generation, state: 'archived', refused: 'The store is away.' })
+    await untilState(app, id, 'archived')
+    await app.sweep()
+    assert.equal((await get(app, id)).state, 'archived')
+    runner.behave(() => ({ type: 'do' }))
+    await app.pass({ minutes: 60 })
+    await app.sweep()
+    await untilState(app, id, 'destroyed')
+  })
+
+  test('of one runner four are archived at a time by themselves; the others stay stopped, and can be started', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const ids: string[] = []
+    for (let n = 0; n < 7; n++) {
+      ids.push(await create(app, { name: `box${n}`, autoArchiveInterval: 60 }))
+      await app.as('member').post(`/sandbox/box${n}/stop`)
+      await untilState(app, ids[n]!, 'stopped')
+    }
+    const idle = await create(app, { name: 'idle', autoStopInterval: 61 })
+    runner.behave(({ target }) => ({ type: target === 'archived' ? 'silent' : 'do' }))
+    await app.pass({ minutes: 61 })
+    const states = async () => (await Promise.all(ids.map((id) => get(app, id)))).map(({ state }) => state).sort()
+    const half = [...Array(4).fill('archiving'), ...Array(3).fill('stopped')]
+    await app.sweep()
+    assert.deepEqual(await states(), half)
+    await app.sweep()
+    assert.deepEqual(await states(), half)
+    // They keep no other timer from its turn.
+    await untilState(app, idle, 'stopped')
+    const stopped = (await app.as('member').get('/sandbox?states=stopped&name=box')).body.items[0]
+    assert.equal((await app.as('member').post(`/sandbox/${stopped.id}/start`)).status, 200)
+    runner.perform(runner.asked.find(({ target }) => target === 'archived')!)
+    await untilState(app, runner.asked.find(({ target }) => target === 'archived')!.sandboxId, 'archived')
+    await app.sweep()
+    assert.equal((await states()).filter((state) => state === 'archiving').length, 4)
+  })
+
+  test('nothing is archived by itself while its runner is not heard', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app, { autoArchiveInterval: 60 })
+    await post(app, 'stop')
+    await untilState(app, id, 'stopped')
+    await runner.cut()
+    app.clock.advance({ hours: 3 })
+    await app.sweep()
+    assert.equal((await get(app, id)).state, 'stopped')
+    await runner.link()
+    await app.sweep()
+    await untilState(app, id, 'archived')
   })
 
   test('recover brings back what failed on its way out of its archive; skipStart leaves it archived', async () => {

@@ -20,5 +20,6 @@ export const endSnapshotting = async (
   if (row?.state !== 'snapshotting' || row.snapshot_image !== image) return undefined
   if (to !== 'started' && to !== 'stopped' && to !== 'paused') return undefined
   const by = { kind: 'runner', id: row.runner_id ?? '' } as const
-  return await writeState(transaction, row, { to, by, reason, set: { snapshot_image: null } }, now)
+  const set = { snapshot_image: null, ...(to === 'started' ? { last_activity_at: now } : {}) }
+  return await writeState(transaction, row, { to, by, reason, set }, now)
 }

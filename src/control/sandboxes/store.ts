@@ -249,8 +249,11 @@ export const writeLabels = async (
 /** Counts as activity, written at most every few seconds per sandbox. */
 export const touch = async (sql: Sql, sandbox: SandboxRow, now: Date, atMostEverySeconds: number): Promise<void> => {
   const before = new Date(now.getTime() - atMostEverySeconds * 1000)
-  if (sandbox.last_activity_at > before) return
-  await sql`update sandboxes set last_activity_at = ${now} where id = ${sandbox.id} and last_activity_at <= ${before}`
+  // A clock that was ahead has written a time that is still to come.
+  if (sandbox.last_activity_at > before && sandbox.last_activity_at <= now) return
+  await sql`
+    update sandboxes set last_activity_at = ${now}
+    where id = ${sandbox.id} and not (last_activity_at > ${before} and last_activity_at <= ${now})`
 }
 
 /** Of an organization that is no more: what is still to be destroyed. */

@@ -16,6 +16,8 @@ import { type StateChange, withRunner, writeState } from './store.ts'
 type Timer = 'ttl' | 'stuck' | 'auto-stop' | 'auto-pause' | 'auto-archive' | 'auto-delete' | 'purge'
 
 const rowsPerSweep = 500
+/** On one runner by themselves, which does no more at a time (runner/keeper.ts). */
+const mostArchiving = 4
 const hoursKeptWhenDestroyed = 24
 
 const after = (from: Date | null, minutes: number): number =>
@@ -117,7 +119,7 @@ const unstick = async (parts: SandboxParts, row: SandboxRow): Promise<void> => {
       return { to: 'error', by, reason, set: { error_reason: reason, recoverable: true } }
     }
     // Its files go when the runner is back: the row stays in that runner's list until it says that they are gone.
-    if (row.runner_state === 'unresponsive') {
+    if ((row.runner_heartbeat_at?.getTime() ?? 0) < silentBefore(parts).getTime()) {
       return {
         to: 'destroyed',
         by,
@@ -146,25 +148,37 @@ const dueRow = async (database: Database, id: string, now: Date): Promise<Sandbo
 }
 
 /**
- * It runs where nobody has been heard lately, nor could anybody use it: that it is idle is not due before its runner is back,
- * which is when that time is taken off (`runners/store.ts`).
+ * What is due, the longest first. Where a runner is not heard, nobody could use what runs there either: that it is idle waits
+ * until the runner is back, which is when that time is taken off (`runners/store.ts`), and so do archives. Those wait for their
+ * turn too: until then a sandbox is stopped, and can be started.
  */
-const isOutOfReach = (sql: Sql, parts: SandboxParts) => sql`
-  (state = 'started' and coalesce(auto_destroy_at > ${parts.clock.now()}, true)
-    and exists (select from runners where runners.id = runner_id and last_heartbeat_at < ${silentBefore(parts)}))`
+const listDue = (sql: Sql, parts: SandboxParts, now: Date): Promise<{ id: string }[]> => sql<{ id: string }[]>`
+  with due as (
+    select sandboxes.id, runner_id, due_at, sandboxes.state = 'started' and not is_at_end as is_idle,
+      sandboxes.state = 'stopped' and not is_at_end as is_resting,
+      coalesce(last_heartbeat_at < ${silentBefore(parts)}, false) as is_silent
+    from sandboxes left join runners on runners.id = runner_id
+      cross join lateral (
+        select coalesce(auto_destroy_at <= ${now}, false) or (sandboxes.state = 'stopped' and auto_delete_interval >= 0
+          and stopped_at + auto_delete_interval * interval '1 minute' <= ${now}) as is_at_end) ends
+    where due_at <= ${now}
+  ), archiving as (
+    select runner_id, count(*) as count from sandboxes where state = 'archiving' and stuck_at is not null group by runner_id
+  ), placed as (
+    select id, due_at, is_resting,
+      row_number() over (partition by runner_id, is_resting order by due_at) + coalesce(count, 0) as place
+    from due left join archiving using (runner_id) where not (is_silent and (is_idle or is_resting))
+  )
+  select id from placed where not is_resting or place <= ${mostArchiving} order by due_at limit ${rowsPerSweep}`
 
 /**
- * Does everything that is due, once. Several control processes may sweep at the same time: each leaves alone the rows
- * that another is writing, and what two take all the same is decided by compare-and-set. One sandbox that fails does
- * not keep others from theirs.
+ * Does everything that is due, once. Several control processes may sweep at the same time: what two take is decided by
+ * compare-and-set. One sandbox that fails does not keep others from theirs.
  */
 export const sweepTimers = async (parts: SandboxParts): Promise<void> => {
   const { database, clock, log } = parts
   const now = clock.now()
-  const due = await database.sql<{ id: string }[]>`
-    select id from sandboxes where due_at <= ${now} and not ${isOutOfReach(database.sql, parts)}
-    order by due_at limit ${rowsPerSweep} for update skip locked`
-  for (const { id } of due) {
+  for (const { id } of await listDue(database.sql, parts, now)) {
     try {
       const row = await dueRow(database, id, now)
       const timer = row && dueTimer(row, now)
