@@ -3,7 +3,10 @@ import { Problem } from '#src/problems.ts'
 import type { AccessQuestion } from '#src/wire/access.ts'
 import type { AccessDesk } from './access.ts'
 
-const presenceMs = 50_000
+/** So that with whatever is kept of answers, and of what was written, the shortest interval (a minute) never passes meanwhile. */
+const presenceMs = 20_000
+/** After control could not be asked. */
+const againMs = 3_000
 
 const ends = new Set(['unauthorized', 'forbidden', 'not_found'])
 
@@ -17,18 +20,27 @@ export const keepPresent = (
   onRefused: () => void,
   everyMs = presenceMs,
 ): (() => void) => {
-  let isAsking = false
-  const ask = async () => {
-    if (isAsking) return
-    isAsking = true
+  let isStopped = false
+  let timer: NodeJS.Timeout
+  const askIn = (milliseconds: number) => {
+    timer = setTimeout(async () => {
+      const isHeard = await ask()
+      if (!isStopped) askIn(isHeard ? everyMs : Math.min(againMs, everyMs))
+    }, milliseconds).unref()
+  }
+  const ask = async (): Promise<boolean> => {
     try {
       await access.askAnew(question)
+      return true
     } catch (error) {
-      if (error instanceof Problem && ends.has(error.code)) onRefused()
-    } finally {
-      isAsking = false
+      const isRefused = error instanceof Problem && ends.has(error.code)
+      if (isRefused && !isStopped) onRefused()
+      return isRefused
     }
   }
-  const timer = setInterval(ask, everyMs).unref()
-  return () => clearInterval(timer)
+  askIn(everyMs)
+  return () => {
+    isStopped = true
+    clearTimeout(timer)
+  }
 }

@@ -206,6 +206,10 @@ suite('POST /proxy/access', () => {
       app.clock.advance({ seconds: 1 })
       await ask(app, id, bearer(keys.member), true)
       assert.equal(await last(), start + 40_000)
+      // A clock that was ahead is believed no more.
+      app.clock.advance({ hours: -1 })
+      await ask(app, id, bearer(keys.member), true)
+      assert.equal(await last(), start + 40_000 - 3_600_000)
     }))
 
   test('403 for users, 401 for nobody, 400 for what is no question', () =>

@@ -10,6 +10,20 @@ const waiting = { sandboxes: { createWaitSeconds: 20 } }
 suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
   const snapshotOf = async (app: TestControl, name = 'made') => (await app.as('member').get(`/snapshots/${name}`)).body
 
+  test('while it is made the sandbox is in use', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app, { autoStopInterval: 15 })
+    await app.pass({ minutes: 14 })
+    await post(app, 'snapshot', { name: 'made' })
+    while (runner.askedImages.length === 0) await new Promise(setImmediate)
+    await app.pass({ minutes: 3 })
+    runner.say({ type: 'image', report: { image: runner.askedImages.at(-1)!.image, state: 'present' } })
+    await untilState(app, id, 'started')
+    await app.sweep()
+    assert.equal((await get(app, id)).state, 'started')
+  })
+
   test('200 from started, stopped and paused, back to it, and others are made from the snapshot', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
