@@ -187,9 +187,32 @@ suite('POST /sandbox with buildInfo', () => {
     const made = await create(app, { memory: 4 })
     await tell(app, { image: made.buildInfo.snapshotRef, state: 'present', config })
     assert.equal((await get(app, made.id)).state, 'pending_build')
-    app.clock.advance({ minutes: 61 })
+    await app.pass({ minutes: 61 })
     await app.sweep()
     assert.equal((await get(app, made.id)).state, 'build_failed')
+  })
+
+  test('time in which no runner is heard is not counted, for a day', async () => {
+    await using app = await startControl()
+    await using runner = await connectRunner(app)
+    const made = await create(app)
+    const image = (await app.as('owner').post('/snapshots', { name: 'n', imageName: 'alpine:3.20' })).body
+    const states = async () => [(await get(app, made.id)).state, (await app.as('owner').get('/snapshots/n')).body.state]
+    // As a machine sleeps: its link is there, and nothing comes.
+    app.clock.advance({ hours: 2 })
+    await app.sweep()
+    assert.deepEqual(await states(), ['pending_build', image.state])
+    await runner.cut()
+    app.clock.advance({ hours: 2 })
+    await app.sweep()
+    assert.deepEqual(await states(), ['pending_build', image.state])
+    await runner.link()
+    await tell(app, { image: made.buildInfo.snapshotRef, state: 'present', config })
+    await untilState(app, made.id, 'started')
+    await runner.cut()
+    app.clock.advance({ hours: 25 })
+    await app.sweep()
+    assert.equal((await states())[1], 'error')
   })
 
   test('an image that nobody has made sandboxes from for a day goes', async () => {

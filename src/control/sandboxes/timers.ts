@@ -1,6 +1,6 @@
 // Everything that happens to a sandbox because time has passed. `due_at` of its row says when to look, `dueTimer` what
 // is due then. No timer in memory is ever the truth: a sweep that is missed is made up for by the next.
-import { silentBefore } from '#src/control/runners/leases.ts'
+import { isRegionAway, silentBefore } from '#src/control/runners/leases.ts'
 import type { Database, Sql } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import { archive } from './archive.ts'
@@ -99,6 +99,12 @@ const autoPause = async (
   }
 }
 
+const isAway = async (parts: SandboxParts, { region_id: regionId }: SandboxRow): Promise<boolean> => {
+  const { sql } = parts.database
+  const [row] = await sql<[{ isAway: boolean }]>`select ${isRegionAway(sql, sql`${regionId}::text`, parts)} as "isAway"`
+  return row.isAway
+}
+
 const unstick = async (parts: SandboxParts, row: SandboxRow): Promise<void> => {
   const { database, clock, changes, log } = parts
   const now = clock.now()
@@ -109,7 +115,9 @@ const unstick = async (parts: SandboxParts, row: SandboxRow): Promise<void> => {
     return
   }
   const seconds = rule.stuckAfterSeconds ?? 60
+  const isPutOff = rule.whenStuck === 'build_failed' && (await isAway(parts, row))
   const change = ((): StateChange | undefined => {
+    if (isPutOff) return undefined
     if (rule.whenStuck === 'build_failed') {
       const reason = `Its image, or a runner with room for it, was not there within ${seconds} s.`
       return { to: 'build_failed', by, reason, set: { error_reason: reason } }

@@ -133,7 +133,7 @@ suite('POST /snapshots', () => {
     linked.say({ type: 'image-progress', image: await imageOf(app), step: 'pulling', percent: 40 })
     while ((await get(app)).state !== 'pulling') await new Promise(setImmediate)
     assert.deepEqual((await get(app)).progress, { step: 'pulling', percent: 40 })
-    app.clock.advance({ minutes: 61 })
+    await app.pass({ minutes: 61 })
     await app.sweep()
     assert.equal((await get(app)).state, 'error')
   })

@@ -1,4 +1,6 @@
 // What happens to snapshots because time has passed.
+
+import { isRegionAway } from '#src/control/runners/leases.ts'
 import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
 import { dropOldBuildLogs } from './build-logs.ts'
 import { dropUnusedBuilds } from './builds.ts'
@@ -13,12 +15,18 @@ export const sweepSnapshots = async (parts: SandboxParts): Promise<void> => {
   const { database, clock } = parts
   const now = clock.now()
   const { sql } = database
+  const silentSince = new Date(now.getTime() - silentForSeconds * 1000)
+  // Time in which no runner was heard does not count: one that is back tells how far it is.
+  await sql`
+    update snapshots set updated_at = ${now} from images
+    where images.name = snapshots.image and snapshots.state in ${sql(statesInMaking)} and snapshots.updated_at < ${silentSince}
+      and ${isRegionAway(sql, sql`images.region_id`, parts)}`
   await sql`
     update snapshots set
       state = case when state = 'building' then 'build_failed' else 'error' end,
       error_reason = 'No runner has finished it within an hour of its last progress.', updated_at = ${now}
     where state in ${sql(statesInMaking)}
-      and updated_at < ${new Date(now.getTime() - silentForSeconds * 1000)} and organization_id is not null`
+      and updated_at < ${silentSince} and organization_id is not null`
   await sql`
     update snapshots set state = 'inactive', updated_at = ${now}
     from organizations
