@@ -7,7 +7,7 @@ import { ArtifactSieve, chartMark } from './artifacts.ts'
 const chartLine = (value: unknown) => `${chartMark}${JSON.stringify({ type: 'chart', value })}\n`
 
 const sieved = (pieces: readonly (string | Buffer)[]) => {
-  using output = new BoundedOutput()
+  using output = new BoundedOutput('o')
   using sieve = new ArtifactSieve(output)
   for (const piece of pieces) sieve.take(Buffer.from(piece))
   sieve.end()

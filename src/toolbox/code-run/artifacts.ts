@@ -66,7 +66,7 @@ export class ArtifactSieve implements Disposable {
     this.#matched += 1
     if (this.#matched === chartMark.length) {
       this.#matched = 0
-      this.#line = new BoundedOutput(Math.min(chartBytes, this.#chartBytesLeft))
+      this.#line = new BoundedOutput(this.#rest.owner, Math.min(chartBytes, this.#chartBytesLeft))
     }
     return at + 1
   }

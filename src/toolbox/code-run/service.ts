@@ -47,7 +47,7 @@ export const runCode = async (
     stdin: Buffer.from(program),
     mergeOutput: true,
   }
-  using output = new BoundedOutput()
+  using output = new BoundedOutput(sandbox.assignment.organizationId)
   using sieve = new ArtifactSieve(output)
   try {
     const { exitCode } = await runToEnd(sandbox.agent, spec, deadline, (data) => sieve.take(data))

@@ -2,9 +2,32 @@
 
 const outputBytes = 16 * 1024 * 1024
 
-/** All outputs being kept at one time share this many bytes; when they are gone, further outputs are cut earlier. */
-const sharedBytes = 256 * 1024 * 1024
+/** Each output has so much for sure. */
+const sureBytes = 64 * 1024
+
+/**
+ * Besides, all that are kept at one time share so many bytes. Of these an owner has no more than it leaves free: nobody takes
+ * what others need, and where it is gone further outputs are cut earlier.
+ */
+const sharedBytes = 512 * 1024 * 1024
 let freeBytes = sharedBytes
+const heldBy = new Map<string, number>()
+
+/** Answers as many of these as the owner may have. */
+const takeShared = (owner: string, wanted: number): number => {
+  const held = heldBy.get(owner) ?? 0
+  const taken = Math.max(0, Math.min(wanted, Math.floor((freeBytes - held) / 2)))
+  freeBytes -= taken
+  heldBy.set(owner, held + taken)
+  return taken
+}
+
+const giveBackShared = (owner: string, bytes: number): void => {
+  const held = (heldBy.get(owner) ?? 0) - bytes
+  freeBytes += bytes
+  if (held > 0) heldBy.set(owner, held)
+  else heldBy.delete(owner)
+}
 
 const firstBytes = 4096
 
@@ -24,9 +47,13 @@ export class BoundedOutput {
   #block = Buffer.alloc(0)
   #length = 0
   #dropped = 0
+  #shared = 0
+  /** Whose share it counts for: an organization. */
+  readonly owner: string
   readonly #limit: number
 
-  constructor(limit = outputBytes) {
+  constructor(owner: string, limit = outputBytes) {
+    this.owner = owner
     this.#limit = limit
   }
 
@@ -50,9 +77,11 @@ export class BoundedOutput {
     const wanted = Math.min(this.#length + more, this.#limit)
     if (wanted > this.#block.length) {
       const size = Math.min(Math.max(wanted, this.#block.length * 2, firstBytes), this.#limit)
-      const growth = Math.min(size - this.#block.length, freeBytes)
+      const sure = Math.max(0, Math.min(size, sureBytes) - this.#block.length)
+      const shared = takeShared(this.owner, size - this.#block.length - sure)
+      this.#shared += shared
+      const growth = sure + shared
       if (growth > 0) {
-        freeBytes -= growth
         const larger = Buffer.allocUnsafeSlow(this.#block.length + growth)
         larger.set(this.#block.subarray(0, this.#length))
         this.#block = larger
@@ -75,7 +104,8 @@ export class BoundedOutput {
   }
 
   [Symbol.dispose](): void {
-    freeBytes += this.#block.length
+    giveBackShared(this.owner, this.#shared)
+    this.#shared = 0
     this.#block = Buffer.alloc(0)
     this.#length = 0
   }

@@ -36,7 +36,7 @@ export const execute = async (
   { command, cwd, envs }: ExecuteRequest,
   deadline: Deadline,
 ): Promise<ExecuteResponse> => {
-  using output = new BoundedOutput()
+  using output = new BoundedOutput(sandbox.assignment.organizationId)
   const env = environmentOf(sandbox, envs ?? {})
   const start = async (way: Way): Promise<ExecuteResponse | StartFailed> => {
     const { user } = sandbox.assignment

@@ -33,7 +33,7 @@ const copyOver = async (sandbox: ToolboxSandbox, deadline: Deadline, from: strin
   await files.stat(from)
   const taken = () => new Problem('conflict', 'There is something at the destination already.')
   if (await exists(files, to)) throw taken()
-  using complaint = new BoundedOutput(complaintBytes)
+  using complaint = new BoundedOutput(sandbox.assignment.organizationId, complaintBytes)
   const argv = ['mv', '-n', '-T', '--', operand(from), operand(to)]
   const exitCode = await runTool(sandbox, deadline, { argv, complain: (data) => complaint.add(data) })
   // With `-n`, one that came second is told by the source only.

@@ -75,8 +75,8 @@ const asProblem = (failure: StartFailed, spec: Parameters<typeof callersFault>[1
 /** Bound to one directory of one sandbox, where things begin when none is given, and to one call's deadline. */
 export const gitIn = (sandbox: ToolboxSandbox, deadline: Deadline, directory?: string): Git => {
   const ask: Git['ask'] = async (args, { settings = [], env = {}, stdin } = {}) => {
-    using stdout = new BoundedOutput(answerBytes)
-    using stderr = new BoundedOutput(complaintBytes)
+    using stdout = new BoundedOutput(sandbox.assignment.organizationId, answerBytes)
+    using stderr = new BoundedOutput(sandbox.assignment.organizationId, complaintBytes)
     const spec = {
       argv: ['git', '--no-pager', ...[...always, ...settings].flatMap((setting) => ['-c', setting]), ...args],
       env: environmentOf(sandbox, { ...quietly, ...env }),

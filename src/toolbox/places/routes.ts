@@ -19,7 +19,7 @@ const timeoutSeconds = 10
 /** Asks a shell inside: only there are the user's home and the path to it known. */
 const askInside = async (sandbox: ToolboxSandbox, reply: FastifyReply, script: string) => {
   using deadline = deadlineOf(reply, timeoutSeconds)
-  using output = new BoundedOutput(pathBytes)
+  using output = new BoundedOutput(sandbox.assignment.organizationId, pathBytes)
   const spec = {
     argv: ['sh', '-c', script],
     env: environmentOf(sandbox),
@@ -31,6 +31,7 @@ const askInside = async (sandbox: ToolboxSandbox, reply: FastifyReply, script: s
     throw callersFault(error, spec) ?? new Problem('unprocessable', 'This sandbox has no shell that could tell.')
   })
   if (exitCode !== 0) throw new Problem('unprocessable', 'The shell in this sandbox could not tell.')
+  if (output.droppedBytes > 0) throw new Problem('unprocessable', 'The shell in this sandbox tells too long a path.')
   return { dir: output.text() }
 }
 

@@ -16,7 +16,7 @@ const tableBytes = 8 * 1024 * 1024
 
 const listPorts = async (sandbox: ToolboxSandbox, reply: FastifyReply) => {
   using deadline = deadlineOf(reply, timeoutSeconds)
-  using output = new BoundedOutput(tableBytes)
+  using output = new BoundedOutput(sandbox.assignment.organizationId, tableBytes)
   const spec = {
     argv: ['cat', '/proc/net/tcp', '/proc/net/tcp6'],
     env: environmentOf(sandbox),
@@ -28,6 +28,8 @@ const listPorts = async (sandbox: ToolboxSandbox, reply: FastifyReply) => {
     if (!(error instanceof StartFailed)) throw error
     throw callersFault(error, spec) ?? new Problem('unprocessable', 'This sandbox has no program that could tell.')
   })
+  if (output.droppedBytes > 0)
+    throw new Problem('unavailable', 'So many outputs are kept now that this one was cut. Try again.')
   return { ports: listeningPorts(output.text()) }
 }
 

@@ -80,8 +80,8 @@ async function* output({ jobs }: Agent, signal: AbortSignal) {
   }
 }
 
-export const readEntrypointLogs = async ({ agent }: ToolboxSandbox, signal: AbortSignal): Promise<Logs> =>
-  (await told(collectLogs(output(agent, signal)))).logs
+export const readEntrypointLogs = async ({ agent, assignment }: ToolboxSandbox, signal: AbortSignal): Promise<Logs> =>
+  (await told(collectLogs(output(agent, signal), assignment.organizationId))).logs
 
 export const pourEntrypoint = async (
   { agent }: ToolboxSandbox,

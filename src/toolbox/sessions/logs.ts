@@ -20,9 +20,15 @@ const textBytes = keptOutputBytes + 4096
 
 /** Takes the events of a command in their order. */
 class CollectedLogs implements Disposable {
-  readonly #output = new BoundedOutput(textBytes)
-  readonly #streams = { stdout: new BoundedOutput(textBytes), stderr: new BoundedOutput(textBytes) }
+  readonly #output: BoundedOutput
+  readonly #streams: { stdout: BoundedOutput; stderr: BoundedOutput }
   #lostBytes = 0
+
+  constructor(owner: string) {
+    const text = () => new BoundedOutput(owner, textBytes)
+    this.#output = text()
+    this.#streams = { stdout: text(), stderr: text() }
+  }
 
   add(event: OutputEvent): void {
     if (event.type === 'output') {
@@ -51,9 +57,12 @@ class CollectedLogs implements Disposable {
   }
 }
 
-/** `exit`: how it ended, if it has. */
-export const collectLogs = async <Exit extends { type: 'exit' }>(events: AsyncIterable<OutputEvent | Exit>) => {
-  using logs = new CollectedLogs()
+/** `owner`: whose memory it counts for (exec/output.ts). `exit`: how it ended, if it has. */
+export const collectLogs = async <Exit extends { type: 'exit' }>(
+  events: AsyncIterable<OutputEvent | Exit>,
+  owner: string,
+) => {
+  using logs = new CollectedLogs(owner)
   let exit: Exit | undefined
   for await (const event of events) {
     if (event.type === 'exit') exit = event

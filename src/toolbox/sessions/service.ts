@@ -125,7 +125,9 @@ export const runCommand = async (
   signal: AbortSignal,
 ): Promise<Logs & { cmdId: string; exitCode: number }> => {
   const exec = readExec(sessionId, given, false)
-  const { logs, exit } = await told(collectLogs(execAndFollow(sandbox, sessionId, exec, signal)))
+  const { logs, exit } = await told(
+    collectLogs(execAndFollow(sandbox, sessionId, exec, signal), sandbox.assignment.organizationId),
+  )
   if (exit === undefined) throw new Problem('gone', 'The caller has hung up.')
   if (exit.end === null && (await told(hasEnded(sandbox, sessionId)))) throw new Problem('session_ended')
   return { cmdId: exec.id, ...logs, exitCode: exit.end?.exitCode ?? neverRan }
@@ -141,7 +143,7 @@ export const readLogs = async (
     return await readEntrypointLogs(sandbox, signal)
   }
   const events = sandbox.agent.sessions.attach(sessionId, commandId, 0, { follow: false, signal })
-  return (await told(collectLogs(events))).logs
+  return (await told(collectLogs(events, sandbox.assignment.organizationId))).logs
 }
 
 /** Of a command that is there. */
