@@ -161,8 +161,10 @@ class Command implements RunningCommand {
     else if (kind === kinds.stderr) await this.#outputs.give({ stream: 'stderr', data: payload })
     else if (kind === kinds.credit) {
       const credit = new FieldReader(payload)
-      this.#credit += credit.u32()
+      const more = credit.u32()
       credit.end()
+      if (more === 0) throw new BadFrame('a credit of nothing')
+      this.#credit += more
       if (this.#credit > inputWindowBytes) throw new BadFrame('more credit than was used')
       this.#feed()
     } else throw new BadFrame(`kind ${kind} from a running command`)

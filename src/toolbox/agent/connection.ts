@@ -59,20 +59,42 @@ export const readRefusal = (payload: Buffer): AgentRefused => {
 /** The first answer is bounded: a frozen or broken sandbox accepts connections and says nothing. */
 export const answerTimeoutMs = 60_000
 
+/** As many connections as an agent serves, and a few that it is about to refuse; whatever is in its place gets no more of us. */
+const mostOpen = 1100
+const openTo = new Map<string, number>()
+
+/** One more of the connections to an agent, until it is closed. */
+const counted = <T extends Socket>(socketPath: string, open: () => T): T => {
+  const count = openTo.get(socketPath) ?? 0
+  if (count >= mostOpen) throw new AgentRefused('busy', 'EAGAIN')
+  openTo.set(socketPath, count + 1)
+  return open().once('close', () => {
+    const left = (openTo.get(socketPath) ?? 1) - 1
+    if (left > 0) openTo.set(socketPath, left)
+    else openTo.delete(socketPath)
+  })
+}
+
 /** A socket that may still be connecting: what is written to it goes out as soon as it can. */
-const openSocket = (socketPath: string): Socket => heedless(connect({ path: socketPath, allowHalfOpen: true }))
+const openSocket = (socketPath: string): Socket =>
+  counted(socketPath, () => heedless(connect({ path: socketPath, allowHalfOpen: true })))
 
 /** The same where much may come, as it is. */
-export const openInflow = (socketPath: string): Inflow => heedless(Inflow.to({ path: socketPath, allowHalfOpen: true }))
+export const openInflow = (socketPath: string): Inflow =>
+  counted(socketPath, () => heedless(Inflow.to({ path: socketPath, allowHalfOpen: true })))
 
 /** Whoever reads learns of an error by the end of what there is to read. */
 const heedless = <T extends Socket>(socket: T): T => socket.on('error', () => {})
+
+/** Frames, before others have their turn. */
+const givenInARow = 128
 
 export class Connection {
   readonly #socket: Socket
   readonly #decoder = new FrameDecoder()
   #frames: Frame[] = []
   #wake: (() => void) | undefined
+  #given = 0
 
   private constructor(socket: Socket) {
     this.#socket = socket
@@ -115,6 +137,17 @@ export class Connection {
     return frame
   }
 
+  /** The next frame, of an agent that has something to say: one that says nothing for long is given up. */
+  async nextSoon(): Promise<Frame> {
+    if (this.#frames.length > 0) return await this.next()
+    const timer = setTimeout(() => this.close(), answerTimeoutMs)
+    try {
+      return await this.next()
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
   /** The next frame, where that may also be a refusal. */
   async nextOrRefusal(): Promise<Frame> {
     const frame = await this.next()
@@ -123,6 +156,8 @@ export class Connection {
   }
 
   async nextOrEnd(): Promise<Frame | undefined> {
+    // Many small ones in a row must not keep all others waiting.
+    if (++this.#given % givenInARow === 0) await new Promise(setImmediate)
     while (this.#frames.length === 0) {
       const chunk = await this.#chunk()
       if (chunk === undefined) return undefined

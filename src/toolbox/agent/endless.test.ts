@@ -27,16 +27,20 @@ suite('an agent that never ends', () => {
   const path = join(directory, 'agent')
   let says: () => Iterable<Buffer>
   let said = 0
+  let ok = encodeFrame(kinds.ok)
+  const silent = new Set<Socket>()
   let server: Server
   const answer = async (socket: Socket) => {
-    socket.write(encodeFrame(kinds.ok))
+    socket.write(ok)
     for (const frame of says()) {
       if (socket.destroyed) return
       said += frame.length
       if (!socket.write(frame)) await Promise.race([once(socket, 'drain'), once(socket, 'close')])
     }
-    socket.end()
+    if (isSilent) silent.add(socket)
+    else socket.end()
   }
+  let isSilent = false
   before(async () => {
     server = createServer((socket) => {
       socket.on('error', () => {}).once('data', () => void answer(socket).catch(() => {}))
@@ -86,5 +90,56 @@ suite('an agent that never ends', () => {
     await assert.rejects(sessions.command('s', 'c'), isBad)
     assert.ok(said < 1024 * 1024)
     await assert.rejects(saying(forEver(encodeFrame(kinds.text), [command(1)])).sessions.command('s', 'c'), isBad)
+  })
+
+  test('a loss and a credit of nothing are none', async () => {
+    const lost = encodeFrame(kinds.lost, new FieldWriter().u64(0).done())
+    const follow = async () => {
+      for await (const _ of saying(forEver(lost)).jobs.attach('j', 0));
+    }
+    await assert.rejects(follow(), isBad)
+    ok = encodeFrame(kinds.ok, new FieldWriter().u32(1).done())
+    const credit = encodeFrame(kinds.credit, new FieldWriter().u32(0).done())
+    const command = await saying(forEver(credit)).exec({ argv: ['true'], env: {}, user: 'root', mergeOutput: true })
+    ok = encodeFrame(kinds.ok)
+    await assert.rejects(command.exit, isBad)
+  })
+
+  test('many small frames leave others their turns', async () => {
+    const small = encodeFrame(kinds.stdout, Buffer.of(1))
+    const events = saying(() => [Buffer.concat(Array(20_000).fill(small)), encodeFrame(kinds.end)]).jobs.attach('j', 0)
+    let turns = 0
+    const turn = () => {
+      turns++
+      next = setImmediate(turn)
+    }
+    let next = setImmediate(turn)
+    let bytes = 0
+    for await (const event of events) if (event.type === 'output') bytes += event.data.length
+    clearImmediate(next)
+    assert.equal(bytes, 20_000)
+    assert.ok(turns > 100, String(turns))
+  })
+
+  test('one that says nothing more has so many connections of us and no further, until they are closed', async () => {
+    isSilent = true
+    const agent = saying(() => [])
+    const calls: Promise<unknown>[] = []
+    while (calls.length < 1100) {
+      calls.push(agent.jobs.list().catch((error: Error) => error.name))
+      // No more on their way than a socket queues.
+      while (calls.length - silent.size > 100) await new Promise(setImmediate)
+    }
+    await assert.rejects(agent.jobs.list(), { name: 'AgentRefused', stage: 'busy', errno: 'EAGAIN' })
+    await assert.rejects(agent.exec({ argv: ['true'], env: {}, user: 'root', mergeOutput: true }), {
+      name: 'AgentRefused',
+    })
+    while (silent.size < 1100) await new Promise(setImmediate)
+    isSilent = false
+    for (const socket of silent) socket.destroy()
+    assert.deepEqual([...new Set(await Promise.all(calls))], ['AgentGone'])
+    // Until the loop has closed them.
+    for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate)
+    assert.deepEqual(await saying(() => [encodeFrame(kinds.end)]).jobs.list(), [])
   })
 })

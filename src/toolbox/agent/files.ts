@@ -117,7 +117,7 @@ async function* entries(socketPath: string, kind: number, body: Buffer): AsyncGe
   const [connection] = await Connection.request(socketPath, kind, body)
   try {
     for (;;) {
-      const frame = await connection.next()
+      const frame = await connection.nextSoon()
       if (frame.kind === kinds.end) return
       if (frame.kind !== kinds.entry) throw new BadFrame(`kind ${frame.kind} in a list of files`)
       yield readEntry(frame.payload)
@@ -242,7 +242,7 @@ export const filesAt = (socketPath: string, user: string): Files => {
         .done(),
     )
     try {
-      const frame = await connection.next()
+      const frame = await connection.nextSoon()
       if (frame.kind !== kinds.entry) throw new BadFrame(`kind ${frame.kind} for a file`)
       return readEntry(frame.payload)
     } finally {

@@ -99,6 +99,7 @@ const readOutput = ({ kind, payload }: Frame, offset: number): OutputEvent => {
   const fields = new FieldReader(payload)
   const lostBytes = fields.u64()
   fields.end()
+  if (lostBytes === 0) throw new BadFrame('a loss of nothing')
   return { type: 'truncated', offset, lostBytes }
 }
 
@@ -176,7 +177,7 @@ const list = async (socketPath: string): Promise<Job[]> => {
   try {
     const jobs: Job[] = []
     for (;;) {
-      const { kind, payload } = await connection.next()
+      const { kind, payload } = await connection.nextSoon()
       if (kind === kinds.end) return jobs
       if (kind !== kinds.job || jobs.length > jobsMax || payload.length > jobBytes)
         throw new BadFrame(`kind ${kind} in a list`)

@@ -168,5 +168,6 @@ const readLost = ({ kind, payload }: { kind: number; payload: Buffer }): Piece =
   const fields = new FieldReader(payload)
   const lostBytes = fields.u64()
   fields.end()
+  if (lostBytes === 0) throw new BadFrame('a loss of nothing')
   return { type: 'truncated', lostBytes }
 }

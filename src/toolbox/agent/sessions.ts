@@ -169,7 +169,7 @@ async function* framesOf(socketPath: string, kind: number, body: Buffer): AsyncG
   const [connection] = await Connection.request(socketPath, kind, body)
   try {
     for (;;) {
-      const frame = await connection.next()
+      const frame = await connection.nextSoon()
       if (frame.kind === kinds.end) return
       yield frame
     }

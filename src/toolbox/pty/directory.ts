@@ -1,22 +1,25 @@
 // Which directory a terminal or an interpreter starts in, as an absolute path to tell.
-import { StartFailed } from '../agent/agent.ts'
+import { type Output, StartFailed } from '../agent/agent.ts'
+import { deadlineOf } from '../exec/deadline.ts'
+import { runToEnd } from '../exec/run.ts'
 import { asNotStarted, asTold } from '../refusals.ts'
 import { environmentOf, type ToolboxSandbox } from '../sandbox.ts'
 
 const pathBytes = 1024
+const timeoutSeconds = 10
 
 /** Only inside are the home and the way from there known. Throws the refusal for a directory that cannot be entered. */
 export const findDirectory = async (sandbox: ToolboxSandbox, cwd: string): Promise<string> => {
   if (cwd.startsWith('/')) return cwd
   const { user } = sandbox.assignment
   const spec = { argv: ['sh', '-c', 'pwd'], env: environmentOf(sandbox), user, mergeOutput: false }
+  using deadline = deadlineOf(undefined, timeoutSeconds)
+  let path = ''
+  const take = (data: Buffer, stream: Output['stream']) => {
+    if (stream === 'stdout' && path.length <= pathBytes) path += data.toString()
+  }
   try {
-    const command = await sandbox.agent.exec(cwd === '' ? spec : { ...spec, cwd })
-    let path = ''
-    for await (const { stream, data } of command) {
-      if (stream === 'stdout') path += data.toString()
-      if (path.length > pathBytes) break
-    }
+    await runToEnd(sandbox.agent, cwd === '' ? spec : { ...spec, cwd }, deadline, take)
     const found = path.replace(/\n$/, '')
     return found.startsWith('/') && found.length <= pathBytes ? found : cwd
   } catch (error) {
