@@ -29,5 +29,8 @@ suite('what comes from a worker', () => {
     assert.deepEqual(new MessageReader().push(hostile), [])
     assert.equal(lastMessage(hostile), undefined)
     assert.equal(parsing.callCount(), 0)
+    const likely = lines(done, ...Array(40_000).fill('{"id"'.padEnd(30, 'x')))
+    assert.equal(lastMessage(likely), undefined)
+    assert.equal(parsing.callCount(), 64)
   })
 })

@@ -22,8 +22,10 @@ const opening = Buffer.from('{"id"')
 
 const isText = (value: unknown): value is string => typeof value === 'string'
 
+const maySay = (line: Buffer): boolean => line.length >= leastBytes && opening.equals(line.subarray(0, opening.length))
+
 const readMessage = (line: Buffer): WorkerMessage | undefined => {
-  if (line.length < leastBytes || !opening.equals(line.subarray(0, opening.length))) return undefined
+  if (!maySay(line)) return undefined
   let given: Record<string, unknown>
   try {
     given = JSON.parse(line.toString())
@@ -42,11 +44,17 @@ const readMessage = (line: Buffer): WorkerMessage | undefined => {
   return undefined
 }
 
+/** After so many that only look like one, it is not known what was said last. */
+const mostTries = 64
+
 /** Of the whole lines in there, the last that is a message. */
 export const lastMessage = (tail: Buffer): WorkerMessage | undefined => {
+  let tries = 0
   for (let end = tail.lastIndexOf(newline); end > 0; ) {
     const begin = tail.lastIndexOf(newline, end - 1)
-    const message = readMessage(tail.subarray(begin + 1, end))
+    const line = tail.subarray(begin + 1, end)
+    if (maySay(line) && ++tries > mostTries) return undefined
+    const message = readMessage(line)
     if (message) return message
     end = begin
   }

@@ -96,6 +96,8 @@ class Asking {
   }
 }
 
+const bytesInARow = 16 * 1024
+
 type Follow = { jobs: Jobs; context: Context; offset: number; deadline: Deadline; signal?: AbortSignal }
 
 /** Reads from the offset on until `take` says that it is over; what comes first there may be the rest of a line. */
@@ -111,11 +113,21 @@ const follow = async (
       reader.skip()
       await onLost(event.lostBytes)
     } else if (event.stream === 'stdout') {
-      const isOver = await take(reader.push(event.data), event.offset + event.data.length)
+      const isOver = await take(await readInTurns(reader, event.data), event.offset + event.data.length)
       if (isOver) return { how: deadline.hasPassed ? 'timeout' : 'done' }
     }
   }
   throw signal?.reason ?? new Error('the output of the worker ended without its exit')
+}
+
+/** Lines that only look like messages take long to be found out: others have their turn in between. */
+const readInTurns = async (reader: MessageReader, data: Buffer): Promise<WorkerMessage[]> => {
+  const messages: WorkerMessage[] = []
+  for (let at = 0; at < data.length; at += bytesInARow) {
+    if (at > 0) await new Promise(setImmediate)
+    messages.push(...reader.push(data.subarray(at, at + bytesInARow)))
+  }
+  return messages
 }
 
 /** What the worker said last tells whether it has something to do. */
