@@ -18,7 +18,10 @@ export type AccessQuestion = {
   port?: number
   /** The call counts as activity of the sandbox. */
   countsAsActivity: boolean
-  /** The call was let in before and is still open: what has expired since does not end it, what was revoked does. */
+  /**
+   * The call was let in before and is still open: a signed address that has expired since does not end it, one that was revoked
+   * does. Keys and tokens of people end it when they expire: of some issuers nothing else is heard of somebody who has left.
+   */
   wasLetIn?: boolean
 }
 

@@ -183,6 +183,17 @@ suite('POST /proxy/access', () => {
       assert.equal((await ask(app, id, sign(await keyNow(), 'GET', '/x', '0'))).status, 200)
     }))
 
+  test('200 for a key until it expires, and no longer for what it let in before', () =>
+    withBox(async (app, id) => {
+      const expiresAt = new Date(app.clock.now().getTime() + 60_000).toISOString()
+      const made = await app.as('owner').post('/api-keys', { name: 'short', permissions: [], expiresAt })
+      const credentials = [bearer(made.body.value)]
+      const open = { sandboxIdOrName: id, credentials, countsAsActivity: false, wasLetIn: true }
+      assert.equal((await app.as('proxy').post('/proxy/access', open)).status, 200)
+      app.clock.advance({ seconds: 61 })
+      assert.equal((await app.as('proxy').post('/proxy/access', open)).status, 401)
+    }))
+
   test('200 says when it is not started', () =>
     withBox(async (app, id) => {
       await app.as('member').post('/sandbox/box/stop')
