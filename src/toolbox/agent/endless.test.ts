@@ -77,6 +77,9 @@ suite('an agent that never ends', () => {
     const lengths = listed!.commands.map((each) => each.text.length)
     assert.deepEqual([lengths.length, lengths[0], lengths.at(-1)], [1500, 4096, 200])
     assert.ok(listed!.commands.every(({ isWholeText }) => !isWholeText))
+    const control = Array.from({ length: 300 }, () => command(5000, '\x01'.repeat(4096)))
+    const [inJson] = await saying(() => [session('s'), ...control, encodeFrame(kinds.end)]).sessions.list()
+    assert.equal(inJson!.commands.filter((each) => each.text.length === 4096).length, 170)
     const long = function* () {
       for (let n = 0; ; n++) yield n % 4000 === 0 ? session(`s${n}`) : command(5000, text)
     }

@@ -1,5 +1,6 @@
 // Sessions: shells that the agent keeps, each with its queue of commands and what these wrote. Each call stands alone, so
 // a restarted runner knows everything that the last one knew.
+import { jsonBytes } from '../json-size.ts'
 import { asStartFailed, type CommandSpec, type Exit, readExit, writeProgram } from './command.ts'
 import { Connection } from './connection.ts'
 import { BadFrame, FieldReader, FieldWriter, type Frame, kinds } from './frames.ts'
@@ -188,7 +189,7 @@ const list = async (socketPath: string, id: string): Promise<AgentSession[]> => 
     else if (kind === kinds.command && last && last.commands.length < commandsMax) {
       const { command } = readCommand(payload, bytes > plentyBytes ? textInLongList : textInList)
       last.commands.push(command)
-      bytes += command.text.length
+      bytes += jsonBytes(command.text)
     } else throw new BadFrame(`kind ${kind} in a list of sessions`)
     bytes += bytesOfOne
     if (bytes > listBytes) throw new ListTooLong()

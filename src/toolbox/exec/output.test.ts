@@ -22,8 +22,17 @@ suite('bounded output', () => {
     assert.deepEqual([output.keptBytes, output.droppedBytes], [4, 3])
   })
 
+  test('keeps less of what JSON makes long, and says so', () => {
+    using output = new BoundedOutput('o', 12)
+    for (const piece of ['ab', '\x01\x01', '\x01\x01']) output.add(Buffer.from(piece))
+    assert.equal(output.text(), 'ab\x01\x01\x01\n[output truncated: 1 more bytes were not kept]\n')
+    using text = new BoundedOutput('o', 12)
+    text.add(Buffer.from('"a"\n"b"\n"c"\n'))
+    assert.equal(text.droppedBytes, 0)
+  })
+
   test('all outputs together have a bound; of one owner they leave as much to others, and give back what they had', () => {
-    const piece = Buffer.alloc(16 * 1024 * 1024)
+    const piece = Buffer.alloc(16 * 1024 * 1024, 'x')
     const keptBy = (owner: string) => {
       const many = Array.from({ length: 40 }, () => new BoundedOutput(owner))
       for (const output of many) output.add(piece)
@@ -42,7 +51,7 @@ suite('bounded output', () => {
     const owners = Array.from({ length: 60 }, (_, n) =>
       Array.from({ length: 20 }, () => new BoundedOutput(`owner ${n}`)),
     ).flat()
-    for (const output of owners) output.add(Buffer.alloc(16 * 1024 * 1024))
+    for (const output of owners) output.add(Buffer.alloc(16 * 1024 * 1024, 'x'))
     using late = new BoundedOutput('late')
     late.add(Buffer.alloc(64 * 1024, 'x'))
     assert.deepEqual([late.keptBytes, late.droppedBytes], [64 * 1024, 0])

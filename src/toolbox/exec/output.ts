@@ -1,6 +1,10 @@
 // What a command prints, kept up to a bound, so that no command can fill the runner's memory.
+import { fitIntoJson, wholeCharacters } from '../json-size.ts'
 
 const outputBytes = 16 * 1024 * 1024
+
+/** In JSON an output takes at most so many times its limit: far more than a text does, and a third of what bytes can. */
+const inJsonAtMost = 2
 
 /** Each output has so much for sure. */
 const sureBytes = 64 * 1024
@@ -31,17 +35,6 @@ const giveBackShared = (owner: string, bytes: number): void => {
 
 const firstBytes = 4096
 
-/** The length of `bytes` without a character that was cut in the middle. */
-const wholeCharacters = (bytes: Buffer): number => {
-  for (let back = 1; back <= Math.min(3, bytes.length); back++) {
-    const byte = bytes[bytes.length - back]!
-    if ((byte & 0b1100_0000) === 0b1000_0000) continue
-    const needs = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1
-    return needs > back ? bytes.length - back : bytes.length
-  }
-  return bytes.length
-}
-
 /** Copies what it is given into one growing block: a million small writes must not stay a million small buffers. */
 export class BoundedOutput {
   #block = Buffer.alloc(0)
@@ -51,10 +44,12 @@ export class BoundedOutput {
   /** Whose share it counts for: an organization. */
   readonly owner: string
   readonly #limit: number
+  #jsonLeft: number
 
   constructor(owner: string, limit = outputBytes) {
     this.owner = owner
     this.#limit = limit
+    this.#jsonLeft = limit * inJsonAtMost
   }
 
   get keptBytes() {
@@ -67,9 +62,11 @@ export class BoundedOutput {
 
   add(data: Uint8Array): void {
     const room = this.#dropped > 0 ? 0 : this.#makeRoom(data.length)
-    this.#block.set(room < data.length ? data.subarray(0, room) : data, this.#length)
-    this.#length += Math.min(room, data.length)
-    this.#dropped += Math.max(0, data.length - room)
+    const { bytes, json } = fitIntoJson(data.subarray(0, room), this.#jsonLeft)
+    this.#block.set(data.subarray(0, bytes), this.#length)
+    this.#length += bytes
+    this.#jsonLeft -= json
+    this.#dropped += data.length - bytes
   }
 
   /** Grows the block for `more` bytes if the bounds allow, and says how many can be taken. */

@@ -1,6 +1,7 @@
 // Lines that hold a text, found by the image's own `grep`. The text is literal, as it is for `replace`.
 import { Problem } from '#src/problems.ts'
 import type { Deadline } from '../exec/deadline.ts'
+import { jsonBytes } from '../json-size.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'
 import { below } from './file-info.ts'
 import { answerBytes, Records } from './records.ts'
@@ -43,11 +44,12 @@ export const find = async (
   const take = (data: Buffer): boolean => {
     for (const record of records.push(data)) {
       if (matches.length === findLength || bytes > answerBytes) return false
-      bytes += record.length
       if (file === undefined) {
         file = isDirectory ? below(path, record.toString('utf8').replace(/^\.\//, '')) : path
       } else {
-        matches.push({ file, ...readLine(record) })
+        const match = { file, ...readLine(record) }
+        matches.push(match)
+        bytes += jsonBytes(match)
         file = undefined
       }
     }

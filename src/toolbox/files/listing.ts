@@ -1,5 +1,6 @@
 // What is there: one file, or what a directory holds.
 import type { Files } from '../agent/agent.ts'
+import { jsonBytes } from '../json-size.ts'
 import { absolute, below, fileInfo } from './file-info.ts'
 import { answerBytes } from './records.ts'
 import type { FileInfo } from './schemas.ts'
@@ -22,9 +23,9 @@ export const list = async (files: Files, path: string, depth = 1): Promise<{ inf
   for await (const entry of files.list(directory, Math.min(depth, deepest))) {
     isCut = infos.length === listingLength || bytes > answerBytes
     if (isCut) break
-    const path = below(directory, entry.path.toString('utf8'))
-    infos.push(fileInfo(entry, path))
-    bytes += path.length + entry.owner.length + entry.group.length
+    const info = fileInfo(entry, below(directory, entry.path.toString('utf8')))
+    infos.push(info)
+    bytes += jsonBytes(info)
   }
   return { infos: infos.sort((a, b) => (a.path < b.path ? -1 : 1)), isCut }
 }

@@ -1,6 +1,6 @@
 // Cuts a stream into records, and keeps no more of one than its bound.
 
-/** Of all that an answer is made of: in JSON, a byte of a name takes up to six. */
+/** An answer is at an end with the first of its parts that makes it longer than this, in JSON. */
 export const answerBytes = 16 * 1024 * 1024
 
 export class Records {

@@ -1,5 +1,6 @@
 // Names that fit a pattern, found by the image's own `find`.
 import type { Deadline } from '../exec/deadline.ts'
+import { jsonBytes } from '../json-size.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'
 import { below } from './file-info.ts'
 import { answerBytes, Records } from './records.ts'
@@ -30,7 +31,7 @@ export const search = async (
       if (files.length === searchLength || bytes > answerBytes) return false
       const file = below(path, name.subarray(2).toString('utf8'))
       files.push(file)
-      bytes += file.length
+      bytes += jsonBytes(file)
     }
     return true
   }

@@ -1,0 +1,43 @@
+// How long what a sandbox says becomes in a JSON answer: there a control character takes six bytes, and what is no UTF-8 three.
+import { isUtf8 } from 'node:buffer'
+
+/** What `value` takes, in bytes. */
+export const jsonBytes = (value: unknown): number => Buffer.byteLength(JSON.stringify(value))
+
+/** The length of `bytes` without a character that was cut at their end. */
+export const wholeCharacters = (bytes: Uint8Array): number => {
+  for (let back = 1; back <= Math.min(3, bytes.length); back++) {
+    const byte = bytes[bytes.length - back]!
+    if ((byte & 0b1100_0000) === 0b1000_0000) continue
+    const needs = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1
+    return needs > back ? bytes.length - back : bytes.length
+  }
+  return bytes.length
+}
+
+/** The characters of a piece that are in it from their first byte to their last. */
+const wholeIn = (piece: Uint8Array): Uint8Array => {
+  let begin = 0
+  while (begin < Math.min(3, piece.length) && (piece[begin]! & 0b1100_0000) === 0b1000_0000) begin++
+  return piece.subarray(begin, wholeCharacters(piece))
+}
+
+const costsWith = (highByte: number): Uint8Array =>
+  Uint8Array.from({ length: 256 }, (_, byte) =>
+    byte >= 0x80 ? highByte : jsonBytes(String.fromCharCode(byte)) - '""'.length,
+  )
+
+const inUtf8 = costsWith(1)
+const inOther = costsWith(Buffer.byteLength('\ufffd'))
+
+/** How many bytes of a piece of a text fit into `room` bytes of JSON, and what these take there. */
+export const fitIntoJson = (piece: Uint8Array, room: number): { bytes: number; json: number } => {
+  const costs = isUtf8(wholeIn(piece)) ? inUtf8 : inOther
+  let json = 0
+  for (let bytes = 0; bytes < piece.length; bytes++) {
+    const cost = costs[piece[bytes]!]!
+    if (json + cost > room) return { bytes, json }
+    json += cost
+  }
+  return { bytes: piece.length, json }
+}
