@@ -74,6 +74,36 @@ suite('GET /runners, GET /runners/current: runners, for operators', () => {
   })
 })
 
+suite('PATCH /runners/{runnerId} of one that is not heard', () => {
+  test('204 takes it back as what it is: never heard or silent, and not ready before it is heard', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const states = async () =>
+      (await app.as('admin').get('/runners')).body.map(({ id, state }: { id: string; state: string }) => [id, state])
+    const drain = async (isDrained: boolean) => {
+      for (const id of ['local', 'new'])
+        assert.equal((await app.as('admin').patch(`/runners/${id}`, { isDrained })).status, 204)
+    }
+    await app.as('admin').post('/runners', { id: 'new' })
+    await drain(true)
+    app.clock.advance({ minutes: 1 })
+    await app.sweep()
+    const both = (local: string, other: string) => [
+      ['local', local],
+      ['new', other],
+    ]
+    assert.deepEqual(await states(), both('disabled', 'disabled'))
+    await drain(false)
+    assert.deepEqual(await states(), both('unresponsive', 'initializing'))
+    // Once more changes nothing of one that is not drained.
+    await drain(false)
+    assert.deepEqual(await states(), both('unresponsive', 'initializing'))
+    await runner.cut()
+    await runner.link()
+    assert.deepEqual(await states(), both('ready', 'initializing'))
+  })
+})
+
 suite('DELETE /runners/{runnerId}', () => {
   test('409 while sandboxes are on it; by force they are lost, those archived are not, and its token opens nothing', async () => {
     await using app = await startControl(waiting)

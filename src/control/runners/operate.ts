@@ -9,7 +9,7 @@ import { endOnRunner } from '#src/control/sandboxes/runner-gone.ts'
 import { isDuplicate, type Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import type { CreateRunner } from './schemas.ts'
-import { decommission, insertRunner, listRunners, lockRunner, writeRunnerState } from './store.ts'
+import { decommission, insertRunner, listRunners, lockRunner, writeDrained } from './store.ts'
 
 const newToken = () => `alr_${randomBytes(32).toString('hex')}`
 
@@ -38,22 +38,12 @@ export const viewRunners = async ({ database }: SandboxParts) =>
     lastHeartbeatAt: lastHeartbeatAt?.toISOString() ?? null,
   }))
 
-const getRunner = async (transaction: Transaction, id: string) => {
-  const runner = await lockRunner(transaction, id)
-  if (runner === undefined) throw new Problem('not_found', 'There is no such runner.')
-  return runner
-}
+const noSuchRunner = () => new Problem('not_found', 'There is no such runner.')
 
 /** What it has stays and can be used. */
 export const drainRunner = async (parts: SandboxParts, id: string, isDrained: boolean): Promise<void> => {
-  const { database, clock, options } = parts
-  await database.transaction(async (transaction) => {
-    const { state, lastHeartbeatAt } = await getRunner(transaction, id)
-    const silentMs = clock.now().getTime() - (lastHeartbeatAt?.getTime() ?? 0)
-    const undrained = silentMs < options.leaseSeconds * 1000 ? 'ready' : 'unresponsive'
-    if (isDrained) await writeRunnerState(transaction, id, 'disabled', clock.now())
-    else if (state === 'disabled') await writeRunnerState(transaction, id, undrained, clock.now())
-  })
+  const { database, clock } = parts
+  if (!(await writeDrained(database.sql, id, isDrained, clock.now()))) throw noSuchRunner()
 }
 
 const countOn = async (transaction: Transaction, id: string): Promise<number> => {
@@ -76,7 +66,7 @@ export const removeRunner = async (parts: SandboxParts, id: string, isForced: bo
     )
   }
   await database.transaction(async (transaction) => {
-    await getRunner(transaction, id)
+    if (!(await lockRunner(transaction, id))) throw noSuchRunner()
     const count = isForced ? 0 : await countOn(transaction, id)
     if (count > 0) {
       throw new Problem(

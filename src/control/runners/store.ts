@@ -63,7 +63,7 @@ export const writeHello = async (
       cpu = ${cpu}, memory_gib = ${memoryGiB}, disk_gib = ${diskGiB}, runtime = ${runtime},
       runtime_version = ${runtimeVersion}, hard_disk_limit = ${hardDiskLimit},
       pause = ${pause ?? null}, fork = ${fork ?? null},
-      state = case when state in ('initializing', 'unresponsive') then 'ready' else state end,
+      state = case when state in ('initializing', 'unresponsive') then 'ready' else state end, is_silent = false,
       last_heartbeat_at = ${now}, updated_at = ${now}
     where id = ${runnerId}`
 }
@@ -72,15 +72,16 @@ export const writeHello = async (
 export const writeHeartbeat = async (sql: Sql, runnerId: string, { silentBefore, now }: Heard): Promise<void> => {
   await sql`
     ${withoutSilence(sql, runnerId, silentBefore, now)}
-    update runners set last_heartbeat_at = ${now}, state = case when state = 'unresponsive' then 'ready' else state end
+    update runners set last_heartbeat_at = ${now}, is_silent = false,
+      state = case when state = 'unresponsive' then 'ready' else state end
     where id = ${runnerId}`
 }
 
-/** Marks those that have been silent since `before`, and answers their ids. */
+/** Marks those that have been silent since `before`, drained ones too, and answers their ids. */
 export const markUnresponsive = async (sql: Sql, before: Date, now: Date): Promise<string[]> => {
   const rows = await sql<{ id: string }[]>`
-    update runners set state = 'unresponsive', updated_at = ${now}
-    where state = 'ready' and last_heartbeat_at < ${before} returning id`
+    update runners set is_silent = true, state = case when state = 'ready' then 'unresponsive' else state end, updated_at = ${now}
+    where state in ('ready', 'disabled') and not is_silent and last_heartbeat_at < ${before} returning id`
   return rows.map(({ id }) => id)
 }
 
@@ -153,17 +154,22 @@ export const insertRunner = async (
 }
 
 /** Nothing is placed there until the transaction ends. */
-export const lockRunner = async (
-  transaction: Transaction,
-  id: string,
-): Promise<{ state: string; lastHeartbeatAt: Date | null } | undefined> => {
-  const [row] = await transaction<{ state: string; lastHeartbeatAt: Date | null }[]>`
-    select state, last_heartbeat_at as "lastHeartbeatAt" from runners where id = ${id} and state <> 'decommissioned' for update`
-  return row
+export const lockRunner = async (transaction: Transaction, id: string): Promise<boolean> => {
+  const { count } = await transaction`select from runners where id = ${id} and state <> 'decommissioned' for update`
+  return count > 0
 }
 
-export const writeRunnerState = async (sql: Sql, id: string, state: string, now: Date): Promise<void> => {
-  await sql`update runners set state = ${state}, updated_at = ${now} where id = ${id}`
+/** Answers whether there is such a runner. One that is taken back is what it would be if it had not been drained. */
+export const writeDrained = async (sql: Sql, id: string, isDrained: boolean, now: Date): Promise<boolean> => {
+  const { count } = await sql`
+    update runners set updated_at = ${now}, state = case
+      when ${isDrained} then 'disabled'
+      when state <> 'disabled' then state
+      when last_heartbeat_at is null then 'initializing'
+      when is_silent then 'unresponsive'
+      else 'ready' end
+    where id = ${id} and state <> 'decommissioned'`
+  return count > 0
 }
 
 export const listGoneWithSandboxes = async (sql: Sql): Promise<string[]> => {

@@ -73,7 +73,7 @@ const listed = (sql: Sql): Piece => sql.unsafe(listedText)
 
 /** The rows of `picked`. */
 const rowsOf = (sql: Sql, columns: Piece, order: Piece) => sql`
-  select ${columns}, runners.state as runner_state, runners.last_heartbeat_at as runner_heartbeat_at
+  select ${columns}, runners.is_silent as runner_is_silent, runners.last_heartbeat_at as runner_heartbeat_at
   from picked join sandboxes using (id) left join runners on runners.id = sandboxes.runner_id
   order by ${order}`
 
@@ -127,7 +127,7 @@ const look = async (sql: Sql, question: Question, depth: number): Promise<Look> 
       select case when (select count(*) from picked) < ${limit} then
         (select count(*)::int from (select from (${read()}) seen limit ${depth}) seen) end as seen
     )
-    select looked.*, ${listed(sql)}, runners.state as runner_state, runners.last_heartbeat_at as runner_heartbeat_at
+    select looked.*, ${listed(sql)}, runners.is_silent as runner_is_silent, runners.last_heartbeat_at as runner_heartbeat_at
     from looked left join picked on true left join sandboxes on sandboxes.id = picked.id
       left join runners on runners.id = sandboxes.runner_id
     order by ${order()}`

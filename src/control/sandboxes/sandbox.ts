@@ -80,7 +80,7 @@ export type SandboxRow = {
   created_at: Date
   updated_at: Date
   /** Of its runner, where the question joined it. */
-  runner_state?: string | null
+  runner_is_silent?: boolean | null
   runner_heartbeat_at?: Date | null
   /** Where the toolboxes of its runner are; `null` before its first hello. */
   runner_address?: string | null
@@ -101,11 +101,11 @@ export const listedColumns = [
   ...(['pause_kind', 'fork_kind', 'progress'] as const),
 ] satisfies (keyof SandboxRow)[]
 
-export type ListedRow = Pick<SandboxRow, (typeof listedColumns)[number] | 'runner_state' | 'runner_heartbeat_at'>
+export type ListedRow = Pick<SandboxRow, (typeof listedColumns)[number] | 'runner_is_silent' | 'runner_heartbeat_at'>
 
 /** A runner that is silent leaves the last known state standing; the reason says that it is only that. */
 const reasonOf = (row: ListedRow): string | null => {
-  if (row.runner_state !== 'unresponsive' || row.state === 'destroyed') return row.error_reason
+  if (!row.runner_is_silent || row.state === 'destroyed') return row.error_reason
   const since = row.runner_heartbeat_at?.toISOString() ?? 'it was registered'
   return `Its runner has not been heard since ${since}; this is the last state known.`
 }

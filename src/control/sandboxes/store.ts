@@ -26,7 +26,7 @@ export type StateChange = {
 
 /** Sandboxes, each with what a verb or the proxy needs to know of its runner. */
 export const withRunner = (sql: Sql): Piece => sql`
-  select sandboxes.*, runners.state as runner_state, runners.last_heartbeat_at as runner_heartbeat_at,
+  select sandboxes.*, runners.is_silent as runner_is_silent, runners.last_heartbeat_at as runner_heartbeat_at,
     runners.address as runner_address, runners.pause as runner_pause, runners.fork as runner_fork
   from sandboxes left join runners on runners.id = sandboxes.runner_id`
 

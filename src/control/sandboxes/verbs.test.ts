@@ -46,6 +46,28 @@ suite('GET /sandbox/:sandboxIdOrName', () => {
     const healed = (await app.as('member').get(`/sandbox/${id}`)).body
     assert.deepEqual([healed.state, healed.errorReason], ['started', undefined])
   })
+
+  test('200 says so too of a runner that was drained before it fell silent, in lists as well', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app)
+    const reasons = async () => {
+      const [one, list] = await Promise.all([app.as('member').get(`/sandbox/${id}`), app.as('member').get('/sandbox')])
+      return [one.body.errorReason, list.body.items[0].errorReason]
+    }
+    await app.as('admin').patch('/runners/local', { isDrained: true })
+    assert.deepEqual(await reasons(), [undefined, undefined])
+    app.clock.advance({ minutes: 1 })
+    await app.sweep()
+    for (const reason of await reasons()) assert.match(reason, /has not been heard since/)
+    // What is given back while it is silent gets nothing new.
+    await app.as('admin').patch('/runners/local', { isDrained: false })
+    assert.equal((await app.as('member').post('/sandbox', {})).status, 503)
+    await runner.cut()
+    await runner.link()
+    assert.deepEqual(await reasons(), [undefined, undefined])
+    assert.equal((await app.as('member').post('/sandbox', {})).status, 200)
+  })
 })
 
 suite('POST /sandbox/:sandboxIdOrName/stop', () => {
