@@ -262,13 +262,13 @@ export const createSandbox = async (
     }
     const planned = await plan(transaction, parts, actor, wish)
     const snapshot = 'snapshot' in planned.origin ? planned.origin.snapshot : undefined
-    if (snapshot) demand.count({ snapshotId: snapshot.id, regionId: planned.regionId })
     const made = await write(transaction, parts, actor, wish, planned)
     if (snapshot) await markUsed(transaction, snapshot, made.row.created_at)
     if (once) await rememberMade(transaction, once, made.row.id, made.row.created_at)
     await checkTotals(transaction, { from: null, written: made.row, to: 'started' }, planned.quota.row)
     return { ...made, isNew: true }
   })
+  if (isNew && row.snapshot_id !== '') demand.count({ snapshotId: row.snapshot_id, regionId: row.region_id })
   if (isNew) changes.announce(from, row)
   if (isNew && row.state === 'started' && isClosed(row))
     return await untilTaken(parts, row, options.createWaitSeconds * 1000)

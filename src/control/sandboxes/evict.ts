@@ -23,7 +23,7 @@ export const evictSandbox = async (parts: SandboxParts, userId: string, sandboxI
   })
 }
 
-/** As `getSandbox`, and by its id also one that was evicted less than a day ago. */
+/** As `getSandbox`, and by its id also one that was evicted less than a day ago, or that waits in a warm pool. */
 export const getEvenEvicted = async (
   { database, clock }: SandboxParts,
   organizationId: string,
@@ -31,9 +31,10 @@ export const getEvenEvicted = async (
 ): Promise<SandboxRow> => {
   const found = await findSandbox(database.sql, organizationId, idOrName)
   if (found) return found
-  const [evicted] = await database.sql<SandboxRow[]>`
+  const [other] = await database.sql<SandboxRow[]>`
     select * from sandboxes
-    where id = ${idOrName} and organization_id = ${organizationId} and spot_evicted_at > ${evictedSince(clock.now())}`
-  if (!evicted) throw new Problem('not_found', 'There is no such sandbox.')
-  return evicted
+    where id = ${idOrName} and organization_id = ${organizationId}
+      and (spot_evicted_at > ${evictedSince(clock.now())} or (warm_pool_id is not null and state <> 'destroyed'))`
+  if (!other) throw new Problem('not_found', 'There is no such sandbox.')
+  return other
 }

@@ -30,6 +30,7 @@ export const withRunner = (sql: Sql): Piece => sql`
     runners.address as runner_address, runners.pause as runner_pause, runners.fork as runner_fork
   from sandboxes left join runners on runners.id = sandboxes.runner_id`
 
+/** Whose it is, and not one that waits in a warm pool to be somebody's. */
 export const findSandbox = async (
   sql: Sql,
   organizationId: string,
@@ -42,7 +43,7 @@ export const findSandbox = async (
         union all
         select id from sandboxes
         where organization_id = ${organizationId} and name = ${idOrName} and desired_state <> 'destroyed')
-      and sandboxes.state <> 'destroyed'
+      and sandboxes.state <> 'destroyed' and warm_pool_id is null
     order by sandboxes.id = ${idOrName} desc limit 1`
   return row
 }

@@ -1,11 +1,21 @@
 // How much sandboxes of each snapshot are wanted: what the size of the server's own warm pools follows.
 import { randomUUID } from 'node:crypto'
+import type { Piece, Sql } from '#src/control/storage/database.ts'
 import type { SandboxParts } from './parts.ts'
 
 /** After this long a create counts half. */
 const halfLifeSeconds = 300
 /** Below it nobody seems to come any more: the pool is given up. */
 const least = 0.05
+
+/** Nothing is left by then, and numbers stay ones that the database can hold. */
+const mostHalfLives = 100
+
+/** What the demand of a pool has faded to. Where a clock was ahead, nothing has faded yet. */
+export const fadedDemand = (sql: Sql, now: Date): Piece => {
+  const halfLives = sql`extract(epoch from ${now}::timestamptz - warm_pools.demand_at)::float8 / ${halfLifeSeconds}`
+  return sql`warm_pools.demand * power(0.5, least(greatest(${halfLives}, 0), ${mostHalfLives}))`
+}
 
 type Key = { snapshotId: string; regionId: string }
 
@@ -24,7 +34,7 @@ export class WarmDemand {
   async write({ database, clock, options }: SandboxParts): Promise<void> {
     const now = clock.now()
     const { sql } = database
-    const faded = sql`warm_pools.demand * power(0.5, extract(epoch from ${now}::timestamptz - warm_pools.demand_at)::float8 / ${halfLifeSeconds})`
+    const faded = fadedDemand(sql, now)
     const counts = [...this.#counts.values()]
     this.#counts.clear()
     for (const { snapshotId, regionId, count } of options.mostWarm > 0 ? counts : []) {

@@ -13,6 +13,7 @@ import type { SandboxParts } from './parts.ts'
 import type { SandboxRow } from './sandbox.ts'
 import { newSecret } from './secret.ts'
 import { insertSandbox } from './store.ts'
+import { fadedDemand } from './warm-demand.ts'
 
 /** As many as are started ahead at one time, and as many callers as may be waiting meanwhile. */
 const atOnce = 2
@@ -98,22 +99,27 @@ type Next = { made: SandboxRow | undefined; surplus: SandboxRow[] }
 const step = async (parts: SandboxParts, poolId: string): Promise<Next> =>
   await parts.database.transaction(async (transaction): Promise<Next> => {
     const { mostWarm } = parts.options
+    const now = parts.clock.now()
     const [pool] = await transaction<Pool[]>`
       select warm_pools.id, warm_pools.organization_id, region_id, snapshot_id, snapshots.name as snapshot, image,
         sandbox_class, os_user, cpu, memory_gib, disk_gib, warm_pools.error_reason,
         case when snapshots.state <> 'active' then 0
-          when suspended and (suspended_until is null or suspended_until > ${parts.clock.now()}) then 0
-          when warm_pools.organization_id is null then least(ceil(demand), ${mostWarm})
+          when suspended and (suspended_until is null or suspended_until > ${now}) then 0
+          when warm_pools.organization_id is null then least(ceil(${fadedDemand(transaction, now)}), ${mostWarm})
           else warm_pools.size end::integer as wanted
       from warm_pools join snapshots on snapshots.id = snapshot_id
         left join organizations on organizations.id = warm_pools.organization_id
       where warm_pools.id = ${poolId} for no key update of warm_pools skip locked`
     if (pool === undefined) return { made: undefined, surplus: [] }
-    const warm = await transaction<SandboxRow[]>`
-      select * from sandboxes where warm_pool_id = ${pool.id} and desired_state <> 'destroyed' and state <> 'destroyed'
-      order by created_at desc, id`
-    const broken = warm.filter(({ state }) => state !== 'started' && state !== 'creating')
-    const sound = warm.filter(({ state }) => state === 'started' || state === 'creating')
+    const warm = await transaction<(SandboxRow & { runner: string | null })[]>`
+      select sandboxes.*, runners.state as runner from sandboxes left join runners on runners.id = runner_id
+      where warm_pool_id = ${pool.id} and desired_state <> 'destroyed' and sandboxes.state <> 'destroyed'
+      order by sandboxes.created_at desc, sandboxes.id`
+    // Nobody is given one of a drained runner any more; of one that is silent, once it is heard again.
+    const isBroken = ({ state, runner }: (typeof warm)[number]) =>
+      (state !== 'started' && state !== 'creating') || runner === 'disabled'
+    const broken = warm.filter(isBroken)
+    const sound = warm.filter((row) => !isBroken(row) && row.runner === 'ready')
     const surplus = [...broken, ...sound.slice(pool.wanted)]
     const isMaking = sound.filter(({ state }) => state === 'creating').length >= atOnce
     const isFull = sound.length >= pool.wanted

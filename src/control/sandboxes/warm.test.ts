@@ -217,6 +217,50 @@ suite('a warm pool', () => {
     assert.equal(await reason(), null)
   })
 
+  test('is nobody’s to use: its sandboxes are there to be read by id, and every other call finds none', async () => {
+    await using app = await startControl({ sandboxes: waits })
+    await using runner = await connectRunner(app)
+    await pool(app, 1)
+    await fill(app)
+    const [id] = await idsOf(app, '?includeWarm=true')
+    assert.equal((await app.as('owner').get(`/sandbox/${id}`)).body.warmPoolId !== undefined, true)
+    const before = runner.asked.length
+    for (const verb of ['stop', 'pause', 'archive', 'fork', 'start', 'recover', 'backup'])
+      assert.equal((await app.as('owner').post(`/sandbox/${id}/${verb}`, {})).status, 404, verb)
+    assert.equal((await app.as('owner').post(`/sandbox/${id}/resize`, { cpu: 2 })).status, 404)
+    assert.equal((await app.as('owner').delete(`/sandbox/${id}`)).status, 404)
+    const question = {
+      sandboxIdOrName: id,
+      credentials: [{ kind: 'bearer', token: keys.owner }],
+      countsAsActivity: true,
+    }
+    assert.equal((await app.as('proxy').post('/proxy/access', question)).status, 404)
+    assert.equal(runner.asked.length, before)
+    assert.equal((await create(app)).id, id)
+    assert.equal((await app.as('proxy').post('/proxy/access', question)).status, 200)
+  })
+
+  test('is filled elsewhere while its runner is drained, whose sandboxes go', async () => {
+    await using app = await startControl({ sandboxes: waits })
+    await using _local = await connectRunner(app)
+    const { body } = await app.as('admin').post('/runners', { id: 'second' })
+    await using _second = await connectRunner(app, { token: body.token })
+    await app.as('admin').patch('/runners/local', { isDrained: true })
+    await pool(app, 2)
+    await fill(app)
+    const runners = async () =>
+      (
+        await app.database.sql`select runner_id from sandboxes where warm_pool_id is not null and state = 'started'`
+      ).map((row) => row['runner_id'])
+    assert.deepEqual(await runners(), ['second', 'second'])
+    await app.as('admin').patch('/runners/local', { isDrained: false })
+    await app.as('admin').patch('/runners/second', { isDrained: true })
+    assert.equal((await app.as('owner').get('/warm-pools')).body[0].currentSize, 0)
+    assert.equal(await fill(app), 2)
+    assert.deepEqual(await runners(), ['local', 'local'])
+    assert.equal((await app.as('admin').delete('/runners/second')).status, 204)
+  })
+
   test('replaces what broke in it, and goes with its snapshot', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using runner = await connectRunner(app)
@@ -265,6 +309,37 @@ suite('the warm pools of the server itself', () => {
     assert.equal(seen?.count, 0)
   })
 
+  test('fade as demand does, not only when nobody has come for hours', async () => {
+    await using app = await startControl({ sandboxes: { ...waits, mostWarm: 8 } })
+    await using _runner = await connectRunner(app)
+    for (let made = 0; made < 8; made++) await create(app)
+    assert.equal(await fill(app), 8)
+    await app.pass({ minutes: 10 })
+    assert.equal(await fill(app), 2)
+  })
+
+  test('fade to nothing over any time, and grow again; a clock that was ahead makes nothing of them', async () => {
+    await using app = await startControl({ sandboxes: { ...waits, mostWarm: 8 } })
+    await using _runner = await connectRunner(app)
+    await create(app)
+    assert.equal(await fill(app), 1)
+    await app.pass({ hours: 24 * 30 })
+    assert.equal(await fill(app), 0)
+    await create(app)
+    assert.equal(await fill(app), 1)
+    await app.database.sql`update warm_pools set demand_at = demand_at + interval '10 days'`
+    await create(app)
+    assert.equal(await fill(app), 2)
+  })
+
+  test('do not grow by creates that were refused', async () => {
+    await using app = await startControl({ sandboxes: { ...waits, mostWarm: 8 } })
+    await using _runner = await connectRunner(app)
+    await create(app, { name: 'mine' })
+    for (let n = 0; n < 5; n++) assert.equal((await app.as('owner').post('/sandbox', { name: 'mine' })).status, 409)
+    assert.equal(await fill(app), 1)
+  })
+
   test('are not kept where the operator wants none', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _runner = await connectRunner(app)
@@ -292,6 +367,15 @@ suite('POST /warm-pools', () => {
     assert.equal(await status({ snapshot: 'default', pool: 1 }), 409)
     assert.equal(await status({ snapshot: 'none', pool: 1 }), 400)
     assert.equal(await status({ snapshot: 'default', pool: 1, target: 'none' }), 404)
+    // As a create there would be.
+    await app.database.sql`update regions set enforces_quota = true where id = 'local'`
+    assert.equal(await status({ snapshot: 'default', pool: 1 }), 403)
+    const now = app.clock.now()
+    await app.database.sql`
+      insert into region_quotas (organization_id, region_id, sandbox_class, max_cpu_per_sandbox, created_at, updated_at)
+      values (${organizations.ours}, 'local', 'container', 0, ${now}, ${now})`
+    assert.equal(await status({ snapshot: 'default', pool: 1 }), 403)
+    await app.database.sql`update region_quotas set max_cpu_per_sandbox = null`
     for (const size of [-1, 1.5, 101, '1', null]) assert.equal(await status({ snapshot: 'default', pool: size }), 400)
     assert.equal((await app.as('viewer').post('/warm-pools', { snapshot: 'default', pool: 1 })).status, 403)
   })

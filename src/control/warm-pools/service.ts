@@ -1,4 +1,5 @@
 // Sandboxes that an organization wants started ahead. This room keeps what is wanted; sandboxes/warm-fill.ts makes it so.
+import { checkLimits, checkOpen, getQuota } from '#src/control/quotas/service.ts'
 import { findRegion } from '#src/control/regions/service.ts'
 import type { Actor, SandboxParts } from '#src/control/sandboxes/parts.ts'
 import { checkNotSuspended } from '#src/control/sandboxes/suspension.ts'
@@ -27,6 +28,21 @@ const asView = (pool: WarmPool) => ({
 export const viewWarmPools = async ({ database }: SandboxParts, { organization }: Actor) =>
   (await listPools(database.sql, organization.id)).map(asView)
 
+/** Throws where a sandbox of it could not be anybody's: what nobody may have is not started ahead. */
+const getPlace = async ({ database }: SandboxParts, { organization }: Actor, idOrName: string, regionId: string) => {
+  const { sql } = database
+  const [snapshot, region] = await Promise.all([
+    findSnapshot(sql, organization.id, idOrName),
+    findRegion(sql, organization.id, regionId),
+  ])
+  if (region === undefined) throw new Problem('not_found', `There is no region "${regionId}".`)
+  if (snapshot?.state !== 'active') throw new Problem('bad_request', `There is no active snapshot "${idOrName}".`)
+  const quota = await getQuota(sql, organization, region.id, snapshot.sandboxClass)
+  checkOpen(region, quota)
+  checkLimits(snapshot, quota)
+  return { snapshotId: snapshot.id, regionId }
+}
+
 const getPool = async ({ database }: SandboxParts, { organization }: Actor, id: string): Promise<WarmPool> => {
   const pool = await findPool(database.sql, organization.id, id)
   if (pool === undefined) throw new Problem('not_found', 'There is no such warm pool.')
@@ -39,13 +55,8 @@ export const createWarmPool = async (parts: SandboxParts, actor: Actor, body: Cr
   const { organization } = actor
   const regionId = body.target ?? organization.defaultRegionId
   if (regionId === null) throw new Problem('bad_request', 'target is needed: this organization has no default region')
-  const [snapshot, region] = await Promise.all([
-    findSnapshot(parts.database.sql, organization.id, body.snapshot),
-    findRegion(parts.database.sql, organization.id, regionId),
-  ])
-  if (region === undefined) throw new Problem('not_found', `There is no region "${regionId}".`)
-  if (snapshot?.state !== 'active') throw new Problem('bad_request', `There is no active snapshot "${body.snapshot}".`)
-  const pool = { organizationId: organization.id, snapshotId: snapshot.id, regionId, size: body.pool }
+  const place = await getPlace(parts, actor, body.snapshot, regionId)
+  const pool = { organizationId: organization.id, ...place, size: body.pool }
   const id = await insertPool(database.sql, pool, clock.now())
   return asView(await getPool(parts, actor, id))
 }
@@ -53,7 +64,8 @@ export const createWarmPool = async (parts: SandboxParts, actor: Actor, body: Cr
 /** 0 drains it. */
 export const resizeWarmPool = async (parts: SandboxParts, actor: Actor, id: string, size: number) => {
   checkNotSuspended(parts, actor)
-  await getPool(parts, actor, id)
+  const pool = await getPool(parts, actor, id)
+  if (size > pool.size) await getPlace(parts, actor, pool.snapshotId, pool.regionId)
   await writeSize(parts.database.sql, id, size, parts.clock.now())
   return asView(await getPool(parts, actor, id))
 }

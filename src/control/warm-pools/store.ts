@@ -27,7 +27,8 @@ const columns = (sql: Sql) => sql`
     snapshots.name as snapshot, region_id as "regionId", warm_pools.size, cpu, memory_gib as "memoryGiB",
     disk_gib as "diskGiB", os_user as "osUser", warm_pools.error_reason as "errorReason",
     warm_pools.created_at as "createdAt", warm_pools.updated_at as "updatedAt",
-    (select count(*) from sandboxes where warm_pool_id = warm_pools.id and sandboxes.state = 'started') as "currentSize"
+    (select count(*) from sandboxes join runners on runners.id = runner_id
+      where warm_pool_id = warm_pools.id and sandboxes.state = 'started' and runners.state = 'ready') as "currentSize"
   from warm_pools join snapshots on snapshots.id = snapshot_id`
 
 export const listPools = async (sql: Sql, organizationId: string): Promise<WarmPool[]> =>
