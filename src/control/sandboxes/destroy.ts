@@ -13,7 +13,8 @@ export const destroy = async (parts: SandboxParts, sandbox: SandboxRow, occasion
       name: name.startsWith(destroyedPrefix) ? name : `${destroyedPrefix}${name}_${parts.clock.now().getTime()}`,
       stop_signal: 'SIGKILL',
     }),
-    ...(sandbox.state === 'archived' ? { check: whoeverThereIs } : {}),
+    check: whoeverThereIs,
+    checksWhen: isOnlyInStore,
   })
   const isOver = row.state === 'destroying' && row.runner_id === null
   return isOver ? await endWithoutRunner(parts, row, occasion.by) : row
@@ -32,11 +33,14 @@ export const endWithoutRunner = async (
   return written ?? row
 }
 
-/** Of an archived sandbox there is nothing but its archive, which any runner of its region can take away, if only when it is back. */
-const whoeverThereIs = async (transaction: Transaction, sandbox: SandboxRow): Promise<Partial<SandboxRow>> => {
-  const { region_id: regionId, runner_id: runnerId } = sandbox
-  return sandbox.state === 'archived' ? { runner_id: await findAnyRunner(transaction, regionId, runnerId) } : {}
-}
+/** There is nothing of it but an archive, be it an old one of a sandbox whose runner is gone. */
+const isOnlyInStore = ({ state, runner_id, archive_id }: SandboxRow): boolean =>
+  state === 'archived' || (runner_id === null && archive_id !== null)
+
+/** Any runner of its region can take that away, if only when it is back. */
+const whoeverThereIs = async (transaction: Transaction, sandbox: SandboxRow): Promise<Partial<SandboxRow>> => ({
+  runner_id: await findAnyRunner(transaction, sandbox.region_id, sandbox.runner_id),
+})
 
 export const deleteSandbox = async (parts: SandboxParts, actor: Actor, idOrName: string): Promise<SandboxRow> => {
   const sandbox = await getSandbox(parts.database.sql, actor.organization.id, idOrName)
