@@ -88,8 +88,13 @@ const shared = (sql: Sql, query: Shared, { organizationId, among, match }: Where
     ${sizes(sql, 'cpu', query.minCpu, query.maxCpu)}
     ${sizes(sql, 'memory_gib', query.minMemoryGiB, query.maxMemoryGiB)}
     ${sizes(sql, 'disk_gib', query.minDiskGiB, query.maxDiskGiB)}
-    ${times(sql, 'state_changed_at', query.lastEventAfter, query.lastEventBefore)}`
+    ${lastEvent(sql, at(query.lastEventAfter), at(query.lastEventBefore))}`
 }
+
+/** The later of its last change of state and its last activity: who asks for what is idle must not be shown what is in use. */
+const lastEvent = (sql: Sql, after: Date | null, before: Date | null): Piece => sql`
+  and (${after}::timestamptz is null or state_changed_at >= ${after} or last_activity_at >= ${after})
+  and (${before}::timestamptz is null or (state_changed_at <= ${before} and last_activity_at <= ${before}))`
 
 export const listConditions = (sql: Sql, organizationId: string, query: ListQuery, among: Among): Piece => {
   const { isPublic = null, isRecoverable = null } = query

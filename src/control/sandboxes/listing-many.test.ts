@@ -51,14 +51,16 @@ const questions: [question: string, is: (row: SandboxRow) => boolean][] = [
   [`createdAtBefore=${daysAgo(98).toISOString()}`, (row) => row.created_at <= daysAgo(98)],
   [
     `lastEventBefore=${daysAgo(60).toISOString()}&sandboxClasses=linux-vm`,
-    (row) => row.state_changed_at <= daysAgo(60) && row.sandbox_class === 'linux-vm',
+    (row) =>
+      row.state_changed_at <= daysAgo(60) && row.last_activity_at <= daysAgo(60) && row.sandbox_class === 'linux-vm',
   ],
   ['isPublic=true&labels={"env":"dev"}', () => false],
   ['minCpu=2&maxCpu=4&snapshots=python', ({ cpu, snapshot }) => cpu >= 2 && cpu <= 4 && snapshot === 'python'],
   ['labels={"env":"dev","team":"team-11"}', (row) => row.labels['team'] === 'team-11'],
   [
     `lastEventAfter=${daysAgo(20).toISOString()}&labels={"team":"team-11"}`,
-    (row) => row.state_changed_at >= daysAgo(20) && row.labels['team'] === 'team-11',
+    (row) =>
+      (row.state_changed_at >= daysAgo(20) || row.last_activity_at >= daysAgo(20)) && row.labels['team'] === 'team-11',
   ],
   ['states=stopped&states=archived&states=stopped', ({ state }) => state === 'stopped' || state === 'archived'],
   [

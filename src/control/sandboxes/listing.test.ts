@@ -160,6 +160,8 @@ suite('GET /sandbox', () => {
     [{ createdAtBefore: '2026-01-02T00:00:00+00:00' }, ['a1', 'b1', 'b2']],
     [{ lastEventAfter: '2026-01-09T00:00:00Z' }, ['b1']],
     [{ lastEventBefore: '2026-01-08T00:00:00Z' }, ['a1', 'a2', 'b2']],
+    [{ lastEventAfter: '2026-01-05T00:00:00Z' }, ['a1', 'b1']],
+    [{ lastEventBefore: '2026-01-04T00:00:00Z' }, ['a2', 'b2']],
     [{ autoDestroyAtAfter: '2026-01-20T00:00:00Z' }, ['b2']],
     [{ autoDestroyAtBefore: '2026-01-19T00:00:00Z' }, []],
     [{ name: 'a', minCpu: '2', labels: '{"team":"red"}' }, ['a1']],
