@@ -41,6 +41,7 @@ const AssignmentShape = Compile(
     }),
     otelEndpoint: Type.Optional(Type.String({ maxLength: 2048 })),
     isNew: Type.Optional(Type.Boolean()),
+    isRunning: Type.Optional(Type.Boolean()),
     isWarm: Type.Optional(Type.Boolean()),
     forkOf: Type.Optional(id),
     archive: Type.Optional(Type.Object({ id, sha256: Type.Optional(Type.String({ pattern: '^[0-9a-f]{64}$' })) })),

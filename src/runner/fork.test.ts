@@ -94,6 +94,21 @@ suite('fork', { skip: needsRoot }, () => {
     )
   })
 
+  test('starts with the copy that it was given, whatever became of its parent since; given twice it is one', async () => {
+    const parent = await box.started()
+    await box.run(parent.sandboxId, 'echo then > /root/file')
+    const child = childOf(parent)
+    await Promise.all([box.host.copyParent(child), box.host.copyParent(child)])
+    await box.run(parent.sandboxId, 'echo later > /root/file')
+    await box.host.destroy(parent.sandboxId)
+    await box.host.start(child)
+    assert.equal((await box.run(child.sandboxId, 'cat /root/file')).output, 'then')
+    const unborn = childOf(child)
+    await box.host.copyParent(unborn)
+    await box.host.destroy(unborn.sandboxId)
+    assert.deepEqual(await box.tracesOf(unborn.sandboxId), [])
+  })
+
   test('of one that is gone is an error for good, and nothing is left of it', async () => {
     const child = childOf(box.assignment())
     await assert.rejects(box.host.start(child), (error) => error instanceof NotRecoverable)

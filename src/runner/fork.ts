@@ -5,20 +5,15 @@ import type { Adopted } from './adopt.ts'
 import { type Machine, NotRecoverable } from './machine.ts'
 import { whileHeldStill } from './pause.ts'
 
-/** To be called while no verb of the parent is under way. Does nothing if the disk is there; answers the image below it. */
+/** To be called while no verb of the parent is under way. Answers the image below the new disk. */
 export const forkDisk = async (
   machine: Machine,
-  { sandboxId, diskGiB, image }: Assignment,
+  { sandboxId, diskGiB }: Assignment,
   parentId: string,
   parent: Adopted | undefined,
 ): Promise<string> => {
   const { pool } = machine
-  const [isThere, hasParent, belowParent] = await Promise.all([
-    pool.exists(sandboxId),
-    pool.exists(parentId),
-    pool.baseOf({ sandboxId: parentId }),
-  ])
-  if (isThere) return (await pool.baseOf({ sandboxId })) ?? image
+  const [hasParent, belowParent] = await Promise.all([pool.exists(parentId), pool.baseOf({ sandboxId: parentId })])
   if (parent === undefined || !hasParent)
     throw new NotRecoverable('The sandbox that was to be forked has no disk on this runner any more.')
   const base = belowParent ?? parent.spec.assignment.image

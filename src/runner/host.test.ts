@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { silentLog } from '#src/kit/log.ts'
-import { isAlive } from '#src/kit/process-identity.ts'
+import { identityOf, isAlive, waitUntilGone } from '#src/kit/process-identity.ts'
 import { agentAt } from '#src/toolbox/agent/agent.ts'
-import type { Cause } from '#src/wire/runner-link.ts'
+import type { Cause, Report } from '#src/wire/runner-link.ts'
 import { needsRoot } from '#test/needs-root.ts'
 import { Keeper } from './keeper.ts'
 import { TestHost } from './testing/test-host.ts'
@@ -228,6 +228,24 @@ suite('a host', { skip: needsRoot }, () => {
     assert.deepEqual(await exited, { detail: 'Its first process was ended from outside the sandbox.' })
     assert.equal(box.host.get(sandboxId)?.status, 'stopped')
     assert.deepEqual(await box.cgroupOf(sandboxId).pids(), [])
+  })
+
+  test('what is changed about one that has ended, before anybody has noticed, does not start it again', async () => {
+    const assignment = await box.started()
+    const { sandboxId } = assignment
+    const init = identityOf(box.pidOf(sandboxId))
+    const reports: Report[] = []
+    using keeper = new Keeper({ host: box.host, log: silentLog(), report: (report) => reports.push(report) })
+    process.kill(init.pid, 'SIGKILL')
+    assert.ok(await waitUntilGone(init, 10_000))
+    keeper.take({ ...assignment, generation: 2, isRunning: true, memoryGiB: 0.5 })
+    while (reports.length === 0) await new Promise(setImmediate)
+    assert.deepEqual([reports[0]?.state, reports[0]?.generation], ['stopped', 2])
+    assert.match(reports[0]?.cause?.detail ?? '', /was ended/)
+    // Who asks for a start gets one.
+    keeper.take({ ...assignment, generation: 3 })
+    while (reports.length === 1) await new Promise(setImmediate)
+    assert.deepEqual([reports[1]?.state, reports[1]?.generation], ['started', 3])
   })
 
   test('a newer assignment changes limits and disk of a running sandbox, in place', async () => {

@@ -55,6 +55,8 @@ export interface Host {
   get(sandboxId: string): HeldSandbox | undefined
   /** The image below its disk, which is never one made of another sandbox's disk. */
   imageOf(sandboxId: string): Promise<string | undefined>
+  /** Gives a fork the disk of its parent as it is now, when nothing is being done to the parent. Fine if it has it already. */
+  copyParent(assignment: Assignment): Promise<void>
   /** Makes it run as assigned: creates, starts, resumes or changes it, whatever is missing. Throws with a sentence for a person. */
   start(assignment: Assignment, onProgress?: (progress: Progress) => void): Promise<void>
   /** Keeps what runs in memory and lets none of it run. One that has ended meanwhile is stopped, with its cause. */
@@ -63,6 +65,8 @@ export interface Host {
   stop(assignment: Assignment): Promise<void>
   /** Moves its disk to the archive store. What cannot be archived is stopped, with its disk, and says why it was refused. */
   archive(assignment: Assignment, onProgress?: (progress: Progress) => void): Promise<void>
+  /** Somebody wants its end: what takes long is broken off, so that `destroy` need not wait for it. */
+  cutShort(sandboxId: string): void
   /** Makes it gone. Fine for a sandbox that never was here. */
   destroy(sandboxId: string, withArchives?: 'with archives'): Promise<void>
   /** Keeps the disk of a sandbox, as it is now, as an image that others can be made from. */
@@ -157,10 +161,20 @@ class MachineHost implements Host {
     return found
   }
 
+  copyParent(assignment: Assignment) {
+    const { sandboxId, forkOf } = assignment
+    checkSandboxId(sandboxId)
+    // In its own line too, so that nobody takes for nothing what is just being made.
+    return this.#inLine.run(sandboxId, async () => {
+      if (forkOf !== undefined) await this.#forkDisk(assignment, forkOf)
+    })
+  }
+
   start(assignment: Assignment, onProgress: (progress: Progress) => void = () => undefined) {
     const { sandboxId } = assignment
     checkSandboxId(sandboxId)
     return this.#cuttable(sandboxId, async (signal) => {
+      if (await this.#hasEnded(assignment)) return
       const { spec, running } = this.#held.get(sandboxId) ?? {}
       if (spec && running && isAlive(running.init)) {
         const changed = await changeSandbox(this.#machine, spec, assignment, running)
@@ -209,7 +223,7 @@ class MachineHost implements Host {
 
   async stop(assignment: Assignment) {
     const { sandboxId, signal } = assignment
-    if (signal === 'SIGKILL') this.#cutShort(sandboxId)
+    if (signal === 'SIGKILL') this.cutShort(sandboxId)
     await this.#cuttable(sandboxId, (hurry) => this.#stopInLine(assignment, hurry))
   }
 
@@ -237,7 +251,7 @@ class MachineHost implements Host {
 
   destroy(sandboxId: string, withArchives?: 'with archives') {
     checkSandboxId(sandboxId)
-    this.#cutShort(sandboxId)
+    this.cutShort(sandboxId)
     const waiting = setInterval(() => this.#killAll(sandboxId), patienceMs)
     return this.#inLine
       .run(sandboxId, async () => {
@@ -342,7 +356,7 @@ class MachineHost implements Host {
     }
   }
 
-  #cutShort(sandboxId: string) {
+  cutShort(sandboxId: string) {
     for (const controller of this.#long.get(sandboxId) ?? []) controller.abort()
   }
 
@@ -401,9 +415,12 @@ class MachineHost implements Host {
     )
   }
 
-  /** In the line of both, so that no verb of the parent's is under way. */
-  async #forkDisk(assignment: Assignment, parentId: string) {
-    if (parentId === assignment.sandboxId) throw new NotRecoverable('A sandbox cannot be forked from itself.')
+  /** In the line of both, so that no verb of the parent's is under way; answers the image below it. */
+  async #forkDisk(assignment: Assignment, parentId: string): Promise<string> {
+    const { sandboxId, image } = assignment
+    if (parentId === sandboxId) throw new NotRecoverable('A sandbox cannot be forked from itself.')
+    const { pool } = this.#machine
+    if (await pool.exists(sandboxId)) return (await pool.baseOf({ sandboxId })) ?? image
     return this.#inLine.run(parentId, () => forkDisk(this.#machine, assignment, parentId, this.#held.get(parentId)))
   }
 
@@ -455,6 +472,18 @@ class MachineHost implements Host {
     await journal
       .writeSpec(sandboxId, spec)
       .catch((err: unknown) => log.error({ err, sandboxId }, 'the journal could not be written'))
+  }
+
+  /** Whether there is nothing to change any more, as it has ended by itself. Of what is warm nobody had anything. */
+  async #hasEnded(assignment: Assignment): Promise<boolean> {
+    const { sandboxId, isRunning } = assignment
+    const { spec, running } = this.#held.get(sandboxId) ?? {}
+    if (!isRunning || !spec || !running || spec.assignment.isWarm || isAlive(running.init)) return false
+    await this.#ended(sandboxId)
+    const ended = this.#held.get(sandboxId)?.spec
+    if (ended?.status !== 'stopped') throw new Error('The sandbox has ended, and could not be cleared away yet.')
+    await this.#write(sandboxId, { ...ended, assignment })
+    return true
   }
 
   /** Its first process has ended; whether it was asked to meanwhile is known only in line. */

@@ -1,53 +1,9 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import { silentLog } from '#src/kit/log.ts'
-import type { Report } from '#src/wire/runner-link.ts'
-import { Keeper, type KeeperParts } from './keeper.ts'
-import { assigned, SimulatedHost } from './testing/simulated-host.ts'
+import { gate, startKeeper } from './testing/kept.ts'
+import { assigned } from './testing/simulated-host.ts'
 
 const minutes = 60_000
-
-const startKeeper = (parts: Partial<KeeperParts> = {}) => {
-  const host = new SimulatedHost()
-  const reports: Report[] = []
-  let wake = Promise.withResolvers<void>()
-  const time = { now: 1_000_000 }
-  const keeper = new Keeper({
-    host,
-    log: silentLog(),
-    now: () => time.now,
-    retryMs: [1],
-    ...parts,
-    report: (report) => {
-      reports.push(report)
-      wake.resolve()
-      wake = Promise.withResolvers()
-    },
-  })
-  return {
-    keeper,
-    host,
-    reports,
-    time,
-    /** Short forms of what was reported, such as `box 3 started`. */
-    said: () => reports.map(({ sandboxId, generation, state }) => `${sandboxId} ${generation} ${state}`),
-    reported: async (count: number) => {
-      while (reports.length < count) await wake.promise
-    },
-    settled: async () => {
-      do await new Promise(setImmediate)
-      while (host.running > 0)
-      await new Promise(setImmediate)
-    },
-    [Symbol.dispose]: () => keeper[Symbol.dispose](),
-  }
-}
-
-/** A gate that a verb waits at. */
-const gate = () => {
-  const { promise, resolve } = Promise.withResolvers<void>()
-  return { passed: promise, open: resolve }
-}
 
 suite('keeper: what should be is made so', () => {
   test('one that is in its archive and never was here is archived, whatever rest is asked of it', async () => {
@@ -119,25 +75,6 @@ suite('keeper: what should be is made so', () => {
     await kept.reported(2)
     assert.deepEqual(kept.said(), ['box 4 archived', 'box 5 destroyed'])
     assert.deepEqual(kept.host.asked, ['destroy box with archives'])
-  })
-
-  test('a delete waits neither for a start nor for an archive; what still waits for its turn is not done any more', async () => {
-    for (const first of [{}, { target: 'archived', archive: { id: 'a' } }] as const) {
-      using kept = startKeeper({ atOnce: { work: 2, stops: 1, transfers: 1 } })
-      kept.host.hold(assigned('other', 1), 'stopped')
-      kept.host.hold(assigned('box', 1), 'stopped')
-      const { passed, open } = gate()
-      kept.host.before = (verb) => (verb === 'destroy' ? undefined : passed)
-      kept.keeper.take(assigned('other', 2, first))
-      kept.keeper.take(assigned('box', 2, first))
-      kept.keeper.take(assigned('box', 3, { target: 'destroyed' }))
-      await kept.reported(1)
-      assert.deepEqual(kept.said(), ['box 3 destroyed'])
-      open()
-      await kept.settled()
-      const late = kept.host.asked.slice(kept.host.asked.indexOf('destroy box') + 1)
-      assert.deepEqual(late, [])
-    }
   })
 
   test('one that is deleted while it starts for the first time is gone when that is said, and does not come after it', async () => {
@@ -250,33 +187,6 @@ suite('keeper: what should be is made so', () => {
     await kept.settled()
     assert.deepEqual(kept.host.asked, ['start other 1', 'stop box 3'])
     assert.equal(kept.host.get('box')?.status, 'stopped')
-  })
-
-  test('what is brought back from its archive waits for nothing that goes to one', async () => {
-    using kept = startKeeper()
-    const { passed, open } = gate()
-    kept.host.before = (verb) => (verb === 'archive' ? passed : undefined)
-    for (let n = 0; n < 20; n++) {
-      kept.host.hold(assigned(`box${n}`, 1), 'stopped')
-      kept.keeper.take(assigned(`box${n}`, 2, { target: 'archived', archive: { id: 'a' } }))
-    }
-    kept.keeper.take(assigned('back', 3, { archive: { id: 'b', sha256: 'c' } }))
-    await kept.reported(1)
-    assert.deepEqual(kept.said(), ['back 3 started'])
-    open()
-    await kept.reported(21)
-  })
-
-  test('no more than 8 starts at one time, and all get their turn', async () => {
-    using kept = startKeeper()
-    const { passed, open } = gate()
-    kept.host.before = () => passed
-    for (let i = 0; i < 30; i++) kept.keeper.take(assigned(`box${i}`, 1))
-    await new Promise(setImmediate)
-    assert.equal(kept.host.running, 8)
-    open()
-    await kept.reported(30)
-    assert.equal(kept.host.mostRunning, 8)
   })
 
   test('a sandbox that is not here and shall be gone is reported gone at once', async () => {
@@ -411,6 +321,19 @@ suite('keeper: sandboxes that end by themselves', () => {
     kept.keeper.take(assigned('box', 2))
     await kept.reported(4)
     assert.equal(kept.said().at(-1), 'box 2 started')
+  })
+
+  test('are not started again by what was to change about them; a warm one that nobody had is', async () => {
+    using kept = startKeeper()
+    for (const [id, isWarm] of [
+      ['box', undefined],
+      ['warm', true],
+    ] as const) {
+      kept.host.hold(assigned(id, 1, isWarm ? { isWarm } : {}), 'stopped', { detail: 'It has ended.' })
+      kept.keeper.take(assigned(id, 2, { isRunning: true, memoryGiB: 2 }))
+    }
+    await kept.reported(2)
+    assert.deepEqual([kept.said(), kept.host.asked], [['box 2 stopped', 'warm 2 started'], ['start warm 2']])
   })
 
   test('for want of memory are errors', async () => {

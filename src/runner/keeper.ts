@@ -2,7 +2,6 @@
 //
 // Level-triggered: it is told what should be, as often as control likes, compares that with the host and acts on the
 // difference. For each sandbox only the newest generation counts, one verb runs at a time, and what failed is tried again.
-import { Lanes } from '#src/kit/lanes.ts'
 import type { Logger } from '#src/kit/log.ts'
 import type { Assignment, Cause, Progress, Report, Target } from '#src/wire/runner-link.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
@@ -12,8 +11,12 @@ import type { Host } from './host.ts'
 import { isBuildId } from './image-builder.ts'
 import { NotRecoverable } from './machine.ts'
 import { Strangers } from './strangers.ts'
+import { type AtOnce, isFork, Turns, type Verb, verbTo } from './turns.ts'
 
-export type KeptHost = Pick<Host, 'list' | 'get' | 'start' | 'pause' | 'stop' | 'archive' | 'destroy' | 'onExit'>
+export type KeptHost = Pick<
+  Host,
+  'list' | 'get' | 'copyParent' | 'start' | 'pause' | 'stop' | 'archive' | 'destroy' | 'cutShort' | 'onExit'
+>
 
 export type KeeperParts = {
   host: KeptHost
@@ -26,22 +29,8 @@ export type KeeperParts = {
   retryMs?: readonly number[]
   /** How long a sandbox that control does not list is left alone. */
   strangerGraceMs?: number
-  /**
-   * Starts, and destroys, under way at one time; stops mostly wait, so there may be more of them; what moves whole disks to
-   * archives, and from them, must not keep the rest waiting, nor one the other.
-   */
-  atOnce?: { work: number; stops: number; transfers: number }
+  atOnce?: AtOnce
 }
-
-const verbTo = {
-  started: 'start',
-  paused: 'pause',
-  stopped: 'stop',
-  archived: 'archive',
-  destroyed: 'destroy',
-} as const
-
-type Verb = (typeof verbTo)[Target]
 
 const progressEveryMs = 1000
 
@@ -56,6 +45,10 @@ type Entry = {
   progressAt: number
   attempts: number
   retry?: NodeJS.Timeout
+  /** Control has given it to another runner, or up, while it was being started here. */
+  isLeft: boolean
+  /** It may have the copy of its parent's disk, although nothing of it is held yet. */
+  mayHaveCopy: boolean
   /** A start was superseded before it began, so there may rightly be nothing on the host. */
   mayBeUnborn: boolean
 }
@@ -72,28 +65,19 @@ export class Keeper implements Disposable {
   readonly #log: Logger
   readonly #now: () => number
   readonly #retryMs: readonly number[]
-  readonly #work: Lanes
-  readonly #destroys: Lanes
-  readonly #stops: Lanes
-  readonly #archives: Lanes
-  readonly #restores: Lanes
+  readonly #turns: Turns
   readonly #onProgress: NonNullable<KeeperParts['onProgress']>
   readonly #strangers: Strangers
   readonly #entries = new Map<string, Entry>()
   #isClosed = false
 
   constructor({ host, report, log, now = Date.now, ...parts }: KeeperParts) {
-    const { work, stops, transfers } = parts.atOnce ?? { work: 8, stops: 64, transfers: 4 }
     this.#host = host
     this.#report = report
     this.#log = log
     this.#now = now
     this.#retryMs = parts.retryMs ?? [500, 2000, 10_000, 30_000]
-    this.#work = new Lanes(work)
-    this.#destroys = new Lanes(work)
-    this.#stops = new Lanes(stops)
-    this.#archives = new Lanes(transfers)
-    this.#restores = new Lanes(transfers)
+    this.#turns = new Turns(host, parts.atOnce)
     this.#onProgress = parts.onProgress ?? (() => undefined)
     this.#strangers = new Strangers({ graceMs: parts.strangerGraceMs ?? 24 * 3_600_000, log })
     host.onExit((sandboxId, cause) => this.#onExit(sandboxId, cause))
@@ -108,15 +92,25 @@ export class Keeper implements Disposable {
 
   /** The whole list, as control knew it when it was asked, at `askedAt`. */
   takeAll(listed: readonly (Listed | Unread)[], askedAt: number): void {
-    for (const { assignment, state } of listed.filter(isRead)) this.#takeListed(assignment, state)
+    // Forks first: nothing that was asked of a parent since may come before its copy.
+    const read = listed.filter(isRead).sort((a, b) => Number(isFork(b.assignment)) - Number(isFork(a.assignment)))
+    for (const { assignment, state } of read) this.#takeListed(assignment, state)
     const names = new Set(listed.map(idOf))
     for (const [sandboxId, entry] of this.#entries) {
       const isOver = entry.verb === undefined && entry.retry === undefined
       const isForgotten = !names.has(sandboxId) && Math.max(entry.takenAt, entry.settledAt) < askedAt
-      if (isOver && isForgotten) this.#entries.delete(sandboxId)
+      if (!isForgotten) continue
+      if (isOver) this.#entries.delete(sandboxId)
+      if (entry.verb === 'start') this.#leave(sandboxId, entry)
     }
     const unlisted = this.#host.list().filter(({ id }) => !(names.has(id) || this.#entries.has(id) || isBuildId(id)))
     for (const id of this.#strangers.due(new Set(unlisted.map(({ id }) => id)), this.#now())) this.#remove(id)
+  }
+
+  /** It is being brought back elsewhere by now: here it must not come up beside that. */
+  #leave(sandboxId: string, entry: Entry) {
+    entry.isLeft = true
+    this.#host.cutShort(sandboxId)
   }
 
   #takeListed(assignment: Assignment, known: SandboxState) {
@@ -128,13 +122,16 @@ export class Keeper implements Disposable {
 
   #entryFor(assignment: Assignment): Entry {
     const known = this.#entries.get(assignment.sandboxId)
-    if (!known) {
+    if (known) known.isLeft = false
+    else {
       const entry: Entry = {
         assignment,
         settledAt: 0,
         progressAt: 0,
         takenAt: this.#now(),
         attempts: 0,
+        isLeft: false,
+        mayHaveCopy: false,
         mayBeUnborn: false,
       }
       this.#entries.set(assignment.sandboxId, entry)
@@ -160,27 +157,21 @@ export class Keeper implements Disposable {
       this.#settle(entry, outcome, known)
       return
     }
-    const verb = verbTo[entry.assignment.target]
+    const { assignment } = entry
+    const verb = verbTo[assignment.target]
     entry.verb = verb
-    void this.#lanesOf(verb, entry.assignment).run(() => this.#perform(entry, verb))
-  }
-
-  #lanesOf(verb: Verb, { sandboxId, archive }: Assignment): Lanes {
-    if (verb === 'stop') return this.#stops
-    if (verb === 'destroy') return this.#destroys
-    const status = this.#host.get(sandboxId)?.status ?? 'archived'
-    const isRestore = verb === 'start' && status === 'archived' && archive?.sha256 !== undefined
-    if (verb === 'archive') return this.#archives
-    return isRestore ? this.#restores : this.#work
+    entry.mayHaveCopy ||= isFork(assignment)
+    const isWanted = () => !this.#isClosed && entry.assignment === assignment
+    this.#turns.take(verb, assignment, isWanted, () => this.#perform(entry, verb))
   }
 
   /** The outcome, if there is nothing to do. */
-  #reached({ assignment, mayBeUnborn, verb, attempts }: Entry, known?: SandboxState): Outcome | undefined {
+  #reached({ assignment, mayBeUnborn, verb, attempts, mayHaveCopy }: Entry, known?: SandboxState): Outcome | undefined {
     const { sandboxId, target, generation } = assignment
     const held = this.#host.get(sandboxId)
     // Its archives may lie in the store although nothing of it is here, one that is being made is not here before it is, and what
     // could not be removed is.
-    const mayHaveParts = assignment.archive !== undefined || verb !== undefined || attempts > 0
+    const mayHaveParts = assignment.archive !== undefined || verb !== undefined || attempts > 0 || mayHaveCopy
     if (target === 'destroyed') return held || mayHaveParts ? undefined : { state: 'destroyed' }
     if (!held) {
       if (target === 'started') return undefined
@@ -191,8 +182,10 @@ export class Keeper implements Disposable {
     const { status, cause, refused, archive } = held
     const isThisGeneration = held.assignment.generation === generation
     // It ended by itself, perhaps while no runner looked: it stays so until someone wants it started again. That control
-    // has once heard of it as it should be tells as much as the journal, which is not asked to keep every generation.
-    const wasReached = isThisGeneration || known === target
+    // has once heard of it as it should be tells as much as the journal, which is not asked to keep every generation. A warm
+    // one that nobody has had may as well be started anew.
+    const isChanged = assignment.isRunning && !held.assignment.isWarm
+    const wasReached = isThisGeneration || known === target || isChanged
     if (runs(target) && wasReached && status === 'stopped' && cause) return ended(cause)
     if (!isThisGeneration) return undefined
     // It failed and control has heard so, perhaps from a former runner: trying again is for a person to say.
@@ -206,7 +199,7 @@ export class Keeper implements Disposable {
     const { assignment } = entry
     const isCurrent = () => entry.assignment.generation === assignment.generation
     // While it waited for its turn, something else may have been asked, or been done already.
-    const isWanted = verbTo[assignment.target] === verb
+    const isWanted = verbTo[assignment.target] === verb && !entry.isLeft
     let failure: { error: unknown } | undefined
     if (!this.#isClosed && isWanted) {
       try {
@@ -220,7 +213,8 @@ export class Keeper implements Disposable {
       }
     }
     if (entry.verb === verb) delete entry.verb
-    if (!isWanted || !isCurrent()) this.#reconcile(entry)
+    if (entry.isLeft) this.#entries.delete(assignment.sandboxId)
+    else if (!isWanted || !isCurrent()) this.#reconcile(entry)
     else if (failure) this.#failed(entry, verb, failure.error)
     else if (!entry.settled) {
       const isGone = verb === 'destroy'
@@ -284,7 +278,7 @@ export class Keeper implements Disposable {
   /** On this host, and control has not known it for long: it goes. */
   #remove(sandboxId: string) {
     this.#log.warn({ sandboxId }, 'control does not know this sandbox: it is removed')
-    void this.#work.run(async () => {
+    void this.#turns.remove(async () => {
       if (this.#isClosed || this.#entries.has(sandboxId)) return
       await this.#host
         .destroy(sandboxId)

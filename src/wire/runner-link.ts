@@ -48,6 +48,8 @@ export type Assignment = {
   otelEndpoint?: string
   /** It has never run. Only then may a disk be made for it: a disk that is missing later is lost, not new. */
   isNew?: boolean
+  /** It runs, as far as control knows, and something about it changes at most: if it has ended by itself since, it stays so. */
+  isRunning?: true
   /** Nobody's yet: it waits in a warm pool to be claimed. */
   isWarm?: true
   /** The sandbox on the same runner whose disk, as it is now, becomes the disk of this new one. */

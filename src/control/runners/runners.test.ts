@@ -24,7 +24,7 @@ suite('GET /sandbox/for-runner', () => {
     assert.deepEqual(
       body.map((each: { id: string; assignment: unknown }) => [each.id, each.assignment]),
       // It has run by now: a disk that is missing from here on is lost, not new.
-      [[id, { ...runner.asked[0], isNew: false }]],
+      [[id, { ...runner.asked[0], isNew: false, isRunning: true }]],
     )
   })
 

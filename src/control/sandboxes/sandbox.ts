@@ -1,6 +1,7 @@
 // A sandbox as control knows it, read from its row, and the three ways in which others see it.
 import type { ArchiveRef, Assignment, Progress, Target } from '#src/wire/runner-link.ts'
 import type { DesiredState, SandboxState } from '#src/wire/sandbox-state.ts'
+import { isRunning } from './lifecycle.ts'
 import type { SandboxListItem, SandboxRecord } from './schemas.ts'
 import type { Size } from './size.ts'
 
@@ -231,6 +232,7 @@ export const asAssignment = (row: SandboxRow): Assignment => ({
   isNew: row.first_started_at === null,
   ...defined({
     entrypoint: row.entrypoint,
+    isRunning: isRunning(row.state, row.desired_state) ? (true as const) : null,
     isWarm: row.warm_pool_id === null ? null : (true as const),
     forkOf: row.first_started_at === null ? row.parent_id : null,
     archive: archiveOf(row),

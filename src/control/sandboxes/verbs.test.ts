@@ -70,6 +70,25 @@ suite('GET /sandbox/:sandboxIdOrName', () => {
   })
 })
 
+suite('what a runner is told', () => {
+  test('says of what runs that it does, so that nothing that changes about it can start it again', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await create(app)
+    const last = () => runner.asked.at(-1)?.isRunning ?? false
+    assert.equal(last(), false)
+    await app.as('member').post(`/sandbox/${id}/resize`, { cpu: 2 })
+    assert.equal(last(), true)
+    await app.as('member').post(`/sandbox/${id}/network-settings`, { networkBlockAll: true })
+    await runner.untilAsked(({ network }) => network.blockAll)
+    assert.equal(last(), true)
+    await app.as('member').post(`/sandbox/${id}/stop`)
+    await untilState(app, id, 'stopped')
+    await app.as('member').post(`/sandbox/${id}/start`)
+    assert.equal(last(), false)
+  })
+})
+
 suite('POST /sandbox/:sandboxIdOrName/stop', () => {
   test('200 answers "stopping", asks the runner once, and ends in stopped', async () => {
     await using app = await startControl(waiting)

@@ -4,15 +4,17 @@ import type { Assignment, Cause, Progress } from '#src/wire/runner-link.ts'
 import type { HeldSandbox } from '../host.ts'
 import type { KeptHost } from '../keeper.ts'
 
-type Verb = 'start' | 'pause' | 'stop' | 'archive' | 'destroy'
+type Verb = 'copy' | 'start' | 'pause' | 'stop' | 'archive' | 'destroy'
 
 export class SimulatedHost implements KeptHost {
   /** Every verb that began, such as `start box 3`. */
   readonly asked: string[] = []
+  /** What was to be broken off. */
+  readonly cut: string[] = []
   readonly held = new Map<string, HeldSandbox>()
   /** Called before a verb acts: may wait, may throw. */
   before: (verb: Verb, sandboxId: string) => Promise<void> | void = () => undefined
-  /** The next start or pause leaves the sandbox as it is, for this reason. */
+  /** The next start, pause or archive leaves the sandbox as it is, for this reason. */
   refuses: string | undefined
   running = 0
   mostRunning = 0
@@ -26,6 +28,12 @@ export class SimulatedHost implements KeptHost {
     return this.held.get(sandboxId)
   }
 
+  copyParent({ sandboxId, generation, forkOf }: Assignment) {
+    return this.#perform('copy', sandboxId, generation, () => {
+      if (!this.held.has(forkOf ?? '')) throw new Error('The sandbox that was to be forked is gone.')
+    })
+  }
+
   start(assignment: Assignment) {
     return this.#perform('start', assignment.sandboxId, assignment.generation, () => this.hold(assignment, 'started'))
   }
@@ -33,7 +41,10 @@ export class SimulatedHost implements KeptHost {
   stop(assignment: Assignment) {
     return this.#perform('stop', assignment.sandboxId, assignment.generation, () => {
       if (!this.held.has(assignment.sandboxId)) throw new Error('The sandbox is not on this runner.')
+      const { refuses } = this
+      this.refuses = undefined
       this.hold(assignment, 'stopped')
+      this.refuses = refuses
     })
   }
 
@@ -56,6 +67,10 @@ export class SimulatedHost implements KeptHost {
       undefined,
       () => void this.held.delete(sandboxId),
     )
+  }
+
+  cutShort(sandboxId: string) {
+    this.cut.push(sandboxId)
   }
 
   onExit(listener: (sandboxId: string, cause: Cause) => void) {

@@ -1,0 +1,47 @@
+// A keeper above a host in memory, and what it has reported.
+import { silentLog } from '#src/kit/log.ts'
+import type { Report } from '#src/wire/runner-link.ts'
+import { Keeper, type KeeperParts } from '../keeper.ts'
+import { SimulatedHost } from './simulated-host.ts'
+
+export const startKeeper = (parts: Partial<KeeperParts> = {}) => {
+  const host = new SimulatedHost()
+  const reports: Report[] = []
+  let wake = Promise.withResolvers<void>()
+  const time = { now: 1_000_000 }
+  const keeper = new Keeper({
+    host,
+    log: silentLog(),
+    now: () => time.now,
+    retryMs: [1],
+    ...parts,
+    report: (report) => {
+      reports.push(report)
+      wake.resolve()
+      wake = Promise.withResolvers()
+    },
+  })
+  return {
+    keeper,
+    host,
+    reports,
+    time,
+    /** Short forms of what was reported, such as `box 3 started`. */
+    said: () => reports.map(({ sandboxId, generation, state }) => `${sandboxId} ${generation} ${state}`),
+    reported: async (count: number) => {
+      while (reports.length < count) await wake.promise
+    },
+    settled: async () => {
+      do await new Promise(setImmediate)
+      while (host.running > 0)
+      await new Promise(setImmediate)
+    },
+    [Symbol.dispose]: () => keeper[Symbol.dispose](),
+  }
+}
+
+/** A gate that a verb waits at. */
+export const gate = () => {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  return { passed: promise, open: resolve }
+}
