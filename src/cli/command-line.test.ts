@@ -27,6 +27,24 @@ suite('the command line', () => {
       assert.deepEqual(said(...words, '--data', '/nowhere'), [1, 'alcove: no server runs in /nowhere'])
   })
 
+  test('--data before a subcommand counts for it as behind it, where a later one wins: another server is never meant', () => {
+    for (const words of [
+      ['--data', '/nowhere', 'list'],
+      ['--data', '/nowhere', 'remove', '--force', 'second'],
+      ['--data', '/elsewhere', 'list', '--data', '/nowhere'],
+    ])
+      assert.deepEqual(said('runner', ...words), [1, 'alcove: no server runs in /nowhere'])
+  })
+
+  test('what a subcommand has no use for is refused before it, as behind it', () => {
+    for (const option of ['--join', '--token']) {
+      const { status, stderr } = run('runner', option, 'http://127.0.0.1:9', 'list', '--data', '/nowhere')
+      assert.equal(status, 1)
+      assert.match(stderr, new RegExp(`option '${option} <\\w+>' is not for 'runner list'`))
+    }
+    assert.match(run('user', '--data', '/nowhere', 'add', 'ada@example.com').stderr, /unknown option '--data'/)
+  })
+
   test('an empty --data is refused by every command, since it would mean the working directory', () => {
     for (const words of [['status'], ['purge', '--yes'], ['up']]) {
       const { status, stderr } = run(...words, '--data', '')

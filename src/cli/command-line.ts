@@ -19,6 +19,17 @@ const directoryName = (text: string): string => {
 const dataOption = () =>
   new Option('--data <dir>', 'the data directory of the server').argParser(directoryName).default(defaultDataDirectory)
 
+/** Options that came before a subcommand are meant for it: those that it has too count for it, others are refused. */
+const handOn = (command: Command, subcommand: Command): void => {
+  for (const option of command.options) {
+    const name = option.attributeName()
+    if (command.getOptionValueSource(name) !== 'cli') continue
+    if (!subcommand.options.some(({ long }) => long === option.long))
+      command.error(`error: option '${option.flags}' is not for '${command.name()} ${subcommand.name()}'`)
+    subcommand.setOptionValueWithSource(name, command.getOptionValue(name), 'cli')
+  }
+}
+
 const say = (line: string): void => void process.stdout.write(`${line}\n`)
 
 const ownSession = async (): Promise<string> => {
@@ -85,6 +96,7 @@ const createCommandLine = (): Command => {
       'one more runner for a server: start it, on a data directory of its own, or say what is to become of one',
     )
     .enablePositionalOptions()
+    .hook('preSubcommand', handOn)
     .addOption(dataOption())
     .option('--join <url>', 'the server, such as http://127.0.0.1:4600')
     .option('--token <token>', 'what "alcove runner add" printed on the server; or in ALCOVE_RUNNER_KEY')
