@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import Type from 'typebox'
+import { DateTime, optional } from './shapes.ts'
 import { readPart } from './validate.ts'
 
 const Command = Type.Object({
@@ -62,6 +63,38 @@ suite('readPart', () => {
     for (const body of [[], 'true', 5, { command: 5 }, { command: {} }, { command: 'true', timeout: -1 }]) {
       assert.throws(() => readPart(Command, 'body', body), { code: 'bad_request' })
     }
+  })
+
+  test('a refusal says once what is allowed, by names and examples, whatever shapes there are to choose from', () => {
+    const Shape = Type.Object({
+      mode: optional(Type.Enum(['soft', 'hard', ''])),
+      language: optional(Type.Enum(['python'])),
+      timeout: optional(Type.Number({ minimum: 0 })),
+      until: optional(DateTime),
+      size: optional(Type.Object({ cpu: Type.Number() })),
+      author: optional(Type.String({ pattern: '^[a-z]+$', description: 'small letters' })),
+      list: Type.Optional(Type.Array(Type.Enum(Array.from({ length: 40 }, (_, n) => `v${n}`)))),
+    })
+    const refusals: [object, string][] = [
+      [{ mode: 'loud' }, 'body.mode must be one of soft, hard'],
+      [{ mode: 5 }, 'body.mode must be one of soft, hard'],
+      [{ language: 'cobol' }, 'body.language must be python'],
+      [{ timeout: '5' }, 'body.timeout must be number'],
+      [{ timeout: -1 }, 'body.timeout must be >= 0'],
+      [{ until: 'soon' }, 'body.until must be a date and time such as 2026-01-31T12:00:00Z'],
+      [{ size: { cpu: 'x' } }, 'body.size.cpu must be number'],
+      [{ size: null, author: 'B' }, 'body.author must be small letters'],
+      [{ author: 5, mode: 'x' }, 'body.mode must be one of soft, hard, body.author must be string'],
+      [{ list: ['x'] }, `body.list.0 must be one of ${Array.from({ length: 30 }, (_, n) => `v${n}`).join(', ')}, …`],
+    ]
+    for (const [body, message] of refusals)
+      assert.throws(() => readPart(Shape, 'body', body), { code: 'bad_request', message })
+  })
+
+  test('where only null would do a refusal says so, and a pattern without a meaning is shown', () => {
+    const message = 'body.gone must be null, body.word must match pattern "^a$"'
+    const Shape = Type.Object({ gone: Type.Null(), word: Type.String({ pattern: '^a$' }) })
+    assert.throws(() => readPart(Shape, 'body', { gone: 1, word: 'b' }), { code: 'bad_request', message })
   })
 
   test('says no to a body of more values than anybody has to look at, wherever in it they are', () => {

@@ -96,6 +96,34 @@ const cleaned = (schema: TSchema, part: Part, given: unknown, exact: Check | und
   return Value.Clean(schema, Value.Default(schema, texts))
 }
 
+type Complaint = ReturnType<Check['Errors']>[number]
+
+/** As many allowed values as one sentence names. */
+const mostNamed = 30
+
+/** What would be allowed. Of a pattern the shape itself says it, in its `description`. */
+const allowedBy = (schema: TSchema, { keyword, params, schemaPath, message }: Complaint): string => {
+  const { allowedValues: values, format } = params as { allowedValues?: unknown[]; format?: string }
+  if (keyword === 'enum' && values !== undefined) {
+    const named = values.filter((value) => value !== '').slice(0, mostNamed)
+    return `must be ${values.length > 1 ? 'one of ' : ''}${named.join(', ')}${values.length > mostNamed ? ', …' : ''}`
+  }
+  if (format === 'date-time') return 'must be a date and time such as 2026-01-31T12:00:00Z'
+  const steps = schemaPath.split('/').slice(1)
+  const { description } = steps.reduce<Record<string, unknown>>((at, step) => at[step] as typeof at, schema as never)
+  return keyword === 'pattern' && description !== undefined ? `must be ${description}` : message
+}
+
+/** A choice of shapes complains for each of them and for itself; that null would do helps nobody who has sent something. */
+const findTelling = (complaints: readonly Complaint[]): Complaint[] => {
+  const ofShapes = complaints.filter(({ keyword }) => keyword !== 'anyOf')
+  const isOfNull = ({ params }: Complaint) => 'type' in params && params.type === 'null'
+  const others = ofShapes.filter((each) => !isOfNull(each))
+  const isAnswered = ({ instancePath }: Complaint) =>
+    others.some((other) => `${other.instancePath}/`.startsWith(`${instancePath}/`))
+  return ofShapes.filter((each) => !isOfNull(each) || !isAnswered(each))
+}
+
 /**
  * Checks one part of a request and answers it, or a copy of it, without unknown fields and with defaults filled in.
  * Throws `bad_request` whose sentence joins every complaint (the public SDK shows `message` as one string).
@@ -106,8 +134,8 @@ export const readPart = (schema: TSchema, part: Part, given: unknown): unknown =
   const { check, exact } = validatorOf(schema)
   const value = cleaned(schema, part, given ?? {}, exact)
   if (check.Check(value)) return value
-  const complaints = [...check.Errors(value)]
+  const complaints = findTelling(check.Errors(value))
     .slice(0, 5)
-    .map(({ instancePath, message }) => `${[part, ...instancePath.split('/').filter(Boolean)].join('.')} ${message}`)
+    .map((each) => `${[part, ...each.instancePath.split('/').filter(Boolean)].join('.')} ${allowedBy(schema, each)}`)
   throw new Problem('bad_request', complaints.join(', ') || `${part} is not valid`)
 }

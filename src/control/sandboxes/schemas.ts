@@ -88,7 +88,9 @@ export type NetworkSettings = Static<typeof NetworkSettings>
 export const CreateSandbox = Type.Object({
   name: Type.Optional(Type.String({ maxLength: 255 })),
   snapshot: Type.Optional(Type.String({ maxLength: 255 })),
-  user: Type.Optional(Type.String({ pattern: '^[a-z_][a-z0-9_-]{0,31}$' })),
+  user: Type.Optional(
+    Type.String({ pattern: '^[a-z_][a-z0-9_-]{0,31}$', description: 'the name of a user, such as daytona' }),
+  ),
   env: Type.Optional(TextMap),
   labels: Type.Optional(TextMap),
   public: Type.Optional(Type.Boolean()),

@@ -5,7 +5,7 @@ import Type from 'typebox'
 const Path = Type.String({ minLength: 1 })
 
 /** `755`, `0644`, `4755`. */
-const Mode = Type.String({ pattern: '^0?[0-7]{3,4}$' })
+const Mode = Type.String({ pattern: '^0?[0-7]{3,4}$', description: 'an octal mode such as 644 or 0755' })
 
 export const modeOf = (mode: string | undefined) => (mode === undefined ? {} : { mode: Number.parseInt(mode, 8) })
 
@@ -31,7 +31,10 @@ export const ListQuery = Type.Object({
 })
 
 /** A line break could not be in any line. */
-export const FindQuery = Type.Object({ path: Path, pattern: Type.String({ pattern: '^[^\\n]+$', maxLength: 65_536 }) })
+export const FindQuery = Type.Object({
+  path: Path,
+  pattern: Type.String({ pattern: '^[^\\n]+$', description: 'one line that is not empty', maxLength: 65_536 }),
+})
 
 export const Match = Type.Object({ file: Type.String(), line: Type.Integer(), content: Type.String() })
 export type Match = Type.Static<typeof Match>

@@ -84,6 +84,7 @@ suite('POST /git/add, POST /git/commit', () => {
     for (const wrong of [{ message: ' \n ' }, { author: ' ' }, { author: 'a\nb' }, { email: '' }, { author: '<>' }]) {
       const reply = await room.post('/commit', { path, message: 'm', ...author, allow_empty: true, ...wrong })
       assert.equal(reply.status, 400, JSON.stringify(wrong))
+      assert.doesNotMatch(reply.body.message, /pattern/, 'what is allowed, in words')
     }
     assert.equal((await room.get('/history', { path })).body.length, 1)
   })
@@ -184,7 +185,11 @@ suite('POST /git/reset', () => {
       assert.deepEqual(refusal(await room.post('/reset', { path, target })), [404, 'GIT_BRANCH_NOT_FOUND'])
     }
     assert.equal((await room.post('/reset', { path, target: '--hard' })).status, 400)
-    assert.equal((await room.post('/reset', { path, mode: 'recurse-submodules' })).status, 400)
+    const unknown = await room.post('/reset', { path, mode: 'recurse-submodules' })
+    assert.deepEqual(
+      [unknown.status, unknown.body.message],
+      [400, 'body.mode must be one of soft, mixed, hard, merge, keep'],
+    )
   })
 })
 

@@ -7,41 +7,42 @@ import { optional, orNull } from '#src/http/shapes.ts'
 export const given = <T>(value: T | null | undefined): T | undefined =>
   value === null || value === '' ? undefined : value
 
-const text = (pattern: RegExp, maxLength = 4096, minLength = 0) =>
-  Type.String({ pattern: pattern.source, maxLength, minLength })
+/** `meaning` is what a refusal says of the pattern. */
+const text = (pattern: RegExp, meaning: string, maxLength = 4096, minLength = 0) =>
+  Type.String({ pattern: pattern.source, description: meaning, maxLength, minLength })
 
 /** Absolute, or relative to the user's home. */
 const Path = Type.String({ minLength: 1, maxLength: 4096 })
 /** Relative to `path`, and never a pattern: `*` means a file of that name. */
 const File = Type.String({ minLength: 1, maxLength: 4096 })
-const branch = /^(?!-)[^\s~^:?*[\\\x00-\x1f\x7f]*$/
-const Branch = text(branch, 1024)
-const revision = /^(?!-)[^\x00-\x1f\x7f]*$/
-const Revision = text(revision, 1024)
-const CommitId = text(/^(?:[0-9a-fA-F]{4,64})?$/)
-const remoteName = /^(?!-)[^\s:\x00-\x1f\x7f]*$/
-const RemoteName = text(remoteName, 1024)
-const Url = text(/^(?!-)[^\x00-\x1f\x7f]+$/, 8192)
+const branch = (minLength = 0) =>
+  text(/^(?!-)[^\s~^:?*[\\\x00-\x1f\x7f]*$/, 'the name of a branch, such as feature/one', 1024, minLength)
+const revision = (minLength = 0) =>
+  text(/^(?!-)[^\x00-\x1f\x7f]*$/, 'a branch, tag or commit, which does not begin with -', 1024, minLength)
+const CommitId = text(/^(?:[0-9a-fA-F]{4,64})?$/, 'the id of a commit, 4 to 64 hexadecimal digits')
+const remoteName = (minLength = 0) =>
+  text(/^(?!-)[^\s:\x00-\x1f\x7f]*$/, 'the name of a remote, such as origin', 1024, minLength)
+const Url = text(/^(?!-)[^\x00-\x1f\x7f]+$/, 'a URL such as https://example.com/repository.git', 8192)
 /** A line break would start another field in what git reads from a credential helper. */
-const secret = /^[^\x00-\x1f\x7f]*$/
-const Secret = text(secret, 16_384)
-const ConfigKey = text(/^[A-Za-z][A-Za-z0-9-]*\.(?:[^\x00-\x1f\x7f]+\.)?[A-Za-z][A-Za-z0-9-]*$/)
-const Line = text(/^[^\S\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$/)
-
-const Scope = optional(
-  Type.Union([Type.Literal('global'), Type.Literal('local'), Type.Literal('system'), Type.Literal('')]),
+const secret = (minLength = 0) => text(/^[^\x00-\x1f\x7f]*$/, 'one line without control characters', 16_384, minLength)
+const ConfigKey = text(
+  /^[A-Za-z][A-Za-z0-9-]*\.(?:[^\x00-\x1f\x7f]+\.)?[A-Za-z][A-Za-z0-9-]*$/,
+  'a section and a name with a dot between, such as user.name',
 )
-const ResetMode = Type.Union(['soft', 'mixed', 'hard', 'merge', 'keep', ''].map((mode) => Type.Literal(mode)))
+const Line = text(/^[^\S\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$/, 'one line that is not empty')
+
+const Scope = optional(Type.Enum(['global', 'local', 'system', '']))
+const ResetMode = Type.Enum(['soft', 'mixed', 'hard', 'merge', 'keep', ''])
 
 export const InRepository = Type.Object({ path: Path })
 
-const account = { username: optional(Secret), password: optional(Secret) }
+const account = { username: optional(secret()), password: optional(secret()) }
 export type Account = { username?: string | null; password?: string | null }
 
 export const CloneRequest = Type.Object({
   url: Url,
   path: Path,
-  branch: optional(Branch),
+  branch: optional(branch()),
   commit_id: optional(CommitId),
   ...account,
   depth: optional(Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1 })),
@@ -52,7 +53,7 @@ export type CloneRequest = Type.Static<typeof CloneRequest>
 export const InitRequest = Type.Object({
   path: Path,
   bare: optional(Type.Boolean()),
-  initial_branch: optional(Branch),
+  initial_branch: optional(branch()),
 })
 export type InitRequest = Type.Static<typeof InitRequest>
 
@@ -61,7 +62,7 @@ export type AddRequest = Type.Static<typeof AddRequest>
 
 export const CommitRequest = Type.Object({
   path: Path,
-  message: Type.String({ pattern: /\S/.source }),
+  message: Type.String({ pattern: /\S/.source, description: 'a message that is not empty' }),
   author: Line,
   email: Line,
   allow_empty: optional(Type.Boolean()),
@@ -81,7 +82,7 @@ export type CommitInfo = Type.Static<typeof CommitInfo>
 export const ResetRequest = Type.Object({
   path: Path,
   mode: optional(ResetMode),
-  target: optional(Revision),
+  target: optional(revision()),
   files: optional(Type.Array(File)),
 })
 export type ResetRequest = Type.Static<typeof ResetRequest>
@@ -89,16 +90,16 @@ export type ResetRequest = Type.Static<typeof ResetRequest>
 export const RestoreRequest = Type.Object({
   path: Path,
   files: Type.Array(File, { minItems: 1 }),
-  source: optional(Revision),
+  source: optional(revision()),
   staged: optional(Type.Boolean()),
   worktree: optional(Type.Boolean()),
 })
 export type RestoreRequest = Type.Static<typeof RestoreRequest>
 
-export const BranchRequest = Type.Object({ path: Path, name: text(branch, 1024, 1) })
+export const BranchRequest = Type.Object({ path: Path, name: branch(1) })
 export const CheckoutRequest = Type.Object({
   path: Path,
-  branch: text(revision, 1024, 1),
+  branch: revision(1),
 })
 export const BranchList = Type.Object({ branches: Type.Array(Type.String()), current: Type.String() })
 export type BranchList = Type.Static<typeof BranchList>
@@ -106,15 +107,15 @@ export type BranchList = Type.Static<typeof BranchList>
 export const PullRequest = Type.Object({
   path: Path,
   ...account,
-  remote: optional(RemoteName),
-  branch: optional(Branch),
+  remote: optional(remoteName()),
+  branch: optional(branch()),
 })
 export type PullRequest = Type.Static<typeof PullRequest>
 export const PushRequest = Type.Object({
   path: Path,
   ...account,
-  remote: optional(RemoteName),
-  branch: optional(Branch),
+  remote: optional(remoteName()),
+  branch: optional(branch()),
   set_upstream: optional(Type.Boolean()),
 })
 export type PushRequest = Type.Static<typeof PushRequest>
@@ -124,7 +125,7 @@ export const RemoteList = Type.Object({ remotes: Type.Array(Remote) })
 export type RemoteList = Type.Static<typeof RemoteList>
 export const AddRemoteRequest = Type.Object({
   path: Path,
-  name: text(remoteName, 1024, 1),
+  name: remoteName(1),
   url: Url,
   fetch: optional(Type.Boolean()),
   overwrite: optional(Type.Boolean()),
@@ -145,10 +146,16 @@ export const ConfigureUserRequest = Type.Object({ name: Line, email: Line, path:
 export type ConfigureUserRequest = Type.Static<typeof ConfigureUserRequest>
 
 export const StoreCredentialsRequest = Type.Object({
-  username: text(secret, 16_384, 1),
-  password: text(secret, 16_384, 1),
-  host: optional(text(/^(?:[A-Za-z0-9._-]+|\[[0-9a-fA-F:]+\])?(?::\d{1,5})?$/, 512)),
-  protocol: optional(Type.Union([Type.Literal('https'), Type.Literal('http'), Type.Literal('')])),
+  username: secret(1),
+  password: secret(1),
+  host: optional(
+    text(
+      /^(?:[A-Za-z0-9._-]+|\[[0-9a-fA-F:]+\])?(?::\d{1,5})?$/,
+      'a host such as example.com or example.com:8443',
+      512,
+    ),
+  ),
+  protocol: optional(Type.Enum(['https', 'http', ''])),
 })
 export type StoreCredentialsRequest = Type.Static<typeof StoreCredentialsRequest>
 

@@ -4,7 +4,12 @@ import { DateTime, optional } from '#src/http/shapes.ts'
 const Dimension = Type.Integer({ minimum: 1, maximum: 1000 })
 
 /** It stands in paths, so it is one segment of them. */
-const Id = Type.String({ minLength: 1, maxLength: 255, pattern: '^[^/\\u0000-\\u001f\\u007f]+$' })
+const Id = Type.String({
+  minLength: 1,
+  maxLength: 255,
+  pattern: '^[^/\\u0000-\\u001f\\u007f]+$',
+  description: 'one line without a slash',
+})
 
 const Directory = Type.String({ maxLength: 1024 })
 

@@ -2,7 +2,12 @@ import Type from 'typebox'
 import { optional } from '#src/http/shapes.ts'
 
 /** It stands in paths, so it is one segment of them. */
-const Id = Type.String({ minLength: 1, maxLength: 255, pattern: '^[^/\\u0000-\\u001f\\u007f]+$' })
+const Id = Type.String({
+  minLength: 1,
+  maxLength: 255,
+  pattern: '^[^/\\u0000-\\u001f\\u007f]+$',
+  description: 'one line without a slash',
+})
 
 export const CreateSessionRequest = Type.Object({ sessionId: Id })
 
