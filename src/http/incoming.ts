@@ -13,6 +13,7 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The route reads the body itself, as it comes. */
     streamsBody?: boolean
+    takesJson?: boolean
   }
 }
 

@@ -124,8 +124,9 @@ export const createServer = async <Context extends object, Needs extends string>
     websocketServer.options.maxPayload = messageBytes.get(request) ?? socketMessageBytes
   })
 
+  // Of Fastify's own, the one for plain text would make a text of JSON that is sent without a header.
+  server.removeAllContentTypeParsers()
   // An empty JSON body is "no body": clients send the content type on a POST without one.
-  server.removeContentTypeParser('application/json')
   server.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, text, done) => {
     if (text === '') return done(null, undefined)
     try {
@@ -135,8 +136,11 @@ export const createServer = async <Context extends object, Needs extends string>
     }
   })
   // Some clients name a form's content type on a POST without a body; only a body makes that wrong.
-  server.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, bytes, done) => {
-    done(bytes.length === 0 ? null : new Problem('media_type'), undefined)
+  server.addContentTypeParser('*', { parseAs: 'buffer' }, ({ is404, routeOptions }, bytes, done) => {
+    const sentence = routeOptions.config.takesJson
+      ? 'Send JSON, with the header Content-Type: application/json.'
+      : undefined
+    done(bytes.length === 0 || is404 ? null : new Problem('media_type', sentence), undefined)
   })
 
   const ownerOfCall = (request: FastifyRequest): string => {
@@ -197,7 +201,7 @@ export const createServer = async <Context extends object, Needs extends string>
         method: route.method,
         url: `${prefix}${route.path}`,
         ...(route.bodyLimit === undefined ? {} : { bodyLimit: route.bodyLimit }),
-        config: { streamsBody: route.streamsBody ?? false },
+        config: { streamsBody: route.streamsBody ?? false, takesJson: route.body !== undefined },
         onRequest: async (request) => {
           contexts.set(request, await inCall(request, () => guard(request, route)))
           if (request.ws && socket === undefined) throw new Problem('bad_request', 'This is not a WebSocket.')
