@@ -10,7 +10,15 @@ suite('networkAllowList', () => {
   test('nothing is no list, which is not an empty one', () => {
     assert.equal(checkAllowList(''), null)
     assert.equal(checkAllowList(undefined), null)
-    assert.equal(checkAllowList(' , '), null)
+  })
+
+  test('a text in which no item is left is refused, as without a list the Internet is open', () => {
+    for (const text of [',', ' , ', ' '])
+      assert.throws(() => checkAllowList(text), { status: 400, message: /^networkAllowList holds .* no item/ })
+  })
+
+  test('a refusal gives an example that can be reached', () => {
+    assert.throws(() => checkAllowList('10'), { message: /such as 203\.0\.113\.0\/24, not "10"$/ })
   })
 
   for (const wrong of [
@@ -43,7 +51,12 @@ suite('domainAllowList', () => {
       '*.xn--bcher-kva.example',
       '_x.a_b.test',
     ])
-    assert.equal(checkDomainList(' , '), null)
+    assert.equal(checkDomainList(''), null)
+  })
+
+  test('a text in which no item is left is refused, as without a list the Internet is open', () => {
+    for (const text of [',', ' , ', ' '])
+      assert.throws(() => checkDomainList(text), { status: 400, message: /^domainAllowList holds .* no item/ })
   })
 
   for (const wrong of [

@@ -20,11 +20,15 @@ type Given = {
 
 const mostItems = 10
 
+/** Of commas alone it would be no list, which opens the Internet to a caller who meant to close it. */
 const itemsOf = (field: string, given: string | null | undefined): string[] => {
   const items = (given ?? '')
     .split(',')
     .map((each) => each.trim())
     .filter((each) => each !== '')
+  if (given && items.length === 0) {
+    throw new Problem('bad_request', `${field} holds commas or spaces and no item; an empty text is no list`)
+  }
   if (items.length <= mostItems) return items
   throw new Problem('bad_request', `${field} holds at most ${mostItems} items, not ${items.length}`)
 }
@@ -51,7 +55,7 @@ export const checkAllowList = (given: string | null | undefined): string[] | nul
   if (wrong === undefined) return listOf(cidrs)
   throw new Problem(
     'bad_request',
-    `networkAllowList must be IPv4 CIDRs such as 10.0.0.0/8, not "${wrong.slice(0, 60)}"`,
+    `networkAllowList must be IPv4 CIDRs such as 203.0.113.0/24, not "${wrong.slice(0, 60)}"`,
   )
 }
 
