@@ -10,8 +10,9 @@ const scratch = mkdtempSync(join(tmpdir(), 'alcove-cli-'))
 after(() => rmSync(scratch, { recursive: true, force: true }))
 const program = resolve(import.meta.dirname, '../../bin/alcove.ts')
 /** In an empty directory, should a command make something of it after all. */
-const run = (...words: string[]) =>
-  spawnSync(process.execPath, [program, ...words], { encoding: 'utf8', timeout: 60_000, cwd: scratch })
+const runWith = (env: NodeJS.ProcessEnv, ...words: string[]) =>
+  spawnSync(process.execPath, [program, ...words], { encoding: 'utf8', timeout: 60_000, cwd: scratch, env })
+const run = (...words: string[]) => runWith(process.env, ...words)
 const said = (...words: string[]) => {
   const { status, stderr } = run(...words)
   return [status, stderr.trim().split('\n').at(-1)]
@@ -43,6 +44,16 @@ suite('the command line', () => {
       assert.match(stderr, new RegExp(`option '${option} <\\w+>' is not for 'runner list'`))
     }
     assert.match(run('user', '--data', '/nowhere', 'add', 'ada@example.com').stderr, /unknown option '--data'/)
+  })
+
+  test('settings that are wrong are told in sentences alone, without a stack and without a password', () => {
+    const wrong = { ALCOVE_OVERCOMMIT: 'x', DATABASE_URL: 'postgres://me:hidden@box:none/alcove' }
+    const { status, stderr } = runWith({ ...process.env, ...wrong }, 'up', '--data', join(scratch, 'never'))
+    assert.equal(status, 1)
+    assert.deepEqual(stderr.trim().split('\n'), [
+      'alcove: DATABASE_URL must be a URL such as postgres://user:password@host:5432/database',
+      'ALCOVE_OVERCOMMIT must be three numbers with commas between, such as 64,8,8',
+    ])
   })
 
   test('an empty --data is refused by every command, since it would mean the working directory', () => {

@@ -3,6 +3,7 @@ import { readNetworks } from '#src/kit/networks.ts'
 import { rateMeaning, readRate } from '#src/kit/rate.ts'
 import { readSmtpAddress } from '#src/kit/smtp-address.ts'
 import { readStoreAddress } from '#src/kit/store-address.ts'
+import { Complaint } from './complaint.ts'
 
 export type UpConfig = {
   /** A PostgreSQL that somebody else runs; absent: ours. */
@@ -66,12 +67,12 @@ const defaultOvercommit = '64,8,8'
 
 const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
 
-/** Throws one error with every complaint. */
+/** Throws one Complaint with everything that is wrong. */
 export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
   const complaints: string[] = []
   const databaseUrl = env['DATABASE_URL'] || undefined
-  if (databaseUrl !== undefined && !/^postgres(ql)?:\/\//.test(databaseUrl)) {
-    complaints.push('DATABASE_URL must begin with postgres:// or postgresql://')
+  if (databaseUrl !== undefined && !(/^postgres(ql)?:\/\//.test(databaseUrl) && URL.canParse(databaseUrl))) {
+    complaints.push('DATABASE_URL must be a URL such as postgres://user:password@host:5432/database')
   }
   const logLevel = env['ALCOVE_LOG_LEVEL'] || 'info'
   if (!levels.includes(logLevel)) complaints.push(`ALCOVE_LOG_LEVEL must be one of ${levels.join(', ')}`)
@@ -112,7 +113,7 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
     complaints.push('ALCOVE_OVERCOMMIT must be three numbers with commas between, such as 64,8,8')
   }
   if (!/^\d{1,4}$/.test(warm)) complaints.push('ALCOVE_MOST_WARM must be a whole number')
-  if (complaints.length > 0) throw new Error(complaints.join('\n'))
+  if (complaints.length > 0) throw new Complaint(complaints.join('\n'))
   // Root's PATH on some systems leaves the sbin directories out; nft, ip and mkfs live there.
   const path = [...new Set([...(env['PATH'] ?? '').split(':'), '/usr/sbin', '/usr/bin', '/sbin', '/bin'])]
   return {
