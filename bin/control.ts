@@ -1,8 +1,19 @@
 // control: the API of the server. Its settings are in src/control/config.ts.
 import { loadConfig } from '#src/control/config.ts'
 import { startProgram } from '#src/control/main.ts'
+import { createLog } from '#src/kit/log.ts'
 
-const { stop } = await startProgram(loadConfig(process.env))
+const start = async () => await startProgram(loadConfig(process.env))
+/** Whoever started us is told why in a sentence; the log has all of it. */
+const giveUp = async (error: Error): Promise<never> => {
+  createLog('control').fatal({ err: error.cause ?? error }, error.message)
+  await new Promise((resolve) => {
+    if (process.send) process.send({ type: 'barred', why: error.message }, resolve)
+    else resolve(undefined)
+  })
+  process.exit(1)
+}
+const { stop } = await start().catch(giveUp)
 let isStopping = false
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   process.on(signal, () => {

@@ -42,23 +42,23 @@ const ending = (child: ChildProcess): AsyncDisposable => ({
   },
 })
 
+const settings = (port: number) => ({
+  ALCOVE_LISTEN: `127.0.0.1:${port}`,
+  ALCOVE_PUBLIC_URL: `http://127.0.0.1:${port}`,
+  ALCOVE_PROXY_URL: 'http://127.0.0.1:1',
+  ALCOVE_PROXY_KEY: keys.proxy,
+  ALCOVE_RUNNER_KEY: keys.runner,
+  ALCOVE_MOST_WARM: '0',
+  ALCOVE_OVERCOMMIT: '64,8,8',
+  ALCOVE_ENCRYPTION_KEY: newEncryptionKey(),
+})
+
 suite('the program control', () => {
   test('migrates an empty database, says that it is ready, serves the first key, and ends with 0 at SIGTERM', async () => {
     await using opened = await openTestDatabase('empty')
     const port = await freePort()
     const firstKey = newKey()
-    const child = start({
-      ALCOVE_DATABASE_URL: opened.url,
-      ALCOVE_LISTEN: `127.0.0.1:${port}`,
-      ALCOVE_PUBLIC_URL: `http://127.0.0.1:${port}`,
-      ALCOVE_PROXY_URL: 'http://127.0.0.1:1',
-      ALCOVE_PROXY_KEY: keys.proxy,
-      ALCOVE_RUNNER_KEY: keys.runner,
-      ALCOVE_MOST_WARM: '0',
-      ALCOVE_OVERCOMMIT: '64,8,8',
-      ALCOVE_ENCRYPTION_KEY: newEncryptionKey(),
-      ALCOVE_FIRST_KEY: firstKey,
-    })
+    const child = start({ ...settings(port), ALCOVE_DATABASE_URL: opened.url, ALCOVE_FIRST_KEY: firstKey })
     await using _ended = ending(child)
     assert.deepEqual((await once(child, 'message'))[0], { type: 'ready' })
     const reply = await fetch(`http://127.0.0.1:${port}/api/users/me`, {
@@ -68,6 +68,24 @@ suite('the program control', () => {
     const exit = once(child, 'exit')
     child.kill('SIGTERM')
     assert.deepEqual(await exit, [0, null])
+  })
+
+  test('tells the log and who started it which database it cannot reach, without its password, and ends with 1', async () => {
+    const port = await freePort()
+    const child = start({ ...settings(1), ALCOVE_DATABASE_URL: `postgres://me:hidden@127.0.0.1:${port}/alcove` })
+    await using _ended = ending(child)
+    let said = ''
+    child.stderr?.on('data', (data) => {
+      said += data
+    })
+    const told: unknown[] = []
+    child.on('message', (message) => told.push(message))
+    const [code] = await once(child, 'close')
+    const why = `the database of DATABASE_URL (127.0.0.1:${port}) cannot be reached: connect ECONNREFUSED 127.0.0.1:${port}`
+    assert.deepEqual([code, told], [1, [{ type: 'barred', why }]])
+    const { level, msg } = JSON.parse(said.trim().split('\n').at(-1) ?? '')
+    assert.deepEqual([level, msg], [60, why])
+    assert.doesNotMatch(said, /hidden/)
   })
 
   test('says everything that is missing and ends with 1', async () => {

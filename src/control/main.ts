@@ -6,7 +6,7 @@ import { createApp } from './app.ts'
 import { bootstrap } from './bootstrap.ts'
 import type { ControlConfig } from './config.ts'
 import { smtpTransport } from './mail/transport.ts'
-import { openDatabase } from './storage/database.ts'
+import { checkReachable, openDatabase } from './storage/database.ts'
 import { migrate } from './storage/migrate.ts'
 
 type Running = { address: string; stop: () => Promise<void> }
@@ -25,6 +25,7 @@ export const startProgram = async ({
   const log = createLog('control')
   const telling = await openTelemetry(telemetry, log)
   const database = openDatabase(databaseUrl)
+  await checkReachable(database, databaseUrl)
   const applied = await migrate(database)
   if (applied.length > 0) log.info({ applied }, 'migrated the database')
   const parts = { database, clock: systemClock, log, settings, encryption }

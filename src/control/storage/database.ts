@@ -92,6 +92,18 @@ export const openDatabase = (databaseUrl: string, { max = pool.max }: { max?: nu
   }
 }
 
+/** Throws, in a sentence for the operator that never shows a password, if the database cannot be asked. */
+export const checkReachable = async ({ sql }: Asking, databaseUrl: string): Promise<void> => {
+  const { connection } = connectionFrom(databaseUrl)
+  const { hostname, port } = new URL(databaseUrl)
+  const name = connection.host ? `at ${connection.host}` : `of DATABASE_URL (${hostname}:${port || 5432})`
+  await sql`select`.catch((error) => {
+    // Where a name has several addresses only the parts of the error have words.
+    const why = error.message || error.errors?.[0]?.message || error.code
+    throw new Error(`the database ${name} cannot be reached: ${why}`, { cause: error })
+  })
+}
+
 const asking = (sql: Asking['sql']): Asking => ({
   sql,
   transaction: (work) =>
