@@ -9,11 +9,30 @@ export const addRunner = async (directory: string, id: string, regionId: string 
   process.stdout.write(`${token}\n`)
 }
 
-type Runner = { id: string; regionId: string; state: string; sandboxes: number; lastHeartbeatAt: string | null }
+type Runner = { id: string; regionId: string; state: string; sandboxes: number; warm: number }
+
+/** As `drain` and refusals call them. */
+const words: Record<string, string> = { disabled: 'drained', unresponsive: 'silent', initializing: 'starting' }
+
+/** One line for each below a heading. Those of a warm pool are nobody's yet, but have their disk there. */
+export const runnerLines = (runners: readonly Runner[]): string[] => {
+  const line = (id: string, region: string, state: string, sandboxes: string) =>
+    `${id.padEnd(20)} ${region.padEnd(12)} ${state.padEnd(10)} ${sandboxes}`
+  return [
+    line('RUNNER', 'REGION', 'STATE', 'SANDBOXES'),
+    ...runners.map(({ id, regionId, state, sandboxes, warm }) =>
+      line(
+        id,
+        regionId,
+        words[state] ?? state,
+        `${sandboxes}${warm > 0 ? `, of which ${warm} warm, of nobody yet` : ''}`,
+      ),
+    ),
+  ]
+}
 
 export const listRunners = async (directory: string): Promise<void> => {
-  for (const { id, regionId, state, sandboxes } of await askServer<Runner[]>(directory, 'GET', '/runners'))
-    console.log(`${id.padEnd(20)} ${regionId.padEnd(12)} ${state.padEnd(14)} ${sandboxes} sandboxes`)
+  for (const line of runnerLines(await askServer<Runner[]>(directory, 'GET', '/runners'))) console.log(line)
 }
 
 export const drainRunner = async (directory: string, id: string, isDrained: boolean): Promise<void> => {

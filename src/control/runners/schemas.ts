@@ -34,6 +34,7 @@ export const Runner = Type.Object({
   version: Type.String(),
   lastHeartbeatAt: orNull(Type.String()),
   sandboxes: Type.Integer({ description: 'Those that have their disk there.' }),
+  warm: Type.Integer({ description: 'Of these, those started ahead that nobody has claimed.' }),
 })
 
 /** What a runner is told of itself. */

@@ -133,12 +133,14 @@ type RunnerView = RunnerIdentity & {
   version: string
   lastHeartbeatAt: Date | null
   sandboxes: number
+  warm: number
 }
 
 export const listRunners = async (sql: Sql): Promise<RunnerView[]> =>
   await sql<RunnerView[]>`
     select runners.id, runners.region_id as "regionId", runners.state, runners.cpu, runners.memory_gib as "memoryGiB",
-      runners.disk_gib as "diskGiB", runners.version, last_heartbeat_at as "lastHeartbeatAt", count(sandboxes.id)::int as sandboxes
+      runners.disk_gib as "diskGiB", runners.version, last_heartbeat_at as "lastHeartbeatAt", count(sandboxes.id)::int as sandboxes,
+      count(sandboxes.warm_pool_id)::int as warm
     from runners left join sandboxes on runner_id = runners.id and sandboxes.state in ${sql(statesHoldingDisk)}
     where runners.state <> 'decommissioned' group by runners.id order by runners.created_at, runners.id limit 1000`
 

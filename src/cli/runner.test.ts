@@ -1,0 +1,26 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { startControl } from '#test/control/harness.ts'
+import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
+import { runnerLines } from './runner.ts'
+
+suite('alcove runner list', () => {
+  test('says below a heading what each is, in the words of the commands, and how many of its sandboxes are nobody’s', async () => {
+    await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
+    await using _runner = await connectRunner(app)
+    const { body } = await app.as('member').post('/sandbox', {})
+    await untilState(app, body.id, 'started')
+    await app.as('admin').post('/runners', { id: 'second' })
+    const lines = async () => runnerLines((await app.as('admin').get('/runners')).body)
+    const [heading, ...others] = await lines()
+    assert.equal(heading, 'RUNNER               REGION       STATE      SANDBOXES')
+    assert.deepEqual(others.toSorted(), [
+      'local                local        ready      1',
+      'second               local        starting   0',
+    ])
+    await app.as('admin').patch('/runners/local', { isDrained: true })
+    await app.database.sql`update sandboxes set warm_pool_id = 'pool' where id = ${body.id}`
+    const drained = 'local                local        drained    1, of which 1 warm, of nobody yet'
+    assert.ok((await lines()).includes(drained), (await lines()).join('\n'))
+  })
+})
