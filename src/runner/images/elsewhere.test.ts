@@ -53,7 +53,7 @@ if (!isPrivateHost) {
     })
 
     /** What listens greets without TLS, and skopeo says so: then it was reached. */
-    const reaches = async (place: string, { seconds = 60, privateRegistries = [] as string[] } = {}) => {
+    const refusalOf = async (place: string, { seconds = 60, privateRegistries = [] as string[] } = {}) => {
       const used: string[] = []
       const library = new Library({
         poolDir: join(scratch, 'pool'),
@@ -79,11 +79,18 @@ if (!isPrivateHost) {
       )
       assert.ok(error instanceof ImageFailed, String(error))
       assert.ok(!(await runCommand(['ip', 'netns', 'list'])).split(/\s/).some((name) => used.includes(name)))
-      return /first record does not look like a TLS handshake/.test(String(error.cause))
+      return error
     }
+    const reaches = async (...asked: Parameters<typeof refusalOf>) =>
+      /first record does not look like a TLS handshake/.test(String((await refusalOf(...asked)).cause))
 
     test('the public Internet is reached', async () => {
       assert.ok(await reaches('public'))
+    })
+
+    test('a name that no name server knows is called that, and not a registry that is not there', async () => {
+      const { message } = await refusalOf('nowhere')
+      assert.equal(message, 'The name nowhere.test cannot be resolved; the registry was not reached.')
     })
 
     for (const place of ['lan', 'metadata', 'host'])

@@ -214,7 +214,11 @@ const complaints: readonly Complaint[] = [
   ],
   [/gave HTTP response to HTTPS/, 'unreachable', (_, host) => `The registry ${host} does not speak HTTPS.`],
   [/x509|certificate/i, 'unreachable', (_, host) => `The registry ${host} has a certificate that is not trusted here.`],
-  [/no such host|lookup /, 'unreachable', (_, host) => `The registry ${host} is not known.`],
+  [
+    /no such host|lookup /,
+    'unreachable',
+    (_, host) => `The name ${host} cannot be resolved; the registry was not reached.`,
+  ],
   [
     /connection re|timeout|no route|unreachable|TLS|deadline|EOF|pinging|status 5\d\d|misbehaving/i,
     'unreachable',
