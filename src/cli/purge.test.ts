@@ -18,7 +18,7 @@ const program = resolve(import.meta.dirname, '../../bin/alcove.ts')
 const purge = (path: string) => {
   const words = [program, 'purge', '--yes', '--data', path]
   const { status, stdout, stderr } = spawnSync(process.execPath, words, { encoding: 'utf8', timeout: 60_000 })
-  return { status, text: `${stdout}${stderr}` }
+  return { status, text: stdout, steps: stderr }
 }
 
 /** Every part of 10.0.0.0/8 that some server on this host holds. */
@@ -34,15 +34,21 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
   test('leaves a directory alone that is not recognisably of Alcove', () => {
     const path = join(scratch, 'theirs')
     for (const name of ['run', 'precious', 'log', 'secrets']) mkdirSync(join(path, name), { recursive: true })
-    assert.deepEqual(purge(path), { status: 0, text: `There is nothing of Alcove in ${path}.\n` })
+    assert.deepEqual(purge(path), { status: 0, text: `There is nothing of Alcove in ${path}.\n`, steps: '' })
     assert.deepEqual(readdirSync(path), ['log', 'precious', 'run', 'secrets'])
   })
 
-  test('removes what is ours and the directory; done again, there is nothing', () => {
+  test('removes what is ours and the directory, and says each step before it; done again, there is nothing', () => {
     const { path, runtime } = prepareDataDirectory(join(scratch, 'ours'))
-    assert.deepEqual(purge(path), { status: 0, text: `Removed ${path} and everything it had on this host.\n` })
+    const { status, text, steps } = purge(path)
+    assert.deepEqual([status, text], [0, `Removed ${path} and everything it had on this host.\n`])
+    assert.deepEqual(steps.trim().split('\n'), [
+      'Ending programs that still run …',
+      'Ending sandboxes, and removing their networks and mounts …',
+      `Removing the data in ${path} …`,
+    ])
     assert.deepEqual([existsSync(path), existsSync(runtime)], [false, false])
-    assert.deepEqual(purge(path), { status: 0, text: `There is nothing of Alcove in ${path}.\n` })
+    assert.deepEqual(purge(path), { status: 0, text: `There is nothing of Alcove in ${path}.\n`, steps: '' })
   })
 
   test('leaves what others put in a data directory, and says so', () => {

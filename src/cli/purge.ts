@@ -17,16 +17,23 @@ const confirm = async (data: DataDirectory): Promise<boolean> => {
   return answer.trim() === data.path
 }
 
-/** Removes everything of an instance from the host; answers what would not go. The data goes only when nothing is left. */
-export const purge = async (data: DataDirectory): Promise<string[]> => {
+/**
+ * Removes everything of an instance from the host; answers what would not go. The data goes only when nothing is left. `say`
+ * hears of each step before it is done, as many sandboxes or large disks take their time.
+ */
+export const purge = async (data: DataDirectory, say: (step: string) => void = () => {}): Promise<string[]> => {
+  say('Ending programs that still run …')
   await endOrphans(data)
+  say('Ending sandboxes, and removing their networks and mounts …')
   // What the network shares with other instances (its range, chains of other firewalls) only the runner knows, by its notes in
   // the runtime directory; and it is there until nothing runs.
   await removeTraces(data, { keepsRuntime: true })
   await removeNetwork(data.instance)
   const left = await removeTraces(data)
-  if (left.length === 0) await removeData(data)
-  return left
+  if (left.length > 0) return left
+  say(`Removing the data in ${data.path} …`)
+  await removeData(data)
+  return []
 }
 
 export const purgeCommand = async (directory: string, { yes }: { yes: boolean }): Promise<void> => {
@@ -42,7 +49,7 @@ export const purgeCommand = async (directory: string, { yes }: { yes: boolean })
   if (lock === undefined)
     throw new Complaint(`${data.path} is being served; stop it first: alcove down --data ${data.path}`)
   if (!yes && !(await confirm(data))) throw new Complaint('nothing was removed')
-  const left = await purge(data)
+  const left = await purge(data, (step) => console.error(step))
   if (left.length > 0) throw new Complaint(`could not be removed:\n${left.map((line) => `  ${line}`).join('\n')}`)
   const others = existsSync(data.path) ? readdirSync(data.path) : []
   if (others.length === 0) return console.log(`Removed ${data.path} and everything it had on this host.`)
