@@ -88,6 +88,19 @@ suite('archive', { skip: needsRoot }, () => {
     assert.equal(existsSync(store(assignment)), false)
   })
 
+  test('what was brought back outlives a power cut right after', async () => {
+    const assignment = await box.started()
+    await said(assignment, fill)
+    await box.host.archive(archived(assignment))
+    const back = brought(archived(assignment))
+    await box.host.start(back)
+    // Whoever has heard that it is started may remove its archive.
+    const { archive: _, ...withoutArchive } = back
+    await box.cutPower()
+    await box.host.start({ ...withoutArchive, generation: 9 })
+    assert.equal(await said(assignment, 'cat /root/d/file; stat -c %s /root/big'), 'kept\n6291456')
+  })
+
   test('of one that is paused or stopped; a second archive replaces the first', async () => {
     const assignment = await box.started()
     await said(assignment, fill)

@@ -37,10 +37,12 @@ export const unpackDisk = async (parts: UnpackParts): Promise<void> => {
   try {
     await mkdir(place, { mode: 0o700 })
     await writeDisk(stream(parts, manifest), place, signal)
-    // Whoever is told that the disk is there may remove the archive.
-    await runCommand(['sync', '--file-system', place], { timeoutMs: 600_000 })
+    // What has its name is whole, also after a power cut.
+    await sync(place)
     await rename(join(place, 'upper'), disk.upper)
     await rename(join(place, 'etc'), disk.etc)
+    // Whoever is told that the disk is there may remove the archive.
+    await sync(holder)
   } catch (error) {
     signal?.throwIfAborted()
     if (!hasCode(error, 'ENOSPC', 'EDQUOT')) throw error
@@ -49,6 +51,8 @@ export const unpackDisk = async (parts: UnpackParts): Promise<void> => {
     await removeTree(place)
   }
 }
+
+const sync = (path: string) => runCommand(['sync', '--file-system', path], { timeoutMs: 600_000 })
 
 const refuseToOverwrite = async ({ upper, etc }: DiskParts) => {
   for (const directory of [upper, etc]) {

@@ -22,6 +22,7 @@ import type { HostParts } from '../open-machine.ts'
 import { canMapOwners } from '../overlay/owners.ts'
 import { unmountPool } from '../overlay/pool.ts'
 import { placesOf, unmountMemory } from '../places.ts'
+import { cutPower } from './power-cut.ts'
 import { makeSmallImage } from './small-image.ts'
 
 const code = resolve(import.meta.dirname, '../../..')
@@ -128,6 +129,13 @@ export class TestHost {
     this.#opened = undefined
   }
 
+  /** As after a power cut and the next start of the machine: nothing runs, and of the disks there is what was written by then. */
+  async cutPower() {
+    await this.close()
+    await cutPower(join(this.directory, 'runner'), () => this.#killSandboxes())
+    await this.open()
+  }
+
   assignment(changes: Partial<Assignment> = {}): Assignment {
     return {
       sandboxId: randomUUID(),
@@ -206,14 +214,17 @@ export class TestHost {
     return [...paths, ...cgroups, ...mounts].filter((trace) => trace.includes(sandboxId))
   }
 
+  async #killSandboxes() {
+    const all = `/alcove-${this.instance}`
+    for (const id of await listCgroups(readLayout(), all)) await cgroupAt(readLayout(), `${all}/${id}`).kill()
+  }
+
   async [Symbol.asyncDispose]() {
     const ids = this.#opened?.host.list().map(({ id }) => id) ?? []
     for (const id of ids) await this.host.destroy(id)
     await this.close()
-    const layout = readLayout()
-    for (const id of await listCgroups(layout, `/alcove-${this.instance}`))
-      await cgroupAt(layout, `/alcove-${this.instance}/${id}`).kill()
-    await cgroupAt(layout, `/alcove-${this.instance}`).remove()
+    await this.#killSandboxes()
+    await cgroupAt(readLayout(), `/alcove-${this.instance}`).remove()
     await removeNetwork(this.instance)
     await unmountPool(join(this.directory, 'runner'))
     await unmountMemory(placesOf(this.instance, join(this.directory, 'runner')))
