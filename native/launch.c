@@ -181,6 +181,13 @@ static void rename_to(char **arg) {
   if (rename(arg[0], arg[1]) < 0) fail(arg[1]);
 }
 
+// sync PATH: what a file holds, or the names in a directory, outlives a power cut from here on.
+static void sync_to_disk(char **arg) {
+  int fd = open(arg[0], O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0 || fsync(fd) < 0) fail(arg[0]);
+  close(fd);
+}
+
 // directory PATH OWNER MODE: only for a disk that no sandbox has had yet; one half made is made whole.
 static void make_directory(char **arg) {
   uid_t owner = (uid_t)number(arg[1], 10);
@@ -371,6 +378,7 @@ static const struct step {
     {"remove-tree", 1, remove_tree},
     {"forget-file", 2, forget_file},
     {"rename", 2, rename_to},
+    {"sync", 1, sync_to_disk},
     {"directory", 3, make_directory},
     {"file", 3, write_file},
     {"new-file", 3, write_new_file},

@@ -16,6 +16,8 @@ export const step = {
   /** Below a directory that a sandbox filled, through no link of it. */
   forgetFile: (directory: string, path: string): Step => ['forget-file', directory, path],
   rename: (from: string, to: string): Step => ['rename', from, to],
+  /** What a file holds, or the names in a directory, is on the disk from here on. */
+  sync: (path: string): Step => ['sync', path],
   /** Made if absent, and given its owner and mode either way. */
   directory: (path: string, owner: number, mode: number): Step => ['directory', path, String(owner), mode.toString(8)],
   file: (path: string, owner: number, text: string): Step => ['file', path, String(owner), text],

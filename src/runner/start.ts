@@ -48,7 +48,7 @@ export const startSandbox = async (machine: Machine, assignment: Assignment, fro
   if (!isNew || from.archive?.sha256 !== undefined) await preparing
   const acquiring = span('network', {}, () => network.acquire())
   try {
-    const [{ base, isMissing }, { slot, run, bundle }] = await allSettledOrThrow([
+    const [{ base, isMissing, isCopied }, { slot, run, bundle }] = await allSettledOrThrow([
       preparing,
       makeBundle(machine, assignment, acquiring),
     ])
@@ -59,6 +59,8 @@ export const startSandbox = async (machine: Machine, assignment: Assignment, fro
       span('launch', {}, () => launch(machine, assignment, { slot, bundle }, rootfs, makeDisk)),
       span('journal', {}, () => journal.writeSpec(sandboxId, { assignment, status: 'started' })),
       span('network policy', {}, () => network.apply(slot, assignment.network)),
+      // Nobody hears of a copy that a power cut could take away again.
+      ...(isCopied ? [span('disk settles', {}, () => machine.pool.settleDisks())] : []),
     ])
     const [init] = await allSettledOrThrow([
       getInit(machine, sandboxId),
@@ -89,6 +91,7 @@ type Disk = {
   base: string
   /** To be made as the first step of the launch, which costs nothing there. */
   isMissing: boolean
+  isCopied?: boolean
 }
 
 const prepareDisk = async (
@@ -99,8 +102,11 @@ const prepareDisk = async (
 ): Promise<Disk> => {
   const { pool } = machine
   const { sandboxId, image } = assignment
-  if (copyDisk) return { base: await copyDisk(), isMissing: false }
-  const found = async () => ({ base: (await pool.baseOf({ sandboxId })) ?? image, isMissing: false })
+  if (copyDisk) return { base: await copyDisk(), isMissing: false, isCopied: true }
+  const found = async () => ({
+    base: (await pool.baseOf({ sandboxId })) ?? (await pool.baseOf({ template: image })) ?? image,
+    isMissing: false,
+  })
   if (await pool.exists(sandboxId)) return found()
   if (archive?.sha256 !== undefined) {
     try {
@@ -115,7 +121,7 @@ const prepareDisk = async (
   const base = await pool.baseOf({ template: image })
   if (base === undefined) return { base: image, isMissing: true }
   await copyTemplate(machine, assignment, base)
-  return found()
+  return { base, isMissing: false, isCopied: true }
 }
 
 const copyTemplate = async ({ pool }: Machine, { sandboxId, image, diskGiB }: Assignment, base: string) => {

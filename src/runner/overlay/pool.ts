@@ -42,6 +42,8 @@ export interface StoragePool {
   stepsToMakeEmpty(sandboxId: string, diskGiB: number): Step[]
   /** A disk like another is now, but for what makes a sandbox itself. Of btrfs, at once. */
   copyDisk(from: Original, sandboxId: string, base: string, diskGiB: number): Promise<void>
+  /** Disks that were copied outlive a power cut when this resolves. */
+  settleDisks(): Promise<void>
   /** Steps that bound it; the ones with room to spare are for what a start itself writes on a disk that is full. */
   stepsToLimit(sandboxId: string, diskGiB: number, room?: 'with room'): Step[]
   limit(sandboxId: string, diskGiB: number): Promise<void>
@@ -210,7 +212,8 @@ class Pool implements StoragePool {
   async baseOf(original: Original) {
     // An image may be called what no template is.
     if ('template' in original && !isName(original.template)) return undefined
-    return readIfThere(join(diskAt(this.#pathOf(original)).etc, baseName))
+    // A power cut may have left it without contents.
+    return (await readIfThere(join(diskAt(this.#pathOf(original)).etc, baseName))) || undefined
   }
 
   stepsToMake(sandboxId: string, base: string): Step[] {
@@ -231,9 +234,12 @@ class Pool implements StoragePool {
     const room = bytesWithRoom(diskGiB)
     return this.#disks.copy(this.#pathOf(from), sandboxId, (path) => [
       ...this.#disks.stepsToLimit(path, room),
-      ...stepsToForget(path),
-      ...stepsToFinish(path, base),
+      ...stepsToFinishCopy(path, base),
     ])
+  }
+
+  settleDisks() {
+    return this.#disks.settle()
   }
 
   stepsToLimit(sandboxId: string, diskGiB: number, room?: 'with room'): Step[] {
@@ -255,10 +261,11 @@ class Pool implements StoragePool {
   }
 
   async makeTemplate(template: string, sandboxId: string, base: string) {
+    // One that has lost what is below it is none, and in the way.
+    await this.#templates.remove(template)
     await this.#templates.copy(this.#disks.pathOf(sandboxId), template, (path) => [
       ...this.#templates.stepsToLimit(path, unlimited),
-      ...stepsToForget(path),
-      ...stepsToFinish(path, base),
+      ...stepsToFinishCopy(path, base),
     ])
     await this.#templates.settle()
   }
@@ -298,10 +305,16 @@ const stepsToFinish = (path: string, base: string): Step[] => {
   return [step.directory(work, 0, 0o700), step.directory(etc, 0, 0o755), step.newFile(join(etc, baseName), 0, base)]
 }
 
-/** What makes the sandbox that a disk was copied from itself. */
-const stepsToForget = (path: string): Step[] => {
+/** Without what makes the sandbox that it was copied from itself. Nothing else says which image is below it, so that is waited for. */
+const stepsToFinishCopy = (path: string, base: string): Step[] => {
   const { upper, work, etc } = diskAt(path)
-  return [step.removeTree(work), step.removeTree(etc), ...seeds.map((seed) => step.forgetFile(upper, seed))]
+  return [
+    step.removeTree(work),
+    step.removeTree(etc),
+    ...seeds.map((seed) => step.forgetFile(upper, seed)),
+    ...stepsToFinish(path, base),
+    step.sync(join(etc, baseName)),
+  ]
 }
 
 /** For tests and `destroy everything`: takes the mounted image away. Sandboxes must be gone. */

@@ -1,6 +1,6 @@
 // Directories of a pool that are made, copied and removed as a whole: btrfs subvolumes, or plain directories where there
 // are none. What has its name is whole; what is on its way in or out begins with a dot, which no sandbox's name does.
-import { mkdir, open, readdir, rename } from 'node:fs/promises'
+import { mkdir, readdir, rename } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { removeTree } from '#src/kit/remove-tree.ts'
 import { runCommand } from '#src/kit/run-command.ts'
@@ -84,13 +84,12 @@ export class Volumes {
     await runSteps(this.#launcher, finish)
   }
 
-  /** What was copied is on the disk when this resolves. */
+  /** What was copied has its name on the disk when this resolves. */
   async settle(): Promise<void> {
     if (!this.#areSubvolumes)
       return void (await runCommand(['sync', '--file-system', this.#directory], { timeoutMs: settleTimeoutMs }))
-    // A snapshot is there as soon as it is made; this is for its name.
-    const directory = await open(this.#directory, 'r')
-    await directory.sync().finally(() => directory.close())
+    // A snapshot is there as soon as it is made; this is for its name. What its steps wrote into it, they see to themselves.
+    await runSteps(this.#launcher, [step.sync(this.#directory)])
   }
 
   /** In bytes, as a limit would count them; undefined where the kernel does not. */

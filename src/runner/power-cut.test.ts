@@ -1,0 +1,71 @@
+// What outlives a power cut right after it was told. Needs root; elsewhere it is skipped and says so.
+import assert from 'node:assert/strict'
+import { truncateSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import { needsRoot } from '#test/needs-root.ts'
+import { TestHost } from './testing/test-host.ts'
+
+suite('after a power cut', { skip: needsRoot }, () => {
+  let box: TestHost
+  before(async () => {
+    box = await TestHost.start()
+  })
+  after(async () => {
+    await box?.[Symbol.asyncDispose]()
+  })
+
+  const parent = async () => {
+    const assignment = await box.started()
+    await box.run(assignment.sandboxId, 'echo kept > /root/file')
+    return assignment
+  }
+  const kept = async (sandboxId: string) => (await box.run(sandboxId, 'cat /root/file')).output
+
+  test('a snapshot that was made is there, with the image below it, and sandboxes are made of it', async () => {
+    const { sandboxId } = await parent()
+    await box.host.snapshot(sandboxId, 'shown')
+    await box.cutPower()
+    assert.equal((await box.host.template('shown'))?.base, 'small')
+    const child = await box.started({ isNew: true, image: 'shown' })
+    assert.equal(await kept(child.sandboxId), 'kept')
+    await box.host.removeTemplate('shown')
+  })
+
+  test('a fork, and a sandbox made of a snapshot, that were started can be started again', async () => {
+    const { sandboxId } = await parent()
+    await box.host.snapshot(sandboxId, 'source')
+    const children = [
+      await box.started({ isNew: true, image: 'source' }),
+      // Last, as what others wait for the disk for would bring this one there too.
+      await box.started({ isNew: true, forkOf: sandboxId }),
+    ]
+    await box.cutPower()
+    for (const child of children) {
+      await box.host.start({ ...child, isNew: false, generation: 2 })
+      assert.equal(await kept(child.sandboxId), 'kept')
+    }
+    await box.host.removeTemplate('source')
+  })
+
+  test('a snapshot that has lost which image is below it is none, and is made anew', async () => {
+    const { sandboxId } = await parent()
+    await box.host.snapshot(sandboxId, 'lost')
+    truncateSync(join(box.directory, 'runner/pool/templates/lost/etc/image'))
+    assert.deepEqual(await box.host.templates(), [])
+    await box.host.snapshot(sandboxId, 'lost')
+    assert.equal((await box.host.template('lost'))?.base, 'small')
+    await box.host.removeTemplate('lost')
+  })
+
+  test('a disk that has lost which image is below it is started over the one that its snapshot has', async () => {
+    const { sandboxId } = await parent()
+    await box.host.snapshot(sandboxId, 'whole')
+    const child = await box.started({ isNew: true, image: 'whole' })
+    await box.host.stop({ ...child, generation: 2, target: 'stopped', signal: 'SIGKILL' })
+    truncateSync(join(box.directory, 'runner/pool/disks', child.sandboxId, 'etc/image'))
+    await box.host.start({ ...child, isNew: false, generation: 3 })
+    assert.equal(await kept(child.sandboxId), 'kept')
+    await box.host.removeTemplate('whole')
+  })
+})
