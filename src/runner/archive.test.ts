@@ -7,8 +7,17 @@ import { after, before, suite, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Assignment } from '#src/wire/runner-link.ts'
 import { needsRoot } from '#test/needs-root.ts'
+import { checkReturns } from './archive.ts'
 import { DoomedRunner } from './testing/doomed.ts'
 import { TestHost } from './testing/test-host.ts'
+
+test('a disk with so many directories that a restore would take minutes is not archived, and told why', () => {
+  const extent = { bytesApart: 0, directories: 250_000 }
+  checkReturns(extent, 1)
+  const because = /has 250,001 directories; one with more than 250,000 cannot be archived/
+  for (const limit of [1, undefined])
+    assert.throws(() => checkReturns({ ...extent, directories: 250_001 }, limit), because)
+})
 
 suite('archive', { skip: needsRoot }, () => {
   let box: TestHost

@@ -4,7 +4,7 @@ import type { Assignment, Progress } from '#src/wire/runner-link.ts'
 import { ArchiveFailed } from './archive/failed.ts'
 import { packDisk } from './archive/pack.ts'
 import { removeArchives } from './archive/remove.ts'
-import { bytesApart } from './archive/tar.ts'
+import { type Extent, extentOf } from './archive/tar.ts'
 import type { Spec } from './journal.ts'
 import { type Machine, NotRecoverable } from './machine.ts'
 import { GiB } from './oci/sandbox-limits.ts'
@@ -21,7 +21,7 @@ export const archiveDisk = async (
   const { sandboxId, diskGiB, archive: wanted } = assignment
   if (wanted === undefined) throw new NotRecoverable('Nobody has said what the archive is called.')
   if (!(await pool.exists(sandboxId))) throw new NotRecoverable('The disk of the sandbox is gone.')
-  await checkReturns(pool, assignment)
+  checkReturns(await extentOf(pool.diskOf(sandboxId)), pool.hardDiskLimit ? diskGiB : undefined)
   const size = (await pool.sizeOfDisk(sandboxId)) ?? diskGiB * GiB
   const archive = await packDisk({
     store,
@@ -37,12 +37,17 @@ export const archiveDisk = async (
   return archived
 }
 
+/** For each directory tar looks through all others when it makes them again. So many take it minutes. */
+const mostDirectories = 250_000
+
 /** An archive keeps the contents of each file for itself, so the disk that it is restored to must have room for that. */
-const checkReturns = async (pool: Machine['pool'], { sandboxId, diskGiB }: Assignment): Promise<void> => {
-  if (!pool.hardDiskLimit) return
-  const bytes = await bytesApart(pool.diskOf(sandboxId))
-  if (bytes <= diskGiB * GiB + roomForStart) return
-  const needed = `${(Math.ceil((bytes / GiB) * 10) / 10).toFixed(1)} GiB`
+export const checkReturns = ({ bytesApart, directories }: Extent, diskGiB = Number.POSITIVE_INFINITY): void => {
+  if (directories > mostDirectories) {
+    const [found, most] = [directories, mostDirectories].map((number) => number.toLocaleString('en'))
+    throw new ArchiveFailed('disk', `Its disk has ${found} directories; one with more than ${most} cannot be archived.`)
+  }
+  if (bytesApart <= diskGiB * GiB + roomForStart) return
+  const needed = `${(Math.ceil((bytesApart / GiB) * 10) / 10).toFixed(1)} GiB`
   const reason = `Its files share their contents, as copies made by cp do; apart they need ${needed}, more than its disk.`
   throw new ArchiveFailed('disk', reason)
 }

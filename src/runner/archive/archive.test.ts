@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -13,7 +13,7 @@ import { type Archive, findArchive, packDisk } from './pack.ts'
 import { patient } from './patient-store.ts'
 import { removeArchives } from './remove.ts'
 import { type ObjectStore, openStore } from './store.ts'
-import { type DiskParts, readDisk, writeDisk } from './tar.ts'
+import { type DiskParts, extentOf, readDisk, writeDisk } from './tar.ts'
 import { diskIn, listDisk, makeNastyDisk, Scratch } from './testing/disks.ts'
 import { startS3, withoutS3 } from './testing/real-s3.ts'
 import { unpackDisk } from './unpack.ts'
@@ -370,6 +370,14 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     assert.deepEqual(await once(child, 'close'), [0, null])
     const packing = packDisk({ store: storeAt('deep'), sandboxId, archiveId: 'a1', disk: deep })
     await assert.rejects(packing, fails('disk', /a path of more than 4095 bytes/))
+  })
+
+  test('the directories of a disk are counted, those that hold it too, whatever they are called', async () => {
+    const disk = diskIn(scratch.make('counted'))
+    const made = ['upper/a/b', 'upper/c\nd 1', 'etc']
+    for (const name of made) mkdirSync(join(scratch.at('counted'), name), { recursive: true })
+    writeFileSync(join(disk.etc, 'image'), 'x')
+    assert.equal((await extentOf(disk)).directories, 5)
   })
 
   test('a disk that is not there is told from an empty one', async () => {

@@ -86,12 +86,19 @@ const refuseWhatCannotReturn = async (holder: string, parts: readonly string[]) 
   }
 }
 
-const sumOfBlocks = `find "$@" -type f -printf '%b %n\\n' | awk '{ sum += $1 / $2 } END { printf "%.0f", sum * 512 }'`
+export type Extent = {
+  /** What its files take up, each on its own: more than the disk does where they share their contents, as `cp` makes them on btrfs. */
+  bytesApart: number
+  directories: number
+}
 
-/** What its files take up, each on its own: more than the disk does where they share their contents, as `cp` makes them on btrfs. */
-export const bytesApart = async (disk: DiskParts): Promise<number> => {
-  const walk = ['env', `--chdir=${holderOf(disk)}`, 'sh', '-c', sumOfBlocks, 'sh', ...names(disk)]
-  return Number(await look(walk))
+const count = `find "$@" -type d -printf 'd\\n' -o -type f -printf '%b %n\\n' |
+  awk 'NF == 1 { directories++; next } { sum += $1 / $2 } END { printf "%.0f %d", sum * 512, directories }'`
+
+export const extentOf = async (disk: DiskParts): Promise<Extent> => {
+  const walk = ['env', `--chdir=${holderOf(disk)}`, 'sh', '-c', count, 'sh', ...names(disk)]
+  const [bytesApart = 0, directories = 0] = (await look(walk)).split(' ').map(Number)
+  return { bytesApart, directories }
 }
 
 /** The disk as one tar stream, the same bytes each time as long as nothing on it changes. Nobody may be writing to it. */
