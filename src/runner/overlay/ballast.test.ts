@@ -15,7 +15,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, suite, test } from 'node:test'
-import { isWritable } from '#src/kit/file-system.ts'
+import { freeBytes, isWritable } from '#src/kit/file-system.ts'
 import { silentLog } from '#src/kit/log.ts'
 import { needsRoot } from '#test/needs-root.ts'
 import { Ballast } from './ballast.ts'
@@ -74,6 +74,29 @@ suite('the room that a sparse pool has on its host', { skip: needsRoot }, () => 
     execFileSync('sync', ['--file-system', place])
     assert.equal(await isWritable(place), true)
     writeFileSync(join(place, 'small'), 'x', { flush: true })
+  })
+
+  test('where the host has less than the pool keeps for itself, that is given up too, and the pool stays writable', async () => {
+    execFileSync('fallocate', ['--length', String((await freeBytes(directory)) - 24 * MiB), join(directory, 'other')])
+    await ballast.look()
+    assert.ok(fill(join(place, 'much')) > 0)
+    execFileSync('sync', ['--file-system', place])
+    assert.equal(await isWritable(place), true)
+    rmSync(join(place, 'much'))
+    writeFileSync(join(place, 'small'), 'x', { flush: true })
+  })
+
+  test('what it cannot claim in one piece it claims in smaller ones, as far as that goes', async () => {
+    const most = 200 * MiB
+    for (const words of [
+      ['quota', 'enable'],
+      ['qgroup', 'limit', String(most), '0/5'],
+    ])
+      execFileSync('btrfs', [...words, place])
+    execFileSync('fallocate', ['--length', '128M', join(directory, 'other')])
+    await ballast.look()
+    const claimed = bytes(join(place, 'ballast'))
+    assert.ok(claimed > 0 && claimed <= most, `${claimed}`)
   })
 
   test('it follows what others take of the host and give back', async () => {

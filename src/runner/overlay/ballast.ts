@@ -10,11 +10,14 @@ import { asSize } from '../images/limits.ts'
 
 const MiB = 1024 ** 2
 const fileName = 'ballast'
-/** It grows and shrinks by whole ones of these, in bytes. */
+/** It grows and shrinks by whole ones of these, in bytes, but for the last that there is to claim. */
 const unit = 64 * MiB
 const lookEveryMs = 2_000
 const standardKeepFreeBytes = 2 * 1024 * MiB
-/** At most this of the pool, in bytes, is never claimed: what describes its files must find room, too. */
+/**
+ * At most this of the pool, in bytes, is not claimed whatever others take of the host: what describes its files must find room,
+ * too. Half of what the host has left at most, as some of that is written beside what the pool counts as free.
+ */
 const mostSpareBytes = 1024 * MiB
 
 /** After the path of a pool: what to do about it. Once nobody holds it, mounting it anew makes it writable again. */
@@ -84,22 +87,35 @@ export class Ballast {
     ])
     const mayBeWritten = Math.min(poolFree, size - blocks * 512)
     const over = mayBeWritten - (hostFree - keepFreeBytes)
-    const spare = Math.min(mostSpareBytes, size / 8)
-    const more = Math.min(Math.ceil(over / unit), Math.floor((poolFree - spare) / unit)) * unit
-    const less = Math.min(Math.floor(-over / unit) * unit, held)
-    if (more > 0) await this.#claim(held, held + more, hostFree)
-    else if (less > 0) await this.#give(held - less)
+    const spare = Math.min(mostSpareBytes, size / 8, hostFree / 2)
+    const more = Math.min(Math.ceil(over / unit) * unit, Math.floor((poolFree - spare) / MiB) * MiB)
+    const enough = Math.max(0, Math.ceil((held + over) / unit) * unit)
+    if (more > 0) await this.#claim(held, more, hostFree)
+    else if (enough < held) await this.#give(enough)
   }
 
-  async #claim(held: number, bytes: number, hostFree: number) {
+  /** As much as the file system lets it have, which may be less than it says is free. */
+  async #claim(held: number, more: number, hostFree: number) {
     const text = `the host has ${asSize(hostFree)} free: sandboxes can write less than their disks promise`
-    if (held === 0) this.#parts.log.warn({ file: this.#parts.image, bytes }, text)
-    await runCommand(['fallocate', '--length', String(bytes), this.#file])
+    if (held === 0) this.#parts.log.warn({ file: this.#parts.image, bytes: more }, text)
+    let bytes = held
+    let refusal: unknown
+    for (let piece = more; piece >= MiB && bytes < held + more; piece = Math.floor(piece / 2)) {
+      try {
+        await runCommand(['fallocate', '--length', String(bytes + piece), this.#file])
+        bytes += piece
+      } catch (error) {
+        refusal = error
+      }
+    }
+    if (bytes === held) throw refusal
   }
 
   async #give(bytes: number) {
     const file = await open(this.#file, 'r+')
     await file.truncate(bytes).finally(() => file.close())
+    // Only then does it count as free; before, the next look would give the same once more.
+    await runCommand(['sync', '--file-system', this.#parts.place], { timeoutMs: 600_000 })
     if (bytes === 0) this.#parts.log.info('the host has room for all disks of sandboxes again')
   }
 
