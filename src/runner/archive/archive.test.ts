@@ -1,6 +1,6 @@
 // A hostile disk to a store and back, and everything that can go wrong between. Needs root.
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -350,8 +350,23 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     const store = storeAt('large')
     const archive = await packDisk({ store, sandboxId, archiveId: 'a1', disk })
     const directory = scratch.small('small-disk', 8)
-    const unpacking = unpackDisk({ store, sandboxId, archive, disk: diskIn(directory) })
-    await assert.rejects(unpacking, fails('disk', /cannot be unpacked: .*No space left on device/))
+    const written: number[] = []
+    const unpack = () =>
+      unpackDisk({
+        store,
+        sandboxId,
+        archive,
+        disk: diskIn(directory),
+        onProgress: ({ bytes }) => written.push(bytes),
+      })
+    await assert.rejects(
+      unpack(),
+      fails('disk', /^The archive holds [\d.]+ MiB, and this runner has room for 8 MiB\.$/),
+    )
+    assert.deepEqual([written, readdirSync(directory)], [[], []])
+    // Where what lies there takes more than it did in the archive, that is found out on the way.
+    execFileSync('mount', ['-o', 'remount,size=1g,nr_inodes=40', directory])
+    await assert.rejects(unpack(), fails('disk', /cannot be unpacked: .*No space left on device/))
     assert.deepEqual(readdirSync(directory), [])
   })
 

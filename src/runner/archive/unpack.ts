@@ -2,10 +2,12 @@
 import { createHash } from 'node:crypto'
 import { mkdir, readdir, rename } from 'node:fs/promises'
 import { join } from 'node:path'
+import { freeBytes } from '#src/kit/file-system.ts'
 import { removeTree } from '#src/kit/remove-tree.ts'
 import { runCommand } from '#src/kit/run-command.ts'
 import type { ArchiveRef } from '#src/wire/runner-link.ts'
 import { hasCode } from '../cgroup/files.ts'
+import { asSize } from '../images/limits.ts'
 import { fetchChunk } from './chunks.ts'
 import { ArchiveFailed } from './failed.ts'
 import { chunksOf, manifestKey } from './keys.ts'
@@ -32,6 +34,7 @@ export const unpackDisk = async (parts: UnpackParts): Promise<void> => {
   const holder = holderOf(disk)
   await refuseToOverwrite(disk)
   const manifest = await openManifest(store, sandboxId, archive, signal)
+  await refuseWithoutRoom(holder, manifest)
   const place = join(holder, unfinished)
   await removeTree(place)
   try {
@@ -62,6 +65,14 @@ const refuseToOverwrite = async ({ upper, etc }: DiskParts) => {
     })
     if (names.length > 0) throw new ArchiveFailed('disk', 'There is a disk already where the archive belongs.')
   }
+}
+
+/** Before anything is written: what is left belongs to all who have a disk there. */
+const refuseWithoutRoom = async (holder: string, { bytes }: Manifest) => {
+  const free = await freeBytes(holder)
+  if (bytes <= free) return
+  const reason = `The archive holds ${asSize(bytes)}, and this runner has room for ${asSize(free)}.`
+  throw new ArchiveFailed('disk', reason)
 }
 
 const openManifest = async (
