@@ -36,6 +36,8 @@ const textIn = (xml: string, tag: string): string | undefined => {
   return found?.replace(/&(amp|lt|gt|quot|apos);/g, (_, name: string) => entities[name]!)
 }
 
+const isList = (xml: string) => xml.includes('<ListBucketResult') && xml.trimEnd().endsWith('</ListBucketResult>')
+
 /** `NoSuchBucket` and the like: safe to show. */
 const codeIn = (xml: string) => /^\w{1,60}$/.exec(textIn(xml, 'Code') ?? '')?.[0]
 
@@ -77,19 +79,28 @@ export class S3Store implements ObjectStore {
   async *list(prefix: string, signal?: AbortSignal): AsyncIterable<StoredObject> {
     const whole = `${this.#at.prefix}${prefix}`
     let from: string | undefined
-    do {
+    for (;;) {
       const query = { 'list-type': '2', 'encoding-type': 'url', prefix: whole, 'max-keys': `${this.#pageSize}` }
       const more = from === undefined ? query : { ...query, 'continuation-token': from }
       const answer = await this.#ask({ method: 'GET', query: more, limit: listLimit, signal })
       if (answer === undefined) throw new ArchiveFailed('store refused', `${this.#name} has no such bucket.`)
       const xml = answer.body.toString()
+      if (!isList(xml)) throw this.#noList()
       for (const [, item = ''] of xml.matchAll(/<Contents>(.*?)<\/Contents>/gs)) {
         // Ours have nothing to decode but the slash; another one that cannot be is not ours.
         const key = (textIn(item, 'Key') ?? '').replaceAll(/%2F/gi, '/')
         if (key.startsWith(whole)) yield { key: key.slice(this.#at.prefix.length), bytes: Number(textIn(item, 'Size')) }
       }
-      from = textIn(xml, 'IsTruncated') === 'true' ? textIn(xml, 'NextContinuationToken') : undefined
-    } while (from !== undefined)
+      if (textIn(xml, 'IsTruncated') !== 'true') return
+      const next = textIn(xml, 'NextContinuationToken')
+      if (next === undefined || next === from) throw this.#noList()
+      from = next
+    }
+  }
+
+  /** What a list does not name counts as gone, so one that is not whole is none. */
+  #noList() {
+    return new ArchiveFailed('store down', `${this.#name} does not work: what it lists is no list.`)
   }
 
   close() {

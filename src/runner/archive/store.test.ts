@@ -226,6 +226,26 @@ suite('a store that is unwell', () => {
     await assert.rejects(s3.store.get('k', limit), fails('store refused', /refuses: HTTP 400\.$/))
   })
 
+  test('says what is no list, or not where the list goes on: an error, as what it keeps would count as gone', async () => {
+    const list = (rest: string) =>
+      `<?xml version="1.0"?><ListBucketResult xmlns="x"><Contents><Key>k/a</Key><Size>1</Size></Contents>${rest}`
+    const more = '<IsTruncated>true</IsTruncated>'
+    const next = '<NextContinuationToken>t</NextContinuationToken>'
+    const end = '</ListBucketResult>'
+    const pages = ['<html>Welcome</html>', '', list(''), list(more + end), list(more + next + end)]
+    for (const page of pages) {
+      await using s3 = await answering([[200, page]])
+      await assert.rejects(keysBelow(s3.store, 'k/'), fails('store down', /does not work: what it lists is no list\./))
+    }
+    await using s3 = await answering([
+      [200, list(more + end)],
+      [200, list(more + next + end)],
+      [200, list(`<IsTruncated>false</IsTruncated>${end}\n`)],
+    ])
+    assert.deepEqual(new Set(await keysBelow(s3.store, 'k/')), new Set(['k/a 1']))
+    assert.equal(s3.asked(), 3)
+  })
+
   test('is not waited for once the signal is given', async () => {
     const s3 = patient(new S3Store(addressOf(1)), [60_000])
     const abort = new AbortController()
