@@ -6,7 +6,7 @@ import type { Machine } from './machine.ts'
 
 const limit = (memoryGiB: number) => `(limit ${memoryGiB} GiB)`
 
-/** Nothing inside can end the first process: the kernel lets no signal of theirs through to it. */
+/** Nothing inside can end the first process: the kernel lets no signal of theirs through to it, and the filter sets it no limit. */
 export const causeOfEnd = async (machine: Machine, memoryGiB: number, run: Run | undefined): Promise<Cause> => {
   if (run === undefined || run.bootId !== machine.bootId) return { detail: 'The machine was restarted.' }
   const { pid, startTime } = run

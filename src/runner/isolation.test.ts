@@ -11,7 +11,8 @@ import { uidBase, uidCount } from './oci/ids.ts'
 import { pidsLimit } from './oci/sandbox-limits.ts'
 import { cannotMapOwners, TestHost } from './testing/test-host.ts'
 
-const { EPERM, ENOSYS, EAFNOSUPPORT, EPROTONOSUPPORT, EINVAL } = constants.errno
+const { EPERM, ENOSYS, EAFNOSUPPORT, EPROTONOSUPPORT, EINVAL, ENOMEM, ENOPROTOOPT } = constants.errno
+const ESOCKTNOSUPPORT = 94
 
 suite('inside a sandbox', { skip: needsRoot }, () => {
   let box: TestHost
@@ -104,9 +105,43 @@ suite('inside a sandbox', { skip: needsRoot }, () => {
         'personality-query': 0,
         'personality-odd': ENOSYS,
         'unknown-call': ENOSYS,
+        'pair-unix': 0,
+        'pair-vsock': EAFNOSUPPORT,
+        'pair-vsock-upper-half': EAFNOSUPPORT,
+        'socket-mptcp': EPROTONOSUPPORT,
+        'socket-udplite': EPROTONOSUPPORT,
+        'socket-seqpacket': ESOCKTNOSUPPORT,
+        'socket-raw': EPERM,
+        'socket-ping': 0,
+        'option-plain': 0,
+        'option-filter': ENOPROTOOPT,
+        'option-filter-upper-half': ENOPROTOOPT,
+        'option-timestamping': ENOPROTOOPT,
+        'option-errors': 0,
+        'errors-kept': 0,
+        'timestamp-kept': 0,
+        'huge-mmap': ENOMEM,
+        'huge-memfd': EINVAL,
+        'huge-shm': ENOMEM,
+        'init-limits': EPERM,
+        'init-priority': EPERM,
+        'init-group-priority': EPERM,
+        'init-scheduler': EPERM,
+        'init-affinity': EPERM,
+        'init-input-and-output': EPERM,
+        'own-limits': 0,
+        'own-priority': 0,
+        'filter-with-listener': EINVAL,
+        'filter-plain': 0,
       },
       `EINVAL would mean that the kernel was reached: ${EINVAL}`,
     )
+  })
+
+  test('answers to ping that it leaves unread hold little of the host’s memory, and ping goes on', async () => {
+    const { held, small } = Object.fromEntries(parseCounters((await box.run(id, 'probe echoes', 'daytona')).output))
+    assert.ok(held !== undefined && held > 0 && held < 32, `${held} MiB`)
+    assert.equal(small, 1)
   })
 
   test('the machine below cannot be seen', async () => {

@@ -22,6 +22,8 @@ const wanted = {
   '/proc/sys/net/ipv4/neigh/default/gc_thresh1': 16_384,
   '/proc/sys/net/ipv4/neigh/default/gc_thresh2': 32_768,
   '/proc/sys/net/ipv4/neigh/default/gc_thresh3': 65_536,
+  // Compiled filters of system calls, each sandbox's own among them; in bytes, as newer kernels have it (oci/seccomp/arguments.ts).
+  '/proc/sys/net/core/bpf_jit_limit': 528_482_304,
   '/proc/sys/kernel/pid_max': 4_194_304,
   '/proc/sys/kernel/threads-max': 4_194_304,
   '/proc/sys/kernel/pty/max': 1_048_576,

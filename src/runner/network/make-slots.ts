@@ -24,7 +24,25 @@ const settings = [
   '[ ! -e /proc/sys/net/ipv6/conf/all/disable_ipv6 ] || echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6',
   'echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start',
   'echo "0 2147483647" > /proc/sys/net/ipv4/ping_group_range',
+  // Otherwise what is sent waits, whole, in the queue of whoever asks when it was sent, and counts as nobody's memory.
+  '[ ! -e /proc/sys/net/core/tstamp_allow_data ] || echo 0 > /proc/sys/net/core/tstamp_allow_data',
 ].join('; ')
+
+/**
+ * Answers to ping that nobody reads count as nobody's memory, and a socket that has let go of its peer is in no table that would tell
+ * how much it holds. So what arrives is bounded: small ones at leisure always, all others together by a quota.
+ */
+const echoes = `table ip alcove {
+  chain arriving {
+    type filter hook input priority filter; policy accept;
+    icmp type echo-reply goto echoes
+  }
+  chain echoes {
+    meta length <= 128 limit rate 2/second burst 20 packets accept
+    quota until 8 mbytes accept
+    drop
+  }
+}`
 
 const inside = ({ instance, range }: Where, n: number) => {
   const gateway = gatewayOf(range)
@@ -39,7 +57,7 @@ const inside = ({ instance, range }: Where, n: number) => {
     `route add default via ${gateway}`,
   ]
   return [
-    `nsenter --net=${netnsDir}/${netnsName(instance, n)} sh -ec '${settings}; exec ip -batch -' <<'BATCH'`,
+    `nsenter --net=${netnsDir}/${netnsName(instance, n)} sh -ec '${settings}; nft "${echoes}"; exec ip -batch -' <<'BATCH'`,
     ...batch,
     'BATCH',
   ]

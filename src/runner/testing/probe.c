@@ -1,14 +1,21 @@
 // Run inside a sandbox by tests: tries what a sandbox must not be able to do and prints one `name errno` for each, 0 for
 // what succeeded. With `in-flight` it sends files to itself that nobody takes until the kernel gives it no more of them, says how
-// many, and waits; with `in-flight-one` it sends a single one.
+// many, and waits; with `in-flight-one` it sends a single one. With `echoes` it says how many MiB of answers to ping it can leave
+// unread, and whether a small one still comes.
 #define _GNU_SOURCE
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/personality.h>
+#include <sys/resource.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -56,7 +63,95 @@ static int send_one(void) {
   return 0;
 }
 
+static int ping_socket(void) {
+  int one = socket(AF_INET, SOCK_DGRAM, IPPROTO_ICMP), most = 1 << 30;
+  struct sockaddr_in local = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  struct timeval patience = {.tv_sec = 1};
+  setsockopt(one, SOL_SOCKET, SO_RCVBUF, &most, sizeof most);
+  setsockopt(one, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  return connect(one, (struct sockaddr *)&local, sizeof local) < 0 ? -1 : one;
+}
+
+// Each socket lets go of its peer when it has what it can have, and is in no table of the kernel from then on.
+static int leave_echoes(void) {
+  static char ask[60000] = {8};
+  unsigned long held = 0;
+  for (int i = 0; i < 20; i++) {
+    int one = ping_socket();
+    for (int n = 0; n < 200; n++) send(one, ask, sizeof ask, MSG_DONTWAIT);
+    struct sockaddr nobody = {.sa_family = AF_UNSPEC};
+    connect(one, &nobody, sizeof nobody);
+    unsigned memory[9] = {0};
+    socklen_t size = sizeof memory;
+    getsockopt(one, SOL_SOCKET, SO_MEMINFO, memory, &size);
+    held += memory[0];
+  }
+  int one = ping_socket(), tries = 0;
+  char answer[64];
+  while (tries++ < 20 && (send(one, ask, sizeof answer, 0) < 0 || recv(one, answer, sizeof answer, 0) < 0)) {}
+  printf("held %lu\nsmall %d\n", held >> 20, tries <= 20);
+  return 0;
+}
+
+// Asks with the message itself when it was sent, and says how much waits for it then.
+static unsigned kept_for_timestamp(void) {
+  struct sockaddr_in local = {.sin_family = AF_INET, .sin_port = htons(9), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  union {
+    struct cmsghdr head;
+    char room[CMSG_SPACE(sizeof(int))];
+  } control = {.head = {.cmsg_level = SOL_SOCKET, .cmsg_type = SO_TIMESTAMPING, .cmsg_len = CMSG_LEN(sizeof(int))}};
+  *(int *)CMSG_DATA(&control.head) = 2; // SOF_TIMESTAMPING_TX_SOFTWARE
+  struct iovec byte = {.iov_base = "x", .iov_len = 1};
+  struct msghdr message = {.msg_name = &local, .msg_namelen = sizeof local, .msg_iov = &byte, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = CMSG_SPACE(sizeof(int))};
+  int udp = socket(AF_INET, SOCK_DGRAM, 0);
+  if (sendmsg(udp, &message, 0) < 0) return 0;
+  unsigned memory[9] = {0};
+  socklen_t size = sizeof memory;
+  getsockopt(udp, SOL_SOCKET, SO_MEMINFO, memory, &size);
+  return memory[0];
+}
+
+// What the filter refuses by its arguments, also where a bit of the half that the kernel does not take is set.
+static void tell_arguments(void) {
+  int pair[2], on = 1, kept = 0;
+  socklen_t size = sizeof kept;
+  const long upper = 1L << 32;
+  tell("pair-unix", socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+  tell("pair-vsock", socketpair(AF_VSOCK, SOCK_STREAM, 0, pair));
+  tell("pair-vsock-upper-half", syscall(SYS_socketpair, upper | AF_VSOCK, SOCK_STREAM, 0, pair));
+  tell("socket-mptcp", socket(AF_INET, SOCK_STREAM, 262));
+  tell("socket-udplite", socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, IPPROTO_UDPLITE));
+  tell("socket-seqpacket", socket(AF_INET, SOCK_SEQPACKET, IPPROTO_SCTP));
+  tell("socket-raw", socket(AF_INET, SOCK_RAW, IPPROTO_RAW));
+  tell("socket-ping", socket(AF_INET, SOCK_DGRAM, IPPROTO_ICMP));
+  int udp = socket(AF_INET, SOCK_DGRAM, IPPROTO_UDP);
+  struct sock_filter all = {.code = BPF_RET | BPF_K, .k = SECCOMP_RET_ALLOW};
+  struct sock_fprog filter = {.len = 1, .filter = &all};
+  tell("option-plain", setsockopt(udp, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on));
+  tell("option-filter", setsockopt(udp, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter));
+  tell("option-filter-upper-half", syscall(SYS_setsockopt, udp, upper | SOL_SOCKET, upper | SO_ATTACH_FILTER, &filter, sizeof filter));
+  tell("option-timestamping", setsockopt(udp, SOL_SOCKET, SO_TIMESTAMPING, &on, sizeof on));
+  tell("option-errors", setsockopt(udp, IPPROTO_IP, IP_RECVERR, &on, sizeof on));
+  getsockopt(udp, IPPROTO_IP, IP_RECVERR, &kept, &size);
+  printf("errors-kept %d\n", kept);
+  printf("timestamp-kept %u\n", kept_for_timestamp());
+  tell("huge-mmap", mmap(NULL, 1 << 21, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0) == MAP_FAILED ? -1 : 0);
+  tell("huge-memfd", memfd_create("huge", MFD_HUGETLB));
+  tell("huge-shm", shmget(IPC_PRIVATE, 1 << 21, IPC_CREAT | SHM_HUGETLB | 0600));
+  tell("init-limits", prlimit(1, RLIMIT_CORE, NULL, &(struct rlimit){0}));
+  tell("init-priority", setpriority(PRIO_PROCESS, 1, 0));
+  tell("init-group-priority", setpriority(PRIO_PGRP, 1, 0));
+  tell("init-scheduler", sched_setscheduler(1, SCHED_OTHER, &(struct sched_param){0}));
+  tell("init-affinity", sched_setaffinity(1, sizeof(cpu_set_t), &(cpu_set_t){.__bits = {1}}));
+  tell("init-input-and-output", syscall(SYS_ioprio_set, 1, 1, 0));
+  tell("own-limits", prlimit(0, RLIMIT_CORE, NULL, &(struct rlimit){0}));
+  tell("own-priority", setpriority(PRIO_PROCESS, 0, 0));
+  tell("filter-with-listener", syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &filter));
+  tell("filter-plain", syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter));
+}
+
 int main(int count, char **arg) {
+  if (count > 1 && strcmp(arg[1], "echoes") == 0) return leave_echoes();
   if (count > 1) return strcmp(arg[1], "in-flight") ? send_one() : fill();
   int zeroes[16] = {0};
   tell("mount", mount("none", "/tmp", "tmpfs", 0, NULL));
@@ -86,5 +181,6 @@ int main(int count, char **arg) {
   tell("personality-query", personality(0xffffffff));
   tell("personality-odd", personality(0x0400000));
   tell("unknown-call", syscall(9999));
+  tell_arguments();
   return 0;
 }

@@ -7,6 +7,7 @@ import { copyFile, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promis
 import { join } from 'node:path'
 import { runSteps, step } from '../../launch.ts'
 import { hideMounts } from '../runtime.ts'
+import { makeArgumentFilter } from './arguments.ts'
 import type { SeccompProfile } from './profile.ts'
 
 export type CompileParts = {
@@ -22,20 +23,24 @@ const instructionBytes = 8
 
 const isFilter = (bytes: Buffer) => bytes.length > 0 && bytes.length % instructionBytes === 0
 
-export const compiledFilter = async (parts: CompileParts, profile: SeccompProfile): Promise<string> => {
+/** In front of it stands what looks at arguments; jumps are relative, so both stay as they are. */
+export const compiledFilter = async (parts: CompileParts, profile: SeccompProfile): Promise<string> =>
+  Buffer.concat([makeArgumentFilter(), await compiledProfile(parts, profile)]).toString('base64')
+
+const compiledProfile = async (parts: CompileParts, profile: SeccompProfile): Promise<Buffer> => {
   const hash = createHash('sha256')
     .update(JSON.stringify([parts.crunVersion, profile]))
     .digest('hex')
     .slice(0, 16)
   const kept = join(parts.directory, `${hash}.bpf`)
   const found = await readFile(kept).catch(() => Buffer.alloc(0))
-  if (isFilter(found)) return found.toString('base64')
+  if (isFilter(found)) return found
 
   const made = await compile(parts, profile)
   if (!isFilter(made)) throw new Error('crun made no system call filter of the profile.')
   await writeFile(`${kept}.new`, made)
   await rename(`${kept}.new`, kept)
-  return made.toString('base64')
+  return made
 }
 
 const compile = async ({ launcher, hiddenMounts, directory }: CompileParts, profile: SeccompProfile) => {

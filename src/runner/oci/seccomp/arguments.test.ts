@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { makeArgumentFilter, reasons } from './arguments.ts'
+import { systemCalls } from './syscalls.ts'
+
+const goesOn = 'goes on'
+
+/** Runs the program as the kernel would: an errno, or on to what follows it. */
+const answerOf = (program: Buffer, call: number, given: readonly bigint[]) => {
+  const data = Buffer.alloc(64)
+  data.writeUInt32LE(call, 0)
+  for (const [index, value] of given.entries()) data.writeBigUInt64LE(value, 16 + 8 * index)
+  let accumulator = 0
+  for (let at = 0; at < program.length; at += 8) {
+    const value = program.readUInt32LE(at + 4)
+    const code = program.readUInt16LE(at)
+    if (code === 0x20) accumulator = data.readUInt32LE(value)
+    else if (code === 0x54) accumulator = (accumulator & value) >>> 0
+    else if (code === 0x06) return value & 0xffff
+    else if (code === 0x15) at += 8 * program.readUInt8(at + (accumulator === value ? 2 : 3))
+    else assert.fail(`an instruction that this test does not know: ${code}`)
+  }
+  return goesOn
+}
+
+suite('the filter of arguments', () => {
+  for (const [arch, calls] of [
+    ['x64', { read: 0, setsockopt: 54, socket: 41, mmap: 9, setpriority: 141 }],
+    ['arm64', { read: 63, setsockopt: 208, socket: 198, mmap: 222, setpriority: 140 }],
+  ] as const)
+    test(`what is forbidden is answered, also with a bit that the kernel does not take, and all else goes on: ${arch}`, () => {
+      const filter = makeArgumentFilter(arch)
+      const answers = (call: keyof typeof calls, ...given: number[]) =>
+        [0n, 1n << 32n].map((upper) =>
+          answerOf(
+            filter,
+            calls[call],
+            given.map((each) => upper | BigInt(each)),
+          ),
+        )
+      const expect = (result: unknown, call: keyof typeof calls, ...given: number[]) =>
+        assert.deepEqual(answers(call, ...given), [result, result], `${call} ${given}`)
+      expect(goesOn, 'read', 1, 1, 26)
+      expect(92, 'setsockopt', 9, 1, 26)
+      expect(0, 'setsockopt', 9, 0, 11)
+      for (const [level, name] of [
+        [1, 11],
+        [6, 26],
+        [0, 26],
+      ] as const)
+        expect(goesOn, 'setsockopt', 9, level, name)
+      const [nonblocking, huge] = [0x800, 0x40000]
+      for (const protocol of [0, 1, 6, 17, 58]) expect(goesOn, 'socket', 2, 1 | nonblocking, protocol)
+      for (const protocol of [33, 132, 136, 262]) expect(93, 'socket', 10, 2 | nonblocking, protocol)
+      expect(94, 'socket', 2, 5, 0)
+      for (const other of [
+        [2, 3, 255],
+        [1, 5, 0],
+        [16, 3, 4],
+      ] as const)
+        expect(goesOn, 'socket', ...other)
+      expect(12, 'mmap', 0, 4096, 3, 0x22 | huge)
+      expect(goesOn, 'mmap', 0, 4096, 3, 0x22)
+      expect(1, 'setpriority', 0, 1)
+      expect(goesOn, 'setpriority', 0, 11)
+    })
+
+  test('every name is a call of the kernel', () => {
+    const names = reasons.flatMap(({ forbidden }) => forbidden.flatMap(({ calls }) => calls))
+    assert.deepEqual(
+      names.filter((name) => !systemCalls.includes(name)),
+      [],
+    )
+  })
+
+  test('an architecture without a table is refused aloud', () => {
+    assert.throws(() => makeArgumentFilter('mips'), /no system call filter for mips/)
+  })
+})

@@ -1,0 +1,189 @@
+// Which arguments of allowed system calls a sandbox does not get, and why; and the program that the kernel runs for it before the
+// compiled profile. Kept apart from the profile because libseccomp has no "all but these", and compares arguments whole: the kernel
+// takes only the lower half of an `int`, so whoever sets a bit of the upper half would pass. Here the lower half is looked at.
+
+type Condition = { argument: number; bits?: number } & ({ is: number } | { isNot: number })
+type Forbidden = { calls: readonly string[]; when: readonly Condition[]; errno: number }
+type Reason = { reason: string; forbidden: readonly Forbidden[] }
+
+/** `done` stands for what is answered as if it was done. */
+const errnos = {
+  done: 0,
+  EPERM: 1,
+  ENOMEM: 12,
+  EINVAL: 22,
+  ENOPROTOOPT: 92,
+  EPROTONOSUPPORT: 93,
+  ESOCKTNOSUPPORT: 94,
+  EAFNOSUPPORT: 97,
+} as const
+
+const option = (level: number, name: number, errno: number): Forbidden => ({
+  calls: ['setsockopt'],
+  when: [
+    { argument: 1, is: level },
+    { argument: 2, is: name },
+  ],
+  errno,
+})
+
+const flag = (call: string, argument: number, bit: number, errno: number): Forbidden => ({
+  calls: [call],
+  when: [{ argument, bits: bit, is: bit }],
+  errno,
+})
+
+/** Of `socket`: the kind without its flags (`SOCK_NONBLOCK`, `SOCK_CLOEXEC`). */
+const kind = { argument: 1, bits: 0xf } as const
+const inet = [2, 10] as const
+const [stream, datagram, raw] = [1, 2, 3]
+
+/** What the family chooses itself, ICMP, TCP, UDP and ICMPv6. */
+const protocols = [0, 1, 6, 17, 58]
+
+export const reasons: readonly Reason[] = [
+  {
+    reason: 'A pair is only ever of unix sockets; trying for one of another family loads that family into the kernel.',
+    forbidden: [{ calls: ['socketpair'], when: [{ argument: 0, isNot: 1 }], errno: errnos.EAFNOSUPPORT }],
+  },
+  {
+    reason:
+      'So does a protocol that hardly anybody uses. Without the right to raw sockets the kernel refuses those itself.',
+    forbidden: inet.flatMap((family): Forbidden[] => [
+      {
+        calls: ['socket'],
+        when: [{ argument: 0, is: family }, ...[stream, datagram, raw].map((each) => ({ ...kind, isNot: each! }))],
+        errno: errnos.ESOCKTNOSUPPORT,
+      },
+      {
+        calls: ['socket'],
+        when: [
+          { argument: 0, is: family },
+          { ...kind, isNot: raw! },
+          ...protocols.map((protocol) => ({ argument: 2, isNot: protocol })),
+        ],
+        errno: errnos.EPROTONOSUPPORT,
+      },
+    ]),
+  },
+  {
+    reason:
+      'What waits in the error queue of a socket (SO_TIMESTAMPING, IP_RECVERR, IPV6_RECVERR) counts as nobody’s memory, and no' +
+      ' table tells how much it is. The C library’s resolver finds no name where it may not have its errors told; without them it' +
+      ' hears of a server that is not there all the same.',
+    forbidden: [
+      option(1, 37, errnos.ENOPROTOOPT),
+      option(1, 65, errnos.ENOPROTOOPT),
+      option(0, 11, errnos.done),
+      option(41, 25, errnos.done),
+    ],
+  },
+  {
+    reason:
+      'The machine has a bounded room for compiled filters, and without room no sandbox starts. So none for sockets' +
+      ' (SO_ATTACH_FILTER, SO_ATTACH_REUSEPORT_CBPF), and none that outlives its process in a descriptor' +
+      ' (SECCOMP_FILTER_FLAG_NEW_LISTENER).',
+    forbidden: [
+      option(1, 26, errnos.ENOPROTOOPT),
+      option(1, 51, errnos.ENOPROTOOPT),
+      flag('seccomp', 1, 8, errnos.EINVAL),
+    ],
+  },
+  {
+    reason:
+      'Huge pages that the operator has set aside are the machine’s, and count as nobody’s memory. These are the answers of a' +
+      ' machine that has none.',
+    forbidden: [
+      flag('mmap', 3, 0x40000, errnos.ENOMEM),
+      flag('memfd_create', 1, 4, errnos.EINVAL),
+      flag('shmget', 2, 0o4000, errnos.ENOMEM),
+    ],
+  },
+  {
+    reason:
+      'PID 1 is ours: by its limits or its turns a sandbox would end it, and look as if it was ended from outside.',
+    forbidden: [
+      {
+        calls: ['prlimit64', 'sched_setparam', 'sched_setscheduler', 'sched_setattr', 'sched_setaffinity'],
+        when: [{ argument: 0, is: 1 }],
+        errno: errnos.EPERM,
+      },
+      // Of a process, or of a process group.
+      ...[
+        ['setpriority', 0],
+        ['setpriority', 1],
+        ['ioprio_set', 1],
+        ['ioprio_set', 2],
+      ].map(
+        ([call, which]): Forbidden => ({
+          calls: [call as string],
+          when: [
+            { argument: 0, is: which as number },
+            { argument: 1, is: 1 },
+          ],
+          errno: errnos.EPERM,
+        }),
+      ),
+    ],
+  },
+]
+
+/** The numbers of the calls above: x86-64, and arm64 as all newer architectures. */
+const numbers: Record<string, { x64: number; arm64: number }> = {
+  ioprio_set: { x64: 251, arm64: 30 },
+  memfd_create: { x64: 319, arm64: 279 },
+  mmap: { x64: 9, arm64: 222 },
+  prlimit64: { x64: 302, arm64: 261 },
+  sched_setaffinity: { x64: 203, arm64: 122 },
+  sched_setattr: { x64: 314, arm64: 274 },
+  sched_setparam: { x64: 142, arm64: 118 },
+  sched_setscheduler: { x64: 144, arm64: 119 },
+  seccomp: { x64: 317, arm64: 277 },
+  setpriority: { x64: 141, arm64: 140 },
+  setsockopt: { x64: 54, arm64: 208 },
+  shmget: { x64: 29, arm64: 194 },
+  socket: { x64: 41, arm64: 198 },
+  socketpair: { x64: 53, arm64: 199 },
+}
+
+/** One instruction (`struct sock_filter`): what to do, how many to skip if so and if not, and a number. */
+type Instruction = [code: number, yes: number, no: number, value: number]
+
+const [load, jumpIfEqual, and, answer] = [0x20, 0x15, 0x54, 0x06]
+const answerErrno = 0x00050000
+
+/** Where the number of the call and the lower halves of its arguments lie (`struct seccomp_data`). */
+const callOffset = 0
+const argumentOffset = (index: number) => 16 + 8 * index
+
+/** Answers, or goes on behind itself. */
+const instructionsFor = ({ when, errno }: Forbidden): Instruction[] => {
+  let program: Instruction[] = [[answer, 0, 0, answerErrno | errno]]
+  for (const condition of [...when].reverse()) {
+    const past = program.length
+    const masked: Instruction[] = condition.bits === undefined ? [] : [[and, 0, 0, condition.bits]]
+    const jump: Instruction =
+      'is' in condition ? [jumpIfEqual, 0, past, condition.is] : [jumpIfEqual, past, 0, condition.isNot]
+    program = [[load, 0, 0, argumentOffset(condition.argument)], ...masked, jump, ...program]
+  }
+  return program
+}
+
+/** Answers what is forbidden; everything else goes on with whatever follows. Other architectures are refused there. */
+export const makeArgumentFilter = (arch: string = process.arch): Buffer => {
+  if (arch !== 'x64' && arch !== 'arm64') throw new Error(`There is no system call filter for ${arch}.`)
+  const all = reasons.flatMap(({ forbidden }) => forbidden)
+  const calls = [...new Set(all.flatMap((each) => each.calls))]
+  const program = calls.flatMap((call): Instruction[] => {
+    const block = all.filter((each) => each.calls.includes(call)).flatMap(instructionsFor)
+    return [[load, 0, 0, callOffset], [jumpIfEqual, 0, block.length, numbers[call]![arch]], ...block]
+  })
+  const bytes = Buffer.alloc(program.length * 8)
+  for (const [n, [code, yes, no, value]] of program.entries()) {
+    bytes.writeUInt16LE(code, n * 8)
+    bytes.writeUInt8(yes, n * 8 + 2)
+    bytes.writeUInt8(no, n * 8 + 3)
+    bytes.writeUInt32LE(value, n * 8 + 4)
+  }
+  return bytes
+}
