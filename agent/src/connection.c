@@ -214,8 +214,9 @@ static void parse(struct connection *connection) {
     }
     if (connection->in_size - connection->in_at - FRAME_HEADER < size) {
       /* Room for the whole frame; pages of it cost nothing until the rest comes. */
-      if (!make_room(connection, connection->in_at + FRAME_HEADER + size)) connection_fail(connection, STAGE_BUSY, ENOMEM);
-      break;
+      if (make_room(connection, connection->in_at + FRAME_HEADER + size)) break;
+      connection_fail(connection, STAGE_BUSY, ENOMEM);
+      return;
     }
     connection->in_at += FRAME_HEADER + size;
     handle(connection, header[4], header + FRAME_HEADER, size);

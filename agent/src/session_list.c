@@ -80,8 +80,8 @@ void session_list_start(struct connection *connection, struct fields *request) {
     connection_fail(connection, STAGE_PROTOCOL, EPROTO);
     return;
   }
-  const struct session *only = *id ? session_named(connection, id) : NULL;
-  if (*id && !only) return;
+  const struct session *only = NULL;
+  if (*id && !(only = session_named(connection, id))) return; /* where that was told, and failed, `id` is gone as well */
   struct listing *listing = calloc(1, sizeof *listing);
   if (!listing) {
     connection_fail(connection, STAGE_BUSY, ENOMEM);

@@ -75,6 +75,38 @@ suite('a hostile peer', () => {
     }
   })
 
+  test('who is gone before it is told that there is no such thing ends nothing, whatever it asked for', async () => {
+    await using native = await NativeAgent.start()
+    const before = native.openDescriptors
+    const named = () => new FieldWriter().string('nobody')
+    const ofCommand = () => named().string('nothing')
+    const requests = [
+      encodeFrame(kinds.sessionList, named().done()),
+      encodeFrame(kinds.sessionRemove, named().done()),
+      encodeFrame(kinds.sessionExec, ofCommand().u8(0).bytes(Buffer.from('true')).done()),
+      encodeFrame(kinds.commandShow, ofCommand().done()),
+      encodeFrame(kinds.commandAttach, ofCommand().u64(0).u8(0).done()),
+      encodeFrame(kinds.attach, named().u64(0).u8(0).done()),
+      encodeFrame(kinds.closeInput, named().done()),
+      encodeFrame(kinds.remove, named().done()),
+    ]
+    // It hears of them only when they are gone.
+    process.kill(native.pid, 'SIGSTOP')
+    try {
+      for (const request of requests) {
+        const socket = connect(native.socketPath)
+        await once(socket, 'connect')
+        await new Promise((resolve) => socket.write(request, resolve))
+        socket.destroy()
+        await once(socket, 'close')
+      }
+    } finally {
+      process.kill(native.pid, 'SIGCONT')
+    }
+    await native.agent.info()
+    await native.downTo(before)
+  })
+
   test('more input than was given credit for ends the command', async () => {
     await using native = await NativeAgent.start()
     const input = Array.from({ length: 9 }, () => encodeFrame(kinds.stdin, Buffer.alloc(65536)))
