@@ -1,5 +1,6 @@
 // What a sandbox cannot do, tried from inside real ones. Needs root; elsewhere it is skipped and says so.
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { readFileSync, statSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
@@ -157,6 +158,16 @@ suite('inside a sandbox', { skip: needsRoot }, () => {
       devices.filter((device) => !usual.includes(device)),
       [],
     )
+  })
+
+  test('nothing tells how much each disk and network of the machine is used', async () => {
+    const files = ['diskstats', 'partitions', 'zoneinfo', 'softirqs', 'buddyinfo']
+    assert.equal((await box.run(id, `cat ${files.map((name) => `/proc/${name}`).join(' ')}`)).output, '')
+    // Disks and network cards are told of beneath the bus that they are on as well.
+    const devices = execFileSync('sh', ['-c', 'readlink -f /sys/block/* /sys/class/net/*'], { encoding: 'utf8' })
+    const directories = ['/proc/fs', '/proc/pressure', '/sys/class/bdi', '/sys/devices/virtual/bdi', '/sys/fs/ext4']
+    const paths = [...directories.map((path) => `${path}/*`), ...devices.trim().split('\n')]
+    assert.equal((await box.run(id, `ls -d ${paths.join(' ')} 2>/dev/null`)).output, '')
   })
 
   test('the host’s own /dev/null stays the host’s, and terminals are bounded', async () => {

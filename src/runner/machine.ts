@@ -43,6 +43,8 @@ export type Machine = {
   resourceLimits: readonly ResourceLimit[]
   runtime: Runtime
   filter: Filter
+  /** Of the host's /proc and /sys. */
+  maskedPaths: readonly string[]
   pool: StoragePool
   network: NetworkPool
   images: Images

@@ -15,6 +15,7 @@ import type { AgentLink, Images, Machine } from './machine.ts'
 import type { NetworkPool } from './network/pool.ts'
 import { resolversForSandboxes } from './network/resolvers.ts'
 import { uidBase } from './oci/ids.ts'
+import { findMaskedPaths } from './oci/masked.ts'
 import { openCrun } from './oci/runtime.ts'
 import { GiB, resourceLimits } from './oci/sandbox-limits.ts'
 import { compiledFilter } from './oci/seccomp/compile.ts'
@@ -99,6 +100,7 @@ export const openMachine = async (parts: HostParts): Promise<Machine> => {
     resourceLimits: resourceLimits(),
     runtime,
     filter: { kind: 'compiled', base64 },
+    maskedPaths: findMaskedPaths(),
     pool,
     network: parts.network,
     images: parts.images,

@@ -160,7 +160,7 @@ const getInit = async (machine: Machine, sandboxId: string): Promise<Init> => {
 }
 
 const writeConfig = async (machine: Machine, assignment: Assignment, slot: Slot, bundle: string) => {
-  const { places, limitsSwap, limitsSockets, resourceLimits, filter } = machine
+  const { places, limitsSwap, limitsSockets, resourceLimits, filter, maskedPaths } = machine
   const { sandboxId, cpu, memoryGiB } = assignment
   const config = makeConfig({
     ...places.mountPoints,
@@ -176,6 +176,7 @@ const writeConfig = async (machine: Machine, assignment: Assignment, slot: Slot,
     limitsSockets,
     resourceLimits,
     filter,
+    maskedPaths,
   })
   await writeFile(join(bundle, 'config.json'), JSON.stringify(config), { mode: 0o600 })
 }

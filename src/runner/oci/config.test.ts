@@ -20,6 +20,7 @@ const sandbox: SandboxConfig = {
   limitsSockets: true,
   resourceLimits: [],
   filter: { kind: 'compiled', base64: 'AAAA' },
+  maskedPaths: [],
 }
 
 suite('what the runtime is told', () => {

@@ -38,6 +38,8 @@ export type SandboxConfig = {
   limitsSockets: boolean
   resourceLimits: readonly ResourceLimit[]
   filter: Filter
+  /** Where a sandbox finds nothing (masked.ts). */
+  maskedPaths: readonly string[]
 }
 
 /** Files of `/etc` that belong to the one sandbox and not to its image. */
@@ -63,32 +65,7 @@ const capabilities = [
   'CAP_SETFCAP',
 ]
 
-/** What is the host's in /proc and /sys, or tells of other sandboxes: their network's traffic, and how much is on their disks. */
-const maskedPaths = [
-  '/proc/acpi',
-  '/proc/asound',
-  '/proc/cmdline',
-  '/proc/interrupts',
-  '/proc/kcore',
-  '/proc/keys',
-  '/proc/latency_stats',
-  '/proc/sched_debug',
-  '/proc/scsi',
-  '/proc/timer_list',
-  '/proc/timer_stats',
-  '/sys/block',
-  '/sys/class/block',
-  '/sys/class/dmi',
-  '/sys/class/net',
-  '/sys/devices/virtual/block',
-  '/sys/devices/virtual/dmi',
-  '/sys/devices/virtual/net',
-  '/sys/devices/virtual/powercap',
-  '/sys/firmware',
-  '/sys/fs/btrfs',
-]
-
-const readonlyPaths = ['/proc/bus', '/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger']
+const readonlyPaths = ['/proc/bus', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger']
 
 const mount = (destination: string, type: string, source: string, ...options: string[]) => ({
   destination,
@@ -170,7 +147,7 @@ export const makeConfig = (sandbox: SandboxConfig) => {
         },
         pids: { limit: pidsLimit },
       },
-      maskedPaths,
+      maskedPaths: sandbox.maskedPaths,
       readonlyPaths,
       ...(filter.kind === 'profile' ? { seccomp: filter.profile } : {}),
     },

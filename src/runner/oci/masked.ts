@@ -1,0 +1,69 @@
+// What is the host's in /proc and /sys, or tells of other sandboxes: how much of each disk and network is used, and by whom. A sandbox
+// finds nothing there. Each path is a mount at each start, so what tells little is left: how many control groups there are
+// (`/proc/cgroups`, which Java reads to find its own), and sums of the whole machine (`/proc/stat`, `/proc/vmstat`, the memory of nodes,
+// without which `ps` complains).
+import { readdirSync, realpathSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+
+const always = [
+  '/proc/acpi',
+  '/proc/asound',
+  '/proc/buddyinfo',
+  '/proc/cmdline',
+  '/proc/diskstats',
+  '/proc/fs',
+  '/proc/interrupts',
+  '/proc/kcore',
+  '/proc/keys',
+  '/proc/latency_stats',
+  '/proc/partitions',
+  '/proc/pressure',
+  '/proc/sched_debug',
+  '/proc/scsi',
+  '/proc/softirqs',
+  '/proc/timer_list',
+  '/proc/timer_stats',
+  '/proc/zoneinfo',
+  '/sys/block',
+  '/sys/class/bdi',
+  '/sys/class/block',
+  '/sys/class/dmi',
+  '/sys/class/net',
+  '/sys/devices/virtual/bdi',
+  '/sys/devices/virtual/block',
+  '/sys/devices/virtual/dmi',
+  '/sys/devices/virtual/net',
+  '/sys/devices/virtual/powercap',
+  '/sys/firmware',
+  '/sys/fs/btrfs',
+  '/sys/fs/ext4',
+  '/sys/fs/f2fs',
+  '/sys/fs/fuse',
+  '/sys/fs/xfs',
+]
+
+const entriesOf = (directory: string) => {
+  try {
+    return readdirSync(directory).map((name) => join(directory, name))
+  } catch {
+    return []
+  }
+}
+
+/** None where it has gone meanwhile, as links of other sandboxes do. */
+const directoryOf = (link: string) => {
+  try {
+    return [dirname(realpathSync(link))]
+  } catch {
+    return []
+  }
+}
+
+/** Where the disks and network cards of this machine are told of, each beside its like. */
+const ofThisMachine = () => ['/sys/block', '/sys/class/net'].flatMap(entriesOf).flatMap(directoryOf)
+
+/** Looked for once: what is plugged in later is hidden from the next start of the runner on. */
+export const findMaskedPaths = (): readonly string[] => {
+  const isBelow = (path: string) => always.some((above) => path === above || path.startsWith(`${above}/`))
+  return [...always, ...new Set(ofThisMachine().filter((path) => !isBelow(path)))]
+}
