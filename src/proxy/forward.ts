@@ -11,11 +11,15 @@ type Exchange = { request: IncomingMessage; response: ServerResponse; destinatio
 /** What is shorter than this comes with its head, or soon after it. */
 const longBytes = 256 * 1024
 
-/** The length of a body that is long and nothing but its bytes; `undefined` for all others. */
-const plainLengthOf = ({ statusCode, headers, socket }: IncomingMessage, request: IncomingMessage) => {
-  const isPlain = request.method === 'GET' && (statusCode === 200 || statusCode === 206)
-  const length = Number(headers['content-length'])
-  return isPlain && length >= longBytes && socket instanceof Inflow ? length : undefined
+/**
+ * The length of a body that is long and nothing but its bytes; `undefined` for all others. `head` is what the caller reads of
+ * it: where that says no length, its body goes out in other framing, and whatever is written below that frames the rest itself.
+ */
+const plainLengthOf = ({ statusCode, socket }: IncomingMessage, request: IncomingMessage, head: readonly string[]) => {
+  const isPlain = request.method === 'GET' && (statusCode === 200 || statusCode === 206) && socket instanceof Inflow
+  const at = head.findIndex((word, index) => index % 2 === 0 && word.toLowerCase() === 'content-length')
+  const length = at < 0 ? 0 : Number(head[at + 1])
+  return isPlain && length >= longBytes ? length : undefined
 }
 
 /**
@@ -45,9 +49,10 @@ const passBody = (answer: IncomingMessage, length: number, response: ServerRespo
 }
 
 const answerWith = (answer: IncomingMessage, { request, response, destination }: Exchange) => {
+  const head = destination.outward(answer)
   // Throws for a status or a header that HTTP parsers let pass and no HTTP server may send.
-  response.writeHead(answer.statusCode ?? 502, answer.statusMessage, destination.outward(answer))
-  const length = plainLengthOf(answer, request)
+  response.writeHead(answer.statusCode ?? 502, answer.statusMessage, head)
+  const length = plainLengthOf(answer, request, head)
   if (length !== undefined) {
     answer.on('error', () => {})
     // Not before the parser is through with what came with the head.

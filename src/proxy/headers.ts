@@ -14,9 +14,17 @@ const ofOneConnection = new Set([
   'upgrade',
 ])
 
+/**
+ * What tells everybody on the way how a message is read belongs to no one connection, whatever its `Connection` header says
+ * (RFC 9110 §7.6.1): without its length a message would be framed otherwise than whoever passes it on believes.
+ */
+const isForAll = (name: string) => name.startsWith('content-') || name === 'cache-control'
+
 /** The headers that one connection's own `Connection` header names. */
-const namedByConnection = ({ headers }: IncomingMessage) =>
-  new Set((headers.connection ?? '').split(',').map((name) => name.trim().toLowerCase()))
+const namedByConnection = ({ headers }: IncomingMessage) => {
+  const names = (headers.connection ?? '').split(',').map((name) => name.trim().toLowerCase())
+  return new Set(names.filter((name) => !isForAll(name)))
+}
 
 export const crossing = (message: IncomingMessage, isKept: (name: string, value: string) => boolean): string[] => {
   const named = namedByConnection(message)
