@@ -19,7 +19,7 @@ import { insideOf } from './previews/destination.ts'
 import { pageHeaders, refusalPage } from './previews/pages.ts'
 import { showPreview } from './previews/show.ts'
 import { isNavigation, isPreflight, questionOf as previewQuestionOf } from './previews/visitor.ts'
-import { asRefusal, headOf, refuse, refuseUpgrade } from './refusal.ts'
+import { asRefusal, endSoon, headOf, refuse, refuseUpgrade } from './refusal.ts'
 import type { Runners } from './runners.ts'
 import { questionOf, readTarget } from './target.ts'
 import { toolboxOf } from './toolbox.ts'
@@ -31,6 +31,8 @@ export type FrontBounds = {
   openOfOne?: number
   /** What a toolbox answers is cut off when its reader takes nothing of it for so long. */
   idleMs?: number
+  /** How long a connection stays after the last that is said on it. */
+  lingerMs?: number
 }
 
 type FrontParts = FrontBounds & {
@@ -53,6 +55,7 @@ export const createFront = ({
   ownHost,
   presenceMs,
   idleMs,
+  lingerMs,
   openOfOne = openConnections / 2,
 }: FrontParts): Front => {
   const calls = new Bound({ each: openOfOne, all: openConnections })
@@ -167,7 +170,7 @@ export const createFront = ({
       const { question, place, destination } = await admitUpgrade(request)
       if (socket.destroyed) return undefined
       const leave = present(place, question, () => socket.destroy())
-      const status = await handOver({ socket, head, destination }).catch((error) => {
+      const status = await handOver({ socket, head, destination, lingerMs }).catch((error) => {
         leave()
         throw error
       })
@@ -181,7 +184,7 @@ export const createFront = ({
     } catch (error) {
       const problem = asRefusal(error)
       note(problem)
-      if (!socket.destroyed) refuseUpgrade(problem, request, socket)
+      if (!socket.destroyed) refuseUpgrade(problem, request, socket, lingerMs)
       return problem.status
     }
   }
@@ -210,9 +213,10 @@ export const createFront = ({
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (!socket.writable || error.code === 'ECONNRESET') return socket.destroy()
     const isLong = error.code === 'HPE_HEADER_OVERFLOW'
-    socket.end(
+    socket.write(
       headOf(isLong ? 431 : 400, isLong ? 'Request Header Fields Too Large' : 'Bad Request', ['Connection', 'close']),
     )
+    endSoon(socket, lingerMs)
   })
   const hangUp = () => {
     for (const socket of upgraded) socket.destroy()

@@ -48,13 +48,28 @@ export const headOf = (status: number, message: string, headers: readonly string
   return `${lines.join('\r\n')}\r\n\r\n`
 }
 
+const lingerMs = 5000
+
+/**
+ * For the last that is said on a connection: within a bound it is gone, whatever its other side does. What still comes is read
+ * away till then, as the other side of one that is cut off with something unread is told of that instead.
+ */
+export const endSoon = (socket: Duplex, withinMs = lingerMs): void => {
+  const timer = setTimeout(() => socket.destroy(), withinMs).unref()
+  socket
+    .once('close', () => clearTimeout(timer))
+    .resume()
+    .end()
+}
+
 /** Before an upgrade the answer is plain HTTP, written by hand: the server has given the socket away. */
-export const refuseUpgrade = (problem: Problem, request: IncomingMessage, socket: Duplex): void => {
+export const refuseUpgrade = (problem: Problem, request: IncomingMessage, socket: Duplex, withinMs?: number): void => {
   const body = bodyOf(problem, request)
   const head = headOf(problem.status, STATUS_CODES[problem.status] ?? 'Error', [
     ...jsonHeaders(body),
     'Connection',
     'close',
   ])
-  socket.end(head + body)
+  socket.write(head + body)
+  endSoon(socket, withinMs)
 }

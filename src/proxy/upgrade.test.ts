@@ -1,10 +1,24 @@
 import assert from 'node:assert/strict'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { request as httpRequest } from 'node:http'
+import { connect, type Socket } from 'node:net'
 import { suite, test } from 'node:test'
 import { bodyOf, startSides } from './testing/simulated.ts'
 
 const bearer = { authorization: 'Bearer key-1' }
+
+/** The proxy's end of the next connection to it. */
+const accepted = (port: number): Promise<Socket> =>
+  new Promise((resolve) => {
+    const look = (message: unknown) => {
+      const { socket } = message as { socket: Socket }
+      if (socket.localPort !== port) return
+      unsubscribe('net.server.socket', look)
+      resolve(socket)
+    }
+    subscribe('net.server.socket', look)
+  })
 
 suite('proxy: upgrades', () => {
   const upgrade = (port: number, path: string, headers: Record<string, string> = bearer) => {
@@ -64,6 +78,35 @@ suite('proxy: upgrades', () => {
     await ended
     socket.destroy()
   })
+
+  const asking = '/toolbox/box/x HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n'
+  for (const [what, said, answer, isTalking] of [
+    ['a refusal of the proxy', asking, 'HTTP/1.1 401', true],
+    ['an answer that is no upgrade', `${asking}Authorization: Bearer key-1\r\n`, 'HTTP/1.1 404', true],
+    ['a head that nobody can read', 'NONSENSE\r\n', 'HTTP/1.1 400', false],
+  ] as const) {
+    test(`a connection is gone soon after ${what}, although its caller keeps it open`, async () => {
+      await using sides = await startSides({ lingerMs: 20 })
+      sides.runner.upgrade = (_request, socket) => {
+        socket.end('HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\nConnection: close\r\n\r\nnope')
+      }
+      const caller = connect({ port: sides.port, host: '127.0.0.1', allowHalfOpen: true })
+      let heard = ''
+      caller.on('data', (data) => {
+        heard += data
+      })
+      try {
+        caller.write(`GET ${said}Host: x\r\n\r\n`)
+        const socket = await accepted(sides.port)
+        await once(caller, 'end')
+        if (isTalking) caller.write('x')
+        if (!socket.destroyed) await once(socket, 'close')
+      } finally {
+        caller.destroy()
+      }
+      assert.equal(heard.split('\r\n')[0]?.slice(0, answer.length), answer)
+    })
+  }
 
   test('each side’s end ends the other', async () => {
     await using sides = await startSides()

@@ -4,19 +4,21 @@ import type { Duplex } from 'node:stream'
 import { pour } from '#src/kit/pour.ts'
 import { Problem } from '#src/problems.ts'
 import type { Destination } from './destination.ts'
-import { headOf } from './refusal.ts'
+import { endSoon, headOf } from './refusal.ts'
 
 type Handover = {
   socket: Duplex
   /** What the caller sent right behind its head. */
   head: Buffer
   destination: Destination
+  /** How long the connection stays after an answer that is no upgrade. */
+  lingerMs?: number | undefined
 }
 
 const answerMs = 30_000
 
 /** How long the second side may take to end after the first has, or has failed; the last bytes of the first still pass. */
-const lingerMs = 2000
+const partMs = 2000
 
 const join = (one: Duplex, other: Duplex) => {
   const part = () => {
@@ -25,7 +27,7 @@ const join = (one: Duplex, other: Duplex) => {
   }
   let linger: NodeJS.Timeout | undefined
   const onEnd = () => {
-    linger ??= setTimeout(part, lingerMs).unref()
+    linger ??= setTimeout(part, partMs).unref()
     if (one.destroyed && other.destroyed) clearTimeout(linger)
   }
   pour(one, other)
@@ -49,7 +51,7 @@ const join = (one: Duplex, other: Duplex) => {
 const sendHead = (socket: Duplex, ...head: Parameters<typeof headOf>) => socket.write(headOf(...head), 'latin1')
 
 /** Answers the status: 101 when both are joined, another one when that has been passed on as the other side's refusal. */
-export const handOver = ({ socket, head, destination }: Handover): Promise<number> =>
+export const handOver = ({ socket, head, destination, lingerMs }: Handover): Promise<number> =>
   new Promise((resolve, reject) => {
     const outgoing = destination.send({
       method: 'GET',
@@ -87,7 +89,7 @@ export const handOver = ({ socket, head, destination }: Handover): Promise<numbe
       const headers = [...destination.outward(answer), 'Connection', 'close']
       const status = answer.statusCode ?? 502
       sendHead(socket, status, answer.statusMessage ?? '', headers)
-      pour(answer, socket)
+      pour(answer, socket, () => endSoon(socket, lingerMs))
       answer.once('error', () => socket.destroy())
       // Only who reads hears that the caller has gone.
       socket.resume().once('end', () => socket.destroy())
