@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
+import { on, once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:http'
+import { type ClientRequest, createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
@@ -25,6 +25,7 @@ const startRunner = async (onDial = agree('HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 204 N
   await once(server, 'listening')
   return {
     address: `unix:${path}`,
+    server,
     [Symbol.asyncDispose]: async () => {
       for (const socket of sockets) socket.destroy()
       server.close()
@@ -50,6 +51,26 @@ suite('connections to runners', () => {
     const [answer] = await once(call, 'response')
     assert.deepEqual([answer.statusCode, answer.socket instanceof Inflow], [204, true])
     call.destroy()
+  })
+
+  test('every call that is let in has a connection, however many others are held open', async () => {
+    await using runner = await startRunner()
+    using runners = new Runners()
+    const held: ClientRequest[] = []
+    const arrivals = on(runner.server, 'request')
+    try {
+      // Fewer at a time than wait to be accepted.
+      for (let round = 0; round < 22; round++) {
+        const calls = Array.from({ length: 100 }, () =>
+          runners.request(runner.address, { method: 'GET', path: '/', headers: ['Host', 'x'] }),
+        )
+        held.push(...calls)
+        for (const call of calls) call.on('error', () => undefined).end()
+        for (let arrived = 0; arrived < calls.length; arrived++) await arrivals.next()
+      }
+    } finally {
+      for (const call of held) call.destroy()
+    }
   })
 
   test('a server inside that answers and closes in the middle of a body is heard', async () => {

@@ -51,8 +51,9 @@ class InflowAgent extends Agent {
 }
 
 export class Runners implements Disposable {
-  // Idle connections close before the runner's own 90 s, so that none is used in the moment it goes away.
-  readonly #agent = new InflowAgent({ keepAlive: true, maxSockets: 2048, maxFreeSockets: 256, timeout: 60_000 })
+  // Idle connections close before the runner's own 90 s, so that none is used in the moment it goes away. How many are in use is
+  // bounded where calls are let in: here one would wait, unanswered, for those of all others to end.
+  readonly #agent = new InflowAgent({ keepAlive: true, maxFreeSockets: 256, timeout: 60_000 })
   /** Where a connection serves one request. Node asks a request's own `createConnection` only where no agent is named. */
   readonly #single = new InflowAgent()
 
