@@ -109,9 +109,11 @@ const allowedBy = (schema: TSchema, { keyword, params, schemaPath, message }: Co
     return `must be ${values.length > 1 ? 'one of ' : ''}${named.join(', ')}${values.length > mostNamed ? ', …' : ''}`
   }
   if (format === 'date-time') return 'must be a date and time such as 2026-01-31T12:00:00Z'
+  if (keyword !== 'pattern') return message
   const steps = schemaPath.split('/').slice(1)
-  const { description } = steps.reduce<Record<string, unknown>>((at, step) => at[step] as typeof at, schema as never)
-  return keyword === 'pattern' && description !== undefined ? `must be ${description}` : message
+  type Shape = Record<string, unknown> | undefined
+  const shape = steps.reduce<Shape>((at, step) => at?.[step] as Shape, schema as Shape)
+  return shape?.['description'] === undefined ? message : `must be ${shape['description']}`
 }
 
 /** A choice of shapes complains for each of them and for itself; that null would do helps nobody who has sent something. */
