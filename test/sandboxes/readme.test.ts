@@ -45,24 +45,38 @@ suite('the README', () => {
   const here = (text: string) =>
     text
       .replaceAll('http://127.0.0.1:4600', server.url)
+      .replaceAll('http://127.0.0.1:4601', `http://127.0.0.1:${Number(new URL(server.url).port) + 1}`)
       .replaceAll('./alcove key', `./alcove key --data ${server.data}`)
 
-  test('its curl line creates a sandbox', async () => {
-    const line = blocks('sh').find((text) => text.startsWith('curl'))
-    assert.ok(line)
-    const { code, output } = await run('sh', ['-c', `${here(line).trim()} --silent`], { cwd: root, env: {} })
-    assert.equal(code, 0, output)
-    const sandbox = JSON.parse(output) as { id: string; state: string }
-    assert.equal(sandbox.state, 'started', output)
+  test('its curl lines create a sandbox and run a command in it', async () => {
+    const [create, execute, ...more] =
+      blocks('sh')
+        .find((text) => text.startsWith('curl'))
+        ?.trim()
+        .split('\n') ?? []
+    assert.ok(create && execute && more.length === 0)
+    const answerTo = async (line: string) => {
+      const { code, output } = await run('sh', ['-c', `${here(line)} --silent`], { cwd: root, env: {} })
+      assert.equal(code, 0, output)
+      return JSON.parse(output)
+    }
+    const sandbox = await answerTo(create)
+    assert.equal(sandbox.state, 'started', JSON.stringify(sandbox))
+    const { exitCode, result } = await answerTo(execute.replace('/ID/', `/${sandbox.id}/`))
+    assert.deepEqual([exitCode, result.split(' ')[0]], [0, 'Linux'])
+    assert.equal(sandbox.autoStopInterval, Number(/by\sitself after (\d+) minutes/.exec(readme)?.[1]))
     await server.api('DELETE', `/sandbox/${sandbox.id}`)
   })
 
-  test('its SDK script runs as it stands, and ends by itself', async () => {
+  test('its SDK script runs as it stands with the key that its line before sets, and ends by itself', async () => {
     const [script] = blocks('js')
     assert.ok(script)
+    const [setKey] = /(?<=`)export [^`]+(?=`)/.exec(readme) ?? []
+    assert.ok(setKey)
     const file = join(desk, 'readme.mjs')
     writeFileSync(file, here(script))
-    const { code, output } = await run(process.execPath, [file], { cwd: desk, env: { ALCOVE_KEY: server.key } })
+    const line = `${here(setKey)} && cd '${desk}' && exec '${process.execPath}' '${file}'`
+    const { code, output } = await run('sh', ['-c', line], { cwd: root, env: {} })
     assert.equal(code, 0, output)
     assert.match(output, /^Linux .*\n\n?42\n/m)
   })
