@@ -207,9 +207,10 @@ static void write_file(char **arg) {
   close(fd);
 }
 
-// new-file PATH OWNER TEXT: written only if it is not there yet.
+// new-file PATH OWNER TEXT: written only if there is nothing in it yet. A power cut may leave one that is empty.
 static void write_new_file(char **arg) {
-  if (access(arg[0], F_OK) < 0) write_file(arg);
+  struct stat found;
+  if (stat(arg[0], &found) < 0 || found.st_size == 0) write_file(arg);
 }
 
 // listen PATH: the runtime hands it on as descriptor 3. It accepts from now on, so nobody has to wait for PID 1.

@@ -21,6 +21,7 @@ export const step = {
   /** Made if absent, and given its owner and mode either way. */
   directory: (path: string, owner: number, mode: number): Step => ['directory', path, String(owner), mode.toString(8)],
   file: (path: string, owner: number, text: string): Step => ['file', path, String(owner), text],
+  /** Only if it is absent or empty. */
   newFile: (path: string, owner: number, text: string): Step => ['new-file', path, String(owner), text],
   listen: (path: string): Step => ['listen', path],
   privateMounts: (): Step => ['private'],

@@ -1,6 +1,6 @@
 // What outlives a power cut right after it was told. Needs root; elsewhere it is skipped and says so.
 import assert from 'node:assert/strict'
-import { truncateSync } from 'node:fs'
+import { readFileSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { needsRoot } from '#test/needs-root.ts'
@@ -46,6 +46,16 @@ suite('after a power cut', { skip: needsRoot }, () => {
       assert.equal(await kept(child.sandboxId), 'kept')
     }
     await box.host.removeTemplate('source')
+  })
+
+  test('files of its own that lost what was in them have it again from the next start on', async () => {
+    const { sandboxId, ...rest } = await parent()
+    const etc = join(box.directory, 'runner/pool/disks', sandboxId, 'etc')
+    await box.host.stop({ ...rest, sandboxId, generation: 2, target: 'stopped', signal: 'SIGKILL' })
+    const own = ['hosts', 'hostname', 'machine-id', 'image']
+    for (const name of own) truncateSync(join(etc, name))
+    await box.host.start({ ...rest, sandboxId, isNew: false, generation: 3 })
+    for (const name of own) assert.notEqual(readFileSync(join(etc, name), 'utf8'), '', name)
   })
 
   test('a snapshot that has lost which image is below it is none, and is made anew', async () => {

@@ -56,7 +56,7 @@ export const startSandbox = async (machine: Machine, assignment: Assignment, fro
     if (rootfs === undefined) throw new Error(`The image ${base} is not on this runner.`)
     const makeDisk = isMissing ? machine.pool.stepsToMake(sandboxId, base) : []
     await allSettledOrThrow([
-      span('launch', {}, () => launch(machine, assignment, { slot, bundle }, rootfs, makeDisk)),
+      span('launch', {}, () => launch(machine, assignment, { slot, bundle, base }, rootfs, makeDisk)),
       span('journal', {}, () => journal.writeSpec(sandboxId, { assignment, status: 'started' })),
       span('network policy', {}, () => network.apply(slot, assignment.network)),
       // Nobody hears of a copy that a power cut could take away again.
@@ -186,7 +186,7 @@ const idBaseOf = ({ mapsOwners }: Machine, { address }: Slot) => (mapsOwners ? o
 const launch = async (
   machine: Machine,
   assignment: Assignment,
-  { slot, bundle }: { slot: Slot; bundle: string },
+  { slot, bundle, base }: { slot: Slot; bundle: string; base: string },
   rootfs: string,
   makeDisk: readonly Step[],
 ) => {
@@ -198,6 +198,7 @@ const launch = async (
   const steps: Step[] = [
     ...makeDisk,
     ...pool.stepsToLimit(sandboxId, diskGiB, 'with room'),
+    pool.stepToSayBase(sandboxId, base),
     ...ownEtc(disk.etc, hostnameOf(sandboxId), machine.resolvers),
     step.listen(socketOf(places, sandboxId)),
     ...hideMounts(hiddenMounts),

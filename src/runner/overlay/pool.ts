@@ -38,6 +38,8 @@ export interface StoragePool {
   baseOf(of: Original): Promise<string | undefined>
   /** Steps that make a disk over an image, or do nothing if it is there. */
   stepsToMake(sandboxId: string, base: string): Step[]
+  /** For a disk that does not say so: an old one, or what a power cut left. */
+  stepToSayBase(sandboxId: string, base: string): Step
   /** Steps for a disk that does not count until `upper` and `etc` are put into it. */
   stepsToMakeEmpty(sandboxId: string, diskGiB: number): Step[]
   /** A disk like another is now, but for what makes a sandbox itself. Of btrfs, at once. */
@@ -222,6 +224,10 @@ class Pool implements StoragePool {
     return [this.#disks.stepToMake(sandboxId), step.directory(upper, uidBase, 0o755), ...stepsToFinish(path, base)]
   }
 
+  stepToSayBase(sandboxId: string, base: string) {
+    return sayBase(this.#disks.pathOf(sandboxId), base)
+  }
+
   stepsToMakeEmpty(sandboxId: string, diskGiB: number): Step[] {
     return [
       this.#disks.stepToMake(sandboxId),
@@ -302,8 +308,10 @@ const bytesWithRoom = (diskGiB: number) => Math.round(diskGiB * GiB * (1 + roomF
 
 const stepsToFinish = (path: string, base: string): Step[] => {
   const { work, etc } = diskAt(path)
-  return [step.directory(work, 0, 0o700), step.directory(etc, 0, 0o755), step.newFile(join(etc, baseName), 0, base)]
+  return [step.directory(work, 0, 0o700), step.directory(etc, 0, 0o755), sayBase(path, base)]
 }
+
+const sayBase = (path: string, base: string) => step.newFile(join(diskAt(path).etc, baseName), 0, base)
 
 /** Without what makes the sandbox that it was copied from itself. Nothing else says which image is below it, so that is waited for. */
 const stepsToFinishCopy = (path: string, base: string): Step[] => {
