@@ -63,6 +63,45 @@ suite('Inflow', () => {
     assert.ok(Buffer.concat(pieces).equals(sent))
   })
 
+  test('of one who takes long over each piece, pieces are small and others have turns between them', async () => {
+    using pair = await openPair()
+    const sent = counting(100_000)
+    const pieces: Buffer[] = []
+    const turns: number[] = []
+    let turn = 0
+    let isOver = false
+    const count = () => {
+      turn += 1
+      if (!isOver) setImmediate(count)
+    }
+    count()
+    pair.near.on('data', (piece: Buffer) => {
+      const until = performance.now() + 3
+      while (performance.now() < until);
+      pieces.push(piece)
+      turns.push(turn)
+    })
+    pair.far.end(sent)
+    await once(pair.near, 'end').finally(() => {
+      isOver = true
+    })
+    assert.ok(Buffer.concat(pieces).equals(sent))
+    assert.ok(pieces.every(({ length }) => length <= 16 * 1024))
+    assert.equal(new Set(turns).size, turns.length)
+  })
+
+  test('all of it comes also where every piece takes long for one who asks piece by piece', async (t) => {
+    using pair = await openPair()
+    let now = 0
+    t.mock.method(performance, 'now', () => {
+      now += 3
+      return now
+    })
+    const sent = counting(20_000)
+    pair.far.end(sent)
+    assert.ok(Buffer.concat(await pair.near.toArray()).equals(sent))
+  })
+
   test('leaves room before a piece that is the taker’s', async () => {
     using pair = await openPair()
     pair.far.end('text')

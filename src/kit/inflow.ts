@@ -2,7 +2,8 @@
 // new memory for each 64 KiB, which costs more than passing the bytes on. Whoever listens as to any stream gets copies.
 import type { ServerResponse } from 'node:http'
 import { type NetConnectOpts, Socket, type SocketConstructorOpts } from 'node:net'
-import type { Writable } from 'node:stream'
+import { Duplex, type Writable } from 'node:stream'
+import { goOnInTurn, longMs } from './turns.ts'
 
 /**
  * Gets bytes that are overwritten by the next. Answers true when it needs them no more; else nothing is read until the
@@ -16,6 +17,8 @@ const headroomBytes = 16
 const leastBytes = 16 * 1024
 /** More than a unix socket holds unless it is told otherwise. */
 const mostBytes = 256 * 1024
+/** For those who listen as to any stream. One may be a parser, to which each byte of a hostile server is work. */
+const mostParsedBytes = 64 * 1024
 
 type Done = (error?: Error | null) => void
 
@@ -29,6 +32,8 @@ export class Inflow extends Socket {
   #hearsOut = false
   /** The other side takes nothing any more. */
   #isRefused = false
+  /** Others have their turns before more is read. */
+  #isWaiting = false
 
   constructor(options: SocketConstructorOpts = {}) {
     let memory = memoryOf(leastBytes)
@@ -38,9 +43,13 @@ export class Inflow extends Socket {
         buffer: () => memory,
         callback: (size, from) => {
           // One that brings little, such as what a person types, stays small.
-          if (size === memory.length && size < mostBytes) memory = memoryOf(size * 4)
+          const most = this.#take === undefined ? mostParsedBytes : mostBytes
+          if (size === memory.length && size < most) memory = memoryOf(size * 4)
           const bytes = (from as Buffer).subarray(0, size)
-          return this.#take === undefined ? this.push(Buffer.from(bytes)) : this.#take(bytes)
+          if (this.#take !== undefined) return this.#take(bytes)
+          const wantsMore = this.#offer(Buffer.from(bytes))
+          if (this.#isWaiting && memory.length > leastBytes) memory = memoryOf(leastBytes)
+          return wantsMore
         },
       },
     })
@@ -75,6 +84,33 @@ export class Inflow extends Socket {
       this.#isRefused = refusals.includes((error as NodeJS.ErrnoException | undefined)?.code ?? '')
       done(this.#isRefused ? undefined : error)
     }
+  }
+
+  #offer(piece: Buffer): boolean {
+    const began = performance.now()
+    const wantsMore = this.push(piece)
+    const tookMs = performance.now() - began
+    if (tookMs < longMs) return wantsMore
+    this.#isWaiting = true
+    goOnInTurn(tookMs, () => {
+      this.#isWaiting = false
+      // Who asks piece by piece is not told otherwise from who has paused.
+      if (!this.isPaused() || this.listenerCount('readable') > 0) this.read(0)
+    })
+    return false
+  }
+
+  // Each of these has Node read on from the connection.
+  override read(size?: number): Buffer | null {
+    return this.#isWaiting ? Duplex.prototype.read.call(this, size) : super.read(size)
+  }
+
+  override resume(): this {
+    return this.#isWaiting ? (Duplex.prototype.resume.call(this) as this) : super.resume()
+  }
+
+  override _read(size: number): void {
+    if (!this.#isWaiting) super._read(size)
   }
 
   /** From here on everything that comes goes to `take`, the first of it being what has come already. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
-import { PassThrough, Writable } from 'node:stream'
+import { PassThrough, Readable, Writable } from 'node:stream'
 import { suite, test } from 'node:test'
 import { giveBack, pour } from './pour.ts'
 
@@ -70,6 +70,25 @@ suite('pour', () => {
       assert.equal(pieces[written]!.length, 0)
     }
     await finished
+  })
+
+  test('small pieces of one turn are one write, in their place among large ones', async () => {
+    const from = new Readable({ read: () => {} })
+    const written: string[] = []
+    const to = new Writable({
+      write: (bytes, _encoding, done) => {
+        written.push(String(bytes))
+        done()
+      },
+    })
+    pour(from, to)
+    await new Promise(setImmediate)
+    const large = 'L'.repeat(5000)
+    for (const piece of ['a', 'b', 'c', large, 'd', 'e']) from.push(piece)
+    await new Promise(setImmediate)
+    for (const piece of ['f', null]) from.push(piece)
+    await once(to, 'finish')
+    assert.deepEqual(written, ['abc', large, 'de', 'f'])
   })
 
   test('stops when the taker goes away, or when told', async () => {

@@ -29,15 +29,34 @@ const pourThrough = (from: Inflow, to: Socket): (() => void) => {
 /** Like `pipe`, for bytes that nobody else looks at; `end` is how it ends. Answers what stops it; `from` is paused then. */
 export const pour = (from: Readable, to: Writable, end = (): void => void to.end()): (() => void) => {
   if (from instanceof Inflow && to instanceof Socket) return pourThrough(from, to)
-  const onData = (bytes: Uint8Array) => {
+  // Of small pieces as many may come in one turn as fit into what was read: together they are one write.
+  let small: Uint8Array[] = []
+  const write = (bytes: Uint8Array) => {
     if (!to.write(bytes, () => giveBack(bytes))) from.pause()
+  }
+  const writeSmall = () => {
+    const [first, ...more] = small
+    small = []
+    if (first !== undefined) write(more.length === 0 ? first : Buffer.concat([first, ...more]))
+  }
+  const onData = (bytes: Uint8Array) => {
+    if (bytes.length >= leastBytes) {
+      writeSmall()
+      return write(bytes)
+    }
+    if (small.push(bytes) === 1) process.nextTick(writeSmall)
+  }
+  const onEnd = () => {
+    writeSmall()
+    end()
   }
   const onDrain = () => void from.resume()
   const stop = () => {
-    from.off('data', onData).off('end', end).pause()
+    small = []
+    from.off('data', onData).off('end', onEnd).pause()
     to.off('drain', onDrain).off('close', stop)
   }
   to.on('drain', onDrain).on('close', stop)
-  from.on('data', onData).on('end', end)
+  from.on('data', onData).on('end', onEnd)
   return stop
 }

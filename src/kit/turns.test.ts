@@ -1,0 +1,21 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { goOnInTurn } from './turns.ts'
+
+suite('goOnInTurn', () => {
+  test('each goes on after as long as it took, one after the other', (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    const gone: string[] = []
+    goOnInTurn(5, () => gone.push('one'))
+    goOnInTurn(7, () => gone.push('two'))
+    t.mock.timers.tick(4)
+    assert.equal(gone.join(), '')
+    t.mock.timers.tick(1)
+    assert.equal(gone.join(), 'one')
+    goOnInTurn(5, () => gone.push('one again'))
+    t.mock.timers.tick(7)
+    assert.equal(gone.join(), 'one,two')
+    t.mock.timers.tick(5)
+    assert.equal(gone.join(), 'one,two,one again')
+  })
+})
