@@ -49,7 +49,8 @@ export class AccessDesk implements AsyncDisposable {
   readonly #authorization: string
   readonly #kept = new Map<string, { access: Access; until: number }>()
   #uploads = 0
-  readonly #open = new Map<string, Promise<Access>>()
+  readonly #open = new Map<string, { asking: Promise<Access>; until: number }>()
+  #questions = 0
 
   constructor({ controlUrl, proxyKey }: { controlUrl: URL; proxyKey: string }) {
     this.#control = new Pool(controlUrl.origin, {
@@ -69,14 +70,18 @@ export class AccessDesk implements AsyncDisposable {
     const kept = this.#kept.get(key)
     if (kept && kept.until > performance.now()) return Promise.resolve(kept.access)
     const open = this.#open.get(key)
-    if (open) return open
-    if (this.#open.size >= openQuestions) return Promise.reject(unavailable('too many open questions'))
+    if (open && open.until > performance.now()) return open.asking
+    if (this.#questions >= openQuestions) return Promise.reject(unavailable('too many open questions'))
+    this.#questions += 1
     // Its age counts from the asking: what was revoked while the answer was on its way is known a second after, not more.
     const until = performance.now() + accessKeptMs
     const asking = this.askAnew(question)
       .then((access) => this.#keep(key, access, until))
-      .finally(() => this.#open.delete(key))
-    this.#open.set(key, asking)
+      .finally(() => {
+        this.#questions -= 1
+        if (this.#open.get(key)?.asking === asking) this.#open.delete(key)
+      })
+    this.#open.set(key, { asking, until })
     return asking
   }
 
