@@ -21,7 +21,7 @@ import { showPreview } from './previews/show.ts'
 import { isNavigation, isPreflight, questionOf as previewQuestionOf } from './previews/visitor.ts'
 import { asRefusal, endSoon, headOf, refuse, refuseUpgrade } from './refusal.ts'
 import type { Runners } from './runners.ts'
-import { questionOf, readTarget } from './target.ts'
+import { inOriginForm, questionOf, readTarget } from './target.ts'
 import { toolboxOf } from './toolbox.ts'
 import { handOver } from './upgrade.ts'
 
@@ -202,13 +202,13 @@ export const createFront = ({
   server.maxConnections = openConnections
   const isPreview = (request: IncomingMessage) => isForPreview(request.url ?? '/', request.headers.host, ownHost)
   server.on('request', (request, response) =>
-    follow(request, response, isPreview, () => onCall(request, response, false)),
+    follow(inOriginForm(request), response, isPreview, () => onCall(request, response, false)),
   )
   server.on('checkContinue', (request, response) =>
-    follow(request, response, isPreview, () => onCall(request, response, true)),
+    follow(inOriginForm(request), response, isPreview, () => onCall(request, response, true)),
   )
   server.on('upgrade', (request, socket, head) =>
-    followUpgrade(request, isPreview, () => onUpgrade(request, socket, head)),
+    followUpgrade(inOriginForm(request), isPreview, () => onUpgrade(request, socket, head)),
   )
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (!socket.writable || error.code === 'ECONNRESET') return socket.destroy()

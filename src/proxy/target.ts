@@ -1,4 +1,5 @@
 // Reads from a request's URL which sandbox's toolbox it is for, and what is left for that toolbox.
+import type { IncomingMessage } from 'node:http'
 import { Problem } from '#src/problems.ts'
 import type { AccessQuestion, Credential } from '#src/wire/access.ts'
 import { countsAsActivity, credentialsOf } from './credential.ts'
@@ -42,6 +43,15 @@ const readSignature = (method: string, path: string, query: string) => {
     credential: { kind: 'file-signature', method, path: file, expires, signature } as const,
     query: `?path=${encodeURIComponent(file)}`,
   }
+}
+
+/** Reads a whole address as its path; the host in it counts instead of the header (RFC 9112 §3.2.2). */
+export const inOriginForm = (request: IncomingMessage): IncomingMessage => {
+  const [, host, path = ''] = /^https?:\/\/([^/?#@\\]+)(.*)$/is.exec(request.url ?? '') ?? []
+  if (host === undefined) return request
+  request.url = path.startsWith('/') ? path : `/${path}`
+  request.headers.host = host
+  return request
 }
 
 /** Throws a Problem for anything but `/toolbox/{sandboxIdOrName}/…`. */

@@ -50,9 +50,11 @@ export const readPreviewAddress = (
   const isOwnHost = hostPort === undefined || label === undefined
   if (isOwnHost && !url.startsWith('/preview/')) return undefined
   if (url.length > longestUrl) throw new Problem('bad_request', 'The URL is too long.')
-  const [, whole = '', encodedName = '', pathPort = '', path = '', query = ''] = isOwnHost
-    ? (/^(\/preview\/([^/?]+)\/(\d{1,5}))(\/[^?]*)?(\?.*)?$/s.exec(url) ?? [])
-    : (/^()()()(\/[^?]*|\*)(\?.*)?$/s.exec(url) ?? [])
+  const parts = isOwnHost
+    ? /^(\/preview\/([^/?]+)\/(\d{1,5}))(\/[^?]*)?(\?.*)?$/s.exec(url)
+    : /^()()()(\/[^?]*|\*)(\?.*)?$/s.exec(url)
+  if (parts === null && !isOwnHost) throw new Problem('bad_request', 'The target of a request is a path.')
+  const [, whole = '', encodedName = '', pathPort = '', path = '', query = ''] = parts ?? []
   const sandbox = isOwnHost ? decoded(encodedName) : label
   if (!sandbox || sandbox.length > longestName || /[/\0]/.test(sandbox)) {
     throw new Problem('not_found', 'A preview is at /preview/{sandboxId}/{port}/ or has a host name of its own.')

@@ -66,6 +66,23 @@ suite('previews: addresses', () => {
     assert.deepEqual([sides.asked.length, sides.dialled.length], [0, 0])
   })
 
+  test('a target that is a whole address is read as its path, and its host as the one that is meant', async () => {
+    await using sides = await startSides()
+    for (const [path, url] of [
+      ['http://3000-box.proxy.test/items/5?x=1', '/items/5?x=1'],
+      ['http://3000-box.proxy.test?x=1', '/?x=1'],
+      ['http://p.test/preview/box/3000/a', '/a'],
+    ] as const) {
+      assert.equal((await visit(sides, { method: 'DELETE', path, host: '4000-other.proxy.test' })).status, 200)
+      assert.deepEqual(
+        [sides.seen.at(-1)?.url, sides.asked.at(-1)?.sandboxIdOrName, sides.asked.at(-1)?.port],
+        [url, 'box', 3000],
+      )
+    }
+    assert.equal((await visit(sides, { path: 'ftp://3000-box.proxy.test/x' })).status, 400)
+    assert.equal(sides.seen.length, 3)
+  })
+
   test('a path without its last slash gets one, for people; programs get what they asked for', async () => {
     await using sides = await startSides()
     const call = { host: 'p.test', path: '/preview/box/80?a=b' }
