@@ -73,10 +73,12 @@ export const createFront = ({
   }
 
   /** Answers what is called when the call is over; throws where there are too many. */
-  const present = ({ organizationId }: Access, question: AccessQuestion, end: () => void) => {
+  const present = ({ organizationId, openedBy }: Access, question: AccessQuestion, end: () => void) => {
     if (!calls.take(organizationId))
       throw new Problem('rate_limited', 'This organization has too many calls open at once.')
-    const stop = keepPresent(access, { ...question, wasLetIn: true }, end, presenceMs)
+    // By what opened it alone: something else that stands beside it, and may have expired, is not what lets it go on.
+    const credentials = question.credentials.filter(({ kind }) => kind === openedBy)
+    const stop = keepPresent(access, { ...question, credentials, wasLetIn: true }, end, presenceMs)
     return () => {
       stop()
       calls.give(organizationId)
