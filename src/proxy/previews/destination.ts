@@ -24,14 +24,10 @@ const rewritten = new Set([
 ])
 
 /** What would concern every preview that shares the host. */
-const ofWholeHost = new Set([
-  'alt-svc',
-  'clear-site-data',
-  'nel',
-  'report-to',
-  'service-worker-allowed',
-  'strict-transport-security',
-])
+const ofWholeHost = new Set(['alt-svc', 'nel', 'report-to', 'service-worker-allowed', 'strict-transport-security'])
+
+/** Rewritten, or what would concern every preview below the same domain: cookies are cleared of all of it. */
+const neverOut = new Set(['set-cookie', 'location', 'clear-site-data'])
 
 /** A token in the address is a credential: the server inside sees the id in its place. */
 const names = (address: PreviewAddress, { sandboxId, openedBy }: Access) => {
@@ -81,10 +77,7 @@ const locationOf = (location: string, address: PreviewAddress, access: Access): 
 }
 
 const outward = (answer: IncomingMessage, address: PreviewAddress, access: Access, ownCookies: readonly string[]) => {
-  const plain = crossing(
-    answer,
-    (name) => name !== 'set-cookie' && name !== 'location' && (address.prefix === '' || !ofWholeHost.has(name)),
-  )
+  const plain = crossing(answer, (name) => !neverOut.has(name) && (address.prefix === '' || !ofWholeHost.has(name)))
   const { location, 'set-cookie': cookies = [] } = answer.headers
   const visible = cookies.flatMap((cookie) => asVisible(cookie, address.prefix) ?? [])
   return [

@@ -334,6 +334,10 @@ suite('previews: what the server inside answers', () => {
         'Set-Cookie',
         'alcove-preview-accepted-other=true; Domain=proxy.test',
         'Set-Cookie',
+        '=alcove-preview-accepted-box-id=true',
+        'Clear-Site-Data',
+        '"cookies"',
+        'Set-Cookie',
         'b=2',
       ])
       response.end()
@@ -341,6 +345,7 @@ suite('previews: what the server inside answers', () => {
     const { headers } = await visit(sides)
     assert.equal(headers['access-control-allow-origin'], '*')
     assert.equal(headers['strict-transport-security'], 'max-age=1')
+    assert.equal(headers['clear-site-data'], undefined, 'it would clear the cookies of every preview')
     assert.deepEqual(headers['set-cookie'], ['a=1; Path=/x; Secure', 'b=2'])
   })
 
