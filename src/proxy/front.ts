@@ -115,7 +115,7 @@ export const createFront = ({
     response: ServerResponse,
     onForward: () => void,
   ) => {
-    const question = previewQuestionOf(request.headers, address)
+    const question = previewQuestionOf(request, address)
     const place = await admit(question)
     if (response.destroyed) return
     const leave = present(place, question, () => response.destroy())
@@ -160,7 +160,7 @@ export const createFront = ({
       const place = await admit(question)
       return { question, place, destination: toolboxOf(runners, place, target.rest, request) }
     }
-    const question = previewQuestionOf(request.headers, address)
+    const question = previewQuestionOf(request, address)
     const place = await admit(question)
     return { question, place, destination: insideOf(runners, { request, address, access: place }) }
   }

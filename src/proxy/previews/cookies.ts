@@ -17,11 +17,15 @@ const split = (header: string | undefined) =>
     return name === '' ? [] : [{ name, value: value.join('='), text: pair.trim() }]
   })
 
-export const tokensOf = (header: string | undefined): string[] =>
-  split(header)
+/** The one for what the address names comes first: any page below the same domain can set others, as many as it likes. */
+export const tokensOf = (header: string | undefined, sandbox: string): string[] => {
+  const isOwn = ({ name }: { name: string }) => name === authPrefix + sandbox
+  return split(header)
     .filter(({ name, value }) => name.startsWith(authPrefix) && value !== '')
+    .sort((one, other) => Number(isOwn(other)) - Number(isOwn(one)))
     .slice(0, mostTokens)
     .map(({ value }) => value)
+}
 
 export const hasAccepted = (header: string | undefined, sandboxId: string): boolean =>
   split(header).some(({ name }) => name === acceptedPrefix + sandboxId)

@@ -7,7 +7,7 @@ import { type PreviewAddress, visibleUrl } from './address.ts'
 import { acceptedCookie, authCookie, hasAccepted } from './cookies.ts'
 import { insideOf, type Visit } from './destination.ts'
 import { pageHeaders, warningPage } from './pages.ts'
-import { isNavigation, protocolOf } from './visitor.ts'
+import { isForPerson, isNavigation, protocolOf } from './visitor.ts'
 
 type Show = Visit & {
   response: ServerResponse /** Before the first byte of a body is asked for. */
@@ -38,7 +38,7 @@ const isWarned = ({ request, access }: Visit): boolean =>
   access.warnsVisitors &&
   access.openedBy !== 'bearer' &&
   access.openedBy !== 'preview-header' &&
-  isNavigation(request) &&
+  isForPerson(request) &&
   String(request.headers['x-daytona-skip-preview-warning'] ?? '').toLowerCase() !== 'true' &&
   !hasAccepted(request.headers.cookie, access.sandboxId)
 

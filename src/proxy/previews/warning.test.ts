@@ -33,6 +33,15 @@ suite('previews: the warning', () => {
     )
   })
 
+  test('a person is warned also where another site sends them with a form', async () => {
+    await using sides = await startSides()
+    warned(sides)
+    const headers = { ...browser, origin: 'http://evil.test', 'sec-fetch-site': 'cross-site' }
+    const page = await visit(sides, { method: 'POST', path: '/a', headers, body: 'a=b' })
+    assert.match(page.text, /<form method="post" action="\/a\?ALCOVE_ACCEPT_PREVIEW=true">/)
+    assert.deepEqual(sides.dialled, [])
+  })
+
   test('programs are not, nor who says so, nor who comes with a key', async () => {
     await using sides = await startSides()
     warned(sides)
