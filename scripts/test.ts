@@ -123,11 +123,11 @@ const runTests = async (scratch: string) => {
     ALCOVE_TEST_DATABASE_URL: database?.url,
   }
   const run = async (file: string): Promise<FileOutcome> => {
-    if (!file.startsWith(sandboxTests)) return await runTestFile(file, { scratch, env, timeoutSeconds: 180 })
+    if (!file.startsWith(sandboxTests)) return await runTestFile(file, { scratch, env, timeoutSeconds: 300 })
     const detail = sharing.includes(file) ? await whyNoServer : undefined
     if (detail) return { file, results: [{ name: '(file)', outcome: 'failed', detail }], output: '', seconds: 0 }
     const places = { ALCOVE_TEST_SERVER: join(servers, 'shared'), ALCOVE_TEST_SERVERS: servers }
-    return await runTestFile(file, { scratch, env: { ...env, ...places }, timeoutSeconds: 300 })
+    return await runTestFile(file, { scratch, env: { ...env, ...places }, timeoutSeconds: 450 })
   }
   try {
     // One more than there are processors, because all of them also wait.

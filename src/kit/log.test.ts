@@ -14,7 +14,10 @@ suite('the log', () => {
       })
       log.warn({ [name]: error }, 'what listens did not answer')
       const { type, message, code, stack, ...others } = JSON.parse(lines.at(-1)!)[name]
-      assert.deepEqual([type, message, code, 'rawPacket' in others], ['TypeError', 'not HTTP', 'HPE_INVALID_CONSTANT', false])
+      assert.deepEqual(
+        [type, message, code, 'rawPacket' in others],
+        ['TypeError', 'not HTTP', 'HPE_INVALID_CONSTANT', false],
+      )
       assert.match(stack, /log\.test\.ts/)
       assert.ok(lines.at(-1)!.length < 20_000)
     }

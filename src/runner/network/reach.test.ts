@@ -176,7 +176,7 @@ if (!isPrivateHost) {
           setTimeout(more, 1)
         }
         more()`
-      await runCommand(['nsenter', `--net=${slot.netnsPath}`, process.execPath, '-e', atOnce])
+      await runCommand(['nsenter', `--net=${slot.netnsPath}`, process.execPath, '-e', atOnce], { timeoutMs: 120_000 })
       const kept = Number(await readFile('/proc/sys/net/netfilter/nf_conntrack_count', 'utf8'))
       assert.ok(kept > mostConnections * 0.9 && kept < mostConnections + 500, `${kept} are kept`)
       await isClosed(slot, web.listed)
