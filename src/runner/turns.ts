@@ -51,7 +51,10 @@ export class Turns {
     this.#forks = new Lanes(work, 1)
   }
 
-  /** Does `work` when it is its turn, and only then what it needs before, as long as that is wanted. `work` must not reject. */
+  /**
+   * Does `work`, which must not reject, when it is its turn: first, without a lane for it, what must come before, as long as
+   * `isWanted`; then it waits for a lane. `work` itself finds out whether it is wanted still.
+   */
   take(verb: Verb, assignment: Assignment, isWanted: () => boolean, work: () => Promise<void>): void {
     // What is under way need not be waited for, and may hold the very lanes that this waits for.
     if (verb === 'destroy') this.#host.cutShort(assignment.sandboxId)
