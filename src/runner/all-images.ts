@@ -1,10 +1,11 @@
 // Every image of this runner, whichever way it came here: brought from elsewhere, or made of a sandbox's disk.
 import type { ImageAssignment, ImageConfig, ImageReport, ImageSource, Progress } from '#src/wire/runner-link.ts'
-import type { Host, Template } from './host.ts'
+import type { Host } from './host.ts'
 import type { BuildRequest, ImageBuilder } from './image-builder.ts'
 import type { BuildStep } from './images/definition/plan.ts'
 import { ImageFailed } from './images/image-failed.ts'
 import { leastDiskFor } from './overlay/pool.ts'
+import type { Template } from './templates.ts'
 
 /** What is said of an image that is here. */
 export type Known = Pick<ImageReport, 'digest' | 'sizeBytes' | 'leastDiskBytes' | 'config'>

@@ -14,20 +14,17 @@ import { causeOfEnd, causeOfKills, heldTooMuch } from './ended.ts'
 import { forkDisk } from './fork.ts'
 import type { Spec } from './journal.ts'
 import { expectStart } from './launch.ts'
+import { Lookouts } from './lookouts.ts'
 import { cgroupOf, type Machine, NotRecoverable, reasonOf } from './machine.ts'
-import { Meters } from './meters/meters.ts'
-import { Mishaps } from './mishaps.ts'
-import { NetlinkWatch } from './netlink-watch.ts'
 import { OneAtATime } from './one-at-a-time.ts'
 import { capabilitiesOf, type HostParts, openMachine } from './open-machine.ts'
 import { pauseSandbox, resumeSandbox } from './pause.ts'
-import { checkSandboxId, shownOf, socketOf } from './places.ts'
+import { checkSandboxId, socketOf } from './places.ts'
 import { rehearse } from './rehearse.ts'
-import { Refresher } from './shown/refresh.ts'
 import { makeTemplate } from './snapshot.ts'
 import { RestoreFailed, startSandbox } from './start.ts'
 import { stopSandbox } from './stop.ts'
-import { Watch } from './watch.ts'
+import { findTemplate, listBases, listTemplates, type Template } from './templates.ts'
 
 export const sandboxStatuses = ['started', 'paused', 'stopped', 'archived', 'error'] as const
 
@@ -44,9 +41,6 @@ export type HeldSandbox = {
   /** Why it does not run, if it ended without being asked to. */
   cause?: Cause
 }
-
-/** A disk that others begin as: the image below it, and how much it adds, where that is known. */
-export type Template = { base: string; sizeBytes?: number }
 
 export interface Host {
   readonly instance: string
@@ -114,17 +108,9 @@ class MachineHost implements Host {
   /** Cut short what may take long, under way or in line: polite stops, and moving disks to and from archives. */
   readonly #long = new Map<string, Set<AbortController>>()
   readonly #listeners: ((sandboxId: string, cause: Cause) => void)[] = []
-  readonly #watch = new Watch((sandboxId) => void this.#inLine.run(sandboxId, () => this.#ended(sandboxId)))
-  readonly #refresher = new Refresher(
-    (sandboxId, kills) => this.#mishaps.add(sandboxId, kills),
-    (err, sandboxId) =>
-      this.#machine.log.warn({ err, sandboxId }, 'what it is shown of its memory could not be refreshed'),
-  )
-  readonly #netlink: NetlinkWatch
+  readonly #lookouts: Lookouts
   /** Ended by us, for what they did to the host. */
   readonly #guilty = new Set<string>()
-  readonly #meters: Meters
-  readonly #mishaps = new Mishaps((sandboxId, kills) => this.#killed(sandboxId, kills))
   #onMishap: (sandboxId: string, cause: Cause) => boolean = () => false
 
   readonly #owed: NodeJS.Timeout
@@ -133,8 +119,11 @@ class MachineHost implements Host {
     this.instance = instance
     this.capabilities = capabilitiesOf(machine)
     this.#machine = machine
-    this.#meters = new Meters(machine)
-    this.#netlink = new NetlinkWatch({ onTooMuch: (sandboxId) => this.#punish(sandboxId), log: machine.log })
+    this.#lookouts = new Lookouts(machine, {
+      onEnd: (sandboxId) => void this.#inLine.run(sandboxId, () => this.#ended(sandboxId)),
+      onTooMuch: (sandboxId) => this.#punish(sandboxId),
+      onKills: (sandboxId, kills) => this.#killed(sandboxId, kills),
+    })
     this.#held = held
     this.#owed = setInterval(() => void this.#removeOwed(), owedEveryMs).unref()
     for (const [sandboxId, adopted] of held) this.#hold(sandboxId, adopted)
@@ -276,30 +265,18 @@ class MachineHost implements Host {
     return this.#inLine.run(sandboxId, () => makeTemplate(this.#machine, image, sandboxId, this.#held.get(sandboxId)))
   }
 
-  async templates() {
-    const images = await this.#machine.pool.listTemplates()
-    const all = images.map(async (image) => {
-      const template = await this.template(image)
-      return template === undefined ? [] : [{ image, ...template }]
-    })
-    return (await Promise.all(all)).flat()
+  templates() {
+    return listTemplates(this.#machine.pool)
   }
 
-  async template(image: string) {
-    const { pool } = this.#machine
-    const base = await pool.baseOf({ template: image })
-    if (base === undefined) return undefined
-    const sizeBytes = await pool.sizeOfTemplate(image)
-    return { base, ...(sizeBytes === undefined ? {} : { sizeBytes }) }
+  template(image: string) {
+    return findTemplate(this.#machine.pool, image)
   }
 
   async basesInUse(except?: string) {
     const below = [...this.#held.keys()].map((sandboxId) => this.imageOf(sandboxId))
-    const templates = await this.#templateBases()
-    return new Set([
-      ...(await Promise.all(below)).filter((image) => image !== undefined),
-      ...templates.flatMap(({ image, base }) => (image === except ? [] : [base])),
-    ])
+    const bases = await listBases(this.#machine.pool, except)
+    return new Set([...(await Promise.all(below)).filter((image) => image !== undefined), ...bases])
   }
 
   removeTemplate(image: string) {
@@ -308,12 +285,12 @@ class MachineHost implements Host {
 
   async measure(sandboxId: string) {
     const { spec, running } = this.#held.get(sandboxId) ?? {}
-    return spec && running && this.#meters.measure(spec.assignment)
+    return spec && running && this.#lookouts.meters.measure(spec.assignment)
   }
 
   measureAll() {
     const running = [...this.#held.values()].filter(({ running: one }) => one !== undefined)
-    return this.#meters.measureAll(running.map(({ spec }) => spec.assignment))
+    return this.#lookouts.meters.measureAll(running.map(({ spec }) => spec.assignment))
   }
 
   onExit(listener: (sandboxId: string, cause: Cause) => void) {
@@ -326,21 +303,9 @@ class MachineHost implements Host {
 
   async close() {
     clearInterval(this.#owed)
-    this.#watch.close()
-    this.#netlink.close()
-    this.#refresher.close()
-    this.#mishaps.close()
+    this.#lookouts.close()
     for (const controllers of this.#long.values()) for (const controller of controllers) controller.abort()
     await Promise.all([this.#machine.journal.settled(), this.#machine.pool.close()])
-  }
-
-  async #templateBases() {
-    const { pool } = this.#machine
-    const all = (await pool.listTemplates()).map(async (image) => {
-      const base = await pool.baseOf({ template: image })
-      return base === undefined ? [] : [{ image, base }]
-    })
-    return (await Promise.all(all)).flat()
   }
 
   /** In line, with a signal for when somebody has asked for more than this meanwhile. */
@@ -427,27 +392,13 @@ class MachineHost implements Host {
   #hold(sandboxId: string, held: Adopted) {
     const { spec, running } = held
     this.#held.set(sandboxId, held)
-    if (running === undefined) {
-      this.#notRunning(sandboxId)
-      return
-    }
-    this.#watch.add(sandboxId, running.init)
-    this.#netlink.add(sandboxId, running.init)
-    this.#meters.begin(sandboxId)
-    this.#refresher.add(sandboxId, {
-      cgroup: cgroupOf(this.#machine, sandboxId),
-      directory: shownOf(this.#machine.places, sandboxId),
-      memoryGiB: spec.assignment.memoryGiB,
-    })
+    if (running === undefined) this.#notRunning(sandboxId)
+    else this.#lookouts.begin(sandboxId, spec.assignment, running)
   }
 
   #notRunning(sandboxId: string) {
-    this.#watch.remove(sandboxId)
-    this.#netlink.remove(sandboxId)
+    this.#lookouts.end(sandboxId)
     this.#guilty.delete(sandboxId)
-    this.#meters.forget(sandboxId)
-    this.#refresher.remove(sandboxId)
-    this.#mishaps.remove(sandboxId)
     this.#images.delete(sandboxId)
   }
 
@@ -504,7 +455,7 @@ class MachineHost implements Host {
     } catch (error) {
       // Tried again at the next look.
       this.#machine.log.error({ err: error, sandboxId }, 'has ended and could not be cleared away')
-      this.#watch.add(sandboxId, running.init)
+      this.#lookouts.awaitEnd(sandboxId, running.init)
     }
   }
 }

@@ -1,0 +1,75 @@
+// What is looked at from time to time in each sandbox that runs or is paused: whether its first process lives, what it takes of
+// the host that no limit of it knows, what it is shown of its memory, and what it uses. One that has stopped costs nothing.
+import type { Assignment } from '#src/wire/runner-link.ts'
+import { cgroupOf, type Machine } from './machine.ts'
+import { Meters } from './meters/meters.ts'
+import { Mishaps } from './mishaps.ts'
+import { NetlinkWatch } from './netlink-watch.ts'
+import { shownOf } from './places.ts'
+import type { Init } from './processes.ts'
+import { Refresher } from './shown/refresh.ts'
+import type { Running } from './start.ts'
+import { Watch } from './watch.ts'
+
+type Listeners = {
+  /** Its first process has ended; told once. */
+  onEnd: (sandboxId: string) => void
+  /** Its netlink sockets hold too much; told again while they do. */
+  onTooMuch: (sandboxId: string) => void
+  /** So many processes of it were killed for want of memory; false if that could not be passed on, and it is told again. */
+  onKills: (sandboxId: string, kills: number) => boolean
+}
+
+export class Lookouts {
+  readonly meters: Meters
+  readonly #machine: Machine
+  readonly #watch: Watch
+  readonly #netlink: NetlinkWatch
+  readonly #mishaps: Mishaps
+  readonly #refresher: Refresher
+
+  constructor(machine: Machine, { onEnd, onTooMuch, onKills }: Listeners) {
+    const { log } = machine
+    this.#machine = machine
+    this.meters = new Meters(machine)
+    this.#watch = new Watch(onEnd)
+    this.#netlink = new NetlinkWatch({ onTooMuch, log })
+    this.#mishaps = new Mishaps(onKills)
+    this.#refresher = new Refresher(
+      (sandboxId, kills) => this.#mishaps.add(sandboxId, kills),
+      (err, sandboxId) => log.warn({ err, sandboxId }, 'what it is shown of its memory could not be refreshed'),
+    )
+  }
+
+  /** It runs from now on; or goes on, with limits that may have changed. */
+  begin(sandboxId: string, { memoryGiB }: Assignment, { init }: Running) {
+    this.awaitEnd(sandboxId, init)
+    this.#netlink.add(sandboxId, init)
+    this.meters.begin(sandboxId)
+    this.#refresher.add(sandboxId, {
+      cgroup: cgroupOf(this.#machine, sandboxId),
+      directory: shownOf(this.#machine.places, sandboxId),
+      memoryGiB,
+    })
+  }
+
+  /** Tells of its end within a second, also if it was told before. */
+  awaitEnd(sandboxId: string, init: Init) {
+    this.#watch.add(sandboxId, init)
+  }
+
+  end(sandboxId: string) {
+    this.#watch.remove(sandboxId)
+    this.#netlink.remove(sandboxId)
+    this.meters.forget(sandboxId)
+    this.#refresher.remove(sandboxId)
+    this.#mishaps.remove(sandboxId)
+  }
+
+  close() {
+    this.#watch.close()
+    this.#netlink.close()
+    this.#refresher.close()
+    this.#mishaps.close()
+  }
+}
