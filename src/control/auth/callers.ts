@@ -105,6 +105,8 @@ export const createCallers = async ({ database, clock, log, settings, own }: Cal
     return {
       user,
       in: async (organizationId) => {
+        // PostgreSQL has no text with a NUL in it, so no organization is called that.
+        if (organizationId?.includes('\0')) return undefined
         const question = `${user.id} ${organizationId ?? ''}`
         const standing = await standings.get(question, () => findStanding(sql, user, organizationId))
         return standing && asPerson(user, standing)

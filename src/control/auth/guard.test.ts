@@ -56,6 +56,13 @@ suite('who may call', () => {
     assert.equal((await app.as('runner').get('/sandbox/for-runner')).status, 200)
   })
 
+  test('404 for an organization whose name has a NUL, as for any other that does not exist', async () => {
+    await using app = await startControl()
+    for (const who of ['owner', 'admin'] as const)
+      for (const path of ['/organizations/%00', `/organizations/${organizations.ours}%00/users`])
+        assert.deepEqual([(await app.asUser(who).get(path)).status, path], [404, path])
+  })
+
   test('either organization header is heard: another organization is 403, two that differ are 400', async () => {
     await using app = await startControl()
     const ask = async (headers: Record<string, string>) => (await app.as('owner').get('/regions', { headers })).status
