@@ -76,6 +76,17 @@ suite('the portal page', () => {
     assert.equal(headers['content-type'], 'text/html; charset=utf-8')
   })
 
+  test('an operator of the server comes in without being a member', async () => {
+    await using app = await startControl()
+    const { body } = await app.asUser('admin', ours).post(`/webhooks/organizations/${ours}/app-portal-access`)
+    const entered = await app.as('nobody').get(`${portal}?token=${(body as { token: string }).token}`)
+    const cookie = cookieFrom(entered.headers['set-cookie'])
+    assert.equal((await app.as('nobody').get(portal, { headers: { cookie } })).status, 200)
+    // Somebody who is neither, as when a member has left, is out at once.
+    await app.database.sql`update users set system_role = 'user'`
+    assert.equal((await app.as('nobody').get(portal, { headers: { cookie } })).status, 401)
+  })
+
   test('401 without a session, with a link that is too old, with anything else', async () => {
     await using app = await startControl()
     const { token } = await openLink(app)

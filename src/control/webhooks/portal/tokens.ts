@@ -44,12 +44,13 @@ export const exchangeLink = async (parts: TokenParts, link: string): Promise<str
 export const findSession = async ({ database, clock }: TokenParts, token: string): Promise<Session | undefined> => {
   if (!isToken(token)) return undefined
   const [found] = await database.sql<Omit<Session, 'token'>[]>`
-    select members.organization_id as "organizationId", members.user_id as "userId", organizations.name as "organizationName",
+    select tokens.organization_id as "organizationId", tokens.user_id as "userId", organizations.name as "organizationName",
       users.email as "userEmail"
     from webhook_portal_tokens tokens
-      join members using (organization_id, user_id) join organizations on organizations.id = organization_id
-      join users on users.id = user_id
-    where hash = ${hashKey(token)} and kind = 'session' and expires_at > ${clock.now()} and members.role = 'owner'`
+      join organizations on organizations.id = tokens.organization_id join users on users.id = tokens.user_id
+      left join members using (organization_id, user_id)
+    where hash = ${hashKey(token)} and kind = 'session' and expires_at > ${clock.now()}
+      and (members.role = 'owner' or users.system_role = 'admin')`
   return found && { ...found, token }
 }
 
