@@ -5,7 +5,7 @@ import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { suite, test } from 'node:test'
 import { noNetworks, readNetworks } from '#src/kit/networks.ts'
 import { OutboundError, type OutboundReason } from './error.ts'
-import { createOutbound, type OutboundRequest } from './outbound.ts'
+import { createOutbound, type OutboundRequest, outboundOf } from './outbound.ts'
 import type { Resolve } from './target.ts'
 import { readTargetUrl } from './target.ts'
 
@@ -186,6 +186,17 @@ suite('what bounds a call', () => {
     assert.equal(await reasonOf(send(request)), 'busy')
     assert.deepEqual(new Set(await Promise.all(waiting)), new Set(['timeout']))
     assert.equal(await reasonOf(send(request)), 'timeout')
+  })
+
+  test('an organization whose servers hang leaves three quarters of the calls to others', async () => {
+    const outbound = createOutbound({ allowed: loopback, resolve: () => new Promise(() => {}), mostAtOnce: 8 })
+    const request: OutboundRequest = { method: 'GET', url: 'https://lost.test/', timeoutMilliseconds: 50 }
+    const callOf = (organizationId: string) => reasonOf(outboundOf(outbound, organizationId).send(request))
+    const hanging = [callOf('greedy'), callOf('greedy')]
+    assert.equal(await callOf('greedy'), 'busy')
+    assert.equal(await callOf('other'), 'timeout')
+    assert.deepEqual(await Promise.all(hanging), ['timeout', 'timeout'])
+    assert.equal(await callOf('greedy'), 'timeout')
   })
 })
 

@@ -18,6 +18,8 @@ export type OutboundRequest = {
   timeoutMilliseconds?: number
   /** Of the answer's body; what is larger is an error. */
   mostBytes?: number
+  /** Who has named the server: a quarter of all calls may be theirs. */
+  organizationId?: string
 }
 
 type OutboundReply = { status: number; headers: Record<string, string | string[] | undefined>; body: Buffer }
@@ -31,13 +33,15 @@ type OutboundParts = {
   /** What may be called besides the public Internet. */
   allowed: Networks
   resolve?: Resolve
+  /** Calls at one time, 64 unless told; one more fails at once. */
+  mostAtOnce?: number
 }
 
 const standardTimeout = 10_000
 const standardBytes = 1024 * 1024
 const headerBytes = 16 * 1024
-/** Calls at one time; one more fails at once. */
-const mostAtOnce = 64
+const standardAtOnce = 64
+const shareOfOne = 1 / 4
 
 const resolveName: Resolve = (hostname) => lookup(hostname, { all: true })
 
@@ -89,12 +93,28 @@ const exchange = async (target: Target, request: OutboundRequest, signal: AbortS
   }
 }
 
-export const createOutbound = ({ allowed, resolve = resolveName }: OutboundParts): Outbound => {
-  let running = 0
+/** The same, for servers that this organization has named. */
+export const outboundOf = ({ send }: Outbound, organizationId: string): Outbound => ({
+  send: (request) => send({ ...request, organizationId }),
+})
+
+export const createOutbound = ({
+  allowed,
+  resolve = resolveName,
+  mostAtOnce = standardAtOnce,
+}: OutboundParts): Outbound => {
+  /** Whose calls are under way. */
+  const running: (string | undefined)[] = []
+  const hasRoom = (organizationId: string | undefined) => {
+    if (running.length >= mostAtOnce) return false
+    if (organizationId === undefined) return true
+    return running.filter((one) => one === organizationId).length < mostAtOnce * shareOfOne
+  }
   return {
     send: async (request) => {
-      if (running >= mostAtOnce) throw new OutboundError('busy', 'Too many servers are being called at this moment.')
-      running += 1
+      const { organizationId } = request
+      if (!hasRoom(organizationId)) throw new OutboundError('busy', 'Too many servers are being called at this moment.')
+      running.push(organizationId)
       const signal = AbortSignal.timeout(request.timeoutMilliseconds ?? standardTimeout)
       try {
         const rules = { allowed, resolve, requireTls: request.requireTls ?? false }
@@ -103,7 +123,7 @@ export const createOutbound = ({ allowed, resolve = resolveName }: OutboundParts
       } catch (error) {
         throw asOutboundError(error, signal)
       } finally {
-        running -= 1
+        running.splice(running.indexOf(organizationId), 1)
       }
     },
   }

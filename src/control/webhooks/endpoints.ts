@@ -205,8 +205,14 @@ export const resend = async (
   messageId: string,
 ): Promise<void> => {
   const { database, clock } = parts
-  const endpoint = await getEndpoint(parts, organizationId, id)
-  if (endpoint.disabledAt !== null) throw new Problem('conflict', 'This endpoint is disabled; enable it first.')
-  const isFound = await database.transaction((transaction) => sendAgain(transaction, endpoint, messageId, clock.now()))
+  await getEndpoint(parts, organizationId, id)
+  const isFound = await database.transaction(async (transaction) => {
+    // It may be deleted or disabled at this moment, and nothing would ever take what is queued for it after that.
+    await lockQueue(transaction)
+    const endpoint = await findEndpoint(transaction, organizationId, id)
+    if (endpoint === undefined) throw new Problem('not_found', 'There is no such webhook endpoint.')
+    if (endpoint.disabledAt !== null) throw new Problem('conflict', 'This endpoint is disabled; enable it first.')
+    return await sendAgain(transaction, endpoint, messageId, clock.now())
+  })
   if (!isFound) throw new Problem('not_found', 'There is no such message; messages are kept for a week.')
 }

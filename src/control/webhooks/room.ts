@@ -1,5 +1,5 @@
 // Sets the webhooks room going: which provider, the sender, and what is done every few seconds.
-import type { Outbound } from '#src/control/outbound/outbound.ts'
+import { createOutbound, type Outbound } from '#src/control/outbound/outbound.ts'
 import type { Parts } from '#src/control/parts.ts'
 import { listenFor } from './application-store.ts'
 import type { ProviderChoice } from './choice.ts'
@@ -9,7 +9,7 @@ import { disable } from './endpoints.ts'
 import type { WebhookParts } from './parts.ts'
 import type { WebhookProvider } from './provider.ts'
 import { forgetOld, giveUp, listOverfull, lockQueue, messagesChannel, mostWaiting } from './queue.ts'
-import { startSender } from './sender.ts'
+import { mostAtOnce, startSender } from './sender.ts'
 import { retryInitializations } from './service.ts'
 import { createSvix } from './svix.ts'
 
@@ -30,11 +30,13 @@ const providerOf = (choice: ProviderChoice, parts: Parts & { outbound: Outbound 
 
 /** `sweepSeconds: 0` leaves the sweeping to whoever calls `sweep`. */
 export const openWebhookRoom = async (
-  given: Parts & { outbound: Outbound },
+  given: Parts,
   { sweepSeconds }: { sweepSeconds: number },
 ): Promise<WebhookRoom> => {
-  const provider = providerOf(given.settings.webhooks, given)
-  const parts: WebhookParts = { ...given, provider }
+  // Of their own: whatever hangs elsewhere, a delivery that was begun can be sent.
+  const outbound = createOutbound({ allowed: given.settings.privateTargets, mostAtOnce })
+  const provider = providerOf(given.settings.webhooks, { ...given, outbound })
+  const parts: WebhookParts = { ...given, outbound, provider }
   const { database, clock, log } = parts
   const { sql } = database
   await listenFor(sql, provider?.kind)

@@ -1,13 +1,23 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { startControl, type TestControl } from '#test/control/harness.ts'
 import { organizations } from '#test/control/people.ts'
+import { lockQueue } from './queue.ts'
 
 const { ours, theirs } = organizations
 const base = `/webhooks/organizations/${ours}`
 const url = 'https://hooks.example.com/alcove'
 
 const add = async (app: TestControl, body: object = { url }) => await app.as('owner').post(`${base}/endpoints`, body)
+
+/** For a lock that another transaction has. */
+const isSomebodyWaiting = async ({ database }: TestControl) => {
+  const [waiting] = await database.sql`
+    select 1 from pg_locks join pg_database on pg_database.oid = pg_locks.database
+    where datname = current_database() and locktype = 'advisory' and not granted`
+  return waiting !== undefined
+}
 
 const withoutProvider = () => startControl({ settings: { webhooks: { kind: 'none' } } })
 
@@ -241,5 +251,22 @@ suite('one endpoint', () => {
     assert.equal((await app.as('member').post(at)).status, 403)
     await app.as('owner').patch(`${base}/endpoints/${id}`, { disabled: true })
     assert.equal((await app.as('owner').post(at)).status, 409)
+  })
+
+  test('a message is not queued again for an endpoint that is deleted at that moment', async () => {
+    await using app = await startControl()
+    const { id } = (await add(app)).body
+    await app.database.sql`
+      insert into webhook_messages (public_id, organization_id, event, subject_id, at, is_dispatched)
+      values ('msg_one', ${ours}, 'sandbox.created', 'one', ${app.clock.now()}, true)`
+    const resent = await app.database.transaction(async (transaction) => {
+      await lockQueue(transaction)
+      const asked = app.as('owner').post(`${base}/endpoints/${id}/messages/msg_one/resend`)
+      while (!(await isSomebodyWaiting(app))) await pause(10)
+      await transaction`delete from webhook_endpoints where id = ${id}`
+      return { asked }
+    })
+    assert.equal((await resent.asked).status, 404)
+    assert.deepEqual([...(await app.database.sql`select id from webhook_deliveries`)], [])
   })
 })

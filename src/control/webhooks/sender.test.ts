@@ -194,7 +194,7 @@ suite('sending', () => {
   test('two processes send each message once, each subject in order', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
-    const other = await openWebhookRoom({ ...app.parts, outbound: app.app.webhooks.outbound }, { sweepSeconds: 0 })
+    const other = await openWebhookRoom(app.parts, { sweepSeconds: 0 })
     try {
       await addEndpoint(app, receiver.url)
       const subjects = Array.from({ length: 20 }, (_, index) => `subject-${index}`)
@@ -227,7 +227,7 @@ suite('sending', () => {
       select id, organization_id, ${id}, subject_id, 'waiting', 1, ${new Date(app.clock.now().getTime() + 30_000)}
       from webhook_messages`
     await sql`update webhook_messages set is_dispatched = true`
-    const other = await openWebhookRoom({ ...app.parts, outbound: app.app.webhooks.outbound }, { sweepSeconds: 0 })
+    const other = await openWebhookRoom(app.parts, { sweepSeconds: 0 })
     try {
       await other.sweep()
       await other.settled()

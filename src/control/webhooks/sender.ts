@@ -6,7 +6,8 @@ import type { WebhookParts } from './parts.ts'
 import type { WebhookProvider } from './provider.ts'
 import { claim, dispatch, finish } from './queue.ts'
 
-const mostAtOnce = 96
+/** Deliveries under way in one control process. */
+export const mostAtOnce = 96
 /** Of one endpoint, unless a claim of a few more was under way: one that is slow does not hold up the others. */
 const busyFrom = 5
 /** Of the room that is free: what a claim takes of one organization at most, and with how much under way it takes nothing of it. */
