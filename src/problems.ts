@@ -21,6 +21,11 @@ export const problems = {
   ],
   sso_provider_disabled: [403, 'provider_disabled', 'This identity provider accepts no sign-ins.'],
   sso_link_pending: [403, 'link_pending', 'The address has an account, whose owner has to confirm the link first.'],
+  sso_link_refused: [
+    403,
+    'link_refused',
+    'The address has an account that single sign-on cannot be linked to. Ask the operator of this server.',
+  ],
   sso_access_denied: [403, 'access_denied', 'The identity provider has refused the sign-in.'],
   sso_invalid_state: [400, 'invalid_state', 'This sign-in was not begun here, or is over. Begin anew.'],
   sso_invalid_response: [400, 'invalid_response', 'What the identity provider has answered cannot be believed.'],

@@ -1,5 +1,6 @@
 // From somebody whom a provider has signed in to a user of ours. A new address becomes a user and a member at once; one that
-// has an account is never enough to get it: its owner has to say so first.
+// has an account is never enough to get it: its owner has to say so first. Nor does an account get the address's place in an
+// organization by having been made ahead on it: it is linked only where somebody else than a provider has proven the address.
 import { Problem } from '#src/problems.ts'
 import { tellOfSsoJoining } from '../audit/page-write.ts'
 import type { Origin } from '../audit/subject.ts'
@@ -20,6 +21,11 @@ export type AccountParts = Pick<Parts, 'database' | 'clock'> & { callers: Caller
 
 const pendingDays = 7
 
+/** Else whoever made the account, and never had the address, would confirm a link that its real owner then signs in by. */
+const checkMayBeLinked = ({ ownsAddress }: User): void => {
+  if (!ownsAddress) throw new Problem('sso_link_refused')
+}
+
 /** Of an account that nobody is linked to: a new user of that address, or `undefined` and a link that waits. */
 const admit = async (
   sql: Transaction,
@@ -31,6 +37,7 @@ const admit = async (
   const owner = user ?? (await findUserByEmail(sql, email))
   // Gone in this very moment.
   if (owner === undefined) throw new Problem('unavailable')
+  if (user === undefined) checkMayBeLinked(owner)
   const expiresAt = new Date(now.getTime() + pendingDays * 86_400_000)
   const state = user === undefined ? 'pending' : 'linked'
   await putLink(sql, { provider, subject }, { userId: owner.id, email, state, createdAt: now, expiresAt })

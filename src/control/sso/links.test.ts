@@ -103,6 +103,21 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
     assert.deepEqual(await roleHere(), [developer])
   })
 
+  test('404 once the address is no longer proven, or is another one than the provider names', async () => {
+    await using sso = await startSso(provider)
+    const { sql } = sso.app.database
+    const id = await begin(sso)
+    const confirmAs = async (change: object) => {
+      await sql`update users set ${sql(change)} where id = ${userId('member')}`
+      return (await sso.app.as('member').post(confirm(id))).status
+    }
+    assert.equal(await confirmAs({ email_verified: false, email_verified_by: null }), 404)
+    assert.equal(await confirmAs({ email_verified: true, email_verified_by: 'sso' }), 404)
+    assert.equal(await codeOf(sso, 'member'), 'link_refused')
+    assert.equal(await confirmAs({ email: 'moved@example.com', email_verified_by: 'admin' }), 404)
+    assert.equal(await confirmAs({ email: 'member@example.com' }), 204)
+  })
+
   test('204 by the existing login, a token as well as a key', async () => {
     await using sso = await startSso(provider)
     const id = await begin(sso)
@@ -170,6 +185,28 @@ suite('DELETE /users/me/pending-sso-links/{id}', () => {
     assert.notEqual(next, id)
     assert.equal((await app.as('member').post(`${pending}/${id}/confirm`)).status, 404)
     assert.equal((await app.as('member').delete(`${pending}/${id}`)).status, 404)
+  })
+})
+
+suite('an account that was made ahead on somebody’s address', () => {
+  test('link_refused: no link waits that it could confirm, and nobody comes into the organization as it', async () => {
+    await using sso = await startSso(provider)
+    const { app } = sso
+    for (const how of [{ emailVerified: false }, { emailVerifiedBy: 'sso' }] as const) {
+      const squatter = await addPerson(app, {
+        email: 'outsider@example.com',
+        organizationId: organizations.theirs,
+        role: 'owner',
+        ...how,
+      })
+      assert.equal(await codeOf(sso, 'outsider'), 'link_refused')
+      assert.deepEqual((await app.with(squatter.key).get(pending)).body, [])
+      const links = await app.database.sql`select 1 from sso_links`
+      const members = await app.database.sql`
+        select 1 from members where user_id = ${squatter.id} and organization_id = ${organizations.ours}`
+      assert.deepEqual([links.length, members.length], [0, 0])
+      await app.database.sql`delete from users where id = ${squatter.id}`
+    }
   })
 })
 

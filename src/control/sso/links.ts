@@ -5,7 +5,7 @@ import { checkHoldsAll } from '../auth/grant.ts'
 import type { Caller } from '../auth/route.ts'
 import { findHeld } from '../members/service.ts'
 import type { Parts } from '../parts.ts'
-import { decideLink, listPendingLinks as listRows } from './store.ts'
+import { acceptLink, listPendingLinks as listRows, refuseLink } from './store.ts'
 
 type LinkParts = Pick<Parts, 'database' | 'clock'>
 
@@ -23,16 +23,15 @@ const checkMayDecide = async ({ database }: LinkParts, caller: Caller): Promise<
   checkHoldsAll(caller, (await findHeld(database.sql, caller.organization.id, caller.user.id)) ?? [])
 }
 
-const decide = async (parts: LinkParts, caller: Caller, id: string, state: 'linked' | 'rejected'): Promise<void> => {
-  const isDone = await decideLink(parts.database.sql, { id, userId: caller.user.id }, state, parts.clock.now())
+const checkWasDone = (isDone: boolean): void => {
   if (!isDone) throw new Problem('not_found', 'There is no such link that waits for you.')
 }
 
 /** From now on who signs in there is signed in here. */
 export const confirmLink = async (parts: LinkParts, caller: Caller, id: string): Promise<void> => {
   await checkMayDecide(parts, caller)
-  await decide(parts, caller, id, 'linked')
+  checkWasDone(await acceptLink(parts.database.sql, { id, userId: caller.user.id }, parts.clock.now()))
 }
 
 export const rejectLink = async (parts: LinkParts, caller: Caller, id: string): Promise<void> =>
-  await decide(parts, caller, id, 'rejected')
+  checkWasDone(await refuseLink(parts.database.sql, { id, userId: caller.user.id }, parts.clock.now()))

@@ -96,15 +96,22 @@ export const listPendingLinks = async (sql: Sql, userId: string, now: Date): Pro
     where l.user_id = ${userId} and l.state = 'pending' and l.expires_at > ${now}
     order by l.created_at, l.id limit ${mostPending}`
 
-/** From pending to what its owner decided; whether there was such a one. */
-export const decideLink = async (
-  sql: Sql,
-  { id, userId }: { id: string; userId: string },
-  state: 'linked' | 'rejected',
-  now: Date,
-): Promise<boolean> => {
+type LinkOf = { id: string; userId: string }
+
+/** Whether there was such a one, and its user owns the address that the provider names (`ownsAddress`), as it is in this moment. */
+export const acceptLink = async (sql: Sql, { id, userId }: LinkOf, now: Date): Promise<boolean> => {
   const { count } = await sql`
-    update sso_links set state = ${state}
+    update sso_links l set state = 'linked' from users u
+    where l.id = ${id} and l.user_id = ${userId} and l.state = 'pending' and l.expires_at > ${now}
+      and u.id = l.user_id and lower(u.email) = lower(l.provider_email)
+      and u.email_verified and u.email_verified_by is distinct from 'sso'`
+  return count === 1
+}
+
+/** Whether there was such a one. */
+export const refuseLink = async (sql: Sql, { id, userId }: LinkOf, now: Date): Promise<boolean> => {
+  const { count } = await sql`
+    update sso_links set state = 'rejected'
     where id = ${id} and user_id = ${userId} and state = 'pending' and expires_at > ${now}`
   return count === 1
 }
