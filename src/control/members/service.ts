@@ -96,6 +96,8 @@ type Joining = { organizationId: string; userId: string; role: 'owner' | 'member
  * To be called from within `changeMembership`.
  */
 export const joinOrganization = async (sql: Transaction, joining: Joining, now: Date): Promise<boolean> => {
+  // First, as who is a member already needs no place in an organization that is full.
+  if ((await findMember(sql, joining.organizationId, joining.userId)) !== undefined) return false
   if ((await countMembers(sql, joining.organizationId)) >= membersPerOrganization) {
     throw new Problem('forbidden', `An organization may have ${membersPerOrganization} members.`)
   }
