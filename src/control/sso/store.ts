@@ -61,9 +61,18 @@ export const findLinkedUserId = async (sql: Sql, { provider, subject }: Account)
 
 type NewLink = { userId: string; email: string; state: 'pending' | 'linked'; createdAt: Date; expiresAt: Date }
 
-/** Or renews one that is not linked. One that is pending for the same user and has not expired stays as it is. */
+/**
+ * Or renews one that is not linked. One that is pending for the same user and has not expired stays as it is. Of a provider one
+ * waits for a user, the newest, so that no provider hides by many what others have waiting; those that have expired go.
+ */
 export const putLink = async (sql: Sql, { provider, subject }: Account, link: NewLink): Promise<void> => {
   const { userId, email, state, createdAt, expiresAt } = link
+  await sql`
+    delete from sso_links where id in (
+      select id from sso_links
+      where state = 'pending' and (expires_at <= ${createdAt}
+        or (identity_provider_id = ${provider.id} and user_id = ${userId} and subject <> ${subject}))
+      for update skip locked)`
   await sql`
     insert into sso_links as l
       (identity_provider_id, issuer_url, subject, user_id, provider_email, state, created_at, expires_at)
