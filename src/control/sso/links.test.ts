@@ -223,6 +223,17 @@ suite('what a link is bound to', () => {
     assert.equal(await codeOf(sso, 'member'), 200)
   })
 
+  test('the issuer however it is spelled: a slash at its end makes it no other', async () => {
+    await using sso = await startSso(provider)
+    await sso.app.as('member').post(`${pending}/${await begin(sso)}/confirm`)
+    await sso.change({ oidcConfig: { issuerUrl: `${provider.issuer}/` } })
+    assert.equal(await codeOf(sso, 'member'), 200)
+    // As one that was made when it was written as typed.
+    await sso.app.database.sql`update sso_links set issuer_url = issuer_url || '/'`
+    await sso.change({ oidcConfig: { issuerUrl: provider.issuer } })
+    assert.equal(await codeOf(sso, 'member'), 200)
+  })
+
   test('the provider: links end with it, and the membership stays', async () => {
     await using sso = await startSso(provider)
     const { app } = sso

@@ -51,11 +51,17 @@ export const takeAttempt = async (
 /** An account at a provider. */
 type Account = { provider: Pick<IdentityProvider, 'id' | 'issuerUrl'>; subject: string }
 
+/** An issuer is the same with a slash at its end and without, as in discovery. Written without; once it was as typed. */
+const issuerOf = ({ issuerUrl }: Account['provider']): string => issuerUrl.replace(/\/+$/, '')
+const spellingsOf = (provider: Account['provider']): string[] => [issuerOf(provider), `${issuerOf(provider)}/`]
+
 /** Of the user whom the owner of the account has been linked to; a pending or rejected link leads to nobody. */
 export const findLinkedUserId = async (sql: Sql, { provider, subject }: Account): Promise<string | undefined> => {
   const [row] = await sql<{ user_id: string }[]>`
-    select user_id from sso_links where identity_provider_id = ${provider.id} and issuer_url = ${provider.issuerUrl}
-      and subject = ${subject} and state = 'linked'`
+    select user_id from sso_links
+    where identity_provider_id = ${provider.id} and issuer_url = any(${spellingsOf(provider)}) and subject = ${subject}
+      and state = 'linked'
+    order by issuer_url = ${provider.issuerUrl} desc limit 1`
   return row?.user_id
 }
 
@@ -76,7 +82,7 @@ export const putLink = async (sql: Sql, { provider, subject }: Account, link: Ne
   await sql`
     insert into sso_links as l
       (identity_provider_id, issuer_url, subject, user_id, provider_email, state, created_at, expires_at)
-    values (${provider.id}, ${provider.issuerUrl}, ${subject}, ${userId}, ${email}, ${state}, ${createdAt}, ${expiresAt})
+    values (${provider.id}, ${issuerOf(provider)}, ${subject}, ${userId}, ${email}, ${state}, ${createdAt}, ${expiresAt})
     on conflict (identity_provider_id, issuer_url, subject) do update set
       user_id = excluded.user_id, provider_email = excluded.provider_email, state = excluded.state,
       created_at = excluded.created_at, expires_at = excluded.expires_at,
