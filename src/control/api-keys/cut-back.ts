@@ -19,3 +19,8 @@ export const cutBackKeys = async (sql: Sql, organizationId: string, userId?: str
     ) held
     where k.organization_id = ${organizationId} and k.user_id = held.user_id and not k.permissions <@ held.permissions`
 }
+
+/** All of a user, in whichever organization, in the transaction that gives their account a new way in. */
+export const endKeysOf = async (sql: Sql, userId: string): Promise<void> => {
+  await sql`delete from api_keys where user_id = ${userId}`
+}

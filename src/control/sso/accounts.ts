@@ -2,20 +2,24 @@
 // has an account is never enough to get it: its owner has to say so first. Nor does an account get the address's place in an
 // organization by having been made ahead on it: it is linked only where somebody else than a provider has proven the address.
 import { Problem } from '#src/problems.ts'
+import { endKeysOf } from '../api-keys/cut-back.ts'
 import { tellOfSsoJoining } from '../audit/page-write.ts'
 import type { Origin } from '../audit/subject.ts'
 import type { Callers } from '../auth/callers.ts'
+import { heldThrough } from '../auth/grant.ts'
+import { domainOf } from '../identity-providers/domain.ts'
 import type { IdentityProvider } from '../identity-providers/identity-provider.ts'
 import { findProviderOf } from '../identity-providers/service.ts'
 import { changeMembership } from '../members/change.ts'
-import { joinOrganization } from '../members/service.ts'
+import { findHeld, joinOrganization } from '../members/service.ts'
 import type { Parts } from '../parts.ts'
+import { getAssignableRoles } from '../roles/service.ts'
 import type { Transaction } from '../storage/database.ts'
 import { admitUser } from '../users/admit.ts'
 import { findUserByEmail, findUserById } from '../users/service.ts'
 import type { User } from '../users/user.ts'
 import { type Person, requireEnabled } from './steps.ts'
-import { findLinkedUserId, putLink } from './store.ts'
+import { deleteLinksOf, findLinkedUserId, findStrandedUserId, putLink } from './store.ts'
 
 export type AccountParts = Pick<Parts, 'database' | 'clock'> & { callers: Callers }
 
@@ -26,14 +30,36 @@ const checkMayBeLinked = ({ ownsAddress }: User): void => {
   if (!ownsAddress) throw new Problem('sso_link_refused')
 }
 
-/** Of an account that nobody is linked to: a new user of that address, or `undefined` and a link that waits. */
+/**
+ * Whom this organization's single sign-on has made, when its provider was made anew or pointed elsewhere: they cannot sign in to
+ * confirm a link. Only by a domain that is the organization's own, and only as what any newcomer gets there: who manages
+ * providers could otherwise sign in as somebody who holds more than they may give. How they came in before ends, keys too: before
+ * the domain was listed, somebody else may have been taken for them.
+ */
+const takeBack = async (sql: Transaction, provider: IdentityProvider, { email }: Person): Promise<User | undefined> => {
+  const domain = domainOf(email)
+  if (domain === undefined || !provider.emailDomains.includes(domain)) return undefined
+  const userId = await findStrandedUserId(sql, provider, email)
+  if (userId === undefined) return undefined
+  const { organizationId, defaultAssignedRoleIds } = provider
+  const given = heldThrough('member', await getAssignableRoles(sql, organizationId, defaultAssignedRoleIds))
+  const held = (await findHeld(sql, organizationId, userId)) ?? []
+  if (held.some((permission) => !given.includes(permission))) return undefined
+  await deleteLinksOf(sql, userId)
+  await endKeysOf(sql, userId)
+  return await findUserById(sql, userId)
+}
+
+/** Of an account that nobody is linked to: a user of that address, or `undefined` and a link that waits. */
 const admit = async (
   sql: Transaction,
   provider: IdentityProvider,
-  { subject, email, name }: Person,
+  person: Person,
   now: Date,
 ): Promise<User | undefined> => {
-  const user = await admitUser(sql, { email, name, emailVerified: true, emailVerifiedBy: 'sso' })
+  const { subject, email, name } = person
+  const made = await admitUser(sql, { email, name, emailVerified: true, emailVerifiedBy: 'sso' })
+  const user = made ?? (await takeBack(sql, provider, person))
   const owner = user ?? (await findUserByEmail(sql, email))
   // Gone in this very moment.
   if (owner === undefined) throw new Problem('unavailable')

@@ -65,6 +65,33 @@ export const findLinkedUserId = async (sql: Sql, { provider, subject }: Account)
   return row?.user_id
 }
 
+/**
+ * Who has this address by single sign-on, is a plain member of the provider's organization, and has lost every way in: what led
+ * to them was another issuer of this provider, or a provider that is gone. Nobody whom another organization knows as well.
+ */
+export const findStrandedUserId = async (
+  sql: Sql,
+  provider: Pick<IdentityProvider, 'id' | 'issuerUrl' | 'organizationId'>,
+  email: string,
+): Promise<string | undefined> => {
+  const [row] = await sql<{ id: string }[]>`
+    select u.id from users u
+    join members m on m.user_id = u.id and m.organization_id = ${provider.organizationId} and m.role = 'member'
+    where lower(u.email) = lower(${email}) and u.email_verified and u.email_verified_by = 'sso'
+      and u.system_role <> 'admin'
+      and not exists (select 1 from user_identities i where i.user_id = u.id)
+      and not exists (select 1 from user_passwords p where p.user_id = u.id)
+      and not exists (select 1 from sso_links l where l.user_id = u.id and l.state = 'linked'
+        and (l.identity_provider_id <> ${provider.id} or l.issuer_url = any(${spellingsOf(provider)})))
+      and not exists (select 1 from members e join organizations o on o.id = e.organization_id
+        where e.user_id = u.id and o.id <> m.organization_id and not o.personal)`
+  return row?.id
+}
+
+export const deleteLinksOf = async (sql: Sql, userId: string): Promise<void> => {
+  await sql`delete from sso_links where user_id = ${userId}`
+}
+
 type NewLink = { userId: string; email: string; state: 'pending' | 'linked'; createdAt: Date; expiresAt: Date }
 
 /**
