@@ -26,8 +26,14 @@ export type AccountParts = Pick<Parts, 'database' | 'clock'> & { callers: Caller
 const pendingDays = 7
 
 /** Else whoever made the account, and never had the address, would confirm a link that its real owner then signs in by. */
-const checkMayBeLinked = ({ ownsAddress }: User): void => {
-  if (!ownsAddress) throw new Problem('sso_link_refused')
+const checkMayBeLinked = (user: User): void => {
+  if (!user.ownsAddress) throw new Problem('sso_link_refused')
+  checkIsNoOperator(user)
+}
+
+/** An operator rules over every organization, and the provider of one would say who is an operator. */
+const checkIsNoOperator = ({ systemRole }: User): void => {
+  if (systemRole === 'admin') throw new Problem('sso_link_refused')
 }
 
 /**
@@ -84,6 +90,7 @@ export const findOrAdmit = async (
     const linkedId = await findLinkedUserId(sql, { provider, subject: person.subject })
     const found = linkedId === undefined ? await admit(sql, provider, person, now) : await findUserById(sql, linkedId)
     if (found === undefined) return undefined
+    checkIsNoOperator(found)
     const roleIds = provider.defaultAssignedRoleIds
     const isNew = await joinOrganization(sql, { organizationId, userId: found.id, role: 'member', roleIds }, now)
     if (isNew) await tellOfSsoJoining(sql, { at: now, organizationId, user: found, providerId: provider.id, from })

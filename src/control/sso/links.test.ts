@@ -111,10 +111,11 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
       await sql`update users set ${sql(change)} where id = ${userId('member')}`
       return (await sso.app.as('member').post(confirm(id))).status
     }
-    assert.equal(await confirmAs({ email_verified: false, email_verified_by: null }), 404)
     assert.equal(await confirmAs({ email_verified: true, email_verified_by: 'sso' }), 404)
+    assert.equal(await confirmAs({ email_verified: false, email_verified_by: null }), 404)
     assert.equal(await codeOf(sso, 'member'), 'link_refused')
-    assert.equal(await confirmAs({ email: 'moved@example.com', email_verified_by: 'admin' }), 404)
+    const proven = { email_verified: true, email_verified_by: 'admin' }
+    assert.equal(await confirmAs({ ...proven, email: 'moved@example.com' }), 404)
     assert.equal(await confirmAs({ email: 'member@example.com' }), 204)
   })
 
@@ -207,6 +208,27 @@ suite('an account that was made ahead on somebody’s address', () => {
       assert.deepEqual([links.length, members.length], [0, 0])
       await app.database.sql`delete from users where id = ${squatter.id}`
     }
+  })
+})
+
+suite('an operator of this server', () => {
+  test('link_refused, also by a link of before: no provider of an organization says who is one', async () => {
+    await using sso = await startSso(provider)
+    const { sql } = sso.app.database
+    const makeThem = (role: 'admin' | 'user') =>
+      sql`update users set system_role = ${role} where id = ${userId('member')}`
+    await makeThem('admin')
+    assert.equal(await codeOf(sso, 'member'), 'link_refused')
+    assert.equal((await sql`select 1 from sso_links`).length, 0)
+    await makeThem('user')
+    const id = await begin(sso)
+    await makeThem('admin')
+    assert.equal((await sso.app.as('member').post(`${pending}/${id}/confirm`)).status, 404)
+    await makeThem('user')
+    assert.equal((await sso.app.as('member').post(`${pending}/${id}/confirm`)).status, 204)
+    assert.equal(await codeOf(sso, 'member'), 200)
+    await makeThem('admin')
+    assert.equal(await codeOf(sso, 'member'), 'link_refused')
   })
 })
 

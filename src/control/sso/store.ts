@@ -140,13 +140,13 @@ export const listPendingLinks = async (sql: Sql, userId: string, now: Date): Pro
 
 type LinkOf = { id: string; userId: string }
 
-/** Whether there was such a one, and its user owns the address that the provider names (`ownsAddress`), as it is in this moment. */
+/** Whether there was such a one, and its user owns the address that the provider names (`ownsAddress`) and is no operator now. */
 export const acceptLink = async (sql: Sql, { id, userId }: LinkOf, now: Date): Promise<boolean> => {
   const { count } = await sql`
     update sso_links l set state = 'linked' from users u
     where l.id = ${id} and l.user_id = ${userId} and l.state = 'pending' and l.expires_at > ${now}
       and u.id = l.user_id and lower(u.email) = lower(l.provider_email)
-      and u.email_verified and u.email_verified_by is distinct from 'sso'`
+      and u.email_verified and u.email_verified_by is distinct from 'sso' and u.system_role <> 'admin'`
   return count === 1
 }
 
