@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
+import { addPerson } from '#test/control/add-person.ts'
 import { startControl } from '#test/control/harness.ts'
 import { testSettings } from '#test/control/test-settings.ts'
 import { findByPassword } from './passwords.ts'
@@ -40,6 +41,20 @@ suite('POST /admin/users', () => {
     }
     assert.equal((await app.as('owner').post('/admin/users', { email: 'c@example.com' })).status, 403)
     assert.equal((await app.as('owner').post('/admin/users/password', { email: 'owner@example.com' })).status, 403)
+  })
+
+  test('201 for an address that only single sign-on vouches for: it is no longer that account’s, which gets no password', async () => {
+    await using app = await start()
+    const squatter = await addPerson(app, { email: 'ada@example.com', emailVerifiedBy: 'sso' })
+    const wish = { email: 'ADA@example.com' }
+    assert.equal((await app.as('admin').post('/admin/users/password', wish)).status, 409)
+    const made = await app.as('admin').post('/admin/users', wish)
+    assert.equal(made.status, 201)
+    assert.notEqual(made.body.id, squatter.id)
+    const given = await app.as('admin').post('/admin/users/password', wish)
+    assert.equal(await findByPassword(app.database.sql, 'ada@example.com', given.body.password), made.body.id)
+    const { id, email, emailVerified } = (await app.with(squatter.key).get('/users/me')).body
+    assert.deepEqual([id, email.endsWith('@sso.invalid'), emailVerified], [squatter.id, true, false])
   })
 
   test('409 where another issuer signs in people', async () => {

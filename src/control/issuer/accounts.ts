@@ -5,7 +5,7 @@ import { readEmail } from '../auth/claims.ts'
 import { readDisplayText } from '../display-text.ts'
 import type { Parts } from '../parts.ts'
 import { admitUser } from '../users/admit.ts'
-import { findUserByEmail } from '../users/service.ts'
+import { findUserByEmail, freeAddress } from '../users/service.ts'
 import { checkPassword, newPassword, setPassword } from './passwords.ts'
 import { endSessions } from './records.ts'
 
@@ -27,6 +27,7 @@ export const addAccount = async (parts: AccountParts, body: { email: string; nam
   const name = body.name === undefined ? email : readDisplayText('name', body.name)
   const user = await parts.database.transaction(async (transaction) => {
     const wanted = { email, name, emailVerified: true, emailVerifiedBy: 'admin' } as const
+    await freeAddress(transaction, email, undefined)
     const made = await admitUser(transaction, wanted)
     if (made === undefined) throw new Problem('conflict', 'Somebody has this e-mail address already.')
     await announceCredentialChange(transaction)
@@ -43,6 +44,13 @@ export const givePassword = async (parts: AccountParts, body: { email: string; p
   checkPassword(password)
   const user = await findUserByEmail(parts.database.sql, body.email)
   if (user === undefined) throw new Problem('not_found', 'Nobody has this e-mail address.')
+  // Somebody else may sign in to that account by the provider, and would be in it beside its new holder.
+  if (user.emailVerified && !user.ownsAddress) {
+    throw new Problem(
+      'conflict',
+      'Only the identity provider of an organization says that this address is theirs. Make an account for its owner first.',
+    )
+  }
   await parts.database.transaction(async (transaction) => {
     await setPassword(transaction, user.id, password, parts.clock.now())
     await endSessions(transaction, user.id)

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
+import { addPerson } from '#test/control/add-person.ts'
 import { startControl, type TestControl } from '#test/control/harness.ts'
 import { startIssuer } from '#test/control/issuer.ts'
 import { testSettings } from '#test/control/test-settings.ts'
@@ -97,6 +98,29 @@ suite('whoever is seen for the first time', () => {
     await app.database.sql`update users set email = 'moved@example.com' where email = 'viewer@example.com'`
     app.app.sandboxes.callers.forget()
     assert.equal((await meOf(app, claims)).email, 'viewer@example.com')
+  })
+})
+
+suite('an address that only the identity provider of an organization vouches for', () => {
+  test('goes to whoever the issuer verifies it for; the account that had it stays, as one without', async () => {
+    await using app = await startControl()
+    const squatter = await addPerson(app, { email: 'ADA@example.com', emailVerifiedBy: 'sso' })
+    assert.equal(await statusOf(app, { ...ada, email_verified: false }), 403)
+    app.clock.advance({ seconds: 10 })
+    const me = await meOf(app, ada)
+    assert.notEqual(me.id, squatter.id)
+    assert.deepEqual([me.email, me.emailVerified], [ada.email, true])
+    const left = (await app.with(squatter.key).get('/users/me')).body
+    assert.deepEqual([left.id, left.emailVerified], [squatter.id, false])
+    assert.match(left.email, /^[0-9a-f-]{36}@sso\.invalid$/)
+  })
+
+  test('goes to somebody who has an account too, when their issuer says that it is their new one', async () => {
+    await using app = await startControl()
+    await meOf(app, ada)
+    await addPerson(app, { email: 'ada@new.example', emailVerifiedBy: 'sso' })
+    app.clock.advance({ seconds: 10 })
+    assert.equal((await meOf(app, { ...ada, email: 'ada@new.example' })).email, 'ada@new.example')
   })
 })
 

@@ -1,12 +1,20 @@
 // From what an issuer says of somebody to a user of ours. Whoever is seen for the first time becomes a user with an organization
 // of their own; whoever was seen before is kept up to date. An address that has an account already is never enough to get it:
-// such an identity waits until the account's owner links it (linked-accounts.ts).
+// such an identity waits until the account's owner links it (linked-accounts.ts). Where only single sign-on vouches for that
+// account, it loses the address instead.
 import { Problem } from '#src/problems.ts'
 import { announceCredentialChange } from '../auth/announce.ts'
 import type { Claims } from '../auth/claims.ts'
 import type { Database, Sql, Transaction } from '../storage/database.ts'
 import { admitUser } from './admit.ts'
-import { findIdentity, type Identity, insertIdentity, updateFromIdentity, updateIdentity } from './store.ts'
+import {
+  findIdentity,
+  freeAddress,
+  type Identity,
+  insertIdentity,
+  updateFromIdentity,
+  updateIdentity,
+} from './store.ts'
 import type { User } from './user.ts'
 
 /** A token that was issued before what is known says nothing new. */
@@ -15,11 +23,17 @@ const isNews = ({ saidAt, email, emailVerified, name }: Claims, known: Identity)
   saidAt > known.saidAt &&
   (name !== known.name || (email !== undefined && (email !== known.email || emailVerified !== known.emailVerified)))
 
+/** What an issuer has verified is not kept from its owner by an account that only single sign-on has put there. */
+const claimAddress = async (sql: Transaction, { email, emailVerified }: Claims, ownerId: string | undefined) => {
+  if (email !== undefined && emailVerified) await freeAddress(sql, email, ownerId)
+}
+
 const takeIn = async (transaction: Transaction, claims: Claims, now: Date): Promise<User | undefined> => {
   const { email, emailVerified, name } = claims
   if (email === undefined) {
     throw new Problem('unauthorized', 'This token names no e-mail address, so its holder cannot be taken in.')
   }
+  await claimAddress(transaction, claims, undefined)
   const user = await admitUser(transaction, { email, emailVerified, emailVerifiedBy: 'issuer', name })
   await insertIdentity(transaction, {
     ...claims,
@@ -45,7 +59,9 @@ const takeNote = async (database: Database, claims: Claims, now: Date): Promise<
     // One that waits for its link may find by now that the address has become free.
     if (known?.user === undefined) return await takeIn(transaction, claims, now)
     await updateIdentity(transaction, claims)
-    return known.isSource ? await updateFromIdentity(transaction, known.user, claims) : known.user
+    if (!known.isSource) return known.user
+    await claimAddress(transaction, claims, known.user.id)
+    return await updateFromIdentity(transaction, known.user, claims)
   })
 
 /** Throws 403 for somebody whose address belongs to an account that they are not linked to. */

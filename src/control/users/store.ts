@@ -68,6 +68,17 @@ export const insertUser = async (sql: Sql, user: NewUser): Promise<User | undefi
 }
 
 /**
+ * Of somebody else, where only an organization's identity provider says that it is theirs: who has proven an address otherwise is
+ * not kept out by that. They keep their account, and how they sign in, with an address that nobody can have (RFC 2606 §2).
+ */
+export const freeAddress = async (sql: Sql, email: string, ownerId: string | undefined): Promise<void> => {
+  await sql`
+    update users set email = gen_random_uuid() || '@sso.invalid', email_verified = false, email_verified_by = null,
+      updated_at = now()
+    where lower(email) = lower(${email}) and email_verified_by = 'sso' and id is distinct from ${ownerId ?? null}`
+}
+
+/**
  * What the user's own issuer says now. An address that somebody else has meanwhile is not taken; one that others vouched for
  * stays verified as long as it is the same.
  */
