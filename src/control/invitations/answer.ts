@@ -2,10 +2,11 @@
 // one that some organization's own identity provider vouches for: without, there are none to be seen, and whether one
 // exists is not told. Those of others do not exist either.
 import { Problem } from '#src/problems.ts'
+import type { Caller } from '../auth/route.ts'
 import { foldAddress } from '../mail/address.ts'
 import { takeBackMail } from '../mail/service.ts'
 import { changeMembership } from '../members/change.ts'
-import { joinOrganization } from '../members/service.ts'
+import { checkActsForUser, joinOrganization } from '../members/service.ts'
 import type { Transaction } from '../storage/database.ts'
 import type { User } from '../users/user.ts'
 import { asInvitationView, type Invitation } from './invitation.ts'
@@ -25,11 +26,13 @@ export const countOwnInvitations = async (
 /** Settles one in the turn of its organization, so that whatever happens at the same moment it is settled once. */
 const settle = async (
   parts: InvitationParts,
-  { email, ownsAddress }: User,
+  caller: Caller,
   id: string,
   status: 'accepted' | 'declined',
   work: (transaction: Transaction, invitation: Invitation, now: Date) => Promise<void>,
 ): Promise<Invitation> => {
+  await checkActsForUser(parts.database.sql, caller)
+  const { email, ownsAddress } = caller.user
   if (!ownsAddress) throw new Problem('forbidden', 'Your e-mail address has to be verified first.')
   const get = async (sql: Parameters<typeof findForAddress>[0]) => {
     const invitation = await findForAddress(sql, foldAddress(email), id)
@@ -49,16 +52,16 @@ const settle = async (
 }
 
 /** Makes the caller a member, once, with what the invitation gives now. */
-export const acceptInvitation = async (parts: InvitationParts, user: User, id: string) => {
-  const accepted = await settle(parts, user, id, 'accepted', async (transaction, invitation, now) => {
+export const acceptInvitation = async (parts: InvitationParts, caller: Caller, id: string) => {
+  const accepted = await settle(parts, caller, id, 'accepted', async (transaction, invitation, now) => {
     const { organizationId, role, assignedRoles } = invitation
-    const joining = { organizationId, userId: user.id, role, roleIds: assignedRoles.map((each) => each.id) }
+    const joining = { organizationId, userId: caller.user.id, role, roleIds: assignedRoles.map((each) => each.id) }
     const isNew = await joinOrganization(transaction, joining, now)
     if (!isNew) throw new Problem('conflict', 'You are a member already.')
   })
   return asInvitationView(accepted)
 }
 
-export const declineInvitation = async (parts: InvitationParts, user: User, id: string): Promise<void> => {
-  await settle(parts, user, id, 'declined', async () => {})
+export const declineInvitation = async (parts: InvitationParts, caller: Caller, id: string): Promise<void> => {
+  await settle(parts, caller, id, 'declined', async () => {})
 }

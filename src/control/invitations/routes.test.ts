@@ -380,6 +380,17 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     }
   })
 
+  test('403 to a key that allows less than its user holds, also to decline; it waits on for the user', async () => {
+    await using app = await startControl()
+    const guest = await addGuest(app, { role: 'owner', permissions: ['write:sandboxes'] })
+    const { id } = await invite(app, { email: guest.email })
+    for (const answer of ['accept', 'decline']) {
+      assert.equal((await app.with(guest.key).post(`${own}/${id}/${answer}`)).status, 403)
+    }
+    assert.deepEqual(await rolesHere(app, guest.id), [])
+    assert.equal((await app.with(guest.key).get(`${own}/count`)).body, 1)
+  })
+
   test('409 to a member, 403 when it has expired, and neither changes anything', async () => {
     await using app = await startControl()
     const guest = await addGuest(app)

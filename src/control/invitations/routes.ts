@@ -37,7 +37,7 @@ export const invitationRoutes = (parts: InvitationParts): ControlRoute[] => [
     summary: 'Makes the caller a member of the organization that invites them.',
     params: OwnInvitationId,
     replies: { 200: Invitation },
-    run: ({ user, params }) => acceptInvitation(parts, user, params.invitationId),
+    run: ({ caller, params }) => acceptInvitation(parts, caller, params.invitationId),
   }),
   route({
     method: 'POST',
@@ -46,7 +46,7 @@ export const invitationRoutes = (parts: InvitationParts): ControlRoute[] => [
     summary: 'Refuses an invitation to the caller.',
     params: OwnInvitationId,
     replies: { 200: null },
-    run: ({ user, params }) => declineInvitation(parts, user, params.invitationId),
+    run: ({ caller, params }) => declineInvitation(parts, caller, params.invitationId),
   }),
   route({
     method: 'POST',

@@ -36,6 +36,12 @@ export const findHeld = async (sql: Sql, organizationId: string, userId: string)
   return member && heldBy(member)
 }
 
+/** A key that allows less than its user holds has its own purpose: it decides nothing for them outside its organization. */
+export const checkActsForUser = async (sql: Sql, caller: Caller): Promise<void> => {
+  if (caller.keyName === undefined) return
+  checkHoldsAll(caller, (await findHeld(sql, caller.organization.id, caller.user.id)) ?? [])
+}
+
 /** Holds as long as the membership is locked. */
 const checkKeepsOwner = async (sql: Sql, { organizationId, userId, role }: Member): Promise<void> => {
   if (role === 'owner' && !(await hasOtherOwner(sql, organizationId, userId))) {

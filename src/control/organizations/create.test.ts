@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
+import { addPerson } from '#test/control/add-person.ts'
 import { startControl } from '#test/control/harness.ts'
 import { organizations, userId } from '#test/control/people.ts'
 
@@ -76,6 +77,14 @@ suite('POST /organizations', () => {
     await using app = await startControl()
     await app.database.sql`update users set email_verified = false where id = ${userId('owner')}`
     assert.equal((await app.as('owner').post('/organizations', wish)).status, 403)
+  })
+
+  test('403 to a key that allows less than its user holds, and nothing is made', async () => {
+    await using app = await startControl()
+    const narrow = await addPerson(app, { role: 'owner', permissions: [] })
+    assert.equal((await app.with(narrow.key).post('/organizations', wish)).status, 403)
+    const made = await app.database.sql`select 1 from organizations where created_by = ${narrow.id}`
+    assert.equal(made.length, 0)
   })
 
   test('403 after ten of a user, however many ask at once; others still may', async () => {

@@ -1,9 +1,10 @@
 import { Problem } from '#src/problems.ts'
 import { announceCredentialChange } from '../auth/callers.ts'
+import type { Caller } from '../auth/route.ts'
 import { readDisplayText } from '../display-text.ts'
+import { checkActsForUser } from '../members/service.ts'
 import { findSharedRegion } from '../regions/service.ts'
 import { isDangling } from '../storage/database.ts'
-import type { User } from '../users/user.ts'
 import type { OrganizationParts } from './change.ts'
 import type { Organization } from './organization.ts'
 import { countCreatedBy, insertOrganization } from './store.ts'
@@ -14,10 +15,12 @@ const mostPerUser = 10
 /** Makes an organization that belongs to the caller. Only a shared region can be its first: it has none of its own yet. */
 export const createOrganization = async (
   parts: OrganizationParts,
-  user: User,
+  caller: Caller,
   body: { name: string; defaultRegionId: string },
 ): Promise<Organization> => {
   const { database, clock, callers } = parts
+  const { user } = caller
+  await checkActsForUser(database.sql, caller)
   if (!user.emailVerified) throw new Problem('forbidden', 'Your e-mail address has to be verified first.')
   const name = readDisplayText('name', body.name)
   const region = await findSharedRegion(parts, body.defaultRegionId)

@@ -52,7 +52,7 @@ export const organizationRoutes = (parts: SandboxParts): ControlRoute[] => {
       summary: 'Makes an organization that belongs to the caller.',
       body: CreateOrganization,
       replies: { 201: OrganizationShape },
-      run: async ({ user, body }) => view(await createOrganization(parts, user, body)),
+      run: async ({ caller, body }) => view(await createOrganization(parts, caller, body)),
     }),
     route({
       method: 'GET',

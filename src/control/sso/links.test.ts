@@ -141,12 +141,13 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
     assert.equal(await codeOf(sso, 'member'), 'link_pending')
   })
 
-  test('403 to a key that allows less than its owner holds', async () => {
+  test('403 to a key that allows less than its owner holds, also to reject', async () => {
     await using sso = await startSso(provider)
     const id = await begin(sso)
     const { sql } = sso.app.database
     await sql`update members set role = 'owner' where user_id = ${userId('member')}`
     assert.equal((await sso.app.as('member').post(confirm(id))).status, 403)
+    assert.equal((await sso.app.as('member').delete(`${pending}/${id}`)).status, 403)
     assert.equal((await sso.app.asUser('member').post(confirm(id))).status, 204)
   })
 

@@ -1,9 +1,8 @@
 // Links that wait for the owner of an account. Only they see them, and only they decide: a key that allows less than its owner
-// holds may not open another way in.
+// holds may not open another way in, nor refuse one.
 import { Problem } from '#src/problems.ts'
-import { checkHoldsAll } from '../auth/grant.ts'
 import type { Caller } from '../auth/route.ts'
-import { findHeld } from '../members/service.ts'
+import { checkActsForUser } from '../members/service.ts'
 import type { Parts } from '../parts.ts'
 import { acceptLink, listPendingLinks as listRows, refuseLink } from './store.ts'
 
@@ -18,20 +17,17 @@ export const listPendingLinks = async ({ database, clock }: LinkParts, { user }:
   }))
 }
 
-const checkMayDecide = async ({ database }: LinkParts, caller: Caller): Promise<void> => {
-  if (caller.keyName === undefined) return
-  checkHoldsAll(caller, (await findHeld(database.sql, caller.organization.id, caller.user.id)) ?? [])
-}
-
 const checkWasDone = (isDone: boolean): void => {
   if (!isDone) throw new Problem('not_found', 'There is no such link that waits for you.')
 }
 
 /** From now on who signs in there is signed in here. */
 export const confirmLink = async (parts: LinkParts, caller: Caller, id: string): Promise<void> => {
-  await checkMayDecide(parts, caller)
+  await checkActsForUser(parts.database.sql, caller)
   checkWasDone(await acceptLink(parts.database.sql, { id, userId: caller.user.id }, parts.clock.now()))
 }
 
-export const rejectLink = async (parts: LinkParts, caller: Caller, id: string): Promise<void> =>
+export const rejectLink = async (parts: LinkParts, caller: Caller, id: string): Promise<void> => {
+  await checkActsForUser(parts.database.sql, caller)
   checkWasDone(await refuseLink(parts.database.sql, { id, userId: caller.user.id }, parts.clock.now()))
+}
