@@ -73,10 +73,12 @@ suite('POST /organizations', () => {
     }
   })
 
-  test('403 to a user whose address nobody has verified', async () => {
+  test('403 to a user whose address nobody has verified, or only an identity provider of an organization', async () => {
     await using app = await startControl()
-    await app.database.sql`update users set email_verified = false where id = ${userId('owner')}`
-    assert.equal((await app.as('owner').post('/organizations', wish)).status, 403)
+    for (const how of [{ emailVerified: false }, { emailVerifiedBy: 'sso' }] as const) {
+      const { key } = await addPerson(app, { role: 'owner', ...how })
+      assert.equal((await app.with(key).post('/organizations', wish)).status, 403)
+    }
   })
 
   test('403 to a key that allows less than its user holds, and nothing is made', async () => {

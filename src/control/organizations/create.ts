@@ -21,7 +21,9 @@ export const createOrganization = async (
   const { database, clock, callers } = parts
   const { user } = caller
   await checkActsForUser(database.sql, caller)
-  if (!user.emailVerified) throw new Problem('forbidden', 'Your e-mail address has to be verified first.')
+  if (!user.ownsAddress) {
+    throw new Problem('forbidden', 'Your e-mail address has to be verified first, and not by single sign-on alone.')
+  }
   const name = readDisplayText('name', body.name)
   const region = await findSharedRegion(parts, body.defaultRegionId)
   if (region === undefined) throw new Problem('not_found', 'There is no such region.')
