@@ -1,5 +1,5 @@
 // Who may see the portal page: a link, which works once and for minutes, becomes a session of an hour in a cookie. Both
-// end when their user is no owner of the organization any more. Only hashes are kept.
+// end when their user is neither an owner of the organization any more nor an operator. Only hashes are kept.
 import { randomBytes } from 'node:crypto'
 import { hashKey, isSameHash } from '#src/control/auth/secret.ts'
 import type { Parts } from '#src/control/parts.ts'
