@@ -8,7 +8,7 @@ import type { Caller } from '../auth/route.ts'
 import { readDisplayText } from '../display-text.ts'
 import { lockMembership } from '../members/change.ts'
 import type { Organization } from '../organizations/organization.ts'
-import type { Outbound } from '../outbound/outbound.ts'
+import { type Outbound, outboundOf } from '../outbound/outbound.ts'
 import type { Parts } from '../parts.ts'
 import { getAssignableRoles } from '../roles/service.ts'
 import { isDuplicate, type Sql, type Transaction } from '../storage/database.ts'
@@ -211,7 +211,7 @@ export const testConnection = async (
   checkAvailable(parts, organization)
   checkIssuerUrl(issuerUrl)
   try {
-    const { issuer } = await discover(parts.outbound, issuerUrl)
+    const { issuer } = await discover(outboundOf(parts.outbound, organization.id), issuerUrl)
     return { success: true, issuer }
   } catch (error) {
     if (error instanceof DiscoveryFailed) return { success: false, error: error.message }

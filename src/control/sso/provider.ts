@@ -5,7 +5,7 @@ import { Problem } from '#src/problems.ts'
 import { type Discovered, DiscoveryFailed, discover } from '../identity-providers/discover.ts'
 import { type IdentityProvider, secretPurpose } from '../identity-providers/identity-provider.ts'
 import { OutboundError } from '../outbound/error.ts'
-import type { Outbound } from '../outbound/outbound.ts'
+import { type Outbound, outboundOf } from '../outbound/outbound.ts'
 import type { Encryption } from '../storage/encryption.ts'
 import type { Attempt } from './store.ts'
 
@@ -59,7 +59,8 @@ const authenticationOf = ({ token_endpoint_auth_methods_supported: methods }: Di
     ? oidc.ClientSecretBasic(secret)
     : oidc.ClientSecretPost(secret)
 
-const configure = async ({ outbound, encryption }: ProviderParts, provider: IdentityProvider) => {
+const configure = async ({ outbound: ofAll, encryption }: ProviderParts, provider: IdentityProvider) => {
+  const outbound = outboundOf(ofAll, provider.organizationId)
   const discovered = await discover(outbound, provider.issuerUrl)
   const secret = encryption.decrypt(secretPurpose(provider), provider.sealedSecret)
   const authentication = authenticationOf(discovered, secret)
