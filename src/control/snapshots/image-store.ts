@@ -143,8 +143,21 @@ export const listRunnersOf = async (sql: Sql, name: string): Promise<{ id: strin
     where images.name = ${name} and runners.state <> 'decommissioned'
       and (images.runner_id = runners.id or (images.runner_id is null and images.region_id = runners.region_id))`
 
+/** Asked for anew, every runner may try again. */
 export const writeWanted = async (sql: Sql, name: string, wanted: boolean, now: Date): Promise<void> => {
-  await sql`update images set wanted = ${wanted}, updated_at = ${now} where name = ${name}`
+  await sql`update images set wanted = ${wanted}, failed_on = '{}', updated_at = ${now} where name = ${name}`
+}
+
+/** Answers whether another runner that is ready may still bring it: one whose disk is full fails for nobody else. */
+export const writeFailedOn = async (sql: Sql, name: string, runnerId: string): Promise<boolean> => {
+  await sql`
+    update images set failed_on = array_append(failed_on, ${runnerId})
+    where name = ${name} and not ${runnerId} = any(failed_on)`
+  const [other] = await sql`
+    select 1 from images join runners on runners.region_id = images.region_id
+    where images.name = ${name} and images.runner_id is null and runners.state = 'ready'
+      and not runners.id = any(images.failed_on) limit 1`
+  return other !== undefined
 }
 
 /** A name like `python:3.12` is asked for once; whoever brings the image later brings the same. */

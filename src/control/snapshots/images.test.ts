@@ -80,6 +80,35 @@ suite('POST /snapshots', () => {
     assert.equal((await listed(app))[0].target, 'present')
   })
 
+  test('200 pending while another runner may still bring it, and error when none is left that could', async () => {
+    await using app = await startControl()
+    await using _first = await connectRunner(app)
+    const { body } = await app.as('admin').post('/runners', { id: 'second' })
+    await using _second = await connectRunner(app, { token: body.token })
+    const second = { id: 'second', regionId: 'local' }
+    const failed = (image: string) => ({ image, state: 'error', errorReason: 'The disk is full.' }) as const
+    await make(app)
+    const image = await imageOf(app)
+    await tell(app, failed(image))
+    await tell(app, failed(image))
+    assert.equal((await get(app)).state, 'pending')
+    await applyImageReport(app.app.sandboxes, second, failed(image))
+    assert.deepEqual([(await get(app)).state, (await get(app)).errorReason], ['error', 'The disk is full.'])
+
+    // Asked for again, both may try again.
+    await app.as('owner').post('/snapshots/tool/activate')
+    await applyImageReport(app.app.sandboxes, second, failed(image))
+    assert.equal((await get(app)).state, 'pending')
+    await tell(app, { image, state: 'present' })
+    assert.equal((await get(app)).state, 'active')
+
+    // One that takes no more sandboxes is not waited for.
+    await make(app, 'other', { imageName: 'ghcr.io/team/other:1' })
+    await app.as('admin').patch('/runners/second', { isDrained: true })
+    await tell(app, failed(await imageOf(app, 'other')))
+    assert.equal((await get(app, 'other')).state, 'error')
+  })
+
   test('error also when its only runner has lost it and cannot bring it again; 200 and it is tried anew', async () => {
     await using app = await startControl()
     await using _linked = await connectRunner(app)

@@ -24,6 +24,7 @@ import {
   pinMade,
   takeFromRunner,
   writeConfig,
+  writeFailedOn,
   writeProgress,
   writeWanted,
 } from './image-store.ts'
@@ -118,7 +119,7 @@ export const applyImageReport = async (parts: SandboxParts, runner: Runner, repo
         await takeFromRunner(transaction, runner.id, image.name)
         await writeProgress(transaction, image.name, null, now)
         const reason = reasonOf(report)
-        const isFinal = await fail(transaction, image, reason, now)
+        const isFinal = await fail(transaction, image, { reason, runnerId: runner.id }, now)
         const failed = isFinal ? await failWaiting(transaction, image.name, reason, runner.id, now) : []
         const released = await releaseSource(transaction, image, `No snapshot was made: ${reason}`, now)
         return [...released, ...failed.map((row) => ({ from: 'pending_build', row }) as const)]
@@ -183,10 +184,16 @@ const activate = async (transaction: Transaction, image: Image, report: ImageRep
 /**
  * What was lost, and cannot be brought again, is as unusable as what never came; who owns it may activate it again. The
  * built-in image, which nobody could, has no row here: its runners make it anew when they start.
- * False: another runner has it, so that nothing has failed but one of them.
+ * False: another runner has it, or may yet bring it, so that nothing has failed but one of them.
  */
-const fail = async (transaction: Transaction, image: Image, reason: string, now: Date): Promise<boolean> => {
+const fail = async (
+  transaction: Transaction,
+  image: Image,
+  { reason, runnerId }: { reason: string; runnerId: string },
+  now: Date,
+): Promise<boolean> => {
   if (await isOnRunner(transaction, image.name)) return false
+  if (await writeFailedOn(transaction, image.name, runnerId)) return false
   await transaction`
     update snapshots set state = case when state = 'building' then 'build_failed' else 'error' end,
       error_reason = ${reason}, updated_at = ${now}
