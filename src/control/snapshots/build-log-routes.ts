@@ -15,7 +15,7 @@ const BuildLogsUrl = Type.Object({ url: Type.String() })
 const FollowQuery = Type.Object({ follow: Type.Boolean({ default: false }) })
 
 /** Whose log it is, as far as the caller may know of it. */
-type Built = { path: string; image: string; isBeingMade: () => Promise<boolean> }
+type Built = { path: string; organizationId: string; image: string; isBeingMade: () => Promise<boolean> }
 
 const making: readonly string[] = statesInMaking
 
@@ -24,21 +24,21 @@ const ofSnapshot = async (parts: SandboxParts, organizationId: string, idOrName:
   const snapshot = await find()
   if (snapshot === undefined) throw new Problem('not_found', 'There is no such snapshot.')
   const isBeingMade = async () => making.includes((await find())?.state ?? '')
-  return { path: `/snapshots/${encodeURIComponent(snapshot.id)}`, image: snapshot.image, isBeingMade }
+  return { path: `/snapshots/${encodeURIComponent(snapshot.id)}`, organizationId, image: snapshot.image, isBeingMade }
 }
 
 const ofSandbox = async (parts: SandboxParts, organizationId: string, idOrName: string): Promise<Built> => {
   const { id, build, image } = await getSandbox(parts.database.sql, organizationId, idOrName)
   if (build === null) throw new Problem('not_found', 'This sandbox was not made of a definition; it has no build log.')
   const isBeingMade = async () => (await findSandboxById(parts.database.sql, id))?.state === 'pending_build'
-  return { path: `/sandbox/${id}`, image, isBeingMade }
+  return { path: `/sandbox/${id}`, organizationId, image, isBeingMade }
 }
 
 export const buildLogRoutes = (parts: SandboxParts): ControlRoute[] => {
   const urlOf = ({ path }: Built) => ({ url: `${parts.settings.publicUrl}/api${path}/build-logs` })
-  const textOf = (reply: FastifyReply, { image, isBeingMade }: Built, { follow }: Static<typeof FollowQuery>) => {
+  const textOf = (reply: FastifyReply, { image, ...built }: Built, { follow }: Static<typeof FollowQuery>) => {
     reply.type('text/plain; charset=utf-8')
-    return readBuildLog(parts, image, { follow, isBeingMade })
+    return readBuildLog(parts, image, { follow, ...built })
   }
   return [
     route({

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import type { Readable } from 'node:stream'
 import { suite, test } from 'node:test'
 import { startControl, type TestControl } from '#test/control/harness.ts'
 import { connectRunner, type SimulatedRunner } from '#test/control/simulated-runner.ts'
-import { addBuildLog, dropOldBuildLogs } from './build-logs.ts'
+import { addBuildLog, dropOldBuildLogs, readBuildLog } from './build-logs.ts'
 
 const dockerfileContent = 'FROM ghcr.io/team/tool:1\nRUN true\n'
 const ownRunner = { id: 'local', regionId: 'local' }
@@ -88,5 +90,21 @@ suite('GET /snapshots/{idOrName}/build-logs-url, GET /snapshots/{idOrName}/build
     await dropOldBuildLogs(app.database.sql, later)
     const [left] = await app.database.sql<[{ count: number }]>`select count(*)::int as count from build_logs`
     assert.equal(left.count, 0)
+  })
+
+  test('429 for an organization that follows too many at once, and for nobody else, until it has let some go', async () => {
+    await using app = await startControl()
+    const follow = (organizationId: string) =>
+      readBuildLog(app.app.sandboxes, 'img', { follow: true, organizationId, isBeingMade: async () => true })
+    const followed: Readable[] = []
+    try {
+      for (let n = 0; n < 50; n++) followed.push(follow('one'))
+      assert.throws(() => follow('one'), { code: 'rate_limited' })
+      followed.push(follow('another'))
+      await once(followed[0]!.destroy(), 'close')
+      followed.push(follow('one'))
+    } finally {
+      for (const each of followed) each.destroy()
+    }
   })
 })

@@ -2,6 +2,7 @@
 import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
+import { Bound } from '#src/kit/bound.ts'
 import { Problem } from '#src/problems.ts'
 import type { Sql } from '../storage/database.ts'
 
@@ -10,7 +11,6 @@ const mostBytes = 1024 * 1024
 const keptDays = 7
 const lookEveryMs = 500
 const longestFollowMs = 60 * 60_000
-const mostFollowers = 100
 /** So much is read from the database at a time. */
 const piecesAtOnce = 100
 
@@ -42,7 +42,8 @@ export const dropOldBuildLogs = async (sql: Sql, now: Date): Promise<void> => {
       and not exists (select from images where images.name = build_logs.image and images.wanted)`
 }
 
-let followers = 0
+/** Those who follow one, of an organization and of all. */
+const followers = new Bound({ each: 50, all: 200, sure: 4 })
 
 const pieces = async function* (
   { database }: Pick<SandboxParts, 'database'>,
@@ -66,16 +67,16 @@ const pieces = async function* (
   }
 }
 
+type Reading = { follow: boolean; organizationId: string; isBeingMade: () => Promise<boolean> }
+
 /** Text as it comes; with `follow` until the image is made or has failed. */
 export const readBuildLog = (
   parts: Pick<SandboxParts, 'database'>,
   image: string,
-  { follow, isBeingMade }: { follow: boolean; isBeingMade: () => Promise<boolean> },
+  { follow, organizationId, isBeingMade }: Reading,
 ): Readable => {
   if (!follow) return Readable.from(pieces(parts, image, async () => false))
-  if (followers >= mostFollowers) throw new Problem('rate_limited', 'Too many build logs are followed at this moment.')
-  followers += 1
-  return Readable.from(pieces(parts, image, isBeingMade)).once('close', () => {
-    followers -= 1
-  })
+  if (!followers.take(organizationId))
+    throw new Problem('rate_limited', 'Too many build logs are followed at this moment.')
+  return Readable.from(pieces(parts, image, isBeingMade)).once('close', () => followers.give(organizationId))
 }
