@@ -110,6 +110,12 @@ static void serve_list(struct fields *request) {
 
 /* ---- reading ---- */
 
+/*
+ * What a file says of its size is no promise: those of sysfs are shorter, those of proc longer, and any may be cut while it
+ * is read. So the beginning is read before a size is told, and where the file ends in it, that is its size.
+ */
+static uint8_t beginning[WITHOUT_SIZE_MAX + 1];
+
 static void say_length(uint64_t size, uint64_t length) {
   uint8_t payload[16];
   put_u64(put_u64(payload, size), length);
@@ -132,17 +138,15 @@ static void send_contents(int fd, off_t offset, uint64_t length) {
   }
 }
 
-static void send_without_size(int fd, uint64_t offset, uint64_t length) {
-  static uint8_t bytes[WITHOUT_SIZE_MAX];
-  size_t size = 0;
-  for (ssize_t got = 1; got > 0 && size < sizeof bytes; size += got > 0 ? (size_t)got : 0) {
-    got = read(fd, bytes + size, sizeof bytes - size);
-    if (got < 0 && size == 0) peer_fail(STAGE_FILE, errno);
+/* Goes on behind what it has, until there is that much or the file is at its end. */
+static size_t read_on(int fd, size_t have, size_t most) {
+  while (have < most) {
+    ssize_t got = read(fd, beginning + have, most - have);
+    if (got < 0) peer_fail(STAGE_FILE, errno);
+    if (got == 0) break;
+    have += (size_t)got;
   }
-  uint64_t start = offset < size ? offset : size;
-  if (length > size - start) length = size - start;
-  say_length(size, length);
-  peer_write(bytes + start, (size_t)length);
+  return have;
 }
 
 static void serve_read(struct fields *request) {
@@ -155,15 +159,20 @@ static void serve_read(struct fields *request) {
   if (fd < 0) peer_fail(STAGE_FILE, errno == ENXIO ? EINVAL : errno);
   if (fstat(fd, &stat) < 0) peer_fail(STAGE_FILE, errno);
   if (!S_ISREG(stat.st_mode)) peer_fail(STAGE_FILE, S_ISDIR(stat.st_mode) ? EISDIR : EINVAL);
-  if (stat.st_size == 0) {
-    send_without_size(fd, offset, length);
-    return;
+  size_t have = read_on(fd, 0, CHUNK);
+  bool is_whole = have < CHUNK;
+  if (fstat(fd, &stat) < 0) peer_fail(STAGE_FILE, errno);
+  if (!is_whole && stat.st_size < (off_t)have) {
+    have = read_on(fd, have, sizeof beginning);
+    if (have > WITHOUT_SIZE_MAX) peer_fail(STAGE_FILE, EFBIG);
+    is_whole = true;
   }
-  uint64_t size = (uint64_t)stat.st_size;
+  uint64_t size = is_whole ? have : (uint64_t)stat.st_size;
   if (offset > size) offset = size;
   if (length > size - offset) length = size - offset;
   say_length(size, length);
-  send_contents(fd, (off_t)offset, length);
+  if (is_whole) peer_write(beginning + offset, (size_t)length);
+  else send_contents(fd, (off_t)offset, length);
 }
 
 void file_stat_start(struct connection *connection, struct fields *request) {

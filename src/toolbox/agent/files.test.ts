@@ -30,6 +30,8 @@ import { provoke } from './testing/provoke.ts'
 const me = userInfo().username
 /** Where a file has room for whatever 64 bits can count. */
 const inMemory = { skip: !existsSync('/dev/shm') && 'needs /dev/shm' }
+const loopbackMtu = '/sys/class/net/lo/mtu'
+const sizeless = { skip: !existsSync('/proc/kallsyms') && 'needs /proc/kallsyms' }
 const content = async ({ stream }: FileContents): Promise<string> => Buffer.concat(await stream.toArray()).toString()
 const refused = (errno: string) => ({ name: 'AgentRefused', stage: 'file', errno })
 const all = async (entries: AsyncIterable<Entry>): Promise<Map<string, Entry>> => {
@@ -138,6 +140,35 @@ suite('files: reading', () => {
     assert.deepEqual([past.size, past.length, await content(past)], [11, 0, ''])
     assert.equal(await content(await box.files.read(box.at('link'))), 'plain text\n')
     assert.match(await content(await box.files.read('/proc/self/status')), /^Name:\talcove-agent/)
+  })
+
+  test('a small file has the size that was read, whatever it says: of sysfs, and one that is cut meanwhile', async () => {
+    await using box = await startWithFiles()
+    const mtu = readFileSync(loopbackMtu, 'utf8')
+    assert.notEqual(statSync(loopbackMtu).size, mtu.length)
+    const whole = await box.files.read(loopbackMtu)
+    assert.deepEqual([whole.size, whole.length, await content(whole)], [mtu.length, mtu.length, mtu])
+    const part = await box.files.read(loopbackMtu, { offset: 1, length: 100 })
+    assert.deepEqual([part.size, part.length, await content(part)], [mtu.length, mtu.length - 1, mtu.slice(1)])
+
+    const script = `cd ${box.at()}; while :; do : > cut; printf %4000s x > cut; done`
+    const cutting = await box.native.agent.exec({
+      ...{ argv: ['/bin/sh', '-c', script], env: {}, user: me, mergeOutput: true },
+    })
+    await until(() => existsSync(box.at('cut')), 'the file that is cut')
+    for (let i = 0; i < 200; i++) await content(await box.files.read(box.at('cut')))
+    cutting.close()
+  })
+
+  test('a file that does not know its size comes whole up to 1 MiB, and is refused beyond', sizeless, async () => {
+    await using box = await startWithFiles()
+    // Of more than is read before anything is said.
+    const maps = await box.files.read(`/proc/${process.pid}/smaps`)
+    assert.ok(maps.size > 64 * 1024 && maps.length === maps.size, String(maps.size))
+    assert.match(await content(maps), /VmFlags: [^\n]*\n$/)
+    for (const range of [{}, { length: 0 }, { offset: 10, length: 10 }]) {
+      await assert.rejects(box.files.read('/proc/kallsyms', range), refused('EFBIG'))
+    }
   })
 
   test('what is no file is refused at once: fifo, device, socket, directory, nothing', async () => {

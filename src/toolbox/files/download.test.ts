@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import { suite, test } from 'node:test'
@@ -11,6 +11,9 @@ import { until } from '../agent/testing/native-agent.ts'
 import { bulkDownload } from './bulk-download.ts'
 import { FilesRoom, refusal } from './testing/files-room.ts'
 
+/** It says that it has 4096 bytes. */
+const loopbackMtu = '/sys/class/net/lo/mtu'
+const sizeless = { skip: !existsSync('/proc/kallsyms') && 'needs /proc/kallsyms' }
 const sum = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
 
 suite('GET /files/download', () => {
@@ -72,6 +75,30 @@ suite('GET /files/download', () => {
     assert.deepEqual([status, headers['content-length'], bytes.length], [200, '10', 0])
   })
 
+  test('a file of sysfs has the size of what it holds, also for HEAD and for a range from its end', async () => {
+    await using room = await FilesRoom.start()
+    const text = readFileSync(loopbackMtu, 'utf8')
+    const whole = await room.get('/download', { path: loopbackMtu })
+    assert.deepEqual([whole.status, whole.headers['content-length'], whole.text], [200, String(text.length), text])
+    const head = await room.settle(room.begin('HEAD', '/download', { path: loopbackMtu }).end())
+    assert.deepEqual([head.status, head.headers['content-length']], [200, String(text.length)])
+    const last = await room.get('/download', { path: loopbackMtu }, { range: 'bytes=-2' })
+    assert.deepEqual([last.status, last.text], [206, text.slice(-2)])
+    assert.equal(last.headers['content-range'], `bytes ${text.length - 2}-${text.length - 1}/${text.length}`)
+    assert.equal((await room.get('/download', { path: '/proc/version' }, { range: 'bytes=-1' })).text, '\n')
+  })
+
+  test(
+    '422 for a file that does not know its size and holds more than 1 MiB, instead of a part',
+    sizeless,
+    async () => {
+      await using room = await FilesRoom.start()
+      const reply = await room.get('/download', { path: '/proc/kallsyms' })
+      assert.deepEqual(refusal(reply), [422, 'UNPROCESSABLE_ENTITY'])
+      assert.match(reply.body.message, /too large/)
+    },
+  )
+
   test('a caller who leaves ends the process that reads', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('large'), '')
@@ -130,6 +157,19 @@ suite('POST /files/bulk-download', () => {
       [...reply.text.matchAll(/^Content-Length: (\d+)/gm)].map(([, length]) => Number(length)).slice(2, 4),
       [200_000, 0],
     )
+  })
+
+  test('files whose size is not what they say break nothing off: the others are there', async () => {
+    await using room = await FilesRoom.start()
+    writeFileSync(room.at('behind'), 'behind')
+    const { headers, bytes } = await room.send('/bulk-download', { paths: [loopbackMtu, room.at('behind')] })
+    const form = await new Response(new Uint8Array(bytes), {
+      headers: { 'content-type': headers['content-type']! },
+    }).formData()
+    assert.deepEqual(await Promise.all((form.getAll('file') as File[]).map((file) => file.text())), [
+      readFileSync(loopbackMtu, 'utf8'),
+      'behind',
+    ])
   })
 
   test('the name of a part is the path as it was asked for, in a form that holds every name', async () => {

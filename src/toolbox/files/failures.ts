@@ -21,7 +21,10 @@ const meanings: Record<string, readonly [code: ProblemCode, sentence?: string]> 
   EIO: ['file_read_failed'],
   ENOSPC: ['unprocessable', 'The disk of the sandbox is full.'],
   EDQUOT: ['unprocessable', 'The disk of the sandbox is full.'],
-  EFBIG: ['unprocessable', 'The file would be larger than the sandbox allows.'],
+  EFBIG: [
+    'unprocessable',
+    'This file is too large. One that does not know its size, as in /proc, is read up to 1 MiB.',
+  ],
 }
 
 const byErrno = (errno: string, cause: unknown): Problem => {
