@@ -54,6 +54,7 @@ export const resolveReference = async (skopeo: Skopeo, reference: Reference, fet
   const bytes = await skopeo.config(image, asking)
   if (digestOf(bytes) !== manifest.config.digest) throw notWhatItsDigestSays(image)
   const described = parseConfig(bytes.toString())
+  checkLayersOf(manifest, described)
   const layerBytes = manifest.layers.reduce((sum, { size }) => sum + size, 0)
   if (layerBytes > mostBytes) throw tooLarge(layerBytes, mostBytes)
   return { digest: named.digest, image, manifest, described }
@@ -61,6 +62,15 @@ export const resolveReference = async (skopeo: Skopeo, reference: Reference, fet
 
 const notWhatItsDigestSays = (name: Reference) =>
   new ImageFailed('corrupted', `The image ${formatReference(name)} is damaged: what came is not what its digest says.`)
+
+/** umoci checks each layer that is there, so with fewer of them the files would be others than the configuration stands for. */
+const checkLayersOf = ({ layers }: Manifest, { diffIds }: Described): void => {
+  if (layers.length !== diffIds.length)
+    throw new ImageFailed(
+      'corrupted',
+      `The image is damaged: it has ${layers.length} layers, and its configuration describes ${diffIds.length}.`,
+    )
+}
 
 const tooLarge = (bytes: number, mostBytes: number) =>
   new ImageFailed(
@@ -167,6 +177,7 @@ const adopt = async (blobs: Blobs, { directory }: Work, { mostBytes }: Fetching)
   if (!('manifest' in parsed)) throw new ImageFailed('unsupported', 'The image is an index of indexes.')
   const { config, layers } = parsed.manifest
   const described = parseConfig(await small(nameOf(config.digest)))
+  checkLayersOf(parsed.manifest, described)
   const layerBytes = layers.reduce((sum, { size }) => sum + size, 0)
   if (layerBytes > mostBytes) throw tooLarge(layerBytes, mostBytes)
   const parts = [config, ...layers]

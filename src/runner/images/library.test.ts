@@ -13,7 +13,7 @@ import { ImageFailed, type ImageFailure } from './image-failed.ts'
 import { type BringRequest, Library } from './library.ts'
 import { type ImageLimits, standardLimits } from './limits.ts'
 import { makeBusy } from './testing/busy.ts'
-import { makeImage, makeIndex, type TarEntry, tarOf, writeLayout } from './testing/oci-image.ts'
+import { digestOf, makeImage, makeIndex, type TarEntry, tarOf, writeLayout } from './testing/oci-image.ts'
 import { TestRegistry } from './testing/registry.ts'
 
 const isThere = (command: string) => existsSync(`/usr/bin/${command}`)
@@ -202,6 +202,30 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.deepEqual([below('image-layers'), read(library, 'one', 'a')], [[], 'a'])
   })
 
+  test('what an older runner made is kept for its image alone: others with the same layers are fetched', async () => {
+    const layers = [layer(file('a'))]
+    const name = digestOf(JSON.stringify(layers.map(digestOf))).slice('sha256:'.length)
+    const pool = (path: string) => join(directory, 'pool', path)
+    await mkdir(pool(`image-trees/${name}/rootfs`), { recursive: true })
+    await writeFile(pool(`image-trees/${name}/tree.json`), '{"sizeBytes":1}')
+    await mkdir(pool('images/old'), { recursive: true })
+    const image = makeImage({ layers })
+    const config = { entrypoint: [], env: {}, user: 'root', workdir: '/' }
+    const known = { image: 'old', digest: image.digest, sizeBytes: 1, architecture: 'amd64', config }
+    await writeFile(pool('images/old/image.json'), JSON.stringify({ ...known, tree: name, layers: image.layers }))
+
+    const library = open()
+    const reference = registry.put('x:1', image)
+    assert.deepEqual(await bring(library, 'old', from(reference)), known)
+    assert.deepEqual([library.list(), registry.asked], [['old'], []])
+    await bring(library, 'new', from(reference))
+    assert.deepEqual([rootfs(library, 'old'), read(library, 'new', 'a')], [pool(`image-trees/${name}/rootfs`), 'a'])
+    await library.remove('old')
+    assert.equal(below('image-trees').includes(name), false)
+    await bring(library, 'old', from(reference))
+    assert.equal(rootfs(library, 'old'), rootfs(library, 'new'))
+  })
+
   suite('is refused in a sentence and leaves nothing:', () => {
     test('what does not exist', async () => {
       const reference = `${registry.host}/no/such:1`
@@ -283,6 +307,24 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     test('a layer that unpacks to something else than its configuration says', async () => {
       const image = makeImage({ layers: [layer(file('a'))], diffIds: [`sha256:${'0'.repeat(64)}`] })
       await fails('corrupted', /could not be unpacked/, bring(open(), 'one', from(registry.put('x:1', image))))
+    })
+
+    test('another count of layers than its configuration describes, which would take the place of what has them all', async () => {
+      const [all, some] = [[layer(file('a')), layer(file('b'))], [layer(file('a'))]]
+      const whole = makeImage({ layers: all })
+      const short = makeImage({ layers: some, diffIds: all.map(digestOf) })
+      const long = makeImage({ layers: all, diffIds: some.map(digestOf) })
+      const library = open()
+      writeLayout(short, join(directory, 'in/short'))
+      for (const source of [from(registry.put('x:1', short)), { kind: 'file', path: 'short' } as const])
+        await fails('corrupted', /has 1 layers, and .* describes 2\.$/, bring(library, 'one', source))
+      await fails(
+        'corrupted',
+        /has 2 layers, and .* describes 1\.$/,
+        bring(library, 'one', from(registry.put('x:1', long))),
+      )
+      await bring(library, 'one', from(registry.put('x:1', whole)))
+      assert.deepEqual([read(library, 'one', 'a'), read(library, 'one', 'b')], ['a', 'b'])
     })
 
     test('a manifest that is not one', async () => {

@@ -9,6 +9,12 @@ import { bytesBelow, namesBelow, syncTree } from './files.ts'
 
 const nameShape = /^[0-9a-f]{64}$/
 
+/**
+ * Part of every name, and another number once what was made before may not be used for new images: in those without one layers
+ * of an image may be missing. An image that is recorded keeps the tree it was recorded with, as sandboxes lie over it.
+ */
+const generation = 2
+
 type Tree = { sizeBytes: number }
 
 export class Trees {
@@ -26,7 +32,9 @@ export class Trees {
   }
 
   nameOf(diffIds: readonly string[]): string {
-    return createHash('sha256').update(JSON.stringify(diffIds)).digest('hex')
+    return createHash('sha256')
+      .update(JSON.stringify([generation, diffIds]))
+      .digest('hex')
   }
 
   rootfsOf(name: string): string {
