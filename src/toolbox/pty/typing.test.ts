@@ -3,7 +3,7 @@ import { EventEmitter } from 'node:events'
 import { suite, test } from 'node:test'
 import type { WebSocket } from 'ws'
 import { Bound } from '#src/kit/bound.ts'
-import type { Jobs } from '../agent/agent.ts'
+import { AgentGone, AgentRefused, type Jobs } from '../agent/agent.ts'
 import { Typing } from './typing.ts'
 
 /** A client, and a terminal that takes what is typed when the test says so. */
@@ -23,11 +23,13 @@ const start = (bound?: Bound, sandboxId = 'box') => {
       socket.isPaused = false
     },
   })
-  const took: (() => void)[] = []
+  const sent: PromiseWithResolvers<void>[] = []
   let bytes = 0
   const input: Jobs['input'] = (_id, data) => {
     bytes += data.length
-    return new Promise((resolve) => took.push(resolve))
+    const sending = Promise.withResolvers<void>()
+    sent.push(sending)
+    return sending.promise
   }
   const typing = new Typing(socket as unknown as WebSocket, sandboxId, bound)
   const find = () => typing.into({ input } as Jobs, 'shell')
@@ -37,13 +39,17 @@ const start = (bound?: Bound, sandboxId = 'box') => {
     return frames
   }
   const takeAll = async () => {
-    while (took.length > 0) {
-      took.shift()?.()
+    while (sent.length > 0) {
+      sent.shift()?.resolve()
       await new Promise(setImmediate)
     }
     return bytes
   }
-  return { type, takeAll, socket, find, end: () => typing.end(), closed: () => closed }
+  const fail = async (error: Error) => {
+    sent.shift()?.reject(error)
+    await new Promise(setImmediate)
+  }
+  return { type, takeAll, fail, socket, find, end: () => typing.end(), closed: () => closed }
 }
 
 suite('typing into a terminal that takes nothing', () => {
@@ -88,6 +94,29 @@ suite('typing into a terminal that takes nothing', () => {
     assert.equal(little.closed(), undefined)
     little.type(Buffer.alloc(1000), 1)
     assert.equal(little.closed(), 1013)
+  })
+
+  test('1013 when a piece is lost, and nothing that was typed after it goes to the terminal', async () => {
+    const bound = new Bound({ each: 10_000, all: 10_000 })
+    const { type, takeAll, fail, find, closed } = start(bound)
+    find()
+    type(Buffer.alloc(100), 1)
+    type(Buffer.alloc(10), 3)
+    await fail(new AgentGone('it has not answered for a minute'))
+    assert.equal(closed(), 1013)
+    type(Buffer.alloc(10), 1)
+    assert.equal(await takeAll(), 100)
+    assert.equal(bound.has('box'), false)
+  })
+
+  test('what is typed for a shell that has ended is dropped without a word, as its end is told already', async () => {
+    const { type, takeAll, fail, find, closed } = start()
+    find()
+    type(Buffer.alloc(100), 1)
+    await fail(new AgentRefused('job', 'ESRCH'))
+    type(Buffer.alloc(10), 1)
+    assert.equal(closed(), undefined)
+    assert.equal(await takeAll(), 110)
   })
 
   test('what was typed for a terminal that was never found counts no more', () => {

@@ -2,7 +2,7 @@
 import type { WebSocket } from 'ws'
 import { bytesOf, closeWith } from '#src/http/socket.ts'
 import { Bound } from '#src/kit/bound.ts'
-import type { Jobs } from '../agent/agent.ts'
+import { isRefused, type Jobs } from '../agent/agent.ts'
 
 /** More than this is not taken from the socket until some of it has gone. */
 const aheadBytes = 1024 * 1024
@@ -10,6 +10,12 @@ const aheadBytes = 1024 * 1024
 const frameBytes = 256
 /** Bytes that were typed ahead, in a sandbox and in all: a client is stopped one frame too late, and that may have 4 MiB. */
 const typed = new Bound({ each: 16 * 1024 * 1024, all: 256 * 1024 * 1024, sure: 64 * 1024 })
+
+const tooMuch = 'More is typed than terminals have taken.'
+const lost = 'Some of what was typed is lost: the terminal has not taken it.'
+
+/** Its client hears so elsewhere. */
+const hasEnded = (error: unknown): boolean => ['ENOENT', 'ESRCH', 'EPIPE'].some((errno) => isRefused(error, errno))
 
 export class Typing {
   readonly #socket: WebSocket
@@ -31,7 +37,7 @@ export class Typing {
     socket.on('message', (data) => {
       const bytes = bytesOf(data)
       if (bytes.length === 0 || this.#isOver) return
-      if (!this.#typed.take(sandboxId, bytes.length + frameBytes)) return this.#refuse()
+      if (!this.#typed.take(sandboxId, bytes.length + frameBytes)) return this.#refuse(tooMuch)
       this.#waiting.push(bytes)
       this.#size += bytes.length + frameBytes
       if (this.#size > aheadBytes) socket.pause()
@@ -59,8 +65,10 @@ export class Typing {
       const frames = this.#waiting.length
       const data = Buffer.concat(this.#waiting)
       this.#waiting = []
-      // A shell that has ended, or a program that has not read for a minute: what was typed for it is dropped.
-      await this.#send(data).catch(() => undefined)
+      await this.#send(data).catch((error) => {
+        // Of a piece that a program has not read for a minute nobody knows how much it has.
+        if (!hasEnded(error)) this.#lose()
+      })
       this.#forget(data.length + frames * frameBytes)
       if (this.#size <= aheadBytes && this.#socket.isPaused) this.#socket.resume()
     }
@@ -72,9 +80,17 @@ export class Typing {
     this.#typed.give(this.#sandboxId, bytes)
   }
 
-  /** What was typed before goes on its way; what came after a gap would mean something else. */
-  #refuse(): void {
+  /** What came after a gap would mean something else. */
+  #lose(): void {
+    const bytes = this.#waiting.reduce((sum, { length }) => sum + length + frameBytes, 0)
+    this.#waiting = []
+    this.#forget(bytes)
+    this.#refuse(lost)
+  }
+
+  /** What was typed before goes on its way. */
+  #refuse(error: string): void {
     this.#isOver = true
-    closeWith(this.#socket, 1013, JSON.stringify({ error: 'More is typed than terminals have taken.' }))
+    closeWith(this.#socket, 1013, JSON.stringify({ error }))
   }
 }
