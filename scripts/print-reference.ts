@@ -24,6 +24,7 @@ import { problems } from '#src/problems.ts'
 import { loadConfig as loadProxy } from '#src/proxy/config.ts'
 import { loadConfig as loadRunner } from '#src/runner/config.ts'
 import { readUpConfig } from '#src/up/config.ts'
+import { type SandboxState, sandboxStates } from '#src/wire/sandbox-state.ts'
 
 const directory = resolve(import.meta.dirname, '../docs/reference')
 const printedBy = '<!-- Printed by scripts/print-reference.ts from the code. -->'
@@ -129,6 +130,23 @@ const errorsPage = () =>
 
 const yes = (is: boolean) => (is ? 'yes' : '')
 
+/** What a move or a word of a runner leads to, or time. The others are only words of the interface. */
+const reachedStates = new Set<SandboxState>([
+  ...moves.flatMap(([, , through, to]) => [through, to]),
+  ...Object.values(settlements).flatMap((settlement) => Object.values(settlement)),
+  ...Object.values(stateRows).flatMap(({ whenStuck }) =>
+    whenStuck === null || whenStuck === 'retry' ? [] : [whenStuck],
+  ),
+])
+
+const statesInUse = sandboxStates.filter((state) => reachedStates.has(state))
+const reservedStates = sandboxStates.filter((state) => !reachedStates.has(state))
+const movesInUse = moves.filter(([, from]) => from === null || reachedStates.has(from))
+
+/** A claim is over as it begins. */
+const failureOf = ([, , through, to]: (typeof moves)[number]): string =>
+  through === to ? '' : code(settlements[through].error ?? stateRows[through].whenStuck ?? '')
+
 const statesPage = () =>
   page(
     'States of a sandbox',
@@ -136,26 +154,33 @@ const statesPage = () =>
     '## What each state means',
     table(
       ['state', 'at rest', 'holds cpu and memory', 'holds disk', 'stuck after', 'then'],
-      Object.entries(stateRows).map(([state, row]) => [
-        code(state),
-        yes(row.settled),
-        yes(row.holdsCompute),
-        yes(row.holdsDisk),
-        row.stuckAfterSeconds === null ? '' : `${row.stuckAfterSeconds} s`,
-        row.whenStuck === null ? '' : row.whenStuck === 'retry' ? 'is asked for again' : `becomes \`${row.whenStuck}\``,
-      ]),
+      statesInUse.map((state) => {
+        const row = stateRows[state]
+        return [
+          code(state),
+          yes(row.settled),
+          yes(row.holdsCompute),
+          yes(row.holdsDisk),
+          row.stuckAfterSeconds === null ? '' : `${row.stuckAfterSeconds} s`,
+          row.whenStuck === null
+            ? ''
+            : row.whenStuck === 'retry'
+              ? 'is asked for again'
+              : `becomes \`${row.whenStuck}\``,
+        ]
+      }),
     ),
+    `Reserved: ${reservedStates.map(code).join(', ')}. They are words of the interface, and no sandbox here is ever in one of them.`,
     '## What each verb does',
     table(
-      ['verb', 'from', 'through', 'to', 'if it fails'],
-      moves.map(([on, from, through, to, failing]) => [
-        on,
-        from === null ? '' : code(from),
-        code(through),
-        code(to),
-        code(failing),
-      ]),
+      ['verb', 'from', 'through', 'to', 'if it is refused', 'if it fails'],
+      movesInUse.map((move) => {
+        const [on, from, through, to] = move
+        const refused = (refusals[through] ?? []).map(code).join(', ')
+        return [on, from === null ? '' : code(from), code(through), code(to), refused, failureOf(move)]
+      }),
     ),
+    'Refused: the runner could not do it, or would not, and the sandbox is well. It is then, with the reason, in that of the named states that the runner found it in. Failed is all else, also what takes too long, as above. A snapshot that fails leaves its sandbox as it was, unless something happened to the sandbox itself.',
     `A fork is asked of a sandbox that is ${forkableStates.map(code).join(', ')}, whose state it does not change; its row is the child's.`,
     `A verb that finds its work done answers the sandbox as it is: ${alreadyDone.map(([verb, state]) => `${verb} on ${code(state)}`).join(', ')}.`,
   )
@@ -163,14 +188,17 @@ const statesPage = () =>
 /** What may follow what, as a picture; `delete` leads out of every state, and would hide all else. */
 const lifecyclePage = () => {
   const drawn = moves.filter(([on]) => on !== 'delete')
+  // A claim is over as it begins, and what waits for its image goes on by another move.
+  const isDrawnOn = (through: SandboxState) => drawn.some(([, from]) => from === through)
   const arrows = [
     ...drawn.map(([on, from, through]) => `${from ?? '[*]'} --> ${through}: ${on}`),
-    ...drawn.map(([, , through, to]) => `${through} --> ${to}`),
+    ...drawn.flatMap(([, , through, to]) => (isDrawnOn(through) ? [] : [`${through} --> ${to}`])),
+    'pending_build --> build_failed',
     'destroying --> destroyed',
     'destroyed --> [*]',
   ]
   const words = reportable.filter((word) => word !== 'error' && word !== 'destroyed')
-  const told = (Object.keys(stateRows) as (keyof typeof stateRows)[]).map((state) => [
+  const told = statesInUse.map((state) => [
     code(state),
     ...words.map((word) => {
       const to = settlements[state][word]
@@ -180,7 +208,7 @@ const lifecyclePage = () => {
   ])
   return page(
     'The life of a sandbox',
-    'The same tables as in [states](states.md), drawn. `delete` leads from every state through `destroying` to `destroyed`; every other move may also end in `error`, from which `recover` and `delete` lead on.',
+    'The same tables as in [states](states.md), drawn. `delete` leads from every state through `destroying` to `destroyed`; every other move but a build may also end in `error`, from which `recover` and `delete` lead on.',
     ['```mermaid', 'stateDiagram-v2', ...[...new Set(arrows)].map((arrow) => `  ${arrow}`), '```'].join('\n'),
     '## What the word of a runner changes',
     'Of the newest generation only; a word that is not here changes nothing. `started` and `paused` count only where that is wanted. From every state with an entry, `error` and `destroyed` lead to `error`, except that `destroyed` ends `destroying`. Out of `error` the word that was wanted leads there, however late. `snapshotting` ends with its image. What a runner refuses leaves the sandbox in one of the states of the last column, with its reason.',

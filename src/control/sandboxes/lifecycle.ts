@@ -31,57 +31,59 @@ type MoveRow = readonly [
   from: SandboxState | null,
   through: SandboxState,
   to: Target & SandboxState & DesiredState,
-  failing: SandboxState,
 ]
 
-/** Verbs as rows. The runner is asked for the state in `to`; `from: null` is "not there yet", for a fork: the child. */
+/**
+ * Verbs as rows. The runner is asked for the state in `to`; `from: null` is "not there yet", for a fork: the child. Where one ends
+ * that does not get there depends on what it passes through: `settlements`, `refusals` and `whenStuck` below.
+ */
 export const moves = [
-  // on                from                 through       to           failing
-  ['create', null, 'creating', 'started', 'error'],
+  // on      from       through     to
+  ['create', null, 'creating', 'started'],
   // It waits for its image, then for a runner that has it.
-  ['build', null, 'pending_build', 'started', 'build_failed'],
-  ['place', 'pending_build', 'creating', 'started', 'error'],
+  ['build', null, 'pending_build', 'started'],
+  ['place', 'pending_build', 'creating', 'started'],
   // A sandbox of a warm pool becomes the one that a caller creates; in another size it may turn out that it cannot.
-  ['claim', 'started', 'started', 'started', 'error'],
-  ['claim-resizing', 'started', 'creating', 'started', 'error'],
-  ['fork', null, 'forking', 'started', 'error'],
-  ['start', 'stopped', 'starting', 'started', 'error'],
-  ['start', 'paused', 'resuming', 'started', 'error'],
-  ['start', 'archived', 'restoring', 'started', 'error'],
-  ['stop', 'started', 'stopping', 'stopped', 'error'],
-  ['stop', 'paused', 'stopping', 'stopped', 'error'],
-  ['pause', 'started', 'pausing', 'paused', 'error'],
-  ['archive', 'started', 'archiving', 'archived', 'error'],
-  ['archive', 'stopped', 'archiving', 'archived', 'error'],
-  ['archive', 'paused', 'archiving', 'archived', 'error'],
-  ['resize', 'started', 'resizing', 'started', 'error'],
-  ['resize', 'stopped', 'resizing', 'stopped', 'error'],
-  ['resize', 'paused', 'resizing', 'paused', 'error'],
-  ['snapshot', 'started', 'snapshotting', 'started', 'error'],
-  ['snapshot', 'stopped', 'snapshotting', 'stopped', 'error'],
-  ['snapshot', 'paused', 'snapshotting', 'paused', 'error'],
-  ['recover', 'error', 'starting', 'started', 'error'],
-  ['recover-stopped', 'error', 'stopping', 'stopped', 'error'],
-  ['delete', 'creating', 'destroying', 'destroyed', 'error'],
-  ['delete', 'restoring', 'destroying', 'destroyed', 'error'],
-  ['delete', 'started', 'destroying', 'destroyed', 'error'],
-  ['delete', 'stopped', 'destroying', 'destroyed', 'error'],
-  ['delete', 'starting', 'destroying', 'destroyed', 'error'],
-  ['delete', 'stopping', 'destroying', 'destroyed', 'error'],
-  ['delete', 'error', 'destroying', 'destroyed', 'error'],
-  ['delete', 'build_failed', 'destroying', 'destroyed', 'error'],
-  ['delete', 'pending_build', 'destroying', 'destroyed', 'error'],
-  ['delete', 'building_snapshot', 'destroying', 'destroyed', 'error'],
-  ['delete', 'unknown', 'destroying', 'destroyed', 'error'],
-  ['delete', 'pulling_snapshot', 'destroying', 'destroyed', 'error'],
-  ['delete', 'archived', 'destroying', 'destroyed', 'error'],
-  ['delete', 'archiving', 'destroying', 'destroyed', 'error'],
-  ['delete', 'resizing', 'destroying', 'destroyed', 'error'],
-  ['delete', 'snapshotting', 'destroying', 'destroyed', 'error'],
-  ['delete', 'forking', 'destroying', 'destroyed', 'error'],
-  ['delete', 'pausing', 'destroying', 'destroyed', 'error'],
-  ['delete', 'paused', 'destroying', 'destroyed', 'error'],
-  ['delete', 'resuming', 'destroying', 'destroyed', 'error'],
+  ['claim', 'started', 'started', 'started'],
+  ['claim-resizing', 'started', 'creating', 'started'],
+  ['fork', null, 'forking', 'started'],
+  ['start', 'stopped', 'starting', 'started'],
+  ['start', 'paused', 'resuming', 'started'],
+  ['start', 'archived', 'restoring', 'started'],
+  ['stop', 'started', 'stopping', 'stopped'],
+  ['stop', 'paused', 'stopping', 'stopped'],
+  ['pause', 'started', 'pausing', 'paused'],
+  ['archive', 'started', 'archiving', 'archived'],
+  ['archive', 'stopped', 'archiving', 'archived'],
+  ['archive', 'paused', 'archiving', 'archived'],
+  ['resize', 'started', 'resizing', 'started'],
+  ['resize', 'stopped', 'resizing', 'stopped'],
+  ['resize', 'paused', 'resizing', 'paused'],
+  ['snapshot', 'started', 'snapshotting', 'started'],
+  ['snapshot', 'stopped', 'snapshotting', 'stopped'],
+  ['snapshot', 'paused', 'snapshotting', 'paused'],
+  ['recover', 'error', 'starting', 'started'],
+  ['recover-stopped', 'error', 'stopping', 'stopped'],
+  ['delete', 'creating', 'destroying', 'destroyed'],
+  ['delete', 'restoring', 'destroying', 'destroyed'],
+  ['delete', 'started', 'destroying', 'destroyed'],
+  ['delete', 'stopped', 'destroying', 'destroyed'],
+  ['delete', 'starting', 'destroying', 'destroyed'],
+  ['delete', 'stopping', 'destroying', 'destroyed'],
+  ['delete', 'error', 'destroying', 'destroyed'],
+  ['delete', 'build_failed', 'destroying', 'destroyed'],
+  ['delete', 'pending_build', 'destroying', 'destroyed'],
+  ['delete', 'building_snapshot', 'destroying', 'destroyed'],
+  ['delete', 'unknown', 'destroying', 'destroyed'],
+  ['delete', 'pulling_snapshot', 'destroying', 'destroyed'],
+  ['delete', 'archived', 'destroying', 'destroyed'],
+  ['delete', 'archiving', 'destroying', 'destroyed'],
+  ['delete', 'resizing', 'destroying', 'destroyed'],
+  ['delete', 'snapshotting', 'destroying', 'destroyed'],
+  ['delete', 'forking', 'destroying', 'destroyed'],
+  ['delete', 'pausing', 'destroying', 'destroyed'],
+  ['delete', 'paused', 'destroying', 'destroyed'],
+  ['delete', 'resuming', 'destroying', 'destroyed'],
 ] as const satisfies readonly MoveRow[]
 
 export type Move = {
@@ -89,7 +91,6 @@ export type Move = {
   from: SandboxState | null
   through: SandboxState
   to: Target & SandboxState & DesiredState
-  failing: SandboxState
 }
 
 /** Verbs that find their work already done: they answer the record and change nothing. */
@@ -184,7 +185,7 @@ export const holdsOf = (state: SandboxState, desired: DesiredState): Pick<StateR
   return { holdsCompute: holdsCompute && !isResting, holdsDisk }
 }
 
-const asMove = ([on, from, through, to, failing]: (typeof moves)[number]): Move => ({ on, from, through, to, failing })
+const asMove = ([on, from, through, to]: (typeof moves)[number]): Move => ({ on, from, through, to })
 
 export const findMove = (on: Verb, from: SandboxState | null): Move | undefined => {
   const row = moves.find((each) => each[0] === on && each[1] === from)
