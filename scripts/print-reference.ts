@@ -23,6 +23,8 @@ import { readTelemetry } from '#src/kit/telemetry/settings.ts'
 import { problems } from '#src/problems.ts'
 import { loadConfig as loadProxy } from '#src/proxy/config.ts'
 import { loadConfig as loadRunner } from '#src/runner/config.ts'
+import { toolboxEndpoints } from '#src/toolbox/endpoints.ts'
+import type { ToolboxNeeds } from '#src/toolbox/sandbox.ts'
 import { readUpConfig } from '#src/up/config.ts'
 import { type SandboxState, sandboxStates } from '#src/wire/sandbox-state.ts'
 
@@ -80,12 +82,21 @@ const fieldRows = (part: string, schema: TSchema | undefined) => {
   ])
 }
 
-const describe = (route: ControlRoute) => {
-  const fields = [...fieldRows('query', route.query), ...fieldRows('body', route.body)]
+/** What a page says of a row, whichever program serves it. */
+type Described = Pick<ControlRoute, 'method' | 'path' | 'summary' | 'query' | 'body'> & {
+  replies: ControlRoute['replies']
+}
+
+const braced = (path: string) => path.replaceAll(/:(\w+)/g, '{$1}')
+
+const statusesOf = ({ replies }: Described) => Object.keys(replies).join(', ')
+
+const describe = (route: Described, sentences: string, answers: string[][] = []) => {
+  const fields = [...fieldRows('query', route.query), ...fieldRows('body', route.body), ...answers]
   return [
-    `### ${route.method} ${route.path.replaceAll(/:(\w+)/g, '{$1}')}`,
+    `### ${route.method} ${braced(route.path)}`,
     route.summary,
-    `Needs ${code(route.needs)}. Answers ${Object.keys(route.replies).join(', ')}.`,
+    sentences,
     ...(fields.length === 0 ? [] : [table(['in', 'field', 'type', 'bounds'], fields)]),
   ].join('\n\n')
 }
@@ -103,14 +114,52 @@ const endpointsPage = () => {
     'All are below `{base_url}`, which ends in `/api`. A field with \\* must be there. What a word of `needs` means is in [permissions](permissions.md), what can go wrong in [errors](errors.md).',
     table(
       ['method', 'path', 'needs', 'what it does'],
-      routes.map((route) => [
-        route.method,
-        code(route.path.replaceAll(/:(\w+)/g, '{$1}')),
-        code(route.needs),
-        route.summary,
-      ]),
+      routes.map((route) => [route.method, code(braced(route.path)), code(route.needs), route.summary]),
     ),
-    ...routes.map(describe),
+    ...routes.map((route) => describe(route, `Needs ${code(route.needs)}. Answers ${statusesOf(route)}.`)),
+  )
+}
+
+// --- toolbox
+
+type ToolboxRoute = Described & Pick<(typeof toolboxEndpoints)[number], 'needs' | 'streamsBody' | 'socket'>
+
+/** Of what stands for itself, or for each in a list. */
+const answerRows = ({ replies }: Described): string[][] => {
+  const several = Object.keys(replies).length > 1
+  return Object.entries(replies).flatMap(([status, reply]) => {
+    const shape = (reply ?? {}) as Shape
+    const part = several ? status : 'answer'
+    return shape.type === 'array' ? fieldRows(`${part}, each`, shape.items) : fieldRows(part, shape)
+  })
+}
+
+const sandboxIs: Record<ToolboxNeeds, string> = {
+  sandbox: '',
+  'sandbox, also paused': 'Also of a paused sandbox.',
+}
+
+const sentencesOf = (route: ToolboxRoute): string =>
+  [
+    route.socket === undefined ? `Answers ${statusesOf(route)}.` : '',
+    route.socket !== undefined && '101' in route.replies ? 'A WebSocket.' : '',
+    route.socket !== undefined && !('101' in route.replies) ? `Answers ${statusesOf(route)}, or is a WebSocket.` : '',
+    route.streamsBody === true ? 'The body is read as it comes, whatever its size.' : '',
+    sandboxIs[route.needs],
+  ]
+    .filter(Boolean)
+    .join(' ')
+
+const toolboxPage = () => {
+  const routes: readonly ToolboxRoute[] = toolboxEndpoints
+  return page(
+    'Endpoints of the toolbox',
+    'All are below `{proxy_url}/toolbox/{sandboxId}`, open to who may use the sandbox, and need it to be `started` unless they say otherwise. A field with \\* must be there, or always is. What can go wrong is in [errors](errors.md).',
+    table(
+      ['method', 'path', 'what it does'],
+      routes.map((route) => [route.method, code(braced(route.path)), route.summary]),
+    ),
+    ...routes.map((route) => describe(route, sentencesOf(route), answerRows(route))),
   )
 }
 
@@ -267,7 +316,7 @@ const policyPage = () => {
     'runner',
     'collector',
   ] as const
-  const pathOf = ({ method, path }: ControlRoute) => `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`
+  const pathOf = ({ method, path }: ControlRoute) => `${method} ${braced(path)}`
   const row = (route: ControlRoute) => [
     code(pathOf(route)),
     ...single.map((caller) => answerTo(route, caller)),
@@ -478,6 +527,7 @@ const settingsPage = () => {
 /** File name and content of every page. */
 const printPages = (): Record<string, string> => ({
   'endpoints.md': endpointsPage(),
+  'toolbox.md': toolboxPage(),
   'errors.md': errorsPage(),
   'states.md': statesPage(),
   'lifecycle.md': lifecyclePage(),
