@@ -5,6 +5,7 @@ import { unpackRecord } from '#src/toolbox/agent/agent.ts'
 import { ImageFailed } from '../images/image-failed.ts'
 import { readTar } from './tar-reader.ts'
 import { partsOf } from './tree.ts'
+import type { Turns } from './turns.ts'
 
 type ArchiveKind = 'tar' | 'gzip' | 'zstd' | 'bzip2' | 'xz'
 
@@ -59,11 +60,12 @@ export async function* unpackedFrom(
   kind: ArchiveKind,
   directory: string,
   mostBytes: number,
+  turns: Turns,
 ): AsyncGenerator<Buffer> {
   const to = Buffer.from(directory).toString('latin1').replace(/\/+$/, '')
   const below = (path: string) => Buffer.from([to, ...partsOf(path)].join('/') || '/', 'latin1')
   let entries = 0
-  for await (const { entry, contents: inside } of readTar(bounded(plain(contents, kind), mostBytes))) {
+  for await (const { entry, contents: inside } of readTar(bounded(plain(contents, kind), mostBytes), turns)) {
     entries += 1
     if (entries > mostEntries) throw new ImageFailed('too-many-files', 'an archive has too many files')
     const { type, path, target, mode, uid, gid, modifiedSeconds, size } = entry

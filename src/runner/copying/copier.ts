@@ -12,6 +12,7 @@ import { archiveKind, unpackedFrom } from './archives.ts'
 import { keyOf, NothingThere, type Selection, select, type WantedFile } from './selection.ts'
 import { readTar } from './tar-reader.ts'
 import { Tree } from './tree.ts'
+import { Turns } from './turns.ts'
 
 type Contexts = NonNullable<Definition['contexts']>
 
@@ -56,9 +57,10 @@ export class Copier {
   async #getTree(): Promise<Tree> {
     if (this.#tree) return this.#tree
     const tree = new Tree()
+    const turns = new Turns(this.#parts.signal)
     for (const tar of this.#tables.keys()) {
       let file = 0
-      for await (const { entry } of readTar(this.#read(tar))) {
+      for await (const { entry } of readTar(this.#read(tar), turns)) {
         tree.add(entry, { tar, file })
         file += 1
       }
@@ -99,13 +101,14 @@ export class Copier {
   /** `unpackTo`: archives among the files are unpacked there, as ADD does. */
   async *#records({ made, files, tars }: Selection, unpackTo: string | undefined): AsyncGenerator<Buffer> {
     const { signal, mostBytes } = this.#parts
+    const turns = new Turns(signal)
     for (const each of made) {
       if (each.type === 'directory')
         yield unpackRecord({ type: 'directory', path: bytesOf(each.path), mode: each.mode })
     }
     for (const tar of [...tars].sort((a, b) => a - b)) {
       let file = -1
-      for await (const { entry, contents } of readTar(this.#read(tar))) {
+      for await (const { entry, contents } of readTar(this.#read(tar), turns)) {
         signal.throwIfAborted()
         file += 1
         const wanted = files.get(keyOf({ tar, file }))
@@ -116,7 +119,7 @@ export class Copier {
         const rest = joined(head, pieces)
         const kind = head && archiveKind(head)
         if (kind !== undefined && unpackTo !== undefined) {
-          yield* unpackedFrom(rest, kind, unpackTo, mostBytes)
+          yield* unpackedFrom(rest, kind, unpackTo, mostBytes, turns)
           continue
         }
         const path = bytesOf(first.path)

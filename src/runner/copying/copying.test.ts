@@ -20,7 +20,7 @@ const inPieces = async function* (bytes: Buffer, size = 700) {
 
 const readAll = async (tar: Buffer, size?: number) => {
   const found: (TarEntry & { contents: Buffer })[] = []
-  for await (const { entry, contents } of readTar(inPieces(tar, size))) {
+  for await (const { entry, contents } of readTar(inPieces(tar, size), unhurried())) {
     const parts: Buffer[] = []
     for await (const part of contents) parts.push(part)
     found.push({ ...entry, contents: Buffer.concat(parts) })
@@ -32,7 +32,7 @@ const treeOf = async (...tars: Buffer[]) => {
   const tree = new Tree()
   for (const [tar, bytes] of tars.entries()) {
     let file = 0
-    for await (const { entry } of readTar(inPieces(bytes))) tree.add(entry, { tar, file: file++ })
+    for await (const { entry } of readTar(inPieces(bytes), unhurried())) tree.add(entry, { tar, file: file++ })
   }
   return tree
 }
@@ -40,6 +40,18 @@ const treeOf = async (...tars: Buffer[]) => {
 const unhurried = () => new Turns(new AbortController().signal)
 
 const file = (path: string, content = path): Entry => ({ path, content })
+
+/** A header that says something of the entry behind it (x, L, K), or of all to come (g). */
+const extension = (flag: string, content = ''): Buffer => {
+  const blocks = tarOf([file('extension', content)]).subarray(0, -1024)
+  const sum = (block: Buffer) => block.reduce((total, byte) => total + byte, 0)
+  blocks.write(flag, 156)
+  blocks.write('        ', 148)
+  blocks.write(`${sum(blocks.subarray(0, 512)).toString(8).padStart(6, '0')}\0 `, 148)
+  return blocks
+}
+/** One line of a pax header, of 10 to 99 characters. */
+const pax = (text: string): string => `${text.length + 4} ${text}\n`
 const failing = (failure: string) => ({ name: 'ImageFailed', failure })
 
 suite('a tar that is read', () => {
@@ -94,6 +106,21 @@ suite('a tar that is read', () => {
       }),
       { numRuns: 200 },
     )
+  })
+})
+
+suite('the headers of pax', () => {
+  const entries = (...blocks: Buffer[]) => readAll(Buffer.concat([...blocks, tarOf([file('short', 'content')])]))
+
+  test('say of the entry behind them what a tar cannot say otherwise; what is no business of ours is passed over', async () => {
+    const first = extension('x', pax('path=a name') + pax('mtime=12.5') + pax('comment=none') + pax('path=another'))
+    const [entry] = await entries(extension('g', pax('path=of all')), first, extension('x', pax('uid=70000')))
+    assert.deepEqual([entry?.path, entry?.modifiedSeconds, entry?.uid], ['another', 12, 70_000])
+    assert.equal(entry?.contents.toString(), 'content')
+    const [, after] = await entries(first, tarOf([file('other')]).subarray(0, -1024))
+    assert.deepEqual([after?.path, after?.modifiedSeconds, after?.uid], ['short', 0, 0])
+    await assert.rejects(entries(extension('x', pax('GNU.sparse.major=1'))), /is a file with holes/)
+    await assert.rejects(entries(extension('x', 'x y\n')), /header cannot be read/)
   })
 })
 
@@ -200,6 +227,42 @@ suite('what would take for ever', () => {
     clearInterval(timer)
   })
 
+  test('headers that say nothing are refused when they are more than an entry can need', async () => {
+    for (const flag of ['x', 'g', 'L', 'K']) {
+      let given = 0
+      const headers = async function* () {
+        for (const block = extension(flag); given < 5000; given++) yield block
+      }
+      const reading = async () => {
+        for await (const _ of readTar(headers(), unhurried())) assert.fail('there is no entry')
+      }
+      await assert.rejects(reading(), { ...failing('corrupted'), message: /a header is too long/ }, flag)
+      assert.equal(given, 2048, flag)
+    }
+  })
+
+  test('headers, and what they say line by line, leave others their turns, and end when they are told to', async () => {
+    const entry = tarOf([file('x')]).subarray(0, -1024)
+    const lines = extension('x', pax('comment=none').repeat(50_000))
+    for (const pieces of [
+      [...Array(500).fill(extension('g')), ...Array(500).fill(extension('x')), entry],
+      [lines, entry],
+    ]) {
+      const ending = new AbortController()
+      let turns = 0
+      const timer = setInterval(() => {
+        if (++turns === 5) ending.abort(new Error('told to end'))
+      })
+      const again = async function* () {
+        for (let times = 0; times < 100; times++) yield* pieces
+      }
+      const reading = async () => {
+        for await (const _ of readTar(again(), new Turns(ending.signal)));
+      }
+      await assert.rejects(reading(), { message: 'told to end' }).finally(() => clearInterval(timer))
+    }
+  })
+
   test('the same files again and again are refused before all of them have been counted', async () => {
     const wanted = { sources: Array(1000).fill('*'), destination: '/to/', mode: undefined }
     const tree = many(String)
@@ -228,7 +291,7 @@ suite('what ADD unpacks', () => {
     const kind = archiveKind(tar)
     assert.ok(kind, 'not taken for an archive')
     const parts: Buffer[] = []
-    for await (const part of unpackedFrom(inPieces(tar), kind, '/to/', mostBytes)) parts.push(part)
+    for await (const part of unpackedFrom(inPieces(tar), kind, '/to/', mostBytes, unhurried())) parts.push(part)
     return Buffer.concat(parts).toString('latin1')
   }
 

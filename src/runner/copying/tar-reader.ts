@@ -3,6 +3,7 @@
 //
 // Names are bytes, kept as one character each.
 import { ImageFailed } from '../images/image-failed.ts'
+import type { Turns } from './turns.ts'
 
 export type TarEntry = {
   type: 'file' | 'directory' | 'link' | 'hard link'
@@ -19,6 +20,7 @@ export type TarEntry = {
 type Unpacking = { entry: TarEntry; contents: AsyncIterable<Buffer> }
 
 const blockBytes = 512
+/** Of all headers before one entry, themselves and what they say: it takes time to read even those that say nothing. */
 const largestExtension = 1024 * 1024
 
 export const damagedTar = (why: string) => new ImageFailed('corrupted', `The files cannot be unpacked: ${why}.`)
@@ -85,20 +87,24 @@ const numberIn = (block: Buffer, at: number, length: number): number => {
 const checksumOf = (block: Buffer): number =>
   block.reduce((sum, byte, at) => sum + (at >= 148 && at < 156 ? 0x20 : byte), 0)
 
-/** `length name=value`, line after line. */
-const paxIn = (content: Buffer): Map<string, string> => {
-  const fields = new Map<string, string>()
+const fieldsRead = new Set(['path', 'linkpath', 'size', 'uid', 'gid', 'mtime'])
+/** How the fields of a file with holes begin: that there is one says enough. */
+const sparseFields = 'GNU.sparse.'
+
+/** `length name=value`, line after line; whoever wrote them decides how many there are. */
+const readPax = async (content: Buffer, into: Map<string, string>, turns: Turns): Promise<void> => {
   for (let at = 0; at < content.length; ) {
+    await turns.next()
     const space = content.indexOf(0x20, at)
     const length = Number(content.toString('latin1', at, space < 0 ? at : space))
     const line = content.toString('latin1', space + 1, at + length - 1)
     const [, name, value = ''] = /^([^=]+)=(.*)$/s.exec(line) ?? []
     if (!Number.isSafeInteger(length) || length < 5 || at + length > content.length || name === undefined)
       throw damagedTar('a header cannot be read')
-    fields.set(name, value)
+    if (fieldsRead.has(name)) into.set(name, value)
+    else if (name.startsWith(sparseFields)) into.set(sparseFields, '')
     at += length
   }
-  return fields
 }
 
 const types: Record<string, TarEntry['type']> = {
@@ -117,7 +123,7 @@ const entryOf = (block: Buffer, more: ReadonlyMap<string, string>): TarEntry => 
   const name = textIn(block, 0, 100)
   const path = more.get('path') ?? (prefix === '' ? name : `${prefix}/${name}`)
   const type = types[flag]
-  const isSparse = [...more.keys()].some((key) => key.startsWith('GNU.sparse.'))
+  const isSparse = more.has(sparseFields)
   if (type === undefined || isSparse) {
     const what = isSparse ? 'a file with holes' : (refusedTypes[flag] ?? 'something unknown')
     throw damagedTar(`"${path.slice(-100)}" is ${what}; only files, directories and links can be copied`)
@@ -143,7 +149,7 @@ const entryOf = (block: Buffer, more: ReadonlyMap<string, string>): TarEntry => 
   }
 }
 
-export async function* readTar(pieces: AsyncIterable<Buffer>): AsyncGenerator<Unpacking> {
+export async function* readTar(pieces: AsyncIterable<Buffer>, turns: Turns): AsyncGenerator<Unpacking> {
   const source = new Source(pieces)
   const pass = async (bytes: number) => {
     for (let left = bytes; left > 0; ) {
@@ -154,10 +160,11 @@ export async function* readTar(pieces: AsyncIterable<Buffer>): AsyncGenerator<Un
   }
   const paddingOf = (bytes: number) => (blockBytes - (bytes % blockBytes)) % blockBytes
   /** What headers before an entry say about it. */
-  let more = new Map<string, string>()
+  const more = new Map<string, string>()
   let moreBytes = 0
   try {
     for (;;) {
+      await turns.next()
       const block = await source.whole(blockBytes)
       if (block === undefined) {
         if (more.size > 0) throw damagedTar('the tar is cut off')
@@ -172,17 +179,22 @@ export async function* readTar(pieces: AsyncIterable<Buffer>): AsyncGenerator<Un
       const flag = textIn(block, 156, 1)
       if (['x', 'g', 'L', 'K'].includes(flag)) {
         const size = numberIn(block, 124, 12)
-        moreBytes += size
+        moreBytes += blockBytes + size
         if (moreBytes > largestExtension) throw damagedTar('a header is too long')
+        // What is said of all entries to come is only passed over.
+        if (flag === 'g') {
+          await pass(size + paddingOf(size))
+          continue
+        }
         const content = (await source.whole(size)) ?? Buffer.alloc(0)
         if (content.length < size) throw damagedTar('the tar is cut off')
         await pass(paddingOf(size))
-        if (flag === 'x') more = new Map([...more, ...paxIn(content)])
-        else if (flag !== 'g') more.set(flag === 'L' ? 'path' : 'linkpath', textIn(content, 0, content.length))
+        if (flag === 'x') await readPax(content, more, turns)
+        else more.set(flag === 'L' ? 'path' : 'linkpath', textIn(content, 0, content.length))
         continue
       }
       const entry = entryOf(block, more)
-      more = new Map()
+      more.clear()
       moreBytes = 0
       const { size } = entry
       let left = size
