@@ -1,6 +1,6 @@
 // COPY and ADD: which files, and where to.
 import { posix } from 'node:path'
-import { type Instruction, refuse } from './instructions.ts'
+import { type Instruction, jsonListIn, refuse } from './instructions.ts'
 
 export type CopyStep = {
   line: number
@@ -19,15 +19,14 @@ export type CopyStep = {
   }
 }
 
+/** The words of a text with what is true at its line. */
+type WordsIn = (text: string) => string[]
+
+/** Far more than there are. */
+const mostFlags = 10
+
 /** A JSON list as it is, with its variables; or words. */
-const argumentsIn = (instruction: Instruction, rest: string, wordsIn: (text: Instruction) => string[]): string[] => {
-  if (rest.startsWith('['))
-    try {
-      const parsed: unknown = JSON.parse(rest)
-      if (Array.isArray(parsed) && parsed.every((part) => typeof part === 'string')) return parsed
-    } catch {}
-  return wordsIn({ ...instruction, rest })
-}
+const argumentsIn = (rest: string, wordsIn: WordsIn): string[] => jsonListIn(rest) ?? wordsIn(rest)
 
 const modeIn = (line: number, value: string): number => {
   if (/^[0-7]{3,5}$/.test(value) && Number.parseInt(value, 8) <= 0o7777) return Number.parseInt(value, 8)
@@ -41,24 +40,23 @@ const ownerIn = (line: number, value: string) => {
   return { owner, group }
 }
 
-export const copyIn = (
-  instruction: Instruction,
-  workdir: string,
-  wordsIn: (instruction: Instruction) => string[],
-): CopyStep => {
+export const copyIn = (instruction: Instruction, workdir: string, wordsIn: WordsIn): CopyStep => {
   const { line, name } = instruction
   const copy: CopyStep['copy'] = { sources: [], destination: '', owner: '', group: '', unpacks: name === 'ADD' }
   let { rest } = instruction
+  let flags = 0
   for (let found = /^--(\S+)\s*/.exec(rest); found; found = /^--(\S+)\s*/.exec(rest)) {
+    flags += 1
+    if (flags > mostFlags) refuse(line, `${name} has more than ${mostFlags} flags`)
     rest = rest.slice(found[0].length)
-    const [flag = ''] = wordsIn({ ...instruction, rest: found[1] as string })
+    const [flag = ''] = wordsIn(found[1] as string)
     const [, key, value = ''] = /^([a-z-]+)(?:=(.*))?$/s.exec(flag) ?? []
     if (key === 'chown') Object.assign(copy, ownerIn(line, value))
     else if (key === 'chmod') copy.mode = modeIn(line, value)
     // Says only how layers are kept, and there are none here.
     else if (key !== 'link') refuse(line, `${name} with --${key ?? flag} is not supported`)
   }
-  const given = argumentsIn(instruction, rest, wordsIn)
+  const given = argumentsIn(rest, wordsIn)
   const to = given.pop() ?? ''
   if (given.length === 0 || given.includes('') || to === '')
     return refuse(line, `${name} takes files and where they go`)

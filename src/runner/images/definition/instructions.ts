@@ -10,6 +10,17 @@ export const refuse = (line: number, why: string): never => {
   throw new ImageFailed('unsupported', `Line ${line} of the definition: ${why}.`)
 }
 
+/** Undefined for what is no list of texts, which is read as words, or by a shell. */
+export const jsonListIn = (rest: string): string[] | undefined => {
+  if (!rest.startsWith('[')) return undefined
+  try {
+    const parsed: unknown = JSON.parse(rest)
+    return Array.isArray(parsed) && parsed.every((part) => typeof part === 'string') ? parsed : undefined
+  } catch {
+    return undefined
+  }
+}
+
 /** The character that joins lines; a comment at the very top may change it. */
 const escapeIn = (lines: readonly string[]): '\\' | '`' => {
   for (const line of lines) {

@@ -97,6 +97,7 @@ suite('definitions of images', () => {
         'COPY ["a b", "/to/"]',
         'COPY --chown=app:9 --chmod=0750 --link . .',
         'ADD --chown=1 a.tar ../up',
+        `COPY ${'--link '.repeat(10)}a b`,
       ),
       [
         { ...plain, sources: ['a'], destination: '/base/b' },
@@ -104,6 +105,7 @@ suite('definitions of images', () => {
         { ...plain, sources: ['a b'], destination: '/to/' },
         { ...plain, sources: ['.'], destination: '/w/', owner: 'app', group: '9', mode: 0o750 },
         { ...plain, sources: ['a.tar'], destination: '/up', owner: '1', unpacks: true },
+        { ...plain, sources: ['a'], destination: '/w/b' },
       ],
     )
     for (const [line, message] of [
@@ -113,6 +115,8 @@ suite('definitions of images', () => {
       ['COPY --exclude=x a b', /--exclude is not supported/],
       ['COPY --chmod=u+x a b', /octal number/],
       ['COPY --chown=a:b:c a b', /--chown takes/],
+      // Each of which is read with all variables that there are.
+      [`COPY ${'--link '.repeat(30_000)}a b`, /COPY has more than 10 flags/],
       ['ADD https://x/y.tar /', /nothing from other places/],
       ['ADD git@host:x.git /', /nothing from other places/],
       ['COPY <<EOF /x\nEOF', /here-documents/],

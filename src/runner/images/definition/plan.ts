@@ -4,7 +4,7 @@ import { posix } from 'node:path'
 import { imageConfigBounds } from '#src/wire/runner-link.ts'
 import { type ContainerConfig, checkConfig } from '../manifest.ts'
 import { type CopyStep, copyIn } from './copy.ts'
-import { type Instruction, instructionsOf, refuse } from './instructions.ts'
+import { type Instruction, instructionsOf, jsonListIn, refuse } from './instructions.ts'
 import { type Reading, type Variables, wordsOf } from './words.ts'
 
 /** One RUN, with what is true when it runs; or a WORKDIR, which makes its directory. */
@@ -161,14 +161,7 @@ const argsIn = (instruction: Instruction, reading: Reading, globals: Variables) 
 }
 
 /** A JSON list as it is, anything else for the shell. */
-const commandIn = ({ rest }: Instruction): string[] => {
-  if (rest.startsWith('['))
-    try {
-      const parsed: unknown = JSON.parse(rest)
-      if (Array.isArray(parsed) && parsed.every((part) => typeof part === 'string')) return parsed
-    } catch {}
-  return ['/bin/sh', '-c', rest]
-}
+const commandIn = ({ rest }: Instruction): string[] => jsonListIn(rest) ?? ['/bin/sh', '-c', rest]
 
 const oneWord = (instruction: Instruction, state: State): string => {
   const [value = '', ...more] = words(instruction, readingIn(state, instruction.line), instruction.name !== 'WORKDIR')
@@ -176,7 +169,16 @@ const oneWord = (instruction: Instruction, state: State): string => {
   return value
 }
 
-const verbs: Record<string, (instruction: Instruction, state: State, globals: Variables) => void> = {
+type Verb = (instruction: Instruction, state: State, globals: Variables) => void
+
+const copy: Verb = (instruction, state) => {
+  // Once: it is a copy of all variables, and each flag and each file is read with it.
+  const reading = readingIn(state, instruction.line)
+  const wordsIn = (rest: string) => words({ ...instruction, rest }, reading)
+  state.steps.push(copyIn(instruction, state.config.workdir, wordsIn))
+}
+
+const verbs: Record<string, Verb> = {
   ARG: (instruction, state, globals) => {
     Object.assign(state.args, argsIn(instruction, readingIn(state, instruction.line), globals))
   },
@@ -190,16 +192,8 @@ const verbs: Record<string, (instruction: Instruction, state: State, globals: Va
     const argv = ['mkdir', '-p', '--', config.workdir]
     steps.push({ line: instruction.line, argv, env: stepVariablesIn(state, instruction.line), user: '', workdir: '/' })
   },
-  COPY: (instruction, state) => {
-    state.steps.push(
-      copyIn(instruction, state.config.workdir, (text) => words(text, readingIn(state, instruction.line))),
-    )
-  },
-  ADD: (instruction, state) => {
-    state.steps.push(
-      copyIn(instruction, state.config.workdir, (text) => words(text, readingIn(state, instruction.line))),
-    )
-  },
+  COPY: copy,
+  ADD: copy,
   USER: (instruction, state) => {
     state.config.user = oneWord(instruction, state)
     if (state.config.user.length > imageConfigBounds.nameCharacters) refuse(instruction.line, 'USER is too long')
