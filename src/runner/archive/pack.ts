@@ -109,7 +109,7 @@ const isOfSame = (content: Buffer, { sandboxId, archiveId, createdAt: _, ...rest
   }
 }
 
-/** What is in the store under this id, if an archive is; for a runner that was killed before it could tell. */
+/** What is in the store under this id, if an archive is. Only tests ask: a runner that was killed before it could tell packs again. */
 export const findArchive = async (
   store: ObjectStore,
   sandboxId: string,

@@ -325,7 +325,7 @@ const stepsToFinishCopy = (path: string, base: string): Step[] => {
   ]
 }
 
-/** For tests and `destroy everything`: takes the mounted image away. Sandboxes must be gone. */
+/** For tests, which take their instance away with everything: takes the mounted image away. Sandboxes must be gone. */
 export const unmountPool = async (directory: string): Promise<void> => {
   const place = mountIn(directory)
   const mounted = readFileSync('/proc/self/mountinfo', 'utf8').split('\n')
