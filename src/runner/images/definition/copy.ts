@@ -19,14 +19,15 @@ export type CopyStep = {
   }
 }
 
-/** The words of a text with what is true at its line. */
-type WordsIn = (text: string) => string[]
+/** The words of a text with what is true at its line, or all of it as one. */
+type WordsIn = (text: string, splits?: boolean) => string[]
 
 /** Far more than there are. */
 const mostFlags = 10
 
-/** A JSON list as it is, with its variables; or words. */
-const argumentsIn = (rest: string, wordsIn: WordsIn): string[] => jsonListIn(rest) ?? wordsIn(rest)
+/** Words; or each string of a JSON list as one, in which quotes and variables mean the same. */
+const argumentsIn = (rest: string, wordsIn: WordsIn): string[] =>
+  jsonListIn(rest)?.map((part) => wordsIn(part, false).join('')) ?? wordsIn(rest)
 
 const modeIn = (line: number, value: string): number => {
   if (/^[0-7]{3,5}$/.test(value) && Number.parseInt(value, 8) <= 0o7777) return Number.parseInt(value, 8)

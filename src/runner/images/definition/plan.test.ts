@@ -95,6 +95,9 @@ suite('definitions of images', () => {
         'WORKDIR /w',
         'COPY "my file" x* $D/',
         'COPY ["a b", "/to/"]',
+        'ENV FILE="my file"',
+        // biome-ignore lint/suspicious/noTemplateCurlyInString: a variable of the definition.
+        'ADD ["$FILE", "${D}s/*", "\\\\$D", "/to/$D/"]',
         'COPY --chown=app:9 --chmod=0750 --link . .',
         'ADD --chown=1 a.tar ../up',
         `COPY ${'--link '.repeat(10)}a b`,
@@ -103,6 +106,7 @@ suite('definitions of images', () => {
         { ...plain, sources: ['a'], destination: '/base/b' },
         { ...plain, sources: ['my file', 'x*'], destination: '/w/dir/' },
         { ...plain, sources: ['a b'], destination: '/to/' },
+        { ...plain, sources: ['my file', 'dirs/*', '$D'], destination: '/to/dir/', unpacks: true },
         { ...plain, sources: ['.'], destination: '/w/', owner: 'app', group: '9', mode: 0o750 },
         { ...plain, sources: ['a.tar'], destination: '/up', owner: '1', unpacks: true },
         { ...plain, sources: ['a'], destination: '/w/b' },

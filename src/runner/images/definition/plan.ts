@@ -174,7 +174,7 @@ type Verb = (instruction: Instruction, state: State, globals: Variables) => void
 const copy: Verb = (instruction, state) => {
   // Once: it is a copy of all variables, and each flag and each file is read with it.
   const reading = readingIn(state, instruction.line)
-  const wordsIn = (rest: string) => words({ ...instruction, rest }, reading)
+  const wordsIn = (rest: string, splits?: boolean) => words({ ...instruction, rest }, reading, splits)
   state.steps.push(copyIn(instruction, state.config.workdir, wordsIn))
 }
 
