@@ -6,13 +6,15 @@ import { join } from 'node:path'
 import { suite, test } from 'node:test'
 import { needsRoot } from '#test/needs-root.ts'
 import { Blobs } from './blobs.ts'
+import { ImageFailed } from './image-failed.ts'
 
 suite('downloaded layers', { skip: needsRoot }, () => {
   test('one that two images bring at the same moment is taken by both', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'alcove-blobs-'))
     try {
-      const blobs = new Blobs(join(directory, 'blobs'))
-      await blobs.open()
+      const kept = new Blobs(join(directory, 'blobs'))
+      await kept.open()
+      const blobs = kept.of('registry/repository')
       const content = randomBytes(1_000_000)
       const name = createHash('sha256').update(content).digest('hex')
       const left = await Promise.all(
@@ -24,7 +26,28 @@ suite('downloaded layers', { skip: needsRoot }, () => {
         }),
       )
       await Promise.all(left.map((from) => blobs.take(`sha256:${name}`, from)))
-      assert.deepEqual(await readdir(join(directory, 'blobs')), [name])
+      const names = await readdir(join(directory, 'blobs'))
+      assert.deepEqual([names.length, names[0]?.endsWith(name)], [1, true])
+    } finally {
+      await rm(directory, { recursive: true, force: true })
+    }
+  })
+
+  test('what one origin has is neither offered to another nor taken for its own', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'alcove-blobs-'))
+    try {
+      const kept = new Blobs(join(directory, 'blobs'))
+      await kept.open()
+      const name = createHash('sha256').update('secret').digest('hex')
+      const [digest, has, empty] = [`sha256:${name}`, join(directory, 'has'), join(directory, 'empty')]
+      await Promise.all([has, empty].map((path) => mkdir(path)))
+      await writeFile(join(has, name), 'secret')
+      await kept.of('registry/theirs').take(digest, has)
+
+      const others = kept.of('registry/others')
+      assert.equal(await others.offer(digest, empty), false)
+      await assert.rejects(others.take(digest, empty), ImageFailed)
+      assert.deepEqual([await readdir(empty), (await readdir(join(directory, 'blobs'))).length], [[], 1])
     } finally {
       await rm(directory, { recursive: true, force: true })
     }

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { chown, lstat, mkdir, realpath } from 'node:fs/promises'
 import { join, sep } from 'node:path'
-import type { Blobs } from './blobs.ts'
+import type { BlobsOfOrigin } from './blobs.ts'
 import { checkRoom, namesBelow, readSmall } from './files.ts'
 import { ImageFailed } from './image-failed.ts'
 import { asSize, type ImageLimits } from './limits.ts'
@@ -80,7 +80,7 @@ const tooLarge = (bytes: number, mostBytes: number) =>
 
 export const fetchFromRegistry = async (
   skopeo: Skopeo,
-  blobs: Blobs,
+  blobs: BlobsOfOrigin,
   { image, manifest }: Resolved,
   fetching: Fetching,
 ): Promise<Fetched> => {
@@ -96,7 +96,7 @@ export const fetchFromRegistry = async (
 /** From an OCI layout, or an archive of one, or what `docker save` writes. */
 export const fetchFromFile = async (
   skopeo: Skopeo,
-  blobs: Blobs,
+  blobs: BlobsOfOrigin,
   path: string,
   fetching: Fetching,
 ): Promise<Fetched> => {
@@ -165,7 +165,7 @@ const newBytesIn = async (directory: string): Promise<number> => {
 }
 
 /** Checks what was written and takes it over. */
-const adopt = async (blobs: Blobs, { directory }: Work, { mostBytes }: Fetching): Promise<Fetched> => {
+const adopt = async (blobs: BlobsOfOrigin, { directory }: Work, { mostBytes }: Fetching): Promise<Fetched> => {
   const real = await realpath(directory)
   const small = (path: string) => readSmall(join(real, path), largestDescriptionBytes)
   const index = parseManifest(await small('layout/index.json'))

@@ -160,19 +160,19 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     const downloads = () => registry.asked.filter((path) => path.endsWith(image.layers[0] as string)).length
     assert.equal(downloads(), 1)
     assert.ok(progress.length > 1 && progress.every((percent) => percent >= 0 && percent < 100))
-    await bring(library, 'three', from(registry.put('renamed:1', image)))
+    await bring(library, 'three', from(registry.put('x:renamed', image)))
     assert.equal(downloads(), 1)
     assert.equal(rootfs(library, 'one'), rootfs(library, 'three'))
     assert.equal(below('image-trees').length, 1)
   })
 
-  test('a layer that another image has is not downloaded again', async () => {
+  test('a layer that another image of its repository has is not downloaded again', async () => {
     const common = layer(file('common', noise(200_000)))
     const [one, two] = ['one', 'two'].map((name) => makeImage({ layers: [common, layer(file(name))] }))
     assert.ok(one && two)
     const library = open()
-    await bring(library, 'one', from(registry.put('one:1', one)))
-    await bring(library, 'two', from(registry.put('two:1', two)))
+    await bring(library, 'one', from(registry.put('x:one', one)))
+    await bring(library, 'two', from(registry.put('x:two', two)))
     assert.equal(registry.asked.filter((path) => path.endsWith(one.layers[0] as string)).length, 1)
     assert.ok(['common', 'two'].every((name) => existsSync(join(rootfs(library, 'two'), name))))
   })
@@ -182,9 +182,9 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     const [one, two] = ['one', 'two'].map((name) => makeImage({ layers: [common, layer(file(name))] }))
     assert.ok(one && two)
     const library = open()
-    await bring(library, 'one', from(registry.put('one:1', one)))
-    await bring(library, 'alias', from(`${registry.host}/one@${one.digest}`))
-    await bring(library, 'two', from(registry.put('two:1', two)))
+    await bring(library, 'one', from(registry.put('x:one', one)))
+    await bring(library, 'alias', from(`${registry.host}/x@${one.digest}`))
+    await bring(library, 'two', from(registry.put('x:two', two)))
     await library.remove('one')
     assert.deepEqual([library.list(), library.rootfsOf('one')], [['alias', 'two'], undefined])
     assert.equal(read(library, 'alias', 'one'), 'one')
@@ -200,30 +200,6 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     const library = open({ keptLayersBytes: 1 })
     await bring(library, 'one', from(registry.put('one:1', makeImage({ layers: [layer(file('a'))] }))))
     assert.deepEqual([below('image-layers'), read(library, 'one', 'a')], [[], 'a'])
-  })
-
-  test('what an older runner made is kept for its image alone: others with the same layers are fetched', async () => {
-    const layers = [layer(file('a'))]
-    const name = digestOf(JSON.stringify(layers.map(digestOf))).slice('sha256:'.length)
-    const pool = (path: string) => join(directory, 'pool', path)
-    await mkdir(pool(`image-trees/${name}/rootfs`), { recursive: true })
-    await writeFile(pool(`image-trees/${name}/tree.json`), '{"sizeBytes":1}')
-    await mkdir(pool('images/old'), { recursive: true })
-    const image = makeImage({ layers })
-    const config = { entrypoint: [], env: {}, user: 'root', workdir: '/' }
-    const known = { image: 'old', digest: image.digest, sizeBytes: 1, architecture: 'amd64', config }
-    await writeFile(pool('images/old/image.json'), JSON.stringify({ ...known, tree: name, layers: image.layers }))
-
-    const library = open()
-    const reference = registry.put('x:1', image)
-    assert.deepEqual(await bring(library, 'old', from(reference)), known)
-    assert.deepEqual([library.list(), registry.asked], [['old'], []])
-    await bring(library, 'new', from(reference))
-    assert.deepEqual([rootfs(library, 'old'), read(library, 'new', 'a')], [pool(`image-trees/${name}/rootfs`), 'a'])
-    await library.remove('old')
-    assert.equal(below('image-trees').includes(name), false)
-    await bring(library, 'old', from(reference))
-    assert.equal(rootfs(library, 'old'), rootfs(library, 'new'))
   })
 
   suite('is refused in a sentence and leaves nothing:', () => {
@@ -305,26 +281,10 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     })
 
     test('a layer that unpacks to something else than its configuration says', async () => {
-      const image = makeImage({ layers: [layer(file('a'))], diffIds: [`sha256:${'0'.repeat(64)}`] })
+      const layers = [layer(file('a')), layer(file('b'))]
+      // What is unpacked has to be the one at its place, not one of them.
+      const image = makeImage({ layers, diffIds: layers.map(digestOf).reverse() })
       await fails('corrupted', /could not be unpacked/, bring(open(), 'one', from(registry.put('x:1', image))))
-    })
-
-    test('another count of layers than its configuration describes, which would take the place of what has them all', async () => {
-      const [all, some] = [[layer(file('a')), layer(file('b'))], [layer(file('a'))]]
-      const whole = makeImage({ layers: all })
-      const short = makeImage({ layers: some, diffIds: all.map(digestOf) })
-      const long = makeImage({ layers: all, diffIds: some.map(digestOf) })
-      const library = open()
-      writeLayout(short, join(directory, 'in/short'))
-      for (const source of [from(registry.put('x:1', short)), { kind: 'file', path: 'short' } as const])
-        await fails('corrupted', /has 1 layers, and .* describes 2\.$/, bring(library, 'one', source))
-      await fails(
-        'corrupted',
-        /has 2 layers, and .* describes 1\.$/,
-        bring(library, 'one', from(registry.put('x:1', long))),
-      )
-      await bring(library, 'one', from(registry.put('x:1', whole)))
-      assert.deepEqual([read(library, 'one', 'a'), read(library, 'one', 'b')], ['a', 'b'])
     })
 
     test('a manifest that is not one', async () => {

@@ -15,7 +15,7 @@ import { namesBelow } from './files.ts'
 import { ImageFailed } from './image-failed.ts'
 import { asSize, type ImageLimits } from './limits.ts'
 import { type ContainerConfig, type Described, imageConfigOf, ownArchitecture } from './manifest.ts'
-import { formatReference, parseReference } from './reference.ts'
+import { formatReference, originOf, parseReference } from './reference.ts'
 import { SharedWork } from './shared-work.ts'
 import { checkMayAsk, type RegistrySettings, Skopeo } from './skopeo.ts'
 import { Trees } from './trees.ts'
@@ -25,7 +25,7 @@ export type Brought = {
   image: string
   /** Of what was pulled, where it was pulled; the name it had may stand for something else tomorrow. */
   digest?: string
-  /** Unpacked. Images with the same layers share this. */
+  /** Unpacked. Images of one origin with the same layers share this. */
   sizeBytes: number
   architecture: string
   config: ImageConfig
@@ -54,10 +54,18 @@ type LibraryParts = {
   log: Logger
 }
 
-type StoredImage = Brought & { tree: string; layers: string[] }
+type StoredImage = Brought & {
+  tree: string
+  layers: string[]
+  /** Where both came from; absent: an older runner brought it, and keeps no layers for it. */
+  origin?: string
+}
 
 /** An image without a name of its own yet. */
 type Made = Omit<StoredImage, 'image' | 'config'> & { config: ContainerConfig }
+
+/** What the files of an image are made of, and how it is got. */
+type Wanted = { origin: string; described: Described; layers: string[]; fetch: () => Promise<Fetched> }
 
 type Said = { progress: Progress } | { line: string }
 
@@ -67,7 +75,10 @@ export const imageNameShape = /^[a-z0-9][a-z0-9._-]{0,127}$/i
 const recordName = 'image.json'
 const GiB = 1024 ** 3
 
-const asBrought = ({ tree: _tree, layers: _layers, ...brought }: StoredImage): Brought => brought
+/** Whoever may name one of the operator's files may name them all. */
+const originOfFiles = 'files'
+
+const asBrought = ({ tree: _tree, layers: _layers, origin: _origin, ...brought }: StoredImage): Brought => brought
 
 export class Library {
   readonly #parts: LibraryParts
@@ -225,6 +236,7 @@ export class Library {
     const reference = parseReference(text)
     checkMayAsk(reference, this.#parts.registries)
     say({ progress: { step: 'asking the registry', percent: 0 } })
+    const origin = originOf(reference)
     const layerTotal = { bytes: 1 }
     const fetching = this.#fetching(scratch, making, () => layerTotal.bytes)
     const resolved = await resolveReference(this.#skopeo, reference, fetching)
@@ -233,32 +245,32 @@ export class Library {
     say({ line: `${formatReference(reference)} is ${digest}` })
     const fetch = async () => {
       say({ line: `downloading ${manifest.layers.length} layers, ${asSize(layerTotal.bytes)}` })
-      return fetchFromRegistry(this.#skopeo, this.#blobs, resolved, fetching)
+      return fetchFromRegistry(this.#skopeo, this.#blobs.of(origin), resolved, fetching)
     }
     const layers = manifest.layers.map((layer) => layer.digest)
-    return { digest, ...(await this.#unpacked(described, layers, fetch, making, scratch, hold)) }
+    return { digest, ...(await this.#unpacked({ origin, described, layers, fetch }, making, scratch, hold)) }
   }
 
   async #fromFile(path: string, making: Making, scratch: string, hold: (tree: string) => void): Promise<Made> {
     const file = await fileWithin(this.#parts.filesDir, path)
     making.say({ progress: { step: 'reading the file', percent: 0 } })
     const fetching = this.#fetching(scratch, making, () => making.maxBytes)
-    const fetched = await fetchFromFile(this.#skopeo, this.#blobs, file, fetching)
+    const origin = originOfFiles
+    const fetched = await fetchFromFile(this.#skopeo, this.#blobs.of(origin), file, fetching)
     const layers = fetched.parts.slice(1).map(({ digest }) => digest)
-    return this.#unpacked(fetched.described, layers, async () => fetched, making, scratch, hold)
+    const { described } = fetched
+    return this.#unpacked({ origin, described, layers, fetch: async () => fetched }, making, scratch, hold)
   }
 
   /** The files that these layers make: those that are here, or else fetched and unpacked. */
   async #unpacked(
-    { diffIds, config }: Described,
-    layers: string[],
-    fetch: () => Promise<Fetched>,
+    { origin, described: { diffIds, config }, layers, fetch }: Wanted,
     making: Making,
     scratch: string,
     hold: (tree: string) => void,
   ): Promise<Made> {
     const { say, signal, maxBytes } = making
-    const name = this.#trees.nameOf(diffIds)
+    const name = this.#trees.nameOf(origin, diffIds)
     hold(name)
     let tree = this.#trees.find(name)
     if (tree === undefined) {
@@ -273,12 +285,12 @@ export class Library {
           say({ progress: { step: 'unpacking', percent: 70 + Math.min(29, Math.floor((bytes / packed) * 10)) } })
         const { limits } = this.#parts
         const unpacking = { scratch, manifest, parts, mostBytes: maxBytes, limits, signal, onWritten }
-        return this.#trees.add(name, await unpackLayers(this.#blobs, unpacking))
+        return this.#trees.add(name, await unpackLayers(this.#blobs.of(origin), unpacking))
       })
       say({ line: `unpacked, ${asSize(tree.sizeBytes)}` })
     } else say({ line: `its files are here already, ${asSize(tree.sizeBytes)}` })
     if (tree.sizeBytes > maxBytes) throw tooLarge(maxBytes)
-    return { tree: name, sizeBytes: tree.sizeBytes, layers, architecture: ownArchitecture, config }
+    return { tree: name, origin, sizeBytes: tree.sizeBytes, layers, architecture: ownArchitecture, config }
   }
 
   #fetching(scratch: string, { maxBytes, signal, say }: Making, total: () => number): Fetching {
@@ -349,7 +361,9 @@ export class Library {
   async #sweepNow() {
     await this.#trees.sweep(() => new Set(this.#all().map(({ tree }) => tree)))
     if (this.#waiting > 0) return
-    const layers = new Set(this.#all().flatMap((record) => record.layers))
+    const layers = this.#all().flatMap(({ origin, layers }) =>
+      origin === undefined ? [] : layers.map((digest) => ({ origin, digest })),
+    )
     await this.#blobs.sweep(layers, this.#parts.limits.keptLayersBytes)
   }
 }

@@ -60,6 +60,12 @@ export const formatReference = ({ registry, repository, version }: Reference): s
 
 export const pinned = (reference: Reference, digest: string): Reference => ({ ...reference, version: { digest } })
 
+/**
+ * Within it files and layers are shared: who may read one image of a repository may read them all. All callers pull with the
+ * same credentials, so it is the same for every organization.
+ */
+export const originOf = ({ registry, repository }: Reference): string => `${registry}/${repository}`
+
 /** Programs of this machine itself, which not everybody who may name an image may speak to. */
 export const isThisMachine = ({ registry }: Reference): boolean => {
   const host = (registry.split(':')[0] as string).toLowerCase()

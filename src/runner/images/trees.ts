@@ -1,5 +1,5 @@
-// The files of images, by what they are made of: images with the same layers share one directory. Each is whole or not
-// there at all, and never changes.
+// The files of images, by what they are made of and where that came from: images of one origin with the same layers share one
+// directory. Each is whole or not there at all, and never changes.
 import { createHash, randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync, renameSync } from 'node:fs'
 import { mkdir, rename, writeFile } from 'node:fs/promises'
@@ -31,9 +31,10 @@ export class Trees {
     return mkdir(this.#directory, { recursive: true, mode: 0o711 })
   }
 
-  nameOf(diffIds: readonly string[]): string {
+  /** Anybody may describe an image by the layers of another's: where it comes from has to have them too. */
+  nameOf(origin: string, diffIds: readonly string[]): string {
     return createHash('sha256')
-      .update(JSON.stringify([generation, diffIds]))
+      .update(JSON.stringify([generation, origin, diffIds]))
       .digest('hex')
   }
 

@@ -1,9 +1,12 @@
 // Makes the directory of an image's files out of its layers. umoci does it as the root of a user namespace that is the one
 // of sandboxes: owners come out shifted, no device can be made, and a hostile layer meets nothing but the directory.
+//
+// umoci hashes every layer as it unpacks it, and fails where that is not the diff ID at its place in the configuration. So the
+// directory is what those diff IDs stand for, as long as there are as many of them as layers, which `fetch.ts` checks.
 import { chown, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { uidBase, uidCount } from '../oci/ids.ts'
-import type { Blobs } from './blobs.ts'
+import type { BlobsOfOrigin } from './blobs.ts'
 import { checkRoom, filesBelow, inodesUsed } from './files.ts'
 import { ImageFailed } from './image-failed.ts'
 import { asSize, type ImageLimits } from './limits.ts'
@@ -24,7 +27,7 @@ export type Unpacking = {
 const capabilities = ['CAP_CHOWN', 'CAP_DAC_OVERRIDE', 'CAP_FOWNER', 'CAP_FSETID', 'CAP_SETFCAP']
 
 /** Answers the new directory, below `scratch`. */
-export const unpackLayers = async (blobs: Blobs, unpacking: Unpacking): Promise<string> => {
+export const unpackLayers = async (blobs: BlobsOfOrigin, unpacking: Unpacking): Promise<string> => {
   const { scratch, mostBytes, limits, signal, onWritten } = unpacking
   const layout = await makeLayout(blobs, unpacking)
   const out = join(scratch, 'unpacked')
@@ -66,7 +69,7 @@ export const tooLarge = (mostBytes: number) =>
 const tooManyFiles = (most: number) => new ImageFailed('too-many-files', `The image has more than ${most} files.`)
 
 /** With nothing but this image, readable for everybody. */
-const makeLayout = async (blobs: Blobs, { scratch, manifest, parts }: Unpacking): Promise<string> => {
+const makeLayout = async (blobs: BlobsOfOrigin, { scratch, manifest, parts }: Unpacking): Promise<string> => {
   const layout = join(scratch, 'layers')
   const names = join(layout, 'blobs/sha256')
   await mkdir(names, { recursive: true })

@@ -1,0 +1,117 @@
+// What stays on a host of images that were brought, which image may have it, and when it goes.
+import assert from 'node:assert/strict'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { suite, test } from 'node:test'
+import { silentLog } from '#src/kit/log.ts'
+import type { ImageSource } from '#src/wire/runner-link.ts'
+import { needsRoot } from '#test/needs-root.ts'
+import { ImageFailed } from './image-failed.ts'
+import { Library } from './library.ts'
+import { standardLimits } from './limits.ts'
+import { digestOf, makeImage, type TestImage, tarOf, writeLayout } from './testing/oci-image.ts'
+import { TestRegistry } from './testing/registry.ts'
+
+const isThere = (command: string) => existsSync(`/usr/bin/${command}`)
+const cannotRun = needsRoot || (['skopeo', 'umoci', 'crun'].every(isThere) ? false : 'needs skopeo, umoci, crun')
+
+/** One file, called what it says. */
+const layer = (name: string) => tarOf([{ path: name, content: name }])
+
+/** A registry, and a library that has brought nothing yet. */
+const openRoom = async () => {
+  // In memory where that is possible: other tests keep the disk busy, and each image is synced to it.
+  const directory = await mkdtemp(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'alcove-kept-'))
+  const registry = await TestRegistry.start()
+  const pool = (path: string) => join(directory, 'pool', path)
+  const filesDir = join(directory, 'in')
+  await mkdir(filesDir)
+  const publicNetwork = () => Promise.reject(new Error('nothing here is on the Internet'))
+  const library = new Library({
+    poolDir: join(directory, 'pool'),
+    filesDir,
+    registries: { plainRegistries: [registry.host], authFile: undefined, publicNetwork },
+    limits: { ...standardLimits, keepFreeBytes: 0, answerTimeoutMs: 30_000, timeoutMs: 120_000 },
+    log: silentLog(),
+  })
+  const bring = (image: string, source: ImageSource) => library.bring({ image, source, maxGiB: 1 })
+  const rootfs = (image: string) => library.rootfsOf(image) as string
+  return {
+    ...{ registry, library, pool, filesDir, bring, rootfs },
+    put: (name: string, image: TestImage) => ({ kind: 'registry' as const, reference: registry.put(name, image) }),
+    read: (image: string, path: string) => readFileSync(join(rootfs(image), path), 'utf8'),
+    below: (path: string) => (existsSync(pool(path)) ? readdirSync(pool(path)) : []),
+    [Symbol.asyncDispose]: async () => {
+      await registry[Symbol.asyncDispose]()
+      await rm(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+suite('what is kept of images', { skip: cannotRun }, () => {
+  test('who knows the digests of another repository’s image gets neither its files nor its layers', async () => {
+    await using room = await openRoom()
+    const { registry, library, put, bring, below } = room
+    const theirs = makeImage({ layers: [layer('secret')] })
+    await bring('theirs', put('theirs:1', theirs))
+    registry.onRequest = (path, answer) =>
+      path === `/v2/others/blobs/${theirs.layers[0]}` ? { ...answer, status: 404, body: Buffer.from('{}') } : answer
+    // As it is, its files are here; beside a layer of one's own, the layer is.
+    const same = put('others:same', theirs)
+    const more = put('others:more', makeImage({ layers: [layer('secret'), layer('own')] }))
+    await assert.rejects(bring('same', same), ImageFailed)
+    await assert.rejects(bring('more', more), ImageFailed)
+    assert.deepEqual([library.list(), below('image-trees').length, below('image-layers').length], [['theirs'], 1, 1])
+
+    registry.onRequest = (_path, answer) => answer
+    await bring('same', same)
+    assert.equal(room.read('same', 'secret'), 'secret')
+    assert.notEqual(room.rootfs('same'), room.rootfs('theirs'))
+  })
+
+  test('an image with another count of layers than it describes takes the place of none that has them all', async () => {
+    await using room = await openRoom()
+    const { put, bring, below } = room
+    const [all, some] = [['a', 'b'].map(layer), [layer('a')]]
+    const short = makeImage({ layers: some, diffIds: all.map(digestOf) })
+    const long = makeImage({ layers: all, diffIds: some.map(digestOf) })
+    writeLayout(short, join(room.filesDir, 'short'))
+    const refused = (has: number, describes: number, source: ImageSource) =>
+      assert.rejects(bring('one', source), {
+        failure: 'corrupted',
+        message: `The image is damaged: it has ${has} layers, and its configuration describes ${describes}.`,
+      })
+    await refused(1, 2, put('x:short', short))
+    await refused(1, 2, { kind: 'file', path: 'short' })
+    await refused(2, 1, put('x:long', long))
+    assert.deepEqual(['images', 'image-trees', 'image-layers', 'image-work'].flatMap(below), [])
+    await bring('one', put('x:1', makeImage({ layers: all })))
+    assert.deepEqual([room.read('one', 'a'), room.read('one', 'b')], ['a', 'b'])
+  })
+
+  test('what an older runner made is kept for its image alone: others with the same layers are fetched', async () => {
+    await using room = await openRoom()
+    const { registry, library, pool, put, bring, below, rootfs } = room
+    const image = makeImage({ layers: [layer('a')] })
+    const tree = digestOf(JSON.stringify([digestOf(layer('a'))])).slice('sha256:'.length)
+    const config = { entrypoint: [], env: {}, user: 'root', workdir: '/' }
+    const known = { image: 'old', digest: image.digest, sizeBytes: 1, architecture: 'amd64', config }
+    for (const path of [`image-trees/${tree}/rootfs`, 'images/old', 'image-layers'])
+      await mkdir(pool(path), { recursive: true })
+    await writeFile(pool(`image-trees/${tree}/tree.json`), '{"sizeBytes":1}')
+    await writeFile(pool('images/old/image.json'), JSON.stringify({ ...known, tree, layers: image.layers }))
+    await writeFile(pool(`image-layers/${image.layers[0]?.slice('sha256:'.length)}`), 'as they were called')
+
+    const source = put('x:1', image)
+    assert.deepEqual(await bring('old', source), known)
+    assert.deepEqual([library.list(), registry.asked, below('image-layers')], [['old'], [], []])
+    await bring('new', source)
+    assert.deepEqual([rootfs('old'), room.read('new', 'a')], [pool(`image-trees/${tree}/rootfs`), 'a'])
+    await library.remove('old')
+    assert.equal(below('image-trees').includes(tree), false)
+    await bring('old', source)
+    assert.equal(rootfs('old'), rootfs('new'))
+  })
+})
