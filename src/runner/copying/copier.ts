@@ -9,7 +9,7 @@ import type { CopyStep } from '../images/definition/plan.ts'
 import { ImageFailed } from '../images/image-failed.ts'
 import { asSize } from '../images/limits.ts'
 import { archiveKind, unpackedFrom } from './archives.ts'
-import { keyOf, NothingThere, type Selection, select, type WantedFile } from './selection.ts'
+import { NothingThere, type Selection, select, type WantedFiles } from './selection.ts'
 import { readTar } from './tar-reader.ts'
 import { Tree } from './tree.ts'
 import { Turns } from './turns.ts'
@@ -76,11 +76,11 @@ export class Copier {
     try {
       const selection = await select(
         tree,
-        { sources, destination, mode },
+        { sources, destination, mode, unpacks },
         there?.type === 'directory',
         this.#parts.signal,
       )
-      const records = this.#records(selection, unpacks ? destination : undefined)
+      const records = this.#records(selection, destination)
       await storeErrors(() => files.unpack(records, { owner, group }))
       const { fileCount, bytes } = selection
       return `${fileCount} ${fileCount === 1 ? 'file' : 'files'}, ${asSize(bytes)}`
@@ -98,22 +98,31 @@ export class Copier {
     }
   }
 
-  /** `unpackTo`: archives among the files are unpacked there, as ADD does. */
-  async *#records({ made, files, tars }: Selection, unpackTo: string | undefined): AsyncGenerator<Buffer> {
-    const { signal, mostBytes } = this.#parts
-    const turns = new Turns(signal)
+  async *#records({ made, files, unpacked }: Selection, destination: string): AsyncGenerator<Buffer> {
     for (const each of made) {
       if (each.type === 'directory')
         yield unpackRecord({ type: 'directory', path: bytesOf(each.path), mode: each.mode })
     }
-    for (const tar of [...tars].sort((a, b) => a - b)) {
+    yield* this.#recordsOf(files)
+    yield* this.#recordsOf(unpacked, destination)
+    for (const each of made) {
+      if (each.type === 'link')
+        yield unpackRecord({ type: 'link', path: bytesOf(each.path), target: bytesOf(each.target) })
+    }
+  }
+
+  /** `unpackTo`: archives among the files are unpacked there. */
+  async *#recordsOf(files: WantedFiles, unpackTo?: string): AsyncGenerator<Buffer> {
+    const { signal, mostBytes } = this.#parts
+    const turns = new Turns(signal)
+    for (const tar of [...files.tars].sort((a, b) => a - b)) {
       let file = -1
       for await (const { entry, contents } of readTar(this.#read(tar), turns)) {
         signal.throwIfAborted()
         file += 1
-        const wanted = files.get(keyOf({ tar, file }))
+        const wanted = files.get({ tar, file })
         if (wanted === undefined) continue
-        const [first, ...others] = wanted as [WantedFile, ...WantedFile[]]
+        const [first, ...others] = wanted
         const pieces = contents[Symbol.asyncIterator]()
         const head = unpackTo === undefined ? undefined : ((await pieces.next()).value as Buffer | undefined)
         const rest = joined(head, pieces)
@@ -133,10 +142,6 @@ export class Copier {
         yield* rest
         for (const other of others) yield unpackRecord({ type: 'hard link', path: bytesOf(other.path), target: path })
       }
-    }
-    for (const each of made) {
-      if (each.type === 'link')
-        yield unpackRecord({ type: 'link', path: bytesOf(each.path), target: bytesOf(each.target) })
     }
   }
 }

@@ -7,8 +7,11 @@ import { join } from 'node:path'
 import { suite, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
+import type { Files } from '#src/toolbox/agent/agent.ts'
+import type { ContextStore } from '../contexts/store.ts'
 import { type TarEntry as Entry, tarOf } from '../images/testing/oci-image.ts'
 import { archiveKind, unpackedFrom } from './archives.ts'
+import { Copier } from './copier.ts'
 import { select, type Wanted } from './selection.ts'
 import { readTar, type TarEntry } from './tar-reader.ts'
 import { Tree } from './tree.ts'
@@ -184,9 +187,9 @@ suite('what COPY makes', () => {
         { path: 'app/l', type: '2', target: '/x' },
       ]),
     ]
-    const all = { sources: [], destination: '/to', mode: undefined, ...wanted }
+    const all = { sources: [], destination: '/to', mode: undefined, unpacks: false, ...wanted }
     const selection = await select(await treeOf(...tars), all, isDirectory, new AbortController().signal)
-    const files = [...selection.files.values()].flat().map(({ path }) => path)
+    const files = selection.files.all().map(({ path }) => path)
     const others = selection.made.map((each) =>
       each.type === 'link' ? `${each.path}>${each.target}` : `${each.path}/`,
     )
@@ -222,7 +225,7 @@ suite('what would take for ever', () => {
     const timer = setInterval(() => {
       if (++turns === 5) ending.abort(new Error('told to end'))
     })
-    const wanted = { sources: [`*${'a'.repeat(60)}b`], destination: '/to/', mode: undefined }
+    const wanted = { sources: [`*${'a'.repeat(60)}b`], destination: '/to/', mode: undefined, unpacks: false }
     await assert.rejects(select(tree, wanted, true, ending.signal), { message: 'told to end' })
     clearInterval(timer)
   })
@@ -264,7 +267,7 @@ suite('what would take for ever', () => {
   })
 
   test('the same files again and again are refused before all of them have been counted', async () => {
-    const wanted = { sources: Array(1000).fill('*'), destination: '/to/', mode: undefined }
+    const wanted = { sources: Array(1000).fill('*'), destination: '/to/', mode: undefined, unpacks: false }
     const tree = many(String)
     await assert.rejects(select(tree, wanted, true, new AbortController().signal), failing('too-many-files'))
   })
@@ -278,7 +281,7 @@ suite('what would take for ever', () => {
     links.add(entry, { tar: 0, file: 0 })
     for (let at = 0; at < 50_000; at++)
       links.add({ ...entry, type: 'hard link', path: `d/${at}`, target: 'x' }, { tar: 0, file: at })
-    const wanted = { sources: ['d'], destination: '/to', mode: undefined }
+    const wanted = { sources: ['d'], destination: '/to', mode: undefined, unpacks: false }
     const signal = new AbortController().signal
     assert.equal((await select(links, wanted, false, signal)).fileCount, 50_000)
     const again = { ...wanted, sources: Array(9).fill('d'), destination: '/to/' }
@@ -305,4 +308,63 @@ suite('what ADD unpacks', () => {
     assert.match(await unpack(Buffer.concat([tar, Buffer.alloc(5000, 'x')])), /insidecontents/)
     await assert.rejects(unpack(Buffer.from('BZh91AY')), failing('unsupported'))
   })
+
+  test('is what a source means itself, by name or by pattern; in a directory an archive is a file like any other', async () => {
+    const inner = tarOf([file('inside')])
+    const packed = { path: 'app/packed.tar', content: inner }
+    const tar = tarOf([file('app/x'), packed, { path: 'empty', content: '' }])
+    const added = (...sources: string[]) => recordsOf([tar], { sources, destination: '/to/', unpacks: true })
+    assert.deepEqual(await added('app'), ['directory /to', 'file /to/x', 'file /to/packed.tar'])
+    assert.deepEqual(await added('.'), [
+      'directory /to',
+      'directory /to/app',
+      'file /to/app/x',
+      'file /to/app/packed.tar',
+      'file /to/empty',
+    ])
+    assert.deepEqual(await added('app/packed.tar'), ['file /to/inside'])
+    assert.deepEqual(await added('app/*', 'empty'), ['file /to/x', 'file /to/inside', 'file /to/empty'])
+    // Both is asked for, so both is there.
+    const both = ['directory /to', 'file /to/x', 'file /to/packed.tar', 'file /to/inside']
+    assert.deepEqual(await added('app/packed.tar', 'app'), both)
+    const copied = { sources: ['app/packed.tar'], destination: '/to/', unpacks: false }
+    assert.deepEqual(await recordsOf([tar], copied), ['file /to/packed.tar'])
+  })
 })
+
+/** What the agent is told to make, when these tars came along. */
+const recordsOf = async (tars: Buffer[], asked: { sources: string[]; destination: string; unpacks: boolean }) => {
+  const hashes = tars.map((_, at) => String(at).repeat(32))
+  const contexts = {
+    find: async () => ({ chunks: [] }),
+    read: (name: { hash: string }) => inPieces(tars[hashes.indexOf(name.hash)] as Buffer, 10_000),
+  }
+  const copier = await Copier.open({
+    contexts: contexts as unknown as ContextStore,
+    of: { organizationId: 'ours', hashes },
+    mostBytes: 1e6,
+    signal: new AbortController().signal,
+  })
+  const pieces: Uint8Array[] = []
+  const files = {
+    stat: () => Promise.reject(new Error('nothing is there')),
+    unpack: async (records: AsyncIterable<Uint8Array>) => {
+      for await (const piece of records) pieces.push(piece)
+    },
+  }
+  await copier.copy({ owner: '', group: '', ...asked }, files as unknown as Files)
+  const all = Buffer.concat(pieces)
+  const found: string[] = []
+  for (let at = 0; at < all.length; ) {
+    const [size, path, target] = [
+      Number(all.readBigUInt64LE(at + 21)),
+      all.readUInt32LE(at + 29),
+      all.readUInt32LE(at + 33),
+    ]
+    found.push(
+      `${['file', 'directory', 'link', 'hard link'][all[at] as number]} ${all.toString('latin1', at + 37, at + 37 + path)}`,
+    )
+    at += 37 + path + target + size
+  }
+  return found
+}

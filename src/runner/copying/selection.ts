@@ -18,23 +18,46 @@ export type Wanted = {
   /** Absolute. With a slash at its end, or several sources, it is a directory. */
   destination: string
   mode: number | undefined
+  /** Archives are unpacked, where a source means them themselves. */
+  unpacks: boolean
 }
 
 type Made = { type: 'directory'; path: string; mode: number } | { type: 'link'; path: string; target: string }
 
 export type WantedFile = { path: string; mode: number; modifiedSeconds: number }
 
+const keyOf = ({ tar, file }: Pick<Content, 'tar' | 'file'>): string => `${tar}:${file}`
+
+/** By the tar and its file; a file that is wanted twice is written once and linked. */
+export class WantedFiles {
+  readonly #wanted = new Map<string, [WantedFile, ...WantedFile[]]>()
+  readonly tars = new Set<number>()
+
+  add(at: Content, file: WantedFile): void {
+    const others = this.#wanted.get(keyOf(at))
+    if (others) others.push(file)
+    else this.#wanted.set(keyOf(at), [file])
+    this.tars.add(at.tar)
+  }
+
+  get(at: Pick<Content, 'tar' | 'file'>): [WantedFile, ...WantedFile[]] | undefined {
+    return this.#wanted.get(keyOf(at))
+  }
+
+  all(): WantedFile[] {
+    return [...this.#wanted.values()].flat()
+  }
+}
+
 export type Selection = {
   /** In an order in which they can be made. */
   made: readonly Made[]
-  /** By the tar and its file; a file that is wanted twice is written once and linked. */
-  files: ReadonlyMap<string, WantedFile[]>
-  tars: ReadonlySet<number>
+  files: WantedFiles
+  /** What is unpacked where it is an archive. It may be among the files too, in a directory that is copied. */
+  unpacked: WantedFiles
   fileCount: number
   bytes: number
 }
-
-export const keyOf = ({ tar, file }: Pick<Content, 'tar' | 'file'>): string => `${tar}:${file}`
 
 export class NothingThere extends Error {
   readonly source: string
@@ -67,15 +90,14 @@ const findAll = async (tree: Tree, source: string, turns: Turns): Promise<Found[
 
 export const select = async (
   tree: Tree,
-  { sources, destination, mode }: Wanted,
+  { sources, destination, mode, unpacks }: Wanted,
   /** Whether the image has a directory at the destination. */
   isDirectory: boolean,
   signal: AbortSignal,
 ): Promise<Selection> => {
   const made: Made[] = []
   const links: Made[] = []
-  const files = new Map<string, WantedFile[]>()
-  const tars = new Set<number>()
+  const [files, unpacked] = [new WantedFiles(), new WantedFiles()]
   let [fileCount, bytes] = [0, 0]
   const to = asBytes(destination).replace(/\/+$/, '') || '/'
   const below = (directory: string, name: string) => (directory === '/' ? `/${name}` : `${directory}/${name}`)
@@ -85,13 +107,8 @@ export const select = async (
     if (count > 2 * mostEntries) throw new ImageFailed('too-many-files', 'it means too many files')
   }
 
-  const addFile = ({ content, mode: own, modifiedSeconds }: FileNode, path: string) => {
-    const key = keyOf(content)
-    const wanted = { path, mode: mode ?? own, modifiedSeconds }
-    const others = files.get(key)
-    if (others) others.push(wanted)
-    else files.set(key, [wanted])
-    tars.add(content.tar)
+  const addFile = ({ content, mode: own, modifiedSeconds }: FileNode, path: string, among: WantedFiles) => {
+    among.add(content, { path, mode: mode ?? own, modifiedSeconds })
     fileCount += 1
     bytes += content.size
     checkCount()
@@ -106,7 +123,7 @@ export const select = async (
         const at = below(path, name)
         if (child.kind === 'directory') todo.push([child, at])
         else if (child.kind === 'link') links.push({ type: 'link', path: at, target: child.target })
-        else addFile(child, at)
+        else addFile(child, at, files)
       }
     }
   }
@@ -122,7 +139,7 @@ export const select = async (
   for (const { node, name } of found) {
     await turns.next()
     if (node.kind === 'directory') addDirectory(node, to)
-    else if (node.kind === 'file') addFile(node, isInto ? below(to, name) : to)
+    else if (node.kind === 'file') addFile(node, isInto ? below(to, name) : to, unpacks ? unpacked : files)
   }
-  return { made: [...made, ...links], files, tars, fileCount, bytes }
+  return { made: [...made, ...links], files, unpacked, fileCount, bytes }
 }
