@@ -19,6 +19,9 @@ const magics: readonly [ArchiveKind, number, string][] = [
   ['tar', 257, 'ustar'],
 ]
 
+/** What of it has to be there to be known. */
+export const headBytes = 262
+
 /** By what it begins with, whatever it is called. */
 export const archiveKind = (head: Buffer): ArchiveKind | undefined =>
   magics.find(([, at, magic]) => head.toString('latin1', at, at + magic.length) === magic)?.[0]

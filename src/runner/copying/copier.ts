@@ -8,7 +8,7 @@ import type { Table } from '../contexts/table.ts'
 import type { CopyStep } from '../images/definition/plan.ts'
 import { ImageFailed } from '../images/image-failed.ts'
 import { asSize } from '../images/limits.ts'
-import { archiveKind, unpackedFrom } from './archives.ts'
+import { archiveKind, headBytes, unpackedFrom } from './archives.ts'
 import { NothingThere, type Selection, select, type WantedFiles } from './selection.ts'
 import { readTar } from './tar-reader.ts'
 import { Tree } from './tree.ts'
@@ -124,7 +124,7 @@ export class Copier {
         if (wanted === undefined) continue
         const [first, ...others] = wanted
         const pieces = contents[Symbol.asyncIterator]()
-        const head = unpackTo === undefined ? undefined : ((await pieces.next()).value as Buffer | undefined)
+        const head = unpackTo === undefined ? undefined : await headOf(pieces)
         const rest = joined(head, pieces)
         const kind = head && archiveKind(head)
         if (kind !== undefined && unpackTo !== undefined) {
@@ -146,8 +146,19 @@ export class Copier {
   }
 }
 
+/** As much as says what it is, wherever its pieces are cut. */
+const headOf = async (pieces: AsyncIterator<Buffer>): Promise<Buffer> => {
+  let head: Buffer = Buffer.alloc(0)
+  while (head.length < headBytes) {
+    const { done, value } = await pieces.next()
+    if (done) break
+    head = Buffer.concat([head, value])
+  }
+  return head
+}
+
 async function* joined(head: Buffer | undefined, rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
-  if (head) yield head
+  if (head && head.length > 0) yield head
   for (let next = await rest.next(); !next.done; next = await rest.next()) yield next.value
 }
 

@@ -329,15 +329,25 @@ suite('what ADD unpacks', () => {
     assert.deepEqual(await added('app/packed.tar', 'app'), both)
     const copied = { sources: ['app/packed.tar'], destination: '/to/', unpacks: false }
     assert.deepEqual(await recordsOf([tar], copied), ['file /to/packed.tar'])
+    // Its first block may come in two.
+    const early = { ...packed, path: 'p.tar' }
+    assert.deepEqual(
+      await recordsOf([tarOf([early])], { sources: ['p.tar'], destination: '/to/', unpacks: true }, 700),
+      ['file /to/inside'],
+    )
   })
 })
 
-/** What the agent is told to make, when these tars came along. */
-const recordsOf = async (tars: Buffer[], asked: { sources: string[]; destination: string; unpacks: boolean }) => {
+/** What the agent is told to make, when these tars came along; `cutAt`: they are read in pieces of this size. */
+const recordsOf = async (
+  tars: Buffer[],
+  asked: { sources: string[]; destination: string; unpacks: boolean },
+  cutAt = 10_000,
+) => {
   const hashes = tars.map((_, at) => String(at).repeat(32))
   const contexts = {
     find: async () => ({ chunks: [] }),
-    read: (name: { hash: string }) => inPieces(tars[hashes.indexOf(name.hash)] as Buffer, 10_000),
+    read: (name: { hash: string }) => inPieces(tars[hashes.indexOf(name.hash)] as Buffer, cutAt),
   }
   const copier = await Copier.open({
     contexts: contexts as unknown as ContextStore,
