@@ -1,10 +1,12 @@
 // What stays on a host of images that were brought, which image may have it, and when it goes.
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { suite, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import { silentLog } from '#src/kit/log.ts'
 import type { ImageSource } from '#src/wire/runner-link.ts'
 import { needsRoot } from '#test/needs-root.ts'
@@ -113,5 +115,19 @@ suite('what is kept of images', { skip: cannotRun }, () => {
     assert.equal(below('image-trees').includes(tree), false)
     await bring('old', source)
     assert.equal(rootfs('old'), rootfs('new'))
+  })
+
+  test('an image that is removed while the files of another are on their way out takes its own along', async () => {
+    await using room = await openRoom()
+    const { library, put, bring, below, pool } = room
+    for (const name of ['one', 'two']) await bring(name, put(`x:${name}`, makeImage({ layers: [layer(name)] })))
+    const tree = basename(dirname(room.rootfs('one')))
+    // Removed together with the files of the first, which takes longer than to remove the record of the second.
+    const many = 'mkdir "$0" && cd "$0" && seq 30000 | xargs touch'
+    execFileSync('sh', ['-c', many, pool('image-trees/.old-many')])
+    const removing = library.remove('one')
+    while (below('image-trees').includes(tree)) await delay(1)
+    await Promise.all([removing, library.remove('two')])
+    assert.deepEqual(['images', 'image-trees', 'image-layers'].flatMap(below), [])
   })
 })

@@ -94,6 +94,7 @@ export class Library {
   #waiting = 0
   /** A removal of what nobody needs; what is brought waits for it. */
   #sweeping: Promise<void> | undefined
+  #mustSweep = false
   #opened: Promise<void> | undefined
 
   constructor(parts: LibraryParts) {
@@ -348,13 +349,22 @@ export class Library {
     }
   }
 
+  /** Who asks while one is under way may have removed what that one still saw in use: it is then done once more. */
   #sweep(): Promise<void> {
-    this.#sweeping ??= this.#sweepNow()
-      .catch((err: unknown) => this.#parts.log.error({ err }, 'unused images could not be removed'))
-      .finally(() => {
-        this.#sweeping = undefined
-      })
+    this.#mustSweep = true
+    this.#sweeping ??= this.#sweepWhileAsked()
     return this.#sweeping
+  }
+
+  async #sweepWhileAsked() {
+    while (this.#mustSweep) {
+      this.#mustSweep = false
+      await this.#sweepNow().catch((err: unknown) =>
+        this.#parts.log.error({ err }, 'unused images could not be removed'),
+      )
+    }
+    // In the same instant as it is seen that nobody has asked: whoever asks next begins anew.
+    this.#sweeping = undefined
   }
 
   /** What nothing needs. Layers stay while anything is on its way, since what it needs is not yet written down. */
