@@ -51,6 +51,7 @@ int ring_storage(void) {
     if (fd >= 0) return fd;
     is_full |= errno == ENOSPC || errno == EDQUOT;
   }
+  if (is_full) errno = ENOSPC;
   return is_full ? -1 : memfd_create("job", MFD_CLOEXEC);
 }
 

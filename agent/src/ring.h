@@ -45,7 +45,7 @@ size_t ring_read(const struct ring *, uint64_t offset, uint8_t *into, size_t roo
 void ring_drop(struct ring *);
 void ring_close(struct ring *);
 
-/* A hidden file on the sandbox's disk, or if there is none in memory. -1: neither. */
+/* A hidden file on the sandbox's disk, or if there is none in memory. -1, with errno: neither. */
 int ring_storage(void);
 
 #endif

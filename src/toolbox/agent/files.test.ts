@@ -298,6 +298,118 @@ suite('files: writing', () => {
   })
 })
 
+suite('files: writing where no file can take the place of another', { skip: needsRoot }, () => {
+  const mounted = (...what: string[]) => {
+    execFileSync('mount', what)
+    return { [Symbol.dispose]: () => execFileSync('umount', ['--lazy', what.at(-1)!]) }
+  }
+
+  /** A directory of root with a file that everybody may write, and what was there. */
+  const withClosed = async () => {
+    const box = await startWithFiles()
+    for (const directory of [box.native.directory, box.at(), box.at('deep')]) chmodSync(directory, 0o755)
+    const path = box.at('deep', 'file')
+    writeFileSync(path, 'what was there')
+    chmodSync(path, 0o666)
+    const nobody = box.native.agent.files('nobody')
+    return { ...box, path, nobody, before: readdirSync(box.at('deep')).sort() }
+  }
+
+  const brokenOff = async function* () {
+    yield Buffer.alloc(300_000)
+    throw new Error('the client is gone')
+  }
+
+  test('a mount point is written in place when all is there; contents that break off leave it as it was', async () => {
+    await using box = await startWithFiles()
+    const before = readdirSync(box.at())
+    writeFileSync(box.at('deep', 'source'), 'the file that is mounted there\n', { mode: 0o640 })
+    using _ = mounted('--bind', box.at('deep', 'source'), box.at('plain'))
+    const { ino } = statSync(box.at('plain'))
+    await assert.rejects(box.files.write(box.at('plain'), brokenOff()), /the client is gone/)
+    assert.equal(readFileSync(box.at('plain'), 'utf8'), 'the file that is mounted there\n')
+    for (const contents of ['short', 'x'.repeat(700_000), '']) {
+      await box.files.write(box.at('link'), [Buffer.from(contents)])
+      assert.equal(readFileSync(box.at('deep', 'source'), 'utf8'), contents)
+    }
+    const { mode, ino: inoAfter } = statSync(box.at('plain'))
+    assert.deepEqual([mode & 0o7777, inoAfter], [0o640, ino])
+    await box.files.write(box.at('plain'), [Buffer.from('x')], { mode: 0o600 })
+    assert.equal(statSync(box.at('plain')).mode & 0o7777, 0o600)
+    assert.deepEqual(readdirSync(box.at()), before)
+  })
+
+  test('a file that the user may write, in a directory that the user may not', async () => {
+    await using box = await withClosed()
+    const { ino } = statSync(box.path)
+    await assert.rejects(box.nobody.write(box.path, brokenOff()), /the client is gone/)
+    assert.equal(readFileSync(box.path, 'utf8'), 'what was there')
+    for (const contents of [`${'x'.repeat(500_000)}end`, 'short', '']) {
+      await box.nobody.write(box.path, [Buffer.from(contents.slice(0, 2)), Buffer.from(contents.slice(2))])
+      assert.equal(readFileSync(box.path, 'utf8'), contents)
+    }
+    const after = statSync(box.path)
+    assert.deepEqual([after.ino, after.uid, after.mode & 0o7777], [ino, 0, 0o666])
+    assert.deepEqual(readdirSync(box.at('deep')).sort(), box.before)
+  })
+
+  test('what the user may not write stays as it is: by its mode, by a mode to be given, in a sticky directory', async () => {
+    await using box = await withClosed()
+    const one = [Buffer.from('x')]
+    await assert.rejects(box.nobody.write(box.path, one, { mode: 0o777 }), refused('EPERM'))
+    await assert.rejects(box.nobody.write(box.at('deep', 'new'), one), refused('EACCES'))
+    // Whoever put it there might wait for what is meant for a file of one's own.
+    chmodSync(box.at('deep'), 0o1777)
+    await assert.rejects(box.nobody.write(box.path, one), refused('EPERM'))
+    for (const mode of [0o1777, 0o755]) {
+      chmodSync(box.at('deep'), mode)
+      chmodSync(box.path, 0o644)
+      await assert.rejects(box.nobody.write(box.path, one), refused('EACCES'))
+    }
+    assert.equal(readFileSync(box.path, 'utf8'), 'what was there')
+    await until(() => readdirSync(box.at('deep')).length === box.before.length, 'nothing beside it')
+  })
+
+  test('what is put there meanwhile, a link or a fifo, is neither followed nor waited for', async () => {
+    await using box = await withClosed()
+    writeFileSync(box.at('victim'), 'of nobody else')
+    chmodSync(box.at('victim'), 0o666)
+    const swapping = (swap: () => void) =>
+      async function* () {
+        yield Buffer.from('new ')
+        rmSync(box.path)
+        swap()
+        yield Buffer.from('contents')
+      }
+    const swaps = [
+      [() => symlinkSync('../victim', box.path), 'ELOOP'],
+      [() => execFileSync('mkfifo', ['-m', '666', box.path]), 'EINVAL'],
+      [() => mkdirSync(box.path), 'EISDIR'],
+      [() => writeFileSync(box.path, 'not for nobody', { mode: 0o644 }), 'EACCES'],
+      [() => {}, 'ENOENT'],
+    ] as const
+    for (const [swap, errno] of swaps) {
+      await assert.rejects(box.nobody.write(box.path, swapping(swap)()), refused(errno))
+      rmSync(box.path, { recursive: true, force: true })
+      writeFileSync(box.path, '')
+      chmodSync(box.path, 0o666)
+    }
+    assert.equal(readFileSync(box.at('victim'), 'utf8'), 'of nobody else')
+  })
+
+  test('a disk that has no room for it leaves the old file', async () => {
+    await using box = await withClosed()
+    using _ = mounted('-t', 'tmpfs', '-o', 'size=256k,mode=755', 'none', box.at('deep'))
+    writeFileSync(box.path, 'what was there')
+    chmodSync(box.path, 0o666)
+    await assert.rejects(box.nobody.write(box.path, [Buffer.alloc(400_000)]), refused('ENOSPC'))
+    assert.equal(readFileSync(box.path, 'utf8'), 'what was there')
+    assert.equal(statSync(box.path).blocks, 8)
+    await box.nobody.write(box.path, [Buffer.alloc(200_000, 'x')])
+    assert.equal(readFileSync(box.path, 'utf8'), 'x'.repeat(200_000))
+  })
+})
+
 suite('files: unpacking', { skip: needsRoot }, () => {
   const record = (more: Omit<UnpackRecord, 'path'> & { path: string; to?: string }, contents = '') =>
     Buffer.concat([

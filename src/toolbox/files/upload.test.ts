@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import {
   chmodSync,
@@ -12,6 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { suite, test } from 'node:test'
+import { needsRoot } from '#test/needs-root.ts'
 import { until } from '../agent/testing/native-agent.ts'
 import { FilesRoom, refusal } from './testing/files-room.ts'
 
@@ -93,6 +95,20 @@ suite('POST /files/upload-v2, POST /files/upload', () => {
     assert.equal((await room.upload(room.at('old'), body, 'multipart/form-data')).status, 400)
     assert.equal(readFileSync(room.at('old'), 'utf8'), 'old')
     await until(() => halfFiles(room).length === 0, 'what was begun is removed')
+  })
+
+  test('200 for a file that is mounted there, as /etc/hosts is, and its text is replaced', {
+    skip: needsRoot,
+  }, async () => {
+    await using room = await FilesRoom.start()
+    for (const name of ['own', 'hosts']) writeFileSync(room.at(name), 'old')
+    execFileSync('mount', ['--bind', room.at('own'), room.at('hosts')])
+    using _ = { [Symbol.dispose]: () => execFileSync('umount', [room.at('hosts')]) }
+    assert.equal((await room.upload(room.at('hosts'), 'one host, two hosts')).status, 200)
+    const replaced = { files: [room.at('hosts')], pattern: 'host', newValue: 'name' }
+    assert.deepEqual((await room.send('/replace', replaced)).body, [{ file: room.at('hosts'), success: true }])
+    assert.equal(readFileSync(room.at('own'), 'utf8'), 'one name, two names')
+    assert.deepEqual(readdirSync(room.directory), ['hosts', 'own'])
   })
 
   test('a refusal is heard by a caller who is still sending', async () => {
