@@ -141,6 +141,23 @@ suite('files', () => {
     })
   })
 
+  test('the files that are mounted into it are written in place, those of sysfs come whole', async () => {
+    await using box = await createBox(alcove, { user: 'root' })
+    const hosts = await box.run('cat /etc/hosts')
+    for (const name of ['hosts', 'resolv.conf', 'hostname']) {
+      const before = await box.run(`cat /etc/${name}`)
+      const reply = await call(box, 'POST', `/upload-v2?path=/etc/${name}`, `${before}\n# mine\n`)
+      assert.equal(reply.status, 200, await reply.text())
+      assert.equal(await box.run(`cat /etc/${name}`), `${before}\n# mine`)
+    }
+    assert.equal(await box.run('ls -a /etc | grep -c alcove-upload || true'), '0')
+    const download = await call(box, 'GET', '/download?path=/etc/hosts')
+    assert.equal(await download.text(), `${hosts}\n# mine\n`)
+    const online = '/sys/devices/system/cpu/online'
+    const processors = await call(box, 'GET', `/download?path=${online}`)
+    assert.equal(await processors.text(), `${await box.run(`cat ${online}`)}\n`)
+  })
+
   test('moves a directory of the image, which the overlay cannot rename', async () => {
     await using box = await createBox(alcove, { user: 'root' })
     const before = await box.run('ls /usr/share/doc | wc -l')
