@@ -16,6 +16,7 @@ import {
   refusals,
   settlements,
   stateRows,
+  statesAwaitingImage,
 } from '#src/control/sandboxes/lifecycle.ts'
 import { reportable } from '#src/control/sandboxes/schemas.ts'
 import { rateMeaning } from '#src/kit/rate.ts'
@@ -242,7 +243,7 @@ const lifecyclePage = () => {
   const arrows = [
     ...drawn.map(([on, from, through]) => `${from ?? '[*]'} --> ${through}: ${on}`),
     ...drawn.flatMap(([, , through, to]) => (isDrawnOn(through) ? [] : [`${through} --> ${to}`])),
-    'pending_build --> build_failed',
+    ...statesAwaitingImage.map((state) => `${state} --> build_failed`),
     'destroying --> destroyed',
     'destroyed --> [*]',
   ]

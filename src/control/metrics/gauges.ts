@@ -1,6 +1,11 @@
 // What is true of the whole server now, asked of the database. No other room has these questions, which cross all of them.
 import { Gauge, type Registry } from 'prom-client'
-import { stateRows, statesHoldingCompute, statesHoldingDisk } from '#src/control/sandboxes/lifecycle.ts'
+import {
+  stateRows,
+  statesAwaitingImage,
+  statesHoldingCompute,
+  statesHoldingDisk,
+} from '#src/control/sandboxes/lifecycle.ts'
 import { statesInMaking } from '#src/control/snapshots/schemas.ts'
 import type { Sql } from '#src/control/storage/database.ts'
 
@@ -26,13 +31,13 @@ const measureQueues = (sql: Sql, now: Date): Promise<Queue[]> => {
       where delivery.state = 'waiting') waiting
     union all select 'mail', ${measured} from (select created_at as since from mail_outbox) waiting
     union all select 'builds', ${measured} from (
-      select state_changed_at as since from sandboxes where state = 'pending_build') waiting
+      select state_changed_at as since from sandboxes where state in ${sql(statesAwaitingImage)}) waiting
     union all select 'images', ${measured} from (
       select created_at as since from snapshots where state in ${sql(statesInMaking)}) waiting
     -- What a runner was asked for and has not yet said that it is.
     union all select 'reconcile', ${measured} from (
       select state_changed_at as since from sandboxes
-      where runner_id is not null and state <> 'pending_build'
+      where runner_id is not null and state not in ${sql(statesAwaitingImage)}
         and (stuck_at is not null or (state = 'destroyed' and gone_at is null))) waiting`
 }
 

@@ -150,7 +150,7 @@ export const serveRunnerLink = (parts: SandboxParts, runner: RunnerIdentity, soc
         await applyImageReport(parts, runner, message.report)
         return
       case 'image-progress':
-        await keepProgress(parts, message.image, message)
+        await keepProgress(parts, runner, message)
         return
       case 'image-log':
         await addBuildLog(parts, runner, message)

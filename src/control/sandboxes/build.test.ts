@@ -40,13 +40,20 @@ suite('POST /sandbox with buildInfo', () => {
     )
     runner.say({ type: 'image-progress', image: snapshotRef, step: 'pulling', percent: 40 })
     while ((await get(app, made.id)).progress?.percent !== 40) await new Promise(setImmediate)
+    // What clients wait for before they follow its log.
+    assert.equal((await get(app, made.id)).state, 'building_snapshot')
+    const page = (await app.as('member').get('/sandbox?states=building_snapshot')).body
+    assert.deepEqual(
+      page.items.map(({ id }: { id: string }) => id),
+      [made.id],
+    )
 
     runner.say({ type: 'image', report: { image: snapshotRef, state: 'present', config } })
     await untilState(app, made.id, 'started')
     const asked = await runner.untilAsked(({ sandboxId }) => sandboxId === made.id)
     assert.deepEqual([asked.image, asked.user, asked.isNew, asked.env], [snapshotRef, 'app', true, { A: '1' }])
     const states = (await eventsOf(app, made.id)).map(({ to_state }) => to_state)
-    assert.deepEqual(states, ['pending_build', 'creating', 'started'])
+    assert.deepEqual(states, ['pending_build', 'building_snapshot', 'creating', 'started'])
   })
 
   test('it waits while a runner that says hello has its image, until it says what the image says of itself', async () => {
@@ -135,6 +142,8 @@ suite('POST /sandbox with buildInfo', () => {
     await using runner = await connectRunner(app)
     const failed = await create(app)
     const image = failed.buildInfo.snapshotRef
+    runner.say({ type: 'image-progress', image, step: 'building', percent: 10 })
+    while ((await get(app, failed.id)).state !== 'building_snapshot') await new Promise(setImmediate)
     await tell(app, { image, state: 'error', errorReason: 'Line 2: exit code 1' })
     const said = await get(app, failed.id)
     assert.deepEqual([said.state, said.errorReason], ['build_failed', 'Line 2: exit code 1'])
@@ -154,7 +163,12 @@ suite('POST /sandbox with buildInfo', () => {
   test('deleted while it waits it is gone at once, with its name, and nothing is started', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
+    const first = await create(app, { name: 'box' })
+    assert.equal((await app.as('owner').delete('/sandbox/box')).body.state, 'destroyed')
+    assert.equal((await app.as('owner').get(`/sandbox/${first.id}`)).status, 404)
     const made = await create(app, { name: 'box' })
+    runner.say({ type: 'image-progress', image: made.buildInfo.snapshotRef, step: 'building', percent: 10 })
+    while ((await get(app, made.id)).state !== 'building_snapshot') await new Promise(setImmediate)
     const deleted = await app.as('owner').delete('/sandbox/box')
     assert.deepEqual([deleted.status, deleted.body.state], [200, 'destroyed'])
     assert.equal((await app.as('owner').get(`/sandbox/${made.id}`)).status, 404)

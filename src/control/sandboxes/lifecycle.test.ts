@@ -35,12 +35,12 @@ const answerTo = (verb: Verb, state: SandboxState): Answer => {
 }
 
 /** The whole of state × verb, written out by hand, in the order of `verbs`: create, claim, claim-resizing, fork, start, stop, pause, archive,
- * resize, snapshot, recover, recover-stopped, delete, build, place. A fork is asked of the state of its parent. */
+ * resize, snapshot, recover, recover-stopped, delete, build, place, begin-build. A fork is asked of the state of its parent. */
 const expected: Record<SandboxState, Answer[]> = {
-  creating: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409],
-  restoring: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409],
-  destroyed: [404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404],
-  destroying: [404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404],
+  creating: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409, 409],
+  restoring: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409, 409],
+  destroyed: [404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404],
+  destroying: [404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404],
   started: [
     400,
     'moves',
@@ -57,24 +57,59 @@ const expected: Record<SandboxState, Answer[]> = {
     'moves',
     400,
     400,
+    400,
   ],
-  stopped: [400, 400, 400, 'moves', 'moves', 'already', 400, 'moves', 'moves', 'moves', 400, 400, 'moves', 400, 400],
-  starting: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409],
-  stopping: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409],
-  error: [400, 400, 400, 400, 400, 400, 400, 400, 400, 400, 'moves', 'moves', 'moves', 400, 400],
-  build_failed: [400, 400, 400, 400, 400, 400, 400, 400, 400, 400, 400, 400, 'moves', 400, 400],
-  pending_build: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 'moves'],
-  building_snapshot: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409],
-  unknown: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409],
-  pulling_snapshot: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409],
-  archived: [400, 400, 400, 400, 'moves', 400, 400, 'already', 400, 400, 400, 400, 'moves', 400, 400],
-  archiving: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409],
-  resizing: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409],
-  snapshotting: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409],
-  forking: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409],
-  pausing: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409],
-  paused: [400, 400, 400, 'moves', 'moves', 'moves', 'already', 'moves', 'moves', 'moves', 400, 400, 'moves', 400, 400],
-  resuming: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409],
+  stopped: [
+    400,
+    400,
+    400,
+    'moves',
+    'moves',
+    'already',
+    400,
+    'moves',
+    'moves',
+    'moves',
+    400,
+    400,
+    'moves',
+    400,
+    400,
+    400,
+  ],
+  starting: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409, 409],
+  stopping: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409, 409],
+  error: [400, 400, 400, 400, 400, 400, 400, 400, 400, 400, 'moves', 'moves', 'moves', 400, 400, 400],
+  build_failed: [400, 400, 400, 400, 400, 400, 400, 400, 400, 400, 400, 400, 'moves', 400, 400, 400],
+  pending_build: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 'moves', 'moves'],
+  building_snapshot: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 'moves', 409],
+  unknown: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409, 409],
+  pulling_snapshot: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409, 409],
+  archived: [400, 400, 400, 400, 'moves', 400, 400, 'already', 400, 400, 400, 400, 'moves', 400, 400, 400],
+  archiving: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409, 409],
+  resizing: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409, 409],
+  snapshotting: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409, 409],
+  forking: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409, 409],
+  pausing: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409, 409],
+  paused: [
+    400,
+    400,
+    400,
+    'moves',
+    'moves',
+    'moves',
+    'already',
+    'moves',
+    'moves',
+    'moves',
+    400,
+    400,
+    'moves',
+    400,
+    400,
+    400,
+  ],
+  resuming: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409, 409],
 }
 
 suite('the life of a sandbox', () => {
@@ -112,7 +147,7 @@ suite('the life of a sandbox', () => {
   test('a runner can end every move both ways', () => {
     for (const [, , through, to] of moves) {
       // It has no runner yet: its image ends it.
-      if (through === 'pending_build') continue
+      if (through === 'pending_build' || through === 'building_snapshot') continue
       // A snapshot ends with its image, and a claim as it begins.
       const isOver = through === 'snapshotting' || through === to
       if (!isOver) assert.equal(afterReport(through, to, to), to)
@@ -207,7 +242,7 @@ suite('what a runner says', () => {
   test('a refusal leaves a sandbox where it was', () => {
     for (const [, from, through] of moves) {
       if (from === null || through === 'starting' || through === 'stopping') continue
-      if (['destroying', 'snapshotting', 'creating', 'started'].includes(through)) continue
+      if (['destroying', 'snapshotting', 'building_snapshot', 'creating', 'started'].includes(through)) continue
       assert.equal(afterRefusal(through, from as 'started'), from, `${through} from ${from}`)
     }
     assert.equal(afterRefusal('resizing', 'error'), undefined)

@@ -22,6 +22,7 @@ export const verbs = [
   'delete',
   'build',
   'place',
+  'begin-build',
 ] as const
 
 export type Verb = (typeof verbs)[number]
@@ -42,7 +43,9 @@ export const moves = [
   ['create', null, 'creating', 'started'],
   // It waits for its image, then for a runner that has it.
   ['build', null, 'pending_build', 'started'],
+  ['begin-build', 'pending_build', 'building_snapshot', 'started'],
   ['place', 'pending_build', 'creating', 'started'],
+  ['place', 'building_snapshot', 'creating', 'started'],
   // A sandbox of a warm pool becomes the one that a caller creates; in another size it may turn out that it cannot.
   ['claim', 'started', 'started', 'started'],
   ['claim-resizing', 'started', 'creating', 'started'],
@@ -136,6 +139,11 @@ const passing = (stuckAfterSeconds: number, whenStuck: 'error' | 'retry' = 'erro
   whenStuck,
 })
 
+const awaiting: StateRow = { ...passing(3600), holdsCompute: false, holdsDisk: false, whenStuck: 'build_failed' }
+
+/** They have no runner yet, and go on, or end, with their image. */
+export const statesAwaitingImage = ['pending_build', 'building_snapshot'] as const satisfies SandboxState[]
+
 export const stateRows: Record<SandboxState, StateRow> = {
   creating: passing(300),
   restoring: passing(1800),
@@ -149,8 +157,9 @@ export const stateRows: Record<SandboxState, StateRow> = {
   error: settled(true, true),
   build_failed: settled(false, false),
   // Until its image is there, and a runner that has room for it.
-  pending_build: { ...passing(3600), holdsCompute: false, holdsDisk: false, whenStuck: 'build_failed' },
-  building_snapshot: { ...passing(3600), holdsCompute: false, holdsDisk: false },
+  pending_build: awaiting,
+  // A runner has begun with its image: clients begin to read its build log now (contract/sdk-extra.md §10).
+  building_snapshot: awaiting,
   unknown: passing(300),
   pulling_snapshot: passing(1800),
   archived: settled(false, false),
@@ -230,6 +239,7 @@ const said: Record<Verb, string> = {
   fork: 'be forked',
   build: 'be created again',
   place: 'be placed',
+  'begin-build': 'be built',
   start: 'be started',
   stop: 'be stopped',
   pause: 'be paused',
@@ -254,7 +264,6 @@ export const settlements: Record<SandboxState, Settlement> = {
   // It may have started and ended by itself before anybody heard of either.
   creating: { started: 'started', stopped: 'stopped', ...lost },
   forking: { started: 'started', stopped: 'stopped', ...lost },
-  building_snapshot: { started: 'started', stopped: 'stopped', ...lost },
   pulling_snapshot: { started: 'started', stopped: 'stopped', ...lost },
   starting: { started: 'started', stopped: 'stopped', ...lost },
   restoring: { started: 'started', stopped: 'stopped', ...lost },
@@ -274,6 +283,7 @@ export const settlements: Record<SandboxState, Settlement> = {
   unknown: { started: 'started', stopped: 'stopped', paused: 'paused', archived: 'archived', ...lost },
   // Nothing of it is on a runner. One that waits for its image goes on with that (snapshots/images.ts).
   pending_build: {},
+  building_snapshot: {},
   archived: {},
   build_failed: {},
   destroyed: {},

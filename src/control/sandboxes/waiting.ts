@@ -1,9 +1,10 @@
-// Sandboxes that wait for their image (`pending_build`): they go on when a runner has it, or end with it.
+// Sandboxes that wait for their image (`pending_build`, `building_snapshot`): they go on when a runner has it, or end with it.
 import { reserveRunner } from '#src/control/runners/placement.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import type { ImageConfig } from '#src/wire/runner-link.ts'
-import { stateRows } from './lifecycle.ts'
+import type { SandboxState } from '#src/wire/sandbox-state.ts'
+import { moveFrom, stateRows, statesAwaitingImage } from './lifecycle.ts'
 import { moveSandbox } from './move.ts'
 import type { SandboxParts } from './parts.ts'
 import { type SandboxRow, sizeOf } from './sandbox.ts'
@@ -21,7 +22,7 @@ const mostWaiting = 1000
 export const checkMayWait = async (transaction: Transaction, organizationId: string): Promise<void> => {
   const [row] = await transaction<[{ count: number }]>`
     select count(*)::integer as count from (
-      select from sandboxes where organization_id = ${organizationId} and state in ('pending_build', 'build_failed')
+      select from sandboxes where organization_id = ${organizationId} and state in ${transaction([...statesAwaitingImage, 'build_failed'])}
       limit ${mostWaiting}) waiting`
   if (row.count < mostWaiting) return
   throw new Problem(
@@ -48,7 +49,7 @@ export const placeWaiting = async (
     select id, organization_id, image, cpu, memory_gib, disk_gib from (
       select sandboxes.*, row_number() over (partition by organization_id order by sandboxes.created_at) as turn
       from sandboxes join images on images.name = sandboxes.image
-      where sandboxes.state = 'pending_build' and config is not null
+      where sandboxes.state in ${sql(statesAwaitingImage)} and config is not null
         ${image === undefined ? sql`` : sql`and sandboxes.image = ${image}`}
         ${sandboxId === undefined ? sql`` : sql`and sandboxes.id = ${sandboxId}`}
         and exists (select from runners where sandboxes.image = any(runners.images) and runners.state = 'ready'
@@ -76,7 +77,7 @@ const place = async (parts: SandboxParts, id: string): Promise<void> => {
   const { database, options } = parts
   const [found] = await database.sql<(SandboxRow & { config: ImageConfig })[]>`
     select sandboxes.*, images.config from sandboxes join images on images.name = sandboxes.image
-    where sandboxes.id = ${id} and sandboxes.state = 'pending_build' and config is not null`
+    where sandboxes.id = ${id} and sandboxes.state in ${database.sql(statesAwaitingImage)} and config is not null`
   if (found === undefined) return
   const { config, ...row } = found
   const wanted = { regionId: row.region_id, image: row.image, ...sizeOf(row) }
@@ -107,6 +108,9 @@ class Refused {
   }
 }
 
+/** What has become of one, and the state that it left. */
+type Left = { from: SandboxState; row: SandboxRow }
+
 /** Their image cannot be made. Answers them, for the caller to announce once the transaction is over. */
 export const failWaiting = async (
   transaction: Transaction,
@@ -114,29 +118,36 @@ export const failWaiting = async (
   reason: string,
   runnerId: string,
   now: Date,
-): Promise<SandboxRow[]> => {
+): Promise<Left[]> => {
   const rows = await transaction<SandboxRow[]>`
-    select * from sandboxes where image = ${image} and state = 'pending_build' order by id for no key update`
-  const failed: SandboxRow[] = []
+    select * from sandboxes where image = ${image} and state in ${transaction(statesAwaitingImage)} order by id for no key update`
+  const failed: Left[] = []
   for (const row of rows) {
     const by = { kind: 'runner', id: runnerId } as const
     const change = { to: 'build_failed', by, reason, set: { error_reason: reason } } as const
     const written = await writeState(transaction, row, change, now)
-    if (written) failed.push(written)
+    if (written) failed.push({ from: row.state, row: written })
   }
   return failed
 }
 
 /** How far their image has come; as long as it comes further they are not stuck. */
 export const showWaiting = async (
-  { database }: Pick<SandboxParts, 'database'>,
-  image: string,
+  { database, changes }: Pick<SandboxParts, 'database' | 'changes'>,
+  { image, runnerId }: { image: string; runnerId: string },
   progress: NonNullable<SandboxRow['progress']>,
   now: Date,
 ): Promise<void> => {
   const { sql } = database
-  const stuckAt = new Date(now.getTime() + (stateRows.pending_build.stuckAfterSeconds ?? 0) * 1000)
+  const rows = await sql<SandboxRow[]>`select * from sandboxes where image = ${image} and state = 'pending_build'`
+  for (const row of rows) {
+    const { through } = moveFrom('begin-build', row.state)
+    const change = { to: through, by: { kind: 'runner', id: runnerId }, reason: 'Its image is being made.' } as const
+    const written = await writeState(sql, row, change, now)
+    if (written) changes.announce(row.state, written)
+  }
+  const stuckAt = new Date(now.getTime() + (stateRows.building_snapshot.stuckAfterSeconds ?? 0) * 1000)
   await sql`
     update sandboxes set progress = ${sql.json(progress)}, stuck_at = ${stuckAt}
-    where image = ${image} and state = 'pending_build'`
+    where image = ${image} and state in ${sql(statesAwaitingImage)}`
 }

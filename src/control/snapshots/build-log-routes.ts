@@ -3,6 +3,7 @@
 import type { FastifyReply } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
+import { statesAwaitingImage } from '#src/control/sandboxes/lifecycle.ts'
 import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
 import { ByIdOrName } from '#src/control/sandboxes/schemas.ts'
 import { findSandboxById, getSandbox } from '#src/control/sandboxes/service.ts'
@@ -18,6 +19,7 @@ const FollowQuery = Type.Object({ follow: Type.Boolean({ default: false }) })
 type Built = { path: string; organizationId: string; image: string; isBeingMade: () => Promise<boolean> }
 
 const making: readonly string[] = statesInMaking
+const awaiting: readonly string[] = statesAwaitingImage
 
 const ofSnapshot = async (parts: SandboxParts, organizationId: string, idOrName: string): Promise<Built> => {
   const find = () => findSnapshot(parts.database.sql, organizationId, idOrName)
@@ -30,7 +32,7 @@ const ofSnapshot = async (parts: SandboxParts, organizationId: string, idOrName:
 const ofSandbox = async (parts: SandboxParts, organizationId: string, idOrName: string): Promise<Built> => {
   const { id, build, image } = await getSandbox(parts.database.sql, organizationId, idOrName)
   if (build === null) throw new Problem('not_found', 'This sandbox was not made of a definition; it has no build log.')
-  const isBeingMade = async () => (await findSandboxById(parts.database.sql, id))?.state === 'pending_build'
+  const isBeingMade = async () => awaiting.includes((await findSandboxById(parts.database.sql, id))?.state ?? '')
   return { path: `/sandbox/${id}`, organizationId, image, isBeingMade }
 }
 

@@ -1,4 +1,5 @@
 // The SQL of images: what runners keep for snapshots.
+import { statesAwaitingImage } from '#src/control/sandboxes/lifecycle.ts'
 import type { Sql, Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import type { ContextsInUse } from '#src/wire/contexts.ts'
@@ -102,7 +103,8 @@ const isSettledOn = (sql: Sql, { id }: Runner) => sql`
     and (images.config is not null or (images.base is not null and images.source @> '{"isMade": true}'))
     and not exists (select from snapshots where snapshots.image = images.name
       and snapshots.state in ${sql(statesInMaking)})
-    and not exists (select from sandboxes where sandboxes.image = images.name and sandboxes.state = 'pending_build'))`
+    and not exists (select from sandboxes where sandboxes.image = images.name 
+      and sandboxes.state in ${sql(statesAwaitingImage)}))`
 
 /** With what they are made of, which may be 256 KiB each. The others are listed when these are made. */
 const mostUnsettled = 100

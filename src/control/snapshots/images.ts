@@ -6,7 +6,7 @@ import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
 import type { SandboxRow } from '#src/control/sandboxes/sandbox.ts'
 import { endSnapshotting } from '#src/control/sandboxes/snapshotting.ts'
 import { failWaiting, placeWaiting, showWaiting } from '#src/control/sandboxes/waiting.ts'
-import type { Database, Transaction } from '#src/control/storage/database.ts'
+import type { Transaction } from '#src/control/storage/database.ts'
 import type { ImageReport, Progress } from '#src/wire/runner-link.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import {
@@ -122,7 +122,7 @@ export const applyImageReport = async (parts: SandboxParts, runner: Runner, repo
         const isFinal = await fail(transaction, image, { reason, runnerId: runner.id }, now)
         const failed = isFinal ? await failWaiting(transaction, image.name, reason, runner.id, now) : []
         const released = await releaseSource(transaction, image, `No snapshot was made: ${reason}`, now)
-        return [...released, ...failed.map((row) => ({ from: 'pending_build', row }) as const)]
+        return [...released, ...failed]
       }
     }
   })
@@ -216,17 +216,20 @@ const releaseSource = async (
 
 /** Kept only for whoever looks; nothing waits for it. */
 export const keepProgress = async (
-  { database, clock }: { database: Database; clock: SandboxParts['clock'] },
-  image: string,
-  { step, percent }: Progress,
+  parts: Pick<SandboxParts, 'database' | 'clock' | 'changes'>,
+  runner: Runner,
+  { image, step, percent }: Progress & { image: string },
 ): Promise<void> => {
+  const { database, clock } = parts
+  const known = await findImage(database.sql, image)
+  if (known === undefined || !isRunnerOf(known, runner)) return
   const progress = {
     step: step.replaceAll('\0', '').toWellFormed().slice(0, 200).toWellFormed(),
     percent: Math.min(100, Math.max(0, percent)),
   }
   const now = clock.now()
   await writeProgress(database.sql, image, progress, now)
-  await showWaiting({ database }, image, progress, now)
+  await showWaiting(parts, { image, runnerId: runner.id }, progress, now)
   // Also shows that it is not stuck.
   await database.sql`
     update snapshots set state = case when state = 'pending' then 'pulling' else state end, updated_at = ${now}
