@@ -37,6 +37,10 @@ export const uploadKey = (name: ContextName, id: string) => `${uploadOf(name, id
 export const partsOf = uploadOf
 export const partKey = (name: ContextName, id: string, part: number) => `${uploadOf(name, id)}${part}.json`
 
+/** Of which upload an object is a part, from its key. */
+export const uploadIn = (key: string): string | undefined =>
+  /^contexts\/[^/]+\/[^/]+\/uploads\/([0-9a-f]{32})\//.exec(key)?.[1]
+
 /** Whose an object is, from its key. */
 export const nameOf = (key: string): ContextName | undefined => {
   const [, organizationId, hash] = /^contexts\/([^/]+)\/([^/]+)\//.exec(key) ?? []

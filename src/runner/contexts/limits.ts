@@ -7,6 +7,10 @@ export type ContextLimits = {
   bytesOfOrganization: number
   contextsOfOrganization: number
   partsOfUpload: number
+  /** That have been begun and not ended, each with as many parts. */
+  uploadsOfOrganization: number
+  /** Of all organizations together. */
+  uploads: number
   /** Bodies that are taken at the same time; each holds some 16 MiB of memory. */
   atOnce: number
   atOnceOfOrganization: number
@@ -16,6 +20,8 @@ export type ContextLimits = {
   longestMs: number
   /** What is not in use goes when nobody has asked for it, or written to it, for so long. */
   keptMs: number
+  /** An upload to which nothing has come for so long was left. More than one body takes. */
+  uploadKeptMs: number
 }
 
 const GiB = 1024 ** 3
@@ -25,9 +31,12 @@ export const standardLimits: ContextLimits = {
   bytesOfOrganization: 10 * GiB,
   contextsOfOrganization: 1000,
   partsOfUpload: 1000,
+  uploadsOfOrganization: 50,
+  uploads: 5000,
   atOnce: 16,
   atOnceOfOrganization: 8,
   silentMs: 60_000,
   longestMs: 30 * 60_000,
   keptMs: 24 * 3_600_000,
+  uploadKeptMs: 2 * 3_600_000,
 }

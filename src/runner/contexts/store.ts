@@ -23,7 +23,8 @@ import {
   uploadKey,
 } from './keys.ts'
 import { type ContextLimits, standardLimits } from './limits.ts'
-import { largestTable, type Part, readPart, readTable, type Table, written } from './table.ts'
+import { OpenUploads } from './open-uploads.ts'
+import { largestTable, type Part, readMoment, readPart, readTable, type Table, written } from './table.ts'
 import { Taking } from './taking.ts'
 
 export type Body = AsyncIterable<Buffer>
@@ -32,6 +33,7 @@ export type Body = AsyncIterable<Buffer>
 export type NamedPart = { number: number; etag: string }
 
 const seenEveryMs = 3_600_000
+const uploadSeenEveryMs = 600_000
 const usageKeptMs = 10_000
 
 export class ContextStore {
@@ -39,6 +41,7 @@ export class ContextStore {
   readonly limits: ContextLimits
   readonly now: () => number
   readonly #taking: Taking
+  readonly #open: OpenUploads
   /** What an organization has in the store, known for a moment. */
   readonly #usage = new Map<string, { bytes: number; hashes: Set<string>; until: number }>()
 
@@ -47,6 +50,7 @@ export class ContextStore {
     this.limits = limits
     this.now = now
     this.#taking = new Taking(limits)
+    this.#open = new OpenUploads(limits, now)
   }
 
   async find(name: ContextName): Promise<Table | undefined> {
@@ -87,9 +91,15 @@ export class ContextStore {
   }
 
   async beginUpload(name: ContextName): Promise<string> {
-    await this.#begin(name)
     const id = randomBytes(16).toString('hex')
-    await this.store.put(uploadKey(name, id), written({ at: this.now() }))
+    this.#open.begin(name, id)
+    try {
+      await this.#begin(name)
+      await this.store.put(uploadKey(name, id), written({ at: this.now() }))
+    } catch (error) {
+      this.#open.end(name, id)
+      throw error
+    }
     return id
   }
 
@@ -132,6 +142,13 @@ export class ContextStore {
   async abort(name: ContextName, uploadId: string): Promise<void> {
     if (!isUploadId(uploadId)) throw noUpload()
     for await (const { key } of this.store.list(partsOf(name, uploadId))) await this.store.remove(key)
+    this.#open.end(name, uploadId)
+  }
+
+  /** Whether something has come to it lately; false as well when it is over. */
+  async isOpen(name: ContextName, uploadId: string): Promise<boolean> {
+    const at = await this.#findUpload(name, uploadId)
+    return at !== undefined && this.now() - at < this.limits.uploadKeptMs
   }
 
   /** The tar as it was sent. One that cannot be read any more is forgotten, so that it can be sent again. */
@@ -151,9 +168,19 @@ export class ContextStore {
     return this.#taking.isTaking(name)
   }
 
+  /** When it was last heard of, within some minutes. */
+  async #findUpload(name: ContextName, uploadId: string): Promise<number | undefined> {
+    if (!isUploadId(uploadId)) return undefined
+    return readMoment(await this.store.get(uploadKey(name, uploadId), largestTable))?.at
+  }
+
+  /** Who asks for one goes on with it: it is kept for another while. */
   async #getUpload(name: ContextName, uploadId: string): Promise<void> {
-    if (!isUploadId(uploadId) || (await this.store.get(uploadKey(name, uploadId), largestTable)) === undefined)
-      throw noUpload()
+    const at = await this.#findUpload(name, uploadId)
+    if (at === undefined) throw noUpload()
+    this.#open.hear(name, uploadId)
+    if (this.now() - at > uploadSeenEveryMs)
+      await this.store.put(uploadKey(name, uploadId), written({ at: this.now() }))
   }
 
   async #begin(name: ContextName): Promise<void> {

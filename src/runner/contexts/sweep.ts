@@ -1,7 +1,7 @@
-// Removes what no image is made from and nobody has asked for lately, and what nobody finished. Any runner of a store may do
-// it, at any time and twice.
+// Removes what no image is made from and nobody has asked for lately, and what nobody finished, also where it is an upload
+// of what stays. Any runner of a store may do it, at any time and twice.
 import type { ContextsInUse } from '#src/wire/contexts.ts'
-import { allOf, begunKey, type ContextName, nameOf, prefixOf, root, tableKey } from './keys.ts'
+import { allOf, begunKey, type ContextName, nameOf, prefixOf, root, tableKey, uploadIn } from './keys.ts'
 import type { ContextStore } from './store.ts'
 import { largestTable, readMoment } from './table.ts'
 
@@ -25,18 +25,26 @@ export const sweepContexts = async (
   { organizationId, inUse }: ContextsInUse,
 ): Promise<number> => {
   const used = new Set(inUse.flatMap(({ organizationId: id, hashes }) => hashes.map((hash) => `${id}/${hash}`)))
-  const names = new Map<string, ContextName>()
+  const found = new Map<string, { name: ContextName; uploads: Set<string> }>()
   for await (const { key } of contexts.store.list(organizationId === undefined ? root : allOf(organizationId))) {
     const name = nameOf(key)
-    if (name !== undefined) names.set(`${name.organizationId}/${name.hash}`, name)
+    if (name === undefined) continue
+    const text = `${name.organizationId}/${name.hash}`
+    const context = found.get(text) ?? { name, uploads: new Set() }
+    const upload = uploadIn(key)
+    if (upload !== undefined) context.uploads.add(upload)
+    found.set(text, context)
   }
   let removed = 0
-  for (const [text, name] of names) {
-    if (used.has(text) || contexts.isTaking(name)) continue
-    const at = await lastWanted(contexts, name)
-    if (at !== undefined && contexts.now() - at < contexts.limits.keptMs) continue
-    await remove(contexts, name)
-    removed += 1
+  for (const [text, { name, uploads }] of found) {
+    if (contexts.isTaking(name)) continue
+    const at = used.has(text) ? contexts.now() : await lastWanted(contexts, name)
+    if (at === undefined || contexts.now() - at >= contexts.limits.keptMs) {
+      await remove(contexts, name)
+      removed += 1
+      continue
+    }
+    for (const upload of uploads) if (!(await contexts.isOpen(name, upload))) await contexts.abort(name, upload)
   }
   return removed
 }

@@ -1,0 +1,119 @@
+// What is kept of uploads that nobody ends. How files are uploaded is tried from the outside, in test/object-storage/.
+import assert from 'node:assert/strict'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { suite, test } from 'node:test'
+import { DirectoryStore } from '../archive/directory-store.ts'
+import { type ContextLimits, standardLimits } from './limits.ts'
+import { ContextStore } from './store.ts'
+import { sweepContexts } from './sweep.ts'
+
+const named = (digit: string, organizationId = 'ours') => ({ organizationId, hash: digit.repeat(32) })
+const hour = 3_600_000
+
+const openContexts = async (limits: Partial<ContextLimits> = {}) => {
+  const directory = await mkdtemp(join(tmpdir(), 'alcove-contexts-'))
+  const time = { now: Date.now() }
+  const store = new DirectoryStore(directory)
+  const contexts = new ContextStore(store, { limits: { ...standardLimits, ...limits }, now: () => time.now })
+  return {
+    contexts,
+    time,
+    objects: async (kind: string) => {
+      const keys: string[] = []
+      for await (const { key } of store.list('contexts/')) if (key.includes(kind)) keys.push(key)
+      return keys
+    },
+    putPart: (name: ReturnType<typeof named>, id: string, number = 1) =>
+      contexts.putPart(
+        name,
+        id,
+        number,
+        (async function* () {
+          yield Buffer.from('content')
+        })(),
+      ),
+    [Symbol.asyncDispose]: () => rm(directory, { recursive: true, force: true }),
+  }
+}
+
+const tooMany = { code: 'rate_limited', message: /Too many uploads are open/ }
+
+suite('uploads that are open', () => {
+  test('are so many of an organization, and of all together; who is refused has written nothing', async () => {
+    await using kept = await openContexts({ uploadsOfOrganization: 2, uploads: 3 })
+    const { contexts, objects } = kept
+    const begun = await Promise.allSettled(['1', '1', '1', '2', '3'].map((digit) => contexts.beginUpload(named(digit))))
+    assert.deepEqual(
+      begun.map(({ status }) => status),
+      ['fulfilled', 'fulfilled', 'rejected', 'rejected', 'rejected'],
+    )
+    await assert.rejects(contexts.beginUpload(named('2')), tooMany)
+    await contexts.beginUpload(named('1', 'theirs'))
+    await assert.rejects(contexts.beginUpload(named('1', 'theirs')), tooMany)
+    await assert.rejects(contexts.beginUpload(named('1', 'others')), tooMany)
+    assert.equal((await objects('/uploads/')).length, 3)
+    assert.equal((await objects('/begun.json')).length, 2)
+  })
+
+  test('make room when they are completed or aborted by their own name, and when they could not be begun', async () => {
+    await using kept = await openContexts({ uploadsOfOrganization: 1, contextsOfOrganization: 2 })
+    const { contexts } = kept
+    const first = await contexts.beginUpload(named('1'))
+    await contexts.abort(named('2'), first)
+    await contexts.abort(named('1', 'theirs'), first)
+    await contexts.abort(named('1'), '0'.repeat(32))
+    await assert.rejects(contexts.beginUpload(named('1')), tooMany)
+    await contexts.abort(named('1'), first)
+    await contexts.abort(named('1'), first)
+    const second = await contexts.beginUpload(named('2'))
+    await assert.rejects(contexts.beginUpload(named('2')), tooMany)
+    const { etag } = await kept.putPart(named('2'), second)
+    await contexts.complete(named('2'), second, [{ number: 1, etag }])
+    for (let times = 0; times < 2; times++)
+      await assert.rejects(contexts.beginUpload(named('3')), { code: 'too_large', message: /no room for more files/ })
+    await contexts.beginUpload(named('2'))
+  })
+
+  test('make room when nothing has come to them for two hours', async () => {
+    await using kept = await openContexts({ uploadsOfOrganization: 2 })
+    const { contexts, time } = kept
+    const [left, going] = [await contexts.beginUpload(named('1')), await contexts.beginUpload(named('1'))]
+    time.now += hour
+    await kept.putPart(named('1'), going)
+    time.now += hour - 1
+    await assert.rejects(contexts.beginUpload(named('1')), tooMany)
+    time.now += 1
+    await contexts.beginUpload(named('1'))
+    await assert.rejects(contexts.beginUpload(named('1')), tooMany)
+    // It had its place, and has no second one to give.
+    await contexts.abort(named('1'), left)
+    await assert.rejects(contexts.beginUpload(named('1')), tooMany)
+  })
+
+  test('are swept when they were left, also where their context stays; those that go on are not', async () => {
+    await using kept = await openContexts()
+    const { contexts, time, objects, putPart } = kept
+    const sweep = () => sweepContexts(contexts, { inUse: [{ organizationId: 'ours', hashes: [named('1').hash] }] })
+    const [left, going] = [await contexts.beginUpload(named('1')), await contexts.beginUpload(named('1'))]
+    const fresh = await contexts.beginUpload(named('2'))
+    await putPart(named('1'), left)
+    const { etag } = await putPart(named('1'), going)
+    time.now += 1.5 * hour
+    await putPart(named('1'), going, 2)
+    await putPart(named('2'), fresh)
+    time.now += hour
+    assert.equal(await sweep(), 0)
+    const ids = new Set((await objects('/uploads/')).map((key) => key.split('/')[4]))
+    assert.deepEqual([...ids].sort(), [going, fresh].sort())
+    await assert.rejects(putPart(named('1'), left), { code: 'not_found' })
+    await contexts.complete(named('1'), going, [{ number: 1, etag }])
+    // Of an image that is kept for long, with an upload that nothing will ever come of.
+    await contexts.beginUpload(named('1'))
+    time.now += 30 * hour
+    assert.equal(await sweep(), 1)
+    assert.deepEqual(await objects('/uploads/'), [])
+    assert.ok(await contexts.find(named('1')))
+  })
+})

@@ -1,0 +1,57 @@
+// Counts the uploads that this process has begun and nobody has ended: each leaves objects in the store, and costs who begins it
+// nothing. One that is left counts until it is old enough to be swept.
+import { Bound } from '#src/kit/bound.ts'
+import { Problem } from '#src/problems.ts'
+import { type ContextName, partsOf } from './keys.ts'
+import type { ContextLimits } from './limits.ts'
+
+export class OpenUploads {
+  readonly #keptMs: number
+  readonly #now: () => number
+  readonly #bound: Bound
+  /** By the prefix of its parts, so that ending one that never was ends no other; who was heard last is last. */
+  readonly #open = new Map<string, { organizationId: string; at: number }>()
+
+  constructor({ uploadsOfOrganization, uploads, uploadKeptMs }: ContextLimits, now: () => number) {
+    this.#bound = new Bound({ each: uploadsOfOrganization, all: uploads })
+    this.#keptMs = uploadKeptMs
+    this.#now = now
+  }
+
+  begin(name: ContextName, id: string): void {
+    const { organizationId } = name
+    this.#forgetLeft()
+    if (!this.#bound.take(organizationId))
+      throw new Problem(
+        'rate_limited',
+        'Too many uploads are open. Complete or abort some; those that are left go by themselves.',
+      )
+    this.#open.set(partsOf(name, id), { organizationId, at: this.#now() })
+  }
+
+  hear(name: ContextName, id: string): void {
+    const key = partsOf(name, id)
+    const open = this.#open.get(key)
+    if (open === undefined) return
+    this.#open.delete(key)
+    this.#open.set(key, { ...open, at: this.#now() })
+  }
+
+  end(name: ContextName, id: string): void {
+    this.#forget(partsOf(name, id))
+  }
+
+  #forgetLeft() {
+    for (const [key, { at }] of this.#open) {
+      if (this.#now() - at < this.#keptMs) return
+      this.#forget(key)
+    }
+  }
+
+  #forget(key: string) {
+    const open = this.#open.get(key)
+    if (open === undefined) return
+    this.#open.delete(key)
+    this.#bound.give(open.organizationId)
+  }
+}
