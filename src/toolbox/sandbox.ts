@@ -1,8 +1,9 @@
 // What every room of the toolbox knows about the sandbox that a call is for.
-import { routesOf } from '#src/http/route.ts'
+import { type Route, routesOf } from '#src/http/route.ts'
 import type { MeterReading } from '#src/wire/meter-reading.ts'
 import type { Assignment } from '#src/wire/runner-link.ts'
 import type { Agent } from './agent/agent.ts'
+import { HeldBody } from './held-bodies.ts'
 
 export type ToolboxSandbox = {
   id: string
@@ -16,12 +17,41 @@ export type ToolboxContext = {
   sandbox: ToolboxSandbox
   /** What it uses; undefined when it has ended meanwhile. */
   measure: () => Promise<MeterReading | undefined>
+  /** Of a call with a body: it is not needed any more (held-bodies.ts). */
+  letGo?: () => void
 }
 
 /** `sandbox`: the proxy has checked the caller, and the sandbox is started; or else it may be paused, and its agent not answer. */
 export type ToolboxNeeds = 'sandbox' | 'sandbox, also paused'
 
-export const route = routesOf<ToolboxContext, ToolboxNeeds>()
+type ToolboxRoute = Route<ToolboxContext, ToolboxNeeds>
+
+const untilOver = async (held: HeldBody<unknown>, work: () => unknown): Promise<unknown> => {
+  using _ = held
+  return await work()
+}
+
+/** Nothing in here may outlive its first step but what is held, which is why it is not asynchronous. */
+const runHolding = (run: ToolboxRoute['run'], call: Parameters<ToolboxRoute['run']>[0]): Promise<unknown> => {
+  const held = new HeldBody(call.sandbox.id, call.body)
+  call.request.body = undefined
+  const given = {
+    ...call,
+    letGo: () => held.letGo(),
+    get body() {
+      return held.body
+    },
+  }
+  return untilOver(held, () => run(given))
+}
+
+const rowOf = routesOf<ToolboxContext, ToolboxNeeds>()
+
+/** A row of the toolbox. The body of a call counts for its sandbox while it is held, at most until the call is over. */
+export const route: typeof rowOf = (row) => {
+  const made = rowOf(row)
+  return made.body === undefined ? made : { ...made, run: (call) => runHolding(made.run, call) }
+}
 
 /** What every process in the sandbox finds in its environment: who it is, then the sandbox's own, then the call's. */
 export const environmentOf = (

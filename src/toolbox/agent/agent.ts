@@ -17,7 +17,8 @@ export type { AgentSession, CommandEvent, SessionCommand, Sessions } from './ses
 export { ListTooLong } from './sessions.ts'
 
 export interface Agent {
-  exec(spec: CommandSpec): Promise<RunningCommand>
+  /** At the signal it is not started any more, and nothing is kept of it; once it has started that means nothing. */
+  exec(spec: CommandSpec, signal?: AbortSignal): Promise<RunningCommand>
   /** 127.0.0.1:port inside, or ::1. Each direction ends on its own: the caller ends its own side. */
   dial(port: number): Promise<Duplex>
   info(): Promise<{ version: string; bootId: string }>
@@ -59,7 +60,7 @@ const shutdown = async (socketPath: string, graceMs: number): Promise<void> => {
 }
 
 export const agentAt = (socketPath: string): Agent => ({
-  exec: (spec) => startCommand(socketPath, spec),
+  exec: (spec, signal) => startCommand(socketPath, spec, signal),
   dial: (port) => dial(socketPath, port),
   info: () => info(socketPath),
   shutdown: (graceMs) => shutdown(socketPath, graceMs),

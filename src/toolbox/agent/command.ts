@@ -42,6 +42,8 @@ export interface RunningCommand extends AsyncIterable<Output> {
   readonly pid: number
   /** Told once the output has been read. Rejects with `AgentGone` if the sandbox ends first, or after `close`. */
   readonly exit: Promise<Exit>
+  /** Settles when its standard input is held here no more: all of it was sent, or none will be. */
+  readonly inputGone: Promise<void>
   /** A signal to the whole process group. */
   kill(signal: number): void
   /** Ends the connection, which kills the group if the command has not ended. */
@@ -76,11 +78,15 @@ export const readExit = (payload: Buffer): Exit => {
   return how === 1 ? { exitCode: 128 + value, signal: value } : { exitCode: value, signal: null }
 }
 
-export const startCommand = async (socketPath: string, spec: CommandSpec): Promise<RunningCommand> => {
+export const startCommand = async (
+  socketPath: string,
+  spec: CommandSpec,
+  signal?: AbortSignal,
+): Promise<RunningCommand> => {
   const fields = new FieldWriter().u8((spec.mergeOutput ? 1 : 0) | (spec.stdin ? 2 : 0))
   const body = writeProgram(fields, spec).done()
   try {
-    const [connection, answer] = await Connection.request(socketPath, kinds.exec, body)
+    const [connection, answer] = await Connection.request(socketPath, kinds.exec, body, signal)
     const pid = answer.u32()
     answer.end()
     return new Command(connection, pid, spec.stdin)
@@ -95,6 +101,7 @@ class Command implements RunningCommand {
   readonly #connection: Connection
   readonly #outputs = new Handoff<Output>(outputsAhead, () => this.close())
   readonly #told = Promise.withResolvers<Exit>()
+  readonly #inputGone = Promise.withResolvers<void>()
   #unsent: Uint8Array | undefined
   #credit = inputWindowBytes
 
@@ -102,6 +109,7 @@ class Command implements RunningCommand {
     this.#connection = connection
     this.pid = pid
     this.#unsent = stdin
+    if (stdin === undefined) this.#letInputGo()
     this.exit = this.#told.promise
     // Somebody who only reads the output need not look at the exit.
     this.exit.catch(() => {})
@@ -113,20 +121,31 @@ class Command implements RunningCommand {
     return this.#outputs
   }
 
+  get inputGone(): Promise<void> {
+    return this.#inputGone.promise
+  }
+
   kill(signal: number): void {
     this.#connection.send(kinds.kill, Buffer.of(signal))
   }
 
   close(): void {
     this.#connection.close()
+    this.#letInputGo()
     this.#outputs.end()
     this.#told.reject(new AgentGone('the command was given up'))
   }
 
   #fail(error: unknown): void {
     this.#connection.close()
+    this.#letInputGo()
     this.#told.reject(error)
     this.#outputs.end(error)
+  }
+
+  #letInputGo(): void {
+    this.#unsent = undefined
+    this.#inputGone.resolve()
   }
 
   /** Sends as much input as there is credit for; never more, so nothing piles up in the socket. */
@@ -139,7 +158,7 @@ class Command implements RunningCommand {
     }
     if (this.#unsent?.length === 0) {
       this.#connection.send(kinds.stdinEnd)
-      this.#unsent = undefined
+      this.#letInputGo()
     }
   }
 
@@ -148,6 +167,7 @@ class Command implements RunningCommand {
       const frame = await this.#connection.next()
       if (frame.kind === kinds.exit) {
         this.#told.resolve(readExit(frame.payload))
+        this.#letInputGo()
         this.#outputs.end()
         this.#connection.closeSoon()
         return

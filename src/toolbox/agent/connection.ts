@@ -101,12 +101,24 @@ export class Connection {
     for (const event of ['readable', 'end', 'close']) socket.on(event, () => this.#wake?.())
   }
 
-  /** Connects, sends the request and waits for the OK; answers what the OK carried. */
-  static async request(socketPath: string, kind: number, body: Uint8Array): Promise<[Connection, FieldReader]> {
+  /** Connects, sends the request and waits for the OK, until the signal comes; answers what the OK carried. */
+  static async request(
+    socketPath: string,
+    kind: number,
+    body: Uint8Array,
+    signal?: AbortSignal,
+  ): Promise<[Connection, FieldReader]> {
     const frames = encodeRequest(kind, body)
     const connection = new Connection(openSocket(socketPath))
     for (const frame of frames) connection.#socket.write(frame)
-    return [connection, await connection.#answer()]
+    const stop = (): void => connection.close()
+    if (signal?.aborted) stop()
+    signal?.addEventListener('abort', stop, { once: true })
+    try {
+      return [connection, await connection.#answer()]
+    } finally {
+      signal?.removeEventListener('abort', stop)
+    }
   }
 
   /** For a request that is answered by an OK and nothing else. */

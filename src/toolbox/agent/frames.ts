@@ -185,8 +185,11 @@ export class FieldWriter {
     return this
   }
 
+  /** What was written, which is then kept here no more. */
   done(): Buffer {
-    return Buffer.concat(this.#pieces)
+    const written = Buffer.concat(this.#pieces)
+    this.#pieces = []
+    return written
   }
 }
 

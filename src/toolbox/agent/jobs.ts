@@ -47,6 +47,8 @@ export type JobEvent = OutputEvent | ExitEvent
 export type AttachOptions = {
   /** Goes on until the job ends (the default), or stops at what is there now. */
   follow?: boolean
+  /** Called when the agent has taken the request. */
+  onTaken?: (() => void) | undefined
   /** Ends the iteration. */
   signal?: AbortSignal
 }
@@ -110,9 +112,15 @@ export const followOutput = <End extends { type: 'exit' }>(
   names: FieldWriter,
   offset: number,
   readEnd: (payload: Buffer) => End,
-  { follow = true, signal }: AttachOptions = {},
+  { follow = true, ...options }: AttachOptions = {},
 ): AsyncGenerator<OutputEvent | End, void, void> =>
-  followRequest(socketPath, kind, names.u64(offset).u8(follow ? 1 : 0), offset, readEnd, signal)
+  followRequest(socketPath, kind, names.u64(offset).u8(follow ? 1 : 0), offset, readEnd, options)
+
+/** Apart from what follows, which would keep what was sent until the end. */
+const connectBy = async (socketPath: string, kind: number, request: FieldWriter): Promise<Connection> => {
+  const [connection] = await Connection.request(socketPath, kind, request.done())
+  return connection
+}
 
 /** The same for any request that is answered by output, the first byte of which is at `offset`. */
 export async function* followRequest<End extends { type: 'exit' }>(
@@ -121,10 +129,11 @@ export async function* followRequest<End extends { type: 'exit' }>(
   request: FieldWriter,
   offset: number,
   readEnd: (payload: Buffer) => End,
-  signal: AbortSignal | undefined,
+  { onTaken, signal }: Pick<AttachOptions, 'onTaken' | 'signal'>,
 ): AsyncGenerator<OutputEvent | End, void, void> {
   if (signal?.aborted) return
-  const [connection] = await Connection.request(socketPath, kind, request.done())
+  const connection = await connectBy(socketPath, kind, request)
+  onTaken?.()
   const stop = (): void => connection.close()
   signal?.addEventListener('abort', stop, { once: true })
   try {

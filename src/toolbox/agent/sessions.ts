@@ -71,7 +71,7 @@ export interface Sessions {
   execAndFollow(
     sessionId: string,
     spec: SessionCommandSpec,
-    options?: Pick<AttachOptions, 'signal'>,
+    options?: Pick<AttachOptions, 'onTaken' | 'signal'>,
   ): AsyncGenerator<CommandEvent, void, void>
   command(sessionId: string, commandId: string): Promise<SessionCommand>
   attach(
@@ -251,8 +251,8 @@ export const sessionsAt = (socketPath: string): Sessions => ({
   remove: (id) => Connection.command(socketPath, kinds.sessionRemove, named(id).done()),
   exec: (sessionId, spec) =>
     Connection.command(socketPath, kinds.sessionExec, execFields(sessionId, spec, false).done()),
-  execAndFollow: (sessionId, spec, { signal } = {}) =>
-    followRequest(socketPath, kinds.sessionExec, execFields(sessionId, spec, true), 0, readEnd, signal),
+  execAndFollow: (sessionId, spec, options = {}) =>
+    followRequest(socketPath, kinds.sessionExec, execFields(sessionId, spec, true), 0, readEnd, options),
   command: (sessionId, commandId) => show(socketPath, sessionId, commandId),
   attach: (sessionId, commandId, offset, options) =>
     followOutput(socketPath, kinds.commandAttach, named(sessionId, commandId), offset, readEnd, options),

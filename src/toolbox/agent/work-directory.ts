@@ -25,7 +25,7 @@ export const agentIn = (agent: Agent, directory: string): Agent => {
   }
   return {
     ...agent,
-    exec: (spec) => begin(agent.exec, spec),
+    exec: (spec, signal) => begin((begun: CommandSpec) => agent.exec(begun, signal), spec),
     jobs: { ...agent.jobs, spawn: (spec) => begin(agent.jobs.spawn, spec) },
     sessions: { ...agent.sessions, open: (spec) => begin(agent.sessions.open, spec) },
     files: (user) => filesIn(agent.files(user), directory),

@@ -12,10 +12,10 @@ export const codeRunRoutes = [
     body: CodeRunRequest,
     bodyLimit: 8 * 1024 * 1024,
     replies: { 200: CodeRunResponse },
-    run: async ({ sandbox, body, reply }) => {
-      checkCode(body)
-      using deadline = deadlineOf(reply, body.timeout ?? 0)
-      return await runCode(sandbox, body, deadline)
+    run: async (call) => {
+      checkCode(call.body)
+      using deadline = deadlineOf(call.reply, call.body.timeout ?? 0)
+      return await runCode(call.sandbox, call, deadline)
     },
   }),
 ]

@@ -1,11 +1,12 @@
 // `process/code-run`: a program in one of three languages, in a fresh process (contract/toolbox.md §3).
 import { Problem } from '#src/problems.ts'
-import { type CommandSpec, StartFailed } from '../agent/agent.ts'
+import { type CommandSpec, type RunningCommand, StartFailed } from '../agent/agent.ts'
 import type { Deadline } from '../exec/deadline.ts'
 import { checkEnvironment } from '../exec/environment.ts'
 import { BoundedOutput } from '../exec/output.ts'
-import { runToEnd } from '../exec/run.ts'
+import { followToEnd, startWithin } from '../exec/run.ts'
 import { callersFault } from '../exec/start-failure.ts'
+import type { Given } from '../held-bodies.ts'
 import { environmentOf, type ToolboxSandbox } from '../sandbox.ts'
 import { ArtifactSieve } from './artifacts.ts'
 import { javascriptProgram, pythonProgram, typescriptProgram } from './programs.ts'
@@ -27,19 +28,27 @@ const interpreters: Record<Language, readonly string[]> = {
   typescript: ['node', '-'],
 }
 
-export const runCode = async (
-  sandbox: ToolboxSandbox,
-  { code, language: given, argv, envs }: CodeRunRequest,
+const programOf = async (
+  language: Language,
+  code: string,
   deadline: Deadline,
-): Promise<CodeRunResponse> => {
-  const language = languageOf(sandbox, given)
-  let program: string
-  if (language === 'typescript') {
-    const transpiled = await transpile(code, deadline)
-    if ('complaint' in transpiled) return { exitCode: 1, result: transpiled.complaint }
-    program = typescriptProgram(transpiled.javascript)
-  } else program = language === 'python' ? pythonProgram(code) : javascriptProgram(code)
+): Promise<string | { complaint: string }> => {
+  if (language === 'python') return pythonProgram(code)
+  if (language === 'javascript') return javascriptProgram(code)
+  const transpiled = await transpile(code, deadline)
+  return 'complaint' in transpiled ? transpiled : typescriptProgram(transpiled.javascript)
+}
 
+/** Answers the running program, or how it ended without having run. What the caller gave is kept here no longer. */
+const start = async (
+  sandbox: ToolboxSandbox,
+  { body }: Given<CodeRunRequest>,
+  deadline: Deadline,
+): Promise<RunningCommand | CodeRunResponse> => {
+  const { code, language: given, argv, envs } = body
+  const language = languageOf(sandbox, given)
+  const program = await programOf(language, code, deadline)
+  if (typeof program !== 'string') return { exitCode: 1, result: program.complaint }
   const spec: CommandSpec = {
     argv: [...interpreters[language], ...(argv ?? [])],
     env: environmentOf(sandbox, envs ?? {}),
@@ -47,17 +56,28 @@ export const runCode = async (
     stdin: Buffer.from(program),
     mergeOutput: true,
   }
-  using output = new BoundedOutput(sandbox.assignment.organizationId)
-  using sieve = new ArtifactSieve(output)
   try {
-    const { exitCode } = await runToEnd(sandbox.agent, spec, deadline, (data) => sieve.take(data))
-    sieve.end()
-    const result = output.text()
-    return sieve.charts.length === 0 ? { exitCode, result } : { exitCode, result, artifacts: { charts: sieve.charts } }
+    return await startWithin(sandbox.agent, spec, deadline)
   } catch (error) {
     if (!(error instanceof StartFailed)) throw error
     const fault = callersFault(error, spec)
     if (fault) throw fault
     return { exitCode: -1, result: `${spec.argv[0]} could not be started in this sandbox: ${error.errno}\n` }
   }
+}
+
+export const runCode = async (
+  sandbox: ToolboxSandbox,
+  given: Given<CodeRunRequest>,
+  deadline: Deadline,
+): Promise<CodeRunResponse> => {
+  const started = await start(sandbox, given, deadline)
+  if ('result' in started) return started
+  started.inputGone.then(given.letGo)
+  using output = new BoundedOutput(sandbox.assignment.organizationId)
+  using sieve = new ArtifactSieve(output)
+  const { exitCode } = await followToEnd(started, deadline, (data) => sieve.take(data))
+  sieve.end()
+  const result = output.text()
+  return sieve.charts.length === 0 ? { exitCode, result } : { exitCode, result, artifacts: { charts: sieve.charts } }
 }

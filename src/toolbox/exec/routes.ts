@@ -3,7 +3,7 @@ import { route } from '../sandbox.ts'
 import { deadlineOf } from './deadline.ts'
 import { answersOf } from './once.ts'
 import { ExecuteRequest, ExecuteResponse } from './schemas.ts'
-import { checkCommand, defaultTimeoutSeconds, execute } from './service.ts'
+import { checkCommand, defaultTimeoutSeconds, executeGiven } from './service.ts'
 
 export const execRoutes = [
   route({
@@ -14,15 +14,17 @@ export const execRoutes = [
     body: ExecuteRequest,
     bodyLimit: 8 * 1024 * 1024,
     replies: { 200: ExecuteResponse },
-    run: async ({ sandbox, body, request, reply }) => {
-      checkCommand(body)
+    run: async (call) => {
+      const { sandbox, request, reply } = call
+      checkCommand(call.body)
       const run = async (waiting?: typeof reply) => {
-        using deadline = deadlineOf(waiting, body.timeout ?? defaultTimeoutSeconds)
-        return await execute(sandbox, body, deadline)
+        using deadline = deadlineOf(waiting, call.body.timeout ?? defaultTimeoutSeconds)
+        return await executeGiven(sandbox, call, deadline)
       }
+      const runOnce = (key: string) => answersOf(sandbox.id).once(key, call.body, () => run())
       const key = readIdempotencyKey(request.headers['idempotency-key'])
       // Whoever may ask again may also have been cut off: the command goes on, and its answer is kept.
-      return await (key === undefined ? run(reply) : answersOf(sandbox.id).once(key, body, () => run()))
+      return await (key === undefined ? run(reply) : runOnce(key))
     },
   }),
 ]

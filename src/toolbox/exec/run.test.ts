@@ -13,6 +13,7 @@ const commandThat = (follow: () => AsyncGenerator<{ stream: 'stdout'; data: Buff
   const command: RunningCommand = {
     pid: 2,
     exit: Promise.resolve({ exitCode: 0, signal: null }),
+    inputGone: Promise.resolve(),
     kill: (signal) => void heard.push(`kill ${signal}`),
     close: () => void heard.push('close'),
     [Symbol.asyncIterator]: follow,

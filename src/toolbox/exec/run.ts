@@ -36,27 +36,27 @@ const end = (command: RunningCommand) => {
   command.close()
 }
 
-/** Starts within the deadline; a start that comes too late is undone. */
-const start = (agent: Agent, spec: CommandSpec, deadline: Deadline) => {
-  const starting = span('agent exec', {}, () => agent.exec(spec))
+/** Starts within the deadline; a start that comes too late is undone. Throws StartFailed, or the deadline's reason. */
+export const startWithin = (agent: Agent, spec: CommandSpec, deadline: Deadline): Promise<RunningCommand> => {
+  const starting = span('agent exec', {}, () => agent.exec(spec, deadline.signal))
   return beforeDeadline(starting, deadline).catch((error) => {
     starting.then(end, () => undefined)
     throw deadline.signal.aborted ? deadline.signal.reason : asTold(error)
   })
 }
 
+type TakeOutput = (data: Buffer, stream: Output['stream']) => void
+
 /**
  * `take` sees every piece of output in order. `stop` ends a command that nobody waits for any more; one that only asks it
- * to end leaves `take` being called. Throws StartFailed, or the deadline's reason.
+ * to end leaves `take` being called. Throws the deadline's reason.
  */
-export const runToEnd = async (
-  agent: Agent,
-  spec: CommandSpec,
+export const followToEnd = async (
+  command: RunningCommand,
   deadline: Deadline,
-  take: (data: Buffer, stream: Output['stream']) => void,
+  take: TakeOutput,
   stop: (command: RunningCommand) => void = end,
 ): Promise<Exit> => {
-  const command = await start(agent, spec, deadline)
   const drain = async () => {
     for await (const { data, stream } of command) take(data, stream)
     return command.exit
@@ -69,3 +69,12 @@ export const runToEnd = async (
     throw deadline.signal.aborted ? deadline.signal.reason : asTold(error)
   }
 }
+
+/** Both, for a command that is small: what it was started by is kept until it ends. */
+export const runToEnd = async (
+  agent: Agent,
+  spec: CommandSpec,
+  deadline: Deadline,
+  take: TakeOutput,
+  stop?: (command: RunningCommand) => void,
+): Promise<Exit> => await followToEnd(await startWithin(agent, spec, deadline), deadline, take, stop)

@@ -1,12 +1,13 @@
 // `process/execute`: one shell command, its whole output in arrival order, and its exit code (contract/toolbox.md §2).
 import { Problem } from '#src/problems.ts'
-import { type CommandSpec, StartFailed } from '../agent/agent.ts'
+import { type CommandSpec, type RunningCommand, StartFailed } from '../agent/agent.ts'
+import type { Given } from '../held-bodies.ts'
 import { environmentOf, type ToolboxSandbox } from '../sandbox.ts'
 import type { Deadline } from './deadline.ts'
 import { checkEnvironment } from './environment.ts'
 import { BoundedOutput } from './output.ts'
 import { plainWordsOf } from './plain.ts'
-import { runToEnd } from './run.ts'
+import { followToEnd, startWithin } from './run.ts'
 import type { ExecuteRequest, ExecuteResponse } from './schemas.ts'
 import { callersFault } from './start-failure.ts'
 
@@ -31,19 +32,19 @@ export const checkCommand = ({ command, envs }: ExecuteRequest): void => {
   checkEnvironment(envs ?? {})
 }
 
-export const execute = async (
+/** Answers the running command, or why there is none. What the caller gave is kept here no longer than until it has started. */
+const start = async (
   sandbox: ToolboxSandbox,
-  { command, cwd, envs }: ExecuteRequest,
+  { body }: Given<ExecuteRequest>,
   deadline: Deadline,
-): Promise<ExecuteResponse> => {
-  using output = new BoundedOutput(sandbox.assignment.organizationId)
+): Promise<RunningCommand | string> => {
+  const { command, cwd, envs } = body
   const env = environmentOf(sandbox, envs ?? {})
-  const start = async (way: Way): Promise<ExecuteResponse | StartFailed> => {
+  const startBy = async (way: Way): Promise<RunningCommand | StartFailed> => {
     const { user } = sandbox.assignment
     const spec: CommandSpec = { ...way, env, ...(cwd ? { cwd } : {}), user, mergeOutput: true }
     try {
-      const { exitCode } = await runToEnd(sandbox.agent, spec, deadline, (data) => output.add(data))
-      return { exitCode, result: output.text() }
+      return await startWithin(sandbox.agent, spec, deadline)
     } catch (error) {
       if (!(error instanceof StartFailed)) throw error
       const fault = callersFault(error, spec)
@@ -53,12 +54,29 @@ export const execute = async (
   }
   const words = plainWordsOf(command, env)
   // What is wrong with a program that does not start, the shell says.
-  const alone = words && (await start({ argv: words }))
+  const alone = words && (await startBy({ argv: words }))
   if (alone && !(alone instanceof StartFailed)) return alone
   for (const shell of shells) {
-    const ended = await start(throughShell(shell, command))
-    if (!(ended instanceof StartFailed)) return ended
-    if (ended.errno !== 'ENOENT') return { exitCode: -1, result: `The shell could not be started: ${ended.errno}\n` }
+    const started = await startBy(throughShell(shell, command))
+    if (!(started instanceof StartFailed)) return started
+    if (started.errno !== 'ENOENT') return `The shell could not be started: ${started.errno}\n`
   }
-  return { exitCode: -1, result: 'This sandbox has neither bash nor sh.\n' }
+  return 'This sandbox has neither bash nor sh.\n'
 }
+
+export const executeGiven = async (
+  sandbox: ToolboxSandbox,
+  given: Given<ExecuteRequest>,
+  deadline: Deadline,
+): Promise<ExecuteResponse> => {
+  using output = new BoundedOutput(sandbox.assignment.organizationId)
+  const started = await start(sandbox, given, deadline)
+  if (typeof started === 'string') return { exitCode: -1, result: started }
+  started.inputGone.then(given.letGo)
+  const { exitCode } = await followToEnd(started, deadline, (data) => output.add(data))
+  return { exitCode, result: output.text() }
+}
+
+/** The same where nobody counts what is held. */
+export const execute = (sandbox: ToolboxSandbox, body: ExecuteRequest, deadline: Deadline): Promise<ExecuteResponse> =>
+  executeGiven(sandbox, { body }, deadline)

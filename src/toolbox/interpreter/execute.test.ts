@@ -4,8 +4,8 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { suite, test } from 'node:test'
 import { until } from '../agent/testing/native-agent.ts'
+import { heldBodies } from '../held-bodies.ts'
 import { startToolbox } from '../testing/toolbox.ts'
-import { held } from './execute.ts'
 import { completed, newContext, printed, Run, start, waitFor } from './testing/run.ts'
 
 suite('GET /process/interpreter/execute', () => {
@@ -179,8 +179,8 @@ suite('GET /process/interpreter/execute', () => {
     await using box = await startToolbox()
     const most = 16 * 1024 * 1024
     for (let other = 0; other < 16; other++) {
-      assert.ok(held.take(`other-${other}`, most))
-      t.after(() => held.give(`other-${other}`, most))
+      assert.ok(heldBodies.take(`other-${other}`, most))
+      t.after(() => heldBodies.give(`other-${other}`, most))
     }
     assert.equal((await start(box, `# ${'x'.repeat(64 * 1024)}`).outcome).code, 1013)
     for (let round = 0; round < 2; round++)

@@ -2,10 +2,10 @@
 import type { WebSocket } from 'ws'
 import { closeWith, keepAlive, sendWhole } from '#src/http/socket.ts'
 import { readPart } from '#src/http/validate.ts'
-import { Bound } from '#src/kit/bound.ts'
 import { Problem } from '#src/problems.ts'
 import type { Exit } from '../agent/agent.ts'
 import { checkEnvironment } from '../exec/environment.ts'
+import { heldBodies } from '../held-bodies.ts'
 import { asTold } from '../refusals.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'
 import { defaultContext, readyContext } from './contexts.ts'
@@ -14,8 +14,6 @@ import { type Ending, outwaitOthers, runCode, type Take } from './run.ts'
 import { ExecuteRequest } from './schemas.ts'
 
 const defaultTimeoutSeconds = 600
-/** Bytes of the requests that run or wait, which are held until they are over: of a sandbox, and of all. */
-export const held = new Bound({ each: 16 * 1024 * 1024, all: 256 * 1024 * 1024, sure: 64 * 1024 })
 /** For the request to come. */
 const patienceMs = 60_000
 
@@ -115,13 +113,15 @@ export const execute = async (socket: WebSocket, sandbox: ToolboxSandbox): Promi
   try {
     const text = await firstFrame(socket)
     const request = readRequest(text)
-    if (!held.take(sandbox.id, text.length)) throw new Refusal(closeCodes.busy, 'too much code waits to be executed')
+    // What runs or waits is held until it is over.
+    if (!heldBodies.take(sandbox.id, text.length))
+      throw new Refusal(closeCodes.busy, 'too much code waits to be executed')
     try {
       const lane = enterLane(sandbox, request.contextId || defaultContext)
       if (lane.isFull) throw new Refusal(closeCodes.busy, 'too many executions wait for this context')
       await lane.run(() => runInTurn(socket, sandbox, request, lane))
     } finally {
-      held.give(sandbox.id, text.length)
+      heldBodies.give(sandbox.id, text.length)
     }
   } catch (error) {
     if (error instanceof Refusal) return closeWith(socket, error.code, error.message)

@@ -98,11 +98,14 @@ export const sessionRoutes = [
     body: ExecRequest,
     bodyLimit,
     replies: { 200: ExecResult, 202: ExecAccepted },
-    run: async ({ sandbox, params, body, request, reply }) => {
-      const given = { request: body, idempotencyKey: readIdempotencyKey(request.headers['idempotency-key']) }
-      const isAsync = body.runAsync === true || body.async === true
-      if (!isAsync) return await runCommand(sandbox, params.sessionId, given, hangUpOf(reply))
-      return reply.status(202).send({ cmdId: await startCommand(sandbox, params.sessionId, given) })
+    run: async (call) => {
+      const { sandbox, request, reply } = call
+      const { sessionId } = call.params
+      const idempotencyKey = readIdempotencyKey(request.headers['idempotency-key'])
+      const isAsync = call.body.runAsync === true || call.body.async === true
+      if (isAsync)
+        return reply.status(202).send({ cmdId: await startCommand(sandbox, sessionId, call, idempotencyKey) })
+      return await runCommand(sandbox, sessionId, call, { idempotencyKey, signal: hangUpOf(reply) })
     },
   }),
   route({

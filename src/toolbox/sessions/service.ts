@@ -3,6 +3,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import { otherBody } from '#src/http/idempotency-key.ts'
 import { Problem } from '#src/problems.ts'
 import { type AgentSession, isRefused, type SessionCommand, StartFailed, type TakePiece } from '../agent/agent.ts'
+import type { Given } from '../held-bodies.ts'
 import { environmentOf, type ToolboxSandbox } from '../sandbox.ts'
 import { entrypointId, getEntrypointCommand, pourEntrypoint, readEntrypointLogs } from './entrypoint.ts'
 import { collectLogs, keptOutputBytes } from './logs.ts'
@@ -61,34 +62,39 @@ export const getCommand = async (sandbox: ToolboxSandbox, { sessionId, commandId
     ? await getEntrypointCommand(sandbox, commandId)
     : commandView(await told(sandbox.agent.sessions.command(sessionId, commandId)))
 
-type Exec = { id: string; text: string; keepInput: boolean; echoInput: boolean }
-
 /** A command that is sent again gets the id that it has already, by which the agent knows it. */
 const commandIdOf = (idempotencyKey: string | undefined): string =>
   idempotencyKey === undefined ? randomUUID() : createHash('sha256').update(idempotencyKey).digest('hex').slice(0, 32)
 
-/** `given`: what the caller sent. */
-type Given = { request: ExecRequest; idempotencyKey?: string | undefined }
+/** What a caller asks to be run, by its id. */
+type Exec = { id: string; given: Given<ExecRequest> }
 
-const readExec = (sessionId: string, { request, idempotencyKey }: Given, isAsync: boolean): Exec => {
-  const { command: text, suppressInputEcho } = request
+const readExec = (sessionId: string, given: Given<ExecRequest>, idempotencyKey: string | undefined): Exec => {
+  const { command } = given.body
   checkNotReserved(sessionId)
-  if (text.trim() === '') throw new Problem('bad_request', 'body.command must not be blank')
-  if (Buffer.byteLength(text) > commandBytes) throw new Problem('too_large', 'A command has at most 1 MiB.')
-  return { id: commandIdOf(idempotencyKey), text, keepInput: isAsync, echoInput: isAsync && suppressInputEcho !== true }
+  if (command.trim() === '') throw new Problem('bad_request', 'body.command must not be blank')
+  if (Buffer.byteLength(command) > commandBytes) throw new Problem('too_large', 'A command has at most 1 MiB.')
+  return { id: commandIdOf(idempotencyKey), given }
 }
 
 /** Only a command that was sent before has an id that is taken. */
-const checkIsSame = async ({ agent }: ToolboxSandbox, sessionId: string, { id, text }: Exec): Promise<void> => {
-  const { text: before } = await agent.sessions.command(sessionId, id)
-  if (before !== text) throw otherBody()
+const checkIsSame = async ({ agent }: ToolboxSandbox, sessionId: string, { id, given }: Exec): Promise<void> => {
+  const { text } = await agent.sessions.command(sessionId, id)
+  if (given.body.command !== text) throw otherBody()
 }
 
 /** Queues the command and answers its id. */
-export const startCommand = async (sandbox: ToolboxSandbox, sessionId: string, given: Given): Promise<string> => {
-  const exec = readExec(sessionId, given, true)
+export const startCommand = async (
+  sandbox: ToolboxSandbox,
+  sessionId: string,
+  given: Given<ExecRequest>,
+  idempotencyKey: string | undefined,
+): Promise<string> => {
+  const exec = readExec(sessionId, given, idempotencyKey)
+  const { command: text, suppressInputEcho } = given.body
+  const spec = { id: exec.id, text, keepInput: true, echoInput: suppressInputEcho !== true }
   await told(
-    sandbox.agent.sessions.exec(sessionId, exec).catch((error) => {
+    sandbox.agent.sessions.exec(sessionId, spec).catch((error) => {
       if (!isRefused(error, 'EEXIST')) throw error
       return checkIsSame(sandbox, sessionId, exec)
     }),
@@ -96,15 +102,21 @@ export const startCommand = async (sandbox: ToolboxSandbox, sessionId: string, g
   return exec.id
 }
 
+/** Lets the command go when the agent has it. */
+const followNew = ({ agent }: ToolboxSandbox, sessionId: string, { id, given }: Exec, signal: AbortSignal) => {
+  const spec = { id, text: given.body.command, keepInput: false, echoInput: false }
+  return agent.sessions.execAndFollow(sessionId, spec, { onTaken: given.letGo, signal })
+}
+
 /** What the command says, also if it was sent before. */
 async function* execAndFollow(sandbox: ToolboxSandbox, sessionId: string, exec: Exec, signal: AbortSignal) {
-  const { sessions } = sandbox.agent
   try {
-    yield* sessions.execAndFollow(sessionId, exec, { signal })
+    yield* followNew(sandbox, sessionId, exec, signal)
   } catch (error) {
     if (!isRefused(error, 'EEXIST')) throw error
     await checkIsSame(sandbox, sessionId, exec)
-    yield* sessions.attach(sessionId, exec.id, 0, { signal })
+    exec.given.letGo?.()
+    yield* sandbox.agent.sessions.attach(sessionId, exec.id, 0, { signal })
   }
 }
 
@@ -121,10 +133,10 @@ const hasEnded = async ({ agent }: ToolboxSandbox, sessionId: string): Promise<b
 export const runCommand = async (
   sandbox: ToolboxSandbox,
   sessionId: string,
-  given: Given,
-  signal: AbortSignal,
+  given: Given<ExecRequest>,
+  { idempotencyKey, signal }: { idempotencyKey: string | undefined; signal: AbortSignal },
 ): Promise<Logs & { cmdId: string; exitCode: number }> => {
-  const exec = readExec(sessionId, given, false)
+  const exec = readExec(sessionId, given, idempotencyKey)
   const { logs, exit } = await told(
     collectLogs(execAndFollow(sandbox, sessionId, exec, signal), sandbox.assignment.organizationId),
   )

@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { suite, test } from 'node:test'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { until } from './agent/testing/native-agent.ts'
+import { heldBodies } from './held-bodies.ts'
+import { startToolbox, type Toolbox } from './testing/toolbox.ts'
+
+const MiB = 1024 * 1024
+const execute = '/process/execute'
+
+/** A sandbox that hears nothing, until the test is over or says so. */
+const deafen = (box: Toolbox) => {
+  process.kill(box.native.pid, 'SIGSTOP')
+  const hear = () => process.kill(box.native.pid, 'SIGCONT')
+  return { hear, [Symbol.dispose]: hear }
+}
+
+/** `mark`: of a language's comments. */
+const withComment = (text: string, bytes: number, mark = '#') => `${text} ${mark} ${'x'.repeat(bytes)}`
+
+const hasRoom = (sandboxId: string, size: number): boolean => {
+  const isTaken = heldBodies.take(sandboxId, size)
+  if (isTaken) heldBodies.give(sandboxId, size)
+  return isTaken
+}
+
+setFlagsFromString('--expose-gc')
+const collect = runInNewContext('gc') as () => void
+
+/** Bytes, of which nothing is garbage. */
+const heldHere = () => {
+  collect()
+  const { heapUsed, arrayBuffers } = process.memoryUsage()
+  return heapUsed + arrayBuffers
+}
+
+suite('bodies of calls that wait for their sandbox', () => {
+  test('what was passed on is neither counted nor kept, however long the call goes on', async () => {
+    await using box = await startToolbox()
+    const stop = new AbortController()
+    const begin = (path: string, body: () => object, headers = {}) => {
+      const call = box.call(path, body(), headers)
+      call.on('error', () => undefined)
+      stop.signal.addEventListener('abort', () => call.destroy())
+    }
+    const running = (name: string) => until(() => existsSync(join(box.directory, name)), name)
+    await box.post('/process/session', { sessionId: 's' })
+    await box.post(execute, { command: 'true' })
+    const before = heldHere()
+    for (const [name, headers] of [
+      ['plain', {}],
+      ['with-key', { 'idempotency-key': 'k' }],
+    ] as const) {
+      const command = `touch ${box.directory}/${name}; sleep 300`
+      begin(execute, () => ({ command: withComment(command, 4 * MiB), timeout: 0 }), headers)
+      await running(name)
+    }
+    const code = `require('fs').writeFileSync('${box.directory}/code', ''); setTimeout(() => {}, 300_000)`
+    begin('/process/code-run', () => ({ code: withComment(code, 4 * MiB, '//'), language: 'javascript' }))
+    await running('code')
+    const queued = async () => (await box.get('/process/session/s')).body.commands.length
+    for (let command = 1; command <= 8; command++) {
+      begin('/process/session/s/exec', () => ({ command: withComment('sleep 300', MiB - 100) }))
+      await until(async () => (await queued()) === command, 'the command')
+    }
+    await until(() => !heldBodies.has('box-1'), 'everything passed on')
+    const kept = heldHere() - before
+    assert.ok(kept < 8 * MiB, `${Math.round(kept / MiB)} MiB are kept of 20`)
+    stop.abort()
+  })
+
+  test('nothing is kept for callers who have given up waiting', async () => {
+    await using box = await startToolbox()
+    await box.post(execute, { command: 'true' })
+    using _ = deafen(box)
+    const before = heldHere()
+    for (let call = 0; call < 4; call++) {
+      const { status } = await box.post(execute, { command: withComment('true', 7 * MiB), timeout: 0.1 })
+      assert.equal(status, 408)
+    }
+    const kept = heldHere() - before
+    assert.ok(kept < 10 * MiB, `${Math.round(kept / MiB)} MiB are kept of 28`)
+  })
+
+  test('429 for one more than 16 MiB, whatever it asks for; when they were passed on there is room', async () => {
+    await using box = await startToolbox()
+    using deaf = deafen(box)
+    const run = (code: string) =>
+      box.post('/process/code-run', { code: withComment(code, 7 * MiB, '//'), language: 'javascript' })
+    const waiting = [run('console.log(1)'), run('console.log(2)')]
+    await until(() => !hasRoom('box-1', 7 * MiB), 'both bodies')
+    const tooMuch = [
+      box.post(execute, { command: withComment('true', 7 * MiB) }),
+      run('console.log(3)'),
+      box.post('/process/session/s/exec', { command: 'x'.repeat(7 * MiB) }),
+      box.post('/process/session/s/command/c/input', { data: 'x'.repeat(7 * MiB) }),
+    ]
+    for (const reply of await Promise.all(tooMuch)) assert.deepEqual(reply.body.code, 'TOO_MANY_REQUESTS')
+    deaf.hear()
+    const results = (await Promise.all(waiting)).map(({ body }) => body.result)
+    assert.deepEqual(results, ['1\n', '2\n'])
+    assert.equal((await run('console.log(3)')).body.result, '3\n')
+    assert.equal(heldBodies.has('box-1'), false)
+  })
+
+  test('429 where other sandboxes take up the runner; 64 KiB of each have room all the same', async (t) => {
+    await using box = await startToolbox()
+    for (let other = 0; other < 16; other++) {
+      assert.ok(heldBodies.take(`other-${other}`, 16 * MiB))
+      t.after(() => heldBodies.give(`other-${other}`, 16 * MiB))
+    }
+    assert.equal((await box.post(execute, { command: withComment('true', 64 * 1024) })).status, 429)
+    for (let round = 0; round < 2; round++)
+      assert.equal((await box.post(execute, { command: withComment('echo short', 40_000) })).body.result, 'short\n')
+  })
+})
