@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, rmdirSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { suite, test } from 'node:test'
@@ -67,5 +67,26 @@ suite('POST /process/interpreter/context, GET /process/interpreter/context, DELE
     const { code, messages, reason } = await start(box, 'print(1)').outcome
     assert.deepEqual([code, reason], [1011, 'There is no python3 in this sandbox.'])
     assert.deepEqual(messages[0], { type: 'error', name: 'InterpreterUnavailable', value: reason, traceback: '' })
+  })
+  test('one whose Python cannot be started anew stays, and starts when it can be', async () => {
+    await using box = await startToolbox()
+    const cwd = join(box.directory, 'cwd')
+    mkdirSync(cwd)
+    const id = await newContext(box, { cwd })
+    for (const round of [1, 2]) {
+      assert.equal((await start(box, 'import os; os._exit(1)', { contextId: id }).outcome).code, 1011)
+      rmdirSync(cwd)
+      for (const _ of [1, 2]) assert.equal((await start(box, 'pass', { contextId: id }).outcome).code, 1011)
+      const { contexts } = (await box.get(contextPath)).body
+      assert.deepEqual(
+        contexts.map(({ active, ...rest }: Record<string, unknown>) => [active, rest['id'], rest['cwd']]),
+        [[false, id, cwd]],
+      )
+      mkdirSync(cwd)
+      assert.equal(await printed(box, `print(${round})`, { contextId: id }), `${round}\n`)
+      assert.equal((await box.native.agent.jobs.list()).length, 1)
+    }
+    assert.equal((await box.delete(`${contextPath}/${id}`)).status, 200)
+    assert.deepEqual(await box.native.agent.jobs.list(), [])
   })
 })

@@ -17,6 +17,8 @@ const contextsMax = 64
 /** Of messages, on the sandbox's disk, and only as much as was written. A reader that is further behind loses some. */
 const ringBytes = 16 * 1024 * 1024
 const prefix = 'python.'
+/** Behind the name of a job: of two, under which a context is started by turns, so that it is there also where that fails. */
+const second = '~'
 const program = readFileSync(new URL('./worker.py', import.meta.url), 'utf8')
 
 type Known = { id: string; cwd: string; createdAt: string }
@@ -29,7 +31,8 @@ const readContext = (job: Job): Context | undefined => {
   try {
     const { cwd, createdAt } = JSON.parse(job.metadata.toString())
     if (typeof cwd !== 'string' || typeof createdAt !== 'string') return undefined
-    return { id: job.id.slice(prefix.length), cwd, createdAt, job }
+    const id = job.id.slice(prefix.length, job.id.endsWith(second) ? -second.length : undefined)
+    return { id, cwd, createdAt, job }
   } catch {
     return undefined
   }
@@ -39,21 +42,30 @@ const viewOf = ({ id, cwd, createdAt, job }: Context): InterpreterContext => {
   return { id, cwd, createdAt, active: job.state === 'running', language: 'python' }
 }
 
-const listAll = async ({ agent }: ToolboxSandbox): Promise<Context[]> => {
+/** One that is started anew is among them twice until that is over, or since it was cut short. */
+const listJobs = async ({ agent }: ToolboxSandbox): Promise<Context[]> => {
   const jobs = await agent.jobs.list().catch((error) => {
     throw asTold(error)
   })
   return jobs.flatMap((job) => readContext(job) ?? [])
 }
 
+const listAll = async (sandbox: ToolboxSandbox): Promise<Context[]> => {
+  const contexts = new Map<string, Context>()
+  for (const context of await listJobs(sandbox)) {
+    if ((contexts.get(context.id)?.job.state ?? 'ended') === 'ended') contexts.set(context.id, context)
+  }
+  return [...contexts.values()]
+}
+
 export const listContexts = async (sandbox: ToolboxSandbox): Promise<InterpreterContext[]> =>
   (await listAll(sandbox)).filter(({ id }) => id !== defaultContext).map(viewOf)
 
-const startWorker = async (sandbox: ToolboxSandbox, known: Known): Promise<Context> => {
+const startWorker = async (sandbox: ToolboxSandbox, known: Known, jobId: string): Promise<Context> => {
   const { user } = sandbox.assignment
   try {
     await sandbox.agent.jobs.spawn({
-      id: prefix + known.id,
+      id: jobId,
       argv: ['python3', '-u', '-c', program],
       env: environmentOf(sandbox),
       cwd: known.cwd,
@@ -65,13 +77,27 @@ const startWorker = async (sandbox: ToolboxSandbox, known: Known): Promise<Conte
   } catch (error) {
     throw asNotStarted(error, known.cwd, user, 'There is no python3 in this sandbox.')
   }
-  const made = (await listAll(sandbox)).find(({ id }) => id === known.id)
+  const made = (await listJobs(sandbox)).find(({ job }) => job.id === jobId)
   if (made === undefined) throw unknown(known.id)
   return made
 }
 
-const startNew = async (sandbox: ToolboxSandbox, id: string, cwd: string): Promise<Context> =>
-  await startWorker(sandbox, { id, cwd: await findDirectory(sandbox, cwd), createdAt: new Date().toISOString() })
+const startNew = async (sandbox: ToolboxSandbox, id: string, cwd: string): Promise<Context> => {
+  const known = { id, cwd: await findDirectory(sandbox, cwd), createdAt: new Date().toISOString() }
+  return await startWorker(sandbox, known, prefix + id)
+}
+
+/** Of one that has ended. What is left of it goes when its Python runs, and not before. */
+const startAnew = async (sandbox: ToolboxSandbox, ended: Context): Promise<Context> => {
+  const first = prefix + ended.id
+  const jobId = ended.job.id === first ? first + second : first
+  await removeJob(sandbox, jobId)
+  const started = await startWorker(sandbox, ended, jobId)
+  if (await removeJob(sandbox, ended.job.id)) return started
+  // It was deleted meanwhile.
+  await removeJob(sandbox, jobId)
+  throw unknown(ended.id)
+}
 
 export const createContext = async (
   sandbox: ToolboxSandbox,
@@ -91,21 +117,26 @@ export const readyContext = async (sandbox: ToolboxSandbox, contextId: string): 
     throw unknown(contextId)
   }
   if (found.job.state !== 'ended') return found
-  await removeJob(sandbox, found)
-  return await startWorker(sandbox, found)
+  return await startAnew(sandbox, found)
 }
 
-const removeJob = async ({ agent }: ToolboxSandbox, { id, job }: Context): Promise<void> => {
-  await agent.jobs.remove(job.id).catch((error) => {
-    throw isRefused(error, 'ENOENT') ? unknown(id) : asTold(error)
-  })
+/** False: it was not there. */
+const removeJob = async ({ agent }: ToolboxSandbox, jobId: string): Promise<boolean> => {
+  try {
+    await agent.jobs.remove(jobId)
+    return true
+  } catch (error) {
+    if (isRefused(error, 'ENOENT')) return false
+    throw asTold(error)
+  }
 }
 
 /** Whatever runs in it is killed. */
 export const deleteContext = async (sandbox: ToolboxSandbox, contextId: string): Promise<void> => {
   if (contextId === defaultContext) throw new Problem('bad_request', 'The default context cannot be deleted.')
-  const found = (await listAll(sandbox)).find(({ id }) => id === contextId)
-  if (found === undefined) throw unknown(contextId)
+  const found = (await listJobs(sandbox)).filter(({ id }) => id === contextId)
+  if (found.length === 0) throw unknown(contextId)
   laneOf(sandbox, contextId)?.close()
-  await removeJob(sandbox, found)
+  const removed = await Promise.all(found.map(({ job }) => removeJob(sandbox, job.id)))
+  if (!removed.includes(true)) throw unknown(contextId)
 }
