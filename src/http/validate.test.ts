@@ -53,6 +53,19 @@ suite('readPart', () => {
     assert.throws(() => readPart(Query, 'query', { limit: 'five' }), { code: 'bad_request' })
   })
 
+  test('a time of a query may be a day, lack its offset, which is UTC then, or the colon in it; one of a body may not', () => {
+    const Times = Type.Object({ from: DateTime })
+    const read = (from: string) => (readPart(Times, 'query', { from }) as { from: string }).from
+    assert.equal(read('2026-01-31'), '2026-01-31T00:00:00Z')
+    assert.equal(read('2026-01-31T12:00:00.000001'), '2026-01-31T12:00:00.000001Z')
+    assert.equal(read('2026-01-31 12:00:00'), '2026-01-31T12:00:00Z')
+    assert.equal(read('2026-01-31T12:00:00.000000-0730'), '2026-01-31T12:00:00.000000-07:30')
+    for (const whole of ['2026-01-31T12:00:00Z', '2026-01-31T12:00:00.5+01:00']) assert.equal(read(whole), whole)
+    for (const wrong of ['2026-13-31', '2026-02-30', '2026-01-31T25:00:00', '2026-01-31T12:00:00+9900', '2026', ''])
+      assert.throws(() => read(wrong), { code: 'bad_request' }, wrong)
+    assert.throws(() => readPart(Times, 'body', { from: '2026-01-31T12:00:00' }), { code: 'bad_request' })
+  })
+
   test('a field that is only inherited is not there', () => {
     const body = JSON.parse('{"__proto__": {"command": "true"}}')
     assert.throws(() => readPart(Command, 'body', body), /command/)

@@ -57,7 +57,7 @@ const findUnusable = (value: unknown, path: string, depth = 0, seen = { count: 0
   return undefined
 }
 
-type Properties = Record<string, TSchema & { type?: string }>
+type Properties = Record<string, TSchema & { type?: string; format?: string }>
 
 /** Query arrays come as repeated keys, as one comma list or as a single value (contract/control-plane.md §1). */
 const spreadLists = (schema: TSchema, value: Record<string, unknown>) => {
@@ -72,13 +72,24 @@ const spreadLists = (schema: TSchema, value: Record<string, unknown>) => {
 
 const numeric = /^-?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i
 
-/** Reads `"5"` as 5 and `"true"` as true where the schema wants it, and nothing else. */
+/** A day, or a day and a time, with an offset without a colon or with none. */
+const loose = /^(\d{4}-\d\d-\d\d)(?:[tT ](\d\d:\d\d:\d\d(?:\.\d+)?)([+-]\d{4})?)?$/
+
+/** As RFC 3339 has it: clients in other languages leave out what it wants, and mean UTC where they say nothing. */
+const inFull = (text: string): string => {
+  const [, day, time = '00:00:00', offset] = loose.exec(text) ?? []
+  if (day === undefined) return text
+  return `${day}T${time}${offset === undefined ? 'Z' : `${offset.slice(0, 3)}:${offset.slice(3)}`}`
+}
+
+/** Reads `"5"` as 5, `"true"` as true and a time in another form where the schema wants it, and nothing else. */
 const convertTexts = (schema: TSchema, value: Record<string, unknown>) => {
   const properties = (schema as { properties?: Properties }).properties ?? {}
   for (const [name, property] of Object.entries(properties)) {
     const given = value[name]
     if (typeof given !== 'string') continue
     if ((property.type === 'number' || property.type === 'integer') && numeric.test(given)) value[name] = Number(given)
+    if (property.format === 'date-time') value[name] = inFull(given)
     if (property.type === 'boolean' && (given === 'true' || given === 'false')) value[name] = given === 'true'
   }
   return value
