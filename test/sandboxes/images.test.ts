@@ -65,6 +65,20 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
       { onLogs: (chunk) => logs.push(chunk) },
     )
     assert.match(logs.join('\n'), /Line 2: echo once; [^\n]*\nonce\n23/)
+    // A sandbox says that its image is being made, from when on the SDK follows the log.
+    const states: Promise<unknown>[] = []
+    const live = await daytona.create(
+      { name: 'live', image: Image.base(reference).runCommands('echo begun; sleep 5; echo done') },
+      {
+        onSnapshotCreateLogs: (chunk) => {
+          logs.push(chunk)
+          if (/^begun$/m.test(chunk)) states.push(alcove.api('GET', '/sandbox/live').then(({ body }) => body['state']))
+        },
+      },
+    )
+    assert.match(logs.join('\n'), /^begun$[\s\S]*^done$/m)
+    assert.deepEqual(await Promise.all(states), ['building_snapshot'])
+    await live.delete()
     const failing = Image.base(reference).runCommands('echo never again >&2; exit 4')
     // The SDK hears of it by an event, from which it takes the state alone.
     await assert.rejects(daytona.create({ name: 'failing', image: failing }), /build_failed/)
