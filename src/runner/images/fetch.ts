@@ -95,7 +95,7 @@ export const fetchFromRegistry = async (
 
 /** From an OCI layout, or an archive of one, or what `docker save` writes. */
 export const fetchFromFile = async (
-  skopeo: Skopeo,
+  skopeo: Pick<Skopeo, 'read'>,
   blobs: BlobsOfOrigin,
   path: string,
   fetching: Fetching,
@@ -168,15 +168,21 @@ const newBytesIn = async (directory: string): Promise<number> => {
 const adopt = async (blobs: BlobsOfOrigin, { directory }: Work, { mostBytes }: Fetching): Promise<Fetched> => {
   const real = await realpath(directory)
   const small = (path: string) => readSmall(join(real, path), largestDescriptionBytes)
-  const index = parseManifest(await small('layout/index.json'))
+  // Of a part that is kept already, `take` does not look at what lies here; what is read of it has to be the same.
+  const textOf = async (digest: string) => {
+    const bytes = await small(`blobs/sha256/${digest.slice('sha256:'.length)}`)
+    if (digestOf(bytes) !== digest)
+      throw new ImageFailed('corrupted', `The image is damaged: a part of it is not what its digest says (${digest}).`)
+    return bytes.toString()
+  }
+  const index = parseManifest((await small('layout/index.json')).toString())
   const entry = 'index' in index ? index.index[0] : undefined
   if (entry === undefined) throw new ImageFailed('corrupted', 'The image is damaged: it has no manifest.')
-  const nameOf = (digest: string) => `blobs/sha256/${digest.slice('sha256:'.length)}`
   const manifest = { digest: entry.digest, size: entry.size }
-  const parsed = parseManifest(await small(nameOf(manifest.digest)))
+  const parsed = parseManifest(await textOf(manifest.digest))
   if (!('manifest' in parsed)) throw new ImageFailed('unsupported', 'The image is an index of indexes.')
   const { config, layers } = parsed.manifest
-  const described = parseConfig(await small(nameOf(config.digest)))
+  const described = parseConfig(await textOf(config.digest))
   checkLayersOf(parsed.manifest, described)
   const layerBytes = layers.reduce((sum, { size }) => sum + size, 0)
   if (layerBytes > mostBytes) throw tooLarge(layerBytes, mostBytes)

@@ -7,14 +7,14 @@ import { runCommand } from '#src/kit/run-command.ts'
 import { ImageFailed } from './image-failed.ts'
 
 /** The content of a small file that is really at this path, which no link on the way is. */
-export const readSmall = async (path: string, mostBytes: number): Promise<string> => {
+export const readSmall = async (path: string, mostBytes: number): Promise<Buffer> => {
   if ((await realpath(path).catch(() => undefined)) !== path)
     throw new ImageFailed('corrupted', 'The image is damaged.')
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   try {
     const { size } = await file.stat()
     if (size > mostBytes) throw new ImageFailed('corrupted', 'The image is damaged: its description is too large.')
-    return await file.readFile('utf8')
+    return await file.readFile()
   } finally {
     await file.close()
   }
