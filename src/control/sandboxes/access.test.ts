@@ -202,6 +202,16 @@ suite('POST /proxy/access', () => {
       assert.deepEqual([body.isStarted, body.state], [false, 'stopped'])
     }))
 
+  test('200 says so also of one that has no runner, as it waits for its image; 502 of one that should run', () =>
+    withBox(async (app, id) => {
+      const buildInfo = { dockerfileContent: 'FROM alpine:3.20\n' }
+      const waiting = (await app.as('member').post('/sandbox', { buildInfo })).body
+      const { status, body } = await ask(app, waiting.id, bearer(keys.member))
+      assert.deepEqual([status, body.isStarted, body.state, body.runnerAddress], [200, false, 'pending_build', ''])
+      await app.database.sql`update runners set address = null`
+      assert.equal((await ask(app, id, bearer(keys.member))).status, 502)
+    }))
+
   test('200 counts as activity when told to, written at most every 10 s', () =>
     withBox(async (app, id) => {
       const last = async () => Date.parse((await app.as('member').get(`/sandbox/${id}`)).body.lastActivityAt)

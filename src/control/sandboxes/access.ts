@@ -137,8 +137,10 @@ const answerAccess = async (parts: SandboxParts, question: AccessQuestion, proxy
   const { sql } = parts.database
   const { row, openedBy } = await open(parts, question)
   if (proxyRegionId !== undefined && row.region_id !== proxyRegionId) throw noSandbox()
-  const { runner_address: runnerAddress } = row
-  if (!runnerAddress) throw new Problem('bad_gateway')
+  // One that waits for its image, or whose runner is gone, has none; and nobody is led there, as it does not run.
+  const runnerAddress = row.runner_address ?? ''
+  const isUp = isRunning(row.state, row.desired_state) || row.state === 'paused'
+  if (isUp && runnerAddress === '') throw new Problem('bad_gateway')
   if (question.countsAsActivity) await touch(sql, row, parts.clock.now(), activityEverySeconds)
   return accessOf(row, {
     runnerAddress,
