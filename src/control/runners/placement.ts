@@ -107,8 +107,17 @@ export const reserveRunner = async (
 
 const said: Record<string, string> = { disabled: 'drained', unresponsive: 'silent', initializing: 'starting' }
 
-/** A snapshot of a sandbox stays on the runner where it was made, and may have to wait for it. */
+/**
+ * A snapshot of a sandbox stays on the runner where it was made, and may have to wait for it. One of another region would be
+ * waited for in vain (contract/control-plane.md §11.3).
+ */
 const nobodyHas = async (transaction: Transaction, { regionId, image }: { regionId: string; image: string }) => {
+  const [elsewhere] = await transaction<{ region: string }[]>`
+    select region_id as region from images where name = ${image} and region_id <> ${regionId}`
+  if (elsewhere) {
+    const where = `"${elsewhere.region}", and not in "${regionId}"`
+    return new Problem('bad_request', `This snapshot is in the region ${where}.`)
+  }
   const holders = await transaction<{ id: string; state: string }[]>`
     select id, state from runners where region_id = ${regionId} and ${image} = any(images) and state <> 'decommissioned'
     order by id limit 3`

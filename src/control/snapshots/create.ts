@@ -61,7 +61,7 @@ export const createSnapshot = async (parts: SandboxParts, actor: Actor, body: Cr
     const mostGiB = Math.min(size.diskGiB + imageRoomGiB, Math.max(most, 1))
     await insertImage(transaction, { name: image, source, regionId, runnerId: null, base: null, maxGiB: mostGiB }, now)
     const contexts = source.kind === 'definition' ? source.contexts : undefined
-    return contexts ? { ...made, contextHashes: [...contexts.hashes] } : made
+    return { ...made, regionId, ...(contexts ? { contextHashes: [...contexts.hashes] } : {}) }
   })
   await pushImage(parts, image)
   return snapshot

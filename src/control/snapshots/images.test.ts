@@ -32,6 +32,7 @@ suite('POST /snapshots', () => {
     await using linked = await connectRunner(app)
     const made = await make(app, 'tool', { imageName: 'ghcr.io/team/tool:1', cpu: 2, memory: 3, disk: 4 })
     assert.deepEqual([made.state, made.cpu, made.mem, made.disk, made.general], ['pending', 2, 3, 4, false])
+    assert.deepEqual([made.regionIds, (await get(app)).regionIds], [['local'], ['local']])
     const image = await imageOf(app)
     const source = { kind: 'registry', reference: 'ghcr.io/team/tool:1' }
     const { organizationId } = made
@@ -64,6 +65,17 @@ suite('POST /snapshots', () => {
     linked.say({ type: 'image', report: { image, state: 'present', config } })
     while ((await get(app)).state !== 'active') await new Promise(setImmediate)
     assert.equal((await app.as('owner').post('/sandbox', { snapshot: 'tool' })).body.user, 'tool')
+  })
+
+  test('400 for a sandbox in a region where its image is not: no runner there will ever have it', async () => {
+    await using app = await startControl()
+    await using _linked = await connectRunner(app)
+    await make(app)
+    await tell(app, { image: await imageOf(app), state: 'present' })
+    const { id } = (await app.as('owner').post('/regions', { name: 'cellar' })).body
+    const refused = await app.as('owner').post('/sandbox', { snapshot: 'tool', target: id })
+    assert.equal(refused.status, 400, refused.text)
+    assert.match(refused.body.message, /is in the region "local", and not in "/)
   })
 
   test('200 then error with the reason of the runner, and it is not asked for again', async () => {

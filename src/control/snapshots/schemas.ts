@@ -44,6 +44,8 @@ export const Snapshot = Type.Object({
   sourceSandboxId: orNull(Type.String()),
   sandboxClass: Type.String(),
   buildInfo: Type.Optional(BuildInfo),
+  /** Where sandboxes can be made of it; everywhere, if it is not said. */
+  regionIds: Type.Optional(Type.Array(Type.String())),
   /** What its image was when it was brought, for good. */
   ref: Type.Optional(Type.String()),
   /** How far its image has come, while it is brought. */

@@ -28,6 +28,7 @@ export const asView = (snapshot: Snapshot) => ({
   lastUsedAt: snapshot.lastUsedAt?.toISOString() ?? null,
   sourceSandboxId: snapshot.sourceSandboxId,
   sandboxClass: snapshot.sandboxClass,
+  ...(snapshot.regionId === null ? {} : { regionIds: [snapshot.regionId] }),
   ...(snapshot.digest === null ? {} : { ref: snapshot.digest }),
   ...(snapshot.progress === null ? {} : { progress: snapshot.progress }),
   ...(snapshot.dockerfile === null ? {} : { buildInfo: buildInfoOf(snapshot, snapshot.dockerfile) }),

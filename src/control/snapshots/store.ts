@@ -33,6 +33,8 @@ export type Snapshot = {
   /** Of its image, where a runner keeps one for it. */
   digest: string | null
   progress: Progress | null
+  /** Where its image is; the built-in one is everywhere. */
+  regionId: string | null
 }
 
 type Row = {
@@ -60,6 +62,7 @@ type Row = {
   context_hashes?: string[] | null
   digest?: string | null
   progress?: Progress | null
+  region_id?: string | null
 }
 
 const readSnapshot = (row: Row): Snapshot => ({
@@ -87,13 +90,15 @@ const readSnapshot = (row: Row): Snapshot => ({
   contextHashes: row.context_hashes ?? null,
   digest: row.digest ?? null,
   progress: row.progress ?? null,
+  regionId: row.region_id ?? null,
 })
 
 const visible = (sql: Sql, organizationId: string) =>
   sql`(snapshots.organization_id = ${organizationId} or snapshots.general)`
 
 const withImage = (sql: Sql) => sql`
-  select snapshots.*, images.source #> '{contexts,hashes}' as context_hashes, images.digest, images.progress
+  select snapshots.*, images.source #> '{contexts,hashes}' as context_hashes, images.digest, images.progress,
+    images.region_id
   from snapshots left join images on images.name = snapshots.image`
 
 /** The one: by its id first, then by its name, of which the organization's own comes first. */
