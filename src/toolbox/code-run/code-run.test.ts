@@ -180,10 +180,18 @@ console.log(join('a', 'b'), typeof os.cpus, Color.Blue, Space.x, new Point(4).ge
   })
 
   test('code made to exhaust the compiler is refused, and the runner serves on', async () => {
-    const { exitCode, result } = await run('('.repeat(2_000_000))
+    const { exitCode, result } = await run('('.repeat(1_000_000))
     assert.equal(exitCode, 1)
     assert.match(result, /gave up/)
     assert.equal((await run('console.log(1)')).result, '1\n')
+  })
+
+  test('413 for more than 1 MiB, which is not compiled', async () => {
+    await using box = await startToolbox()
+    const code = `console.log(1) // ${'x'.repeat(1024 * 1024)}`
+    const { status, body } = await box.post('/process/code-run', { code, language: 'typescript' })
+    assert.deepEqual([status, body.message], [413, 'TypeScript code has at most 1 MiB.'])
+    assert.equal((await box.post('/process/code-run', { code, language: 'javascript' })).body.result, '1\n')
   })
 
   test('the compiler is not root', { skip: needsRoot }, async () => {
@@ -199,7 +207,7 @@ console.log(join('a', 'b'), typeof os.cpus, Color.Blue, Space.x, new Point(4).ge
     }, 1)
     try {
       await until(async () => {
-        await transpile(`const x = [${'1,'.repeat(300_000)}]`, deadline)
+        await transpile('org-1', `const x = [${'1,'.repeat(300_000)}]`, deadline)
         return seen.size > 0
       }, 'the compiler at work')
     } finally {

@@ -29,13 +29,14 @@ const interpreters: Record<Language, readonly string[]> = {
 }
 
 const programOf = async (
+  { assignment }: ToolboxSandbox,
   language: Language,
   code: string,
   deadline: Deadline,
 ): Promise<string | { complaint: string }> => {
   if (language === 'python') return pythonProgram(code)
   if (language === 'javascript') return javascriptProgram(code)
-  const transpiled = await transpile(code, deadline)
+  const transpiled = await transpile(assignment.organizationId, code, deadline)
   return 'complaint' in transpiled ? transpiled : typescriptProgram(transpiled.javascript)
 }
 
@@ -47,7 +48,7 @@ const start = async (
 ): Promise<RunningCommand | CodeRunResponse> => {
   const { code, language: given, argv, envs } = body
   const language = languageOf(sandbox, given)
-  const program = await programOf(language, code, deadline)
+  const program = await programOf(sandbox, language, code, deadline)
   if (typeof program !== 'string') return { exitCode: 1, result: program.complaint }
   const spec: CommandSpec = {
     argv: [...interpreters[language], ...(argv ?? [])],

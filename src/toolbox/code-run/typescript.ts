@@ -4,11 +4,16 @@
 import { spawn } from 'node:child_process'
 import { openSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { Bound } from '#src/kit/bound.ts'
 import { Problem } from '#src/problems.ts'
 import type { Deadline } from '../exec/deadline.ts'
+import { Turns } from './turns.ts'
 
 const atOnce = 2
-const waitingAtMost = 64
+/** Of an organization, of all, and what each may also where the others have taken all places. */
+const waitingAtMost = { each: 16, all: 64, sure: 2 }
+const turns = new Turns(atOnce, new Bound(waitingAtMost))
+const sourceBytes = 1024 * 1024
 const outputBytes = 64 * 1024 * 1024
 const errorBytes = 64 * 1024
 const wallMs = 10_000
@@ -26,26 +31,6 @@ let program: number | undefined
 const openProgram = (): number => {
   program ??= openSync(fileURLToPath(import.meta.resolve(`@esbuild/linux-${process.arch}/bin/esbuild`)), 'r')
   return program
-}
-
-let running = 0
-const waiting: (() => void)[] = []
-
-const enter = async ({ signal }: Deadline) => {
-  if (running >= atOnce) {
-    if (waiting.length >= waitingAtMost) throw new Problem('rate_limited', 'Too much TypeScript waits to be compiled.')
-    await new Promise<void>((resolve) => waiting.push(resolve))
-  } else running += 1
-  if (!signal.aborted) return
-  leave()
-  throw signal.reason
-}
-
-/** Hands the place to the next, who then counts as running. */
-const leave = () => {
-  const next = waiting.shift()
-  if (next) next()
-  else running -= 1
 }
 
 type Ended = { code: number | null; javascript: string; errors: string }
@@ -91,13 +76,11 @@ const foundWrong = 1
 const tooMuch = 'The TypeScript compiler gave up: the code is too large or too deeply nested.\n'
 
 /** A complaint is about the caller's code and belongs into the result. Throws the deadline's reason. */
-export const transpile = async (source: string, deadline: Deadline): Promise<Transpiled> => {
-  await enter(deadline)
-  try {
-    const { code, javascript, errors } = await compile(source, deadline)
-    if (code === 0) return { javascript }
-    return { complaint: code === foundWrong && errors !== '' ? errors : tooMuch }
-  } finally {
-    leave()
-  }
+export const transpile = async (owner: string, source: string, deadline: Deadline): Promise<Transpiled> => {
+  if (Buffer.byteLength(source) > sourceBytes) throw new Problem('too_large', 'TypeScript code has at most 1 MiB.')
+  using _ = await turns.take(owner, deadline.signal)
+  deadline.signal.throwIfAborted()
+  const { code, javascript, errors } = await compile(source, deadline)
+  if (code === 0) return { javascript }
+  return { complaint: code === foundWrong && errors !== '' ? errors : tooMuch }
 }

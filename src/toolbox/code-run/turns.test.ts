@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { Bound } from '#src/kit/bound.ts'
+import { Turns } from './turns.ts'
+
+const nobodyHangsUp = new AbortController().signal
+
+const start = (atOnce: number) => {
+  const turns = new Turns(atOnce, new Bound({ each: 3, all: 5, sure: 1 }))
+  const order: string[] = []
+  /** The owner of each turn that is being had, and how it ends. */
+  const having: { owner: string; end: () => void }[] = []
+  const take = async (owner: string, signal = nobodyHangsUp) => {
+    const turn = await turns.take(owner, signal)
+    order.push(owner)
+    having.push({ owner, end: () => turn[Symbol.dispose]() })
+  }
+  const endOne = async () => {
+    having.shift()?.end()
+    await new Promise(setImmediate)
+  }
+  return { take, endOne, order }
+}
+
+suite('turns', () => {
+  test('go to the first of whomever least is done for, however many of others wait before it', async () => {
+    const { take, endOne, order } = start(2)
+    await Promise.all([take('a'), take('a')])
+    const waiting = [take('a'), take('a'), take('b'), take('c')]
+    for (let turn = 0; turn < 4; turn++) await endOne()
+    await Promise.all(waiting)
+    assert.deepEqual(order, ['a', 'a', 'b', 'a', 'c', 'a'])
+  })
+
+  test('429 where too many of one wait, or of all; but one of each may', async () => {
+    const { take } = start(1)
+    await take('a')
+    for (let call = 0; call < 3; call++) take('a')
+    await assert.rejects(take('a'), { status: 429 })
+    for (let call = 0; call < 2; call++) take('b')
+    await assert.rejects(take('b'), { status: 429 })
+    take('c')
+    await assert.rejects(take('c'), { status: 429 })
+  })
+
+  test('whoever gives up waiting makes room at once, and is given no turn', async () => {
+    const { take, endOne, order } = start(1)
+    await take('a')
+    const calls = new AbortController()
+    const givenUp = Array.from({ length: 3 }, () => assert.rejects(take('a', calls.signal), { message: 'hung up' }))
+    calls.abort(new Error('hung up'))
+    await Promise.all(givenUp)
+    const others = [take('a'), take('a'), take('a')]
+    for (let turn = 0; turn < 3; turn++) await endOne()
+    await Promise.all(others)
+    assert.equal(order.length, 4)
+  })
+})
