@@ -86,7 +86,23 @@ suite('GET /files/search', () => {
     assert.deepEqual(await ask('?.ts', `${room.directory}/`), ['a.ts', 'src/b.ts'])
     assert.deepEqual(await ask('-x.ts', room.at('src')), ['src/-x.ts'])
     assert.deepEqual(await ask('passwd'), [])
+    mkdirSync(room.at('src', 'a', 'b'), { recursive: true })
+    for (const name of ['src/a/d.mjs', 'src/d.mjs', 'src/a/b/d.mjs', 'd.mjs', 'src/xd.mjs'])
+      writeFileSync(room.at(name), '')
+    const below = ['src/a/b/d.mjs', 'src/a/d.mjs', 'src/d.mjs']
+    assert.deepEqual(await ask('src/**/*.mjs'), [...below, 'src/xd.mjs'])
+    for (const pattern of ['src/**/d.mjs', '**/src/**/d.mjs', './src/**/**/d.mjs', '/**/src/**/d.mjs'])
+      assert.deepEqual(await ask(pattern), below, pattern)
+    assert.deepEqual(await ask('src/**/b/**/d.mjs'), ['src/a/b/d.mjs'])
+    assert.deepEqual(await ask('./**/d.mjs'), ['d.mjs', ...below])
     assert.deepEqual(await ask('*.ts; touch /tmp/x'), [])
+  })
+
+  test('400 for **/ in more than six places', async () => {
+    await using room = await FilesRoom.start()
+    const ask = (pattern: string) => room.get('/search', { path: room.directory, pattern })
+    assert.deepEqual((await ask(`${'**/a/'.repeat(6)}b`)).body, { files: [] })
+    assert.equal((await ask(`${'**/a/'.repeat(7)}b`)).status, 400)
   })
 
   test('10000 names are answered and no more, and the answer says so', async () => {

@@ -1,4 +1,5 @@
 // Names that fit a pattern, found by the image's own `find`.
+import { Problem } from '#src/problems.ts'
 import type { Deadline } from '../exec/deadline.ts'
 import { jsonBytes } from '../json-size.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'
@@ -10,10 +11,21 @@ import { runTool } from './run-tool.ts'
 export const searchLength = 10_000
 const nameBytes = 16 * 1024
 
+/** Any number of directories, none among them. */
+const anyDirectories = /(?<=^|\/)(?:\*\*\/)+/
+/** In one pattern: for each of them there is a path with directories, and one without. */
+const anyDirectoriesMax = 6
+
 /** A pattern without `/` is about names, at any depth; with one it is about the whole path below the directory. */
 const criterion = (pattern: string): string[] => {
   const name = pattern.replace(/^(?:\*\*\/)+/, '')
-  return name.includes('/') ? ['-path', `./${pattern.replace(/^\.?\/+/, '')}`] : ['-name', name]
+  if (!name.includes('/')) return ['-name', name]
+  const [first = '', ...others] = pattern.replace(/^\.?\/+/, '').split(anyDirectories)
+  if (others.length > anyDirectoriesMax) {
+    throw new Problem('bad_request', `query.pattern must not have **/ in more than ${anyDirectoriesMax} places`)
+  }
+  const paths = others.reduce((begun, part) => begun.flatMap((path) => [path + part, `${path}*/${part}`]), [first])
+  return ['(', ...paths.flatMap((path) => ['-o', '-path', `./${path}`]).slice(1), ')']
 }
 
 /** Links are found and not followed. */
