@@ -22,7 +22,7 @@ suite('the first start', () => {
     const key = newKey()
     const parts = partsOf(opened)
     assert.deepEqual((await Promise.all([bootstrap(parts, key), bootstrap(parts, key)])).sort(), [false, true])
-    assert.equal(await bootstrap(parts, newKey()), false)
+    assert.equal(await bootstrap(parts, key), false)
     const [counts] = await opened.database.sql`
       select (select count(*) from users where system_role = 'admin') as admins,
              (select count(*) from organizations where personal and default_region_id = 'local') as organizations,
@@ -42,6 +42,42 @@ suite('the first start', () => {
     await migrate(opened.database)
     assert.equal(await bootstrap(partsOf(opened), undefined), false)
     assert.equal(await bootstrap(partsOf(opened), newKey()), true)
+  })
+
+  test('a new first key replaces the old one; one that was deleted stays so, however often it is started with', async () => {
+    await using opened = await openTestDatabase('empty')
+    await migrate(opened.database)
+    const parts = partsOf(opened)
+    const hashes = async () =>
+      (await opened.database.sql<{ hash: string }[]>`select hash from api_keys`).map(({ hash }) => hash)
+    const [first, second] = [newKey(), newKey()]
+    for (const key of [first, second, second]) await bootstrap(parts, key)
+    assert.deepEqual(await hashes(), [hashKey(second)])
+    await bootstrap(parts, first)
+    assert.deepEqual(await hashes(), [hashKey(second)], 'it was replaced')
+    await opened.database.sql`delete from api_keys`
+    await bootstrap(parts, second)
+    assert.deepEqual(await hashes(), [], 'it was deleted')
+    const third = newKey()
+    await bootstrap(parts, third)
+    assert.deepEqual(await hashes(), [hashKey(third)])
+    // Any key of somebody else stays what it is.
+    const theirs = newKey()
+    await opened.database.sql`update api_keys set name = 'another', hash = ${hashKey(theirs)}`
+    await bootstrap(parts, theirs)
+    assert.deepEqual(await hashes(), [hashKey(theirs)])
+  })
+
+  test('of a server that was started before first keys were remembered, none is made again', async () => {
+    await using opened = await openTestDatabase('empty')
+    await migrate(opened.database)
+    const parts = partsOf(opened)
+    const key = newKey()
+    await bootstrap(parts, key)
+    await opened.database.sql`delete from api_keys`
+    await opened.database.sql`delete from first_keys`
+    await bootstrap(parts, key)
+    assert.equal((await opened.database.sql`select 1 from api_keys`).length, 0)
   })
 
   test('a new runner key replaces the old one', async () => {
