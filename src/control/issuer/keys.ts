@@ -3,8 +3,9 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { exportJWK, generateKeyPair, type JWK } from 'jose'
 import type { Clock } from '#src/kit/clock.ts'
+import type { Logger } from '#src/kit/log.ts'
 import type { Database, Transaction } from '../storage/database.ts'
-import type { Encryption } from '../storage/encryption.ts'
+import { type Encryption, UnreadableSecret } from '../storage/encryption.ts'
 
 const day = 24 * 60 * 60 * 1000
 const replacedAfter = 30 * day
@@ -17,7 +18,7 @@ export type IssuerKeys = {
   cookie: string
 }
 
-type KeyParts = { database: Database; encryption: Encryption; clock: Clock }
+type KeyParts = { database: Database; encryption: Encryption; clock: Clock; log: Logger }
 
 type Row = { id: string; kind: 'signing' | 'cookie'; secret: string; created_at: Date }
 
@@ -41,25 +42,50 @@ const insert = async (
   return row!
 }
 
+/** What the key of this server cannot read is left to whoever has the right one, and to time. */
+const readable = ({ encryption }: KeyParts, rows: readonly Row[]): { row: Row; text: string }[] =>
+  rows.flatMap((row) => {
+    try {
+      return [{ row, text: encryption.decrypt(purposeOf(row.id), row.secret) }]
+    } catch (error) {
+      if (error instanceof UnreadableSecret) return []
+      throw error
+    }
+  })
+
+/** Without them nobody could sign in, and nothing is lost by new ones but the sessions of before. */
+const sayUnreadable = ({ log }: KeyParts) =>
+  log.error(
+    'the keys of the issuer were encrypted under another ALCOVE_ENCRYPTION_KEY, and are made anew; what else was encrypted under it (secrets/encryption.key of the data directory) cannot be read without it',
+  )
+
 /** Reads the keys, and makes and replaces them where it is time. Several processes may ask at once. */
 export const ensureKeys = async (parts: KeyParts): Promise<IssuerKeys> =>
   await parts.database.transaction(async (transaction) => {
     await transaction`select pg_advisory_xact_lock(${lock})`
     const rows = await transaction<Row[]>`select * from issuer_keys order by created_at desc, id`
-    const signing = rows.filter(({ kind }) => kind === 'signing')
-    let cookie = rows.find(({ kind }) => kind === 'cookie')
+    const known = readable(parts, rows)
+    if (known.length === 0 && rows.length > 0) sayUnreadable(parts)
     const now = parts.clock.now().getTime()
-    if (signing[0] === undefined || now - signing[0].created_at.getTime() >= replacedAfter) {
+    const signing = known.filter(({ row }) => row.kind === 'signing')
+    const make = async (kind: Row['kind'], id: string, text: string) => ({
+      row: await insert(transaction, parts, kind, id, text),
+      text,
+    })
+    if (signing[0] === undefined || now - signing[0].row.created_at.getTime() >= replacedAfter) {
       const id = randomUUID()
-      signing.unshift(await insert(transaction, parts, 'signing', id, await newSigningKey(id)))
+      signing.unshift(await make('signing', id, await newSigningKey(id)))
     }
     // A key signs until the next one is there, and its last tokens end soon after.
-    const over = signing.filter((_, index) => index > 0 && now - signing[index - 1]!.created_at.getTime() >= toldFor)
-    for (const { id } of over) await transaction`delete from issuer_keys where id = ${id}`
-    cookie ??= await insert(transaction, parts, 'cookie', randomUUID(), randomBytes(32).toString('base64url'))
-    const read = ({ id, secret }: Row) => parts.encryption.decrypt(purposeOf(id), secret)
+    const over = signing.filter(
+      (_, index) => index > 0 && now - signing[index - 1]!.row.created_at.getTime() >= toldFor,
+    )
+    for (const { row } of over) await transaction`delete from issuer_keys where id = ${row.id}`
+    const cookie =
+      known.find(({ row }) => row.kind === 'cookie') ??
+      (await make('cookie', randomUUID(), randomBytes(32).toString('base64url')))
     return {
-      signing: signing.filter((row) => !over.includes(row)).map((row) => JSON.parse(read(row)) as JWK),
-      cookie: read(cookie),
+      signing: signing.filter((each) => !over.includes(each)).map(({ text }) => JSON.parse(text) as JWK),
+      cookie: cookie.text,
     }
   })
