@@ -1,12 +1,27 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { suite, test } from 'node:test'
 import fc from 'fast-check'
 import { replacing } from './replace.ts'
 import { FilesRoom, refusal } from './testing/files-room.ts'
+
+const busybox = '/bin/busybox'
+const needsBusybox = existsSync(busybox) ? false : 'needs busybox-static'
 
 suite('GET /files/find', () => {
   test('200 answers file, line and content, sorted; the text is literal', async () => {
@@ -40,6 +55,38 @@ suite('GET /files/find', () => {
       found.map(({ file }: { file: string }) => file),
       [room.at('text')],
     )
+  })
+
+  test('200 answers the same where the tools are BusyBox’s', { skip: needsBusybox }, async (t) => {
+    const tools = mkdtempSync(join(tmpdir(), 'alcove-busybox-'))
+    for (const name of ['cmp', 'find', 'grep', 'sh', 'tr']) symlinkSync(busybox, join(tools, name))
+    t.after(() => rmSync(tools, { recursive: true }))
+    await using usual = await FilesRoom.start()
+    await using busy = await FilesRoom.start({ env: { PATH: tools } })
+    const answersOf = async (room: FilesRoom) => {
+      mkdirSync(room.at('src'))
+      writeFileSync(room.at('binary'), Buffer.from('a.b*\n\0'))
+      execFileSync('mkfifo', [room.at('fifo')])
+      symlinkSync('src', room.at('link'))
+      for (const name of ['a:1:b', 'new\nline', "'$(x)`\\", 'ÿé', '-n'])
+        writeFileSync(room.at('src', name), `a.b* \\n\\ %s \n\n  -e ü  \naxbb\nx: a.b*\t\r\n${name}`)
+      const ask = async (pattern: string, path = room.directory) => {
+        const { status, body } = await room.get('/find', { path, pattern })
+        assert.equal(status, 200)
+        return body.map((match: { file: string }) => ({ ...match, file: match.file.replace(room.directory, '') }))
+      }
+      return [
+        ...(await Promise.all(['a.b*', '-e', '\\n', '%s', 'nowhere', '$(x)'].map((pattern) => ask(pattern)))),
+        await ask('a.b*', room.at('src', 'new\nline')),
+        await ask('a.b*', room.at('binary')),
+      ]
+    }
+    const expected = await answersOf(usual)
+    assert.deepEqual(
+      expected.map(({ length }) => length),
+      [10, 5, 5, 5, 0, 1, 2, 0],
+    )
+    assert.deepEqual(await answersOf(busy), expected)
   })
 
   test('10000 matches are answered and no more, and the answer says so; long lines are cut', async () => {
