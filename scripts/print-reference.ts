@@ -371,6 +371,10 @@ const meanings: Record<string, string> = {
   ALCOVE_RATE_LIMIT_SANDBOX_LIFECYCLE: `of an organization, for start, stop, pause, resize, archive, recover and delete: ${rateMeaning}; no limit unless told`,
   ALCOVE_TRUSTED_PROXIES:
     'how many reverse proxies stand in front of control, each adding to X-Forwarded-For, by which callers are then told apart; 0 unless told: the header is not read',
+  ALCOVE_PUBLIC_URL:
+    'what clients call instead of --port, where a reverse proxy is in front of it, such as https://alcove.example.com; set together with ALCOVE_PROXY_URL',
+  ALCOVE_PROXY_URL:
+    'the same of toolboxes and previews, such as https://sandboxes.example.net; previews are one name below, which the reverse proxy sends along',
   ALCOVE_LOG_LEVEL: 'trace, debug, info, warn, error, fatal or silent; info unless told',
   ALCOVE_FIRST_KEY: 'API key of the first administrator, made while there is no user; none unless told',
   ALCOVE_OLDER_ENCRYPTION_KEYS:

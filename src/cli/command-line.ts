@@ -32,6 +32,16 @@ const handOn = (command: Command, subcommand: Command): void => {
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`)
 
+/** A setting that `up` does not know may be for something else, so it is said and nothing more. */
+const upSettings = async () => {
+  const { listUnknownSettings, readUpConfig } = await import('#src/up/config.ts')
+  const config = readUpConfig(process.env)
+  for (const name of listUnknownSettings(process.env)) {
+    console.error(`alcove: ${name} is set, and no setting of \`up\`: it changes nothing`)
+  }
+  return config
+}
+
 const ownSession = async (): Promise<string> => {
   const [{ sessionFile }, { readCliConfig }] = await Promise.all([import('./session.ts'), import('./config.ts')])
   return sessionFile(readCliConfig(process.env).configDirectory)
@@ -54,8 +64,8 @@ const createCommandLine = (): Command => {
     .option('--host <address>', 'address to listen on; 0.0.0.0 for every one', '127.0.0.1')
     .option('--public-host <name>', 'the name or address under which clients reach this machine')
     .action(async (options) => {
-      const [{ runUp }, { readUpConfig }] = await Promise.all([import('#src/up/up.ts'), import('#src/up/config.ts')])
-      await runUp(options, readUpConfig(process.env))
+      const [{ runUp }, config] = await Promise.all([import('#src/up/up.ts'), upSettings()])
+      await runUp(options, config)
     })
 
   program

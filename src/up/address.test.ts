@@ -22,6 +22,17 @@ suite('addresses', () => {
     )
   })
 
+  test('behind a reverse proxy clients are told its names, and what is listened on stays', () => {
+    const env = { ALCOVE_PUBLIC_URL: 'https://box.example/', ALCOVE_PROXY_URL: 'https://sandboxes.example:8443' }
+    assert.deepEqual(addressesOf('127.0.0.1', 4600, 'other.example', env), {
+      control: '127.0.0.1:4600',
+      proxy: '127.0.0.1:4601',
+      controlUrl: 'http://127.0.0.1:4600',
+      publicUrl: 'https://box.example',
+      publicProxyUrl: 'https://sandboxes.example:8443',
+    })
+  })
+
   test('IPv6 addresses are bracketed', () => {
     assert.equal(addressesOf('::', 4600, '2001:db8::1').publicUrl, 'http://[2001:db8::1]:4600')
     assert.equal(addressesOf('::', 4600, 'x').control, '[::]:4600')

@@ -27,11 +27,39 @@ const checkHost = (option: string, host: string): void => {
   throw new Complaint(`${option} "${host}" is neither a name, such as box.example, nor an address; ports have --port`)
 }
 
+/** What clients call where a reverse proxy is in front of both ports. */
+type PublicUrls = Pick<Addresses, 'publicUrl' | 'publicProxyUrl'>
+
+const findOrigin = (text: string): string | undefined => {
+  const url = URL.parse(text)
+  return url !== null && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/` ? url.origin : undefined
+}
+
+/** `undefined` where none are set; a string is what is wrong with them. */
+export const readPublicUrls = (env: NodeJS.ProcessEnv): PublicUrls | string | undefined => {
+  const names = ['ALCOVE_PUBLIC_URL', 'ALCOVE_PROXY_URL'] as const
+  const told = names.map((name) => env[name] || undefined)
+  if (told.every((text) => text === undefined)) return undefined
+  // One alone would leave clients with a name for TLS and, beside it, an address without.
+  if (told.includes(undefined)) return `${names.join(' and ')} are set together, or neither`
+  const [publicUrl, publicProxyUrl] = told.map((text) => findOrigin(text ?? ''))
+  if (publicUrl !== undefined && publicProxyUrl !== undefined) return { publicUrl, publicProxyUrl }
+  const wrong = publicUrl === undefined ? names[0] : names[1]
+  return `${wrong} must be http:// or https:// and a name, with a port or without and nothing behind, such as https://alcove.example.com`
+}
+
 /**
- * `publicHost` is the name under which clients reach this machine; without it, a guess that is right on one machine.
- * Throws a Complaint for what is no host.
+ * `publicHost` is the name under which clients reach this machine; without it, a guess that is right on one machine. The URLs
+ * in the environment go before either. Throws a Complaint for what is no host.
  */
-export const addressesOf = (host: string, port: number, publicHost?: string): Addresses => {
+export const addressesOf = (
+  host: string,
+  port: number,
+  publicHost?: string,
+  env: NodeJS.ProcessEnv = process.env,
+): Addresses => {
+  const publicUrls = readPublicUrls(env)
+  if (typeof publicUrls === 'string') throw new Complaint(publicUrls)
   checkHost('--host', host)
   if (publicHost !== undefined) checkHost('--public-host', publicHost)
   const isEverywhere = host === '0.0.0.0' || host === '::'
@@ -43,5 +71,6 @@ export const addressesOf = (host: string, port: number, publicHost?: string): Ad
     controlUrl: `http://${bracketed(inside)}:${port}`,
     publicUrl: `http://${bracketed(outside)}:${port}`,
     publicProxyUrl: `http://${bracketed(outside)}:${port + 1}`,
+    ...publicUrls,
   }
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import { readUpConfig } from './config.ts'
+import { listUnknownSettings, readUpConfig } from './config.ts'
 
 suite('settings of up', () => {
   const s3 = { ALCOVE_ARCHIVE_STORE: 's3://box', ALCOVE_ARCHIVE_S3_KEY: 'me', ALCOVE_ARCHIVE_S3_SECRET: 'hidden' }
@@ -36,6 +36,45 @@ suite('settings of up', () => {
     assert.deepEqual(readUpConfig(set).controlSettings, set)
     assert.throws(() => readUpConfig({ ALCOVE_WEBHOOK_PROVIDER: 'svix' }), /ALCOVE_SVIX_TOKEN/)
     assert.throws(() => readUpConfig({ ALCOVE_WEBHOOK_PROVIDER: 'other' }), /embedded, svix, none/)
+  })
+
+  test('the URLs of a reverse proxy are origins, and both are told or neither', () => {
+    const proxy = 'https://sandboxes.example'
+    readUpConfig({ ALCOVE_PUBLIC_URL: 'https://box.example/', ALCOVE_PROXY_URL: proxy })
+    for (const url of [
+      'box.example',
+      'ftp://box.example',
+      'https://box.example/api',
+      'https://me@box.example',
+      'https://box.example?x',
+    ]) {
+      assert.throws(
+        () => readUpConfig({ ALCOVE_PUBLIC_URL: url, ALCOVE_PROXY_URL: proxy }),
+        /ALCOVE_PUBLIC_URL must/,
+        url,
+      )
+      assert.throws(
+        () => readUpConfig({ ALCOVE_PUBLIC_URL: proxy, ALCOVE_PROXY_URL: url }),
+        /ALCOVE_PROXY_URL must/,
+        url,
+      )
+    }
+    assert.throws(() => readUpConfig({ ALCOVE_PUBLIC_URL: 'https://box.example' }), /set together/)
+    assert.throws(() => readUpConfig({ ALCOVE_PROXY_URL: proxy }), /set together/)
+  })
+
+  test('what nobody reads is told apart from every setting that is read', () => {
+    const known = {
+      ...s3,
+      ALCOVE_PUBLIC_URL: 'x',
+      ALCOVE_OVERCOMMIT: '',
+      ALCOVE_RATE_LIMIT_ANONYMOUS: '1/1',
+      ALCOVE_RUNNER_KEY: 'x',
+    }
+    assert.deepEqual(listUnknownSettings({ ...known, PATH: '/bin', ALCOVE_LISTEN: 'x', ALCOVE_REGISTRY: 'x' }), [
+      'ALCOVE_LISTEN',
+      'ALCOVE_REGISTRY',
+    ])
   })
 
   test('all complaints come at once, and none shows a secret', () => {

@@ -3,6 +3,7 @@ import { readNetworks } from '#src/kit/networks.ts'
 import { rateMeaning, readRate } from '#src/kit/rate.ts'
 import { readSmtpAddress } from '#src/kit/smtp-address.ts'
 import { readStoreAddress } from '#src/kit/store-address.ts'
+import { readPublicUrls } from './address.ts'
 import { Complaint } from './complaint.ts'
 
 export type UpConfig = {
@@ -78,6 +79,8 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
   if (!levels.includes(logLevel)) complaints.push(`ALCOVE_LOG_LEVEL must be one of ${levels.join(', ')}`)
   const cacheDirectory = env['ALCOVE_CACHE_DIR'] || defaultCacheDirectory
   if (!cacheDirectory.startsWith('/')) complaints.push('ALCOVE_CACHE_DIR must be an absolute path')
+  const publicUrls = readPublicUrls(env)
+  if (typeof publicUrls === 'string') complaints.push(publicUrls)
   const thoseSet = (names: readonly string[]): Record<string, string> =>
     Object.fromEntries(names.flatMap((name) => (env[name] ? [[name, env[name]]] : [])))
   const runnerSettings = thoseSet(runnerSettingNames)
@@ -128,6 +131,17 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
     overcommit,
     path: path.filter(Boolean).join(':'),
   }
+}
+
+/** Of ours, and for others than `readUpConfig`: a runner that joins, and the clients of the README. */
+const readElsewhere = ['ALCOVE_RUNNER_KEY', 'ALCOVE_KEY']
+
+/** What is set and read by nobody, such as a name with a typing error. */
+export const listUnknownSettings = (env: NodeJS.ProcessEnv): string[] => {
+  const read = new Set(readElsewhere)
+  // Asked for with nothing set, every name is read, and nothing is wrong.
+  readUpConfig(new Proxy({}, { get: (_, name) => void read.add(String(name)) }))
+  return Object.keys(env).filter((name) => name.startsWith('ALCOVE_') && !read.has(name))
 }
 
 /** As the runner will read it: what is wrong with it is said before anything starts. */
