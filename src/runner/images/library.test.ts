@@ -1,74 +1,19 @@
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
 import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
-import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { chmod, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterEach, beforeEach, suite, test } from 'node:test'
-import { silentLog } from '#src/kit/log.ts'
-import type { ImageSource } from '#src/wire/runner-link.ts'
-import { needsRoot } from '#test/needs-root.ts'
-import { ImageFailed, type ImageFailure } from './image-failed.ts'
-import { type BringRequest, Library } from './library.ts'
-import { type ImageLimits, standardLimits } from './limits.ts'
+import { suite, test } from 'node:test'
+import type { ImageFailed } from './image-failed.ts'
 import { makeBusy } from './testing/busy.ts'
-import { digestOf, makeImage, makeIndex, type TarEntry, tarOf, writeLayout } from './testing/oci-image.ts'
-import { TestRegistry } from './testing/registry.ts'
+import { cannotRun, file, layer, libraryRoom, noise } from './testing/library-room.ts'
+import { makeImage, makeIndex, writeLayout } from './testing/oci-image.ts'
 
-const isThere = (command: string) => existsSync(`/usr/bin/${command}`)
-const cannotRun = needsRoot || (['skopeo', 'umoci', 'crun'].every(isThere) ? false : 'needs skopeo, umoci, crun')
-
-const publicNetwork = () => Promise.reject(new Error('nothing here is on the Internet'))
 const shift = 165_536
-const file = (path: string, content = path, more: Partial<TarEntry> = {}): TarEntry => ({ path, content, ...more })
-const layer = (...entries: TarEntry[]) => tarOf(entries)
-const noise = (bytes: number) => randomBytes(bytes).toString('latin1')
 
 suite('images from registries and files', { skip: cannotRun }, () => {
-  let directory: string
-  let registry: TestRegistry
-  const limits: ImageLimits = { ...standardLimits, keepFreeBytes: 0, answerTimeoutMs: 30_000, timeoutMs: 120_000 }
-
-  beforeEach(async () => {
-    // In memory where that is possible: other tests keep the disk busy, and each image is synced to it.
-    directory = await mkdtemp(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'alcove-library-'))
-    await mkdir(join(directory, 'in'))
-    registry = await TestRegistry.start()
-  })
-  afterEach(async () => {
-    await registry[Symbol.asyncDispose]()
-    await rm(directory, { recursive: true, force: true })
-  })
-
-  const parts = (more: Partial<ImageLimits> = {}) => ({
-    poolDir: join(directory, 'pool'),
-    filesDir: join(directory, 'in'),
-    registries: { plainRegistries: [registry.host], authFile: undefined, publicNetwork },
-    limits: { ...limits, ...more },
-  })
-  const open = (more: Partial<ImageLimits> = {}) => new Library({ ...parts(more), log: silentLog() })
-  const from = (reference: string): ImageSource => ({ kind: 'registry', reference })
-  const bring = (library: Library, image: string, source: ImageSource, more: Partial<BringRequest> = {}) =>
-    library.bring({ image, source, maxGiB: 1, ...more })
-  const fails = async (failure: ImageFailure, message: RegExp, promise: Promise<unknown>) => {
-    await assert.rejects(promise, (error: unknown) => {
-      assert.ok(error instanceof ImageFailed, String(error))
-      assert.equal(error.failure, failure, `${error.message} ${error.cause}`)
-      assert.match(error.message, message)
-      return true
-    })
-    leavesNothing()
-  }
-  const below = (name: string) => {
-    const path = join(directory, 'pool', name)
-    return existsSync(path) ? readdirSync(path) : []
-  }
-  const leavesNothing = () =>
-    assert.deepEqual(['images', 'image-trees', 'image-work', 'image-layers'].map(below), [[], [], [], []])
-  const rootfs = (library: Library, image: string) => library.rootfsOf(image) as string
-  const read = (library: Library, image: string, path: string) =>
-    readFileSync(join(rootfs(library, image), path), 'utf8')
+  const room = libraryRoom()
+  const { open, from, bring, fails, below, leavesNothing, rootfs, read, parts } = room
 
   test('a tag is resolved once; the digest is answered and stays when the tag moves', async () => {
     const first = makeImage({
@@ -76,7 +21,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
       config: { User: '1000:7', Env: ['PATH=/bin', 'A=b=c'], WorkingDir: '/srv', Entrypoint: ['/a'], Cmd: ['x'] },
     })
     const second = makeImage({ layers: [layer(file('a', 'new'))] })
-    const reference = registry.put('x/y:1', first)
+    const reference = room.registry.put('x/y:1', first)
     const library = open()
     const brought = await bring(library, 'one', from(reference))
     assert.deepEqual(
@@ -92,9 +37,9 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     const { uid, gid } = statSync(join(rootfs(library, 'one'), 'a'))
     assert.deepEqual([uid, gid], [shift + 1000, shift + 7])
 
-    registry.put('x/y:1', second)
+    room.registry.put('x/y:1', second)
     assert.equal((await bring(library, 'one', from(reference))).digest, first.digest)
-    const pinned = await bring(library, 'again', from(`${registry.host}/x/y@${first.digest}`))
+    const pinned = await bring(library, 'again', from(`${room.registry.host}/x/y@${first.digest}`))
     const moved = await bring(library, 'moved', from(reference))
     assert.deepEqual([pinned.digest, moved.digest], [first.digest, second.digest])
     assert.deepEqual([read(library, 'again', 'a'), read(library, 'moved', 'a')], ['old', 'new'])
@@ -115,7 +60,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
       ],
     })
     const library = open()
-    await bring(library, 'one', from(registry.put('x:1', image)))
+    await bring(library, 'one', from(room.registry.put('x:1', image)))
     const root = rootfs(library, 'one')
     assert.deepEqual([readdirSync(join(root, 'd')), readdirSync(join(root, 'opaque'))], [['kept'], ['new']])
     const tool = statSync(join(root, 'tool'))
@@ -132,7 +77,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
       { image: ours, os: 'linux', architecture },
     ])
     const library = open()
-    const brought = await bring(library, 'one', from(registry.put('multi:1', index, ours, other)))
+    const brought = await bring(library, 'one', from(room.registry.put('multi:1', index, ours, other)))
     assert.equal(brought.digest, index.digest)
     assert.ok(existsSync(join(rootfs(library, 'one'), 'ours')))
   })
@@ -142,14 +87,14 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     const index = makeIndex([{ image: other, os: 'linux', architecture: 's390x' }])
     const library = open()
     const sentence = /^The image is for linux\/s390x; this runner is linux\//
-    await fails('wrong-architecture', sentence, bring(library, 'one', from(registry.put('other:1', other))))
-    await fails('wrong-architecture', sentence, bring(library, 'one', from(registry.put('other:2', index, other))))
-    assert.ok(!registry.asked.some((path) => other.layers.some((digest) => path.endsWith(digest))))
+    await fails('wrong-architecture', sentence, bring(library, 'one', from(room.registry.put('other:1', other))))
+    await fails('wrong-architecture', sentence, bring(library, 'one', from(room.registry.put('other:2', index, other))))
+    assert.ok(!room.registry.asked.some((path) => other.layers.some((digest) => path.endsWith(digest))))
   })
 
   test('the same wanted twice is downloaded once, and its files are shared', async () => {
     const image = makeImage({ layers: [layer(file('a'), file('big', noise(300_000)))] })
-    const reference = registry.put('x:1', image)
+    const reference = room.registry.put('x:1', image)
     const library = open()
     const progress: number[] = []
     await Promise.all([
@@ -157,10 +102,10 @@ suite('images from registries and files', { skip: cannotRun }, () => {
       bring(library, 'one', from(reference)),
       bring(library, 'two', from(reference)),
     ])
-    const downloads = () => registry.asked.filter((path) => path.endsWith(image.layers[0] as string)).length
+    const downloads = () => room.registry.asked.filter((path) => path.endsWith(image.layers[0] as string)).length
     assert.equal(downloads(), 1)
     assert.ok(progress.length > 1 && progress.every((percent) => percent >= 0 && percent < 100))
-    await bring(library, 'three', from(registry.put('x:renamed', image)))
+    await bring(library, 'three', from(room.registry.put('x:renamed', image)))
     assert.equal(downloads(), 1)
     assert.equal(rootfs(library, 'one'), rootfs(library, 'three'))
     assert.equal(below('image-trees').length, 1)
@@ -171,9 +116,9 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     const [one, two] = ['one', 'two'].map((name) => makeImage({ layers: [common, layer(file(name))] }))
     assert.ok(one && two)
     const library = open()
-    await bring(library, 'one', from(registry.put('x:one', one)))
-    await bring(library, 'two', from(registry.put('x:two', two)))
-    assert.equal(registry.asked.filter((path) => path.endsWith(one.layers[0] as string)).length, 1)
+    await bring(library, 'one', from(room.registry.put('x:one', one)))
+    await bring(library, 'two', from(room.registry.put('x:two', two)))
+    assert.equal(room.registry.asked.filter((path) => path.endsWith(one.layers[0] as string)).length, 1)
     assert.ok(['common', 'two'].every((name) => existsSync(join(rootfs(library, 'two'), name))))
   })
 
@@ -182,9 +127,9 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     const [one, two] = ['one', 'two'].map((name) => makeImage({ layers: [common, layer(file(name))] }))
     assert.ok(one && two)
     const library = open()
-    await bring(library, 'one', from(registry.put('x:one', one)))
-    await bring(library, 'alias', from(`${registry.host}/x@${one.digest}`))
-    await bring(library, 'two', from(registry.put('x:two', two)))
+    await bring(library, 'one', from(room.registry.put('x:one', one)))
+    await bring(library, 'alias', from(`${room.registry.host}/x@${one.digest}`))
+    await bring(library, 'two', from(room.registry.put('x:two', two)))
     await library.remove('one')
     assert.deepEqual([library.list(), library.rootfsOf('one')], [['alias', 'two'], undefined])
     assert.equal(read(library, 'alias', 'one'), 'one')
@@ -198,171 +143,19 @@ suite('images from registries and files', { skip: cannotRun }, () => {
 
   test('downloaded layers are kept within their bound; images need none of them', async () => {
     const library = open({ keptLayersBytes: 1 })
-    await bring(library, 'one', from(registry.put('one:1', makeImage({ layers: [layer(file('a'))] }))))
+    await bring(library, 'one', from(room.registry.put('one:1', makeImage({ layers: [layer(file('a'))] }))))
     assert.deepEqual([below('image-layers'), read(library, 'one', 'a')], [[], 'a'])
   })
 
-  suite('is refused in a sentence and leaves nothing:', () => {
-    test('what does not exist', async () => {
-      const reference = `${registry.host}/no/such:1`
-      await fails(
-        'not-found',
-        /^There is no image 127\.0\.0\.1:\d+\/no\/such:1\.$/,
-        bring(open(), 'one', from(reference)),
-      )
-    })
-
-    test('a registry that wants credentials', async () => {
-      const reference = registry.put('x:1', makeImage({ layers: [] }))
-      registry.onRequest = (_path, answer) => ({ ...answer, status: 401, body: Buffer.from('{}') })
-      await fails('refused', /wants credentials/, bring(open(), 'one', from(reference)))
-    })
-
-    test('a registry that is down', async () => {
-      const { host } = registry
-      const library = open()
-      await registry[Symbol.asyncDispose]()
-      await fails(
-        'unreachable',
-        /^The registry 127\.0\.0\.1:\d+ does not answer/,
-        bring(library, 'one', from(`${host}/x:1`)),
-      )
-      registry = await TestRegistry.start()
-    })
-
-    test('a registry that never answers', async () => {
-      const reference = registry.put('x:1', makeImage({ layers: [] }))
-      registry.onRequest = () => new Promise(() => {})
-      await fails('took-too-long', /within 1 s/, bring(open({ answerTimeoutMs: 1000 }), 'one', from(reference)))
-    })
-
-    test('a registry that the operator has not listed, and one whose number is not public', async () => {
-      const registries = {
-        plainRegistries: [registry.host],
-        authFile: undefined,
-        publicNetwork,
-        registries: ['ghcr.io'],
-      }
-      const library = new Library({ ...parts(), registries, log: silentLog() })
-      await fails('refused', /docker\.io are not allowed/, bring(library, 'one', from('alpine')))
-      for (const host of ['10.1.2.3:5000', '169.254.169.254', '192.168.1.1'])
-        await fails('refused', /not on the public Internet/, bring(open(), 'one', from(`${host}/x:1`)))
-      assert.deepEqual(registry.asked, [])
-      assert.ok(await bring(library, 'one', from(registry.put('x:1', makeImage({ layers: [] })))))
-    })
-
-    test('a registry of this machine that nobody allowed', async () => {
-      const library = new Library({
-        ...parts(),
-        registries: { plainRegistries: [], authFile: undefined, publicNetwork },
-        log: silentLog(),
-      })
-      await fails(
-        'refused',
-        /operator of this server has to allow it/,
-        bring(library, 'one', from(`${registry.host}/x:1`)),
-      )
-      assert.deepEqual(registry.asked, [])
-    })
-
-    test('a layer, a configuration or a manifest that is not what its digest says', async () => {
-      const image = makeImage({ layers: [layer(file('a', noise(5000)))] })
-      const other = makeImage({ layers: [layer(file('b'))] })
-      registry.put('x:1', image, other)
-      const config = JSON.parse(image.manifest.toString()).config.digest as string
-      for (const [wrong, body] of [
-        [image.layers[0], Buffer.from(other.blobs.get(other.layers[0] as string) as Buffer)],
-        [config, Buffer.from('{}')],
-        [image.digest, other.manifest],
-      ] as const) {
-        registry.onRequest = (path, answer) => (path.endsWith(wrong as string) ? { ...answer, body } : answer)
-        await fails('corrupted', /is damaged/, bring(open(), 'one', from(`${registry.host}/x@${image.digest}`)))
-      }
-    })
-
-    test('a layer that unpacks to something else than its configuration says', async () => {
-      const layers = [layer(file('a')), layer(file('b'))]
-      // What is unpacked has to be the one at its place, not one of them.
-      const image = makeImage({ layers, diffIds: layers.map(digestOf).reverse() })
-      await fails('corrupted', /could not be unpacked/, bring(open(), 'one', from(registry.put('x:1', image))))
-    })
-
-    test('a manifest that is not one', async () => {
-      const reference = registry.put('x:1', makeImage({ layers: [] }))
-      const type = 'application/vnd.oci.image.manifest.v1+json'
-      for (const text of [
-        '[]',
-        '{',
-        '{"config":{},"layers":[]}',
-        '{"config":{"digest":"sha256:../../etc","size":1}}',
-      ]) {
-        registry.onRequest = (path, answer) =>
-          path.includes('/manifests/') ? { status: 200, type, body: Buffer.from(text) } : answer
-        await fails('corrupted', /damaged/, bring(open(), 'one', from(reference)))
-      }
-    })
-
-    test('what cannot be unpacked here: other kinds of layers, users that sandboxes do not have', async () => {
-      const zstd = makeImage({ layers: [layer(file('a'))], layerKind: 'layer.v1.tar+zstd' })
-      await fails('unsupported', /not supported \(.*zstd\)/, bring(open(), 'one', from(registry.put('x:1', zstd))))
-      const high = makeImage({ layers: [layer(file('a', 'a', { uid: 70_000 }))] })
-      await fails('unsupported', /users above 65535/, bring(open(), 'one', from(registry.put('x:2', high))))
-    })
-
-    test('too many layers', async () => {
-      const image = makeImage({ layers: Array.from({ length: 128 }, (_, at) => layer(file(`f${at}`))) })
-      await fails('too-many-layers', /128 layers; 127/, bring(open(), 'one', from(registry.put('x:1', image))))
-    })
-
-    test('what is too large packed, before it is downloaded', async () => {
-      const image = makeImage({ layers: [layer(file('a', noise(3_000_000)))] })
-      const library = open({ largestBytes: 1000 })
-      await fails(
-        'too-large',
-        /its layers have .* and may have 1000 bytes/,
-        bring(library, 'one', from(registry.put('x:1', image))),
-      )
-      assert.ok(!registry.asked.some((path) => path.endsWith(image.layers[0] as string)))
-    })
-
-    test('what is too large unpacked: one file, and many', async () => {
-      const zeros = (count: number, bytes: number) =>
-        makeImage({ layers: [layer(...Array.from({ length: count }, (_, at) => file(`z${at}`, '\0'.repeat(bytes))))] })
-      const library = open({ largestBytes: 16 * 1024 * 1024 })
-      await fails('too-large', /more than 16 MiB/, bring(library, 'one', from(registry.put('x:1', zeros(1, 32e6)))))
-      await fails('too-large', /more than 16 MiB/, bring(library, 'one', from(registry.put('x:2', zeros(16, 4e6)))))
-    })
-
-    test('too many files', async () => {
-      const entries = Array.from({ length: 6000 }, (_, at) => file(`d${at % 100}/${at}`, ''))
-      const image = makeImage({ layers: [layer(...entries)] })
-      const library = open({ mostFiles: 5000 })
-      await fails('too-many-files', /more than 5000 files/, bring(library, 'one', from(registry.put('x:1', image))))
-    })
-
-    test('names that are none', async () => {
-      for (const name of ['', 'UPPER', 'a b', 'x:', 'x@sha256:12', '../x', 'docker://x', '-x', 'a//b', 'x:1/../..'])
-        await fails('invalid-reference', /is not the name of an image/, bring(open(), 'one', from(name)))
-      await assert.rejects(bring(open(), '../one', from('x')), ImageFailed)
-    })
-
-    test('files outside of the directory for them', async () => {
-      writeLayout(makeImage({ layers: [layer(file('a'))] }), join(directory, 'outside'))
-      await symlink(join(directory, 'outside'), join(directory, 'in/link'))
-      for (const path of ['../outside', 'link', join(directory, 'outside'), '.', '', 'none', 'a\0b', '/etc'])
-        await fails('not-found', /^There is no /, bring(open(), 'one', { kind: 'file', path }))
-    })
-  })
-
   test('a hostile layer reaches nothing outside, and no device is made', async () => {
-    const victim = join(directory, 'victim')
+    const victim = join(room.directory, 'victim')
     await writeFile(victim, 'untouched')
     const inside = (path: string) => file(path, 'hostile')
     const image = makeImage({
       layers: [
         layer(
           { path: 'etc', type: '5' },
-          { path: 'out', type: '2', target: directory },
+          { path: 'out', type: '2', target: room.directory },
           { path: 'up', type: '2', target: '../../../../../../../../..' },
           inside('out/victim'),
           inside(`up${victim}`),
@@ -376,7 +169,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
       ],
     })
     const library = open()
-    const outcome = await bring(library, 'one', from(registry.put('x:1', image))).then(
+    const outcome = await bring(library, 'one', from(room.registry.put('x:1', image))).then(
       () => 'brought',
       (error: ImageFailed) => error.failure,
     )
@@ -390,13 +183,13 @@ suite('images from registries and files', { skip: cannotRun }, () => {
 
   test('an OCI layout, an archive of one, and what docker save writes', async () => {
     const image = makeImage({ layers: [layer(file('a'))], config: { User: 'app' } })
-    const layout = join(directory, 'in/layout')
+    const layout = join(room.directory, 'in/layout')
     writeLayout(image, layout)
     const convert = (to: string) =>
       execFileSync('skopeo', ['--insecure-policy', 'copy', '-q', `oci:${layout}`, to], { stdio: 'pipe' })
-    convert(`oci-archive:${join(directory, 'in/archive.tar')}`)
-    convert(`docker-archive:${join(directory, 'in/saved.tar')}:x:1`)
-    for (const name of ['archive.tar', 'saved.tar']) await chmod(join(directory, 'in', name), 0o644)
+    convert(`oci-archive:${join(room.directory, 'in/archive.tar')}`)
+    convert(`docker-archive:${join(room.directory, 'in/saved.tar')}:x:1`)
+    for (const name of ['archive.tar', 'saved.tar']) await chmod(join(room.directory, 'in', name), 0o644)
     const library = open()
     for (const path of ['layout', 'archive.tar', 'saved.tar']) {
       const { config } = await bring(library, path, { kind: 'file', path })
@@ -407,7 +200,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
 
   test('a definition changes what an image says of itself, and shares its files', async () => {
     const base = makeImage({ layers: [layer(file('a'))], config: { Env: ['PATH=/bin'], Cmd: ['sh'] } })
-    const reference = registry.put('x:1', base)
+    const reference = room.registry.put('x:1', base)
     const library = open()
     const dockerfile = `FROM ${reference}\nENV PATH=$PATH:/opt/bin\nWORKDIR /srv\nWORKDIR app\nUSER app\nENTRYPOINT ["/a"]\n`
     const { config, digest } = await bring(library, 'one', { kind: 'definition', dockerfile })
@@ -418,10 +211,10 @@ suite('images from registries and files', { skip: cannotRun }, () => {
   })
 
   test('who no longer wants it leaves the work to the others; when all have left it ends', async () => {
-    const reference = registry.put('x:1', makeImage({ layers: [layer(file('a'))] }))
+    const reference = room.registry.put('x:1', makeImage({ layers: [layer(file('a'))] }))
     const asked = Promise.withResolvers<void>()
     const goOn = Promise.withResolvers<void>()
-    registry.onRequest = async (_path, answer) => {
+    room.registry.onRequest = async (_path, answer) => {
       asked.resolve()
       await goOn.promise
       return answer
@@ -439,7 +232,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     await library.remove('two')
 
     const again = Promise.withResolvers<void>()
-    registry.onRequest = () => {
+    room.registry.onRequest = () => {
       again.resolve()
       return new Promise(() => {})
     }
@@ -453,7 +246,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
   test('killed while it downloads or unpacks, the next runner begins with nothing half done', async () => {
     const big = noise(500_000)
     const image = makeImage({ layers: [layer(...Array.from({ length: 8 }, (_, at) => file(`f${at}`, big)))] })
-    const reference = registry.put('x:1', image)
+    const reference = room.registry.put('x:1', image)
     const program = (step: string) =>
       `import { Library } from ${JSON.stringify(import.meta.resolve('./library.ts'))}\n` +
       `import { silentLog } from ${JSON.stringify(import.meta.resolve('#src/kit/log.ts'))}\n` +
@@ -462,9 +255,9 @@ suite('images from registries and files', { skip: cannotRun }, () => {
       `await library.bring({ image: 'one', source: { kind: 'registry', reference: '${reference}' }, maxGiB: 1, onProgress })`
     for (const step of ['asking the registry', 'downloading', 'unpacking']) {
       if (step === 'downloading')
-        registry.onRequest = (path, answer) =>
+        room.registry.onRequest = (path, answer) =>
           path.endsWith(image.layers[0] as string) ? new Promise(() => {}) : answer
-      else registry.onRequest = (_path, answer) => answer
+      else room.registry.onRequest = (_path, answer) => answer
       const child = spawn(process.execPath, ['--input-type=module', '-e', program(step)], { stdio: 'inherit' })
       const signal = await new Promise((resolve) => child.once('close', (_code, by) => resolve(by)))
       assert.equal(signal, 'SIGKILL', step)
@@ -480,7 +273,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
 
   test('one whose paths are as long as paths can be leaves with the last image that has it', async () => {
     const deep = `${'d'.repeat(199)}/`.repeat(20)
-    const reference = registry.put('x:1', makeImage({ layers: [layer(file(`${deep}f`))] }))
+    const reference = room.registry.put('x:1', makeImage({ layers: [layer(file(`${deep}f`))] }))
     const library = open()
     await bring(library, 'one', from(reference))
     await library.remove('one')
@@ -490,31 +283,31 @@ suite('images from registries and files', { skip: cannotRun }, () => {
       execFileSync('sh', [
         '-c',
         `mkdir -p "$0" && cd "$0" && mkdir -p ${deep} && cd ${deep} && mkdir -p ${deep}`,
-        join(directory, 'pool', place),
+        join(room.directory, 'pool', place),
       ])
     await open().open()
     leavesNothing()
   })
 
   test('opening has patience with what a killed runner’s program still holds', async () => {
-    using _ = makeBusy(join(directory, 'pool/image-work/of-a-killed-one'))
+    using _ = makeBusy(join(room.directory, 'pool/image-work/of-a-killed-one'))
     await open().open()
     assert.deepEqual(below('image-work'), [])
   })
 
   test('a disk that becomes full leaves nothing, and the next one finds room', async () => {
-    await mkdir(join(directory, 'pool'))
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'tmpfs', join(directory, 'pool')])
+    await mkdir(join(room.directory, 'pool'))
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'tmpfs', join(room.directory, 'pool')])
     try {
       const zeros = file('zeros', '\0'.repeat(16e6))
       const library = open()
-      const large = registry.put('x:1', makeImage({ layers: [layer(zeros)] }))
+      const large = room.registry.put('x:1', makeImage({ layers: [layer(zeros)] }))
       await fails('no-room', /^The disk that the runner keeps images on is full\.$/, bring(library, 'one', from(large)))
-      const packed = registry.put('x:2', makeImage({ layers: [layer(file('noise', noise(10e6)))] }))
+      const packed = room.registry.put('x:2', makeImage({ layers: [layer(file('noise', noise(10e6)))] }))
       await fails('no-room', /is full/, bring(library, 'one', from(packed)))
-      await bring(library, 'one', from(registry.put('x:3', makeImage({ layers: [layer(file('a'))] }))))
+      await bring(library, 'one', from(room.registry.put('x:3', makeImage({ layers: [layer(file('a'))] }))))
     } finally {
-      execFileSync('umount', [join(directory, 'pool')])
+      execFileSync('umount', [join(room.directory, 'pool')])
     }
   })
 })

@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict'
+import { symlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { suite, test } from 'node:test'
+import { silentLog } from '#src/kit/log.ts'
+import { ImageFailed } from './image-failed.ts'
+import { Library } from './library.ts'
+import { cannotRun, file, layer, libraryRoom, noise, publicNetwork } from './testing/library-room.ts'
+import { digestOf, makeImage, writeLayout } from './testing/oci-image.ts'
+import { TestRegistry } from './testing/registry.ts'
+
+suite('what is refused in a sentence and leaves nothing:', { skip: cannotRun }, () => {
+  const room = libraryRoom()
+  const { open, from, bring, fails, parts } = room
+
+  test('what does not exist', async () => {
+    const reference = `${room.registry.host}/no/such:1`
+    await fails(
+      'not-found',
+      /^There is no image 127\.0\.0\.1:\d+\/no\/such:1\.$/,
+      bring(open(), 'one', from(reference)),
+    )
+  })
+
+  test('a registry that wants credentials', async () => {
+    const reference = room.registry.put('x:1', makeImage({ layers: [] }))
+    room.registry.onRequest = (_path, answer) => ({ ...answer, status: 401, body: Buffer.from('{}') })
+    await fails('refused', /wants credentials/, bring(open(), 'one', from(reference)))
+  })
+
+  test('a registry that is down', async () => {
+    const { host } = room.registry
+    const library = open()
+    await room.registry[Symbol.asyncDispose]()
+    await fails(
+      'unreachable',
+      /^The registry 127\.0\.0\.1:\d+ does not answer/,
+      bring(library, 'one', from(`${host}/x:1`)),
+    )
+    room.registry = await TestRegistry.start()
+  })
+
+  test('a registry that never answers', async () => {
+    const reference = room.registry.put('x:1', makeImage({ layers: [] }))
+    room.registry.onRequest = () => new Promise(() => {})
+    await fails('took-too-long', /within 1 s/, bring(open({ answerTimeoutMs: 1000 }), 'one', from(reference)))
+  })
+
+  test('a registry that the operator has not listed, and one whose number is not public', async () => {
+    const registries = {
+      plainRegistries: [room.registry.host],
+      authFile: undefined,
+      publicNetwork,
+      registries: ['ghcr.io'],
+    }
+    const library = new Library({ ...parts(), registries, log: silentLog() })
+    await fails('refused', /docker\.io are not allowed/, bring(library, 'one', from('alpine')))
+    for (const host of ['10.1.2.3:5000', '169.254.169.254', '192.168.1.1'])
+      await fails('refused', /not on the public Internet/, bring(open(), 'one', from(`${host}/x:1`)))
+    assert.deepEqual(room.registry.asked, [])
+    assert.ok(await bring(library, 'one', from(room.registry.put('x:1', makeImage({ layers: [] })))))
+  })
+
+  test('a registry of this machine that nobody allowed', async () => {
+    const library = new Library({
+      ...parts(),
+      registries: { plainRegistries: [], authFile: undefined, publicNetwork },
+      log: silentLog(),
+    })
+    await fails(
+      'refused',
+      /operator of this server has to allow it/,
+      bring(library, 'one', from(`${room.registry.host}/x:1`)),
+    )
+    assert.deepEqual(room.registry.asked, [])
+  })
+
+  test('a layer, a configuration or a manifest that is not what its digest says', async () => {
+    const image = makeImage({ layers: [layer(file('a', noise(5000)))] })
+    const other = makeImage({ layers: [layer(file('b'))] })
+    room.registry.put('x:1', image, other)
+    const config = JSON.parse(image.manifest.toString()).config.digest as string
+    for (const [wrong, body] of [
+      [image.layers[0], Buffer.from(other.blobs.get(other.layers[0] as string) as Buffer)],
+      [config, Buffer.from('{}')],
+      [image.digest, other.manifest],
+    ] as const) {
+      room.registry.onRequest = (path, answer) => (path.endsWith(wrong as string) ? { ...answer, body } : answer)
+      await fails('corrupted', /is damaged/, bring(open(), 'one', from(`${room.registry.host}/x@${image.digest}`)))
+    }
+  })
+
+  test('a layer that unpacks to something else than its configuration says', async () => {
+    const layers = [layer(file('a')), layer(file('b'))]
+    // What is unpacked has to be the one at its place, not one of them.
+    const image = makeImage({ layers, diffIds: layers.map(digestOf).reverse() })
+    await fails('corrupted', /could not be unpacked/, bring(open(), 'one', from(room.registry.put('x:1', image))))
+  })
+
+  test('a manifest that is not one', async () => {
+    const reference = room.registry.put('x:1', makeImage({ layers: [] }))
+    const type = 'application/vnd.oci.image.manifest.v1+json'
+    for (const text of ['[]', '{', '{"config":{},"layers":[]}', '{"config":{"digest":"sha256:../../etc","size":1}}']) {
+      room.registry.onRequest = (path, answer) =>
+        path.includes('/manifests/') ? { status: 200, type, body: Buffer.from(text) } : answer
+      await fails('corrupted', /damaged/, bring(open(), 'one', from(reference)))
+    }
+  })
+
+  test('what cannot be unpacked here: other kinds of layers, users that sandboxes do not have', async () => {
+    const zstd = makeImage({ layers: [layer(file('a'))], layerKind: 'layer.v1.tar+zstd' })
+    await fails('unsupported', /not supported \(.*zstd\)/, bring(open(), 'one', from(room.registry.put('x:1', zstd))))
+    const high = makeImage({ layers: [layer(file('a', 'a', { uid: 70_000 }))] })
+    await fails('unsupported', /users above 65535/, bring(open(), 'one', from(room.registry.put('x:2', high))))
+  })
+
+  test('too many layers', async () => {
+    const image = makeImage({ layers: Array.from({ length: 128 }, (_, at) => layer(file(`f${at}`))) })
+    await fails('too-many-layers', /128 layers; 127/, bring(open(), 'one', from(room.registry.put('x:1', image))))
+  })
+
+  test('what is too large packed, before it is downloaded', async () => {
+    const image = makeImage({ layers: [layer(file('a', noise(3_000_000)))] })
+    const library = open({ largestBytes: 1000 })
+    await fails(
+      'too-large',
+      /its layers have .* and may have 1000 bytes/,
+      bring(library, 'one', from(room.registry.put('x:1', image))),
+    )
+    assert.ok(!room.registry.asked.some((path) => path.endsWith(image.layers[0] as string)))
+  })
+
+  test('what is too large unpacked: one file, and many', async () => {
+    const zeros = (count: number, bytes: number) =>
+      makeImage({ layers: [layer(...Array.from({ length: count }, (_, at) => file(`z${at}`, '\0'.repeat(bytes))))] })
+    const library = open({ largestBytes: 16 * 1024 * 1024 })
+    await fails('too-large', /more than 16 MiB/, bring(library, 'one', from(room.registry.put('x:1', zeros(1, 32e6)))))
+    await fails('too-large', /more than 16 MiB/, bring(library, 'one', from(room.registry.put('x:2', zeros(16, 4e6)))))
+  })
+
+  test('too many files', async () => {
+    const entries = Array.from({ length: 6000 }, (_, at) => file(`d${at % 100}/${at}`, ''))
+    const image = makeImage({ layers: [layer(...entries)] })
+    const library = open({ mostFiles: 5000 })
+    await fails('too-many-files', /more than 5000 files/, bring(library, 'one', from(room.registry.put('x:1', image))))
+  })
+
+  test('names that are none', async () => {
+    for (const name of ['', 'UPPER', 'a b', 'x:', 'x@sha256:12', '../x', 'docker://x', '-x', 'a//b', 'x:1/../..'])
+      await fails('invalid-reference', /is not the name of an image/, bring(open(), 'one', from(name)))
+    await assert.rejects(bring(open(), '../one', from('x')), ImageFailed)
+  })
+
+  test('files outside of the directory for them', async () => {
+    writeLayout(makeImage({ layers: [layer(file('a'))] }), join(room.directory, 'outside'))
+    await symlink(join(room.directory, 'outside'), join(room.directory, 'in/link'))
+    for (const path of ['../outside', 'link', join(room.directory, 'outside'), '.', '', 'none', 'a\0b', '/etc'])
+      await fails('not-found', /^There is no /, bring(open(), 'one', { kind: 'file', path }))
+  })
+})
