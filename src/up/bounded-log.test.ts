@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, suite, test } from 'node:test'
@@ -28,6 +28,20 @@ suite('a bounded log', () => {
     }
     assert.equal(readFileSync(path, 'utf8'), 'second\n')
     assert.equal(readFileSync(`${path}.1`, 'utf8'), 'first\n')
+  })
+
+  test('goes on where no new file can be opened, and begins one as soon as there can be one', () => {
+    const gone = join(directory, 'gone')
+    mkdirSync(gone)
+    const path = join(gone, 'a.log')
+    const log = new BoundedLog(path, 10)
+    log.write('123456789\n')
+    rmSync(gone, { recursive: true })
+    for (let n = 0; n < 3; n += 1) log.write('lost\n')
+    mkdirSync(gone)
+    log.write('found\n')
+    log.close()
+    assert.equal(readFileSync(path, 'utf8'), 'found\n')
   })
 
   test('is readable for its owner only', () => {

@@ -22,18 +22,21 @@ export class BoundedLog {
     return openSync(this.path, 'a', 0o600)
   }
 
+  /** The old file is let go of only once there is a new one. */
+  #rotate() {
+    const old = this.#file
+    this.#file = this.#open()
+    this.#bytes = 0
+    closeSync(old)
+  }
+
   write(chunk: string | Uint8Array): void {
     const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
-    if (this.#bytes > 0 && this.#bytes + bytes.length > this.#maxBytes) {
-      closeSync(this.#file)
-      this.#file = this.#open()
-      this.#bytes = 0
-    }
     try {
-      writeSync(this.#file, bytes)
-      this.#bytes += bytes.length
+      if (this.#bytes > 0 && this.#bytes + bytes.length > this.#maxBytes) this.#rotate()
+      this.#bytes += writeSync(this.#file, bytes)
     } catch {
-      // A full disk must not end the supervisor; the line is lost.
+      // A full disk must not end the supervisor, nor a directory that is gone; the line is lost.
     }
   }
 

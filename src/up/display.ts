@@ -13,6 +13,8 @@ type Output = { write: (text: string) => unknown; isTTY?: boolean }
 
 /** Everything goes to standard error but what scripts may want to read, which `up` prints at the end. */
 export const createDisplay = (output: Output & NodeJS.WritableStream = process.stderr): Display => {
+  // A full disk that it goes to, or a reader who is gone, must not end the supervisor.
+  for (const stream of new Set<NodeJS.WritableStream>([output, process.stdout])) stream.on('error', () => {})
   let bar: SingleBar | undefined
   let told: { step: string; percent: number } | undefined
   const endProgress = () => {

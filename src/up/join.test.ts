@@ -2,10 +2,11 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, symlinkSync, unlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, suite, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { readStatus } from '#src/cli/status.ts'
 import { Complaint } from './complaint.ts'
 import { prepareDataDirectory } from './data-directory.ts'
@@ -31,13 +32,18 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
 
   /** `then` happens once it serves. */
   const start = (then: { refuse?: true; stop?: true }) => {
+    const said: string[] = []
+    let starts = 0
     const stopAsked = Promise.withResolvers<string>()
+    let kill = () => {}
     let pid = 0
     const program: Program = {
       name: 'runner',
       start: async (onRefused) => {
         const child = spawn('sleep', ['600'], { stdio: 'ignore' })
         pid = child.pid ?? 0
+        kill = () => void child.kill('SIGKILL')
+        starts += 1
         setImmediate(() => {
           if (then.refuse) onRefused(true)
           if (then.stop) stopAsked.resolve('SIGTERM')
@@ -51,10 +57,14 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
       controlUrl: new URL('http://127.0.0.1:4600'),
       runner: { id: 'second', regionId: 'local' },
       program,
-      display: { say: () => undefined, endProgress: () => undefined },
+      display: { say: (line) => said.push(line), endProgress: () => undefined },
       stopAsked: stopAsked.promise,
     })
-    return { ended, isThere: () => existsSync(`/proc/${pid}`) }
+    const serves = async (times: number) => {
+      while (starts < times || findUpState(data.stateFile)?.programs[0]?.state !== 'ready') await pause(5)
+    }
+    const stop = () => stopAsked.resolve('SIGTERM')
+    return { ended, stop, kill: () => kill(), serves, isThere: () => existsSync(`/proc/${pid}`), said }
   }
 
   test('and is refused ends with what happened and what to do; status knows why nothing runs', async () => {
@@ -73,6 +83,24 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
       ended: 'its server, http://127.0.0.1:4600, does not take its token any more',
       programs: [],
     })
+  })
+
+  test('is started again when it is killed while the disk is full, which is said once', async () => {
+    symlinkSync('/dev/full', `${data.stateFile}.new`)
+    await assert.rejects(start({}).ended, { code: 'ENOSPC' })
+    unlinkSync(`${data.stateFile}.new`)
+
+    const { ended, stop, kill, serves, isThere, said } = start({})
+    await serves(1)
+    symlinkSync('/dev/full', `${data.stateFile}.new`)
+    kill()
+    await serves(2)
+    assert.equal(isThere(), true)
+    stop()
+    await ended
+    assert.equal(isThere(), false)
+    assert.equal(said.filter((line) => /cannot write .*ENOSPC/.test(line)).length, 1)
+    unlinkSync(`${data.stateFile}.new`)
   })
 
   test('and is stopped ends without a word, and status has none either', async () => {

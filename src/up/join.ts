@@ -6,11 +6,12 @@ import { identityOf } from '#src/kit/process-identity.ts'
 import { Complaint } from './complaint.ts'
 import type { UpConfig } from './config.ts'
 import { type DataDirectory, prepareDataDirectory } from './data-directory.ts'
+import { orDiskComplaint } from './disk-complaint.ts'
 import { createDisplay, type Display } from './display.ts'
 import { buildNativePrograms } from './native-programs.ts'
 import { endOrphans } from './orphans.ts'
 import { runnerProgram } from './programs.ts'
-import { writeUpState } from './state-file.ts'
+import { upStateWriter, writeUpState } from './state-file.ts'
 import { type Program, Supervised } from './supervised.ts'
 import { ensurePackages } from './system-packages.ts'
 import { onceAskedToStop, takeDataDirectory } from './up.ts'
@@ -20,10 +21,10 @@ type JoinOptions = { data: string; join: string; token: string | undefined }
 const graceMs = 4000
 
 /** Resolves when the runner has been stopped again; throws a Complaint if it cannot join, or is taken out of service. */
-export const joinServer = async (
-  { data: directory, join: url, token }: JoinOptions,
-  config: UpConfig,
-): Promise<void> => {
+export const joinServer = (options: JoinOptions, config: UpConfig): Promise<void> =>
+  orDiskComplaint(options.data, () => runJoined(options, config))
+
+const runJoined = async ({ data: directory, join: url, token }: JoinOptions, config: UpConfig): Promise<void> => {
   const display = createDisplay()
   if (process.getuid?.() !== 0) throw new Complaint('sandboxes need root (cgroups, mounts, networks)')
   const controlUrl = readUrl(url)
@@ -63,12 +64,13 @@ type JoinedParts = {
 export const keepJoined = async ({ data, controlUrl, runner, program, display, stopAsked }: JoinedParts) => {
   const refused = Promise.withResolvers<never>()
   // It stays when nothing runs any more: the other subcommands see by it what the directory is of.
-  const save = () =>
-    writeUpState(data.stateFile, {
-      ...identityOf(process.pid),
-      ...{ host: controlUrl.hostname, port: Number(controlUrl.port || 80), url: controlUrl.origin },
-      programs: [supervised.state],
-    })
+  const current = () => ({
+    ...identityOf(process.pid),
+    ...{ host: controlUrl.hostname, port: Number(controlUrl.port || 80), url: controlUrl.origin },
+    programs: [supervised.state],
+  })
+  const write = upStateWriter(data.stateFile, display.say)
+  const save = () => write(current())
   const supervised = new Supervised(program, (changed) => {
     save()
     const { state, lastEnd } = changed.state
@@ -81,8 +83,9 @@ export const keepJoined = async ({ data, controlUrl, runner, program, display, s
       refused.reject(new Complaint(`${why}. Sandboxes run on. ${what}`))
     }
   })
+  // Before it runs: where not even this can be written, it is not started.
+  writeUpState(data.stateFile, current())
   supervised.begin()
-  save()
   try {
     const outcome = await Promise.race([supervised.firstReady.then(() => 'ready'), stopAsked, refused.promise])
     display.endProgress()

@@ -21,6 +21,23 @@ export const writeUpState = (path: string, state: UpState): void => {
   renameSync(`${path}.new`, path)
 }
 
+/**
+ * Writes each state that it is given, and never throws: a full disk must not end who keeps the programs running. What could not
+ * be written is said once, until it can be again; the next state is whole, so nothing is missing then.
+ */
+export const upStateWriter = (path: string, say: (line: string) => void): ((state: UpState) => void) => {
+  let wasSaid = false
+  return (state) => {
+    try {
+      writeUpState(path, state)
+      wasSaid = false
+    } catch (error) {
+      if (!wasSaid) say(`cannot write ${path}, so "alcove status" shows older things: ${(error as Error).message}`)
+      wasSaid = true
+    }
+  }
+}
+
 /** What was written last, whether or not its process lives. */
 export const findUpState = (path: string): UpState | undefined => {
   try {

@@ -125,6 +125,26 @@ suite('a supervised program', () => {
     assert.deepEqual(delays([...Array(7).fill(0), 49_000, 50_000]).slice(-2), [5000, 100])
   })
 
+  test('is started again, and can be stopped, although whoever hears of its changes fails each time', async (t) => {
+    t.mock.method(console, 'error', () => {})
+    const { seen, note, until } = observe()
+    const failing = (changed: Supervised) => {
+      note(changed)
+      throw new Error('no space left')
+    }
+    const program = new Supervised({ name: 'sleeper', start: startSleeper }, failing, quick)
+    program.begin()
+    process.kill((await until(({ state }) => state === 'ready')).pid, 'SIGKILL')
+    const second = await until(({ state, restarts }) => state === 'ready' && restarts === 1)
+    await program.stop(5000)
+    assert.equal(program.state.lastEnd, 'killed by SIGTERM')
+    assert.throws(() => process.kill(second.pid, 0), { code: 'ESRCH' })
+    assert.deepEqual(
+      seen.map(({ state }) => state),
+      ['starting', 'ready', 'waiting', 'starting', 'ready'],
+    )
+  })
+
   test('may be stopped while it still waits to be started', async () => {
     const program = new Supervised({ name: 'waiting', start: () => new Promise<Running>(() => {}) }, () => {}, quick)
     program.begin()

@@ -94,7 +94,12 @@ export class Supervised {
   #become(state: ProgramState['state']) {
     this.#state = state
     this.#since = new Date()
-    this.#onChange(this)
+    try {
+      this.#onChange(this)
+    } catch (error) {
+      // Whatever goes wrong where a change is told, the program is not lost hold of, and is started again when it ends.
+      console.error(error)
+    }
   }
 
   async #keepRunning() {

@@ -16,13 +16,14 @@ import {
   readOlderEncryptionKeys,
   readSecret,
 } from './data-directory.ts'
+import { orDiskComplaint } from './disk-complaint.ts'
 import { createDisplay, type Display, welcome } from './display.ts'
 import { buildNativePrograms } from './native-programs.ts'
 import { endOrphans } from './orphans.ts'
 import { checkPortsAreFree } from './ports.ts'
 import { controlProgram, postgresProgram, proxyProgram, runnerProgram } from './programs.ts'
 import { endReachable, reachable } from './reachable.ts'
-import { findRunningUp, writeUpState } from './state-file.ts'
+import { findRunningUp, upStateWriter, writeUpState } from './state-file.ts'
 import { Supervised } from './supervised.ts'
 import { ensurePackages } from './system-packages.ts'
 
@@ -32,7 +33,10 @@ type UpOptions = { data: string; host: string; port: number; publicHost?: string
 const graceMs = 4000
 
 /** Resolves when everything has been stopped again; throws a Complaint if it cannot start. */
-export const runUp = async (options: UpOptions, config: UpConfig): Promise<void> => {
+export const runUp = (options: UpOptions, config: UpConfig): Promise<void> =>
+  orDiskComplaint(options.data, () => runHouse(options, config))
+
+const runHouse = async (options: UpOptions, config: UpConfig): Promise<void> => {
   const startedAt = performance.now()
   const display = createDisplay()
   if (process.getuid?.() !== 0) {
@@ -147,16 +151,18 @@ const startPrograms = ({ data, config, options, display, addresses, firstKey }: 
   const workers = [controlProgram, proxyProgram, runnerProgram].map((make) => supervised(make(parts)))
   const all = [...(postgres ? [postgres] : []), ...workers]
   const self = identityOf(process.pid)
-  const save = () =>
-    writeUpState(data.stateFile, {
-      ...self,
-      host: options.host,
-      port: options.port,
-      url: addresses.publicUrl,
-      programs: all.map((program) => program.state),
-    })
+  const current = () => ({
+    ...self,
+    host: options.host,
+    port: options.port,
+    url: addresses.publicUrl,
+    programs: all.map((program) => program.state),
+  })
+  const write = upStateWriter(data.stateFile, display.say)
+  const save = () => write(current())
+  // Before anything runs: where not even this can be written, nothing is started.
+  writeUpState(data.stateFile, current())
   for (const program of all) program.begin()
-  save()
 
   const stop = async () => {
     const ends = workers.map((program) => program.stop(graceMs))
