@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import {
   chmodSync,
+  chownSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -110,6 +111,46 @@ suite('the data directory', { skip: needsRoot }, () => {
     assert.equal(findDataDirectory(older)?.path, older)
     forget(older)
     assert.ok(readdirSync(older).includes('alcove-data'))
+  })
+
+  const complains = (sentence: RegExp) => (error: unknown) => error instanceof Complaint && sentence.test(error.message)
+
+  test('one of another user is refused as it is, although it is empty, or was ours', () => {
+    for (const name of ['of nobody', 'marked']) {
+      const theirs = nested(name, '.')
+      if (name === 'marked') writeFileSync(markOf(theirs), '')
+      chownSync(theirs, 65534, 65534)
+      chmodSync(theirs, 0o755)
+      const before = readdirSync(theirs)
+      assert.throws(() => prepareDataDirectory(theirs), complains(/belongs to user 65534.* chown root '\//))
+      assert.equal(statSync(theirs).mode & 0o7777, 0o755)
+      assert.deepEqual(readdirSync(theirs), before)
+    }
+    const within = nested('within', 'runner')
+    writeFileSync(markOf(within), '')
+    chownSync(join(within, 'runner'), 65534, 65534)
+    assert.throws(() => prepareDataDirectory(within), complains(/within\/runner belongs to user 65534/))
+  })
+
+  test('one below a directory in which others can rename it is refused, and is not made; a sticky one is none', () => {
+    for (const [mode, gid] of [
+      [0o777, 0],
+      [0o775, 65534],
+    ] as const) {
+      const open = nested(`open ${gid}`, 'there')
+      chownSync(open, 0, gid)
+      chmodSync(open, mode)
+      for (const name of ['there', 'new/data']) {
+        const path = join(open, name)
+        assert.throws(() => prepareDataDirectory(path), complains(/other users may write to \/.* chmod go-w '\//), path)
+      }
+      assert.deepEqual([readdirSync(open), readdirSync(join(open, 'there'))], [['there'], []])
+      chmodSync(open, 0o1777)
+      forget(join(open, 'new/data'))
+    }
+    const ofRootsGroup = nested('of the group of root', '.')
+    chmodSync(ofRootsGroup, 0o775)
+    forget(join(ofRootsGroup, 'data'))
   })
 
   test('a file is no directory', () => {

@@ -25,6 +25,7 @@ import {
 import { join, resolve } from 'node:path'
 import { instanceOf, runDirectoryOf } from '#src/kit/instance.ts'
 import { Complaint } from './complaint.ts'
+import { checkOwner, checkPlace } from './ownership.ts'
 
 export const defaultDataDirectory = '/var/lib/alcove'
 
@@ -107,19 +108,23 @@ export const findDataDirectory = (directory: string): DataDirectory | undefined 
 
 const makeDirectory = (path: string, mode: number, owner?: { uid: number; gid: number }) => {
   mkdirSync(path, { recursive: true })
+  if (!owner) checkOwner(path)
   // mkdir's mode is cut by the umask, and the directory may be there from before.
   chmodSync(path, mode)
   if (owner) chownSync(path, owner.uid, owner.gid)
 }
 
-/** Throws a Complaint, and changes nothing, where other things lie. */
+/** Throws a Complaint, and changes nothing, where other things lie, or where another user has a hand in it. */
 const takeDirectory = (path: string) => {
+  checkPlace(path)
   try {
     mkdirSync(path, { recursive: true })
   } catch (error) {
     if (codeOf(error) !== 'EEXIST') throw error
     throw new Complaint(`${path} is not a directory`, { cause: error })
   }
+  // Again, as somebody may have made it in between, where everybody may make something.
+  checkPlace(path)
   if (!isOurs(path) && readdirSync(path).some((name) => !namesBefore.includes(name))) {
     throw new Complaint(
       `${path} is no data directory of Alcove, and not empty; name one that is, or that is still to be made. ` +
@@ -130,7 +135,7 @@ const takeDirectory = (path: string) => {
   chmodSync(path, 0o711)
 }
 
-/** Makes everything that is missing. Safe to run again. Throws a Complaint where other things lie. */
+/** Makes everything that is missing. Safe to run again. Throws a Complaint where it cannot be made ours. */
 export const prepareDataDirectory = (directory: string): DataDirectory => {
   takeDirectory(resolve(directory))
   const data = dataDirectoryAt(directory)
