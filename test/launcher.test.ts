@@ -1,0 +1,166 @@
+// `./alcove` itself, in a checkout of its own and with an npm of ours: the Node that it installs says which lock it came by,
+// and what it was asked.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { arch, tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { suite, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
+
+const launcher = resolve(import.meta.dirname, '../alcove')
+
+/** Empties `node_modules` before it fetches, as the real one does. */
+const npm = `#!/bin/sh
+[ "$1" = --version ] && exit
+echo install >>"$TOP/installs"
+rm -rf node_modules
+[ -e "$TOP/unreachable" ] && exit 1
+mkdir -p node_modules/node-linux-${arch()}/bin
+node=node_modules/node-linux-${arch()}/bin/node
+while [ -e "$TOP/slow" ]; do sleep 0.05; done
+{ echo '#!/bin/sh'; [ -e "$TOP/broken" ] && echo 'exit 127'; echo "shift; echo $(cat package-lock.json) \\"\\$@\\""; } >$node
+chmod +x $node
+`
+
+class Checkout {
+  readonly #top = mkdtempSync(join(tmpdir(), 'alcove-launcher-'))
+  readonly home = join(this.#top, 'a home')
+
+  constructor() {
+    mkdirSync(this.home)
+    mkdirSync(join(this.#top, 'bin'))
+    copyFileSync(launcher, join(this.home, 'alcove'))
+    writeFileSync(join(this.home, 'package.json'), '{}')
+    // Nothing is installed on the machine that runs the tests.
+    const programs = { npm, 'apt-get': '#!/bin/sh\nexit 1\n' }
+    for (const [name, text] of Object.entries(programs))
+      writeFileSync(join(this.#top, 'bin', name), text, { mode: 0o755 })
+  }
+
+  lock(text: string) {
+    writeFileSync(join(this.home, 'package-lock.json'), text)
+  }
+
+  npmIs(what: 'unreachable' | 'broken' | 'slow', is = true) {
+    if (is) writeFileSync(join(this.#top, what), '')
+    else rmSync(join(this.#top, what))
+  }
+
+  start(...args: string[]) {
+    const env = { TOP: this.#top, PATH: `${join(this.#top, 'bin')}:${process.env['PATH']}` }
+    return spawn(join(this.home, 'alcove'), args, { env, stdio: ['ignore', 'pipe', 'ignore'] })
+  }
+
+  /** What the Node says that it ends in; nothing where there is none. */
+  async run(...args: string[]) {
+    const child = this.start(...args)
+    let said = ''
+    child.stdout.on('data', (chunk) => (said += chunk))
+    await once(child, 'close')
+    return said.trim()
+  }
+
+  get installs() {
+    const file = join(this.#top, 'installs')
+    return existsSync(file) ? readFileSync(file, 'utf8').split('\n').length - 1 : 0
+  }
+
+  /** Resolves when npm has begun so many times. */
+  async begun(installs: number) {
+    while (this.installs < installs) await pause(20)
+  }
+
+  [Symbol.dispose]() {
+    rmSync(this.#top, { recursive: true, force: true })
+  }
+}
+
+/** With packages of the lock `old`, and then the lock `new`, as after a `git pull`. */
+const pulled = async () => {
+  const checkout = new Checkout()
+  checkout.lock('old')
+  assert.equal(await checkout.run('status'), 'old status')
+  checkout.lock('new')
+  return checkout
+}
+
+suite('the launcher', { timeout: 60_000 }, () => {
+  test('what starts programs installs changed packages; what only asks uses those that are there', async () => {
+    using checkout = await pulled()
+    for (const asking of ['down', 'status', 'key', 'doctor', 'purge --yes', 'runner list', 'user add test']) {
+      assert.equal(await checkout.run(...asking.split(' ')), `old ${asking}`)
+    }
+    assert.equal(checkout.installs, 1)
+    assert.equal(await checkout.run('up', '--port', '1'), 'new up --port 1')
+    assert.equal(await checkout.run('down'), 'new down')
+    for (const [lock, starting] of [
+      ['a', 'test'],
+      ['b', 'runner --data x --join y'],
+      ['c', 'runner --join=y'],
+    ] as const) {
+      checkout.lock(lock)
+      assert.equal(await checkout.run(...starting.split(' ')), `${lock} ${starting}`)
+    }
+    assert.equal(checkout.installs, 5)
+  })
+
+  for (const what of ['unreachable', 'broken'] as const) {
+    test(`packages that are ${what} leave those of before, and their lock starts again`, async () => {
+      using checkout = await pulled()
+      checkout.npmIs(what)
+      assert.equal(await checkout.run('up'), '')
+      assert.equal(await checkout.run('down'), 'old down')
+      checkout.lock('old')
+      assert.equal(await checkout.run('up'), 'old up')
+      checkout.npmIs(what, false)
+      checkout.lock('new')
+      assert.equal(await checkout.run('up'), 'new up')
+    })
+  }
+
+  test('an install that is killed leaves the packages of before; the next waits for its npm, and tidies up', async () => {
+    using checkout = await pulled()
+    checkout.npmIs('slow')
+    const killed = checkout.start('up')
+    await checkout.begun(2)
+    killed.kill('SIGKILL')
+    await once(killed, 'close')
+    assert.equal(await checkout.run('down'), 'old down')
+    const next = checkout.run('up')
+    await pause(200)
+    assert.equal(checkout.installs, 2)
+    checkout.npmIs('slow', false)
+    assert.equal(await next, 'new up')
+    assert.deepEqual(readdirSync(join(checkout.home, '.alcove')), ['install.lock'])
+  })
+
+  test('one that is killed between the renames is taken back by any command', async () => {
+    using checkout = await pulled()
+    renameSync(join(checkout.home, 'node_modules'), join(checkout.home, '.alcove', 'old-packages'))
+    assert.equal(await checkout.run('down'), 'old down')
+    assert.equal(checkout.installs, 1)
+  })
+
+  test('two at once install once', async () => {
+    using checkout = await pulled()
+    checkout.npmIs('slow')
+    const both = [checkout.run('up', '1'), checkout.run('up', '2')]
+    await checkout.begun(2)
+    await pause(200)
+    checkout.npmIs('slow', false)
+    assert.deepEqual(await Promise.all(both), ['new up 1', 'new up 2'])
+    assert.equal(checkout.installs, 2)
+  })
+})
