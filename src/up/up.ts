@@ -23,6 +23,7 @@ import { endOrphans } from './orphans.ts'
 import { checkPortsAreFree } from './ports.ts'
 import { controlProgram, postgresProgram, proxyProgram, runnerProgram } from './programs.ts'
 import { endReachable, reachable } from './reachable.ts'
+import { checkCodeIsReadable } from './readable-code.ts'
 import { findRunningUp, upStateWriter, writeUpState } from './state-file.ts'
 import { Supervised } from './supervised.ts'
 import { ensurePackages } from './system-packages.ts'
@@ -43,6 +44,7 @@ const runHouse = async (options: UpOptions, config: UpConfig): Promise<void> => 
     throw new Complaint('sandboxes need root (cgroups, mounts, networks). Start again with: sudo ./alcove up')
   }
   const addresses = addressesOf(options.host, options.port, options.publicHost)
+  checkCodeIsReadable(resolve(import.meta.dirname, '../..'))
   ensurePackages(display.say)
   const data = prepareDataDirectory(options.data)
   takeDataDirectory(data)
