@@ -19,15 +19,16 @@ suite('a bounded log', () => {
     assert.ok(statSync(`${path}.1`).size <= 100)
   })
 
-  test('begins anew with each start, and keeps what the start before wrote', () => {
+  test('goes on with each start where the one before ended, and is of at most its size then too', () => {
     const path = join(directory, 'b.log')
-    for (const run of ['first', 'second']) {
-      const log = new BoundedLog(path)
+    const runs = ['first', 'second', 'third', 'fourth']
+    for (const run of runs) {
+      const log = new BoundedLog(path, 20)
       log.write(`${run}\n`)
       log.close()
     }
-    assert.equal(readFileSync(path, 'utf8'), 'second\n')
-    assert.equal(readFileSync(`${path}.1`, 'utf8'), 'first\n')
+    assert.equal(readFileSync(path, 'utf8'), 'fourth\n')
+    assert.equal(readFileSync(`${path}.1`, 'utf8'), 'first\nsecond\nthird\n')
   })
 
   test('goes on where no new file can be opened, and begins one as soon as there can be one', () => {

@@ -9,7 +9,7 @@ export class BoundedLog {
   #bytes: number
   readonly #maxBytes: number
 
-  /** Begins a new file; what was there becomes `<path>.1`. */
+  /** Goes on in the file that is there: an operator who starts again and again still has the log of what went wrong. */
   constructor(path: string, maxBytes = maxLogBytes) {
     this.path = path
     this.#maxBytes = maxBytes
@@ -18,13 +18,13 @@ export class BoundedLog {
   }
 
   #open(): number {
-    if (existsSync(this.path)) renameSync(this.path, `${this.path}.1`)
     return openSync(this.path, 'a', 0o600)
   }
 
-  /** The old file is let go of only once there is a new one. */
+  /** What was there becomes `<path>.1`. The old file is let go of only once there is a new one. */
   #rotate() {
     const old = this.#file
+    if (existsSync(this.path)) renameSync(this.path, `${this.path}.1`)
     this.#file = this.#open()
     this.#bytes = 0
     closeSync(old)
