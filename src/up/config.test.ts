@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
-import { suite, test } from 'node:test'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, suite, test } from 'node:test'
 import { listUnknownSettings, readUpConfig } from './config.ts'
 
 suite('settings of up', () => {
@@ -36,6 +39,27 @@ suite('settings of up', () => {
     assert.deepEqual(readUpConfig(set).controlSettings, set)
     assert.throws(() => readUpConfig({ ALCOVE_WEBHOOK_PROVIDER: 'svix' }), /ALCOVE_SVIX_TOKEN/)
     assert.throws(() => readUpConfig({ ALCOVE_WEBHOOK_PROVIDER: 'other' }), /embedded, svix, none/)
+  })
+
+  test('how often use is written down, and the credentials for registries, are looked at before anything starts', () => {
+    for (const meter of ['0', '60', '3600']) {
+      const set = { ALCOVE_METER_SECONDS: meter }
+      assert.deepEqual(readUpConfig(set).runnerSettings, set)
+    }
+    for (const meter of ['-1', '1.5', '3601', '1m']) {
+      assert.throws(() => readUpConfig({ ALCOVE_METER_SECONDS: meter }), /ALCOVE_METER_SECONDS must be/, meter)
+    }
+    const directory = mkdtempSync(join(tmpdir(), 'alcove-config-'))
+    after(() => rmSync(directory, { recursive: true, force: true }))
+    const set = { ALCOVE_REGISTRY_AUTH: join(directory, 'auth.json') }
+    assert.throws(() => readUpConfig(set), /ALCOVE_REGISTRY_AUTH must be a file that can be read; .*ENOENT/)
+    writeFileSync(set.ALCOVE_REGISTRY_AUTH, '{"auths":{"registry.example":{"auth":"bWU6aGlkZGVu"}}')
+    assert.throws(
+      () => readUpConfig(set),
+      ({ message }) => /ALCOVE_REGISTRY_AUTH must be .*no JSON object/.test(message) && !/bWU6/.test(message),
+    )
+    writeFileSync(set.ALCOVE_REGISTRY_AUTH, '{"auths":{"registry.example":{"auth":"bWU6aGlkZGVu"}}}')
+    assert.deepEqual(readUpConfig(set).runnerSettings, set)
   })
 
   test('the URLs of a reverse proxy are origins, and both are told or neither', () => {

@@ -1,4 +1,5 @@
 // The settings of `up` that come from its environment. Everything else is a flag.
+import { readFileSync } from 'node:fs'
 import { readNetworks } from '#src/kit/networks.ts'
 import { rateMeaning, readRate } from '#src/kit/rate.ts'
 import { readSmtpAddress } from '#src/kit/smtp-address.ts'
@@ -109,6 +110,13 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
   }
   for (const name of ['ALCOVE_IMAGES_DIR', 'ALCOVE_REGISTRY_AUTH'])
     if (runnerSettings[name]?.startsWith('/') === false) complaints.push(`${name} must be an absolute path`)
+  const auth = runnerSettings['ALCOVE_REGISTRY_AUTH']
+  const wrongAuth = auth?.startsWith('/') ? whatIsWrongWithAuth(auth) : undefined
+  if (wrongAuth !== undefined) complaints.push(`ALCOVE_REGISTRY_AUTH ${wrongAuth}`)
+  const meter = runnerSettings['ALCOVE_METER_SECONDS'] ?? '0'
+  if (!(/^\d{1,4}$/.test(meter) && Number(meter) <= 3600)) {
+    complaints.push('ALCOVE_METER_SECONDS must be a whole number of seconds, at most 3600; 0: never')
+  }
   const archive = readArchive(env, complaints)
   const warm = env['ALCOVE_MOST_WARM'] || String(defaultMostWarm)
   const overcommit = env['ALCOVE_OVERCOMMIT'] || defaultOvercommit
@@ -131,6 +139,19 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
     overcommit,
     path: path.filter(Boolean).join(':'),
   }
+}
+
+/** It is read only when an image is pulled; then every pull would fail, and whoever asked for it could not know why. */
+const whatIsWrongWithAuth = (path: string): string | undefined => {
+  try {
+    const auth: unknown = JSON.parse(readFileSync(path, 'utf8'))
+    if (typeof auth === 'object' && auth !== null && !Array.isArray(auth)) return undefined
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code !== undefined) return `must be a file that can be read; ${path} is none (${code})`
+  }
+  // What the parser says shows what stands there, which is credentials.
+  return `must be a file as containers-auth.json(5) describes; ${path} is no JSON object`
 }
 
 /** Of ours, and for others than `readUpConfig`: a runner that joins, and the clients of the README. */
