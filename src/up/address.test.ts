@@ -23,8 +23,8 @@ suite('addresses', () => {
   })
 
   test('behind a reverse proxy clients are told its names, and what is listened on stays', () => {
-    const env = { ALCOVE_PUBLIC_URL: 'https://box.example/', ALCOVE_PROXY_URL: 'https://sandboxes.example:8443' }
-    assert.deepEqual(addressesOf('127.0.0.1', 4600, 'other.example', env), {
+    const urls = { publicUrl: 'https://box.example', publicProxyUrl: 'https://sandboxes.example:8443' }
+    assert.deepEqual(addressesOf('127.0.0.1', 4600, 'other.example', urls), {
       control: '127.0.0.1:4600',
       proxy: '127.0.0.1:4601',
       controlUrl: 'http://127.0.0.1:4600',

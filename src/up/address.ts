@@ -28,7 +28,7 @@ const checkHost = (option: string, host: string): void => {
 }
 
 /** What clients call where a reverse proxy is in front of both ports. */
-type PublicUrls = Pick<Addresses, 'publicUrl' | 'publicProxyUrl'>
+export type PublicUrls = Pick<Addresses, 'publicUrl' | 'publicProxyUrl'>
 
 const findOrigin = (text: string): string | undefined => {
   const url = URL.parse(text)
@@ -49,17 +49,15 @@ export const readPublicUrls = (env: NodeJS.ProcessEnv): PublicUrls | string | un
 }
 
 /**
- * `publicHost` is the name under which clients reach this machine; without it, a guess that is right on one machine. The URLs
- * in the environment go before either. Throws a Complaint for what is no host.
+ * `publicHost` is the name under which clients reach this machine; without it, a guess that is right on one machine.
+ * `publicUrls` go before either. Throws a Complaint for what is no host.
  */
 export const addressesOf = (
   host: string,
   port: number,
   publicHost?: string,
-  env: NodeJS.ProcessEnv = process.env,
+  publicUrls?: PublicUrls | undefined,
 ): Addresses => {
-  const publicUrls = readPublicUrls(env)
-  if (typeof publicUrls === 'string') throw new Complaint(publicUrls)
   checkHost('--host', host)
   if (publicHost !== undefined) checkHost('--public-host', publicHost)
   const isEverywhere = host === '0.0.0.0' || host === '::'

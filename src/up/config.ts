@@ -4,12 +4,14 @@ import { readNetworks } from '#src/kit/networks.ts'
 import { rateMeaning, readRate } from '#src/kit/rate.ts'
 import { readSmtpAddress } from '#src/kit/smtp-address.ts'
 import { readStoreAddress } from '#src/kit/store-address.ts'
-import { readPublicUrls } from './address.ts'
+import { type PublicUrls, readPublicUrls } from './address.ts'
 import { Complaint } from './complaint.ts'
 
 export type UpConfig = {
   /** A PostgreSQL that somebody else runs; absent: ours. */
   databaseUrl: string | undefined
+  /** Of a reverse proxy; absent: clients are told where we listen. */
+  publicUrls: PublicUrls | undefined
   /** What all servers of a host share: built images, compiled code. */
   cacheDirectory: string
   /** Passed on to the runner as they are, those that are set. */
@@ -80,8 +82,9 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
   if (!levels.includes(logLevel)) complaints.push(`ALCOVE_LOG_LEVEL must be one of ${levels.join(', ')}`)
   const cacheDirectory = env['ALCOVE_CACHE_DIR'] || defaultCacheDirectory
   if (!cacheDirectory.startsWith('/')) complaints.push('ALCOVE_CACHE_DIR must be an absolute path')
-  const publicUrls = readPublicUrls(env)
-  if (typeof publicUrls === 'string') complaints.push(publicUrls)
+  const readUrls = readPublicUrls(env)
+  if (typeof readUrls === 'string') complaints.push(readUrls)
+  const publicUrls = typeof readUrls === 'string' ? undefined : readUrls
   const thoseSet = (names: readonly string[]): Record<string, string> =>
     Object.fromEntries(names.flatMap((name) => (env[name] ? [[name, env[name]]] : [])))
   const runnerSettings = thoseSet(runnerSettingNames)
@@ -129,6 +132,7 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
   const path = [...new Set([...(env['PATH'] ?? '').split(':'), '/usr/sbin', '/usr/bin', '/sbin', '/bin'])]
   return {
     databaseUrl,
+    publicUrls,
     cacheDirectory,
     runnerSettings,
     archive,

@@ -43,7 +43,7 @@ const runHouse = async (options: UpOptions, config: UpConfig): Promise<void> => 
   if (process.getuid?.() !== 0) {
     throw new Complaint('sandboxes need root (cgroups, mounts, networks). Start again with: sudo ./alcove up')
   }
-  const addresses = addressesOf(options.host, options.port, options.publicHost)
+  const addresses = addressesOf(options.host, options.port, options.publicHost, config.publicUrls)
   checkCodeIsReadable(resolve(import.meta.dirname, '../..'))
   ensurePackages(display.say)
   const data = prepareDataDirectory(options.data)
