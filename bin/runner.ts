@@ -5,12 +5,25 @@ import { loadConfig } from '#src/runner/config.ts'
 import { startRunner } from '#src/runner/main.ts'
 
 const log = createLog('runner')
-const config = loadConfig()
-const telemetry = await openTelemetry(config.telemetry, log)
-const runner = await startRunner(config, log, {
-  onProgress: ({ step, percent }) => process.send?.({ type: 'progress', step, percent }),
-  onRefused: (isRefused) => process.send?.({ type: 'refused', isRefused }),
-})
+/** Whoever started us is told why in a sentence; the log has all of it. */
+const giveUp = async (error: Error): Promise<never> => {
+  log.fatal({ err: error.cause ?? error }, error.message)
+  await new Promise((resolve) => {
+    if (process.send) process.send({ type: 'barred', why: error.message }, resolve)
+    else resolve(undefined)
+  })
+  process.exit(1)
+}
+const start = async () => {
+  const config = loadConfig()
+  const telemetry = await openTelemetry(config.telemetry, log)
+  const runner = await startRunner(config, log, {
+    onProgress: ({ step, percent }) => process.send?.({ type: 'progress', step, percent }),
+    onRefused: (isRefused) => process.send?.({ type: 'refused', isRefused }),
+  })
+  return { telemetry, runner }
+}
+const { telemetry, runner } = await start().catch(giveUp)
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   process.once(signal, async () => {
     // Whatever hangs: the sandboxes are safe, and a runner that ends late is worse than one that is cut off.
@@ -20,9 +33,6 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.exit(0)
   })
 }
-runner.barred.then((why) => {
-  log.fatal(why)
-  process.send?.({ type: 'barred', why }, () => process.exit(1))
-})
-await runner.ready
+runner.barred.then((why) => giveUp(new Error(why)))
+await runner.ready.catch(giveUp)
 process.send?.({ type: 'ready' })

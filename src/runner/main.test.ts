@@ -1,0 +1,26 @@
+// The program as `up` runs it: a process of its own, told by its environment.
+import assert from 'node:assert/strict'
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { suite, test } from 'node:test'
+
+const program = join(import.meta.dirname, '../../bin/runner.ts')
+
+suite('the program runner', () => {
+  test('tells the log and who started it why it cannot start, and ends with 1', async () => {
+    const env = { PATH: process.env['PATH'], NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] }
+    const child = fork(program, { env, stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
+    let said = ''
+    child.stderr?.on('data', (data) => {
+      said += data
+    })
+    const told: { type: string; why: string }[] = []
+    child.on('message', (message) => told.push(message as { type: string; why: string }))
+    const [code] = await once(child, 'close')
+    assert.deepEqual([code, told.length, told[0]?.type], [1, 1, 'barred'])
+    assert.match(told[0]?.why ?? '', /ALCOVE_RUNNER_DIR is missing/)
+    const { level, msg } = JSON.parse(said.trim().split('\n').at(-1) ?? '')
+    assert.deepEqual([level, msg], [60, told[0]?.why])
+  })
+})
