@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
   chownSync,
@@ -151,6 +152,20 @@ suite('the data directory', { skip: needsRoot }, () => {
     const ofRootsGroup = nested('of the group of root', '.')
     chmodSync(ofRootsGroup, 0o775)
     forget(join(ofRootsGroup, 'data'))
+  })
+
+  test('a read-only file system says that it is one, of a directory that is there and of one that is not', () => {
+    const disk = nested('read-only', '.')
+    const mount = (...options: string[]) => execFileSync('mount', [...options, disk])
+    mount('-t', 'tmpfs', '-o', 'size=64k,mode=755', 'none')
+    try {
+      forget(join(disk, 'there'))
+      mount('-o', 'remount,ro')
+      for (const name of ['there', 'new', 'new/data'])
+        assert.throws(() => prepareDataDirectory(join(disk, name)), { code: 'EROFS' }, name)
+    } finally {
+      execFileSync('umount', [disk])
+    }
   })
 
   test('a file is no directory', () => {

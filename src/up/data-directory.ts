@@ -22,7 +22,7 @@ import {
   unlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { instanceOf, runDirectoryOf } from '#src/kit/instance.ts'
 import { Complaint } from './complaint.ts'
 import { checkOwner, checkPlace } from './ownership.ts'
@@ -106,8 +106,18 @@ const isOurs = (path: string) => isThere(markOf(path)) || isOfOlderVersion(path)
 export const findDataDirectory = (directory: string): DataDirectory | undefined =>
   isOurs(directory) ? dataDirectoryAt(directory) : undefined
 
+/** Node's own recursion says of a read-only file system, and of a quota, that the directory does not exist. */
+const makeWithParents = (path: string): void => {
+  if (!existsSync(dirname(path))) makeWithParents(dirname(path))
+  try {
+    mkdirSync(path)
+  } catch (error) {
+    if (!(codeOf(error) === 'EEXIST' && isDirectory(path))) throw error
+  }
+}
+
 const makeDirectory = (path: string, mode: number, owner?: { uid: number; gid: number }) => {
-  mkdirSync(path, { recursive: true })
+  makeWithParents(path)
   if (!owner) checkOwner(path)
   // mkdir's mode is cut by the umask, and the directory may be there from before.
   chmodSync(path, mode)
@@ -118,7 +128,7 @@ const makeDirectory = (path: string, mode: number, owner?: { uid: number; gid: n
 const takeDirectory = (path: string) => {
   checkPlace(path)
   try {
-    mkdirSync(path, { recursive: true })
+    makeWithParents(path)
   } catch (error) {
     if (codeOf(error) !== 'EEXIST') throw error
     throw new Complaint(`${path} is not a directory`, { cause: error })
