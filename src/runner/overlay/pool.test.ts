@@ -1,6 +1,7 @@
 // A real pool on a real btrfs image, and the fallback without one. Needs root; elsewhere it is skipped and says so.
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import {
   chmodSync,
   existsSync,
@@ -15,6 +16,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Readable } from 'node:stream'
 import { after, before, suite, test } from 'node:test'
 import { silentLog } from '#src/kit/log.ts'
 import { needsRoot } from '#test/needs-root.ts'
@@ -195,6 +197,36 @@ suite('a pool’s image', { skip: needsRoot }, () => {
       await pool.close()
     } finally {
       await unmountPool(directory)
+      rmSync(directory, { recursive: true, force: true })
+    }
+  })
+
+  test('one that an error has made read-only while sandboxes hold it says what to do, at every try', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'alcove-pool-'))
+    const image = join(directory, 'pool.img')
+    const place = join(directory, 'pool')
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=160m', 'tmpfs', directory])
+    mkdirSync(place)
+    let holder: ChildProcess | undefined
+    try {
+      execFileSync('truncate', ['--size', '512M', image])
+      execFileSync('mkfs.btrfs', ['--quiet', '--data', 'single', '--metadata', 'single', image])
+      execFileSync('mount', ['-o', 'loop', image, place])
+      holder = spawn('unshare', ['--mount', 'sh', '-c', 'echo; exec sleep 100'], {
+        stdio: ['ignore', 'pipe', 'ignore'],
+      })
+      await once(holder.stdout as Readable, 'data')
+      spawnSync('dd', ['if=/dev/zero', `of=${join(directory, 'other')}`, 'bs=1M'])
+      writeFileSync(join(place, 'file'), '')
+      spawnSync('sync', ['--file-system', place])
+      rmSync(join(directory, 'other'))
+      const parts = { directory, launcher: builtLauncher(), log: silentLog() }
+      for (const _try of [1, 2])
+        await assert.rejects(openStoragePool(parts), /restart this machine, or end all sandboxes/)
+    } finally {
+      if (holder?.kill('SIGKILL')) await once(holder, 'exit')
+      await unmountPool(directory)
+      execFileSync('umount', ['--lazy', directory])
       rmSync(directory, { recursive: true, force: true })
     }
   })

@@ -140,10 +140,14 @@ const mountImage = async ({ directory, imageBytes }: PoolParts): Promise<string>
     await runCommand(['mount', '-o', 'loop,noatime,discard=async', image, place])
     return place
   } catch (error) {
-    if (!isMounted) throw error
+    // What an earlier try has unmounted here is still that file system where sandboxes hold it.
+    if (!isMounted && !(await isHeld(image))) throw error
     throw new Error(`${place} ${readOnlySince}`, { cause: error })
   }
 }
+
+/** A loop device has the image for as long as anybody has it mounted. */
+const isHeld = async (image: string) => (await runCommand(['losetup', '--associated', image])).trim() !== ''
 
 const roomFor = async (directory: string) =>
   Math.max(smallestImage, Math.floor(((await freeBytes(directory)) * shareOfFree) / GiB) * GiB)
