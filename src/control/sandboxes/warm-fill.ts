@@ -93,7 +93,13 @@ const make = async (transaction: Transaction, { options, clock }: SandboxParts, 
   return await insertSandbox(transaction, row, by)
 }
 
-type Next = { made: SandboxRow | undefined; surplus: SandboxRow[] }
+type Next = { made?: SandboxRow | undefined; refused?: Problem; surplus: SandboxRow[] }
+
+/** No runner can take it: nothing was written. */
+const asRefusal = (error: unknown): Problem => {
+  if (error instanceof Problem) return error
+  throw error
+}
 
 /** One step of one pool; another control process that is at it is left alone. */
 const step = async (parts: SandboxParts, poolId: string): Promise<Next> =>
@@ -110,7 +116,7 @@ const step = async (parts: SandboxParts, poolId: string): Promise<Next> =>
       from warm_pools join snapshots on snapshots.id = snapshot_id
         left join organizations on organizations.id = warm_pools.organization_id
       where warm_pools.id = ${poolId} for no key update of warm_pools skip locked`
-    if (pool === undefined) return { made: undefined, surplus: [] }
+    if (pool === undefined) return { surplus: [] }
     const warm = await transaction<(SandboxRow & { runner: string | null })[]>`
       select sandboxes.*, runners.state as runner from sandboxes left join runners on runners.id = runner_id
       where warm_pool_id = ${pool.id} and desired_state <> 'destroyed' and sandboxes.state <> 'destroyed'
@@ -124,7 +130,9 @@ const step = async (parts: SandboxParts, poolId: string): Promise<Next> =>
     const isMaking = sound.filter(({ state }) => state === 'creating').length >= atOnce
     const isFull = sound.length >= pool.wanted
     const mayMake = !isFull && !isMaking && (await isQuiet(transaction, pool))
-    const made = mayMake ? await make(transaction, parts, pool) : undefined
+    const made = mayMake ? await make(transaction, parts, pool).catch(asRefusal) : undefined
+    // What is not wanted goes, also where nothing can be made in its place.
+    if (made instanceof Problem) return { refused: made, surplus }
     // Whatever was in the way is no more.
     if (pool.error_reason !== null && (isFull || made !== undefined))
       await transaction`update warm_pools set error_reason = null, not_before = null where id = ${pool.id}`
@@ -144,8 +152,9 @@ const fill = async (parts: SandboxParts, poolId: string): Promise<void> => {
   const { changes, log } = parts
   try {
     for (;;) {
-      const { made, surplus } = await step(parts, poolId)
+      const { made, refused, surplus } = await step(parts, poolId)
       for (const row of surplus) await destroy(parts, row, { by, reason: 'No longer wanted in its warm pool.' })
+      if (refused) throw refused
       if (made === undefined) break
       changes.announce(null, made)
     }

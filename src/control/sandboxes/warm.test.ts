@@ -261,6 +261,20 @@ suite('a warm pool', () => {
     assert.equal((await app.as('admin').delete('/runners/second')).status, 204)
   })
 
+  test('is empty while its only runner is drained, says why, and is filled again after', async () => {
+    await using app = await startControl({ sandboxes: waits })
+    await using _runner = await connectRunner(app)
+    await pool(app, 2)
+    assert.equal(await fill(app), 2)
+    await app.as('admin').patch('/runners/local', { isDrained: true })
+    assert.equal(await fill(app), 0)
+    assert.deepEqual(await idsOf(app, '?includeWarm=true'), [])
+    assert.match((await app.as('owner').get('/warm-pools')).body[0].errorReason, /"local" has it and is drained/)
+    await app.as('admin').patch('/runners/local', { isDrained: false })
+    await app.pass({ minutes: 2 })
+    assert.equal(await fill(app), 2)
+  })
+
   test('replaces what broke in it, and goes with its snapshot', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using runner = await connectRunner(app)
