@@ -10,7 +10,7 @@ const largeBytes = 64 * 1024
 /** A socket tells of a slow reader in steps of a megabyte and more. */
 const longestIdleMs = 300_000
 
-/** Ends an answer, stream or not, of which its reader takes nothing for so long while there is something to take. */
+/** Ends an answer, stream or not, of which its reader takes nothing for so long, at most twice as long, while it could. */
 export const cutOffIdle = (answer: ServerResponse, idleMs = longestIdleMs): void => {
   answer.setTimeout(idleMs, () => {
     if (answer.writableLength > 0) answer.destroy()
