@@ -381,6 +381,8 @@ const meanings: Record<string, string> = {
     'keys that were ALCOVE_ENCRYPTION_KEY before, with commas between: they still read; none unless told',
   ALCOVE_AUDIT_DAYS: 'how many days the audit log is kept; 90 unless told',
   ALCOVE_METER_HOURS: 'how many hours it is kept what sandboxes used; 48 unless told',
+  ALCOVE_EXECUTE_TIMEOUT_SECONDS:
+    'limit in seconds of a process/execute that names no timeout and carries no X-Daytona-SDK-Version header. Default: 10. 0 disables it.',
   ALCOVE_METER_SECONDS:
     'every how many seconds it is written down what sandboxes use, at most 3600; 60 unless told, 0: never',
   ALCOVE_COLLECTOR_KEY:

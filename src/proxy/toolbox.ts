@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import { isTracing, placeHeaders } from '#src/kit/telemetry/telemetry.ts'
 import { Problem } from '#src/problems.ts'
-import { type Access, generationHeader, generationHeaders } from '#src/wire/access.ts'
+import { type Access, generationHeader, generationHeaders, sdkVersionHeader } from '#src/wire/access.ts'
 import { corsHeaders } from './cors.ts'
 import type { Destination } from './destination.ts'
 import { crossing, framing, upgrading } from './headers.ts'
@@ -15,7 +15,7 @@ const ofTrace = new Set(['traceparent', 'tracestate'])
 
 const isForToolbox = (name: string) =>
   !notForToolboxes.has(name) &&
-  !name.startsWith('x-daytona-') &&
+  (!name.startsWith('x-daytona-') || name === sdkVersionHeader) &&
   !name.startsWith('x-service-') &&
   !(isTracing() && ofTrace.has(name))
 

@@ -12,6 +12,7 @@ import { agentIn } from '#src/toolbox/agent/work-directory.ts'
 import { toolboxEndpoints } from '#src/toolbox/endpoints.ts'
 import type { ToolboxContext, ToolboxNeeds, ToolboxSandbox } from '#src/toolbox/sandbox.ts'
 import type { ImageConfig } from '#src/wire/runner-link.ts'
+import { defaultExecuteTimeoutSeconds } from './config.ts'
 import { serveContexts } from './contexts/routes.ts'
 import type { ContextStore } from './contexts/store.ts'
 import { serveDials } from './dial.ts'
@@ -25,6 +26,8 @@ type ToolboxParts = {
   configOf?: (image: string) => ImageConfig | undefined
   /** The files that come with definitions, if they can come here. */
   contexts?: ContextStore
+  /** Default limit of `process/execute`, in seconds (config.ts). */
+  executeTimeoutSeconds?: number
   log: Logger
 }
 
@@ -33,6 +36,7 @@ export const createToolboxServer = async ({
   host,
   configOf = () => undefined,
   contexts,
+  executeTimeoutSeconds = defaultExecuteTimeoutSeconds,
   log,
 }: ToolboxParts): Promise<FastifyInstance> => {
   const server = await createServer<ToolboxContext, ToolboxNeeds>({
@@ -56,6 +60,7 @@ export const createToolboxServer = async ({
       return {
         sandbox: sandboxOf(held, image === undefined ? undefined : configOf(image)),
         measure: async () => await host.measure?.(held.id),
+        executeTimeoutSeconds,
       }
     },
   })

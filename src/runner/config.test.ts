@@ -48,6 +48,14 @@ suite('settings of the runner', () => {
     for (const wrong of ['-1', '1.5', '3601', 'x']) assert.throws(() => secondsOf(wrong), /ALCOVE_METER_SECONDS/)
   })
 
+  test('an execute without a timeout has 10 seconds by default; 0 disables the limit', () => {
+    const secondsOf = (given?: string) =>
+      loadConfig({ ...told, ...(given === undefined ? {} : { ALCOVE_EXECUTE_TIMEOUT_SECONDS: given }) })
+        .executeTimeoutSeconds
+    assert.deepEqual([secondsOf(), secondsOf('300'), secondsOf('0')], [10, 300, 0])
+    for (const wrong of ['-1', '1.5', '1000000', 'x']) assert.throws(() => secondsOf(wrong), /ALCOVE_EXECUTE_TIMEOUT/)
+  })
+
   test('an archive store that is not usable is a complaint among the others', () => {
     assert.throws(
       () => loadConfig({ ...told, ALCOVE_RUNNER_KEY: '', ALCOVE_ARCHIVE_STORE: 's3://box' }),

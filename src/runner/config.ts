@@ -28,6 +28,8 @@ export type RunnerConfig = {
   registryAuthFile: string | undefined
   /** How often control is told what sandboxes use; 0: never. */
   meterSeconds: number
+  /** Limit in seconds of an execute that names none and comes from no SDK; 0: none. */
+  executeTimeoutSeconds: number
   /** Where the disks of archived sandboxes lie. */
   archiveStore: StoreAddress
   telemetry: TelemetrySettings
@@ -51,6 +53,7 @@ export const loadConfig = (environment = process.env): RunnerConfig =>
       privateRegistries: namesIn(optional('ALCOVE_PRIVATE_REGISTRIES')),
       registryAuthFile: optional('ALCOVE_REGISTRY_AUTH'),
       meterSeconds: readMeterSeconds(optional('ALCOVE_METER_SECONDS') ?? '60', complain),
+      executeTimeoutSeconds: readExecuteTimeout(optional('ALCOVE_EXECUTE_TIMEOUT_SECONDS'), complain),
       archiveStore: readArchiveStore({ optional, complain }, `${data}/archive`),
       telemetry: readTelemetry(environment, 'alcove-runner'),
     }
@@ -63,6 +66,16 @@ const readMeterSeconds = (given: string, complain: (sentence: string) => void): 
     'ALCOVE_METER_SECONDS is not usable: every how many seconds it is written down what sandboxes use, at most 3600; 0: never',
   )
   return 60
+}
+
+/** The interface's own default. */
+export const defaultExecuteTimeoutSeconds = 10
+
+const readExecuteTimeout = (given: string | undefined, complain: (sentence: string) => void): number => {
+  if (given === undefined) return defaultExecuteTimeoutSeconds
+  if (/^\d{1,6}$/.test(given)) return Number(given)
+  complain('ALCOVE_EXECUTE_TIMEOUT_SECONDS is not usable: whole seconds, up to 999999; 0 disables the limit')
+  return defaultExecuteTimeoutSeconds
 }
 
 const namesIn = (list = ''): string[] => list.split(/[\s,]+/).filter((name) => name !== '')

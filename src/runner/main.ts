@@ -104,7 +104,13 @@ export const startRunner = async (
   )
   const contexts = new ContextStore(archiveStore)
   const allImages = await AllImages.open(images, host, new ImageBuilder({ host, agentAt, contexts }))
-  const server = await createToolboxServer({ host, log, contexts, configOf: (image) => allImages.configOf(image) })
+  const server = await createToolboxServer({
+    host,
+    log,
+    contexts,
+    configOf: (image) => allImages.configOf(image),
+    executeTimeoutSeconds: config.executeTimeoutSeconds,
+  })
   await listenOn(server, config.socket, config.socketGid)
 
   const refusal = new Refusal((isRefused) => {

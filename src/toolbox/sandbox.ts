@@ -17,6 +17,8 @@ export type ToolboxContext = {
   sandbox: ToolboxSandbox
   /** What it uses; undefined when it has ended meanwhile. */
   measure: () => Promise<MeterReading | undefined>
+  /** Limit in seconds of an execute that names none and comes from no SDK; 0: none. */
+  executeTimeoutSeconds: number
   /** Of a call with a body: it is not needed any more (held-bodies.ts). */
   letGo?: () => void
 }

@@ -23,7 +23,7 @@ suite('the working directory of an image', () => {
     directory = realpathSync(mkdtempSync(join(tmpdir(), 'alcove-work-é-')))
     mkdirSync(join(directory, 'sub'))
     writeFileSync(join(directory, 'sub/note'), 'needle\n')
-    box = await startToolbox({}, configWith(`${directory}/`))
+    box = await startToolbox({}, { config: configWith(`${directory}/`) })
   })
   after(async () => {
     await box[Symbol.asyncDispose]()
@@ -79,7 +79,7 @@ suite('the working directory of an image', () => {
   })
 
   test('one that is gone, or cannot be entered, is the home for whatever begins', async () => {
-    await using other = await startToolbox({}, configWith('/nowhere/at/all'))
+    await using other = await startToolbox({}, { config: configWith('/nowhere/at/all') })
     assert.deepEqual((await other.get('/work-dir')).body, { dir: homedir() })
     assert.equal((await other.post('/process/execute', { command: 'pwd' })).body.result, `${homedir()}\n`)
     assert.equal((await other.post('/process/session', { sessionId: 's' })).status, 201)
@@ -89,7 +89,7 @@ suite('the working directory of an image', () => {
   })
 
   test('an image that says none has the home', async () => {
-    await using other = await startToolbox({}, configWith('/'))
+    await using other = await startToolbox({}, { config: configWith('/') })
     assert.deepEqual((await other.get('/work-dir')).body, { dir: homedir() })
     assert.deepEqual((await other.get('/files/info?path=.')).body.path, homedir())
   })

@@ -34,6 +34,7 @@ export const defaultCacheDirectory = '/var/cache/alcove'
 
 const runnerSettingNames = [
   'ALCOVE_METER_SECONDS',
+  'ALCOVE_EXECUTE_TIMEOUT_SECONDS',
   'ALCOVE_IMAGES_DIR',
   'ALCOVE_REGISTRIES',
   'ALCOVE_PRIVATE_REGISTRIES',
@@ -119,6 +120,9 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
   const meter = runnerSettings['ALCOVE_METER_SECONDS'] ?? '0'
   if (!(/^\d{1,4}$/.test(meter) && Number(meter) <= 3600)) {
     complaints.push('ALCOVE_METER_SECONDS must be a whole number of seconds, at most 3600; 0: never')
+  }
+  if (!/^\d{1,6}$/.test(runnerSettings['ALCOVE_EXECUTE_TIMEOUT_SECONDS'] ?? '0')) {
+    complaints.push('ALCOVE_EXECUTE_TIMEOUT_SECONDS must be whole seconds, up to 999999; 0 disables the limit')
   }
   const archive = readArchive(env, complaints)
   const warm = env['ALCOVE_MOST_WARM'] || String(defaultMostWarm)

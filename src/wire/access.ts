@@ -65,6 +65,9 @@ export type AccessAhead = {
 /** By which the proxy tells a runner of `leastGeneration`, with a call to a toolbox as with a connection to a port. */
 export const generationHeader = 'x-alcove-generation'
 
+/** The version of the SDK that calls. Toolboxes decide by it what that SDK expects; other clients send none. */
+export const sdkVersionHeader = 'x-daytona-sdk-version'
+
 /** The headers that say so. */
 export const generationHeaders = ({ leastGeneration }: Pick<Access, 'leastGeneration'>): Record<string, string> =>
   leastGeneration === undefined ? {} : { [generationHeader]: String(leastGeneration) }

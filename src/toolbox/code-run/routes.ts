@@ -14,7 +14,7 @@ export const codeRunRoutes = [
     replies: { 200: CodeRunResponse },
     run: async (call) => {
       checkCode(call.body)
-      using deadline = deadlineOf(call.reply, call.body.timeout ?? 0)
+      using deadline = deadlineOf(call.reply, { seconds: call.body.timeout ?? 0 })
       return await runCode(call.sandbox, call, deadline)
     },
   }),

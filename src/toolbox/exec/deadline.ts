@@ -7,15 +7,22 @@ const longestMs = 2 ** 31 - 1
 
 export type Deadline = Disposable & { readonly signal: AbortSignal }
 
-/** `timeoutSeconds` 0 means none; without a reply nobody can hang up. The signal's reason is the Problem to answer with. */
-export const deadlineOf = (reply: Pick<FastifyReply, 'raw'> | undefined, timeoutSeconds: number): Deadline => {
+/** How long a command may run. 0 seconds: no limit. `isDefault`: the caller has not asked for this limit. */
+export type Limit = { seconds: number; isDefault?: boolean }
+
+const sentenceOf = ({ seconds, isDefault }: Limit): string => {
+  const sentence = `Command execution timeout: the command was killed after ${seconds} seconds.`
+  return isDefault ? `${sentence} This is the default; give a "timeout" in seconds, or 0 for no limit.` : sentence
+}
+
+/** Without a reply nobody can hang up. The signal's reason is the Problem to answer with. */
+export const deadlineOf = (reply: Pick<FastifyReply, 'raw'> | undefined, limit: Limit): Deadline => {
   const controller = new AbortController()
-  const sentence = `The command was killed: its timeout of ${timeoutSeconds} seconds has passed.`
   const timer =
-    timeoutSeconds > 0
+    limit.seconds > 0
       ? setTimeout(
-          () => controller.abort(new Problem('execution_timeout', sentence)),
-          Math.min(timeoutSeconds * 1000, longestMs),
+          () => controller.abort(new Problem('execution_timeout', sentenceOf(limit))),
+          Math.min(limit.seconds * 1000, longestMs),
         )
       : undefined
   const onClose = () => controller.abort(new Problem('gone', 'The caller has hung up.'))

@@ -128,15 +128,31 @@ suite('POST /process/execute: timeout', () => {
   test('10 seconds when none is given', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const { deadlineOf } = await import('./deadline.ts')
-    const { defaultTimeoutSeconds } = await import('./service.ts')
+    const { defaultExecuteTimeoutSeconds } = await import('#src/runner/config.ts')
     const { ServerResponse, IncomingMessage } = await import('node:http')
     const { Socket } = await import('node:net')
     const raw = new ServerResponse(new IncomingMessage(new Socket()))
-    using deadline = deadlineOf({ raw }, defaultTimeoutSeconds)
+    using deadline = deadlineOf({ raw }, { seconds: defaultExecuteTimeoutSeconds })
     t.mock.timers.tick(9_999)
     assert.equal(deadline.signal.aborted, false)
     t.mock.timers.tick(1)
     assert.equal(deadline.signal.reason.code, 'execution_timeout')
+  })
+
+  test('408 says that the limit was the default, and how to change it', async () => {
+    await using box = await startToolbox({}, { executeTimeoutSeconds: 1 })
+    const { status, body } = await box.post(execute, { command: 'sleep 300' })
+    assert.equal(status, 408)
+    assert.match(body.message, /^Command execution timeout: .* 1 seconds\. This is the default; give a "timeout"/)
+    const asked = await box.post(execute, { command: 'sleep 300', timeout: 1 })
+    assert.doesNotMatch(asked.body.message, /default/)
+  })
+
+  test('200 without a default limit for calls that carry an SDK’s version, as SDKs promise', async () => {
+    await using box = await startToolbox({}, { executeTimeoutSeconds: 1 })
+    const sdk = { 'x-daytona-sdk-version': '0.216.0' }
+    assert.equal((await box.post(execute, { command: 'sleep 1.5; echo done' }, sdk)).body.result, 'done\n')
+    assert.equal((await box.post(execute, { command: 'sleep 300', timeout: 1 }, sdk)).status, 408)
   })
 
   test('0 means none, and so does more than a timer can hold', async () => {

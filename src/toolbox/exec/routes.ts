@@ -1,9 +1,21 @@
 import { readIdempotencyKey } from '#src/http/idempotency-key.ts'
-import { route } from '../sandbox.ts'
-import { deadlineOf } from './deadline.ts'
+import { sdkVersionHeader } from '#src/wire/access.ts'
+import { route, type ToolboxContext } from '../sandbox.ts'
+import { deadlineOf, type Limit } from './deadline.ts'
 import { answersOf } from './once.ts'
 import { ExecuteRequest, ExecuteResponse } from './schemas.ts'
-import { checkCommand, defaultTimeoutSeconds, executeGiven } from './service.ts'
+import { checkCommand, executeGiven } from './service.ts'
+
+type Call = Pick<ToolboxContext, 'executeTimeoutSeconds'> & {
+  body: ExecuteRequest
+  request: { headers: Record<string, string | string[] | undefined> }
+}
+
+/** SDKs promise that a command without a timeout may run for ever; all other callers get the default. */
+const limitOf = ({ body, request, executeTimeoutSeconds }: Call): Limit => {
+  if (typeof body.timeout === 'number') return { seconds: body.timeout }
+  return request.headers[sdkVersionHeader] ? { seconds: 0 } : { seconds: executeTimeoutSeconds, isDefault: true }
+}
 
 export const execRoutes = [
   route({
@@ -17,8 +29,9 @@ export const execRoutes = [
     run: async (call) => {
       const { sandbox, request, reply } = call
       checkCommand(call.body)
+      const limit = limitOf(call)
       const run = async (waiting?: typeof reply) => {
-        using deadline = deadlineOf(waiting, call.body.timeout ?? defaultTimeoutSeconds)
+        using deadline = deadlineOf(waiting, limit)
         return await executeGiven(sandbox, call, deadline)
       }
       const runOnce = (key: string) => answersOf(sandbox.id).once(key, call.body, () => run())

@@ -11,8 +11,6 @@ import { followToEnd, startWithin } from './run.ts'
 import type { ExecuteRequest, ExecuteResponse } from './schemas.ts'
 import { callersFault } from './start-failure.ts'
 
-export const defaultTimeoutSeconds = 10
-
 const shells = ['bash', 'sh'] as const
 
 /** The kernel takes 128 KiB for one argument; a longer command goes in through standard input, which then is at its end. */

@@ -38,7 +38,7 @@ const filesOf = ({ agent, assignment }: ToolboxSandbox) => agent.files(assignmen
 
 const within = <T>(reply: FastifyReply, seconds: number, work: (deadline: Deadline) => Promise<T>): Promise<T> =>
   told(async () => {
-    using deadline = deadlineOf(reply, seconds)
+    using deadline = deadlineOf(reply, { seconds })
     return await work(deadline)
   })
 

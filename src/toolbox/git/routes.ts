@@ -46,7 +46,7 @@ type Room = { in: (directory?: string) => Git }
 
 /** Git ends when the time is over or the caller has gone, whichever comes first. */
 const within = async <T>({ sandbox, reply }: Place, seconds: number, work: (git: Room) => Promise<T>): Promise<T> => {
-  using deadline = deadlineOf(reply, seconds)
+  using deadline = deadlineOf(reply, { seconds })
   return await work({ in: (directory) => gitIn(sandbox, deadline, directory) })
 }
 

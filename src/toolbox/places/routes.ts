@@ -18,7 +18,7 @@ const timeoutSeconds = 10
 
 /** Asks a shell inside: only there are the user's home and the path to it known. */
 const askInside = async (sandbox: ToolboxSandbox, reply: FastifyReply, script: string) => {
-  using deadline = deadlineOf(reply, timeoutSeconds)
+  using deadline = deadlineOf(reply, { seconds: timeoutSeconds })
   using output = new BoundedOutput(sandbox.assignment.organizationId, pathBytes)
   const spec = {
     argv: ['sh', '-c', script],

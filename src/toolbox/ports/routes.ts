@@ -15,7 +15,7 @@ const timeoutSeconds = 10
 const tableBytes = 8 * 1024 * 1024
 
 const listPorts = async (sandbox: ToolboxSandbox, reply: FastifyReply) => {
-  using deadline = deadlineOf(reply, timeoutSeconds)
+  using deadline = deadlineOf(reply, { seconds: timeoutSeconds })
   using output = new BoundedOutput(sandbox.assignment.organizationId, tableBytes)
   const spec = {
     argv: ['cat', '/proc/net/tcp', '/proc/net/tcp6'],
@@ -34,7 +34,7 @@ const listPorts = async (sandbox: ToolboxSandbox, reply: FastifyReply) => {
 }
 
 const isInUse = async ({ agent }: ToolboxSandbox, reply: FastifyReply, port: number) => {
-  using deadline = deadlineOf(reply, timeoutSeconds)
+  using deadline = deadlineOf(reply, { seconds: timeoutSeconds })
   const dialling = agent.dial(port)
   try {
     const connection = await beforeDeadline(dialling, deadline)

@@ -13,7 +13,7 @@ export const findDirectory = async (sandbox: ToolboxSandbox, cwd: string): Promi
   if (cwd.startsWith('/')) return cwd
   const { user } = sandbox.assignment
   const spec = { argv: ['sh', '-c', 'pwd'], env: environmentOf(sandbox), user, mergeOutput: false }
-  using deadline = deadlineOf(undefined, timeoutSeconds)
+  using deadline = deadlineOf(undefined, { seconds: timeoutSeconds })
   let path = ''
   const take = (data: Buffer, stream: Output['stream']) => {
     if (stream === 'stdout' && path.length <= pathBytes) path += data.toString()

@@ -33,8 +33,14 @@ export type Toolbox = AsyncDisposable & {
   call: (path: string, body: unknown, headers?: OutgoingHttpHeaders) => ClientRequest
 }
 
-/** `config`: what the sandbox's image says, if it was brought. */
-export const startToolbox = async (changes: Partial<Assignment> = {}, config?: ImageConfig): Promise<Toolbox> => {
+type Options = {
+  /** What the sandbox's image says, if it was brought. */
+  config?: ImageConfig
+  executeTimeoutSeconds?: number
+}
+
+export const startToolbox = async (changes: Partial<Assignment> = {}, options: Options = {}): Promise<Toolbox> => {
+  const { config, ...settings } = options
   const native = await NativeAgent.start('release')
   const directory = mkdtempSync(join(tmpdir(), 'alcove-toolbox-'))
   const assignment = assignmentWith(changes)
@@ -42,6 +48,7 @@ export const startToolbox = async (changes: Partial<Assignment> = {}, config?: I
   const server = await createToolboxServer({
     host: { get: (id) => (id === held.id ? held : undefined), imageOf: async () => assignment.image },
     configOf: () => config,
+    ...settings,
     log: silentLog(),
   })
   await server.listen({ port: 0, host: '127.0.0.1' })
