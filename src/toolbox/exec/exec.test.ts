@@ -53,6 +53,19 @@ suite('POST /process/execute', () => {
     assert.equal((await box.post(execute, { command })).body.result, "1 a  'b'\n2 a  'b'\n$x\n")
   })
 
+  test('the text is not in the arguments of its own shell, so that pkill -f of a name in it spares the call', async () => {
+    await using box = await startToolbox()
+    const name = `nothing-is-called-so-${process.pid}`
+    const command = `pkill -f "${name}"; pgrep -af ${name} || echo "after, exit $?"`
+    assert.deepEqual((await box.post(execute, { command })).body, { exitCode: 0, result: 'after, exit 1\n' })
+  })
+
+  test('programs of the command find nothing of how it was handed to its shell', async () => {
+    await using box = await startToolbox()
+    const { body } = await box.post(execute, { command: 'env | grep -i "command" || echo "$# $-"', envs: { A: 'b' } })
+    assert.match(body.result, /^0 [a-zA-Z]+\n$/)
+  })
+
   test('the shell is bash where there is one', async () => {
     await using box = await startToolbox()
     assert.match((await box.post(execute, { command: 'echo $BASH_VERSION' })).body.result, /^\d/)

@@ -13,15 +13,25 @@ import { callersFault } from './start-failure.ts'
 
 const shells = ['bash', 'sh'] as const
 
-/** The kernel takes 128 KiB for one argument; a longer command goes in through standard input, which then is at its end. */
-const argumentBytes = 100 * 1024
+/** The kernel takes 128 KiB for one variable; a longer command goes in through standard input, which then is at its end. */
+const variableBytes = 100 * 1024
 const evalStdin = 'eval "$(cat)"'
 
-type Way = Pick<CommandSpec, 'argv' | 'stdin'>
+/** The shell unsets it before the command's first word, so that no program of the command inherits it. */
+const commandVariable = '_ALCOVE_COMMAND'
+const evalVariable = `eval "unset ${commandVariable}; $${commandVariable}"`
 
+type Way = Pick<CommandSpec, 'argv' | 'stdin'> & { variables?: Record<string, string> }
+
+/**
+ * The command's text must not be an argument of its own shell: `pkill -f NAME` looks for the name in the arguments of every
+ * process, so it would kill the shell that runs it.
+ */
 const throughShell = (shell: string, command: string): Way => {
-  if (Buffer.byteLength(command) <= argumentBytes) return { argv: [shell, '-c', command] }
-  return { argv: [shell, '-c', evalStdin], stdin: Buffer.from(command) }
+  if (Buffer.byteLength(command) > variableBytes) {
+    return { argv: [shell, '-c', evalStdin], stdin: Buffer.from(command) }
+  }
+  return { argv: [shell, '-c', evalVariable], variables: { [commandVariable]: command } }
 }
 
 /** Throws a 400 for what can be seen before anything is started. */
@@ -38,9 +48,15 @@ const start = async (
 ): Promise<RunningCommand | string> => {
   const { command, cwd, envs } = body
   const env = environmentOf(sandbox, envs ?? {})
-  const startBy = async (way: Way): Promise<RunningCommand | StartFailed> => {
+  const startBy = async ({ variables, ...way }: Way): Promise<RunningCommand | StartFailed> => {
     const { user } = sandbox.assignment
-    const spec: CommandSpec = { ...way, env, ...(cwd ? { cwd } : {}), user, mergeOutput: true }
+    const spec: CommandSpec = {
+      ...way,
+      env: { ...env, ...variables },
+      ...(cwd ? { cwd } : {}),
+      user,
+      mergeOutput: true,
+    }
     try {
       return await startWithin(sandbox.agent, spec, deadline)
     } catch (error) {
