@@ -13,14 +13,25 @@ suite('what is said of a build', () => {
     assert.deepEqual(told, ['one\ntwo\n'])
   })
 
-  test('has a bound, and says so', () => {
+  test('has a bound: beyond it the beginning and the end are told, and how much is missing between', () => {
     const told: string[] = []
     {
       using log = new BuildLog((text) => told.push(text))
       for (let n = 0; n < 3000; n++) log.add('y'.repeat(1024))
+      log.add('\nerror: no such file\n')
     }
     const text = told.join('')
-    assert.ok(told.every((piece) => piece.length <= 65_536) && text.length < 1024 * 1024)
-    assert.equal(text.replace(/^y+/, ''), '\n[The rest is left out.]\n')
+    assert.ok(told.every((piece) => piece.length <= 65_536))
+    assert.ok(text.length < 1100 * 1024)
+    assert.match(text, /^y+\n\[log truncated: \d+ characters were left out here\]\ny+\nerror: no such file\n$/)
+  })
+
+  test('within the bound nothing is left out, although the last of it comes late', () => {
+    const told: string[] = []
+    {
+      using log = new BuildLog((text) => told.push(text))
+      for (let n = 0; n < 960; n++) log.add('y'.repeat(1024))
+    }
+    assert.equal(told.join(''), 'y'.repeat(960 * 1024))
   })
 })

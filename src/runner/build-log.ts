@@ -1,16 +1,19 @@
 // What is said while an image is made, passed on in pieces a few times a second and within a bound: a command that prints
-// without end fills nobody's database.
+// without end fills nobody's database. Beyond the bound the end is kept too, since that is where a build says why it failed.
 const everyMs = 300
-const mostCharacters = 1000 * 1024
-/** Of one piece. */
+/** With the end less than the mebibyte that control keeps. */
+const mostCharacters = 900 * 1024
+const endCharacters = 64 * 1024
+/** Longest piece that is told at a time. */
 const longestPiece = 32 * 1024
-const cut = '\n[The rest is left out.]\n'
 
 export class BuildLog implements Disposable {
   readonly #tell: (text: string) => void
   #waiting = ''
   #left = mostCharacters
-  #isCut = false
+  /** What came after the bound, as much of its end as may be needed. */
+  #end = ''
+  #leftOut = 0
   #timer: NodeJS.Timeout | undefined
 
   constructor(tell: (text: string) => void) {
@@ -18,12 +21,26 @@ export class BuildLog implements Disposable {
   }
 
   add(text: string): void {
-    if (text === '' || this.#isCut) return
-    this.#isCut = text.length > this.#left
-    this.#waiting += this.#isCut ? `${text.slice(0, this.#left)}${cut}` : text
-    this.#left -= text.length
+    if (text === '') return
+    const now = text.slice(0, this.#left)
+    this.#left -= now.length
+    this.#addToEnd(text.slice(now.length))
+    if (now === '') return
+    this.#waiting += now
     if (this.#waiting.length >= longestPiece) this.#flush()
     else this.#timer ??= setTimeout(() => this.#flush(), everyMs).unref()
+  }
+
+  #addToEnd(text: string) {
+    this.#end += text
+    // Not at each piece: most of the copying is saved.
+    if (this.#end.length > 2 * endCharacters) this.#shortenEnd()
+  }
+
+  #shortenEnd() {
+    const surplus = Math.max(0, this.#end.length - endCharacters)
+    this.#leftOut += surplus
+    this.#end = this.#end.slice(surplus)
   }
 
   #flush() {
@@ -36,6 +53,11 @@ export class BuildLog implements Disposable {
 
   /** What still waits is told before whatever is said next. */
   [Symbol.dispose]() {
+    this.#shortenEnd()
+    const gap = this.#leftOut === 0 ? '' : `\n[log truncated: ${this.#leftOut} characters were left out here]\n`
+    this.#waiting += `${gap}${this.#end}`
+    this.#end = ''
+    this.#leftOut = 0
     this.#flush()
   }
 }

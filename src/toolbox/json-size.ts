@@ -15,12 +15,15 @@ export const wholeCharacters = (bytes: Uint8Array): number => {
   return bytes.length
 }
 
-/** The characters of a piece that are in it from their first byte to their last. */
-const wholeIn = (piece: Uint8Array): Uint8Array => {
+/** The length of the bytes at the begin of `bytes` that end a character which began before them. */
+export const brokenCharacter = (bytes: Uint8Array): number => {
   let begin = 0
-  while (begin < Math.min(3, piece.length) && (piece[begin]! & 0b1100_0000) === 0b1000_0000) begin++
-  return piece.subarray(begin, wholeCharacters(piece))
+  while (begin < Math.min(3, bytes.length) && (bytes[begin]! & 0b1100_0000) === 0b1000_0000) begin++
+  return begin
 }
+
+/** The characters of a piece that are in it from their first byte to their last. */
+const wholeIn = (piece: Uint8Array): Uint8Array => piece.subarray(brokenCharacter(piece), wholeCharacters(piece))
 
 const costsWith = (highByte: number): Uint8Array =>
   Uint8Array.from({ length: 256 }, (_, byte) =>
@@ -40,4 +43,15 @@ export const fitIntoJson = (piece: Uint8Array, room: number): { bytes: number; j
     json += cost
   }
   return { bytes: piece.length, json }
+}
+
+/** How many bytes at the end of a text fit into `room` bytes of JSON. */
+export const endThatFitsIntoJson = (text: Uint8Array, room: number): number => {
+  const costs = isUtf8(wholeIn(text)) ? inUtf8 : inOther
+  let json = 0
+  for (let bytes = 0; bytes < text.length; bytes++) {
+    json += costs[text[text.length - 1 - bytes]!]!
+    if (json > room) return bytes
+  }
+  return text.length
 }

@@ -9,25 +9,39 @@ suite('bounded output', () => {
     assert.deepEqual([output.text(), output.droppedBytes], ['abcdefghij', 0])
   })
 
-  test('says how much it left out, and does not cut a character in two', () => {
-    using output = new BoundedOutput('o', 8)
-    output.add(Buffer.from('abcdef€more'))
-    assert.equal(output.text(), 'abcdef\n[output truncated: 5 more bytes were not kept]\n')
+  test('beyond the limit keeps the beginning and the end, with a line between that says how much is missing', () => {
+    using output = new BoundedOutput('o', 32)
+    for (let n = 0; n < 100; n++) output.add(Buffer.from(`${n} `))
+    assert.equal(output.text(), '0 1 2 3 4 5 6 7 8 9 10 11 12 1\n[output truncated: 258 bytes were left out here]\n9 ')
+    assert.deepEqual([output.keptBytes, output.droppedBytes], [32, 258])
   })
 
-  test('keeps nothing after the first byte that was left out, so that there is one gap only', () => {
-    using output = new BoundedOutput('o', 4)
-    output.add(Buffer.from('abcdef'))
-    output.add(Buffer.from('g'))
-    assert.deepEqual([output.keptBytes, output.droppedBytes], [4, 3])
+  test('does not cut a character in two on either side of the gap', () => {
+    using output = new BoundedOutput('o', 48)
+    output.add(Buffer.from('€'.repeat(20)))
+    assert.equal(output.text(), `${'€'.repeat(15)}\n[output truncated: 12 bytes were left out here]\n€`)
+    using odd = new BoundedOutput('o', 32)
+    odd.add(Buffer.from(`a${'€'.repeat(20)}`))
+    assert.equal(odd.text(), `a${'€'.repeat(9)}\n[output truncated: 29 bytes were left out here]\n`)
+  })
+
+  test('a line at the end of a long output is there, in one piece or in many', () => {
+    for (const size of [1, 1000, 65_536, 40_000_000]) {
+      using output = new BoundedOutput('o')
+      const piece = Buffer.alloc(size, 'x')
+      for (let given = 0; given < 20_000_000; given += size) output.add(piece)
+      output.add(Buffer.from('\nREAL-END\n'))
+      assert.ok(output.text().startsWith('xxxx'))
+      assert.ok(output.text().endsWith('x\nREAL-END\n'), String(size))
+    }
   })
 
   test('keeps less of what JSON makes long, and says so', () => {
-    using output = new BoundedOutput('o', 12)
-    for (const piece of ['ab', '\x01\x01', '\x01\x01']) output.add(Buffer.from(piece))
-    assert.equal(output.text(), 'ab\x01\x01\x01\n[output truncated: 1 more bytes were not kept]\n')
-    using text = new BoundedOutput('o', 12)
-    text.add(Buffer.from('"a"\n"b"\n"c"\n'))
+    using output = new BoundedOutput('o', 16)
+    for (const piece of ['ab', '\x01\x01', '\x01\x01\x01\x01', '\x01\x01']) output.add(Buffer.from(piece))
+    assert.equal(output.text(), 'ab\x01\x01\x01\x01\n[output truncated: 4 bytes were left out here]\n')
+    using text = new BoundedOutput('o', 16)
+    text.add(Buffer.from('"a"\n"b"\n"c"\n"d"'))
     assert.equal(text.droppedBytes, 0)
   })
 

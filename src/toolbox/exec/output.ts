@@ -1,12 +1,13 @@
-// What a command prints, kept up to a bound, so that no command can fill the runner's memory.
-import { fitIntoJson, wholeCharacters } from '../json-size.ts'
+// What a command prints: its beginning and its end are kept, so that no command can fill the runner's memory.
+import { RingBuffer } from '#src/kit/ring-buffer.ts'
+import { brokenCharacter, endThatFitsIntoJson, fitIntoJson, wholeCharacters } from '../json-size.ts'
 
 const outputBytes = 16 * 1024 * 1024
 
 /** In JSON an output takes at most so many times its limit: far more than a text does, and a third of what bytes can. */
 const inJsonAtMost = 2
 
-/** Each output has so much for sure. */
+/** Bytes that each output always has. */
 const sureBytes = 64 * 1024
 
 /**
@@ -35,38 +36,62 @@ const giveBackShared = (owner: string, bytes: number): void => {
 
 const firstBytes = 4096
 
-/** Copies what it is given into one growing block: a million small writes must not stay a million small buffers. */
+/** This part of an output's limit, and of what it has for sure, is for its end. */
+const endPart = 1 / 16
+const sureEndBytes = sureBytes / 4
+
+/**
+ * The beginning of an output and its end: within the limit all of it, beyond it with a gap in the middle. What it is given is
+ * copied, so that a million small writes are not a million small buffers.
+ */
 export class BoundedOutput {
+  /** The beginning, in one growing block. */
   #block = Buffer.alloc(0)
   #length = 0
-  #dropped = 0
+  /** What came after the beginning; made when the beginning is full. */
+  #end: RingBuffer | undefined
   #shared = 0
   /** Whose share it counts for: an organization. */
   readonly owner: string
   readonly #limit: number
+  readonly #endLimit: number
   #jsonLeft: number
 
   constructor(owner: string, limit = outputBytes) {
     this.owner = owner
-    this.#limit = limit
-    this.#jsonLeft = limit * inJsonAtMost
+    this.#endLimit = Math.ceil(limit * endPart)
+    this.#limit = limit - this.#endLimit
+    this.#jsonLeft = this.#limit * inJsonAtMost
   }
 
   get keptBytes() {
-    return this.#length
+    return this.#length + this.#endBytes().length
   }
 
   get droppedBytes() {
-    return this.#dropped
+    return (this.#end?.totalBytes ?? 0) - this.#endBytes().length
   }
 
   add(data: Uint8Array): void {
-    const room = this.#dropped > 0 ? 0 : this.#makeRoom(data.length)
+    if (this.#end !== undefined) {
+      this.#end.add(data)
+      return
+    }
+    const room = this.#makeRoom(data.length)
     const { bytes, json } = fitIntoJson(data.subarray(0, room), this.#jsonLeft)
     this.#block.set(data.subarray(0, bytes), this.#length)
     this.#length += bytes
     this.#jsonLeft -= json
-    this.#dropped += data.length - bytes
+    if (bytes === data.length) return
+    const sure = Math.min(this.#endLimit, sureEndBytes)
+    this.#end = new RingBuffer(sure + this.#takeShared(this.#endLimit - sure))
+    this.#end.add(data.subarray(bytes))
+  }
+
+  #takeShared(bytes: number): number {
+    const taken = takeShared(this.owner, bytes)
+    this.#shared += taken
+    return taken
   }
 
   /** Grows the block for `more` bytes if the bounds allow, and says how many can be taken. */
@@ -74,10 +99,8 @@ export class BoundedOutput {
     const wanted = Math.min(this.#length + more, this.#limit)
     if (wanted > this.#block.length) {
       const size = Math.min(Math.max(wanted, this.#block.length * 2, firstBytes), this.#limit)
-      const sure = Math.max(0, Math.min(size, sureBytes) - this.#block.length)
-      const shared = takeShared(this.owner, size - this.#block.length - sure)
-      this.#shared += shared
-      const growth = sure + shared
+      const sure = Math.max(0, Math.min(size, sureBytes - sureEndBytes) - this.#block.length)
+      const growth = sure + this.#takeShared(size - this.#block.length - sure)
       if (growth > 0) {
         const larger = Buffer.allocUnsafeSlow(this.#block.length + growth)
         larger.set(this.#block.subarray(0, this.#length))
@@ -87,17 +110,26 @@ export class BoundedOutput {
     return Math.min(more, this.#block.length - this.#length)
   }
 
-  /** A copy of what was kept. */
-  bytes(): Buffer {
-    return Buffer.from(this.#block.subarray(0, this.#length))
+  /** As much of the end as JSON has room for. */
+  #endBytes(): Buffer {
+    const kept = this.#end?.bytes() ?? Buffer.alloc(0)
+    return kept.subarray(kept.length - endThatFitsIntoJson(kept, this.#endLimit * inJsonAtMost))
   }
 
-  /** The text, with U+FFFD for what is no UTF-8, and with a last line that says so when something was left out. */
+  /** A copy of what was kept. */
+  bytes(): Buffer {
+    return Buffer.concat([this.#block.subarray(0, this.#length), this.#endBytes()])
+  }
+
+  /** The text, with U+FFFD for what is no UTF-8, and with a line in place of what was left out. */
   text(): string {
-    const kept = this.#block.subarray(0, this.#length)
-    if (this.#dropped === 0) return kept.toString('utf8')
-    const whole = kept.subarray(0, wholeCharacters(kept)).toString('utf8')
-    return `${whole}\n[output truncated: ${this.#dropped} more bytes were not kept]\n`
+    const begin = this.#block.subarray(0, this.#length)
+    if (this.#end === undefined) return begin.toString('utf8')
+    const end = this.#endBytes()
+    const dropped = this.#end.totalBytes - end.length
+    if (dropped === 0) return Buffer.concat([begin, end]).toString('utf8')
+    const before = begin.subarray(0, wholeCharacters(begin)).toString('utf8')
+    return `${before}\n[output truncated: ${dropped} bytes were left out here]\n${end.subarray(brokenCharacter(end)).toString('utf8')}`
   }
 
   [Symbol.dispose](): void {
@@ -105,5 +137,6 @@ export class BoundedOutput {
     this.#shared = 0
     this.#block = Buffer.alloc(0)
     this.#length = 0
+    this.#end = undefined
   }
 }

@@ -1,0 +1,35 @@
+/** Keeps the last `capacity` bytes of what it is given; capacity is at least 1. */
+export class RingBuffer {
+  readonly #block: Buffer
+  #total = 0
+
+  constructor(capacity: number) {
+    this.#block = Buffer.allocUnsafeSlow(capacity)
+  }
+
+  get keptBytes(): number {
+    return Math.min(this.#total, this.#block.length)
+  }
+
+  /** How many bytes were given in all. */
+  get totalBytes(): number {
+    return this.#total
+  }
+
+  add(data: Uint8Array): void {
+    const { length } = this.#block
+    const last = data.subarray(Math.max(0, data.length - length))
+    const at = (this.#total + data.length - last.length) % length
+    const first = last.subarray(0, length - at)
+    this.#block.set(first, at)
+    this.#block.set(last.subarray(first.length), 0)
+    this.#total += data.length
+  }
+
+  /** A copy, oldest byte first. */
+  bytes(): Buffer {
+    const begin = this.#total > this.#block.length ? this.#total % this.#block.length : 0
+    const older = this.#block.subarray(begin, this.keptBytes)
+    return Buffer.concat([older, this.#block.subarray(0, begin)])
+  }
+}
