@@ -181,8 +181,8 @@ static void on_left(struct record *record) {
   if (job->unlisted) job_release(job);
 }
 
-void job_started(struct job *job, pid_t pid, uint32_t ring_bytes, const int ours[3], int report) {
-  ring_open(&job->record.ring, ring_bytes);
+void job_started(struct job *job, pid_t pid, uint32_t ring_bytes, bool keeps_beginning, const int ours[3], int report) {
+  ring_open(&job->record.ring, ring_bytes, keeps_beginning);
   record_start(&job->record, on_left);
   job->group = pid;
   reaper_expect(&job->child, pid, on_ended);

@@ -50,7 +50,7 @@ bool jobs_are_full(void);
 void jobs_hang_up(void);
 void job_enlist(struct job *);
 /* Takes over the process and its descriptors (see launch.h) and listens to them from now on. */
-void job_started(struct job *, pid_t, uint32_t ring_bytes, const int ours[3], int report);
+void job_started(struct job *, pid_t, uint32_t ring_bytes, bool keeps_beginning, const int ours[3], int report);
 
 /* input.c: room in the job's input; and that there will never be again (errno). */
 void inputs_continue(struct job *);

@@ -19,7 +19,7 @@ static uint32_t describe(const struct job *job, uint8_t *payload) {
   *at++ = job->state;
   at = put_u32(at, (uint32_t)job->group);
   exit_payload(at, job->status);
-  at = put_u64(at + 5, job->record.ring.start);
+  at = put_u64(at + 5, ring_next(&job->record.ring, 0));
   at = put_u64(at, job->record.ring.end);
   at = put_u64(at, job->created_at);
   at = put_u64(at, job->ended_at);

@@ -62,8 +62,9 @@ static void pump(struct follower *follower) {
   const struct ring *ring = &follower->record->ring;
   while (connection_is_drained(follower->connection)) {
     uint64_t until = ring->end < follower->goal ? ring->end : follower->goal;
-    uint64_t oldest = ring->start < until ? ring->start : until;
-    if (follower->offset < oldest) say_lost(follower, oldest - follower->offset);
+    uint64_t next = ring_next(ring, follower->offset);
+    if (follower->offset < until && follower->offset < next)
+      say_lost(follower, (next < until ? next : until) - follower->offset);
     else if (follower->offset < until) say_output(follower, until);
     else if (follower->offset >= follower->goal) say_end(follower);
     else return;
@@ -180,7 +181,7 @@ void record_follow(struct connection *connection, struct record *record, uint64_
   connection->operation = &follow_operation;
   connection->state = follower;
   uint8_t payload[16];
-  put_u64(put_u64(payload, record->ring.start), record->ring.end);
+  put_u64(put_u64(payload, ring_next(&record->ring, 0)), record->ring.end);
   connection_send(connection, KIND_OK, payload, sizeof payload);
   if (connection->socket.fd >= 0) pump(follower);
 }

@@ -18,6 +18,8 @@
 #define RUNS_MAX 32768u /* 256 KiB; streams that alternate more often than that lose their oldest output sooner */
 #define TMPFS 0x01021994
 #define TAKE_MAX (256u * 1024u)
+#define HEAD_PART 16u /* of the capacity */
+#define HEAD_RUNS_MAX 1024u /* streams that alternate more often have a shorter beginning */
 
 /* -1 with errno. A file system in memory does not count. */
 static int open_hidden(const char *directory) {
@@ -55,33 +57,63 @@ int ring_storage(void) {
   return is_full ? -1 : memfd_create("job", MFD_CLOEXEC);
 }
 
-void ring_open(struct ring *ring, uint32_t capacity) { *ring = (struct ring){.fd = -1, .capacity = capacity}; }
+void ring_open(struct ring *ring, uint32_t capacity, bool keeps_beginning) {
+  *ring = (struct ring){.fd = -1, .capacity = capacity, .head = keeps_beginning ? capacity / HEAD_PART : 0};
+}
 
 void ring_open_in(struct ring *ring, int *shared, uint64_t base, uint32_t capacity) {
-  *ring = (struct ring){.fd = -1, .shared = shared, .base = base, .capacity = capacity};
+  ring_open(ring, capacity, true);
+  ring->shared = shared;
+  ring->base = base;
 }
 
 static int file_of(const struct ring *ring) { return ring->shared ? *ring->shared : ring->fd; }
 
 static uint64_t run_start(const struct ring *ring, uint32_t i) { return ring->runs[i] >> 2; }
 
+/* The first `head` bytes stay where they are; all others go round and round in the rest. */
+static uint64_t place_of(const struct ring *ring, uint64_t offset) {
+  return offset < ring->head ? offset : ring->head + (offset - ring->head) % (ring->capacity - ring->head);
+}
+
+/* How many bytes lie side by side from this offset on, before the place is another. */
+static uint64_t beside(const struct ring *ring, uint64_t offset) {
+  return (offset < ring->head ? ring->head : ring->capacity) - place_of(ring, offset);
+}
+
+/* The oldest ones, behind those of the beginning. */
 static void drop_runs(struct ring *ring, uint32_t count) {
+  uint64_t *first = ring->runs + ring->head_runs;
   ring->run_count -= count;
-  memmove(ring->runs, ring->runs + count, ring->run_count * sizeof *ring->runs);
+  memmove(first, first + count, (ring->run_count - ring->head_runs) * sizeof *ring->runs);
 }
 
 /* The runs that lie before `start` altogether. Dropped by many at a time, so that the moving does not add up. */
 static void forget_before_start(struct ring *ring) {
-  uint32_t count = 0;
-  while (count + 1 < ring->run_count && run_start(ring, count + 1) <= ring->start) count++;
-  if (count > ring->run_count / 4) drop_runs(ring, count);
+  uint32_t first = ring->head_runs, last = first;
+  while (last + 1 < ring->run_count && run_start(ring, last + 1) <= ring->start) last++;
+  if (last - first > ring->run_count / 4) drop_runs(ring, last - first);
+}
+
+/* While nothing has gone, what is there is the beginning, as far as it is kept. */
+static void grow_head(struct ring *ring) {
+  if (ring->start > ring->head_end || ring->head_end == ring->head) return;
+  uint32_t runs = ring->head_runs;
+  while (runs < ring->run_count && run_start(ring, runs) < ring->head) runs++;
+  if (runs > HEAD_RUNS_MAX) {
+    ring->head_end = ring->head = (uint32_t)run_start(ring, HEAD_RUNS_MAX);
+    runs = HEAD_RUNS_MAX;
+  } else {
+    ring->head_end = ring->end < ring->head ? ring->end : ring->head;
+  }
+  ring->head_runs = runs;
 }
 
 static bool begin_run(struct ring *ring, enum origin origin) {
   if (ring->run_count && (ring->runs[ring->run_count - 1] & 3u) == origin) return true;
   if (ring->run_count == RUNS_MAX) {
     drop_runs(ring, RUNS_MAX / 4);
-    if (ring->start < run_start(ring, 0)) ring->start = run_start(ring, 0);
+    if (ring->start < run_start(ring, ring->head_runs)) ring->start = run_start(ring, ring->head_runs);
   }
   if (ring->run_count == ring->run_room) {
     uint32_t room = ring->run_room ? ring->run_room * 2 : 8;
@@ -99,9 +131,8 @@ static bool store(struct ring *ring, const uint8_t *bytes, size_t size) {
   if (*file < 0) *file = ring_storage();
   uint64_t at = ring->end;
   while (size > 0) {
-    uint64_t place = at % ring->capacity;
-    size_t piece = size < ring->capacity - place ? size : (size_t)(ring->capacity - place);
-    ssize_t written = pwrite(*file, bytes, piece, (off_t)(ring->base + place));
+    size_t piece = size < beside(ring, at) ? size : (size_t)beside(ring, at);
+    ssize_t written = pwrite(*file, bytes, piece, (off_t)(ring->base + place_of(ring, at)));
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) return false;
     bytes += written;
@@ -115,10 +146,13 @@ static void count(struct ring *ring, enum origin origin, bool stored, size_t siz
   if (!begin_run(ring, stored ? origin : LOST)) {
     /* Without memory for the list nothing that is there can be told apart any more. */
     ring->start = ring->end + size;
-    ring->run_count = 0;
+    ring->run_count = ring->head_runs = 0;
+    ring->head_end = 0;
   }
   ring->end += size;
-  if (ring->end - ring->start > ring->capacity) ring->start = ring->end - ring->capacity;
+  uint64_t round = ring->capacity - ring->head;
+  if (ring->end > ring->capacity && ring->end - ring->start > round) ring->start = ring->end - round;
+  grow_head(ring);
   forget_before_start(ring);
 }
 
@@ -129,7 +163,8 @@ static void append_piece(struct ring *ring, enum origin origin, const uint8_t *b
 
 void ring_append(struct ring *ring, enum origin origin, const uint8_t *bytes, size_t size) {
   while (size > 0) {
-    size_t piece = size < ring->capacity ? size : ring->capacity;
+    uint64_t most = ring->end < ring->head ? ring->head - ring->end : ring->capacity - ring->head;
+    size_t piece = size < most ? size : (size_t)most;
     append_piece(ring, origin, bytes, piece);
     bytes += piece;
     size -= piece;
@@ -156,9 +191,8 @@ ssize_t ring_take(struct ring *ring, enum origin origin, int pipe, size_t at_mos
   static uint8_t bytes[TAKE_MAX];
   if (at_most > TAKE_MAX) at_most = TAKE_MAX;
   if (ring->map || map(ring)) {
-    uint64_t place = ring->end % ring->capacity;
-    size_t room = at_most < ring->capacity - place ? at_most : (size_t)(ring->capacity - place);
-    ssize_t got = read(pipe, ring->map + place, room);
+    size_t room = at_most < beside(ring, ring->end) ? at_most : (size_t)beside(ring, ring->end);
+    ssize_t got = read(pipe, ring->map + place_of(ring, ring->end), room);
     if (got > 0) count(ring, origin, true, (size_t)got);
     if (got >= 0 || errno != EFAULT) return got;
   }
@@ -172,6 +206,14 @@ void ring_rest(struct ring *ring) {
   ring->map = NULL;
 }
 
+uint64_t ring_held(const struct ring *ring) {
+  return ring->end - ring->start + (ring->head_end < ring->start ? ring->head_end : ring->start);
+}
+
+uint64_t ring_next(const struct ring *ring, uint64_t offset) {
+  return offset < ring->head_end || offset > ring->start ? offset : ring->start;
+}
+
 size_t ring_read(const struct ring *ring, uint64_t offset, uint8_t *into, size_t room, enum origin *origin) {
   uint32_t low = 0, high = ring->run_count;
   while (high - low > 1) {
@@ -180,13 +222,13 @@ size_t ring_read(const struct ring *ring, uint64_t offset, uint8_t *into, size_t
     else high = middle;
   }
   uint64_t run_end = low + 1 < ring->run_count ? run_start(ring, low + 1) : ring->end;
+  if (offset < ring->head_end && ring->head_end < ring->start && run_end > ring->head_end) run_end = ring->head_end;
   uint64_t left = run_end - offset;
   *origin = ring->run_count ? (enum origin)(ring->runs[low] & 3u) : LOST;
   if (*origin == LOST) return (size_t)left;
-  uint64_t place = offset % ring->capacity;
-  if (left > ring->capacity - place) left = ring->capacity - place;
+  if (left > beside(ring, offset)) left = beside(ring, offset);
   if (left > room) left = room;
-  ssize_t got = pread(file_of(ring), into, (size_t)left, (off_t)(ring->base + place));
+  ssize_t got = pread(file_of(ring), into, (size_t)left, (off_t)(ring->base + place_of(ring, offset)));
   if (got > 0) return (size_t)got;
   *origin = LOST;
   return (size_t)left;
@@ -194,9 +236,10 @@ size_t ring_read(const struct ring *ring, uint64_t offset, uint8_t *into, size_t
 
 void ring_drop(struct ring *ring) {
   ring->start = ring->end;
+  ring->head_end = 0;
   free(ring->runs);
   ring->runs = NULL;
-  ring->run_count = ring->run_room = 0;
+  ring->run_count = ring->run_room = ring->head_runs = 0;
   if (file_of(ring) >= 0)
     fallocate(file_of(ring), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)ring->base, (off_t)ring->capacity);
 }

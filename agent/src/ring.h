@@ -1,5 +1,6 @@
 /*
- * What a job wrote, by absolute offsets: the last so many bytes, in an unlinked file of the sandbox's own disk.
+ * What a job wrote, by absolute offsets: the last so many bytes, and the first ones if that is asked for, in an unlinked
+ * file of the sandbox's own disk.
  *
  * Why a file: its pages are page cache, which the kernel writes back and drops under pressure, where a memfd or an
  * anonymous mapping would count against the sandbox's memory for as long as the job is kept.
@@ -24,13 +25,17 @@ struct ring {
   uint32_t capacity;
   uint8_t *map; /* of its part of the file, while something is read into it; never to be looked at */
   uint64_t start, end; /* offsets of the first byte still there, and of the next one to come */
+  uint32_t head; /* so many bytes at the beginning are never overwritten */
+  uint64_t head_end; /* these are there too: all bytes before this offset */
+  uint32_t head_runs; /* the stretches that tell of them are not forgotten */
   /* Where each stretch of one origin starts, in order: offset << 2 | origin. */
   uint64_t *runs;
   uint32_t run_count, run_room;
 };
 
-void ring_open(struct ring *, uint32_t capacity);
-/* The same in a file that others use too, from this place on. Whoever owns the file closes it. */
+/* `keeps_beginning`: a part of the capacity is for the first bytes, so that a gap is in the middle. */
+void ring_open(struct ring *, uint32_t capacity, bool keeps_beginning);
+/* Opens a ring in a file that others use too, from this place on, and keeps the beginning. Whoever owns the file closes it. */
 void ring_open_in(struct ring *, int *shared, uint64_t base, uint32_t capacity);
 void ring_append(struct ring *, enum origin, const uint8_t *bytes, size_t size);
 /* So many bytes came that nobody can read. */
@@ -39,7 +44,11 @@ void ring_lose(struct ring *, size_t size);
 ssize_t ring_take(struct ring *, enum origin, int pipe, size_t at_most);
 /* Nothing more will be taken for a while. */
 void ring_rest(struct ring *);
-/* At most `room` bytes of one origin from this offset, which must lie between start and end. For LOST the number only. */
+/* How many bytes are there. */
+uint64_t ring_held(const struct ring *);
+/* The first offset from this one on whose byte is there, or was lost before it could be kept. */
+uint64_t ring_next(const struct ring *, uint64_t offset);
+/* At most `room` bytes of one origin from an offset that ring_next answers, before the end. For LOST the number only. */
 size_t ring_read(const struct ring *, uint64_t offset, uint8_t *into, size_t room, enum origin *);
 /* Everything that is there becomes bytes that are lost, and their place on the disk is given back. */
 void ring_drop(struct ring *);

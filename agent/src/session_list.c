@@ -19,7 +19,7 @@ uint32_t command_describe(const struct session_command *command, uint32_t text_m
   *at++ = command->state;
   if (command->state == COMMAND_ENDED) memcpy(at, command->record.exit, 5);
   else memset(at, 0, 5);
-  at = put_u64(at + 5, command->record.ring.start);
+  at = put_u64(at + 5, ring_next(&command->record.ring, 0));
   at = put_u64(at, command->record.ring.end);
   at = put_u64(at, command->created_at);
   at = put_u64(at, command->ended_at);

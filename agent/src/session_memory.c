@@ -42,7 +42,7 @@ uint8_t *session_command_text(const struct session_command *command) {
 }
 
 static uint64_t output_bytes(const struct session_command *command) {
-  return command->record.ring.end - command->record.ring.start;
+  return ring_held(&command->record.ring);
 }
 
 static size_t memory_bytes(const struct session_command *command) {

@@ -94,7 +94,7 @@ static int spawn_job(struct connection *connection, const struct spawn_request *
     free(job);
     return reason;
   }
-  job_started(job, pid, spawn->ring, ours, report);
+  job_started(job, pid, spawn->ring, spawn->flags & SPAWN_KEEP_BEGINNING, ours, report);
   if (!job->is_terminal && !(spawn->flags & SPAWN_KEEP_INPUT)) source_close(&job->input);
   job->spawner = connection;
   connection->operation = &spawn_operation;

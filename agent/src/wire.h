@@ -78,7 +78,7 @@ enum stage {
 };
 
 enum exec_flags { EXEC_MERGE_OUTPUT = 1, EXEC_HAS_STDIN = 2 };
-enum spawn_flags { SPAWN_TERMINAL = 1, SPAWN_KEEP_INPUT = 2, SPAWN_KEEP_FAILED = 4, SPAWN_FLAGS = 7 };
+enum spawn_flags { SPAWN_TERMINAL = 1, SPAWN_KEEP_INPUT = 2, SPAWN_KEEP_FAILED = 4, SPAWN_KEEP_BEGINNING = 8, SPAWN_FLAGS = 15 };
 enum job_state { JOB_STARTING = 0, JOB_RUNNING = 1, JOB_ENDED = 2 };
 
 enum session_flags { SESSION_BASH = 1 };

@@ -74,6 +74,55 @@ suite('jobs', () => {
     assert.ok(ended!.endedAt! >= ended!.createdAt)
   })
 
+  test('a ring that keeps the beginning loses the middle, and tells the streams apart on both sides', async () => {
+    await using native = await NativeAgent.start()
+    const { jobs } = native.agent
+    const script = (lines: number) => `i=0; while [ $i -lt ${lines} ]; do echo o$i; echo e$i >&2; i=$((i + 1)); done`
+    for (const lines of [10, 200, 500, 3000]) {
+      const id = `both-${lines}`
+      await jobs.spawn(job(id, script(lines), { ringBytes: 4096, keepBeginning: true }))
+      await collect(jobs.attach(id, 0))
+      const { endOffset } = (await jobs.list()).find((record) => record.id === id)!
+      const events = await collect(jobs.attach(id, 0))
+      const gap = events.findIndex(({ type }) => type === 'truncated')
+      assert.equal(lost(events), Math.max(0, endOffset - 4096), id)
+      const [before, after] = [events.slice(0, Math.max(0, gap)), events.slice(gap + 1)]
+      assert.equal(text(before).length, gap < 0 ? 0 : 256, id)
+      const wholeLines = (part: string) => part.split('\n').slice(1, -1)
+      for (const stream of ['stdout', 'stderr'] as const) {
+        const letter = stream === 'stdout' ? 'o' : 'e'
+        const all = Array.from({ length: lines }, (_, i) => `${letter}${i}`)
+        const [first, last] = [text(before, stream), wholeLines(text(after, stream))]
+        assert.ok(`${all.join('\n')}\n`.startsWith(first), `${id} ${stream}`)
+        assert.deepEqual(last, all.slice(all.length - last.length), `${id} ${stream}`)
+        assert.ok(last.length > 9 - 1, `${id} ${stream}`)
+      }
+      // From any offset the sum of what is told is the way to the end.
+      for (const offset of [0, 100, 255, 256, 257, 1000, endOffset - 1].filter((at) => at < endOffset)) {
+        const told = await collect(jobs.attach(id, offset))
+        assert.equal(text(told).length + lost(told), endOffset - offset, `${id} from ${offset}`)
+      }
+    }
+  })
+
+  test('streams that alternate all the time have a shorter beginning, and nothing is told wrongly', async () => {
+    await using native = await NativeAgent.start()
+    const { jobs } = native.agent
+    const program = 'import os\nfor i in range(40000):\n os.write(1, b"o"); os.write(2, b"e")'
+    const argv = ['python3', '-c', program]
+    await jobs.spawn({
+      ...job('each', '', { ringBytes: 65_536, keepBeginning: true }),
+      argv,
+      env: { PATH: '/usr/bin' },
+    })
+    await collect(jobs.attach('each', 0))
+    const events = await collect(jobs.attach('each', 0))
+    assert.match(text(events, 'stdout'), /^o+$/)
+    assert.match(text(events, 'stderr'), /^e+$/)
+    assert.equal(text(events).length + lost(events), 80_000)
+    assert.equal(events[0]?.type, 'output')
+  })
+
   test('a ring that was passed says how much is lost, and the rest is intact', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent

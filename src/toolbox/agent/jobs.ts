@@ -16,6 +16,8 @@ export type JobSpec = Pick<CommandSpec, 'argv' | 'env' | 'cwd' | 'user'> & {
   keepInput?: boolean
   /** One that could not be started is there all the same: ended with 127, with the reason on its `stderr`. */
   keepFailed?: boolean
+  /** Whether the first bytes of the output are kept too, in a sixteenth of the ring. */
+  keepBeginning?: boolean
   /** At most 4 KiB, told again by `list`. */
   metadata?: Uint8Array
 }
@@ -77,7 +79,7 @@ const named = (id: string): FieldWriter => new FieldWriter().string(id)
 
 const spawn = async (socketPath: string, spec: JobSpec): Promise<{ pid: number }> => {
   const fields = new FieldWriter()
-    .u8((spec.terminal ? 1 : 0) | (spec.keepInput ? 2 : 0) | (spec.keepFailed ? 4 : 0))
+    .u8((spec.terminal ? 1 : 0) | (spec.keepInput ? 2 : 0) | (spec.keepFailed ? 4 : 0) | (spec.keepBeginning ? 8 : 0))
     .string(spec.id)
     .u16(spec.terminal?.cols ?? 0)
     .u16(spec.terminal?.rows ?? 0)

@@ -39,6 +39,7 @@ export const startEntrypoint = async (sandbox: Starting, argv: readonly string[]
       ...(cwd === undefined ? {} : { cwd }),
       ringBytes: keptOutputBytes,
       keepFailed: true,
+      keepBeginning: true,
       metadata: shownLineOf(argv),
     })
   } catch (error) {

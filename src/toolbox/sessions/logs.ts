@@ -13,7 +13,7 @@ export const keptOutputBytes = 16 * 1024 * 1024
 type OutputEvent = Exclude<CommandEvent, { type: 'exit' }>
 
 const lostNotice = (lostBytes: number): Buffer =>
-  Buffer.from(`\n[output truncated: ${lostBytes} bytes of both streams are not kept]\n`)
+  Buffer.from(`\n[output truncated: ${lostBytes} bytes of both streams were left out here]\n`)
 
 /** All that can be kept of a command, and the line that says what is not. */
 const textBytes = keptOutputBytes + 4096
