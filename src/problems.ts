@@ -59,18 +59,25 @@ export const problems = {
 
 export type ProblemCode = keyof typeof problems
 
-/**
- * An error meant for the caller. `sentence` replaces the table's sentence and is public; `cause` is for the log only.
- */
+type Options = {
+  /** For the log only. */
+  cause?: unknown
+  /** More fields of the answer. */
+  fields?: Readonly<Record<string, string>>
+}
+
+/** An error meant for the caller. `sentence` replaces the table's sentence and is public. */
 export class Problem extends Error {
+  readonly fields: Readonly<Record<string, string>>
   readonly code: ProblemCode
   readonly status: number
   /** The code as it stands on the wire, such as `NOT_FOUND`. */
   readonly wireCode: string
 
-  constructor(code: ProblemCode, sentence?: string, options: { cause?: unknown } = {}) {
+  constructor(code: ProblemCode, sentence?: string, { fields = {}, ...options }: Options = {}) {
     const [status, wireCode, standard] = problems[code]
     super(sentence ?? standard, options)
+    this.fields = fields
     this.name = 'Problem'
     this.code = code
     this.status = status

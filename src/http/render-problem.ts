@@ -34,4 +34,5 @@ export const renderProblem = (problem: Problem, request: Pick<FastifyRequest, 'u
   code: problem.wireCode,
   source,
   method: request.method,
+  ...problem.fields,
 })

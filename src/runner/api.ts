@@ -21,7 +21,7 @@ import { untilTaken } from './until-taken.ts'
 
 type ToolboxParts = {
   /** Without `measure` nothing is measured, without `imageOf` nothing is known of images. */
-  host: Pick<Host, 'get'> & Partial<Pick<Host, 'measure' | 'imageOf'>>
+  host: Pick<Host, 'get'> & Partial<Pick<Host, 'measure' | 'imageOf' | 'outOfMemoryKills'>>
   /** What an image that was brought says of its sandboxes. */
   configOf?: (image: string) => ImageConfig | undefined
   /** The files that come with definitions, if they can come here. */
@@ -58,7 +58,10 @@ export const createToolboxServer = async ({
         throw new Problem('conflict', 'The sandbox is not started.')
       const image = await host.imageOf?.(held.id)
       return {
-        sandbox: sandboxOf(held, image === undefined ? undefined : configOf(image)),
+        sandbox: {
+          ...sandboxOf(held, image === undefined ? undefined : configOf(image)),
+          outOfMemoryKills: () => host.outOfMemoryKills?.(held.id) ?? 0,
+        },
         measure: async () => await host.measure?.(held.id),
         executeTimeoutSeconds,
       }

@@ -78,6 +78,8 @@ export interface Host {
   measure(sandboxId: string): Promise<MeterReading | undefined>
   /** What all of them use, by their ids. */
   measureAll(): Promise<ReadonlyMap<string, MeterReading>>
+  /** How many of its processes were killed for want of memory since it started. */
+  outOfMemoryKills(sandboxId: string): number
   /**
    * Told when something went wrong inside a sandbox that lives on, at most once in ten minutes for each. A listener that
    * answers false could not pass it on, and is told again.
@@ -286,6 +288,10 @@ class MachineHost implements Host {
   async measure(sandboxId: string) {
     const { spec, running } = this.#held.get(sandboxId) ?? {}
     return spec && running && this.#lookouts.meters.measure(spec.assignment)
+  }
+
+  outOfMemoryKills(sandboxId: string) {
+    return cgroupOf(this.#machine, sandboxId).outOfMemoryKills()
   }
 
   measureAll() {

@@ -9,6 +9,8 @@ export type ToolboxSandbox = {
   id: string
   assignment: Assignment
   agent: Agent
+  /** How many processes of it were killed for want of memory since it started; absent: nobody can know. */
+  outOfMemoryKills?: () => number
   /** Of its image, absolute; undefined: things begin in the user's home. */
   workDirectory?: string | undefined
 }

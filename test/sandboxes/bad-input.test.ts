@@ -119,7 +119,7 @@ suite('bad input', () => {
     const before = await alcove.memoryOf('runner')
     const { result } = await box.try('head -c 1073741824 /dev/zero | tr "\\0" y', { timeout: 300 })
     assert.ok(result.length < 64 * 1024 * 1024, String(result.length))
-    assert.match(result.slice(-400), /truncated/i)
+    assert.match(result, /\[output truncated/)
     assert.equal(await box.run('echo up'), 'up')
     const growth = (await alcove.memoryOf('runner')) - before
     assert.ok(growth < 400 * 1024 * 1024, `the runner grew by ${growth} bytes`)

@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { optional } from '#src/http/shapes.ts'
-import { Environment, TimeoutSeconds } from '../exec/schemas.ts'
+import { Environment, outOfMemory, TimeoutSeconds } from '../exec/schemas.ts'
 
 export const languages = ['python', 'javascript', 'typescript'] as const
 export type Language = (typeof languages)[number]
@@ -18,5 +18,6 @@ export const CodeRunResponse = Type.Object({
   exitCode: Type.Integer(),
   result: Type.String(),
   artifacts: Type.Optional(Type.Object({ charts: Type.Array(Type.Unknown()) })),
+  ...outOfMemory,
 })
 export type CodeRunResponse = Type.Static<typeof CodeRunResponse>

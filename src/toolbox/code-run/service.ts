@@ -3,8 +3,9 @@ import { Problem } from '#src/problems.ts'
 import { type CommandSpec, type RunningCommand, StartFailed } from '../agent/agent.ts'
 import type { Deadline } from '../exec/deadline.ts'
 import { checkEnvironment } from '../exec/environment.ts'
+import { watchMemory } from '../exec/out-of-memory.ts'
 import { BoundedOutput } from '../exec/output.ts'
-import { followToEnd, startWithin } from '../exec/run.ts'
+import { followToEnd, startWithin, withOutputSoFar } from '../exec/run.ts'
 import { callersFault } from '../exec/start-failure.ts'
 import type { Given } from '../held-bodies.ts'
 import { environmentOf, type ToolboxSandbox } from '../sandbox.ts'
@@ -72,13 +73,22 @@ export const runCode = async (
   given: Given<CodeRunRequest>,
   deadline: Deadline,
 ): Promise<CodeRunResponse> => {
+  const findOutOfMemory = watchMemory(sandbox)
   const started = await start(sandbox, given, deadline)
   if ('result' in started) return started
   started.inputGone.then(given.letGo)
   using output = new BoundedOutput(sandbox.assignment.organizationId)
   using sieve = new ArtifactSieve(output)
-  const { exitCode } = await followToEnd(started, deadline, (data) => sieve.take(data))
+  const { exitCode } = await withOutputSoFar(
+    followToEnd(started, deadline, (data) => sieve.take(data)),
+    output,
+  )
   sieve.end()
-  const result = output.text()
-  return sieve.charts.length === 0 ? { exitCode, result } : { exitCode, result, artifacts: { charts: sieve.charts } }
+  const shortage = exitCode === 0 ? undefined : findOutOfMemory()
+  return {
+    exitCode,
+    result: `${output.text()}${shortage?.line ?? ''}`,
+    ...(sieve.charts.length === 0 ? {} : { artifacts: { charts: sieve.charts } }),
+    ...(shortage === undefined ? {} : { oom: shortage.oom }),
+  }
 }

@@ -141,6 +141,15 @@ suite('POST /process/execute: timeout', () => {
     await until(() => !isAlive(pid), 'the end of the group')
   })
 
+  test('408 carries what the command wrote until then, also when it is asked for again', async () => {
+    await using box = await startToolbox()
+    const again = { 'idempotency-key': 'same' }
+    for (const headers of [{}, again, again]) {
+      const { status, body } = await box.post(execute, { command: 'echo before; sleep 300', timeout: 1 }, headers)
+      assert.deepEqual([status, body.output], [408, 'before\n'])
+    }
+  })
+
   test('10 seconds when none is given', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const { deadlineOf } = await import('./deadline.ts')

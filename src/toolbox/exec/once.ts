@@ -9,7 +9,7 @@ const keptMs = 10 * 60_000
 const mostKeys = 256
 const mostBytes = 256 * 1024
 
-type Answer = { exitCode: number; result: string }
+type Answer = { exitCode: number; result: string; oom?: true }
 type Known = {
   requestHash: string
   answer: Promise<Answer>
@@ -21,6 +21,9 @@ type Known = {
 
 /** The outcome of something that did not run, and may be sent again. */
 const isNoOutcome = (error: unknown) => !(error instanceof Problem) || error.status === 429 || error.status >= 500
+
+/** How much of what the command wrote its refusal holds. */
+const outputIn = (error: unknown) => (error instanceof Problem ? (error.fields['output']?.length ?? 0) : 0)
 
 const hashOf = (body: unknown) => createHash('sha256').update(JSON.stringify(body)).digest('hex')
 
@@ -47,7 +50,7 @@ export class Answers {
     this.#known.set(key, made)
     made.answer.then(
       ({ result }) => this.#settle(key, made, result.length),
-      (error) => (isNoOutcome(error) ? this.#forget(key, made) : this.#settle(key, made, 0)),
+      (error) => (isNoOutcome(error) ? this.#forget(key, made) : this.#settle(key, made, outputIn(error))),
     )
     return made.answer
   }

@@ -14,6 +14,7 @@ import {
   StartFailed,
 } from '../agent/agent.ts'
 import { beforeDeadline, type Deadline } from './deadline.ts'
+import type { BoundedOutput } from './output.ts'
 
 /** What went wrong between us and the agent, in words for the caller. */
 const asTold = (error: unknown): unknown => {
@@ -67,6 +68,16 @@ export const followToEnd = async (
   } catch (error) {
     stop(command)
     throw deadline.signal.aborted ? deadline.signal.reason : asTold(error)
+  }
+}
+
+/** A command that was killed at its timeout has said something until then: the 408 has it as `output`. */
+export const withOutputSoFar = async <T>(work: Promise<T>, output: Pick<BoundedOutput, 'text'>): Promise<T> => {
+  try {
+    return await work
+  } catch (error) {
+    if (!(error instanceof Problem) || error.code !== 'execution_timeout') throw error
+    throw new Problem(error.code, error.message, { cause: error, fields: { output: output.text() } })
   }
 }
 

@@ -13,5 +13,8 @@ export const ExecuteRequest = Type.Object({
 })
 export type ExecuteRequest = Type.Static<typeof ExecuteRequest>
 
-export const ExecuteResponse = Type.Object({ exitCode: Type.Integer(), result: Type.String() })
+/** Set where the sandbox ran out of memory while the command ran and failed; the output says so too. */
+export const outOfMemory = { oom: Type.Optional(Type.Literal(true)) }
+
+export const ExecuteResponse = Type.Object({ exitCode: Type.Integer(), result: Type.String(), ...outOfMemory })
 export type ExecuteResponse = Type.Static<typeof ExecuteResponse>

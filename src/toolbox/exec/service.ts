@@ -5,9 +5,10 @@ import type { Given } from '../held-bodies.ts'
 import { environmentOf, type ToolboxSandbox } from '../sandbox.ts'
 import type { Deadline } from './deadline.ts'
 import { checkEnvironment } from './environment.ts'
+import { watchMemory } from './out-of-memory.ts'
 import { BoundedOutput } from './output.ts'
 import { plainWordsOf } from './plain.ts'
-import { followToEnd, startWithin } from './run.ts'
+import { followToEnd, startWithin, withOutputSoFar } from './run.ts'
 import type { ExecuteRequest, ExecuteResponse } from './schemas.ts'
 import { callersFault } from './start-failure.ts'
 
@@ -84,11 +85,17 @@ export const executeGiven = async (
   deadline: Deadline,
 ): Promise<ExecuteResponse> => {
   using output = new BoundedOutput(sandbox.assignment.organizationId)
+  const findOutOfMemory = watchMemory(sandbox)
   const started = await start(sandbox, given, deadline)
   if (typeof started === 'string') return { exitCode: -1, result: started }
   started.inputGone.then(given.letGo)
-  const { exitCode } = await followToEnd(started, deadline, (data) => output.add(data))
-  return { exitCode, result: output.text() }
+  const { exitCode } = await withOutputSoFar(
+    followToEnd(started, deadline, (data) => output.add(data)),
+    output,
+  )
+  const shortage = exitCode === 0 ? undefined : findOutOfMemory()
+  if (shortage === undefined) return { exitCode, result: output.text() }
+  return { exitCode, result: `${output.text()}${shortage.line}`, oom: shortage.oom }
 }
 
 /** The same where nobody counts what is held. */

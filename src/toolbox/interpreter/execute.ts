@@ -5,6 +5,7 @@ import { readPart } from '#src/http/validate.ts'
 import { Problem } from '#src/problems.ts'
 import type { Exit } from '../agent/agent.ts'
 import { checkEnvironment } from '../exec/environment.ts'
+import { type OutOfMemory, watchMemory } from '../exec/out-of-memory.ts'
 import { heldBodies } from '../held-bodies.ts'
 import { asTold } from '../refusals.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'
@@ -61,10 +62,11 @@ const readRequest = (text: string): ExecuteRequest => {
   }
 }
 
-const deathOf = ({ exitCode, signal }: Exit): string =>
-  signal === null
-    ? `The Python of this context ended with exit code ${exitCode}.`
-    : `The Python of this context was killed by signal ${signal}${signal === 9 ? ', perhaps for want of memory' : ''}.`
+const deathOf = ({ exitCode, signal }: Exit, shortage: OutOfMemory | undefined): string => {
+  if (signal === null) return `The Python of this context ended with exit code ${exitCode}.`
+  const why = shortage === undefined ? '' : `: out of memory, the limit is ${shortage.limit}`
+  return `The Python of this context was killed by signal ${signal}${why}.`
+}
 
 const tell = (socket: WebSocket, message: object) => sendWhole(socket, JSON.stringify(message))
 
@@ -77,18 +79,28 @@ const taker =
       output.type === 'lost' ? { type: 'stderr', text: `\n[${output.bytes} bytes of output were lost]\n` } : output,
     )
 
-const tellEnding = async (socket: WebSocket, ending: Ending, lane: Lane): Promise<void> => {
+type FindOutOfMemory = ReturnType<typeof watchMemory>
+
+const tellEnding = async (
+  socket: WebSocket,
+  ending: Ending,
+  lane: Lane,
+  findOutOfMemory: FindOutOfMemory,
+): Promise<void> => {
   if (ending.how === 'done') {
     await tell(socket, { type: 'control', text: 'completed' })
     return closeWith(socket, closeCodes.done, '')
   }
   if (ending.how === 'timeout') return closeWith(socket, closeCodes.timeout, 'execution timed out')
-  const value = lane.isClosed ? 'The context was deleted.' : deathOf(ending.exit)
+  const shortage = lane.isClosed ? undefined : findOutOfMemory()
+  const value = lane.isClosed ? 'The context was deleted.' : deathOf(ending.exit, shortage)
+  if (shortage !== undefined) await tell(socket, { type: 'stderr', text: shortage.line })
   await tell(socket, {
     type: 'error',
     name: lane.isClosed ? 'ContextDeleted' : 'InterpreterDied',
     value,
     traceback: '',
+    ...(shortage === undefined ? {} : { oom: shortage.oom }),
   })
   closeWith(socket, closeCodes.failed, value)
 }
@@ -104,8 +116,9 @@ const runInTurn = async (socket: WebSocket, sandbox: ToolboxSandbox, request: Ex
   while (await outwaitOthers(jobs, context)) context = await readyContext(sandbox, contextId)
   const { code, envs, timeout } = request
   const run = { code, envs: envs ?? {}, timeoutSeconds: timeout ?? defaultTimeoutSeconds }
+  const findOutOfMemory = watchMemory(sandbox)
   const ending = await runCode(jobs, context, run, taker(socket))
-  await tellEnding(socket, ending, lane)
+  await tellEnding(socket, ending, lane, findOutOfMemory)
 }
 
 export const execute = async (socket: WebSocket, sandbox: ToolboxSandbox): Promise<void> => {

@@ -1,5 +1,6 @@
 import Type from 'typebox'
 import { optional } from '#src/http/shapes.ts'
+import { outOfMemory } from '../exec/schemas.ts'
 
 /** It stands in paths, so it is one segment of them. */
 const Id = Type.String({
@@ -48,7 +49,8 @@ const logs = {
 }
 export const Logs = Type.Object(logs)
 export type Logs = Type.Static<typeof Logs>
-export const ExecResult = Type.Object({ cmdId: Type.String(), exitCode: Type.Integer(), ...logs })
+export const ExecResult = Type.Object({ cmdId: Type.String(), exitCode: Type.Integer(), ...logs, ...outOfMemory })
+export type ExecResult = Type.Static<typeof ExecResult>
 export const ExecAccepted = Type.Object({ cmdId: Type.String() })
 
 export const LogsQuery = Type.Object({ follow: Type.Optional(Type.Boolean()) })

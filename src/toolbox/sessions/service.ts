@@ -3,12 +3,13 @@ import { createHash, randomUUID } from 'node:crypto'
 import { otherBody } from '#src/http/idempotency-key.ts'
 import { Problem } from '#src/problems.ts'
 import { type AgentSession, isRefused, type SessionCommand, StartFailed, type TakePiece } from '../agent/agent.ts'
+import { watchMemory } from '../exec/out-of-memory.ts'
 import type { Given } from '../held-bodies.ts'
 import { environmentOf, type ToolboxSandbox } from '../sandbox.ts'
 import { entrypointId, getEntrypointCommand, pourEntrypoint, readEntrypointLogs } from './entrypoint.ts'
 import { collectLogs, keptOutputBytes } from './logs.ts'
 import { told } from './refusals.ts'
-import type { Command, CommandParams, ExecRequest, Logs, Session } from './schemas.ts'
+import type { Command, CommandParams, ExecRequest, ExecResult, Logs, Session } from './schemas.ts'
 
 const commandBytes = 1024 * 1024
 const inputBytes = 1024 * 1024
@@ -135,14 +136,19 @@ export const runCommand = async (
   sessionId: string,
   given: Given<ExecRequest>,
   { idempotencyKey, signal }: { idempotencyKey: string | undefined; signal: AbortSignal },
-): Promise<Logs & { cmdId: string; exitCode: number }> => {
+): Promise<ExecResult> => {
   const exec = readExec(sessionId, given, idempotencyKey)
+  const findOutOfMemory = watchMemory(sandbox)
   const { logs, exit } = await told(
     collectLogs(execAndFollow(sandbox, sessionId, exec, signal), sandbox.assignment.organizationId),
   )
   if (exit === undefined) throw new Problem('gone', 'The caller has hung up.')
   if (exit.end === null && (await told(hasEnded(sandbox, sessionId)))) throw new Problem('session_ended')
-  return { cmdId: exec.id, ...logs, exitCode: exit.end?.exitCode ?? neverRan }
+  const exitCode = exit.end?.exitCode ?? neverRan
+  const shortage = exitCode === 0 ? undefined : findOutOfMemory()
+  if (shortage === undefined) return { cmdId: exec.id, ...logs, exitCode }
+  const { line, oom } = shortage
+  return { cmdId: exec.id, ...logs, output: logs.output + line, stderr: logs.stderr + line, exitCode, oom }
 }
 
 export const readLogs = async (
