@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -28,6 +29,9 @@ struct file_server {
 };
 
 static unsigned servers;
+
+/* Nothing is in it; a byte of it stands for a file that is written. The servers inherit it, and nobody else has it. */
+static int locks = -1;
 
 /* ---- in the server ---- */
 
@@ -112,13 +116,18 @@ size_t peer_read(void *into, size_t size) {
   }
 }
 
+bool peer_lock(uint64_t number) {
+  struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)(number >> 1), .l_len = 1};
+  return fcntl(LOCKS, F_SETLKW, &lock) == 0 || errno == EBADF;
+}
+
 void check_complete(const struct fields *request) {
   if (!fields_complete(request)) peer_fail(STAGE_PROTOCOL, EPROTO);
 }
 
 _Noreturn static void serve_as_user(int peer, struct fields *request, void (*serve)(struct fields *)) {
   if (dup2(peer, PEER) < 0) _exit(1);
-  close_from(PEER + 1);
+  close_from(locks >= 0 && dup2(locks, LOCKS) == LOCKS ? LOCKS + 1 : LOCKS);
   setup_child();
   fcntl(PEER, F_SETFL, fcntl(PEER, F_GETFL) & ~O_NONBLOCK); /* the agent closes its own descriptor of it */
   wait_at_most(PATIENCE_SECONDS);
@@ -153,6 +162,7 @@ void file_server_start(struct connection *connection, struct fields *request, vo
     connection_fail(connection, STAGE_PROTOCOL, EPROTO); /* what was read here could not be given to the server */
     return;
   }
+  if (locks < 0) locks = memfd_create("locks", MFD_CLOEXEC);
   struct file_server *server = servers < SERVERS_MAX ? calloc(1, sizeof *server) : NULL;
   if (!server) {
     connection_fail(connection, STAGE_BUSY, EAGAIN);

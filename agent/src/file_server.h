@@ -10,6 +10,7 @@
 
 /* The connection, in the forked process. */
 #define PEER 3
+#define LOCKS 4
 
 /* Forks, becomes the user (the first field of the request), stands in the user's home, and serves. */
 void file_server_start(struct connection *, struct fields *, void (*serve)(struct fields *));
@@ -29,6 +30,9 @@ _Noreturn void peer_done(void);
 size_t peer_read(void *into, size_t size);
 /* Called before the process ends in whichever way, but for KILL. NULL: nothing any more. */
 void peer_at_end(void (*clear)(void));
+
+/* Waits until no other server has locked this number, which is then its own until it ends. False with errno. */
+bool peer_lock(uint64_t number);
 
 /* Fails unless the request was complete. */
 void check_complete(const struct fields *);

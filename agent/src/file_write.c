@@ -1,10 +1,11 @@
 /*
- * FILE_WRITE: a file is replaced as a whole or not at all. What comes goes into a new file beside it, which takes its
- * place when everything is on the disk; if the peer goes first, the new file is removed.
+ * FILE_WRITE: a file is received as a whole before anything is changed. What comes goes into a file without a name; if the
+ * peer goes first, the kernel removes it.
  *
- * Where the kernel lets none take its place (a mount point, as /etc/hosts is; a directory that is not the user's), the file
- * itself is written, as a shell would, but not before all is there and has room. It is opened then with the rights of the
- * user and without following a link, so that whoever exchanges it meanwhile gains nothing.
+ * A new file then gets its name. An old one is written in place, as a shell would write it: it keeps its inode, its other
+ * names and everybody who watches it. It is opened with the rights of the user and without following a link, so that
+ * whoever exchanges it meanwhile gains nothing. Where the file system can, the old file takes over the new contents at
+ * once (FICLONE); elsewhere they are copied, but not before there is room for them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,8 +14,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "file_server.h"
@@ -24,27 +27,62 @@
 
 #define PIECE (256u * 1024u)
 
+#define SHARE_CONTENTS _IOW(0x94, 9, int) /* FICLONE of <linux/fs.h>, which does not stand beside every C library */
+#define LARGEST_BLOCK 65536
+#define LINKS_MAX 40
+
 static struct {
   int directory, fd;
+  bool has_name;
   char temporary[48];
-  const char *name;
+  char *name;
 } file;
 
 static void remove_temporary(void) { unlinkat(file.directory, file.temporary, 0); }
 
-/* A link is written through, as a shell would; one that leads nowhere is replaced. */
-static void find_place(const char *path) {
-  char *followed = realpath(path, NULL);
-  char *target = followed ? followed : strdup(path);
-  char *parent = target ? strdup(target) : NULL;
-  if (!target || !parent) peer_fail(STAGE_FILE, ENOMEM);
-  size_t size = strlen(target);
-  if (size == 0) peer_fail(STAGE_FILE, ENOENT);
-  file.name = basename(target);
+static void open_parent(const char *path) {
+  char *parent = strdup(path), *last = strdup(path);
+  if (!parent || !last) peer_fail(STAGE_FILE, ENOMEM);
+  if (*path == 0) peer_fail(STAGE_FILE, ENOENT);
+  file.name = basename(last);
   if (path[strlen(path) - 1] == '/' || strcmp(file.name, ".") == 0 || strcmp(file.name, "..") == 0 || *file.name == '/')
     peer_fail(STAGE_FILE, EISDIR);
   file.directory = open(dirname(parent), O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (file.directory < 0) peer_fail(STAGE_FILE, errno);
+}
+
+/* Where the last part of the path leads; NULL when it is no link. */
+static char *follow_link(const char *path) {
+  char target[PATH_MAX], *parent = strdup(path), *followed;
+  ssize_t length = readlinkat(file.directory, file.name, target, sizeof target - 1);
+  if (length < 0) return NULL;
+  target[length] = 0;
+  /* The kernel knows whether the user may follow it (fs.protected_symlinks), and whether it leads round in a circle. */
+  if (faccessat(file.directory, file.name, F_OK, 0) < 0 && errno != ENOENT) peer_fail(STAGE_FILE, errno);
+  if (!parent || asprintf(&followed, "%s%s%s", *target == '/' ? "" : dirname(parent), *target == '/' ? "" : "/", target) < 0)
+    peer_fail(STAGE_FILE, ENOMEM);
+  return followed;
+}
+
+/* A link is written through, also one whose target is still to be made. */
+static void find_place(char *path, bool makes_parents) {
+  for (int links = 0; path; links++) {
+    if (links > LINKS_MAX) peer_fail(STAGE_FILE, ELOOP);
+    if (makes_parents && !make_parents(path)) peer_fail(STAGE_FILE, errno);
+    open_parent(path);
+    path = follow_link(path);
+  }
+}
+
+/*
+ * In a sticky directory, such as /tmp, a file of another user may lie there to get what is meant for one of one's own. Many
+ * kernels do not let a shell write it either (fs.protected_regular).
+ */
+static bool is_trap(const struct stat *old) {
+  struct stat directory;
+  uid_t self = geteuid();
+  if (fstat(file.directory, &directory) < 0) return true;
+  return (directory.st_mode & S_ISVTX) && self != 0 && old->st_uid != self && directory.st_uid != self;
 }
 
 /* False when there is nothing yet. */
@@ -53,22 +91,52 @@ static bool look_at_old(struct stat *old) {
     if (errno != ENOENT) peer_fail(STAGE_FILE, errno);
     return false;
   }
-  if (S_ISLNK(old->st_mode)) return false;
   if (!S_ISREG(old->st_mode)) peer_fail(STAGE_FILE, S_ISDIR(old->st_mode) ? EISDIR : EINVAL);
-  /* Replacing asks only for the directory; whoever may not write the file shall not do it this way either. */
+  /* Found out before all is received. */
   if (faccessat(file.directory, file.name, W_OK, 0) < 0) peer_fail(STAGE_FILE, errno);
+  if (is_trap(old)) peer_fail(STAGE_FILE, EPERM);
   return true;
 }
 
-/* False, with errno, where the directory takes no new file. */
-static bool open_temporary(void) {
+/* Before Linux 6.3 an overlay takes no file without a name. */
+static bool open_named(void) {
   uint64_t random = 0;
   if (getrandom(&random, sizeof random, GRND_NONBLOCK) < 0) random = (uint64_t)getpid();
   snprintf(file.temporary, sizeof file.temporary, ".alcove-upload-%016llx", (unsigned long long)random);
   file.fd = openat(file.directory, file.temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (file.fd < 0) return false;
+  file.has_name = true;
   peer_at_end(remove_temporary);
   return true;
+}
+
+/* Its group, or an access list: only what is made in the directory gets it. */
+static bool directory_gives_rights(const struct stat *directory) {
+  char path[32];
+  snprintf(path, sizeof path, "/proc/self/fd/%d", file.directory);
+  return (directory->st_mode & S_ISGID) || getxattr(path, "system.posix_acl_default", NULL, 0) > 0;
+}
+
+/* Elsewhere on the same disk, as whoever watches the directory would hear of a file without a name, too. */
+static bool open_elsewhere(void) {
+  struct stat here, there;
+  if (fstat(file.directory, &here) < 0 || directory_gives_rights(&here)) return false;
+  file.fd = open("/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (file.fd < 0) return false;
+  if (fstat(file.fd, &there) == 0 && there.st_dev == here.st_dev) return true;
+  close(file.fd);
+  return false;
+}
+
+/* False, with errno, where the directory takes no new file. */
+static bool open_new(bool exists) {
+  bool is_open = exists || faccessat(file.directory, ".", W_OK | X_OK, 0) == 0;
+  if (!is_open) return false;
+  if (open_elsewhere()) return true;
+  file.fd = openat(file.directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (file.fd >= 0) return true;
+  if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL) return false;
+  return open_named();
 }
 
 static uint8_t piece[PIECE];
@@ -110,22 +178,54 @@ static void sync_directory(void) {
   close(fd);
 }
 
-/*
- * False where the old one is a mount point. In a sticky directory (EPERM) it is another user's, who may have put it there to
- * get what is meant for a new one; the kernel would not let a shell write it either (fs.protected_regular).
- */
-static bool take_place(const struct stat *old, uint32_t mode) {
-  if (mode == KEEP_MODE) mode = old ? old->st_mode & 07777 : 0644;
-  /* Only root may give files away; otherwise it is now the user's, without the rights that came with the old owner. */
-  if (old && fchown(file.fd, old->st_uid, old->st_gid) < 0) mode &= 0777;
-  if (fchmod(file.fd, mode) < 0 || fsync(file.fd) < 0) peer_fail(STAGE_FILE, errno);
-  if (renameat(file.directory, file.temporary, file.directory, file.name) < 0) {
-    if (!old || errno != EBUSY) peer_fail(STAGE_FILE, errno);
+static bool name_it(const char *name) {
+  char descriptor[32];
+  snprintf(descriptor, sizeof descriptor, "/proc/self/fd/%d", file.fd);
+  return linkat(AT_FDCWD, descriptor, file.directory, name, AT_SYMLINK_FOLLOW) == 0;
+}
+
+/* Whoever waits for files that are complete (IN_CLOSE_WRITE) hears of this one by its name. */
+static void tell_watchers(void) {
+  int fd = openat(file.directory, file.name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (fd >= 0) close(fd);
+}
+
+/* Of the same disk, but mounted a second time: it is written in place. */
+static void keep_name(void) {
+  int fd = openat(file.directory, file.name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (fd < 0 && errno != EEXIST) peer_fail(STAGE_FILE, errno);
+  if (fd >= 0) close(fd);
+}
+
+/* False when there is one of this name now, which is to be written. */
+static bool become_new(uint32_t mode) {
+  if (fchmod(file.fd, mode == KEEP_MODE ? 0644 : mode) < 0 || fsync(file.fd) < 0) peer_fail(STAGE_FILE, errno);
+  if (!name_it(file.name)) {
+    if (errno == EXDEV) keep_name();
+    else if (errno != EEXIST) peer_fail(STAGE_FILE, errno);
     return false;
   }
+  sync_directory();
+  tell_watchers();
+  return true;
+}
+
+/* A program that runs cannot be written, so a new one takes its place. */
+static void replace_program(const struct stat *old, uint32_t mode) {
+  if (mode == KEEP_MODE) mode = old->st_mode & 07777;
+  /* Only root may give files away; otherwise it is now the user's, without the rights that came with the old owner. */
+  if (fchown(file.fd, old->st_uid, old->st_gid) < 0) mode &= 0777;
+  if (fchmod(file.fd, mode) < 0 || fsync(file.fd) < 0) peer_fail(STAGE_FILE, errno);
+  if (!file.has_name) {
+    snprintf(file.temporary, sizeof file.temporary, ".alcove-upload-%d", (int)getpid());
+    if (!name_it(file.temporary)) peer_fail(STAGE_FILE, ETXTBSY);
+    file.has_name = true;
+    peer_at_end(remove_temporary);
+  }
+  if (renameat(file.directory, file.temporary, file.directory, file.name) < 0) peer_fail(STAGE_FILE, errno);
+  file.has_name = false;
   peer_at_end(NULL);
   sync_directory();
-  return true;
 }
 
 /* A full disk must not be found out in the middle; a file system that cannot promise room is only tried. */
@@ -137,15 +237,21 @@ static void keep_room(int fd, off_t size, off_t old_size) {
   peer_fail(STAGE_FILE, reason);
 }
 
-static void write_in_place(uint32_t mode) {
-  int fd = openat(file.directory, file.name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-  if (fd < 0) peer_fail(STAGE_FILE, errno == ENXIO ? EINVAL : errno);
-  struct stat there;
-  off_t size = lseek(file.fd, 0, SEEK_END);
-  if (size < 0 || fstat(fd, &there) < 0) peer_fail(STAGE_FILE, errno);
-  if (!S_ISREG(there.st_mode)) peer_fail(STAGE_FILE, EINVAL);
-  if (mode != KEEP_MODE && mode != (there.st_mode & 07777) && fchmod(fd, mode) < 0) peer_fail(STAGE_FILE, errno);
-  keep_room(fd, size, there.st_size);
+/*
+ * Whoever reads meanwhile finds the old contents or the new ones, never none. A longer file takes over whole blocks only,
+ * so it is cut afterwards. False where this file system cannot.
+ */
+static bool share_contents(int fd, off_t size, off_t old_size) {
+  bool is_longer = old_size > size;
+  off_t whole_blocks = (size + LARGEST_BLOCK - 1) / LARGEST_BLOCK * LARGEST_BLOCK;
+  if (is_longer && ftruncate(file.fd, whole_blocks) < 0) return false;
+  bool is_shared = ioctl(fd, SHARE_CONTENTS, file.fd) == 0;
+  if (!is_shared && is_longer && ftruncate(file.fd, size) < 0) peer_fail(STAGE_FILE, errno);
+  return is_shared;
+}
+
+static void copy_contents(int fd, off_t size, off_t old_size) {
+  keep_room(fd, size, old_size);
   for (off_t at = 0; at < size;) {
     ssize_t got = pread(file.fd, piece, sizeof piece, at);
     if (got < 0 && errno == EINTR) continue;
@@ -153,8 +259,27 @@ static void write_in_place(uint32_t mode) {
     write_out(fd, piece, (size_t)got);
     at += got;
   }
+}
+
+static void write_in_place(uint32_t mode) {
+  struct stat there;
+  int fd = openat(file.directory, file.name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (fd < 0 && errno == ETXTBSY && fstatat(file.directory, file.name, &there, AT_SYMLINK_NOFOLLOW) == 0) {
+    replace_program(&there, mode);
+    return;
+  }
+  if (fd < 0) peer_fail(STAGE_FILE, errno == ENXIO ? EINVAL : errno);
+  if (fstat(fd, &there) < 0) peer_fail(STAGE_FILE, errno);
+  if (!S_ISREG(there.st_mode)) peer_fail(STAGE_FILE, EINVAL);
+  /* Two uploads of one file come after each other, or it would be a mixture of both. */
+  if (!peer_lock(there.st_ino)) peer_fail(STAGE_FILE, errno);
+  off_t size = lseek(file.fd, 0, SEEK_END);
+  if (size < 0 || fstat(fd, &there) < 0) peer_fail(STAGE_FILE, errno);
+  if (mode != KEEP_MODE && mode != (there.st_mode & 07777) && fchmod(fd, mode) < 0) peer_fail(STAGE_FILE, errno);
+  if (!share_contents(fd, size, there.st_size)) copy_contents(fd, size, there.st_size);
   /* EINVAL: nothing of this file is on a disk. */
   if (ftruncate(fd, size) < 0 || (fsync(fd) < 0 && errno != EINVAL)) peer_fail(STAGE_FILE, errno);
+  close(fd); /* whoever waits for that hears of it before the caller does */
 }
 
 static void serve_write(struct fields *request) {
@@ -163,23 +288,17 @@ static void serve_write(struct fields *request) {
   uint8_t flags = take_u8(request);
   check_complete(request);
   if (flags > WRITE_PARENTS || (mode != KEEP_MODE && mode > 07777)) peer_fail(STAGE_PROTOCOL, EPROTO);
-  if ((flags & WRITE_PARENTS) && !make_parents(path)) peer_fail(STAGE_FILE, errno);
   struct stat old;
-  find_place(path);
+  find_place(path, flags & WRITE_PARENTS);
   bool exists = look_at_old(&old);
-  bool is_beside = open_temporary();
-  if (!is_beside) {
+  if (!open_new(exists)) {
     if (!exists || (errno != EACCES && errno != EPERM && errno != EROFS)) peer_fail(STAGE_FILE, errno);
     file.fd = ring_storage();
     if (file.fd < 0) peer_fail(STAGE_FILE, errno);
   }
   peer_send(KIND_OK, NULL, 0);
   receive();
-  if (!is_beside || !take_place(exists ? &old : NULL, mode)) {
-    write_in_place(mode);
-    if (is_beside) remove_temporary();
-    peer_at_end(NULL);
-  }
+  if (exists || !become_new(mode)) write_in_place(mode);
   peer_send(KIND_END, NULL, 0);
 }
 

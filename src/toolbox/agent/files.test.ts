@@ -22,6 +22,7 @@ import { join } from 'node:path'
 import { suite, test } from 'node:test'
 import fc from 'fast-check'
 import { needsRoot } from '#test/needs-root.ts'
+import { halfFilesOf } from '../files/testing/half-files.ts'
 import { type Entry, type FileContents, type UnpackRecord, unpackRecord } from './agent.ts'
 import { encodeFrame, FieldWriter, kinds } from './frames.ts'
 import { NativeAgent, until } from './testing/native-agent.ts'
@@ -259,11 +260,11 @@ suite('files: writing', () => {
     const before = readdirSync(box.at()).sort()
     const brokenOff = async function* () {
       yield Buffer.alloc(300_000)
-      await until(() => readdirSync(box.at()).length > before.length, 'the new file beside the old one')
+      await until(() => halfFilesOf(box.native).length > 0, 'the new file being received')
       throw new Error('the client is gone')
     }
     await assert.rejects(box.files.write(box.at('plain'), brokenOff()), /the client is gone/)
-    await until(() => readdirSync(box.at()).length === before.length, 'the new file removed')
+    await until(() => halfFilesOf(box.native).length === 0, 'the new file removed')
     assert.deepEqual(readdirSync(box.at()).sort(), before)
     assert.equal(readFileSync(box.at('plain'), 'utf8'), 'plain text\n')
   })
@@ -272,7 +273,7 @@ suite('files: writing', () => {
     await using box = await startWithFiles()
     const endless = async function* () {
       yield Buffer.alloc(1000)
-      await until(() => readdirSync(box.at()).some((name) => name.startsWith('.alcove')), 'the new file')
+      await until(() => halfFilesOf(box.native).length > 0, 'the new file')
       void box.native.agent.shutdown(5000)
       for (;;) {
         await new Promise((resolve) => setTimeout(resolve, 10))
@@ -280,7 +281,7 @@ suite('files: writing', () => {
       }
     }
     await assert.rejects(box.files.write(box.at('plain'), endless()), { name: 'AgentGone' })
-    await until(() => !readdirSync(box.at()).some((name) => name.startsWith('.alcove')), 'the new file removed')
+    await until(() => halfFilesOf(box.native).length === 0, 'the new file removed')
     assert.equal(readFileSync(box.at('plain'), 'utf8'), 'plain text\n')
   })
 

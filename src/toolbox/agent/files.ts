@@ -4,6 +4,7 @@ import { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { beneath, type Inflow, type Take, writeThrough } from '#src/kit/inflow.ts'
 import { AgentGone, Connection, requestRaw } from './connection.ts'
+import { takeTurn } from './file-turns.ts'
 import { BadFrame, FieldReader, FieldWriter, kinds, maxPayloadBytes } from './frames.ts'
 
 export type Path = string | Uint8Array
@@ -114,6 +115,7 @@ const readEntry = (payload: Buffer): Entry => {
 }
 
 async function* entries(socketPath: string, kind: number, body: Buffer): AsyncGenerator<Entry, void, void> {
+  using _ = await takeTurn('read', socketPath)
   const [connection] = await Connection.request(socketPath, kind, body)
   try {
     for (;;) {
@@ -181,7 +183,12 @@ class Contents extends Readable {
 }
 
 const read = async (socketPath: string, body: Buffer): Promise<FileContents> => {
-  const [socket, answer] = await requestRaw(socketPath, kinds.fileRead, body)
+  const turn = await takeTurn('read', socketPath)
+  const [socket, answer] = await requestRaw(socketPath, kinds.fileRead, body).catch((error: unknown) => {
+    turn[Symbol.dispose]()
+    throw error
+  })
+  socket.once('close', () => turn[Symbol.dispose]())
   try {
     const [size, length] = [answer.u64OrMost(), answer.u64()]
     answer.end()
@@ -201,6 +208,7 @@ const write = async (
   body: Buffer,
   contents: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
 ): Promise<void> => {
+  using _ = await takeTurn('write', socketPath)
   const [connection] = await Connection.request(socketPath, kind, body)
   let isAnswered = false
   const answer = connection.nextOrRefusal().finally(() => {
@@ -230,10 +238,16 @@ const write = async (
   }
 }
 
+const command = async (socketPath: string, kind: number, body: Uint8Array): Promise<void> => {
+  using _ = await takeTurn('read', socketPath)
+  await Connection.command(socketPath, kind, body)
+}
+
 export const filesAt = (socketPath: string, user: string): Files => {
   const as = (...paths: Path[]): FieldWriter =>
     paths.reduce<FieldWriter>((fields, path) => fields.string(path), new FieldWriter().string(user))
   const stat: Files['stat'] = async (path, { followLink = false } = {}) => {
+    using _ = await takeTurn('read', socketPath)
     const [connection] = await Connection.request(
       socketPath,
       kinds.fileStat,
@@ -269,6 +283,7 @@ export const filesAt = (socketPath: string, user: string): Files => {
     unpack: async (records, { owner = '', group = '' } = {}) =>
       write(socketPath, kinds.fileUnpack, as(owner, group).done(), records),
     mkdir: async (path, mode = keepMode) => {
+      using _ = await takeTurn('read', socketPath)
       const [connection, answer] = await Connection.request(socketPath, kinds.fileMkdir, as(path).u32(mode).done())
       connection.close()
       const created = answer.u8() === 1
@@ -276,7 +291,7 @@ export const filesAt = (socketPath: string, user: string): Files => {
       return created
     },
     move: async (from, to, { overwrite = false } = {}) =>
-      Connection.command(
+      command(
         socketPath,
         kinds.fileMove,
         as(from, to)
@@ -284,7 +299,7 @@ export const filesAt = (socketPath: string, user: string): Files => {
           .done(),
       ),
     remove: async (path, { recursive = false } = {}) =>
-      Connection.command(
+      command(
         socketPath,
         kinds.fileRemove,
         as(path)
@@ -292,6 +307,6 @@ export const filesAt = (socketPath: string, user: string): Files => {
           .done(),
       ),
     setPermissions: async (path, { mode = keepMode, owner = '', group = '' }) =>
-      Connection.command(socketPath, kinds.filePermissions, as(path).u32(mode).string(owner).string(group).done()),
+      command(socketPath, kinds.filePermissions, as(path).u32(mode).string(owner).string(group).done()),
   }
 }

@@ -2,6 +2,8 @@
 import { Problem, type ProblemCode } from '#src/problems.ts'
 import { AgentGone, AgentRefused, StartFailed } from '../agent/agent.ts'
 
+const busy = 'This sandbox does as much with files as it can at one time.'
+
 const meanings: Record<string, readonly [code: ProblemCode, sentence?: string]> = {
   ENOENT: ['file_not_found'],
   EACCES: ['file_access_denied'],
@@ -21,6 +23,10 @@ const meanings: Record<string, readonly [code: ProblemCode, sentence?: string]> 
   EIO: ['file_read_failed'],
   ENOSPC: ['unprocessable', 'The disk of the sandbox is full.'],
   EDQUOT: ['unprocessable', 'The disk of the sandbox is full.'],
+  EAGAIN: ['rate_limited', busy],
+  EMFILE: ['rate_limited', busy],
+  ENFILE: ['rate_limited', busy],
+  ENOMEM: ['rate_limited', busy],
   EFBIG: [
     'unprocessable',
     'This file is too large. One that does not know its size, as in /proc, is read up to 1 MiB.',
@@ -56,7 +62,7 @@ export const problemOf = (error: unknown, einval?: Problem): Problem => {
   if (error.stage === 'user') return new Problem('bad_request', 'The sandbox user does not exist.', { cause: error })
   if (error.stage === 'ending') return new Problem('conflict', 'The sandbox is stopping.', { cause: error })
   if (error.stage === 'busy') {
-    return new Problem('rate_limited', 'This sandbox does as much with files as it can at one time.', { cause: error })
+    return new Problem('rate_limited', busy, { cause: error })
   }
   return byErrno(error.errno, error)
 }

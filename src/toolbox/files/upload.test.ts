@@ -1,24 +1,33 @@
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
 import {
   chmodSync,
+  chownSync,
+  closeSync,
+  copyFileSync,
   existsSync,
+  fstatSync,
+  linkSync,
   lstatSync,
   mkdirSync,
+  openSync,
   readdirSync,
   readFileSync,
   statSync,
   symlinkSync,
+  watch,
   writeFileSync,
 } from 'node:fs'
 import { suite, test } from 'node:test'
 import { needsRoot } from '#test/needs-root.ts'
 import { until } from '../agent/testing/native-agent.ts'
 import { FilesRoom, refusal } from './testing/files-room.ts'
+import { halfFilesOf } from './testing/half-files.ts'
 
 const sum = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
-const halfFiles = (room: FilesRoom) => readdirSync(room.directory).filter((name) => name.startsWith('.alcove-upload'))
+const halfFiles = (room: FilesRoom) => halfFilesOf(room.native)
 const formOf = (fields: readonly (readonly [string, string | Blob])[]) => {
   const form = new FormData()
   for (const [name, value] of fields) form.append(name, value)
@@ -75,7 +84,7 @@ suite('POST /files/upload-v2, POST /files/upload', () => {
     ] as const) {
       const outgoing = room.begin('POST', '/upload-v2', { path: room.at('old') }, headers)
       outgoing.write(beginning + 'x'.repeat(100_000))
-      await until(() => halfFiles(room).length === 1, 'the new file beside the old one')
+      await until(() => halfFiles(room).length === 1, 'the new file being received')
       outgoing.destroy()
       await until(() => halfFiles(room).length === 0, 'the new file removed')
       assert.equal(readFileSync(room.at('old'), 'utf8'), 'old')
@@ -153,6 +162,48 @@ suite('POST /files/bulk-upload', () => {
     assert.equal(readFileSync(room.at('empty'), 'utf8'), '')
   })
 
+  const upload = (room: FilesRoom, ...paths: string[]) =>
+    room.form(
+      '/bulk-upload',
+      {},
+      formOf(
+        paths.flatMap((path, at) => [
+          [`files[${at}].path`, path] as const,
+          [`files[${at}].file`, new Blob(['x'])] as const,
+        ]),
+      ),
+    )
+
+  test('each kind of failure has its own status and code', { skip: needsRoot }, async () => {
+    await using room = await FilesRoom.start({ user: 'nobody' })
+    mkdirSync(room.at('roots'))
+    symlinkSync('/proc/nowhere/file', room.at('nowhere'))
+    mkdirSync(room.at('full'))
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'nr_inodes=1,mode=777', 'none', room.at('full')])
+    using _ = { [Symbol.dispose]: () => execFileSync('umount', [room.at('full')]) }
+    for (const [path, ...wanted] of [
+      [room.at('roots', 'file'), 403, 'FILE_ACCESS_DENIED'],
+      [room.at('full', 'file'), 422, 'UNPROCESSABLE_ENTITY'],
+      [room.at('roots'), 400, 'INVALID_FILE_PATH'],
+      ['/proc/nowhere/file', 404, 'FILE_NOT_FOUND'],
+    ] as const) {
+      const reply = await upload(room, path)
+      assert.deepEqual(refusal(reply), wanted)
+      assert.ok(reply.body.message.startsWith(path), reply.body.message)
+      assert.deepEqual(refusal(await upload(room, path, path)), wanted)
+    }
+    assert.deepEqual(refusal(await upload(room, room.at('roots'), room.at('roots', 'file'))), [400, 'BAD_REQUEST'])
+  })
+
+  test('600 at once of one client are all taken', async () => {
+    await using room = await FilesRoom.start()
+    const names = Array.from({ length: 600 }, (_, at) => room.at(`many-${at}`))
+    const replies = await Promise.all(names.map((name) => upload(room, name)))
+    assert.deepEqual(new Set(replies.map(({ status }) => status)), new Set([200]))
+    const listed = await Promise.all(names.map((path) => room.get('/info', { path })))
+    assert.deepEqual(new Set(listed.map(({ status }) => status)), new Set([200]))
+  })
+
   test('400 joins what failed, and the others are there', async () => {
     await using room = await FilesRoom.start()
     mkdirSync(room.at('directory'))
@@ -207,16 +258,96 @@ suite('POST /files/bulk-upload', () => {
   })
 })
 
+suite('an upload over what is there', () => {
+  test('keeps the inode, the other names and whoever reads on, for a shorter, a longer and an empty file', async () => {
+    await using room = await FilesRoom.start()
+    writeFileSync(room.at('file'), 'old '.repeat(50_000))
+    linkSync(room.at('file'), room.at('other'))
+    const { ino } = statSync(room.at('file'))
+    const reader = openSync(room.at('file'), 'r')
+    using _ = { [Symbol.dispose]: () => closeSync(reader) }
+    for (const contents of ['new', 'x'.repeat(300_000), '', 'y'.repeat(70_001)]) {
+      assert.equal((await room.upload(room.at('file'), contents)).status, 200)
+      assert.deepEqual(
+        [statSync(room.at('file')).ino, readFileSync(room.at('other'), 'utf8'), fstatSync(reader).size],
+        [ino, contents, contents.length],
+      )
+    }
+  })
+
+  test('shows no other name in the directory, neither for a new file nor for an old one', async () => {
+    await using room = await FilesRoom.start()
+    writeFileSync(room.at('old'), 'x')
+    const seen = new Set<string | null>()
+    const watcher = watch(room.directory, (_, name) => seen.add(name))
+    using _ = { [Symbol.dispose]: () => watcher.close() }
+    for (const name of ['new', 'old', 'last']) await room.upload(room.at(name), 'contents')
+    await until(() => seen.has('last'), 'the last name was seen')
+    assert.deepEqual([...seen].sort(), ['last', 'new', 'old'])
+  })
+
+  test('a new file has the group of a directory that gives its own', { skip: needsRoot }, async () => {
+    await using room = await FilesRoom.start()
+    mkdirSync(room.at('shared'))
+    chownSync(room.at('shared'), 0, 1234)
+    chmodSync(room.at('shared'), 0o2775)
+    assert.equal((await room.upload(room.at('shared', 'file'), 'x')).status, 200)
+    assert.equal(statSync(room.at('shared', 'file')).gid, 1234)
+  })
+
+  test('gives a running program a new file, as nobody can write to one that runs', async () => {
+    await using room = await FilesRoom.start()
+    copyFileSync('/bin/sleep', room.at('program'))
+    chmodSync(room.at('program'), 0o755)
+    const running = spawn(room.at('program'), ['60'])
+    using _ = { [Symbol.dispose]: () => running.kill('SIGKILL') }
+    await once(running, 'spawn')
+    assert.deepEqual(refusal(await room.upload(room.at('program'), '#!/bin/sh\necho new\n')), [200, undefined])
+    assert.equal(execFileSync(room.at('program'), { encoding: 'utf8' }), 'new\n')
+    assert.deepEqual(readdirSync(room.directory), ['program'])
+  })
+
+  test('is one of them when many come at once, and never a mixture', async () => {
+    await using room = await FilesRoom.start()
+    writeFileSync(room.at('file'), 'x'.repeat(500_000))
+    const contents = Array.from({ length: 24 }, (_, at) => String.fromCharCode(97 + at).repeat(1 + at * 11_000))
+    const replies = await Promise.all(contents.map((text) => room.upload(room.at('file'), text)))
+    assert.deepEqual(new Set(replies.map(({ status }) => status)), new Set([200]))
+    assert.ok(contents.includes(readFileSync(room.at('file'), 'utf8')))
+  })
+})
+
 suite('links and uploads', () => {
-  test('a link is written through, one that leads nowhere becomes the file', async () => {
+  test('a link is written through, also one whose target, and its directory, are still to be made', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('target'), 'old')
-    symlinkSync('target', room.at('link'))
-    symlinkSync('nowhere', room.at('dangling'))
-    await room.upload(room.at('link'), 'through')
-    assert.ok(lstatSync(room.at('link')).isSymbolicLink())
-    assert.equal(readFileSync(room.at('target'), 'utf8'), 'through')
-    assert.equal((await room.upload(room.at('dangling'), 'new')).status, 200)
-    assert.equal(readFileSync(room.at('dangling'), 'utf8'), 'new')
+    const links = [
+      ['link', 'target', 'target'],
+      ['to-link', 'link', 'target'],
+      ['dangling', 'nowhere', 'nowhere'],
+      ['absolute', room.at('far', 'away'), 'far/away'],
+      ['twice', 'to-nothing', 'in/between'],
+      ['to-nothing', './in/../in/between', 'in/between'],
+    ] as const
+    for (const [name, to] of links) symlinkSync(to, room.at(name))
+    for (const [name, , target] of links) {
+      assert.deepEqual(refusal(await room.upload(room.at(name), `through ${name}`)), [200, undefined])
+      assert.ok(lstatSync(room.at(name)).isSymbolicLink(), name)
+      assert.equal(readFileSync(room.at(target), 'utf8'), `through ${name}`)
+    }
+  })
+
+  test('400 for links that lead round in a circle or to a directory', async () => {
+    await using room = await FilesRoom.start()
+    mkdirSync(room.at('directory'))
+    for (const [name, to] of [
+      ['loop', 'back'],
+      ['back', 'loop'],
+      ['to-directory', 'directory'],
+      ['slash', 'new/'],
+    ] as const)
+      symlinkSync(to, room.at(name))
+    for (const name of ['loop', 'to-directory', 'slash'])
+      assert.deepEqual(refusal(await room.upload(room.at(name), 'x')), [400, 'INVALID_FILE_PATH'], name)
   })
 })

@@ -1,5 +1,5 @@
-// Files that come in. Each replaces the old one when all of it is on the sandbox's disk, and not before; only what is on
-// the way between two sockets is in memory.
+// Files that come in. Nothing is changed before all of a file is on the sandbox's disk; only what is on the way between
+// two sockets is in memory.
 import type { IncomingMessage } from 'node:http'
 import { giveBack } from '#src/kit/pour.ts'
 import { Problem } from '#src/problems.ts'
@@ -47,13 +47,16 @@ type Paths = Map<string, Buffer>
 
 const fieldOf = ({ name }: Part) => /^files\[(\d{1,9})\]\.(path|file)$/.exec(name)
 
-const storePart = async (files: Files, part: Part, paths: Paths): Promise<string | undefined> => {
+const withoutPath = (sentence: string) => new Problem('bad_request', sentence)
+
+/** Answers why this file could not be written. */
+const storePart = async (files: Files, part: Part, paths: Paths): Promise<Problem | undefined> => {
   const [, index = '', kind] = fieldOf(part) ?? []
   if (kind === 'path') paths.set(index, await readText(part, pathBytes))
   if (kind !== 'file') return undefined
   const path = paths.get(index)
-  if (path === undefined || path.length === 0) return `files[${index}].path must come before ${part.name}.`
-  if (path.includes(0)) return `files[${index}].path must not contain a NUL character.`
+  if (path === undefined || path.length === 0) return withoutPath(`files[${index}].path must come before ${part.name}.`)
+  if (path.includes(0)) return withoutPath(`files[${index}].path must not contain a NUL character.`)
   try {
     await write(files, path, part.contents)
     return undefined
@@ -61,8 +64,20 @@ const storePart = async (files: Files, part: Part, paths: Paths): Promise<string
     const problem = problemOf(error)
     // What is wrong with the body, or with the sandbox, is wrong with the files that follow, too.
     if (error === problem || problem.status >= 500) throw problem
-    return `${path.toString('utf8')}: ${problem.message}`
+    return new Problem(problem.code, `${path.toString('utf8')}: ${problem.message}`, { cause: error })
   }
+}
+
+/**
+ * Files that failed for one reason fail the call for it. Where the reasons differ, the call may be tried again if that may
+ * help any of them.
+ */
+const together = (failures: readonly Problem[]): Problem => {
+  const codes = new Set(failures.map(({ code }) => code))
+  const [first] = codes
+  const mixed = codes.has('rate_limited') ? 'rate_limited' : 'bad_request'
+  const sentence = failures.map(({ message }) => message).join(' ')
+  return new Problem(codes.size === 1 && first ? first : mixed, sentence, { cause: failures[0]?.cause })
 }
 
 /** `files[i].path` and then `files[i].file`, any number of times. One that fails does not keep the others from coming. */
@@ -71,11 +86,11 @@ export const bulkUpload = (files: Files, request: IncomingMessage): Promise<void
     const boundary = boundaryOf(request.headers['content-type'])
     if (boundary === undefined) throw new Problem('bad_request', 'This needs a body of type multipart/form-data.')
     const paths: Paths = new Map()
-    const failures: string[] = []
+    const failures: Problem[] = []
     for await (const part of readParts(bodyOf(request), boundary, maxParts)) {
       const failure = await storePart(files, part, paths)
       if (failure !== undefined) failures.push(failure)
     }
     if (paths.size === 0) throw new Problem('bad_request', 'The form has no files.')
-    if (failures.length > 0) throw new Problem('bad_request', failures.join(' '))
+    if (failures.length > 0) throw together(failures)
   })

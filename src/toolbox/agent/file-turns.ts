@@ -1,0 +1,34 @@
+// An agent serves 256 operations on files at a time and refuses more. What one client asks for at once is often more than
+// that, so calls wait here until there is room for them.
+import { Bound } from '#src/kit/bound.ts'
+import { Lanes } from '#src/kit/lanes.ts'
+import { AgentRefused } from './connection.ts'
+
+/**
+ * Operations at a time, by sandbox. Writing has room of its own: what is written may come from a file that is being read,
+ * so a writer must never wait for readers.
+ */
+const lanes = { write: new Lanes(Infinity, 64), read: new Lanes(Infinity, 128) }
+/** Waiting operations. */
+const places = new Bound({ each: 1000, all: 10_000, sure: 10 })
+const longestWaitMs = 30_000
+
+/** The turn lasts until it is disposed of. Throws the agent's own refusal where too many wait, or one has waited for too long. */
+export const takeTurn = async (kind: keyof typeof lanes, socketPath: string): Promise<Disposable> => {
+  if (!places.take(socketPath)) throw new AgentRefused('busy', 'EAGAIN')
+  const { promise: over, resolve: end } = Promise.withResolvers<void>()
+  try {
+    await new Promise<void>((begin, giveUp) => {
+      const work = () => {
+        begin()
+        return over
+      }
+      lanes[kind].run(work, { key: socketPath, signal: AbortSignal.timeout(longestWaitMs) }).catch(giveUp)
+    })
+  } catch {
+    throw new AgentRefused('busy', 'EAGAIN')
+  } finally {
+    places.give(socketPath)
+  }
+  return { [Symbol.dispose]: end }
+}
