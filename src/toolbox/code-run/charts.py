@@ -1,8 +1,8 @@
-"""Runs a caller's program and tells the runner what its figures show (contract/toolbox.md, section 3).
+"""Tells the runner what a program's figures show.
 
-The runner puts this in front of Python code that draws and defines `source`, the code. The program runs as the main
-module, its error messages show its own lines only, and pyplot.show() prints one line of JSON per open figure. Nothing
-is imported or changed before the program itself imports pyplot. A figure that cannot be read is told as its picture.
+The runner puts this in front of Python code that draws. Then pyplot.show() prints one line of JSON for each open figure.
+Nothing is imported or changed before the program itself imports pyplot. A figure that cannot be read is told as its
+picture.
 """
 
 import sys
@@ -203,13 +203,18 @@ def part_of(figure, ax):
     return part
 
 
+def is_colorbar(ax):
+    """A bar of colours explains another chart, and is none itself."""
+    return "_colorbar" in ax.__dict__
+
+
 def figure_chart(figure):
     # Drawing comes first: only then do the ticks have their texts.
     png = picture(figure)
     above = getattr(figure, "_suptitle", None)
     title = above.get_text() if above is not None else ""
     try:
-        axes = [ax for ax in figure.axes if ax.get_visible()]
+        axes = [ax for ax in figure.axes if ax.get_visible() and not is_colorbar(ax)]
         if len(axes) == 1:
             chart = chart_of(axes[0], title)
         elif axes:
@@ -290,22 +295,11 @@ class PyplotWatch:
         return spec
 
 
-def run(source):
+def prepare():
     import os
 
     os.environ.setdefault("MPLBACKEND", "Agg")
-    code = None
-
-    def show_error(kind, value, trace):
-        while trace is not None and trace.tb_frame.f_code is not code:
-            trace = trace.tb_next
-        value.__traceback__ = trace
-        sys.__excepthook__(kind, value, trace)
-
-    sys.excepthook = show_error
     sys.meta_path.insert(0, PyplotWatch())
-    code = compile(source, "<stdin>", "exec", dont_inherit=True)
-    exec(code, sys.modules["__main__"].__dict__)
 
 
-run(source)  # noqa: F821 (the runner defines it)
+prepare()

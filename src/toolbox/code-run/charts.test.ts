@@ -172,4 +172,7 @@ test('charts of the real matplotlib', needsMatplotlib, async () => {
   const code = 'import matplotlib.pyplot as plt\nplt.boxplot([1, 2, 3]); plt.title("t"); plt.show()'
   const { body } = await box.post('/process/code-run', { code, language: 'python' })
   assert.deepEqual([body.artifacts?.charts[0].type, body.artifacts?.charts[0].title], ['box_and_whisker', 't'])
+  const coloured = 'import matplotlib.pyplot as plt\nplt.scatter([1, 2], [3, 4], c=[5, 6])\nplt.colorbar()\nplt.show()'
+  const { body: bar } = await box.post('/process/code-run', { code: coloured, language: 'python' })
+  assert.equal(bar.artifacts?.charts[0].type, 'scatter')
 })

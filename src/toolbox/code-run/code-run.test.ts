@@ -93,6 +93,29 @@ suite('POST /process/code-run: python', needsPython, () => {
     assert.equal(body.result, 'o 0\ne 0\no 1\ne 1\no 2\ne 2\n')
   })
 
+  test('multiprocessing can spawn, inspect finds the source, and there is a __file__', async () => {
+    await using box = await startToolbox()
+    const run = async (code: string) => (await box.post(codeRun, { code, language: 'python' })).body
+    const spawn =
+      'import multiprocessing as m\ndef double(x):\n  return 2 * x\nif __name__ == "__main__":\n' +
+      '  with m.get_context("spawn").Pool(2) as pool:\n    print(pool.map(double, [1, 2]), pool.map(abs, [-1]))'
+    assert.deepEqual(await run(spawn), { exitCode: 0, result: '[2, 4] [1]\n' })
+    const source =
+      'import inspect\ndef f():\n  pass  # here\nprint(inspect.getsource(f))\nprint(open(__file__).read(14))'
+    assert.equal((await run(source)).result, 'def f():\n  pass  # here\n\nimport inspect\n')
+  })
+
+  test('the program is the main module: nothing of ours is in it, and input is at its end', async () => {
+    await using box = await startToolbox()
+    const run = async (code: string) => (await box.post(codeRun, { code, language: 'python' })).body
+    const names = await run('print(sorted(n for n in dir() if not n.startswith("__")), __name__)')
+    assert.equal(names.result, '[] __main__\n')
+    assert.match((await run('input()')).result, /^Traceback [^\n]*\n {2}File "<stdin>", line 1[\s\S]*EOFError/)
+    assert.equal((await run('import sys; sys.exit(7)')).exitCode, 7)
+    assert.match((await run('x = 1\ndef f(:\n')).result, /^ {2}File "<stdin>", line 2\n/)
+    assert.match((await run('import os, signal; os.kill(os.getpid(), signal.SIGTERM)')).result, /^$/)
+  })
+
   test('a program of 1 MiB runs, with its own variables', async () => {
     await using box = await startToolbox()
     const code = `import os\nx = "${'y'.repeat(1024 * 1024)}"\nprint(len(x), os.environ["MINE"])`
@@ -124,6 +147,38 @@ suite('POST /process/code-run: javascript', () => {
     const failed = await run('\n\nthrow new Error("here")')
     assert.equal(failed.exitCode, 1)
     assert.match(failed.result, /\[stdin\]:3/)
+  })
+})
+
+suite('POST /process/code-run: javascript modules', () => {
+  const run = async (code: string, more: object = {}) => {
+    await using box = await startToolbox()
+    return (await box.post(codeRun, { code, language: 'javascript', ...more })).body
+  }
+
+  test('import, top-level await and require work in one program, with the arguments from index 1 on', async () => {
+    const code =
+      'import fs from "node:fs"\nconst one = await Promise.resolve(1)\n' +
+      'console.log(one, typeof fs.statSync, typeof require("os").cpus, process.argv.slice(1))'
+    assert.deepEqual(await run(code, { argv: ['a b'] }), { exitCode: 0, result: "1 function function [ 'a b' ]\n" })
+  })
+
+  test('await at the beginning of a line is one, also before a parenthesis', async () => {
+    assert.equal((await run('await (async () => console.log("in"))()\nconsole.log("out")')).result, 'in\nout\n')
+    assert.equal((await run('const x = await (Promise.resolve(3))\nconsole.log(x)')).result, '3\n')
+  })
+
+  test('a script that only speaks of modules stays a script', async () => {
+    const code = 'undeclared = "import x; await y"; const f = async () => { await 1; return import("node:os") }\n'
+    const { result } = await run(`${code}f().then((os) => console.log(undeclared.length, typeof os.cpus))`)
+    assert.equal(result, '17 function\n')
+  })
+
+  test('an error and an exit code of a module are those of the program', async () => {
+    assert.equal((await run('import "node:fs"; process.exit(4)')).exitCode, 4)
+    const { exitCode, result } = await run('import "node:fs"\n\nthrow new Error("here")')
+    assert.equal(exitCode, 1)
+    assert.match(result, /:3\n[\s\S]*Error: here/)
   })
 })
 
@@ -173,10 +228,15 @@ console.log(join('a', 'b'), typeof os.cpus, Color.Blue, Space.x, new Point(4).ge
     assert.doesNotMatch(result, /^ran/m)
   })
 
-  test('there is no top-level await', async () => {
-    const { exitCode, result } = await run('await Promise.resolve(1)')
-    assert.equal(exitCode, 1)
-    assert.match(result, /await/)
+  test('top-level await works, with imports, types and require', async () => {
+    const code =
+      'import { join } from "node:path"\nconst n: number = await Promise.resolve(1)\n' +
+      'console.log(n, join("a", "b"), typeof require("os").cpus)'
+    assert.deepEqual(await run(code), { exitCode: 0, result: '1 a/b function\n' })
+    const failed = await run(
+      'interface A { a: number }\nawait 1\nfunction boom(): never {\n  throw new Error("x")\n}\nboom()',
+    )
+    assert.match(failed.result, /code\.ts:4/)
   })
 
   test('code made to exhaust the compiler is refused, and the runner serves on', async () => {

@@ -1,30 +1,66 @@
-// What is handed to an interpreter's standard input, so that the caller's code sees itself as a program of its own: its
-// arguments start at index 1, and its error messages name its own lines.
+// How code becomes a program of its own: which interpreter is started, and what it reads on standard input. Arguments start
+// at index 1, error messages name the code's own lines, and standard input is at its end for the code.
 import { readFileSync } from 'node:fs'
 
+export type Program = { argv: readonly string[]; stdin: string }
+
+const read = (name: string) => readFileSync(new URL(`./${name}`, import.meta.url), 'utf8')
+
+/** JSON text is a literal of Python and JavaScript too, once lone surrogates are gone. */
+const literal = (text: string) => JSON.stringify(text.toWellFormed())
+
+const node = ['node', '-']
 const withoutFirstArgument = 'process.argv.splice(1,1);'
 const strict = /^\s*(?:'use strict'|"use strict")/
 
+/** Code without these words is a script. With them it may be one all the same. */
+const mayBeModule = /\b(?:import|export|await)\b/
+
+/** In a script `await (x)` calls a function named await; at the beginning of a line nobody means that. */
+const awaitsAtTop = /^(?:(?:const|let|var)\s[^=\n]*=\s*)?await\b/m
+
+/** Modules have no `require`; code that was written for `node -` may use both. */
+const modulePrelude = `${withoutFirstArgument}globalThis.require=(await import('module')).createRequire(process.cwd()+'/');`
+
+const runEither = read('main.cjs')
+  .replaceAll(/^ *\/\/.*\n/gm, '')
+  .trim()
+  .replace(/^;/, '')
+
 /** `node -` puts a `-` where the arguments should begin. One line with the code's first, so that line numbers stay. */
-export const javascriptProgram = (code: string): string => {
+export const javascriptProgram = (code: string): Program => {
   const runnable = code.startsWith('#!') ? `//${code}` : code
-  return `${strict.test(runnable) ? "'use strict';" : ''}${withoutFirstArgument}${runnable}`
+  const plain = `${strict.test(runnable) ? "'use strict';" : ''}${withoutFirstArgument}${runnable}`
+  if (!mayBeModule.test(runnable)) return { argv: node, stdin: plain }
+  const given = [literal(runnable), literal(modulePrelude), String(awaitsAtTop.test(runnable))]
+  return { argv: node, stdin: `${withoutFirstArgument}(${runEither})(${given})` }
 }
 
 /** A module of its own with a name, so that node reads the source map in it and `require.main === module` holds. */
-export const typescriptProgram = (javascript: string): string =>
-  `${withoutFirstArgument}{const M=require('module'),f=process.cwd()+'/code.ts',m=new M('.');m.filename=f;` +
-  `m.paths=M._nodeModulePaths(process.cwd());process.mainModule=m;process.setSourceMapsEnabled(true);` +
-  `m._compile(${JSON.stringify(javascript.toWellFormed())},f)}`
+export const typescriptProgram = (javascript: string): Program => ({
+  argv: node,
+  stdin:
+    `${withoutFirstArgument}{const M=require('module'),f=process.cwd()+'/code.ts',m=new M('.');m.filename=f;` +
+    `m.paths=M._nodeModulePaths(process.cwd());process.mainModule=m;process.setSourceMapsEnabled(true);` +
+    `m._compile(${literal(javascript)},f)}`,
+})
 
-const charts = readFileSync(new URL('./charts.py', import.meta.url), 'utf8')
+export const typescriptModule = (javascript: string): Program => ({
+  argv: ['node', '--enable-source-maps', '--input-type=module', '-'],
+  stdin: modulePrelude + javascript,
+})
+
+const main = literal(read('main.py'))
+const charts = literal(read('charts.py'))
 const drawsCharts = /\b(?:matplotlib|pylab|seaborn)\b/
 
-/** JSON text is a Python literal too, once lone surrogates are gone. */
-const pythonText = (text: string) => JSON.stringify(text.toWellFormed())
+const inPython = (text: string, name: string) => `exec(compile(${text},'<${name}>','exec'),{'__name__':'<${name}>'})`
 
-/** Code that draws runs under charts.py; all other code is left alone. */
-export const pythonProgram = (code: string): string =>
-  drawsCharts.test(code)
-    ? `exec(compile(${pythonText(charts)},'<charts>','exec'),{'__name__':'<charts>','source':${pythonText(code)}})\n`
-    : code
+/** The first line of standard input is ours, the rest is the code. Code that draws runs under charts.py. */
+export const pythonProgram = (code: string): Program => {
+  const first = [...(drawsCharts.test(code) ? [inPython(charts, 'charts')] : []), inPython(main, 'main')].join(';')
+  return {
+    argv: ['python3', '-u', '-c', 'import sys;exec(sys.stdin.buffer.readline())'],
+    stdin: `${first}\n${code.toWellFormed()}`,
+  }
+}

@@ -10,7 +10,7 @@ import { callersFault } from '../exec/start-failure.ts'
 import type { Given } from '../held-bodies.ts'
 import { environmentOf, type ToolboxSandbox } from '../sandbox.ts'
 import { ArtifactSieve } from './artifacts.ts'
-import { javascriptProgram, pythonProgram, typescriptProgram } from './programs.ts'
+import { javascriptProgram, type Program, pythonProgram, typescriptModule, typescriptProgram } from './programs.ts'
 import { type CodeRunRequest, type CodeRunResponse, type Language, languages } from './schemas.ts'
 import { transpile } from './typescript.ts'
 
@@ -23,22 +23,17 @@ export const checkCode = ({ code, envs }: CodeRunRequest): void => {
 const languageOf = (sandbox: ToolboxSandbox, given: Language | null | undefined): Language =>
   given ?? languages.find((language) => language === sandbox.assignment.language) ?? 'python'
 
-const interpreters: Record<Language, readonly string[]> = {
-  python: ['python3', '-u', '-'],
-  javascript: ['node', '-'],
-  typescript: ['node', '-'],
-}
-
 const programOf = async (
   { assignment }: ToolboxSandbox,
   language: Language,
   code: string,
   deadline: Deadline,
-): Promise<string | { complaint: string }> => {
+): Promise<Program | { complaint: string }> => {
   if (language === 'python') return pythonProgram(code)
   if (language === 'javascript') return javascriptProgram(code)
   const transpiled = await transpile(assignment.organizationId, code, deadline)
-  return 'complaint' in transpiled ? transpiled : typescriptProgram(transpiled.javascript)
+  if ('complaint' in transpiled) return transpiled
+  return transpiled.isModule ? typescriptModule(transpiled.javascript) : typescriptProgram(transpiled.javascript)
 }
 
 /** Answers the running program, or how it ended without having run. What the caller gave is kept here no longer. */
@@ -50,12 +45,12 @@ const start = async (
   const { code, language: given, argv, envs } = body
   const language = languageOf(sandbox, given)
   const program = await programOf(sandbox, language, code, deadline)
-  if (typeof program !== 'string') return { exitCode: 1, result: program.complaint }
+  if ('complaint' in program) return { exitCode: 1, result: program.complaint }
   const spec: CommandSpec = {
-    argv: [...interpreters[language], ...(argv ?? [])],
+    argv: [...program.argv, ...(argv ?? [])],
     env: environmentOf(sandbox, envs ?? {}),
     user: sandbox.assignment.user,
-    stdin: Buffer.from(program),
+    stdin: Buffer.from(program.stdin),
     mergeOutput: true,
   }
   try {

@@ -1,4 +1,4 @@
-// TypeScript → CommonJS, on the runner, because images need not have a compiler. The source is hostile: it is read by
+// TypeScript → CommonJS, or a module where it awaits at its top, on the runner, because images need not have a compiler. The source is hostile: it is read by
 // esbuild's own program in a fresh process that runs as nobody, may hold no files, and has bounds on memory, processor
 // time, waiting time and output. Nothing of the code is executed here.
 import { spawn } from 'node:child_process'
@@ -21,9 +21,10 @@ const nobody = 65534
 
 const limits = 'ulimit -d 524288; ulimit -t 5; ulimit -c 0; ulimit -f 0; ulimit -n 16'
 const options =
-  '--loader=ts --format=cjs --platform=node --target=node18 --sourcemap=inline --sourcefile=code.ts --color=false --log-level=error --log-limit=10'
+  '--loader=ts --platform=node --target=node18 --sourcemap=inline --sourcefile=code.ts --color=false --log-level=error --log-limit=10'
 
-type Transpiled = { javascript: string } | { complaint: string }
+type Format = 'cjs' | 'esm'
+type Transpiled = { javascript: string; isModule: boolean } | { complaint: string }
 
 let program: number | undefined
 
@@ -35,9 +36,9 @@ const openProgram = (): number => {
 
 type Ended = { code: number | null; javascript: string; errors: string }
 
-const compile = (source: string, { signal }: Deadline): Promise<Ended> =>
+const compile = (source: string, format: Format, { signal }: Deadline): Promise<Ended> =>
   new Promise((resolve, reject) => {
-    const child = spawn('/bin/sh', ['-c', `${limits}; exec /proc/self/fd/3 ${options}`], {
+    const child = spawn('/bin/sh', ['-c', `${limits}; exec /proc/self/fd/3 --format=${format} ${options}`], {
       stdio: ['pipe', 'pipe', 'pipe', openProgram()],
       cwd: '/',
       env: {},
@@ -73,6 +74,7 @@ const compile = (source: string, { signal }: Deadline): Promise<Ended> =>
 
 /** What esbuild exits with when it has read the code and found it wrong. */
 const foundWrong = 1
+const needsModule = /Top-level await is currently not supported with the "cjs" output format/
 const tooMuch = 'The TypeScript compiler gave up: the code is too large or too deeply nested.\n'
 
 /** A complaint is about the caller's code and belongs into the result. Throws the deadline's reason. */
@@ -80,7 +82,9 @@ export const transpile = async (owner: string, source: string, deadline: Deadlin
   if (Buffer.byteLength(source) > sourceBytes) throw new Problem('too_large', 'TypeScript code has at most 1 MiB.')
   using _ = await turns.take(owner, deadline.signal)
   deadline.signal.throwIfAborted()
-  const { code, javascript, errors } = await compile(source, deadline)
-  if (code === 0) return { javascript }
+  const script = await compile(source, 'cjs', deadline)
+  const isModule = script.code === foundWrong && needsModule.test(script.errors)
+  const { code, javascript, errors } = isModule ? await compile(source, 'esm', deadline) : script
+  if (code === 0) return { javascript, isModule }
   return { complaint: code === foundWrong && errors !== '' ? errors : tooMuch }
 }
