@@ -20,6 +20,9 @@ const prefix = 'python.'
 /** Behind the name of a job: of two, under which a context is started by turns, so that it is there also where that fails. */
 const second = '~'
 const program = readFileSync(new URL('./worker.py', import.meta.url), 'utf8')
+/** The program is no argument: `pkill -f` of a word in it would end every context. */
+const programVariable = '_ALCOVE_PROGRAM'
+const evalProgram = `import os;exec(os.environ.pop('${programVariable}'))`
 
 type Known = { id: string; cwd: string; createdAt: string }
 export type Context = Known & { job: Job }
@@ -66,8 +69,8 @@ const startWorker = async (sandbox: ToolboxSandbox, known: Known, jobId: string)
   try {
     await sandbox.agent.jobs.spawn({
       id: jobId,
-      argv: ['python3', '-u', '-c', program],
-      env: environmentOf(sandbox),
+      argv: ['python3', '-u', '-c', evalProgram],
+      env: { ...environmentOf(sandbox), [programVariable]: program },
       cwd: known.cwd,
       user,
       ringBytes,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { suite, test } from 'node:test'
 import { until } from '../agent/testing/native-agent.ts'
@@ -37,6 +37,82 @@ suite('GET /process/interpreter/execute', () => {
   test('what child processes print comes too, and input is at its end', async () => {
     await using box = await startToolbox()
     assert.equal(await printed(box, 'import subprocess; _ = subprocess.run("echo child; cat", shell=True)'), 'child\n')
+  })
+
+  test('await works at the top, and tasks and clients of one run are there for the next', async () => {
+    await using box = await startToolbox()
+    const first =
+      'import asyncio\nevent = asyncio.Event()\nawait asyncio.sleep(0)\nasync def f():\n  return await asyncio.sleep(0, 5)'
+    await printed(box, `${first}\ntask = asyncio.ensure_future(event.wait())`)
+    assert.equal(await printed(box, 'event.set()\nprint(await task, await f())'), 'True 5\n')
+    assert.equal(await printed(box, 'async with asyncio.Lock():\n  print("in")'), 'in\n')
+    const { messages } = await start(box, 'x = 1\nraise ValueError(await f())').outcome
+    assert.match(messages[0]!['traceback']!, /File "<cell 4>", line 2, in <module>/)
+    assert.equal(await printed(box, 'print(asyncio.run(f()), x)'), '5 1\n')
+  })
+
+  test('an await that is interrupted at the deadline is cancelled, and the context lives on', async () => {
+    await using box = await startToolbox()
+    const code = 'import asyncio\ntry:\n  await asyncio.sleep(300)\nfinally:\n  ended = True'
+    assert.equal((await start(box, code, { timeout: 1 }).outcome).code, 4008)
+    assert.equal(await printed(box, 'await asyncio.sleep(0)\nprint(ended)'), 'True\n')
+  })
+
+  test('modules in the working directory and in /tmp are found, also those that come later', async () => {
+    await using box = await startToolbox()
+    const name = `alcove_test_${process.pid}`
+    const context = await newContext(box, { cwd: box.directory })
+    assert.equal(
+      (await start(box, `import ${name}`, { contextId: context }).outcome).messages[0]!['name'],
+      'ModuleNotFoundError',
+    )
+    const inTmp = `/tmp/${name}_tmp.py`
+    writeFileSync(join(box.directory, `${name}.py`), 'where = "here"')
+    writeFileSync(inTmp, 'where = "tmp"')
+    try {
+      const code = `import ${name}, ${name}_tmp\nprint(${name}.where, ${name}_tmp.where)`
+      assert.equal(await printed(box, code, { contextId: context }), 'here tmp\n')
+    } finally {
+      rmSync(inTmp)
+    }
+  })
+
+  test('commands of notebooks are refused in a sentence that says what to do', async () => {
+    await using box = await startToolbox()
+    for (const code of ['%pip install x', '!ls -la', 'x = 1\n%matplotlib inline', '%%bash\nls']) {
+      const { messages } = await start(box, code).outcome
+      const { name, value } = messages[0]!
+      assert.equal(name, 'SyntaxError', code)
+      assert.match(value!, /% or ! are commands of IPython.*subprocess\.run/, code)
+    }
+    const { messages } = await start(box, 'x = (1 %').outcome
+    assert.doesNotMatch(messages[0]!['value']!, /IPython/)
+  })
+
+  test('a last expression with a rich display answers it beside completed; any other is silent', async () => {
+    await using box = await startToolbox()
+    const shown = async (code: string) => {
+      const { messages } = await start(box, code).outcome
+      return messages.find(({ type }) => type === 'control')
+    }
+    const table =
+      'class T:\n  def _repr_html_(self): return "<b>ü</b>"\n  def _repr_png_(self): return b"\\x89P"\n  def __repr__(self): return "T!"\n'
+    assert.deepEqual(await shown(`${table}T()`), {
+      ...completed,
+      display: { 'text/html': '<b>ü</b>', 'image/png': 'iVA=', 'text/plain': 'T!' },
+    })
+    for (const silent of ['T(); x = 1', 'T', '42', 'None', '"text"'])
+      assert.deepEqual(await shown(silent), completed, silent)
+    const broken =
+      'class B:\n  def _repr_html_(self): raise ValueError\n  def _repr_svg_(self): return "x" * 10**7\nB()'
+    assert.deepEqual(await shown(broken), completed)
+  })
+
+  test('the program of a context is not in its arguments, nor in the environment of what it starts', async () => {
+    await using box = await startToolbox()
+    const code =
+      'import subprocess; print(open("/proc/self/cmdline").read().count("def "), subprocess.run("env", capture_output=True, text=True, shell=True).stdout.count("_ALCOVE"))'
+    assert.equal(await printed(box, code), '0 0\n')
   })
 
   test('state is kept: variables, functions, imports, directory, variables of the environment', async () => {

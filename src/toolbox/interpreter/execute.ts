@@ -70,14 +70,18 @@ const deathOf = ({ exitCode, signal }: Exit, shortage: OutOfMemory | undefined):
 
 const tell = (socket: WebSocket, message: object) => sendWhole(socket, JSON.stringify(message))
 
+/** What is told when a run has ended well: how its last expression wants to be displayed. */
+type Display = { formats?: Record<string, string> }
+
 /** A caller who has gone costs nothing: what is said then is dropped. */
 const taker =
-  (socket: WebSocket): Take =>
-  (output) =>
-    tell(
-      socket,
-      output.type === 'lost' ? { type: 'stderr', text: `\n[${output.bytes} bytes of output were lost]\n` } : output,
-    )
+  (socket: WebSocket, display: Display): Take =>
+  async (output) => {
+    if (output.type === 'display') display.formats = output.formats
+    else if (output.type === 'lost') {
+      await tell(socket, { type: 'stderr', text: `\n[${output.bytes} bytes of output were lost]\n` })
+    } else await tell(socket, output)
+  }
 
 type FindOutOfMemory = ReturnType<typeof watchMemory>
 
@@ -85,10 +89,11 @@ const tellEnding = async (
   socket: WebSocket,
   ending: Ending,
   lane: Lane,
-  findOutOfMemory: FindOutOfMemory,
+  { findOutOfMemory, formats }: { findOutOfMemory: FindOutOfMemory } & Display,
 ): Promise<void> => {
   if (ending.how === 'done') {
-    await tell(socket, { type: 'control', text: 'completed' })
+    const display = formats === undefined ? {} : { display: formats }
+    await tell(socket, { type: 'control', text: 'completed', ...display })
     return closeWith(socket, closeCodes.done, '')
   }
   if (ending.how === 'timeout') return closeWith(socket, closeCodes.timeout, 'execution timed out')
@@ -117,8 +122,9 @@ const runInTurn = async (socket: WebSocket, sandbox: ToolboxSandbox, request: Ex
   const { code, envs, timeout } = request
   const run = { code, envs: envs ?? {}, timeoutSeconds: timeout ?? defaultTimeoutSeconds }
   const findOutOfMemory = watchMemory(sandbox)
-  const ending = await runCode(jobs, context, run, taker(socket))
-  await tellEnding(socket, ending, lane, findOutOfMemory)
+  const display: Display = {}
+  const ending = await runCode(jobs, context, run, taker(socket, display))
+  await tellEnding(socket, ending, lane, { findOutOfMemory, ...display })
 }
 
 export const execute = async (socket: WebSocket, sandbox: ToolboxSandbox): Promise<void> => {

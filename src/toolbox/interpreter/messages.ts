@@ -8,6 +8,10 @@ export type WorkerMessage = About &
     | { type: 'start' /** Ms since 1970. */; deadline: number | null }
     | { type: 'stdout' | 'stderr'; text: string }
     | { type: 'error'; name: string; value: string; traceback: string }
+    | {
+        type: 'display' /** What notebooks would show, as text or base64, by media type. */
+        formats: Record<string, string>
+      }
     | { type: 'done' }
     | { type: 'free' /** What it was asked with. */; asked: string }
   )
@@ -21,6 +25,8 @@ const leastBytes = 24
 const opening = Buffer.from('{"id"')
 
 const isText = (value: unknown): value is string => typeof value === 'string'
+const isTexts = (value: unknown): value is Record<string, string> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && Object.values(value).every(isText)
 
 const maySay = (line: Buffer): boolean => line.length >= leastBytes && opening.equals(line.subarray(0, opening.length))
 
@@ -33,9 +39,10 @@ const readMessage = (line: Buffer): WorkerMessage | undefined => {
     return undefined
   }
   if (typeof given !== 'object' || given === null) return undefined
-  const { id, type, text, name, value, traceback, deadline, asked } = given
+  const { id, type, text, name, value, traceback, deadline, asked, formats } = given
   if (id !== null && !isText(id)) return undefined
   if (type === 'done') return { id, type }
+  if (type === 'display' && isTexts(formats)) return { id, type, formats }
   if (type === 'free' && isText(asked)) return { id, type, asked }
   if (type === 'start') return { id, type, deadline: Number.isFinite(deadline) ? (deadline as number) : null }
   if ((type === 'stdout' || type === 'stderr') && isText(text)) return { id, type, text }

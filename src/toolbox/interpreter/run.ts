@@ -8,8 +8,9 @@ import { lastMessage, lineBytes, MessageReader, type WorkerMessage } from './mes
 
 export type Ending = { how: 'done' } | { how: 'timeout' } | { how: 'died'; exit: Exit }
 type RunOutput = Exclude<WorkerMessage, { type: 'start' | 'done' | 'free' }>
+type WithoutId<Message> = Message extends unknown ? Omit<Message, 'id'> : never
 /** Is given what the run says, and slows down the reading, not the run. */
-export type Take = (output: Omit<RunOutput, 'id'> | { type: 'lost'; bytes: number }) => Promise<void>
+export type Take = (output: WithoutId<RunOutput> | { type: 'lost'; bytes: number }) => Promise<void>
 
 type RunRequest = { code: string; envs: Record<string, string>; timeoutSeconds: number }
 

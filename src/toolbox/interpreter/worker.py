@@ -2,15 +2,19 @@
 
 Reads one request per line on standard input, {"id", "code", "envs", "deadline"}, and writes one message per line on
 standard output: {"id", "type": "start", "deadline"}, {"id", "type": "stdout" | "stderr", "text"},
-{"id", "type": "error", "name", "value", "traceback"}, {"id", "type": "done"}. What is printed while nothing runs has the
+{"id", "type": "error", "name", "value", "traceback"}, {"id", "type": "display", "formats"}, {"id", "type": "done"}. What is printed while nothing runs has the
 id null. A line {"ask"} is answered {"id": null, "type": "free", "asked"} when nothing runs any more; who missed something asks. Whatever the code or its child processes print arrives as text in order; SIGINT interrupts the code and keeps the
 state. A line that is no request, such as one whose sender was killed in the middle of it, is passed over.
 """
 
+import __future__
+import ast
+import base64
 import codecs
 import collections
 import faulthandler
 import fcntl
+import importlib
 import json
 import linecache
 import os
@@ -26,6 +30,8 @@ CHUNK = 32 * 1024
 LONGEST_TEXT = 16 * 1024
 REMEMBERED_CELLS = 256
 LATE_SECONDS = 5
+CANCEL_SECONDS = 1
+LONGEST_DISPLAY = 256 * 1024
 LONGEST_WATCH_SECONDS = 30 * 24 * 3600
 
 
@@ -121,6 +127,8 @@ def line_buffered(descriptor):
 sys.stdout = sys.__stdout__ = line_buffered(1)
 sys.stderr = sys.__stderr__ = line_buffered(2)
 sys.argv = [""]
+# Files are uploaded to here, modules among them. The working directory comes first.
+sys.path.append("/tmp")
 
 
 def on_interrupt(_signal, _frame):
@@ -151,8 +159,100 @@ def remember_source(code):
     return name
 
 
+CO_COROUTINE = 0x80
+awaits = getattr(ast, "PyCF_ALLOW_TOP_LEVEL_AWAIT", 0)
+futures = sum({getattr(__future__, name).compiler_flag for name in __future__.all_feature_names})
+loop = None
+
+
+def wait_for(coroutine):
+    """Tasks and clients of one run are there for the next: all runs share one loop."""
+    global loop
+    # It takes long to load, and most code never waits.
+    import asyncio
+
+    if loop is None or loop.is_closed():
+        loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    task = loop.create_task(coroutine)
+    try:
+        return loop.run_until_complete(task)
+    finally:
+        # After an interrupt.
+        if not task.done():
+            task.cancel()
+            loop.run_until_complete(asyncio.wait([task], timeout=CANCEL_SECONDS))
+
+
+def evaluate(code):
+    value = eval(code, module.__dict__)
+    # Code that awaits at its top is a coroutine itself; an expression may have one as its value, which is none of our business.
+    return wait_for(value) if code.co_flags & CO_COROUTINE else value
+
+
 def run(code):
-    exec(compile(code, remember_source(code), "exec", dont_inherit=True), module.__dict__)
+    """Returns how its last expression wants to be displayed, if it does."""
+    importlib.invalidate_caches()
+    name = remember_source(code)
+    tree = compile(code, name, "exec", ast.PyCF_ONLY_AST | awaits, dont_inherit=True)
+    ends_with_value = bool(tree.body) and isinstance(tree.body[-1], ast.Expr)
+    last = ast.Expression(tree.body.pop().value) if ends_with_value else None
+    first = compile(tree, name, "exec", awaits, dont_inherit=True)
+    evaluate(first)
+    if last is None:
+        return {}
+    flags = awaits | (first.co_flags & futures)
+    return display_of(evaluate(compile(last, name, "eval", flags, dont_inherit=True)))
+
+
+DISPLAYS = {
+    "_repr_html_": "text/html",
+    "_repr_markdown_": "text/markdown",
+    "_repr_latex_": "text/latex",
+    "_repr_svg_": "image/svg+xml",
+    "_repr_png_": "image/png",
+    "_repr_jpeg_": "image/jpeg",
+    "_repr_json_": "application/json",
+}
+
+
+def displayed(value, method):
+    """As text. Whatever goes wrong in code that only displays is no failure of the run."""
+    try:
+        given = getattr(value, method)()
+        given = given[0] if isinstance(given, tuple) else given
+        if isinstance(given, bytes):
+            return base64.b64encode(given).decode()
+        return given if given is None or isinstance(given, str) else json.dumps(given)
+    except Exception:
+        return None
+
+
+def display_of(value):
+    """The formats by which notebooks show a value, as far as they fit, and its text beside them."""
+    if isinstance(value, type):
+        return {}
+    formats = {}
+    for method, kind in DISPLAYS.items():
+        text = displayed(value, method) if hasattr(type(value), method) else None
+        if text is not None and sum(map(len, formats.values())) + len(text) <= LONGEST_DISPLAY:
+            formats[kind] = text
+    if formats:
+        formats["text/plain"] = shortened(displayed(value, "__repr__") or "")
+    return formats
+
+
+NOTEBOOK_LINE = (
+    "Lines that begin with % or ! are commands of IPython, which this is not. Run a command with subprocess.run([...]); "
+    "install a package with subprocess.run([sys.executable, '-m', 'pip', 'install', NAME])."
+)
+
+
+def is_for_notebooks(error, code):
+    """Whether the line that Python does not understand is one of IPython's."""
+    lines = code.splitlines()
+    line = lines[error.lineno - 1] if error.lineno and error.lineno <= len(lines) else ""
+    return error.filename == (cells and cells[-1]) and line.lstrip()[:1] in ("%", "!")
 
 
 def user_frames(error):
@@ -203,6 +303,7 @@ def watch_over(deadline):
 def serve(id, code, envs, deadline):
     global running
     failure = None
+    formats = {}
     watch_over(deadline)
     before = {name: os.environ.get(name) for name in envs}
     try:
@@ -211,9 +312,13 @@ def serve(id, code, envs, deadline):
                 running = id
                 tell("start", deadline=deadline)
             os.environ.update(envs)
-            run(code)
+            formats = run(code)
         except SystemExit:
             pass
+        except SyntaxError as error:
+            if is_for_notebooks(error, code):
+                error.msg = NOTEBOOK_LINE
+            failure = error
         except BaseException as error:
             failure = error
         # From here on an interrupt is late: the run is over.
@@ -232,6 +337,8 @@ def serve(id, code, envs, deadline):
     with telling:
         if told:
             tell("error", **told)
+        elif formats:
+            tell("display", formats=formats)
         tell("done")
         running = None
     for name, value in before.items():
