@@ -4,6 +4,7 @@
 // before this resolves; nothing of a user runs before the network policy is in force. What does not depend on each other
 // runs side by side, because a person waits.
 import { randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { span } from '#src/kit/telemetry/telemetry.ts'
@@ -15,7 +16,7 @@ import type { Run } from './journal.ts'
 import { LaunchFailed, runSteps, type Step, step } from './launch.ts'
 import { cgroupOf, type Machine, NotRecoverable, reasonOf } from './machine.ts'
 import type { Slot } from './network/pool.ts'
-import { hostnameOf, makeConfig } from './oci/config.ts'
+import { hostnameOf, loginPathScript, makeConfig } from './oci/config.ts'
 import { ownBase, uidBase } from './oci/ids.ts'
 import { hideMounts } from './oci/runtime.ts'
 import { GiB } from './oci/sandbox-limits.ts'
@@ -35,6 +36,8 @@ export class RestoreFailed extends Error {
 
 /** What a sandbox has only while it runs. */
 export type Running = { init: Init; slot: Slot; isPaused: boolean }
+
+const loginPath = readFileSync(new URL('./oci/login-path.sh', import.meta.url), 'utf8')
 
 const agentAnswersWithinMs = 10_000
 
@@ -229,6 +232,7 @@ const ownEtc = (etc: string, hostname: string, resolvers: readonly string[]): St
     step.newFile(join(etc, 'hostname'), uidBase, `${hostname}\n`),
     step.newFile(join(etc, 'hosts'), uidBase, hosts),
     step.newFile(join(etc, 'machine-id'), uidBase, `${randomUUID().replaceAll('-', '')}\n`),
+    step.file(join(etc, loginPathScript), uidBase, loginPath),
     // Anew at every start, as the host may have moved to another network since.
     step.file(join(etc, 'resolv.conf'), uidBase, resolvers.map((address) => `nameserver ${address}\n`).join('')),
   ]

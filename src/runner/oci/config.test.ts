@@ -69,6 +69,7 @@ suite('what the runtime is told', () => {
         '/run/x/etc/hosts',
         '/run/x/etc/resolv.conf',
         '/run/x/etc/machine-id',
+        '/run/x/etc/zz-alcove-path.sh',
       ],
     )
     for (const bind of binds.slice(0, 4)) assert.ok(bind.options.includes('ro'))

@@ -42,8 +42,14 @@ export type SandboxConfig = {
   maskedPaths: readonly string[]
 }
 
-/** Files of `/etc` that belong to the one sandbox and not to its image. */
-const ownEtcFiles = ['hostname', 'hosts', 'resolv.conf', 'machine-id'] as const
+/** The script that keeps the PATH of login shells. Its name comes last, as `/etc/profile` runs them in order. */
+export const loginPathScript = 'zz-alcove-path.sh'
+
+/** Files of `/etc` that belong to the one sandbox and not to its image, and where they are there. */
+const ownEtcFiles = [
+  ...['hostname', 'hosts', 'resolv.conf', 'machine-id'].map((name) => [name, name] as const),
+  [loginPathScript, `profile.d/${loginPathScript}`],
+] as const
 
 /** The kernel counts those of all sandboxes together, and what lies in their buffers counts as nobody's memory. */
 export const terminals = 256
@@ -97,7 +103,9 @@ const mounts = ({ agent, etc, shown, memoryGiB }: SandboxConfig) => [
   ...shownFiles.map(({ name, inside }) =>
     mount(inside, 'bind', `${shown}/${name}`, 'bind', 'ro', 'nosuid', 'noexec', 'nodev'),
   ),
-  ...ownEtcFiles.map((name) => mount(`/etc/${name}`, 'bind', `${etc}/${name}`, 'bind', 'nosuid', 'noexec', 'nodev')),
+  ...ownEtcFiles.map(([name, inside]) =>
+    mount(`/etc/${inside}`, 'bind', `${etc}/${name}`, 'bind', 'nosuid', 'noexec', 'nodev'),
+  ),
 ]
 
 /** The first part of the id, as a host name may be written. */
