@@ -257,8 +257,10 @@ static void hide(char **arg) {
 }
 
 // overlay OPTIONS PATH
+// nosuid: a program that has been given more capabilities than a sandbox may have (ping of Debian) starts without them.
+// Otherwise the kernel refuses to start it at all. Nothing is lost, as processes cannot gain privileges anyway.
 static void mount_overlay(char **arg) {
-  if (mount("overlay", arg[1], "overlay", MS_NODEV, arg[0]) < 0) fail(arg[1]);
+  if (mount("overlay", arg[1], "overlay", MS_NODEV | MS_NOSUID, arg[0]) < 0) fail(arg[1]);
 }
 
 // bind FROM TO

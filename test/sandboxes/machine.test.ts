@@ -48,6 +48,29 @@ suite('the machine of a sandbox', () => {
     )
   })
 
+  test('a program with capabilities that no sandbox has runs without them, for root and for the user', async () => {
+    await using box = await createBox(alcove)
+    await using asRoot = await createBox(alcove, { user: 'root' })
+    // As Debian's ping has it: CAP_NET_RAW, permitted and effective (version 2 of the attribute: capabilities(7)).
+    const give = "os.setxattr('p', 'security.capability', struct.pack('<5I', 0x02000001, 1 << 13, 0, 0, 0))"
+    const prepare = `cp /bin/echo p && python3 -c "import os, struct; ${give}"`
+    const use = 'cd /tmp && ./p ran'
+    await asRoot.run(`cd /tmp && ${prepare}`)
+    assert.equal(await asRoot.run(use), 'ran')
+    assert.equal(await asRoot.run(`${use} && setpriv --reuid 1000 --clear-groups ./p too`), 'ran\ntoo')
+    assert.equal(await box.run('grep -c " / overlay [^ ]*nosuid" /proc/mounts || grep " / " /proc/mounts'), '1')
+  })
+
+  test('ping works through a socket that needs no capability, for root and for the user', async () => {
+    const ping =
+      'import socket, struct\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP); s.settimeout(10)\n' +
+      's.sendto(struct.pack("!BBHHH", 8, 0, 0, 0, 1) + b"hello", ("127.0.0.1", 0)); print(s.recv(100)[-5:].decode())'
+    for (const user of ['root', 'daytona']) {
+      await using box = await createBox(alcove, { user })
+      assert.equal(await box.run(`python3 -c '${ping}'`), 'hello', user)
+    }
+  })
+
   test('the timeline of one that ran out of memory and lives on says so', async () => {
     await using box = await createBox(alcove, { memory: 1 })
     assert.equal((await box.try('tail /dev/zero')).exitCode, 137)
