@@ -7,6 +7,7 @@
 // Every step is safe to repeat. The first that fails ends the program with 125 and one line on standard error that
 // names it. `runner/launch.ts` is the only caller; nothing in the arguments comes from inside a sandbox.
 //
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -27,9 +28,11 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "launch.h"
@@ -37,6 +40,9 @@
 enum { inherited_socket = 3, backlog = 1024 };
 
 // As <linux/mount.h> has them, which not every C library lets stand beside <sys/mount.h>.
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME 0x80
+#endif
 enum { open_tree_clone = 1, move_mount_from_empty_path = 4, attribute_idmap = 0x100000 };
 struct attributes {
   uint64_t set, clear, propagation, user_namespace;
@@ -156,6 +162,47 @@ static void remove_tree(char **arg) {
   if (nftw(arg[0], remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) < 0 && errno != ENOENT) fail(arg[0]);
 }
 
+// Whose ids a sandbox may have on the disk, for `disarm`.
+static uid_t first_id, id_count;
+
+static int is_of_sandbox(uid_t id) { return id >= first_id && id - first_id < id_count; }
+
+// Capabilities count where the user who is root of a user namespace is the one that they name (vfs_ns_cap_data).
+static int is_harmless_capability(const uint32_t *data, ssize_t size) {
+  const uint32_t version = 3;
+  return size == 6 * sizeof *data && le32toh(data[0]) >> 24 == version && is_of_sandbox(le32toh(data[5]));
+}
+
+static int disarm_one(const char *path, const struct stat *status, int type, struct FTW *walk) {
+  (void)type;
+  uint32_t data[16];
+  const char *name = path + walk->base;
+  // The sandbox's directory of `upper` is named by a whole path, everything below it where we stand.
+  if (walk->level == 0) name = path;
+  ssize_t size = lgetxattr(name, "security.capability", data, sizeof data);
+  if ((size >= 0 && !is_harmless_capability(data, size)) || (size < 0 && errno == ERANGE)) {
+    if (lremovexattr(name, "security.capability") < 0) fail(path);
+  } else if (size < 0 && errno != ENODATA && errno != EOPNOTSUPP) {
+    fail(path);
+  }
+  // An overlay stands for a removed file by a device 0, 0.
+  int is_device = S_ISBLK(status->st_mode) || (S_ISCHR(status->st_mode) && status->st_rdev != 0);
+  if (is_device && unlink(name) < 0) fail(path);
+  mode_t rights = status->st_mode & 07777;
+  if (S_ISREG(status->st_mode) && (rights & (S_ISUID | S_ISGID)) && !is_of_sandbox(status->st_uid) &&
+      chmod(name, rights & 01777) < 0)
+    fail(path);
+  return 0;
+}
+
+// disarm PATH FIRST COUNT: takes from a tree that nobody else can reach what no sandbox with these ids could have made:
+// capabilities of other users, devices, and the right of a program to become another user.
+static void disarm(char **arg) {
+  first_id = (uid_t)number(arg[1], 10);
+  id_count = (uid_t)number(arg[2], 10);
+  if (nftw(arg[0], disarm_one, 16, FTW_PHYS | FTW_MOUNT | FTW_CHDIR) < 0) fail(arg[0]);
+}
+
 // forget-file DIRECTORY PATH: removes one file below a directory that a sandbox filled. No link in it leads anywhere, and
 // what lies there instead of a file is left alone.
 static void forget_file(char **arg) {
@@ -239,14 +286,65 @@ static void die_with(char **arg) {
   if ((unsigned long long)getppid() != number(arg[0], 10)) refuse("the runner is gone");
 }
 
+// What a sandbox may have of /dev. The runtime binds these files of the /dev that it sees.
+static const struct {
+  const char *path;
+  unsigned major, minor;
+} devices[] = {
+    {"/dev/null", 1, 3},   {"/dev/zero", 1, 5},    {"/dev/full", 1, 7},
+    {"/dev/random", 1, 8}, {"/dev/urandom", 1, 9}, {"/dev/tty", 5, 0},
+};
+
+// Where this host lets nobody make devices, its own are used. crun gives the files that it is started on to the sandbox's
+// root, who would then own the host's /dev/null, so that one is read-only.
+static void keep_devices_of_host(void) {
+  if (umount2("/dev", MNT_DETACH) < 0) fail("/dev");
+  if (mount("/dev/null", "/dev/null", NULL, MS_BIND, NULL) < 0) fail("/dev/null");
+  if (mount(NULL, "/dev/null", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NOEXEC, NULL) < 0) fail("/dev/null");
+}
+
+// Devices with inodes of their own: by those of the host, sandboxes could watch each other and lock files for each other.
+// Read-only, so that nobody comes to own one.
+static void make_devices(void) {
+  const char *options = "mode=0755,size=64k,nr_inodes=16";
+  if (mount("tmpfs", "/dev", "tmpfs", MS_NOSUID | MS_NOEXEC, options) < 0) fail("/dev");
+  mode_t before = umask(0);
+  for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
+    if (mknod(devices[i].path, S_IFCHR | 0666, makedev(devices[i].major, devices[i].minor)) < 0) {
+      if (errno != EPERM) fail(devices[i].path);
+      umask(before);
+      keep_devices_of_host();
+      return;
+    }
+  umask(before);
+  if (mount(NULL, "/dev", NULL, MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NOEXEC, NULL) < 0) fail("/dev");
+}
+
 // private: mounts made from here on vanish with the sandbox and are never seen by the host.
 static void enter_private_mounts(char **arg) {
   (void)arg;
   if (unshare(CLONE_NEWNS) < 0) fail("mount namespace");
   if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) fail("/");
-  /* crun gives the files that it is started on to the sandbox's root, who would then own the host's own /dev/null. */
-  if (mount("/dev/null", "/dev/null", NULL, MS_BIND, NULL) < 0) fail("/dev/null");
-  if (mount(NULL, "/dev/null", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NOEXEC, NULL) < 0) fail("/dev/null");
+  make_devices();
+}
+
+// sysfs NETNS PATH: mounts the /sys of a network namespace. Each has inodes of its own, and shows the network cards of that
+// namespace only.
+static void mount_sysfs(char **arg) {
+  int host = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+  int network = open(arg[0], O_RDONLY | O_CLOEXEC);
+  if (host < 0 || network < 0 || setns(network, CLONE_NEWNET) < 0) fail(arg[0]);
+  if (mount("sysfs", arg[1], "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0) fail(arg[1]);
+  if (setns(host, CLONE_NEWNET) < 0) fail("network namespace");
+  close(network);
+  close(host);
+}
+
+// own-time: what is started from here on has a time namespace of its own, with the clocks of the host. It is for the file in
+// /proc that stands for the namespace, which sandboxes would share.
+static void unshare_time(char **arg) {
+  (void)arg;
+  if (unshare(CLONE_NEWTIME) < 0 && errno != EINVAL) fail("time namespace");
 }
 
 // hide PATH: puts an empty directory before one mount (crun refuses a host with both cgroup versions). What crun makes
@@ -380,6 +478,7 @@ static const struct step {
     {"snapshot", 2, make_snapshot},
     {"remove-tree", 1, remove_tree},
     {"forget-file", 2, forget_file},
+    {"disarm", 3, disarm},
     {"rename", 2, rename_to},
     {"sync", 1, sync_to_disk},
     {"directory", 3, make_directory},
@@ -387,6 +486,8 @@ static const struct step {
     {"new-file", 3, write_new_file},
     {"listen", 1, listen_at},
     {"private", 0, enter_private_mounts},
+    {"sysfs", 2, mount_sysfs},
+    {"own-time", 0, unshare_time},
     {"hide", 1, hide},
     {"overlay", 2, mount_overlay},
     {"bind", 2, mount_bind},

@@ -87,7 +87,7 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
         launcher,
         [from, to, at('empty')].map((path) => step.directory(path, 0, 0o755)),
       )
-      const trial = { launcher, log: silentLog(), directories: [from], mountPoints: { image: to, etc: at('empty') } }
+      const trial = { launcher, log: silentLog(), directories: [from], mountPoints: { image: to, own: at('empty') } }
       if (!(await canMapOwners(trial))) return t.skip(cannotMapOwners)
       await runSteps(launcher, [
         step.file(join(from, 'theirs'), 1007, 'x'),

@@ -15,6 +15,8 @@ export const step = {
   removeTree: (path: string): Step => ['remove-tree', path],
   /** Below a directory that a sandbox filled, through no link of it. */
   forgetFile: (directory: string, path: string): Step => ['forget-file', directory, path],
+  /** Takes away what no sandbox with these ids could have made. Only for what nobody else can reach. */
+  disarm: (path: string, firstId: number, count: number): Step => ['disarm', path, String(firstId), String(count)],
   rename: (from: string, to: string): Step => ['rename', from, to],
   /** What a file holds, or the names in a directory, is on the disk from here on. */
   sync: (path: string): Step => ['sync', path],
@@ -25,6 +27,10 @@ export const step = {
   newFile: (path: string, owner: number, text: string): Step => ['new-file', path, String(owner), text],
   listen: (path: string): Step => ['listen', path],
   privateMounts: (): Step => ['private'],
+  /** The /sys of a network namespace. */
+  sysfs: (netnsPath: string, path: string): Step => ['sysfs', netnsPath, path],
+  /** A time namespace for what is started from here on. */
+  ownTime: (): Step => ['own-time'],
   hide: (path: string): Step => ['hide', path],
   overlay: (options: string, path: string): Step => ['overlay', options, path],
   bind: (from: string, to: string): Step => ['bind', from, to],

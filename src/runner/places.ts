@@ -14,7 +14,7 @@ export type Places = {
   /** One directory per sandbox that runs, with the files that it is shown of its machine. */
   shown: string
   /** Where `launch` mounts, each time in a mount namespace of its own, so one place serves all sandboxes. */
-  mountPoints: { image: string; disk: string; rootfs: string; etc: string; agent: string; runtime: string }
+  mountPoints: { image: string; disk: string; rootfs: string; own: string; sys: string; runtime: string }
   /** The cgroup with one child per sandbox. */
   cgroup: string
 }
@@ -32,8 +32,8 @@ export const placesOf = (instance: string, runnerDirectory: string): Places => {
       image: join(run, 'image'),
       disk: join(run, 'disk'),
       rootfs: join(run, 'rootfs'),
-      etc: join(run, 'etc'),
-      agent: join(run, 'agent'),
+      own: join(run, 'own'),
+      sys: join(run, 'sys'),
       runtime: join(run, 'runtime'),
     },
     cgroup: `/alcove-${instance}`,
@@ -44,11 +44,11 @@ export const makePlaces = async (places: Places): Promise<void> => {
   const { sandboxes, filters, agents, sockets, runtimeState, shown, mountPoints } = places
   for (const directory of [sandboxes, filters, agents, sockets, runtimeState])
     await mkdir(directory, { recursive: true, mode: 0o700 })
-  const { image, disk, rootfs, etc } = mountPoints
-  for (const directory of [image, disk, rootfs, etc, shown]) await mkdir(directory, { recursive: true })
+  const { image, disk, rootfs, own, sys, runtime } = mountPoints
+  for (const directory of [image, disk, rootfs, own, sys, shown]) await mkdir(directory, { recursive: true })
   // The runtime walks here as the sandbox's root, who is nobody on the host.
-  for (const directory of [join(rootfs, '..'), rootfs, etc, shown]) await chmod(directory, 0o755)
-  for (const file of [mountPoints.agent, mountPoints.runtime]) await writeFile(file, '', { flag: 'a' })
+  for (const directory of [join(rootfs, '..'), rootfs, own, sys, shown]) await chmod(directory, 0o755)
+  await writeFile(runtime, '', { flag: 'a' })
   await keepInMemory(shown)
 }
 

@@ -16,6 +16,7 @@ export const restoreDisk = async (
   await runSteps(launcher, pool.stepsToMakeEmpty(sandboxId, diskGiB))
   try {
     await unpackDisk({
+      launcher,
       store,
       sandboxId,
       archive,

@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { span } from '#src/kit/telemetry/telemetry.ts'
 import type { ArchiveRef, Assignment } from '#src/wire/runner-link.ts'
 import type { Transfer } from './archive.ts'
@@ -168,11 +168,12 @@ const writeConfig = async (machine: Machine, assignment: Assignment, slot: Slot,
   const config = makeConfig({
     ...places.mountPoints,
     hostname: hostnameOf(sandboxId),
-    shown: shownOf(places, sandboxId),
+    agent: basename(machine.agentProgram),
     cpus: showMachine(machine, assignment),
     idBase: idBaseOf(machine, slot),
     netnsPath: slot.netnsPath,
     cgroupsPath: cgroupPathOf(places, sandboxId),
+    cgroupVersion: machine.cgroups.version,
     cpu,
     memoryGiB,
     limitsSwap,
@@ -203,6 +204,7 @@ const launch = async (
     ...pool.stepsToLimit(sandboxId, diskGiB, 'with room'),
     pool.stepToSayBase(sandboxId, base),
     ...ownEtc(disk.etc, hostnameOf(sandboxId), machine.resolvers),
+    step.directory(disk.etcWork, 0, 0o700),
     step.listen(socketOf(places, sandboxId)),
     ...hideMounts(hiddenMounts),
     ...stepsToShow(idBaseOf(machine, slot), [
@@ -210,8 +212,12 @@ const launch = async (
       [disk.directory, mountPoints.disk],
     ]),
     step.overlay(overlayOptions([mountPoints.image], shown.upper, shown.work), mountPoints.rootfs),
-    step.bind(shown.etc, mountPoints.etc),
-    step.bind(agentProgram, mountPoints.agent),
+    step.overlay(
+      overlayOptions([shownOf(places, sandboxId), dirname(agentProgram)], shown.etc, shown.etcWork),
+      mountPoints.own,
+    ),
+    step.sysfs(slot.netnsPath, mountPoints.sys),
+    step.ownTime(),
     ...pool.stepsToLimit(sandboxId, diskGiB),
     ...runtime.stepsToRun(sandboxId, bundle),
   ]

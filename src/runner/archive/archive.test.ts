@@ -8,6 +8,8 @@ import { after, before, suite, test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { StoreAddress } from '#src/kit/store-address.ts'
 import { needsRoot } from '#test/needs-root.ts'
+import { uidBase } from '../oci/ids.ts'
+import { builtLauncher } from '../testing/test-host.ts'
 import { ArchiveFailed, type Why } from './failed.ts'
 import { type Archive, findArchive, packDisk } from './pack.ts'
 import { patient } from './patient-store.ts'
@@ -19,6 +21,36 @@ import { startS3, withoutS3 } from './testing/real-s3.ts'
 import { unpackDisk } from './unpack.ts'
 
 const sandboxId = 'box'
+const launcher = builtLauncher()
+
+/** What only root of the host could have made, beside what a sandbox makes itself. */
+const armed = `import os, struct, sys
+BASE = int(sys.argv[2])
+os.chdir(sys.argv[1])
+os.mkdir("upper"); os.mkdir("etc"); os.chown("upper", BASE, BASE); os.chdir("upper")
+def capable(name, words):
+    open(name, "w").close()
+    os.setxattr(name, "security.capability", struct.pack("<%dI" % len(words), *words))
+capable("own", [0x03000001, 1 << 13, 0, 0, 0, BASE + 7])
+capable("hosts", [0x02000001, 1 << 21, 0, 0, 0])
+capable("foreign", [0x03000001, 1 << 21, 0, 0, 0, 0])
+os.setxattr("own", "security.evil", b"x")
+os.setxattr("own", "trusted.evil", b"x")
+os.setxattr("own", "user.mine", b"x")
+os.setxattr(".", "trusted.overlay.opaque", b"y")
+os.mknod("null", 0o666 | 0o020000, os.makedev(1, 3))
+os.mknod("whiteout", 0o020000, os.makedev(0, 0))
+for name, owner in (("set-id", BASE), ("set-id-of-root", 0)):
+    open(name, "w").close(); os.chown(name, owner, owner); os.chmod(name, 0o6755)
+`
+
+/** Attributes, type and rights of each file. */
+const described = `import json, os, stat, sys
+os.chdir(sys.argv[1])
+print(json.dumps({name: [stat.filemode(os.lstat(name).st_mode), *sorted(os.listxattr(name))] for name in [".", *sorted(os.listdir("."))]}))
+`
+const python = (program: string, ...args: string[]) =>
+  execFileSync('/usr/bin/python3', ['-c', program, ...args], { encoding: 'utf8' })
 
 const fails = (why: Why, message: RegExp) => (error: unknown) => {
   assert.ok(error instanceof ArchiveFailed, String(error))
@@ -93,7 +125,7 @@ const roundTrip = (open: () => StoreAddress) => {
     const directory = scratch.make('again')
     const done: number[] = []
     const onProgress = ({ bytes }: { bytes: number }) => done.push(bytes)
-    await unpackDisk({ store, sandboxId, archive, disk: diskIn(directory), onProgress })
+    await unpackDisk({ launcher, store, sandboxId, archive, disk: diskIn(directory), onProgress })
     const before = listDisk(scratch.at('disk'))
     assert.equal(withoutSockets(before).length, before.length - 1)
     assert.deepEqual(listDisk(directory), withoutSockets(before))
@@ -113,7 +145,7 @@ const roundTrip = (open: () => StoreAddress) => {
     assert.ok(left.length < all.length)
     assert.equal(await findArchive(store, sandboxId, 'a1'), undefined)
     const directory = scratch.make('newer')
-    await unpackDisk({ store, sandboxId, archive: newer, disk: diskIn(directory) })
+    await unpackDisk({ launcher, store, sandboxId, archive: newer, disk: diskIn(directory) })
     assert.deepEqual(listDisk(directory), withoutSockets(listDisk(scratch.at('disk'))))
   })
 
@@ -163,7 +195,7 @@ suite('an archive that is harmed', { skip: needsRoot }, () => {
     const directory = scratch.make('harmed')
     try {
       harm(path)
-      await assert.rejects(unpackDisk({ store, sandboxId, archive, disk: diskIn(directory) }), expected)
+      await assert.rejects(unpackDisk({ launcher, store, sandboxId, archive, disk: diskIn(directory) }), expected)
       assert.deepEqual(readdirSync(directory), [], 'something half was left')
     } finally {
       writeFileSync(path, sound)
@@ -211,7 +243,7 @@ suite('an archive that is harmed', { skip: needsRoot }, () => {
     rmSync(two!)
     assert.deepEqual(await packDisk({ store, sandboxId, archiveId: 'a1', disk }), archive)
     const directory = scratch.make('mended')
-    await unpackDisk({ store, sandboxId, archive, disk: diskIn(directory) })
+    await unpackDisk({ launcher, store, sandboxId, archive, disk: diskIn(directory) })
     assert.deepEqual(listDisk(directory), withoutSockets(listDisk(scratch.at('disk'))))
   })
 
@@ -223,7 +255,7 @@ suite('an archive that is harmed', { skip: needsRoot }, () => {
 
   test('an existing disk is never overwritten', async () => {
     const there = listDisk(scratch.at('disk'))
-    await assert.rejects(unpackDisk({ store, sandboxId, archive, disk }), fails('disk', /a disk already/))
+    await assert.rejects(unpackDisk({ launcher, store, sandboxId, archive, disk }), fails('disk', /a disk already/))
     assert.deepEqual(listDisk(scratch.at('disk')), there)
   })
 
@@ -274,7 +306,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     const chunks = (await objects(store)).length - 1
     assert.ok(second.puts() <= chunks - 1, `${second.puts()} of ${chunks} chunks were written again`)
     const directory = scratch.make('resumed-disk')
-    await unpackDisk({ store, sandboxId, archive, disk: diskIn(directory) })
+    await unpackDisk({ launcher, store, sandboxId, archive, disk: diskIn(directory) })
     assert.deepEqual(listDisk(directory), withoutSockets(listDisk(scratch.at('disk'))))
   })
 
@@ -316,7 +348,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     assert.equal(await findArchive(store, sandboxId, 'a1'), undefined)
     const archive = await packDisk({ store, sandboxId, archiveId: 'a1', disk })
     const directory = scratch.make('stopped-disk')
-    const unpacking = unpackDisk({ store, sandboxId, archive, disk: diskIn(directory), ...stopping() })
+    const unpacking = unpackDisk({ launcher, store, sandboxId, archive, disk: diskIn(directory), ...stopping() })
     await assert.rejects(unpacking, reason)
     assert.deepEqual(readdirSync(directory), [])
     assert.deepEqual(working(), [])
@@ -346,6 +378,23 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     assert.deepEqual(working(), [])
   })
 
+  test('what only the host’s root could have made does not come back: attributes, capabilities, devices, set-id', async () => {
+    const store = storeAt('armed')
+    python(armed, scratch.make('armed-disk'), String(uidBase))
+    const packed = diskIn(scratch.at('armed-disk'))
+    const archive = await packDisk({ store, sandboxId, archiveId: 'a1', disk: packed })
+    await unpackDisk({ launcher, store, sandboxId, archive, disk: diskIn(scratch.make('disarmed')) })
+    assert.deepEqual(JSON.parse(python(described, join(scratch.at('disarmed'), 'upper'))), {
+      '.': ['drwxr-xr-x', 'trusted.overlay.opaque'],
+      foreign: ['-rw-r--r--'],
+      hosts: ['-rw-r--r--'],
+      own: ['-rw-r--r--', 'security.capability', 'user.mine'],
+      'set-id': ['-rwsr-sr-x'],
+      'set-id-of-root': ['-rwxr-xr-x'],
+      whiteout: ['c---------'],
+    })
+  })
+
   test('a disk without room for the archive says so, and is left empty', async () => {
     const store = storeAt('large')
     const archive = await packDisk({ store, sandboxId, archiveId: 'a1', disk })
@@ -353,6 +402,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     const written: number[] = []
     const unpack = () =>
       unpackDisk({
+        launcher,
         store,
         sandboxId,
         archive,

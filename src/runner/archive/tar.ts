@@ -1,5 +1,5 @@
-// A disk as a stream and back, by GNU tar: content, modes, owners, nanoseconds, holes, hard links, whiteouts and every extended
-// attribute, those of overlayfs, capabilities and access lists included. The disk is hostile, and tar is root:
+// A disk as a stream and back, by GNU tar: content, modes, owners, nanoseconds, holes, hard links, whiteouts, access lists and
+// the extended attributes that a sandbox or its overlay can set. The disk is hostile, and tar is root:
 //
 // - it is given two names of ours, and reads what is below without following links;
 // - it unpacks into a directory that nothing else can reach, refuses a name that comes twice, and makes links that lead
@@ -23,7 +23,11 @@ const confinedTar =
   `nice -n 10 prlimit --as=${tarBytes} -- setpriv --pdeathsig KILL unshare --pid --fork --kill-child -- tar`.split(' ')
 /** Records of 64 KiB both ways: tar reads the last one to its end. */
 const records = ['--blocking-factor=128', '--read-full-records']
-const everything = ['--numeric-owner', '--xattrs', '--xattrs-include=*', '--acls', '--warning=none']
+/**
+ * Attributes that a sandbox, or its overlay, can have set itself. tar is root: it would set others, too, which only root may.
+ */
+const attributes = ['user.*', 'security.capability', 'trusted.overlay.*'].map((names) => `--xattrs-include=${names}`)
+const everything = ['--numeric-owner', '--xattrs', ...attributes, '--acls', '--warning=none']
 const stderrLimit = 16 * 1024
 /** The longest path that tar can make again, since it names each file from the top. */
 const maxPathBytes = 4095

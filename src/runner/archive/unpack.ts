@@ -8,6 +8,8 @@ import { runCommand } from '#src/kit/run-command.ts'
 import type { ArchiveRef } from '#src/wire/runner-link.ts'
 import { hasCode } from '../cgroup/files.ts'
 import { asSize } from '../images/limits.ts'
+import { step } from '../launch.ts'
+import { uidBase, uidCount } from '../oci/ids.ts'
 import { fetchChunk } from './chunks.ts'
 import { ArchiveFailed } from './failed.ts'
 import { chunksOf, manifestKey } from './keys.ts'
@@ -16,6 +18,7 @@ import type { ObjectStore } from './store.ts'
 import { type DiskParts, holderOf, writeDisk } from './tar.ts'
 
 type UnpackParts = {
+  launcher: string
   store: ObjectStore
   sandboxId: string
   archive: Required<ArchiveRef>
@@ -30,7 +33,7 @@ const chunksAhead = 3
 const unfinished = 'unpacking'
 
 export const unpackDisk = async (parts: UnpackParts): Promise<void> => {
-  const { store, sandboxId, archive, disk, signal } = parts
+  const { launcher, store, sandboxId, archive, disk, signal } = parts
   const holder = holderOf(disk)
   await refuseToOverwrite(disk)
   const manifest = await openManifest(store, sandboxId, archive, signal)
@@ -40,6 +43,9 @@ export const unpackDisk = async (parts: UnpackParts): Promise<void> => {
   try {
     await mkdir(place, { mode: 0o700 })
     await writeDisk(stream(parts, manifest), place, signal)
+    // Archives of older versions hold every attribute that there was.
+    await runCommand([launcher, ...step.disarm(place, uidBase, uidCount)], { background: true, timeoutMs: 600_000 })
+    signal?.throwIfAborted()
     // What has its name is whole, also after a power cut.
     await sync(place)
     await rename(join(place, 'upper'), disk.upper)

@@ -7,9 +7,10 @@ import { makeSeccompProfile } from './seccomp/profile.ts'
 const sandbox: SandboxConfig = {
   hostname: 'box',
   rootfs: '/run/x/rootfs',
-  agent: '/run/x/agent',
-  etc: '/run/x/etc',
-  shown: '/run/x/shown/1',
+  own: '/run/x/own',
+  agent: 'agent-1',
+  sys: '/run/x/sys',
+  cgroupVersion: 1 as const,
   cpus: '0-1',
   idBase: 165_536 + 65_536,
   netnsPath: '/run/netns/x-1',
@@ -57,22 +58,35 @@ suite('what the runtime is told', () => {
     assert.equal('seccomp' in plain.linux && plain.linux.seccomp, profile)
   })
 
-  test('nothing of the host is mounted but the agent and the sandbox’s own files, the agent and what it is shown read-only', () => {
+  test('nothing is bound but files of its own, and all that it shall not write is read-only', () => {
     const binds = makeConfig(sandbox).mounts.filter(({ type }) => type === 'bind')
-    const shown = ['meminfo', 'cpuinfo', 'online'].map((name) => `/run/x/shown/1/${name}`)
+    const shown = ['meminfo', 'cpuinfo', 'online'].map((name) => `/run/x/own/${name}`)
     assert.deepEqual(
       binds.map(({ source }) => source),
       [
-        '/run/x/agent',
+        '/run/x/sys',
+        '/run/x/own/agent-1',
         ...shown,
-        '/run/x/etc/hostname',
-        '/run/x/etc/hosts',
-        '/run/x/etc/resolv.conf',
-        '/run/x/etc/machine-id',
-        '/run/x/etc/zz-alcove-path.sh',
+        '/run/x/own/hostname',
+        '/run/x/own/hosts',
+        '/run/x/own/resolv.conf',
+        '/run/x/own/machine-id',
+        '/run/x/own/zz-alcove-path.sh',
       ],
     )
-    for (const bind of binds.slice(0, 4)) assert.ok(bind.options.includes('ro'))
+    for (const bind of binds.slice(0, 5)) assert.ok(bind.options.includes('ro'))
+  })
+
+  test('the directory of its cgroups is made read-only where the runtime does not do so', () => {
+    const cgroups = (version: 1 | 2) =>
+      makeConfig({ ...sandbox, cgroupVersion: version })
+        .mounts.filter(({ destination }) => destination === '/sys/fs/cgroup')
+        .map(({ options }) => [options.includes('remount'), options.includes('ro')])
+    assert.deepEqual(cgroups(1), [
+      [false, true],
+      [true, true],
+    ])
+    assert.deepEqual(cgroups(2), [[false, true]])
   })
 
   test('a host name is the first part of the id, and may be written as one', () => {

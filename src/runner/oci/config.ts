@@ -19,18 +19,22 @@ export type SandboxConfig = {
   hostname: string
   /** Where `launch` mounts the root filesystem, in its private mount namespace. */
   rootfs: string
-  /** The agent's program, on the host. */
+  /**
+   * A directory with files that are bound over those of the image: the agent's program, what the sandbox is shown of its
+   * machine, and its own hostname, hosts, resolv.conf and machine-id.
+   */
+  own: string
+  /** The name of the agent's program in there. */
   agent: string
-  /** The directory with the sandbox's own hostname, hosts, resolv.conf and machine-id. */
-  etc: string
-  /** The directory with what it is shown of its machine. */
-  shown: string
+  /** Where the /sys of its network namespace is mounted. */
+  sys: string
   /** The processors that it is kept to, as a list (cpuset(7)); absent: all of them. */
   cpus: string | undefined
   /** The first id of its users on the host. */
   idBase: number
   netnsPath: string
   cgroupsPath: string
+  cgroupVersion: 1 | 2
   cpu: number
   memoryGiB: number
   /** Whether the kernel counts swap at all; naming a limit where it does not fails the start. */
@@ -80,7 +84,7 @@ const mount = (destination: string, type: string, source: string, ...options: st
   options,
 })
 
-const mounts = ({ agent, etc, shown, memoryGiB }: SandboxConfig) => [
+const mounts = ({ agent, own, sys, memoryGiB, cgroupVersion }: SandboxConfig) => [
   mount('/proc', 'proc', 'proc', 'nosuid', 'noexec', 'nodev'),
   mount('/dev', 'tmpfs', 'tmpfs', 'nosuid', 'strictatime', 'mode=755', 'size=1m'),
   // No `gid=5`: the group may not be mapped into the user namespace, and the kernel then refuses the mount.
@@ -97,14 +101,18 @@ const mounts = ({ agent, etc, shown, memoryGiB }: SandboxConfig) => [
   ),
   mount('/dev/shm', 'tmpfs', 'shm', 'nosuid', 'noexec', 'nodev', 'mode=1777', `size=${sharedMemoryBytes(memoryGiB)}`),
   mount('/dev/mqueue', 'mqueue', 'mqueue', 'nosuid', 'noexec', 'nodev'),
-  mount('/sys', 'sysfs', 'sysfs', 'nosuid', 'noexec', 'nodev', 'ro'),
+  mount('/sys', 'bind', sys, 'bind', 'ro', 'nosuid', 'noexec', 'nodev'),
   mount('/sys/fs/cgroup', 'cgroup', 'cgroup', 'nosuid', 'noexec', 'nodev', 'relatime', 'ro'),
-  mount(agentPathInside, 'bind', agent, 'bind', 'ro', 'nosuid', 'nodev'),
+  // The runtime mounts each cgroup of version 1 in a directory that it leaves writable.
+  ...(cgroupVersion === 1
+    ? [mount('/sys/fs/cgroup', 'tmpfs', 'tmpfs', 'remount', 'nosuid', 'noexec', 'nodev', 'ro')]
+    : []),
+  mount(agentPathInside, 'bind', `${own}/${agent}`, 'bind', 'ro', 'nosuid', 'nodev'),
   ...shownFiles.map(({ name, inside }) =>
-    mount(inside, 'bind', `${shown}/${name}`, 'bind', 'ro', 'nosuid', 'noexec', 'nodev'),
+    mount(inside, 'bind', `${own}/${name}`, 'bind', 'ro', 'nosuid', 'noexec', 'nodev'),
   ),
   ...ownEtcFiles.map(([name, inside]) =>
-    mount(`/etc/${inside}`, 'bind', `${etc}/${name}`, 'bind', 'nosuid', 'noexec', 'nodev'),
+    mount(`/etc/${inside}`, 'bind', `${own}/${name}`, 'bind', 'nosuid', 'noexec', 'nodev'),
   ),
 ]
 

@@ -14,18 +14,18 @@ type Trial = {
   log: Logger
   /** Of which one stands for all files on its file system. */
   directories: readonly string[]
-  mountPoints: { image: string; etc: string }
+  mountPoints: { image: string; own: string }
 }
 
 /** Whether the files there can lie below an overlay as those of another range: Linux 5.19, and a file system that has learned it. */
 export const canMapOwners = async ({ launcher, log, directories, mountPoints }: Trial): Promise<boolean> => {
-  const { image, etc } = mountPoints
+  const { image, own } = mountPoints
   try {
     for (const directory of directories)
       await runSteps(launcher, [
         step.privateMounts(),
         ...stepsToShow(lastBase, [[directory, image]]),
-        step.overlay(`lowerdir=${image}:${etc}`, image),
+        step.overlay(`lowerdir=${image}:${own}`, image),
       ])
     return true
   } catch (error) {

@@ -22,6 +22,8 @@ export type Disk = {
   work: string
   /** The sandbox's own files of `/etc`; counted as its disk, never reachable by a path from inside. */
   etc: string
+  /** What an overlay over `etc` works with. */
+  etcWork: string
 }
 
 /** Whose disk another one begins as. */
@@ -173,6 +175,7 @@ export const diskAt = (path: string): Disk => ({
   upper: join(path, 'upper'),
   work: join(path, 'work'),
   etc: join(path, 'etc'),
+  etcWork: join(path, 'etc-work'),
 })
 
 type Opened = Pick<StoragePool, 'hardDiskLimit' | 'sizeGiB' | 'directory'> & {
@@ -319,10 +322,11 @@ const sayBase = (path: string, base: string) => step.newFile(join(diskAt(path).e
 
 /** Without what makes the sandbox that it was copied from itself. Nothing else says which image is below it, so that is waited for. */
 const stepsToFinishCopy = (path: string, base: string): Step[] => {
-  const { upper, work, etc } = diskAt(path)
+  const { upper, work, etc, etcWork } = diskAt(path)
   return [
     step.removeTree(work),
     step.removeTree(etc),
+    step.removeTree(etcWork),
     ...seeds.map((seed) => step.forgetFile(upper, seed)),
     ...stepsToFinish(path, base),
     step.sync(join(etc, baseName)),
