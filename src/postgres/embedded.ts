@@ -2,19 +2,20 @@
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { chmod, chown, lchown, mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { chmod, chown, lchown, mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import postgres from 'postgres'
+import { confined } from '#src/kit/confined.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { endPrevious, socketPath } from './previous.ts'
 import { installPrograms } from './programs.ts'
 import { connectionFrom } from './url.ts'
 
 type PostgresParts = {
-  /** Ours alone. Holds the programs, the cluster and the password. Its parents must let `uid` pass through. */
+  /** Ours alone. Holds the programs, the cluster and the password. */
   directory: string
   /** Made if it is missing, and given to `uid`. */
   socketDirectory: string
@@ -77,27 +78,21 @@ export const startPostgres = async (parts: PostgresParts): Promise<Postgres> => 
   if (identity.uid !== undefined) {
     await chmod(directory, 0o711)
     await chown(socketDirectory, parts.uid, parts.gid)
-    await checkReachable(directory, parts.uid, parts.gid)
-    await checkReachable(socketDirectory, parts.uid, parts.gid)
   }
   const { root, version } = await installPrograms(directory)
   const cluster = join(directory, 'cluster')
-  if (!existsSync(cluster)) await makeCluster({ root, directory, cluster, identity, log })
+  const commandOf = (program: string, args: readonly string[]): string[] => {
+    const command = [join(root, 'bin', program), ...args]
+    if (identity.uid === undefined) return command
+    const shown = [directory, socketDirectory].map((from) => ({ from, isWritable: true }))
+    return confined({ command, uid: identity.uid, shown, sockets: 'unix', hasProcesses: true, endsWith: 'SIGINT' })
+  }
+  if (!existsSync(cluster)) await makeCluster({ commandOf, directory, cluster, identity, log })
   await checkVersion(cluster, version)
   await endPrevious(cluster, socketDirectory, log)
   const password = (await readFile(join(directory, 'password'), 'utf8')).trim()
   const url = `postgresql://${role}:${password}@localhost/${role}?host=${encodeURIComponent(socketDirectory)}`
-  return await launch({ root, cluster, socketDirectory, identity, url, log })
-}
-
-/** Says which directory stands in the way, because "permission denied" from a child says nothing. */
-const checkReachable = async (path: string, uid: number, gid: number) => {
-  for (let at = path; ; at = dirname(at)) {
-    const { mode, uid: owner, gid: group } = await stat(at)
-    const bit = owner === uid ? 0o100 : group === gid ? 0o010 : 0o001
-    if ((mode & bit) === 0) throw new Error(`PostgreSQL runs as uid ${uid}, which may not pass through ${at}.`)
-    if (at === dirname(at)) return
-  }
+  return await launch({ commandOf, cluster, socketDirectory, url, log })
 }
 
 const checkVersion = async (cluster: string, version: string) => {
@@ -106,44 +101,25 @@ const checkVersion = async (cluster: string, version: string) => {
   if (found !== wanted) throw new Error(`${cluster} was made by PostgreSQL ${found}; this Alcove brings ${wanted}.`)
 }
 
-/** `initdb` looks its own uid up by name and gives up without one, so it runs as somebody whom the system knows. */
-const namedIdentity = async ({ uid, gid }: Identity): Promise<Identity> => {
-  if (uid === undefined || gid === undefined) return {}
-  const accounts = (await readFile('/etc/passwd', 'utf8')).split('\n').map((line) => line.split(':'))
-  const known = (wanted: (account: string[]) => boolean) => accounts.find(wanted)
-  const account = known(([, , id]) => Number(id) === uid) ?? known(([name]) => name === 'nobody')
-  if (!account?.[2]) throw new Error('PostgreSQL needs an account such as "nobody" in /etc/passwd to make its cluster.')
-  return Number(account[2]) === uid ? { uid, gid } : { uid: Number(account[2]), gid: Number(account[3]) }
-}
-
 const give = async (path: string, { uid, gid }: Identity) => {
   if (uid !== undefined && gid !== undefined) await lchown(path, uid, gid)
 }
 
-const giveAll = async (path: string, identity: Identity): Promise<void> => {
-  await give(path, identity)
-  for (const entry of await readdir(path, { withFileTypes: true })) {
-    const inside = join(path, entry.name)
-    await (entry.isDirectory() ? giveAll(inside, identity) : give(inside, identity))
-  }
-}
+/** How one of PostgreSQL's programs is started. */
+type CommandOf = (program: string, args: readonly string[]) => string[]
 
-type Making = { root: string; directory: string; cluster: string; identity: Identity; log: Logger }
+type Making = { commandOf: CommandOf; directory: string; cluster: string; identity: Identity; log: Logger }
 
-const makeCluster = async ({ root, directory, cluster, identity, log }: Making) => {
+const makeCluster = async ({ commandOf, directory, cluster, identity, log }: Making) => {
   log.info({ cluster }, 'making a new PostgreSQL cluster')
   const unfinished = `${cluster}.unfinished`
   const passwordFile = join(directory, 'password')
   await rm(unfinished, { recursive: true, force: true })
   await mkdir(unfinished, { mode: 0o700 })
   await writeFile(passwordFile, `${randomBytes(24).toString('hex')}\n`, { mode: 0o600 })
-  const maker = await namedIdentity(identity)
-  for (const path of [unfinished, passwordFile]) await give(path, maker)
-  await run(join(root, 'bin/initdb'), initdbArguments(unfinished, passwordFile), maker, log)
-  if (identity.uid !== undefined) {
-    await giveAll(unfinished, identity)
-    await chown(passwordFile, 0, 0)
-  }
+  for (const path of [unfinished, passwordFile]) await give(path, identity)
+  await run(commandOf('initdb', initdbArguments(unfinished, passwordFile)), log)
+  if (identity.uid !== undefined) await chown(passwordFile, 0, 0)
   await syncFile(passwordFile)
   // From here on the cluster counts as made; before, the next start makes it anew.
   await rename(unfinished, cluster)
@@ -183,32 +159,31 @@ const tellLines = (stream: Readable, log: Logger) => {
   return said
 }
 
-const run = async (program: string, args: string[], identity: Identity, log: Logger) => {
-  const child = spawn(program, args, { cwd: '/', env: environment, stdio: ['ignore', 'pipe', 'pipe'], ...identity })
+const run = async ([program = '', ...args]: readonly string[], log: Logger) => {
+  const child = spawn(program, args, { cwd: '/', env: environment, stdio: ['ignore', 'pipe', 'pipe'] })
   const said = [tellLines(child.stdout, log), tellLines(child.stderr, log)]
   const code = await new Promise((resolve, reject) => child.once('error', reject).once('close', resolve))
-  if (code !== 0) throw new Error(`${program} failed: ${said.flat().join('\n')}`)
+  if (code !== 0) throw new Error(`PostgreSQL's cluster could not be made: ${said.flat().join('\n')}`)
 }
 
 type Launching = {
-  root: string
+  commandOf: CommandOf
   cluster: string
   socketDirectory: string
-  identity: Identity
   url: string
   log: Logger
 }
 
-const launch = async ({ root, cluster, socketDirectory, identity, url, log }: Launching): Promise<Postgres> => {
+const launch = async ({ commandOf, cluster, socketDirectory, url, log }: Launching): Promise<Postgres> => {
   const given = { ...settings, unix_socket_directories: socketDirectory }
-  const args = ['-D', cluster, ...Object.entries(given).flatMap(([name, value]) => ['-c', `${name}=${value}`])]
-  const child = spawn(join(root, 'bin/postgres'), args, {
+  const set = Object.entries(given).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  const [program = '', ...args] = commandOf('postgres', ['-D', cluster, ...set])
+  const child = spawn(program, args, {
     cwd: '/',
     env: environment,
     stdio: ['ignore', 'ignore', 'pipe'],
     // A session of its own: Ctrl-C in a terminal goes to `up`, which then decides the order of stopping.
     detached: true,
-    ...identity,
   })
   const said = tellLines(child.stderr, log)
   const exited = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve, reject) => {

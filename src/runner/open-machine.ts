@@ -4,12 +4,12 @@ import { readFileSync } from 'node:fs'
 import { chmod, chown, copyFile, readFile, rename, stat } from 'node:fs/promises'
 import { availableParallelism, totalmem } from 'node:os'
 import { join } from 'node:path'
+import { users } from '#src/kit/confined.ts'
 import type { Logger } from '#src/kit/log.ts'
 import type { RunnerCapabilities } from '#src/wire/runner-link.ts'
 import type { ObjectStore } from './archive/store.ts'
 import { limitsSockets, limitsSwap } from './cgroup/cgroup.ts'
 import { hasCpusets, mountsToHide, readLayout } from './cgroup/layout.ts'
-import { fetcherUid } from './images/skopeo.ts'
 import { Journal } from './journal.ts'
 import type { AgentLink, Images, Machine } from './machine.ts'
 import type { NetworkPool } from './network/pool.ts'
@@ -123,10 +123,10 @@ export const capabilitiesOf = ({ pool, runtime }: Machine): RunnerCapabilities =
   fork: 'disk',
 })
 
-/** Runners before this one let crun give the host's own /dev/null to sandboxes, and to what brings images. */
+/** Old runners let crun give the host's own /dev/null to sandboxes, and to what brought images as the resolver's user. */
 const takeBackNull = async (): Promise<void> => {
   const { uid } = await stat('/dev/null')
-  if (uid !== uidBase && uid !== fetcherUid) return
+  if (uid !== uidBase && uid !== users.resolver) return
   await chown('/dev/null', 0, 0)
   await chmod('/dev/null', 0o666)
 }

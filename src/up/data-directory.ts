@@ -8,6 +8,7 @@
 //   <data>/log/              one file per program, bounded
 //   <data>/run/       0755   who serves this directory now (up.json, up.lock)
 //   /run/alcove-<instance>/  sockets; here and not below <data>, since a socket's path may have 107 bytes at most
+//   /run/alcove/runners/     the socket of its runner
 import { randomBytes } from 'node:crypto'
 import {
   chmodSync,
@@ -23,6 +24,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
+import { users } from '#src/kit/confined.ts'
 import { instanceOf, runDirectoryOf } from '#src/kit/instance.ts'
 import { Complaint } from './complaint.ts'
 import { checkOwner, checkPlace } from './ownership.ts'
@@ -30,16 +32,10 @@ import { checkOwner, checkPlace } from './ownership.ts'
 export const defaultDataDirectory = '/var/lib/alcove'
 
 /**
- * Where unprivileged programs see the code. It is filled only inside the private mount namespace of each, so all servers
- * of a host share the mount point, and the cache of compiled code that knows files by their path.
+ * The sockets of all runners of this host, also of those that join a server of another data directory. It holds nothing else,
+ * as it is all that a proxy sees of them.
  */
-export const codeView = '/run/alcove/code'
-
-/**
- * Numeric users without a name: nothing on the host runs as them but the one program of Alcove. 61004 is the runner's
- * resolver of names (`runner/network/dns/process.ts`).
- */
-export const uids = { postgres: 61001, control: 61002, proxy: 61003 } as const
+export const runnerSockets = '/run/alcove/runners'
 
 export type DataDirectory = ReturnType<typeof dataDirectoryAt>
 
@@ -59,9 +55,7 @@ export const dataDirectoryAt = (directory: string) => {
     stateFile: join(path, 'run', 'up.json'),
     runtime,
     postgresSocket: join(runtime, 'postgres'),
-    runnerSocket: join(runtime, 'runner.sock'),
-    /** Where PostgreSQL finds its directory if it may not pass through a parent of the real one. */
-    postgresView: join(runtime, 'database'),
+    runnerSocket: join(runnerSockets, `${instance}.sock`),
   }
 }
 
@@ -156,8 +150,8 @@ export const prepareDataDirectory = (directory: string): DataDirectory => {
   makeDirectory(data.postgres, 0o711)
   makeDirectory(data.runtime, 0o711)
   // Who may connect is decided by the password, which only control is told.
-  makeDirectory(data.postgresSocket, 0o711, { uid: uids.postgres, gid: uids.postgres })
-  makeDirectory(codeView, 0o755)
+  makeDirectory(data.postgresSocket, 0o711, { uid: users.postgres, gid: users.postgres })
+  makeDirectory(runnerSockets, 0o711)
   return data
 }
 

@@ -1,14 +1,15 @@
 // The programs of one machine: how each is started, as whom, and what it is told. The table of trust zones.
-import { chownSync, mkdirSync } from 'node:fs'
-import { join, relative, resolve } from 'node:path'
+import { chownSync, existsSync, mkdirSync } from 'node:fs'
+import { isAbsolute, join } from 'node:path'
+import { confined, type Shown, users } from '#src/kit/confined.ts'
 import { createLog } from '#src/kit/log.ts'
+import { nodeCommand, ownCode } from '#src/kit/own-code.ts'
 import { startPostgres } from '#src/postgres/embedded.ts'
 import type { Progress } from '#src/wire/runner-link.ts'
 import type { Addresses } from './address.ts'
 import { BoundedLog } from './bounded-log.ts'
 import type { UpConfig } from './config.ts'
-import { confined, unconfined } from './confine.ts'
-import { codeView, type DataDirectory, uids } from './data-directory.ts'
+import { type DataDirectory, runnerSockets } from './data-directory.ts'
 import { startNodeProgram } from './node-program.ts'
 import type { Program } from './supervised.ts'
 
@@ -32,18 +33,36 @@ type ProgramParts = {
   onProgress: (progress: Progress) => void
 }
 
-const code = resolve(import.meta.dirname, '../..')
+/** The kernel sends the signal when `up` ends, also when that is killed. */
+const endWithUp = ['setpriv', '--pdeathsig', 'TERM']
 
-/** A program without privileges sees the code at another place, since it may not pass through the code's parents. */
-const seenAt = (place: string, path: string) => join(place, relative(code, path))
+/** Certificates that the settings of telemetry name. */
+const telemetryFiles = ({ telemetry }: UpConfig): Shown[] =>
+  Object.entries(telemetry)
+    .filter(([name, path]) => /_(CERTIFICATE|CLIENT_KEY)$/.test(name) && isAbsolute(path) && existsSync(path))
+    .map(([, path]) => ({ from: path }))
 
-const unprivileged = (name: 'control' | 'proxy', { port }: ProgramParts): string[] =>
+const unprivileged = (name: 'control' | 'proxy', parts: ProgramParts, own: readonly Shown[]): string[] =>
   confined({
-    command: [seenAt(codeView, process.execPath), join(codeView, 'bin', `${name}.ts`)],
-    uid: uids[name],
-    views: [{ source: code, at: codeView }],
-    mayBindLowPorts: port < 1024,
+    command: nodeCommand(`bin/${name}.ts`),
+    uid: users[name],
+    hidden: [parts.data.path],
+    shown: [
+      ...ownCode(),
+      { from: codeCacheOf(parts, name, users[name]), isWritable: true },
+      ...telemetryFiles(parts.config),
+      ...own,
+    ],
+    sockets: 'internet',
+    mayBindLowPorts: parts.port < 1024,
+    endsWith: 'SIGTERM',
   })
+
+/** A directory with the socket of the database; none where it is reached over the network. */
+const databaseSocket = (url: string): Shown[] => {
+  const directory = new URL(url).searchParams.get('host') ?? ''
+  return isAbsolute(directory) ? [{ from: directory }] : []
+}
 
 const logOf = ({ data }: Pick<ProgramParts, 'data'>, name: string) => new BoundedLog(join(data.log, `${name}.log`))
 
@@ -67,7 +86,7 @@ const environment = (
 ) => ({
   PATH: parts.config.path,
   LANG: 'C.UTF-8',
-  NODE_COMPILE_CACHE: codeCacheOf(parts, name, name === 'runner' ? 0 : uids[name]),
+  NODE_COMPILE_CACHE: codeCacheOf(parts, name, name === 'runner' ? 0 : users[name]),
   ALCOVE_LOG_LEVEL: parts.config.logLevel,
   ...parts.config.telemetry,
   OTEL_SERVICE_NAME: `${parts.config.telemetry['OTEL_SERVICE_NAME'] ?? 'alcove'}-${name}`,
@@ -79,12 +98,13 @@ export const controlProgram = (parts: ProgramParts): Program => {
   const log = logOf(parts, 'control')
   return {
     name: 'control',
-    start: async () =>
-      startNodeProgram({
-        command: unprivileged('control', parts),
+    start: async () => {
+      const databaseUrl = await parts.databaseUrl
+      return startNodeProgram({
+        command: unprivileged('control', parts, databaseSocket(databaseUrl)),
         log,
         env: environment(parts, 'control', {
-          ALCOVE_DATABASE_URL: await parts.databaseUrl,
+          ALCOVE_DATABASE_URL: databaseUrl,
           ALCOVE_LISTEN: addresses.control,
           ALCOVE_PUBLIC_URL: addresses.publicUrl,
           ALCOVE_PROXY_URL: addresses.publicProxyUrl,
@@ -97,7 +117,8 @@ export const controlProgram = (parts: ProgramParts): Program => {
           ALCOVE_MOST_WARM: String(parts.config.mostWarm),
           ...parts.config.controlSettings,
         }),
-      }),
+      })
+    },
   }
 }
 
@@ -108,7 +129,7 @@ export const proxyProgram = (parts: ProgramParts): Program => {
     name: 'proxy',
     start: () =>
       startNodeProgram({
-        command: unprivileged('proxy', parts),
+        command: unprivileged('proxy', parts, [{ from: runnerSockets }]),
         log,
         env: environment(parts, 'proxy', {
           ALCOVE_LISTEN: addresses.proxy,
@@ -133,7 +154,7 @@ export const runnerProgram = (parts: RunnerProgramParts): Program => {
     name: 'runner',
     start: (onRefused) =>
       startNodeProgram({
-        command: unconfined([process.execPath, join(code, 'bin', 'runner.ts')]),
+        command: [...endWithUp, ...nodeCommand('bin/runner.ts')],
         log,
         onProgress: parts.onProgress,
         onRefused,
@@ -145,7 +166,7 @@ export const runnerProgram = (parts: RunnerProgramParts): Program => {
           MALLOC_ARENA_MAX: '2',
           ALCOVE_RUNNER_DIR: data.runner,
           ALCOVE_RUNNER_SOCKET: data.runnerSocket,
-          ALCOVE_RUNNER_SOCKET_GID: String(uids.proxy),
+          ALCOVE_RUNNER_SOCKET_GID: String(users.proxy),
           ALCOVE_CACHE_DIR: config.cacheDirectory,
           ...config.runnerSettings,
           ...config.archive,
@@ -168,8 +189,8 @@ export const postgresProgram = (
       const server = await startPostgres({
         directory,
         socketDirectory: data.postgresSocket,
-        uid: uids.postgres,
-        gid: uids.postgres,
+        uid: users.postgres,
+        gid: users.postgres,
         log,
       })
       onUrl(server.url)

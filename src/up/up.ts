@@ -22,7 +22,6 @@ import { buildNativePrograms } from './native-programs.ts'
 import { endOrphans } from './orphans.ts'
 import { checkPortsAreFree } from './ports.ts'
 import { controlProgram, postgresProgram, proxyProgram, runnerProgram } from './programs.ts'
-import { endReachable, reachable } from './reachable.ts'
 import { checkCodeIsReadable } from './readable-code.ts'
 import { findRunningUp, upStateWriter, writeUpState } from './state-file.ts'
 import { Supervised } from './supervised.ts'
@@ -147,9 +146,7 @@ const startPrograms = ({ data, config, options, display, addresses, firstKey }: 
   }
   const served = new Set<string>()
   const supervised = (program: ConstructorParameters<typeof Supervised>[0]) => new Supervised(program, onChange)
-  const postgres = config.databaseUrl
-    ? undefined
-    : supervised(postgresProgram(parts, reachable(data.postgres, data.postgresView), database.resolve))
+  const postgres = config.databaseUrl ? undefined : supervised(postgresProgram(parts, data.postgres, database.resolve))
   const workers = [controlProgram, proxyProgram, runnerProgram].map((make) => supervised(make(parts)))
   const all = [...(postgres ? [postgres] : []), ...workers]
   const self = identityOf(process.pid)
@@ -171,7 +168,6 @@ const startPrograms = ({ data, config, options, display, addresses, firstKey }: 
     // The database goes last, so that control can finish what it is writing, but not too late to end in order.
     await Promise.race([Promise.all(ends), pause(graceMs - 1000, undefined, { ref: false })])
     await Promise.all([...ends, postgres?.stop(1500)])
-    endReachable(data.postgresView)
     if (all.every((program) => program.state.pid === 0)) rmSync(data.stateFile, { force: true })
   }
   gaveUp.promise.catch(() => {}) // it may come when nobody waits for it any more

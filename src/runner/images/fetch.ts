@@ -2,13 +2,14 @@
 import { createHash } from 'node:crypto'
 import { chown, lstat, mkdir, realpath } from 'node:fs/promises'
 import { join, sep } from 'node:path'
+import { users } from '#src/kit/confined.ts'
 import type { BlobsOfOrigin } from './blobs.ts'
 import { checkRoom, namesBelow, readSmall } from './files.ts'
 import { ImageFailed } from './image-failed.ts'
 import { asSize, type ImageLimits } from './limits.ts'
 import { type Described, type Descriptor, type Manifest, ourEntryOf, parseConfig, parseManifest } from './manifest.ts'
 import { formatReference, pinned, type Reference } from './reference.ts'
-import { fetcherUid, type Skopeo } from './skopeo.ts'
+import type { Skopeo } from './skopeo.ts'
 
 /** An image of a registry: what its name stands for now, and what it is. */
 type Resolved = {
@@ -136,7 +137,7 @@ const makeWork = async (scratch: string): Promise<Work> => {
   const names = join(directory, 'blobs/sha256')
   for (const path of [join(directory, 'tmp'), join(directory, 'layout'), names]) await mkdir(path, { recursive: true })
   for (const path of [directory, join(directory, 'tmp'), join(directory, 'layout'), join(directory, 'blobs'), names])
-    await chown(path, fetcherUid, fetcherUid)
+    await chown(path, users.fetcher, users.fetcher)
   return { directory, names }
 }
 

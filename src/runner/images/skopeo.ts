@@ -7,13 +7,11 @@ import { existsSync, realpathSync } from 'node:fs'
 import { chown, readFile, writeFile } from 'node:fs/promises'
 import { isIPv4 } from 'node:net'
 import { join } from 'node:path'
+import { users } from '#src/kit/confined.ts'
 import { isPublicAddress } from '#src/kit/networks.ts'
 import { ImageFailed } from './image-failed.ts'
 import { formatReference, isThisMachine, type Reference } from './reference.ts'
 import { type Job, type Outcome, runJob, TookTooLong, type View } from './workshop.ts'
-
-/** The user that downloads; nothing else runs as it or belongs to it. */
-export const fetcherUid = 61_004
 
 export type RegistrySettings = {
   /** Registries, as host:port, that are spoken to without encryption. A registry of this machine has to be named here. */
@@ -133,7 +131,7 @@ export class Skopeo {
     if (authFile === undefined) return []
     const copy = join(scratch, 'credentials.json')
     await writeFile(copy, await readFile(authFile), { mode: 0o400 })
-    await chown(copy, fetcherUid, fetcherUid)
+    await chown(copy, users.fetcher, users.fetcher)
     return [{ from: copy, at: credentialsAt }]
   }
 
@@ -161,7 +159,7 @@ export class Skopeo {
     const outcome = await runJob(scratch, {
       argv,
       views: [...views, ...network.views],
-      ids: { base: fetcherUid, count: 1 },
+      ids: { base: users.fetcher, count: 1 },
       network: network.of,
       largestFileBytes,
       timeoutMs,

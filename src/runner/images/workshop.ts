@@ -7,6 +7,7 @@ import { lstatSync } from 'node:fs'
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
+import { filtered, filterProgram } from '#src/kit/confined.ts'
 import { mountsToHide, readLayout } from '../cgroup/layout.ts'
 import { tethered } from './tethered.ts'
 
@@ -36,6 +37,7 @@ export class TookTooLong extends Error {}
 const outputLimitBytes = 8 * 1024 * 1024
 const memoryLimitBytes = 8 * 1024 ** 3
 const watchEveryMs = 150
+const filterAt = '/confine'
 
 // Runs as root in namespaces of its own. "$1" is an empty directory of ours; then come counts, each before what it counts:
 // mounts that the runtime must not see, symbolic links of the root, and views. The place is put together where we may
@@ -89,7 +91,7 @@ const configOf = (job: Job, views: readonly View[]) => {
     process: {
       terminal: false,
       user: { uid: 0, gid: 0 },
-      args: argv,
+      args: filtered(filterAt, network === 'none' ? 'unix' : 'internet', argv),
       env: ['PATH=/usr/bin:/bin', 'HOME=/tmp', 'LC_ALL=C.UTF-8'],
       cwd: '/',
       capabilities: { bounding: capabilities, effective: capabilities, permitted: capabilities },
@@ -131,7 +133,7 @@ const heard = (from: Readable, keep: 'first' | 'last') => {
 /** `scratch` is a directory of root's own, on any file system. */
 export const runJob = async (scratch: string, job: Job): Promise<Outcome> => {
   const system = systemDirectories()
-  const views = [...system.views, ...job.views]
+  const views = [...system.views, { from: filterProgram, at: filterAt }, ...job.views]
   const hidden = mountsToHide(readLayout())
   const place = join(scratch, `job-${randomBytes(4).toString('hex')}`)
   await mkdir(join(place, 'view'), { recursive: true, mode: 0o700 })

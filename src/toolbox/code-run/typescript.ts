@@ -1,10 +1,10 @@
-// TypeScript → CommonJS, or a module where it awaits at its top, on the runner, because images need not have a compiler. The source is hostile: it is read by
-// esbuild's own program in a fresh process that runs as nobody, may hold no files, and has bounds on memory, processor
-// time, waiting time and output. Nothing of the code is executed here.
+// TypeScript → CommonJS, or a module where it awaits at its top, on the runner, because images need not have a compiler. The
+// source is hostile: it is read by esbuild's own program in a fresh process without privileges, which sees no file and no network, and has bounds on memory,
+// processor time, waiting time and output. Nothing of the code is executed here.
 import { spawn } from 'node:child_process'
-import { openSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { Bound } from '#src/kit/bound.ts'
+import { confined, users } from '#src/kit/confined.ts'
 import { Problem } from '#src/problems.ts'
 import type { Deadline } from '../exec/deadline.ts'
 import { Turns } from './turns.ts'
@@ -17,33 +17,30 @@ const sourceBytes = 1024 * 1024
 const outputBytes = 64 * 1024 * 1024
 const errorBytes = 64 * 1024
 const wallMs = 10_000
-const nobody = 65534
 
-const limits = 'ulimit -d 524288; ulimit -t 5; ulimit -c 0; ulimit -f 0; ulimit -n 16'
+const limits = { data: 512 * 1024 * 1024, cpu: 5, files: 16, filesize: 0 }
 const options =
-  '--loader=ts --platform=node --target=node18 --sourcemap=inline --sourcefile=code.ts --color=false --log-level=error --log-limit=10'
+  '--loader=ts --platform=node --target=node18 --sourcemap=inline --sourcefile=code.ts --color=false --log-level=error --log-limit=10'.split(
+    ' ',
+  )
 
 type Format = 'cjs' | 'esm'
 type Transpiled = { javascript: string; isModule: boolean } | { complaint: string }
 
-let program: number | undefined
-
-/** Held open and started through its descriptor: nobody may not be able to reach the directory it is installed in. */
-const openProgram = (): number => {
-  program ??= openSync(fileURLToPath(import.meta.resolve(`@esbuild/linux-${process.arch}/bin/esbuild`)), 'r')
-  return program
+/** Confined where we are root; otherwise there is nothing to be given away. */
+const commandOfCompiler = (format: Format): string[] => {
+  const program = fileURLToPath(import.meta.resolve(`@esbuild/linux-${process.arch}/bin/esbuild`))
+  const command = [program, `--format=${format}`, ...options]
+  if (process.getuid?.() !== 0) return command
+  return confined({ command, uid: users.compiler, shown: [{ from: program }], sockets: 'none', limits })
 }
 
 type Ended = { code: number | null; javascript: string; errors: string }
 
 const compile = (source: string, format: Format, { signal }: Deadline): Promise<Ended> =>
   new Promise((resolve, reject) => {
-    const child = spawn('/bin/sh', ['-c', `${limits}; exec /proc/self/fd/3 --format=${format} ${options}`], {
-      stdio: ['pipe', 'pipe', 'pipe', openProgram()],
-      cwd: '/',
-      env: {},
-      ...(process.getuid?.() === 0 ? { uid: nobody, gid: nobody } : {}),
-    })
+    const [program = '', ...args] = commandOfCompiler(format)
+    const child = spawn(program, args, { stdio: 'pipe', cwd: '/', env: {} })
     const kill = () => child.kill('SIGKILL')
     const timer = setTimeout(kill, wallMs)
     signal.addEventListener('abort', kill, { once: true })
@@ -51,18 +48,18 @@ const compile = (source: string, format: Format, { signal }: Deadline): Promise<
     const errors: Buffer[] = []
     let writtenBytes = 0
     let errorsBytes = 0
-    child.stdout!.on('data', (data: Buffer) => {
+    child.stdout.on('data', (data: Buffer) => {
       writtenBytes += data.length
       if (writtenBytes > outputBytes) kill()
       else written.push(data)
     })
-    child.stderr!.on('data', (data: Buffer) => {
+    child.stderr.on('data', (data: Buffer) => {
       if (errorsBytes < errorBytes) errors.push(data)
       errorsBytes += data.length
     })
     // It may end before it has read everything; its exit says why.
-    child.stdin!.on('error', () => undefined)
-    child.stdin!.end(source)
+    child.stdin.on('error', () => undefined)
+    child.stdin.end(source)
     child.on('error', reject)
     child.on('close', (code) => {
       clearTimeout(timer)

@@ -1,18 +1,10 @@
 // The resolver as a process of its own, because what sandboxes write to it is read here: a flood or a fault costs names
-// for a moment, and not the runner. It is root only until it is told to serve, and gives that away before it opens a socket.
+// for a moment, and not the runner. The runner starts it without privileges.
 import { Resolver } from 'node:dns/promises'
 import { startDnsServer } from './server.ts'
 import type { FromResolver, ToResolver } from './words.ts'
 
-/** Nothing else on the host runs as this user; `up/data-directory.ts` has its neighbours. */
-const uid = 61004
 const mostWaiting = 4096
-
-const dropPrivileges = () => {
-  process.setgroups?.([])
-  process.setgid?.(uid)
-  process.setuid?.(uid)
-}
 
 const domains = new Map<string, readonly string[]>()
 const waiting = new Map<number, (addresses: readonly string[] | null) => void>()
@@ -29,7 +21,6 @@ const open = (sandbox: string, name: string, addresses: readonly string[], secon
   })
 
 const serve = async (address: string, upstreams: readonly string[]) => {
-  dropPrivileges()
   const resolver = new Resolver({ timeout: 2000, tries: 2 })
   resolver.setServers(upstreams)
   const { udp, tcp } = await startDnsServer({

@@ -1,9 +1,10 @@
 // The runner's side of the resolver: starts its process when the first list of domains comes, starts it again when it ends,
 // and opens the addresses that it asks for.
-import { type ChildProcess, fork } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { isIPv4 } from 'node:net'
-import { resolve } from 'node:path'
+import { confined, users } from '#src/kit/confined.ts'
 import type { Logger } from '#src/kit/log.ts'
+import { nodeCommand, ownCode } from '#src/kit/own-code.ts'
 import { runCommand } from '#src/kit/run-command.ts'
 import type { Ports } from '../ruleset.ts'
 import type { FromResolver, ToResolver } from './words.ts'
@@ -79,11 +80,13 @@ export class Resolver {
     const { address, upstreams, lead, log } = this.#parts
     if (this.#closed) throw new Error('the resolver is closed')
     await give(address)
-    const child = fork(resolve(import.meta.dirname, 'process.ts'), {
-      execArgv: [`--max-old-space-size=${memoryMiB}`],
-      env: {},
-      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    const [program = '', ...args] = confined({
+      command: nodeCommand('src/runner/network/dns/process.ts', `--max-old-space-size=${memoryMiB}`),
+      uid: users.resolver,
+      shown: ownCode(),
+      sockets: 'internet',
     })
+    const child = spawn(program, args, { env: {}, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
     this.#child = child
     const { promise, resolve: serving, reject } = Promise.withResolvers<void>()
     const timer = setTimeout(() => child.kill('SIGKILL'), startsWithinMs)

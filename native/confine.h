@@ -1,0 +1,6 @@
+// Shared by confine.c and filter.c.
+_Noreturn void fail(const char *about);
+_Noreturn void refuse(const char *why);
+
+// See filter.c.
+void filter_system_calls(const char *sockets, const char *processes);

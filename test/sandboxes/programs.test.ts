@@ -1,0 +1,147 @@
+// What somebody gets who takes over one of our programs without privileges: its own files and connections, and no more.
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import { users } from '#src/kit/confined.ts'
+import { dataDirectoryAt } from '#src/up/data-directory.ts'
+import { type Box, createBox, until } from './box.ts'
+import { type Platform, platform } from './harness.ts'
+
+type Running = { name: string; pid: number }
+
+const statusOf = (pid: number) => readFileSync(`/proc/${pid}/status`, 'utf8')
+const uidOf = (pid: number) => {
+  try {
+    return Number(/^Uid:\s+(\d+)/m.exec(statusOf(pid))?.[1])
+  } catch {
+    return undefined // it has ended
+  }
+}
+
+const childrenOf = (pid: number): number[] =>
+  readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number)
+
+/** Runs a script where the program is, with its view of files and networks: as its user without rights, or as root. */
+const runInside = ({ pid }: Running, uid: number, script: string): string => {
+  const there = ['nsenter', '-t', `${pid}`, '--mount', '--net', '--root', '--wd=/', '--']
+  const asIt = [
+    'setpriv',
+    `--reuid=${uid}`,
+    `--regid=${uid}`,
+    '--clear-groups',
+    '--no-new-privs',
+    '--bounding-set=-all',
+  ]
+  const [file = '', ...args] = [...there, ...(uid === 0 ? [] : asIt), 'sh', '-c', `exec 2>&1; ${script}`]
+  return spawnSync(file, args, { encoding: 'utf8', timeout: 20_000 }).stdout.trim()
+}
+
+suite('the programs of a running server', () => {
+  let alcove: Platform
+  let box: Box
+  let running: Running[]
+
+  before(async () => {
+    alcove = await platform()
+    // A list of domains makes the runner start the resolver.
+    box = await createBox(alcove, { domainAllowList: 'example.com' })
+    const names = ['postgres', 'control', 'proxy'] as const
+    running = await Promise.all(names.map(async (name) => ({ name, pid: await alcove.pidOf(name) })))
+    const runner = await alcove.pidOf('runner')
+    const findResolver = () => childrenOf(runner).find((pid) => uidOf(pid) === users.resolver)
+    await until('the resolver runs', () => findResolver() !== undefined)
+    running.push({ name: 'resolver', pid: findResolver()! })
+  })
+  after(async () => {
+    await box?.[Symbol.asyncDispose]()
+    await alcove?.[Symbol.asyncDispose]()
+  })
+
+  const uid = ({ name }: Running) => users[name as keyof typeof users]
+
+  test('each has a user of its own, no capabilities, no way to gain any, and a filter', () => {
+    assert.equal(new Set(Object.values(users)).size, Object.keys(users).length)
+    for (const each of running) {
+      const status = statusOf(each.pid)
+      assert.match(status, new RegExp(`^Uid:\\t${uid(each)}(\\t${uid(each)}){3}$`, 'm'), each.name)
+      assert.match(status, new RegExp(`^Gid:\\t${uid(each)}(\\t${uid(each)}){3}$`, 'm'), each.name)
+      assert.match(status, /^Groups:\s*$/m, each.name)
+      for (const set of ['CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb'])
+        assert.match(status, new RegExp(`^${set}:\\t0+$`, 'm'), `${each.name} ${set}`)
+      assert.match(status, /^NoNewPrivs:\t1$/m, each.name)
+      assert.match(status, /^Seccomp:\t2$/m, each.name)
+    }
+  })
+
+  test('none sees secrets, logs, disks of sandboxes, homes or the cgroups of the host', () => {
+    const { secrets, log, runner, stateFile } = dataDirectoryAt(alcove.data)
+    const places = [secrets, log, runner, stateFile, '/root', '/home', '/var/lib', '/var/log', '/sys', '/mnt', '/boot']
+    for (const each of running) {
+      const found = runInside(
+        each,
+        uid(each),
+        `for path in ${places.join(' ')}; do test ! -e $path || echo $path; done`,
+      )
+      assert.equal(found, '', each.name)
+      // Positive control: the script runs there, and sees what is there.
+      assert.equal(runInside(each, uid(each), 'test -e /usr/bin && id -u'), `${uid(each)}`, each.name)
+    }
+  })
+
+  test('none sees a socket that is not meant for it', () => {
+    const sockets = 'find / -type s 2>/dev/null'
+    const seen = (name: string) => {
+      const program = running.find((each) => each.name === name)!
+      return [...new Set(runInside(program, 0, sockets).split('\n'))].filter((path) => path !== '')
+    }
+    const { postgresSocket, runnerSocket } = dataDirectoryAt(alcove.data)
+    assert.deepEqual(seen('control'), [join(postgresSocket, '.s.PGSQL.5432')])
+    assert.deepEqual(seen('postgres'), [join(postgresSocket, '.s.PGSQL.5432')])
+    assert.deepEqual(seen('resolver'), [])
+    // Those of other servers' runners on this host lie beside it.
+    const ofRunners = seen('proxy')
+    assert.ok(ofRunners.includes(runnerSocket), ofRunners.join(' '))
+    assert.deepEqual(
+      ofRunners.filter((path) => dirname(path) !== dirname(runnerSocket)),
+      [],
+    )
+  })
+
+  test('none sees another process, and the users cannot signal each other', () => {
+    for (const each of running) {
+      const others = runInside(each, uid(each), 'ls /proc')
+        .split('\n')
+        .filter((name) => /^\d+$/.test(name))
+      assert.deepEqual(others, [`${each.pid}`], each.name)
+      const targets = [...running.filter((other) => other !== each).map(({ pid }) => pid), process.pid]
+      const alive = runInside(each, uid(each), `for pid in ${targets.join(' ')}; do kill -0 $pid && echo $pid; done`)
+      assert.doesNotMatch(alive, /^\d+$/m, each.name)
+    }
+  })
+
+  test('PostgreSQL has no network interface but its own idle loopback, and the code is read-only for Node', () => {
+    const postgres = running.find(({ name }) => name === 'postgres')!
+    const interfaces = readFileSync(`/proc/${postgres.pid}/net/dev`, 'utf8').match(/^\s*\w+:/gm)
+    assert.deepEqual(
+      interfaces?.map((name) => name.trim()),
+      ['lo:'],
+    )
+    for (const name of ['control', 'proxy', 'resolver']) {
+      const program = running.find((each) => each.name === name)!
+      const code = join(import.meta.dirname, '../../src')
+      assert.match(runInside(program, 0, `touch ${code}/new`), /Read-only file system/, name)
+    }
+  })
+
+  test('what the compiler leaves is no process, and TypeScript still runs', async () => {
+    const { body } = await box.toolbox('POST', '/process/code-run', {
+      code: 'const four: number = 2 + 2\nconsole.log(four)',
+      language: 'typescript',
+    })
+    assert.deepEqual([body['exitCode'], body['result']], [0, '4\n'])
+    const left = readdirSync('/proc').filter((pid) => /^\d+$/.test(pid) && uidOf(Number(pid)) === users.compiler)
+    assert.deepEqual(left, [])
+  })
+})
