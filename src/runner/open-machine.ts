@@ -24,7 +24,7 @@ import { canMapOwners } from './overlay/owners.ts'
 import { openStoragePool } from './overlay/pool.ts'
 import { makePlaces, placesOf } from './places.ts'
 import { bootId } from './processes.ts'
-import { raiseSharedLimits } from './shared-limits.ts'
+import { giveBackSharedLimits, raiseSharedLimits } from './shared-limits.ts'
 import { CpuSpread, hostCpus } from './shown/cpus.ts'
 
 export type HostParts = {
@@ -54,7 +54,7 @@ export const openMachine = async (parts: HostParts): Promise<Machine> => {
   const { launcher, log } = parts
   const places = placesOf(parts.instance, parts.directory)
   const cgroups = readLayout()
-  await Promise.all([makePlaces(places), raiseSharedLimits(log, cgroups), takeBackNull()])
+  await Promise.all([makePlaces(places), raiseSharedLimits(log, cgroups), giveBackSharedLimits(log), takeBackNull()])
   const hiddenMounts = mountsToHide(cgroups)
   const runtime = await openCrun({
     launcher,
@@ -97,7 +97,8 @@ export const openMachine = async (parts: HostParts): Promise<Machine> => {
     hostCpuinfo: readFileSync('/proc/cpuinfo', 'utf8'),
     hiddenMounts,
     mapsOwners,
-    resourceLimits: resourceLimits(),
+    // Before Linux 5.14 processes of one id count together, and sandboxes without ids of their own share theirs.
+    resourceLimits: resourceLimits().filter(({ type }) => mapsOwners || type !== 'RLIMIT_NPROC'),
     runtime,
     filter: { kind: 'compiled', base64 },
     maskedPaths: findMaskedPaths(),

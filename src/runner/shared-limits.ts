@@ -1,7 +1,7 @@
 // Limits of the kernel that all sandboxes share, because they count for the user who made the user namespaces, root, for the user
 // that each of them is outside where they share one (oci/ids.ts), or for the whole host. With the usual 128 inotify instances one
-// sandbox could take them all, from the others and from the host's own services; so it could every open file, every epoll watch and
-// all asynchronous I/O, and some of them together every process id, every thread and every terminal. What one of those takes up
+// sandbox could take them all, from the others and from the host's own services; so it could every open file and every epoll watch,
+// and some of them together every process id, every thread and every terminal. What one of those takes up
 // counts as the sandbox's memory, and its processes and terminals are counted, so those are the bounds that remain. (Timers and
 // message queues: native/launch.c.)
 import { readFile, writeFile } from 'node:fs/promises'
@@ -14,7 +14,6 @@ const wanted = {
   '/proc/sys/fs/inotify/max_user_watches': 16_777_216,
   '/proc/sys/fs/file-max': 1_000_000_000,
   '/proc/sys/fs/epoll/max_user_watches': 1_000_000_000,
-  '/proc/sys/fs/aio-max-nr': 268_435_456,
   '/proc/sys/fs/pipe-user-pages-soft': 16_777_216,
   '/proc/sys/net/ipv4/tcp_max_orphans': 16_777_216,
   // One table of neighbours for the host and all its namespaces. The links of sandboxes make none (network/make-slots.ts); those of
@@ -39,6 +38,21 @@ const mayBeWithout = '/proc/sys/fs/pipe-user-pages-soft'
  * are the sandbox's memory as well; in v1 they are not, and this is what saves the memory of the host.
  */
 const wantedOfV2 = { '/proc/sys/net/ipv4/tcp_mem': pagesOfMemory, '/proc/sys/net/ipv4/udp_mem': pagesOfMemory } as const
+
+/** What earlier versions set, and what the kernel has by default. Sandboxes have no asynchronous contexts any more. */
+const givenBack = { path: '/proc/sys/fs/aio-max-nr', ours: 268_435_456, usual: 65_536 } as const
+
+/** Before it was given back, any process of the host could use gigabytes of the kernel's memory that count as nobody's. */
+export const giveBackSharedLimits = async (log: Logger): Promise<void> => {
+  const { path, ours, usual } = givenBack
+  try {
+    if (Number(await readFile(path, 'utf8')) !== ours) return
+    await writeFile(path, String(usual))
+    log.info({ path, value: usual }, 'set a limit back that an earlier version had raised')
+  } catch (error) {
+    log.warn({ err: error, path }, 'could not be set back')
+  }
+}
 
 /** Only ever upwards, and left so: other programs may count on it by then. */
 export const raiseSharedLimits = async (log: Logger, { version }: Pick<CgroupLayout, 'version'>): Promise<void> => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { hostnameOf, makeConfig, type SandboxConfig } from './config.ts'
-import { cpuLimit, parseHardLimits, resourceLimits } from './sandbox-limits.ts'
+import { cpuLimit, parseHardLimits, pidsLimit, resourceLimits, resourceLimitsFor } from './sandbox-limits.ts'
 import { makeSeccompProfile } from './seccomp/profile.ts'
 
 const sandbox: SandboxConfig = {
@@ -45,7 +45,7 @@ suite('what the runtime is told', () => {
     assert.deepEqual(resources.memory, { limit: 2 ** 31, swap: 2 ** 31, kernelTCP: 2 ** 28 })
     const uncounted = { ...sandbox, limitsSwap: false, limitsSockets: false }
     assert.deepEqual(makeConfig(uncounted).linux.resources.memory, { limit: 2 ** 31 })
-    assert.ok(resources.pids.limit > 0)
+    assert.equal(resources.pids.limit, 8192)
   })
 
   test('there is always a filter: compiled for a runtime that takes it, else the profile', () => {
@@ -105,17 +105,35 @@ suite('limits', () => {
     const text = `Limit                     Soft Limit           Hard Limit           Units
 Max core file size        0                    0                    bytes
 Max open files            1024                 20000                files
+Max processes             20000                20000                processes
 `
     assert.deepEqual(resourceLimits(parseHardLimits(text)), [
       { type: 'RLIMIT_NOFILE', soft: 20000, hard: 20000 },
       { type: 'RLIMIT_CORE', soft: 0, hard: 0 },
+      { type: 'RLIMIT_NPROC', soft: 20000, hard: 20000 },
     ])
     const unlimited = text
       .replaceAll('20000', 'unlimited')
       .replace('0                    bytes', 'unlimited            bytes')
     assert.deepEqual(
       resourceLimits(parseHardLimits(unlimited)).map(({ hard }) => hard),
-      [65536, 1],
+      [65536, 1, Number.POSITIVE_INFINITY],
     )
+  })
+
+  test('processes grow with the memory, are the same for programs as for the kernel, and never pass the runner’s own limit', () => {
+    const of = (memoryGiB: number) => pidsLimit({ memoryGiB })
+    assert.deepEqual([0.125, 0.25, 1, 2.5, 8, 64].map(of), [1024, 1024, 4096, 10_240, 32_768, 32_768])
+    const shown = (own: number) =>
+      resourceLimitsFor([{ type: 'RLIMIT_NPROC', soft: own, hard: own }], { cpu: 1, memoryGiB: 1 })[0]
+    assert.deepEqual(shown(Number.POSITIVE_INFINITY), { type: 'RLIMIT_NPROC', soft: 4096, hard: 4096 })
+    assert.deepEqual(shown(2000), { type: 'RLIMIT_NPROC', soft: 2000, hard: 2000 })
+  })
+
+  test('file systems in memory have a bound of files, as what hangs on a file may count as nobody’s memory', () => {
+    const options = (place: string) =>
+      makeConfig(sandbox).mounts.find(({ destination }) => destination === place)?.options
+    assert.ok(options('/dev')?.includes('nr_inodes=4096'))
+    assert.ok(options('/dev/shm')?.includes('nr_inodes=16384'))
   })
 })

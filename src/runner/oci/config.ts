@@ -4,9 +4,11 @@ import { shownFiles } from '../shown/files.ts'
 import { uidCount } from './ids.ts'
 import {
   cpuLimit,
+  memoryFiles,
   memoryLimitBytes,
   pidsLimit,
   type ResourceLimit,
+  resourceLimitsFor,
   sharedMemoryBytes,
   socketLimitBytes,
 } from './sandbox-limits.ts'
@@ -75,7 +77,11 @@ const capabilities = [
   'CAP_SETFCAP',
 ]
 
-const readonlyPaths = ['/proc/bus', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger']
+/**
+ * `/proc/1` is PID 1, which is ours, and root inside owns what can be written there: its place in the order in which processes
+ * are killed for want of memory (`oom_score_adj`), its turns (`autogroup`), its name, and more.
+ */
+const readonlyPaths = ['/proc/1', '/proc/bus', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger']
 
 const mount = (destination: string, type: string, source: string, ...options: string[]) => ({
   destination,
@@ -86,7 +92,7 @@ const mount = (destination: string, type: string, source: string, ...options: st
 
 const mounts = ({ agent, own, sys, memoryGiB, cgroupVersion }: SandboxConfig) => [
   mount('/proc', 'proc', 'proc', 'nosuid', 'noexec', 'nodev'),
-  mount('/dev', 'tmpfs', 'tmpfs', 'nosuid', 'strictatime', 'mode=755', 'size=1m'),
+  mount('/dev', 'tmpfs', 'tmpfs', 'nosuid', 'strictatime', 'mode=755', 'size=1m', `nr_inodes=${memoryFiles.dev}`),
   // No `gid=5`: the group may not be mapped into the user namespace, and the kernel then refuses the mount.
   mount(
     '/dev/pts',
@@ -99,7 +105,17 @@ const mounts = ({ agent, own, sys, memoryGiB, cgroupVersion }: SandboxConfig) =>
     'mode=0620',
     `max=${terminals}`,
   ),
-  mount('/dev/shm', 'tmpfs', 'shm', 'nosuid', 'noexec', 'nodev', 'mode=1777', `size=${sharedMemoryBytes(memoryGiB)}`),
+  mount(
+    '/dev/shm',
+    'tmpfs',
+    'shm',
+    'nosuid',
+    'noexec',
+    'nodev',
+    'mode=1777',
+    `size=${sharedMemoryBytes(memoryGiB)}`,
+    `nr_inodes=${memoryFiles.shm}`,
+  ),
   mount('/dev/mqueue', 'mqueue', 'mqueue', 'nosuid', 'noexec', 'nodev'),
   mount('/sys', 'bind', sys, 'bind', 'ro', 'nosuid', 'noexec', 'nodev'),
   mount('/sys/fs/cgroup', 'cgroup', 'cgroup', 'nosuid', 'noexec', 'nodev', 'relatime', 'ro'),
@@ -136,7 +152,7 @@ export const makeConfig = (sandbox: SandboxConfig) => {
       cwd: '/',
       capabilities: { bounding: capabilities, effective: capabilities, permitted: capabilities },
       noNewPrivileges: true,
-      rlimits: sandbox.resourceLimits,
+      rlimits: resourceLimitsFor(sandbox.resourceLimits, sandbox),
     },
     mounts: mounts(sandbox),
     annotations: filter.kind === 'compiled' ? { 'run.oci.seccomp_bpf_data': filter.base64 } : {},
@@ -161,7 +177,7 @@ export const makeConfig = (sandbox: SandboxConfig) => {
           ...(sandbox.limitsSwap ? { swap: memory } : {}),
           ...(sandbox.limitsSockets ? { kernelTCP: socketLimitBytes(sandbox) } : {}),
         },
-        pids: { limit: pidsLimit },
+        pids: { limit: pidsLimit(sandbox) },
       },
       maskedPaths: sandbox.maskedPaths,
       readonlyPaths,

@@ -4,9 +4,12 @@
 // unread, and whether a small one still comes.
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,6 +22,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 static void tell(const char *name, long result) { printf("%s %d\n", name, result < 0 ? errno : 0); }
@@ -144,10 +148,42 @@ static void tell_arguments(void) {
   tell("init-scheduler", sched_setscheduler(1, SCHED_OTHER, &(struct sched_param){0}));
   tell("init-affinity", sched_setaffinity(1, sizeof(cpu_set_t), &(cpu_set_t){.__bits = {1}}));
   tell("init-input-and-output", syscall(SYS_ioprio_set, 1, 1, 0));
+  tell("init-user-priority", setpriority(PRIO_USER, 0, 0));
+  tell("init-user-input-and-output", syscall(SYS_ioprio_set, 3, 0, 0));
   tell("own-limits", prlimit(0, RLIMIT_CORE, NULL, &(struct rlimit){0}));
   tell("own-priority", setpriority(PRIO_PROCESS, 0, 0));
   tell("filter-with-listener", syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &filter));
   tell("filter-plain", syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter));
+}
+
+// What the filter refuses because the kernel's memory for it is charged to nobody.
+static void tell_bounds(void) {
+  static char value[1008];
+  static struct pollfd polled[2049];
+  static unsigned long set[64];
+  struct timeval none = {0};
+  int file = memfd_create("file", 0), tcp = socket(AF_INET, SOCK_STREAM, 0), on = 1;
+  struct tcp_md5sig key = {.tcpm_keylen = 1};
+  struct sockaddr_in peer = {.sin_family = AF_INET};
+  for (int n = 0; n < 2049; n++) polled[n].fd = -1;
+  memcpy(&key.tcpm_addr, &peer, sizeof peer);
+  tell("attribute-most", fsetxattr(file, "user.a", value, 1004, 0));
+  tell("attribute-more", fsetxattr(file, "user.b", value, 1005, 0));
+  tell("attribute-newer-call", syscall(463, file, "", AT_EMPTY_PATH, "user.c", value, 16));
+  tell("poll-most", poll(polled, 2048, 0));
+  tell("poll-more", poll(polled, 2049, 0));
+  tell("select-most", select(2048, (fd_set *)set, NULL, NULL, &none));
+  tell("select-more", select(2049, (fd_set *)set, NULL, NULL, &none));
+  tell("tcp-key", setsockopt(tcp, IPPROTO_TCP, TCP_MD5SIG, &key, sizeof key));
+  tell("tcp-upper", setsockopt(tcp, IPPROTO_TCP, TCP_ULP, "tls", 4));
+  tell("tcp-plain", setsockopt(tcp, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on));
+  tell("aio", syscall(SYS_io_setup, 1, &(unsigned long){0}));
+#ifdef SYS_modify_ldt
+  tell("segments", syscall(SYS_modify_ldt, 0, value, 8));
+#else
+  errno = ENOSYS;
+  tell("segments", -1);
+#endif
 }
 
 int main(int count, char **arg) {
@@ -182,5 +218,6 @@ int main(int count, char **arg) {
   tell("personality-odd", personality(0x0400000));
   tell("unknown-call", syscall(9999));
   tell_arguments();
+  tell_bounds();
   return 0;
 }

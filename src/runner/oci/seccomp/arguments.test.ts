@@ -17,6 +17,7 @@ const answerOf = (program: Buffer, call: number, given: readonly bigint[]) => {
     if (code === 0x20) accumulator = data.readUInt32LE(value)
     else if (code === 0x54) accumulator = (accumulator & value) >>> 0
     else if (code === 0x06) return value & 0xffff
+    else if (code === 0x25) at += 8 * program.readUInt8(at + (accumulator > value ? 2 : 3))
     else if (code === 0x15) at += 8 * program.readUInt8(at + (accumulator === value ? 2 : 3))
     else assert.fail(`an instruction that this test does not know: ${code}`)
   }
@@ -25,8 +26,14 @@ const answerOf = (program: Buffer, call: number, given: readonly bigint[]) => {
 
 suite('the filter of arguments', () => {
   for (const [arch, calls] of [
-    ['x64', { read: 0, setsockopt: 54, socket: 41, mmap: 9, setpriority: 141 }],
-    ['arm64', { read: 63, setsockopt: 208, socket: 198, mmap: 222, setpriority: 140 }],
+    [
+      'x64',
+      { read: 0, setsockopt: 54, socket: 41, mmap: 9, setpriority: 141, fsetxattr: 190, ppoll: 271, pselect6: 270 },
+    ],
+    [
+      'arm64',
+      { read: 63, setsockopt: 208, socket: 198, mmap: 222, setpriority: 140, fsetxattr: 7, ppoll: 73, pselect6: 72 },
+    ],
   ] as const)
     test(`what is forbidden is answered, also with a bit that the kernel does not take, and all else goes on: ${arch}`, () => {
       const filter = makeArgumentFilter(arch)
@@ -63,6 +70,14 @@ suite('the filter of arguments', () => {
       expect(goesOn, 'mmap', 0, 4096, 3, 0x22)
       expect(1, 'setpriority', 0, 1)
       expect(goesOn, 'setpriority', 0, 11)
+      expect(1, 'setpriority', 2, 0)
+      expect(goesOn, 'fsetxattr', 3, 0, 0, 1004)
+      expect(28, 'fsetxattr', 3, 0, 0, 1005)
+      expect(goesOn, 'ppoll', 0, 2048)
+      expect(22, 'ppoll', 0, 2049)
+      expect(goesOn, 'pselect6', 2048)
+      expect(22, 'pselect6', 2049)
+      for (const name of [14, 31, 32, 38]) expect(92, 'setsockopt', 9, 6, name)
     })
 
   test('every name is a call of the kernel', () => {

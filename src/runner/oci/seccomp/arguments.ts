@@ -2,7 +2,7 @@
 // compiled profile. Kept apart from the profile because libseccomp has no "all but these", and compares arguments whole: the kernel
 // takes only the lower half of an `int`, so whoever sets a bit of the upper half would pass. Here the lower half is looked at.
 
-type Condition = { argument: number; bits?: number } & ({ is: number } | { isNot: number })
+type Condition = { argument: number; bits?: number } & ({ is: number } | { isNot: number } | { above: number })
 type Forbidden = { calls: readonly string[]; when: readonly Condition[]; errno: number }
 type Reason = { reason: string; forbidden: readonly Forbidden[] }
 
@@ -12,6 +12,7 @@ const errnos = {
   EPERM: 1,
   ENOMEM: 12,
   EINVAL: 22,
+  ENOSPC: 28,
   ENOPROTOOPT: 92,
   EPROTONOSUPPORT: 93,
   ESOCKTNOSUPPORT: 94,
@@ -32,6 +33,11 @@ const flag = (call: string, argument: number, bit: number, errno: number): Forbi
   when: [{ argument, bits: bit, is: bit }],
   errno,
 })
+
+/** The largest value of an extended attribute: a list of 125 access rules. */
+const mostAttributeBytes = 1004
+/** The most descriptors one call may wait for. */
+const mostPolled = 2048
 
 /** Of `socket`: the kind without its flags (`SOCK_NONBLOCK`, `SOCK_CLOEXEC`). */
 const kind = { argument: 1, bits: 0xf } as const
@@ -91,6 +97,34 @@ export const reasons: readonly Reason[] = [
   },
   {
     reason:
+      'Access lists of files (POSIX ACLs) count as nobody’s memory, and hang on every inode that is in use. The kernel takes 64 KiB' +
+      ' of them, which is more than a hundred times what the file itself costs. A bound on the size of any attribute is what' +
+      ' a filter can see; ext4 answers so as well.',
+    forbidden: [
+      {
+        calls: ['setxattr', 'lsetxattr', 'fsetxattr'],
+        when: [{ argument: 3, above: mostAttributeBytes }],
+        errno: errnos.ENOSPC,
+      },
+    ],
+  },
+  {
+    reason:
+      'A call that waits for descriptors keeps 64 bytes for each, which count as nobody’s memory: 4 MiB for each thread.' +
+      ' epoll(7) has no such bound, and what it keeps is charged.',
+    forbidden: [
+      { calls: ['poll', 'ppoll'], when: [{ argument: 1, above: mostPolled }], errno: errnos.EINVAL },
+      { calls: ['select', 'pselect6'], when: [{ argument: 0, above: mostPolled }], errno: errnos.EINVAL },
+    ],
+  },
+  {
+    reason:
+      'Keys that sign TCP segments (TCP_MD5SIG, TCP_MD5SIG_EXT, TCP_AO) and protocols above TCP in the kernel (TCP_ULP) count as' +
+      ' nobody’s memory. Routers use the former; libraries go on without the latter.',
+    forbidden: [14, 31, 32, 38, 39, 40, 41, 42, 43].map((name) => option(6, name, errnos.ENOPROTOOPT)),
+  },
+  {
+    reason:
       'Huge pages that the operator has set aside are the machine’s, and count as nobody’s memory. These are the answers of a' +
       ' machine that has none.',
     forbidden: [
@@ -108,7 +142,7 @@ export const reasons: readonly Reason[] = [
         when: [{ argument: 0, is: 1 }],
         errno: errnos.EPERM,
       },
-      // Of a process, or of a process group.
+      // For a process, or a process group.
       ...[
         ['setpriority', 0],
         ['setpriority', 1],
@@ -124,23 +158,33 @@ export const reasons: readonly Reason[] = [
           errno: errnos.EPERM,
         }),
       ),
+      // For a user: PID 1 is a process of root.
+      { calls: ['setpriority'], when: [{ argument: 0, is: 2 }], errno: errnos.EPERM },
+      { calls: ['ioprio_set'], when: [{ argument: 0, is: 3 }], errno: errnos.EPERM },
     ],
   },
 ]
 
-/** The numbers of the calls above: x86-64, and arm64 as all newer architectures. */
-const numbers: Record<string, { x64: number; arm64: number }> = {
+/** The numbers of the calls above: x86-64, and arm64 as all newer architectures, which lack some older calls. */
+const numbers: Record<string, { x64: number; arm64?: number }> = {
+  fsetxattr: { x64: 190, arm64: 7 },
   ioprio_set: { x64: 251, arm64: 30 },
+  lsetxattr: { x64: 189, arm64: 6 },
   memfd_create: { x64: 319, arm64: 279 },
   mmap: { x64: 9, arm64: 222 },
+  poll: { x64: 7 },
+  ppoll: { x64: 271, arm64: 73 },
   prlimit64: { x64: 302, arm64: 261 },
+  pselect6: { x64: 270, arm64: 72 },
   sched_setaffinity: { x64: 203, arm64: 122 },
   sched_setattr: { x64: 314, arm64: 274 },
   sched_setparam: { x64: 142, arm64: 118 },
   sched_setscheduler: { x64: 144, arm64: 119 },
   seccomp: { x64: 317, arm64: 277 },
+  select: { x64: 23 },
   setpriority: { x64: 141, arm64: 140 },
   setsockopt: { x64: 54, arm64: 208 },
+  setxattr: { x64: 188, arm64: 5 },
   shmget: { x64: 29, arm64: 194 },
   socket: { x64: 41, arm64: 198 },
   socketpair: { x64: 53, arm64: 199 },
@@ -149,12 +193,19 @@ const numbers: Record<string, { x64: number; arm64: number }> = {
 /** One instruction (`struct sock_filter`): what to do, how many to skip if so and if not, and a number. */
 type Instruction = [code: number, yes: number, no: number, value: number]
 
-const [load, jumpIfEqual, and, answer] = [0x20, 0x15, 0x54, 0x06]
+const [load, jumpIfEqual, jumpIfAbove, and, answer] = [0x20, 0x15, 0x25, 0x54, 0x06]
 const answerErrno = 0x00050000
 
 /** Where the number of the call and the lower halves of its arguments lie (`struct seccomp_data`). */
 const callOffset = 0
 const argumentOffset = (index: number) => 16 + 8 * index
+
+/** Goes on with the next instruction where the condition holds, and else skips `past`. */
+const jumpFor = (condition: Condition, past: number): Instruction => {
+  if ('is' in condition) return [jumpIfEqual, 0, past, condition.is]
+  if ('isNot' in condition) return [jumpIfEqual, past, 0, condition.isNot]
+  return [jumpIfAbove, 0, past, condition.above]
+}
 
 /** Answers, or goes on behind itself. */
 const instructionsFor = ({ when, errno }: Forbidden): Instruction[] => {
@@ -162,9 +213,7 @@ const instructionsFor = ({ when, errno }: Forbidden): Instruction[] => {
   for (const condition of [...when].reverse()) {
     const past = program.length
     const masked: Instruction[] = condition.bits === undefined ? [] : [[and, 0, 0, condition.bits]]
-    const jump: Instruction =
-      'is' in condition ? [jumpIfEqual, 0, past, condition.is] : [jumpIfEqual, past, 0, condition.isNot]
-    program = [[load, 0, 0, argumentOffset(condition.argument)], ...masked, jump, ...program]
+    program = [[load, 0, 0, argumentOffset(condition.argument)], ...masked, jumpFor(condition, past), ...program]
   }
   return program
 }
@@ -175,8 +224,10 @@ export const makeArgumentFilter = (arch: string = process.arch): Buffer => {
   const all = reasons.flatMap(({ forbidden }) => forbidden)
   const calls = [...new Set(all.flatMap((each) => each.calls))]
   const program = calls.flatMap((call): Instruction[] => {
+    const number = numbers[call]![arch]
+    if (number === undefined) return []
     const block = all.filter((each) => each.calls.includes(call)).flatMap(instructionsFor)
-    return [[load, 0, 0, callOffset], [jumpIfEqual, 0, block.length, numbers[call]![arch]], ...block]
+    return [[load, 0, 0, callOffset], [jumpIfEqual, 0, block.length, number], ...block]
   })
   const bytes = Buffer.alloc(program.length * 8)
   for (const [n, [code, yes, no, value]] of program.entries()) {

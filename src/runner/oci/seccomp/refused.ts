@@ -53,6 +53,25 @@ export const refusals: readonly Refusal[] = [
     answer: 'ENOSYS',
   },
   {
+    reason:
+      'What waits in an asynchronous context counts as nobody’s memory, and the bound (fs.aio-max-nr) is one for the machine.' +
+      ' Programs fall back when it is missing.',
+    calls: 'io_setup io_submit io_getevents io_pgetevents io_cancel io_destroy'.split(' '),
+    answer: 'ENOSYS',
+  },
+  {
+    reason:
+      'Tables of segments count as nobody’s memory in part, and only programs of 16 and 32 bits use them, which do not run here.',
+    calls: ['modify_ldt'],
+    answer: 'ENOSYS',
+  },
+  {
+    reason:
+      'They take the size of an attribute from memory, where a filter cannot read it. Libraries fall back to the older call.',
+    calls: ['setxattrat'],
+    answer: 'ENOSYS',
+  },
+  {
     reason: 'A file handle names a file past every directory and mount that would forbid it.',
     calls: ['open_by_handle_at'],
     answer: 'EPERM',
