@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs'
 import { readdir, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Compute, cpuLimit, memoryLimitBytes, socketLimitBytes } from '../oci/sandbox-limits.ts'
+import { type Compute, cpuLimit, memoryLimitBytes, pidsLimit, socketLimitBytes } from '../oci/sandbox-limits.ts'
 import type { MemoryUse } from '../shown/meminfo.ts'
 import { hasCode, parseCounters, parsePids, readIfThere, readNowIfThere, write } from './files.ts'
 import type { CgroupLayout } from './layout.ts'
@@ -29,9 +29,13 @@ export interface Cgroup {
   useCpus(list: string): Promise<void>
   /** How often the kernel has killed a process of it for want of memory. */
   outOfMemoryKills(): number
+  /** How often it was refused a process or thread because it had as many as it may. */
+  refusedProcesses(): number
   /** Bytes; undefined when it is gone. */
   memoryInUse(): number | undefined
   memoryUse(): MemoryUse | undefined
+  /** Bytes of kernel memory, buffers of sockets included, that are charged to it; undefined when it is gone. */
+  kernelMemory(): number | undefined
   /** That its processes have run in all, on any processor; undefined when it is gone. */
   cpuSeconds(): number | undefined
   /** Undefined when it is gone. */
@@ -164,6 +168,7 @@ class CgroupV2 implements Cgroup {
     await write(this.#file('memory.max'), bytes)
     await write(this.#file('cpu.max'), `${quota} ${period}`)
     await write(this.#file('cpu.weight'), weightOf(shares))
+    await write(this.#file('pids.max'), pidsLimit(compute))
   }
 
   /** A `memory.max` below what is in use kills for it. `memory.high` only takes back what can be taken, and then tells. */
@@ -191,6 +196,10 @@ class CgroupV2 implements Cgroup {
     return parseCounters(readNowIfThere(this.#file('memory.events')) ?? '').get('oom_kill') ?? 0
   }
 
+  refusedProcesses() {
+    return parseCounters(readNowIfThere(this.#file('pids.events')) ?? '').get('max') ?? 0
+  }
+
   memoryInUse() {
     const bytes = readNowIfThere(this.#file('memory.current'))
     return bytes === undefined ? undefined : Number(bytes)
@@ -211,6 +220,16 @@ class CgroupV2 implements Cgroup {
       slabReclaimable: of('slab_reclaimable'),
       slabUnreclaimable: of('slab_unreclaimable'),
     }
+  }
+
+  kernelMemory() {
+    const stat = readNowIfThere(this.#file('memory.stat'))
+    if (stat === undefined) return undefined
+    const counters = parseCounters(stat)
+    const of = (name: string) => counters.get(name) ?? 0
+    // Linux before 5.18 has no sum.
+    const kernel = counters.get('kernel') ?? of('slab') + of('kernel_stack') + of('pagetables') + of('percpu')
+    return kernel + of('sock')
   }
 
   cpuSeconds() {
@@ -291,6 +310,7 @@ class CgroupV1 implements Cgroup {
     await write(this.#file('cpu', 'cpu.cfs_period_us'), period)
     await write(this.#file('cpu', 'cpu.cfs_quota_us'), quota)
     await write(this.#file('cpu', 'cpu.shares'), shares)
+    await write(this.#file('pids', 'pids.max'), pidsLimit(compute))
   }
 
   async #limitMemory(bytes: number) {
@@ -339,6 +359,10 @@ class CgroupV1 implements Cgroup {
     return parseCounters(readNowIfThere(this.#file('memory', 'memory.oom_control')) ?? '').get('oom_kill') ?? 0
   }
 
+  refusedProcesses() {
+    return parseCounters(readNowIfThere(this.#file('pids', 'pids.events')) ?? '').get('max') ?? 0
+  }
+
   memoryInUse() {
     const bytes = readNowIfThere(this.#file('memory', 'memory.usage_in_bytes'))
     return bytes === undefined ? undefined : Number(bytes)
@@ -360,6 +384,13 @@ class CgroupV1 implements Cgroup {
       slabReclaimable: 0,
       slabUnreclaimable: 0,
     }
+  }
+
+  kernelMemory() {
+    const bytes = readNowIfThere(this.#file('memory', 'memory.kmem.usage_in_bytes'))
+    if (bytes === undefined) return undefined
+    // Version 1 counts buffers of sockets apart.
+    return Number(bytes) + Number(readNowIfThere(this.#file('memory', 'memory.kmem.tcp.usage_in_bytes')) ?? 0)
   }
 
   cpuSeconds() {
