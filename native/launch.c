@@ -435,17 +435,6 @@ static void resize_shared_memory(char **arg) {
   if (mount(NULL, place, NULL, MS_REMOUNT | MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0) fail(place);
 }
 
-// processes PID MOST: how many processes the first process of a sandbox, and what it starts from now on, says that a user may
-// have (getrlimit(2), RLIMIT_NPROC). The control group holds the limit itself.
-static void limit_processes(char **arg) {
-  char namespace[64];
-  pid_t first = (pid_t)number(arg[0], 10);
-  struct rlimit most = {.rlim_cur = number(arg[1], 10), .rlim_max = number(arg[1], 10)};
-  snprintf(namespace, sizeof namespace, "/proc/%d/ns/mnt", first);
-  if (is_same_namespace(namespace, "/proc/self/ns/mnt")) refuse("this is no sandbox");
-  if (prlimit(first, RLIMIT_NPROC, &most, NULL) < 0) fail(arg[0]);
-}
-
 // read-only PATH: of what is mounted there.
 static void make_read_only(char **arg) {
   if (mount(NULL, arg[0], NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL) < 0) fail(arg[0]);
@@ -504,7 +493,6 @@ static const struct step {
     {"bind", 2, mount_bind},
     {"ids", 1, make_id_map},
     {"bind-mapped", 2, mount_mapped},
-    {"processes", 2, limit_processes},
     {"shm", 2, resize_shared_memory},
     {"read-only", 1, make_read_only},
 };

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <net/if.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #ifndef SYS_close_range
@@ -25,6 +27,7 @@
 
 static struct rlimit files_at_start;
 static int agent_score, child_score;
+static bool counts_processes;
 
 void close_from(int first) {
   if (syscall(SYS_close_range, (unsigned)first, ~0u, 0u) == 0) return;
@@ -58,6 +61,41 @@ static void choose_scores(void) {
   agent_score = read_score();
   child_score = agent_score < 0 ? 0 : agent_score + CHILD_ABOVE_AGENT;
   if (child_score > 1000) child_score = 1000;
+}
+
+/* The limit of the sandbox's control group, of either version; 0 where there is none. */
+static rlim_t read_process_limit(void) {
+  static const char *const places[] = {"/sys/fs/cgroup/pids.max", "/sys/fs/cgroup/pids/pids.max"};
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    char text[24] = {0};
+    int fd = open(places[i], O_RDONLY | O_CLOEXEC);
+    if (fd < 0) continue;
+    ssize_t size = read(fd, text, sizeof text - 1);
+    close(fd);
+    return size > 0 ? strtoul(text, NULL, 10) : 0; /* "max" is none */
+  }
+  return 0;
+}
+
+/* Before Linux 5.14 this counts for an id of the host, and sandboxes may share their ids. */
+static bool counts_for_sandbox(void) {
+  struct utsname kernel;
+  int major, minor;
+  if (uname(&kernel) < 0 || sscanf(kernel.release, "%d.%d", &major, &minor) != 2) return false;
+  return major > 5 || (major == 5 && minor >= 14);
+}
+
+/*
+ * Tells programs how many processes they may have (`ulimit -u`), by the limit as it is now: it follows a resize. It is one more
+ * than that of the control group, which the kernel asks last and which counts what it refuses.
+ */
+static void show_process_limit(void) {
+  struct rlimit limit;
+  rlim_t most = counts_processes ? read_process_limit() + 1 : 1;
+  if (most == 1 || getrlimit(RLIMIT_NPROC, &limit) < 0) return;
+  if (most > limit.rlim_max) most = limit.rlim_max;
+  limit = (struct rlimit){.rlim_cur = most, .rlim_max = most};
+  setrlimit(RLIMIT_NPROC, &limit);
 }
 
 static void bring_loopback_up(void) {
@@ -94,6 +132,7 @@ void setup_agent(void) {
 #endif
   if (getpid() != 1) prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   choose_scores();
+  counts_processes = getpid() == 1 && counts_for_sandbox();
   bring_loopback_up();
   if (getrlimit(RLIMIT_NOFILE, &files_at_start) == 0) {
     struct rlimit all = {.rlim_cur = files_at_start.rlim_max, .rlim_max = files_at_start.rlim_max};
@@ -111,4 +150,5 @@ void setup_child(void) {
   sigprocmask(SIG_SETMASK, &none, NULL);
   if (child_score != agent_score) write_score(child_score);
   if (files_at_start.rlim_max) setrlimit(RLIMIT_NOFILE, &files_at_start);
+  show_process_limit();
 }

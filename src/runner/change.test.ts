@@ -21,6 +21,24 @@ suite('resize', { skip: needsRoot }, () => {
     return Number(output) / 1024 ** 3
   }
 
+  test('processes follow the memory: the kernel’s limit, and what programs see of it', async () => {
+    const assignment = await box.started({ memoryGiB: 0.25 })
+    const { sandboxId } = assignment
+    const seen = async () => {
+      const file = 'cat /sys/fs/cgroup/pids.max /sys/fs/cgroup/pids/pids.max 2>/dev/null; ulimit -u'
+      return (await box.run(sandboxId, file)).output.split('\n').map(Number)
+    }
+    assert.equal((await seen())[0], 1024)
+    assert.equal((await seen())[1], 1025)
+    await box.host.start({ ...assignment, generation: 2, memoryGiB: 0.75 })
+    assert.equal((await seen())[0], 3072)
+    assert.equal((await seen())[1], 3073)
+    await box.host.start({ ...assignment, generation: 3, memoryGiB: 0.25 })
+    assert.equal((await seen())[0], 1024)
+    assert.equal((await seen())[1], 1025)
+    await box.host.destroy(sandboxId)
+  })
+
   test('less memory than is in use is refused with both numbers, and every size stays as it was', async () => {
     const assignment = await box.started({ memoryGiB: 0.5, cpu: 1 })
     const { sandboxId } = assignment

@@ -6,7 +6,7 @@ import { startEntrypoint } from './entrypoint.ts'
 import type { Spec } from './journal.ts'
 import { LaunchFailed, runSteps, step } from './launch.ts'
 import { cgroupOf, type Machine } from './machine.ts'
-import { GiB, pidsLimit, sharedMemoryBytes } from './oci/sandbox-limits.ts'
+import { GiB, sharedMemoryBytes } from './oci/sandbox-limits.ts'
 import type { Init } from './processes.ts'
 import { showNewSizes } from './shown/show.ts'
 import type { Running } from './start.ts'
@@ -62,17 +62,12 @@ const resize = async (
       return `The sandbox uses ${inGiB(error.usedBytes)} GiB of memory, so it cannot be given ${wanted.memoryGiB} GiB.`
     }
   }
-  const showProcesses = (compute: Assignment) =>
-    machine.resourceLimits
-      .filter(({ type }) => type === 'RLIMIT_NPROC')
-      .map(({ hard }) => step.processLimit(init.pid, Math.min(hard, pidsLimit(compute))))
   if (now.memoryGiB !== wanted.memoryGiB) {
     const bytes = sharedMemoryBytes(wanted.memoryGiB)
     try {
-      await runSteps(machine.launcher, [...showProcesses(wanted), step.sharedMemory(init.pid, bytes)])
+      await runSteps(machine.launcher, [step.sharedMemory(init.pid, bytes)])
     } catch (error) {
       await cgroup.limit(now)
-      await runSteps(machine.launcher, showProcesses(now))
       if (!(error instanceof LaunchFailed) || wanted.memoryGiB > now.memoryGiB) throw error
       machine.log.info({ err: error, sandboxId }, 'shared memory cannot be made smaller')
       return `More than ${inGiB(bytes)} GiB of /dev/shm, half of its memory, is in use, so it cannot be given ${wanted.memoryGiB} GiB.`
@@ -84,10 +79,7 @@ const resize = async (
     } catch (error) {
       await cgroup.limit(now)
       if (now.memoryGiB !== wanted.memoryGiB)
-        await runSteps(machine.launcher, [
-          ...showProcesses(now),
-          step.sharedMemory(init.pid, sharedMemoryBytes(now.memoryGiB)),
-        ])
+        await runSteps(machine.launcher, [step.sharedMemory(init.pid, sharedMemoryBytes(now.memoryGiB))])
       throw error
     }
   }

@@ -40,3 +40,8 @@ export const causeOfKills = (kills: number, memoryGiB: number): Cause => ({
       ? `It ran out of memory ${limit(memoryGiB)}, and a process was killed for it.`
       : `It ran out of memory ${limit(memoryGiB)}, and ${kills} processes were killed for it.`,
 })
+
+/** For one that lives on and has as many processes as it may. */
+export const causeOfRefusals = (most: number): Cause => ({
+  detail: `It has as many processes and threads as it may (limit ${most}), and could not start another.`,
+})

@@ -10,12 +10,13 @@ import { archiveDisk, finishArchiving } from './archive.ts'
 import { changeSandbox } from './change.ts'
 import { clearSandbox } from './clear.ts'
 import { destroySandbox, removeAllOwedArchives } from './destroy.ts'
-import { causeOfEnd, causeOfKills, heldTooMuch } from './ended.ts'
+import { causeOfEnd, causeOfKills, causeOfRefusals, heldTooMuch } from './ended.ts'
 import { forkDisk } from './fork.ts'
 import type { Spec } from './journal.ts'
 import { expectStart } from './launch.ts'
 import { Lookouts } from './lookouts.ts'
 import { cgroupOf, type Machine, NotRecoverable, reasonOf } from './machine.ts'
+import { pidsLimit } from './oci/sandbox-limits.ts'
 import { OneAtATime } from './one-at-a-time.ts'
 import { capabilitiesOf, type HostParts, openMachine } from './open-machine.ts'
 import { pauseSandbox, resumeSandbox } from './pause.ts'
@@ -125,6 +126,7 @@ class MachineHost implements Host {
       onEnd: (sandboxId) => void this.#inLine.run(sandboxId, () => this.#ended(sandboxId)),
       onTooMuch: (sandboxId) => this.#punish(sandboxId),
       onKills: (sandboxId, kills) => this.#killed(sandboxId, kills),
+      onRefusals: (sandboxId) => this.#refused(sandboxId),
     })
     this.#held = held
     this.#owed = setInterval(() => void this.#removeOwed(), owedEveryMs).unref()
@@ -419,6 +421,14 @@ class MachineHost implements Host {
     if (spec === undefined) return true
     this.#machine.log.info({ sandboxId, kills }, 'ran out of memory and lives on')
     return this.#onMishap(sandboxId, causeOfKills(kills, spec.assignment.memoryGiB))
+  }
+
+  #refused(sandboxId: string) {
+    const spec = this.#held.get(sandboxId)?.spec
+    if (spec === undefined) return true
+    const most = pidsLimit(spec.assignment)
+    this.#machine.log.info({ sandboxId, most }, 'has as many processes as it may')
+    return this.#onMishap(sandboxId, causeOfRefusals(most))
   }
 
   async #failed(sandboxId: string, assignment: Assignment, error: unknown) {

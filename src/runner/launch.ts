@@ -38,7 +38,6 @@ export const step = {
   ids: (map: string): Step => ['ids', map],
   bindMapped: (from: string, to: string): Step => ['bind-mapped', from, to],
   /** Of the sandbox whose first process this is. Comes last: what follows would be done in its mount namespace. */
-  processLimit: (pid: number, most: number): Step => ['processes', String(pid), String(most)],
   sharedMemory: (pid: number, bytes: number): Step => ['shm', String(pid), String(bytes)],
   readOnly: (path: string): Step => ['read-only', path],
   /** The last one. */

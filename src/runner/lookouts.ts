@@ -18,6 +18,8 @@ type Listeners = {
   onTooMuch: (sandboxId: string) => void
   /** So many processes of it were killed for want of memory; false if that could not be passed on, and it is told again. */
   onKills: (sandboxId: string, kills: number) => boolean
+  /** So many processes of it could not be started, as it had as many as it may; false as above. */
+  onRefusals: (sandboxId: string, refusals: number) => boolean
 }
 
 export class Lookouts {
@@ -25,20 +27,24 @@ export class Lookouts {
   readonly #machine: Machine
   readonly #watch: Watch
   readonly #netlink: NetlinkWatch
-  readonly #mishaps: Mishaps
+  readonly #kills: Mishaps
+  readonly #refusals: Mishaps
   readonly #refresher: Refresher
 
-  constructor(machine: Machine, { onEnd, onTooMuch, onKills }: Listeners) {
+  constructor(machine: Machine, { onEnd, onTooMuch, onKills, onRefusals }: Listeners) {
     const { log } = machine
     this.#machine = machine
     this.meters = new Meters(machine)
     this.#watch = new Watch(onEnd)
     this.#netlink = new NetlinkWatch({ onTooMuch, log })
-    this.#mishaps = new Mishaps(onKills)
-    this.#refresher = new Refresher(
-      (sandboxId, kills) => this.#mishaps.add(sandboxId, kills),
-      (err, sandboxId) => log.warn({ err, sandboxId }, 'what it is shown of its memory could not be refreshed'),
-    )
+    this.#kills = new Mishaps(onKills)
+    this.#refusals = new Mishaps(onRefusals)
+    this.#refresher = new Refresher({
+      onKills: (sandboxId, kills) => this.#kills.add(sandboxId, kills),
+      onRefusals: (sandboxId, refusals) => this.#refusals.add(sandboxId, refusals),
+      onError: (err, sandboxId) =>
+        log.warn({ err, sandboxId }, 'what it is shown of its memory could not be refreshed'),
+    })
   }
 
   /** It runs from now on; or goes on, with limits that may have changed. */
@@ -63,13 +69,15 @@ export class Lookouts {
     this.#netlink.remove(sandboxId)
     this.meters.forget(sandboxId)
     this.#refresher.remove(sandboxId)
-    this.#mishaps.remove(sandboxId)
+    this.#kills.remove(sandboxId)
+    this.#refusals.remove(sandboxId)
   }
 
   close() {
     this.#watch.close()
     this.#netlink.close()
     this.#refresher.close()
-    this.#mishaps.close()
+    this.#kills.close()
+    this.#refusals.close()
   }
 }

@@ -97,8 +97,7 @@ export const openMachine = async (parts: HostParts): Promise<Machine> => {
     hostCpuinfo: readFileSync('/proc/cpuinfo', 'utf8'),
     hiddenMounts,
     mapsOwners,
-    // Before Linux 5.14 processes of one id count together, and sandboxes without ids of their own share theirs.
-    resourceLimits: resourceLimits().filter(({ type }) => mapsOwners || type !== 'RLIMIT_NPROC'),
+    resourceLimits: resourceLimits(),
     runtime,
     filter: { kind: 'compiled', base64 },
     maskedPaths: findMaskedPaths(),

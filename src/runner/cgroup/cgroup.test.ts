@@ -125,7 +125,7 @@ suite('memory on cgroup v2', () => {
     try {
       const files = { current: '2147483648', max: '4294967296', high: 'max' }
       for (const [name, value] of Object.entries(files)) writeFileSync(join(root, `memory.${name}`), value)
-      for (const name of ['cpu.max', 'cpu.weight']) writeFileSync(join(root, name), 'before')
+      for (const name of ['cpu.max', 'cpu.weight', 'pids.max']) writeFileSync(join(root, name), 'before')
       const cgroup = cgroupAt({ version: 2, root }, '/')
       await assert.rejects(
         cgroup.limit({ cpu: 1, memoryGiB: 1 }),

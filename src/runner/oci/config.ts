@@ -8,7 +8,6 @@ import {
   memoryLimitBytes,
   pidsLimit,
   type ResourceLimit,
-  resourceLimitsFor,
   sharedMemoryBytes,
   socketLimitBytes,
 } from './sandbox-limits.ts'
@@ -152,7 +151,7 @@ export const makeConfig = (sandbox: SandboxConfig) => {
       cwd: '/',
       capabilities: { bounding: capabilities, effective: capabilities, permitted: capabilities },
       noNewPrivileges: true,
-      rlimits: resourceLimitsFor(sandbox.resourceLimits, sandbox),
+      rlimits: sandbox.resourceLimits,
     },
     mounts: mounts(sandbox),
     annotations: filter.kind === 'compiled' ? { 'run.oci.seccomp_bpf_data': filter.base64 } : {},

@@ -9,7 +9,7 @@ export type Compute = { cpu: number; memoryGiB: number }
 
 /**
  * Processes and threads together. The memory of one thread is about 30 KiB, so a sandbox that is full of them still has most
- * of its memory, and a fork bomb meets this before the host notices. The most is what a machine of its own has by default.
+ * of its memory, and a fork bomb meets this before the host notices. The most is what a machine of its own has by default. The agent tells programs (agent/src/setup.c).
  */
 export const pidsLimit = ({ memoryGiB }: Pick<Compute, 'memoryGiB'>) =>
   Math.min(32_768, Math.max(1024, Math.floor(memoryGiB * 4096)))
@@ -29,38 +29,28 @@ export const socketLimitBytes = (compute: Compute) => Math.round(memoryLimitByte
 const openFilesWanted = 65_536
 
 /** The hard limits of a process, from its `/proc/{pid}/limits`. `Infinity` stands for none. */
-export const parseHardLimits = (text: string): { openFiles: number; coreBytes: number; processes: number } => {
+export const parseHardLimits = (text: string): { openFiles: number; coreBytes: number } => {
   const hard = (name: string) => {
     const words = text.split('\n').find((line) => line.startsWith(name))
     const value = words?.slice(name.length).trim().split(/\s+/)[1]
     return value === undefined || value === 'unlimited' ? Number.POSITIVE_INFINITY : Number(value)
   }
-  return { openFiles: hard('Max open files'), coreBytes: hard('Max core file size'), processes: hard('Max processes') }
+  return { openFiles: hard('Max open files'), coreBytes: hard('Max core file size') }
 }
 
 export type ResourceLimit = { type: string; soft: number; hard: number }
-
-const both = (type: string, value: number): ResourceLimit => ({ type, soft: value, hard: value })
 
 /**
  * Never above our own hard limits: raising those takes a right that a runner inside a virtual machine may lack. A core
  * limit of one byte is the only one that also keeps the host's own crash handler from being run for a sandbox (core(5)).
  */
 export const resourceLimits = (own = parseHardLimits(readFileSync('/proc/self/limits', 'utf8'))): ResourceLimit[] => {
+  const both = (type: string, value: number) => ({ type, soft: value, hard: value })
   return [
     both('RLIMIT_NOFILE', Math.min(openFilesWanted, own.openFiles)),
     both('RLIMIT_CORE', Math.min(1, own.coreBytes)),
-    both(processLimit, own.processes),
   ]
 }
-
-/** Programs look here for how many processes they may start. The cgroup's limit, which is the same, counts all users together. */
-const processLimit = 'RLIMIT_NPROC'
-
-export const resourceLimitsFor = (limits: readonly ResourceLimit[], compute: Compute): ResourceLimit[] =>
-  limits.map((limit) =>
-    limit.type === processLimit ? both(processLimit, Math.min(limit.hard, pidsLimit(compute))) : limit,
-  )
 
 /** Files, directories and the like on each of a sandbox's file systems in memory: what hangs on them may count as nobody's. */
 export const memoryFiles = { dev: 4096, shm: 16_384 } as const

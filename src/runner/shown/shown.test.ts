@@ -112,6 +112,23 @@ suite('what a sandbox is shown of its machine', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
+  test('a sandbox that has as many processes as it may is told of, with the limit, and lives on', async () => {
+    const { sandboxId } = await box.started({ memoryGiB: 0.25 })
+    const told = new Promise<[string, Cause]>((resolve) =>
+      box.host.onMishap((...mishap) => {
+        resolve(mishap)
+        return true
+      }),
+    )
+    await box
+      .run(sandboxId, 'n=0; while [ $n -lt 1100 ]; do sleep 4718 & n=$((n+1)); done 2> /dev/null')
+      .catch(() => {})
+    const detail = 'It has as many processes and threads as it may (limit 1024), and could not start another.'
+    assert.deepEqual(await soon(told), [sandboxId, { detail }])
+    assert.equal(box.host.get(sandboxId)?.status, 'started')
+    await box.host.destroy(sandboxId)
+  })
+
   test('an end for want of memory says so with the limit; a later end by another hand does not', async () => {
     const ends = (id: string) =>
       new Promise<Cause>((resolve) => box.host.onExit((sandboxId, cause) => sandboxId === id && resolve(cause)))
