@@ -163,9 +163,10 @@ static void make_view(char **arg) {
            (const char *const[]){"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", NULL};
        *path; path++)
     show_if_there(*path, MS_NOSUID | MS_NOEXEC);
-  if (mkdir(inside("/tmp"), 0755) < 0) fail("/tmp");
-  if (mount("tmpfs", inside("/tmp"), "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=1777,size=64m") < 0) fail("/tmp");
-  if (symlink("/tmp", inside("/dev/shm")) < 0) fail("/dev/shm");
+  for (const char *const *path = (const char *const[]){"/tmp", "/dev/shm", NULL}; *path; path++) {
+    if (mkdir(inside(*path), 0755) < 0) fail(*path);
+    mount_tmpfs(inside(*path), "mode=1777,size=64m");
+  }
   if (mkdir(inside("/etc"), 0755) < 0) fail("/etc");
   show_if_there("/etc/ld.so.cache", closed);
   show_own_process();

@@ -273,6 +273,6 @@ console.log(join('a', 'b'), typeof os.cpus, Color.Blue, Space.x, new Point(4).ge
     } finally {
       clearInterval(look)
     }
-    assert.deepEqual([...seen], ['65534'])
+    assert.deepEqual([...seen], ['61006'])
   })
 })

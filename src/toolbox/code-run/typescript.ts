@@ -1,6 +1,6 @@
 // TypeScript → CommonJS, or a module where it awaits at its top, on the runner, because images need not have a compiler. The
-// source is hostile: it is read by esbuild's own program in a fresh process without privileges, which sees no file and no network, and has bounds on memory,
-// processor time, waiting time and output. Nothing of the code is executed here.
+// source is hostile: it is read by esbuild's own program in a fresh process without privileges, which sees no file and no
+// network, and has bounds on memory, processor time, waiting time and output. Nothing of the code is executed here.
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { Bound } from '#src/kit/bound.ts'
