@@ -67,6 +67,8 @@ export const environmentOf = (
   DAYTONA_SANDBOX_USER: assignment.user,
   DAYTONA_ORGANIZATION_ID: assignment.organizationId,
   DAYTONA_REGION_ID: assignment.regionId,
+  // Agents that ask before they act as root read it (docs/guides/agents-with-own-sandboxes.md).
+  IS_SANDBOX: '1',
   ...(assignment.otelEndpoint === undefined ? {} : { DAYTONA_OTEL_ENDPOINT: assignment.otelEndpoint }),
   ...assignment.env,
   ...envs,

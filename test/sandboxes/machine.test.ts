@@ -61,6 +61,25 @@ suite('the machine of a sandbox', () => {
     assert.equal(await box.run('grep -c " / overlay [^ ]*nosuid" /proc/mounts || grep " / " /proc/mounts'), '1')
   })
 
+  test('Landlock works, user namespaces are refused at once, and agents are told that they are in a sandbox', async () => {
+    await using box = await createBox(alcove)
+    // A ruleset that handles writing to files and allows none: landlock(7).
+    const landlock = `
+import ctypes, struct
+call = ctypes.CDLL(None, use_errno=True).syscall
+open("/tmp/f", "w").write("before")
+rules = call(444, ctypes.create_string_buffer(struct.pack("<Q", 2)), 8, 0)
+ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)
+print("restricted", call(446, rules, 0))
+try: open("/tmp/f", "w")
+except PermissionError: print("held", open("/tmp/f").read())
+`
+    const { body } = await box.toolbox('POST', '/process/code-run', { code: landlock, language: 'python' })
+    assert.equal(body['result'], 'restricted 0\nheld before\n')
+    assert.match((await box.try('unshare -Ur id')).result, /Operation not permitted/)
+    assert.equal(await box.run('echo $IS_SANDBOX'), '1')
+  })
+
   test('ping works through a socket that needs no capability, for root and for the user', async () => {
     const ping =
       'import socket, struct\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP); s.settimeout(10)\n' +
