@@ -1,11 +1,12 @@
 // What purge takes away, and what it leaves alone. No server runs here: the directories are made and marked,
 // and their networks opened, only.
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { after, suite, test } from 'node:test'
+import { after, suite, type TestContext, test } from 'node:test'
 import { runDirectoryOf } from '#src/kit/instance.ts'
 import { silentLog } from '#src/kit/log.ts'
 import { rangeText } from '#src/runner/network/names.ts'
@@ -44,6 +45,7 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     assert.deepEqual([status, text], [0, `Removed ${path} and everything it had on this host.\n`])
     assert.deepEqual(steps.trim().split('\n'), [
       'Ending programs that still run …',
+      'Removing keys, the database and logs …',
       'Ending sandboxes, and removing their networks and mounts …',
       `Removing the data in ${path} …`,
     ])
@@ -81,6 +83,74 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     assert.deepEqual(held(), [false, true])
     assert.equal(purge(theirs.path).status, 0)
     assert.deepEqual(held(), [false, false])
+  })
+
+  /** A pool as the runner makes it: a file system in a file, on a loop device. Its size does not matter here. */
+  const makePool = (runner: string) => {
+    const [file, at] = [join(runner, 'pool.img'), join(runner, 'pool')]
+    mkdirSync(at)
+    const sh = (command: string, ...args: string[]) => {
+      const { status, stderr } = spawnSync(command, args, { encoding: 'utf8' })
+      assert.equal(status, 0, `${command} ${args.join(' ')}: ${stderr}`)
+    }
+    sh('truncate', '-s', '16M', file)
+    sh('mkfs.ext4', '-q', file)
+    sh('mount', '-o', 'loop', file, at)
+    writeFileSync(join(at, 'disk'), 'of a sandbox')
+  }
+
+  /** A process that holds what is mounted now, as somebody's container or service may. */
+  const holdMounts = async (t: TestContext) => {
+    const script = 'echo held; exec sleep 4713'
+    const holder = spawn('unshare', ['--mount', '--propagation', 'private', 'sh', '-c', script], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    const letGo = async () => {
+      if (holder.exitCode !== null || holder.signalCode !== null) return
+      const ended = once(holder, 'exit')
+      holder.kill('SIGKILL')
+      await ended
+    }
+    t.after(letGo)
+    await once(holder.stdout, 'data')
+    return { pid: holder.pid, letGo }
+  }
+
+  test('where a process of others holds the pool, keys and data go, it is named, and a second run ends it', async (t) => {
+    const { path, secrets, postgres, runner, runtime } = prepareDataDirectory(join(scratch, 'held'))
+    writeFileSync(join(secrets, 'admin.key'), 'dtn_secret')
+    writeFileSync(join(postgres, 'row'), 'of the database')
+    makePool(runner)
+    const holder = await holdMounts(t)
+    const first = purge(path)
+    assert.equal(first.status, 1)
+    assert.match(first.steps, new RegExp(`loop device /dev/loop\\d+, held by process ${holder.pid} \\(sleep 4713\\)`))
+    assert.deepEqual(
+      [secrets, postgres, runner, join(path, 'log'), runtime].filter((each) => existsSync(each)),
+      [],
+    )
+    assert.ok(existsSync(markOf(path)), 'the mark tells the second run what is here')
+    await holder.letGo()
+    const second = purge(path)
+    assert.deepEqual([second.status, existsSync(path)], [0, false], second.steps)
+    const loops = spawnSync('losetup', ['--list', '--noheadings', '--output', 'BACK-FILE'], { encoding: 'utf8' }).stdout
+    assert.ok(!loops.includes(path), loops)
+  })
+
+  test('what cannot be removed keeps nothing else from going', (t) => {
+    const { path, secrets, log, postgres } = prepareDataDirectory(join(scratch, 'stubborn'))
+    writeFileSync(join(secrets, 'admin.key'), 'dtn_secret')
+    const fixed = join(log, 'control.log')
+    writeFileSync(fixed, '')
+    const mark = (flag: string) => spawnSync('chattr', [flag, fixed]).status
+    if (mark('+i') !== 0) return t.skip('the file system has no immutable files')
+    t.after(() => mark('-i'))
+    const first = purge(path)
+    assert.equal(first.status, 1)
+    assert.match(first.steps, /log: .*Operation not permitted/s)
+    assert.deepEqual([existsSync(secrets), existsSync(postgres), existsSync(fixed)], [false, false, true])
+    mark('-i')
+    assert.deepEqual([purge(path).status, existsSync(path)], [0, false])
   })
 
   test('takes away what a first start left that was interrupted, also early', () => {

@@ -7,7 +7,7 @@ import { removeNetwork } from '#src/runner/network/remove.ts'
 import { Complaint } from '#src/up/complaint.ts'
 import { type DataDirectory, findDataDirectory } from '#src/up/data-directory.ts'
 import { endOrphans } from '#src/up/orphans.ts'
-import { removeData, removeTraces } from '#src/up/traces.ts'
+import { removeData, removeSecrets, removeTraces } from '#src/up/traces.ts'
 
 const confirm = async (data: DataDirectory): Promise<boolean> => {
   if (!process.stdin.isTTY) throw new Complaint('nobody is there to ask; say --yes to remove everything')
@@ -17,23 +17,37 @@ const confirm = async (data: DataDirectory): Promise<boolean> => {
   return answer.trim() === data.path
 }
 
+/** Steps that do not keep each other from running. Answers what they could not remove, and why one failed. */
+const allSteps = async (steps: readonly (() => Promise<unknown>)[]): Promise<string[]> => {
+  const left: string[] = []
+  for (const step of steps) {
+    const lines = await step().catch((error: Error) => [error.message])
+    if (Array.isArray(lines)) left.push(...lines)
+  }
+  return left
+}
+
 /**
- * Removes everything of an instance from the host; answers what would not go. The data goes only when nothing is left. `say`
- * hears of each step before it is done, as many sandboxes or large disks take their time.
+ * Removes everything of an instance from the host; answers what would not go. Keys and the database go first, and what can go
+ * goes whatever stays. The mark of the directory stays until nothing else is left, so that a later purge finds it. `say` hears
+ * of each step before it is done, as many sandboxes or large disks take their time.
  */
 export const purge = async (data: DataDirectory, say: (step: string) => void = () => {}): Promise<string[]> => {
   say('Ending programs that still run …')
-  await endOrphans(data)
+  const programs = await allSteps([() => endOrphans(data)])
+  say('Removing keys, the database and logs …')
+  const secrets = await allSteps([() => removeSecrets(data)])
   say('Ending sandboxes, and removing their networks and mounts …')
   // What the network shares with other instances (its range, chains of other firewalls) only the runner knows, by its notes in
-  // the runtime directory; and it is there until nothing runs.
-  await removeTraces(data, { keepsRuntime: true })
-  await removeNetwork(data.instance)
-  const left = await removeTraces(data)
-  if (left.length > 0) return left
+  // the runtime directory; and it is there until nothing runs. What is left before that is listed again after it.
+  const network = await allSteps([
+    () => removeTraces(data, { keepsRuntime: true }).then(() => []),
+    () => removeNetwork(data.instance),
+  ])
+  const traces = await allSteps([() => removeTraces(data)])
   say(`Removing the data in ${data.path} …`)
-  await removeData(data)
-  return []
+  const left = [...programs, ...secrets, ...network, ...traces]
+  return [...left, ...(await allSteps([() => removeData(data, { keepsMark: left.length > 0 })]))]
 }
 
 export const purgeCommand = async (directory: string, { yes }: { yes: boolean }): Promise<void> => {
@@ -50,7 +64,12 @@ export const purgeCommand = async (directory: string, { yes }: { yes: boolean })
     throw new Complaint(`${data.path} is being served; stop it first: alcove down --data ${data.path}`)
   if (!yes && !(await confirm(data))) throw new Complaint('nothing was removed')
   const left = await purge(data, (step) => console.error(step))
-  if (left.length > 0) throw new Complaint(`could not be removed:\n${left.map((line) => `  ${line}`).join('\n')}`)
+  if (left.length > 0) {
+    const lines = [...new Set(left)].map((line) => `  ${line}`).join('\n')
+    throw new Complaint(
+      `all else is gone, but could not be removed:\n${lines}\nThe same command again removes the rest.`,
+    )
+  }
   const others = existsSync(data.path) ? readdirSync(data.path) : []
   if (others.length === 0) return console.log(`Removed ${data.path} and everything it had on this host.`)
   console.log(`Removed everything of Alcove in ${data.path} and on this host. Not ours, and still there:`)

@@ -7,12 +7,15 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { isAlive, type ProcessIdentity, signalProcess } from '#src/kit/process-identity.ts'
 import { removeTree } from '#src/kit/remove-tree.ts'
 import { type DataDirectory, markAsOurs, markOf, ownNames } from './data-directory.ts'
+import { fileHolders, type Holder, mountHolders, sayHolders } from './holders.ts'
 import { findUpState } from './state-file.ts'
 
 type Kind = {
   what: string
   list: (data: DataDirectory) => string[]
   remove: (data: DataDirectory, name: string) => void
+  /** Who keeps it from going, where that can be told. */
+  holders?: (name: string) => Holder[]
 }
 
 const cgroupRoot = '/sys/fs/cgroup'
@@ -143,6 +146,28 @@ const runtimeDirectory: Kind = {
   },
 }
 
+const runnerSocket: Kind = {
+  what: 'socket of the runner',
+  list: (data) => (existsSync(data.runnerSocket) ? [data.runnerSocket] : []),
+  remove: (_, path) => rmSync(path, { force: true }),
+}
+
+/** Files that processes had open in a mount when it was taken from its place: it stays busy for as long as they do. */
+const openFiles: Holder[] = []
+
+const unmount = (path: string) => {
+  if (run('umount', path).succeeded) return
+  openFiles.push(...fileHolders(path))
+  run('umount', '-l', path)
+}
+
+const isThere = ({ pid }: Holder) => existsSync(`/proc/${pid}`)
+
+const deviceHolders = (device: string): Holder[] => {
+  const all = [...mountHolders(device), ...openFiles.filter(isThere)]
+  return [...new Map(all.map((holder) => [holder.pid, holder])).values()]
+}
+
 /** In the order in which they can be removed. */
 const kinds: readonly Kind[] = [
   {
@@ -171,15 +196,40 @@ const kinds: readonly Kind[] = [
   {
     what: 'mount',
     list: mounts,
-    remove: (_, path) => void (run('umount', path).succeeded || run('umount', '-l', path)),
+    remove: (_, path) => unmount(path),
   },
-  { what: 'loop device', list: loopDevices, remove: (_, device) => void run('losetup', '-d', device) },
+  {
+    what: 'loop device',
+    list: loopDevices,
+    remove: (_, device) => void run('losetup', '-d', device),
+    holders: deviceHolders,
+  },
+  runnerSocket,
   runtimeDirectory,
 ]
 
+/** What a step says of itself; the others go on without it. */
+const attempt = (step: () => void): string | undefined => {
+  try {
+    step()
+  } catch (error) {
+    return (error as Error).message
+  }
+}
+
 /** One line for each thing that is there now. */
-const linesOf = (some: readonly Kind[], data: DataDirectory): string[] =>
-  some.flatMap(({ what, list }) => list(data).map((name) => `${what} ${name}`))
+const linesOf = (some: readonly Kind[], data: DataDirectory, failures: ReadonlyMap<string, string>): string[] =>
+  some.flatMap(({ what, list, holders }) =>
+    list(data).map((name) => {
+      const why = failures.get(`${what} ${name}`)
+      const held = holders === undefined ? '' : `, ${sayHolders(holders(name))}`
+      return `${what} ${name}${held}${why === undefined ? '' : `: ${why}`}`
+    }),
+  )
+
+/** Loop devices that others hold do not go by waiting longer than what is just ending may need. */
+const isOnlyHeld = (some: readonly Kind[], data: DataDirectory): boolean =>
+  some.every(({ list, holders }) => list(data).every((name) => holders !== undefined && holders(name).length > 0))
 
 /**
  * Removes all of it; answers what would not go within `timeoutMs`. Not for a server that runs. A loop device stays while a copy
@@ -190,25 +240,55 @@ export const removeTraces = async (
   { timeoutMs = 30_000, keepsRuntime = false }: { timeoutMs?: number; keepsRuntime?: boolean } = {},
 ): Promise<string[]> => {
   const wanted = keepsRuntime ? kinds.filter((kind) => kind !== runtimeDirectory) : kinds
-  for (const end = Date.now() + timeoutMs; ; ) {
-    for (const { list, remove } of wanted) for (const name of list(data)) remove(data, name)
-    const left = linesOf(wanted, data)
-    if (left.length === 0 || Date.now() > end) return left
+  const begun = Date.now()
+  for (;;) {
+    const failures = new Map<string, string>()
+    for (const { what, list, remove } of wanted)
+      for (const name of list(data)) {
+        const failure = attempt(() => remove(data, name))
+        if (failure !== undefined) failures.set(`${what} ${name}`, failure)
+      }
+    if (wanted.every(({ list }) => list(data).length === 0)) return []
+    const passed = Date.now() - begun
+    if (passed > timeoutMs || (passed > heldForMs && isOnlyHeld(wanted, data))) return linesOf(wanted, data, failures)
     await pause(50)
   }
 }
 
+const heldForMs = 3000
+
+/** What lets somebody in, or read what others sent. It goes before anything that may not go. */
+const secretNames = ['secrets', 'postgres', 'log'] as const
+
+/** Removes what is secret of the data, whatever else may stay. Answers what would not go. */
+export const removeSecrets = (data: DataDirectory): Promise<string[]> => removeNames(data, secretNames)
+
+/** Never through a mount: what is mounted there may be somebody's. */
+const removeNames = async (data: DataDirectory, names: readonly string[]): Promise<string[]> => {
+  const left: string[] = []
+  for (const name of names) {
+    const path = join(data.path, name)
+    if (mounts(data).some((target) => isBelow(target, path))) left.push(`${path}, as something is mounted there`)
+    // Whatever was still writing there has just been told to end.
+    else
+      await removeTree(path, { tries: 10 }).catch((error: Error) => {
+        left.push(`${path}: ${error.message}`)
+      })
+  }
+  return left
+}
+
 /**
- * Removes what is ours of the data itself, and its directory unless other things lie there or it is a mount point. It must
- * hold no mounts any more: see `removeTraces`. The mark goes last, so that what is interrupted can be done again.
+ * Removes what is ours of the data itself, and its directory unless other things lie there or it is a mount point. Answers what
+ * would not go. The mark goes last, and only when nothing else of ours is left, so that it can be done again.
  */
-export const removeData = async (data: DataDirectory): Promise<void> => {
-  if (mounts(data).length > 0) throw new Error(`something is still mounted below ${data.path}`)
+export const removeData = async (data: DataDirectory, { keepsMark = false } = {}): Promise<string[]> => {
   ignoring(['ENOSPC', 'EDQUOT'], () => markAsOurs(data.path))
-  // Whatever was still writing there has just been told to end.
-  for (const name of ownNames) await removeTree(join(data.path, name), { tries: 10 })
+  const left = await removeNames(data, keepsMark ? ownNames.filter((name) => name !== 'run') : ownNames)
+  if (left.length > 0 || keepsMark) return left
   rmSync(markOf(data.path), { force: true })
   ignoring(['ENOTEMPTY', 'EBUSY'], () => rmdirSync(data.path))
+  return []
 }
 
 const ignoring = (codes: readonly string[], step: () => void): void => {

@@ -260,8 +260,8 @@ console.log(join('a', 'b'), typeof os.cpus, Color.Blue, Space.x, new Point(4).ge
     const seen = new Set<string>()
     const look = setInterval(() => {
       try {
-        for (const line of execFileSync('ps', ['-eo', 'uid,ppid,args'], { encoding: 'utf8' }).split('\n')) {
-          if (line.includes(` ${process.pid} `) && line.includes('loader=ts')) seen.add(line.trim().split(/\s+/)[0]!)
+        for (const line of execFileSync('ps', ['-eo', 'uid,ppid,comm,args'], { encoding: 'utf8' }).split('\n')) {
+          if (line.includes(` ${process.pid} `) && line.includes(' esbuild ')) seen.add(line.trim().split(/\s+/)[0]!)
         }
       } catch {}
     }, 1)

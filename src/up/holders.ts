@@ -1,0 +1,72 @@
+// Which processes keep a file system of ours busy, so that an operator can end them. Asks the kernel only.
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+
+export type Holder = { pid: number; command: string }
+
+/** What the kernel does not let us read belongs to a process that has just ended. */
+const orNothing = <T>(ask: () => T): T | undefined => {
+  try {
+    return ask()
+  } catch {
+    return undefined
+  }
+}
+
+const pids = (): number[] =>
+  readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+
+const commandOf = (pid: number): string => {
+  const line = orNothing(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8')) ?? ''
+  const words = line.split('\0').join(' ').trim() || (orNothing(() => readFileSync(`/proc/${pid}/comm`, 'utf8')) ?? '?')
+  // A process may call itself anything, and this goes to a terminal.
+  return words
+    .trim()
+    .replace(/[^\x20-\x7e]/g, '?')
+    .slice(0, 80)
+}
+
+const described = (pid: number): Holder => ({ pid, command: commandOf(pid) })
+
+/** Processes in whose mount namespace the device is mounted. */
+export const mountHolders = (device: string): Holder[] => {
+  const needle = ` ${device} `
+  /** By mount namespace, as many processes share one. */
+  const asked = new Map<string, boolean>()
+  return pids()
+    .filter((pid) => {
+      const namespace = orNothing(() => readlinkSync(`/proc/${pid}/ns/mnt`))
+      if (namespace === undefined) return false
+      const known = asked.get(namespace)
+      if (known !== undefined) return known
+      const mounts = orNothing(() => readFileSync(`/proc/${pid}/mountinfo`, 'utf8'))
+      if (mounts === undefined) return false
+      asked.set(namespace, mounts.includes(needle))
+      return mounts.includes(needle)
+    })
+    .map(described)
+}
+
+/** Processes that stand in a directory, or have a file open there. Only while it is mounted in our namespace. */
+export const fileHolders = (directory: string): Holder[] => {
+  const isBelow = (path: string | undefined) => path === directory || path?.startsWith(`${directory}/`) === true
+  const link = (path: string) => orNothing(() => readlinkSync(path))
+  return pids()
+    .filter((pid) => {
+      const open = (orNothing(() => readdirSync(`/proc/${pid}/fd`)) ?? []).map((name) => `/proc/${pid}/fd/${name}`)
+      return [`/proc/${pid}/cwd`, `/proc/${pid}/root`, ...open].some((path) => isBelow(link(path)))
+    })
+    .map(described)
+}
+
+const named = 3
+
+/** Such as `held by process 41 (sleep 600)`. */
+export const sayHolders = (holders: readonly Holder[]): string => {
+  if (holders.length === 0)
+    return 'held by no process that can be seen: a mount namespace or a file handle is kept open'
+  const first = holders.slice(0, named).map(({ pid, command }) => `process ${pid} (${command})`)
+  const rest = holders.length > named ? ` and ${holders.length - named} more` : ''
+  return `held by ${first.join(', ')}${rest}`
+}
