@@ -15,12 +15,15 @@ export type BroughtImages = {
   list(): string[]
   rootfsOf(image: string): string | undefined
   configOf(image: string): ImageConfig | undefined
+  /** Of its files, in bytes; undefined where that is not known. */
+  sizeOf(image: string): number | undefined
   /** Undefined for one that was not brought but built in. */
   find(image: string): Known | undefined
   bring(request: {
     image: string
     source: ImageSource
     maxGiB: number
+    organizationId?: string | undefined
     signal: AbortSignal
     onProgress: (progress: Progress) => void
     onLine?: (line: string) => void
@@ -93,15 +96,16 @@ export class AllImages {
     const config = this.#brought.configOf(base)
     const below = base === image ? this.#brought.find(base) : undefined
     const least = sizeBytes === undefined ? {} : { leastDiskBytes: leastDiskFor(sizeBytes) }
-    if (below !== undefined) return { ...below, ...least, sizeBytes: (below.sizeBytes ?? 0) + (sizeBytes ?? 0) }
-    return { ...(sizeBytes === undefined ? {} : { sizeBytes }), ...least, ...(config ? { config } : {}) }
+    const whole = sizeBytes === undefined ? {} : { sizeBytes: (this.#brought.sizeOf(base) ?? 0) + sizeBytes }
+    if (below !== undefined) return { ...below, ...least, ...whole }
+    return { ...whole, ...least, ...(config ? { config } : {}) }
   }
 
   async bring(assignment: ToBring, { signal, onProgress, onText = () => {} }: Bringing): Promise<Known> {
-    const { image, source, maxGiB } = assignment
+    const { image, source, maxGiB, organizationId } = assignment
     if (source.kind !== 'sandbox') {
       const { steps, ...known } = await this.#brought.bring({
-        ...{ image, source, maxGiB, signal, onProgress },
+        ...{ image, source, maxGiB, organizationId, signal, onProgress },
         onLine: (line) => onText(`${line}\n`),
       })
       this.#configs.clear()

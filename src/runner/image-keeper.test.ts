@@ -251,6 +251,7 @@ suite('all images', () => {
     const templates = new Map<string, { base: string; sizeBytes: number }>()
     const brought: BroughtImages = {
       list: () => ['default', 'python'],
+      sizeOf: (image) => (image.startsWith('base of') ? 100 : known.get(image)?.sizeBytes),
       rootfsOf: (image) => (here.has(image) ? '/files' : undefined),
       configOf: () => ({ entrypoint: ['/run'], env: {}, user: 'tool', workdir: '/' }),
       find: (image) => known.get(image),
@@ -324,10 +325,10 @@ suite('all images', () => {
     assert.deepEqual([...templates], [])
   })
 
-  test('one made of a sandbox has its size and what the image below it says', async () => {
+  test('one made of a sandbox has its size with that of the image below, and what that says', async () => {
     const images = await open().images
     const made = await images.bring(wanted('mine', { source: { kind: 'sandbox', sandboxId: 'box' } }), bringing)
-    assert.deepEqual([made.sizeBytes, made.config?.user, made.digest], [5, 'tool', undefined])
+    assert.deepEqual([made.sizeBytes, made.config?.user, made.digest], [105, 'tool', undefined])
     assert.deepEqual(images.list(), ['default', 'python', 'mine'])
     assert.equal(await images.remove('mine'), true)
     assert.equal(images.find('mine'), undefined)

@@ -77,6 +77,9 @@ suite('the rest of the life of a sandbox', () => {
     await box.run('echo then > file')
     await asks(box.id, 'snapshot', { name: 'as-it-was' })
     await becomes(box.id, 'started')
+    const { size, ref } = (await alcove.api('GET', '/snapshots/as-it-was')).body
+    assert.ok(Number(size) > 0.1, `${size} GiB, with the image below it`)
+    assert.match(String(ref), /^snap-/)
     await box.run('echo later > file')
     const made = await alcove.api('POST', '/sandbox', { snapshot: 'as-it-was' })
     assert.equal(made.status, 200, JSON.stringify(made.body))

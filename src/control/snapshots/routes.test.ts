@@ -76,6 +76,7 @@ suite('GET /snapshots/{idOrName}', () => {
       errorReason: null,
       lastUsedAt: null,
       sourceSandboxId: null,
+      ref: 'ours',
       sandboxClass: 'container',
     })
   })

@@ -46,7 +46,7 @@ export const Snapshot = Type.Object({
   buildInfo: Type.Optional(BuildInfo),
   /** Where sandboxes can be made of it; everywhere, if it is not said. */
   regionIds: Type.Optional(Type.Array(Type.String())),
-  /** What its image was when it was brought, for good. */
+  /** What its image was when it was brought, for good: a digest, or the name of an image that was made here. */
   ref: Type.Optional(Type.String()),
   /** How far its image has come, while it is brought. */
   progress: Type.Optional(Type.Object({ step: Type.String(), percent: Type.Number() })),

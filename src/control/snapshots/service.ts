@@ -29,10 +29,16 @@ export const asView = (snapshot: Snapshot) => ({
   sourceSandboxId: snapshot.sourceSandboxId,
   sandboxClass: snapshot.sandboxClass,
   ...(snapshot.regionId === null ? {} : { regionIds: [snapshot.regionId] }),
-  ...(snapshot.digest === null ? {} : { ref: snapshot.digest }),
+  ...refOf(snapshot),
   ...(snapshot.progress === null ? {} : { progress: snapshot.progress }),
   ...(snapshot.dockerfile === null ? {} : { buildInfo: buildInfoOf(snapshot, snapshot.dockerfile) }),
 })
+
+/** What was built, or made of a sandbox, has no digest, but the name of its image is never given twice. */
+const refOf = ({ digest, state, image }: Snapshot) => {
+  if (digest !== null) return { ref: digest }
+  return state === 'active' || state === 'inactive' ? { ref: image } : {}
+}
 
 const buildInfoOf = ({ image, contextHashes, createdAt, updatedAt }: Snapshot, dockerfileContent: string) => ({
   dockerfileContent,

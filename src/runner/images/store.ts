@@ -12,6 +12,7 @@ import type { Logger } from '#src/kit/log.ts'
 import { runCommand } from '#src/kit/run-command.ts'
 import type { ImageConfig, Progress } from '#src/wire/runner-link.ts'
 import { buildImage } from './build.ts'
+import { bytesBelow } from './files.ts'
 import { type BringRequest, type Brought, imageNameShape, Library } from './library.ts'
 import { type ImageLimits, standardLimits } from './limits.ts'
 import { defaultRecipe, type ImageDescription, type Recipe, recipeHash } from './recipe.ts'
@@ -29,6 +30,8 @@ export type ImageStore = {
   find(image: string): Brought | undefined
   /** What an image says of the sandboxes made from it; undefined if there is no such image. */
   configOf(image: string): ImageConfig | undefined
+  /** Of its files, in bytes; undefined where that is not known. */
+  sizeOf(image: string): number | undefined
   /** Throws `ImageFailed`, whose message is for whoever asked. Asking twice is fine, also at the same time. */
   bring(request: BringRequest): Promise<Brought>
   /** The steps of an image that was brought have been carried out. */
@@ -107,6 +110,16 @@ export const openImageStore = (options: ImageStoreOptions): ImageStore => {
     log.info({ seconds: Math.round((performance.now() - started) / 1000) }, 'the default image is ready')
   }
 
+  let defaultBytes: number | undefined
+  /** Nobody waits for it: until then it counts for nothing in the size of what is made of it. */
+  const measureDefault = async () => {
+    try {
+      defaultBytes ??= await bytesBelow(join(images, defaultImage, 'rootfs'))
+    } catch (err) {
+      log.warn({ err }, 'the default image could not be measured')
+    }
+  }
+
   let ensuring: Promise<void> | undefined
   return {
     list: () => [...namesIn(images).filter((name) => describe(name) !== undefined), ...library.list()],
@@ -116,6 +129,7 @@ export const openImageStore = (options: ImageStoreOptions): ImageStore => {
       const description = describe(image)
       return description === undefined ? library.find(image)?.config : asConfig(description)
     },
+    sizeOf: (image) => (image === defaultImage ? defaultBytes : library.find(image)?.sizeBytes),
     bring: async (request) => {
       if (request.image === defaultImage) throw new TypeError('the built-in image is not brought')
       return library.bring(request)
@@ -128,6 +142,7 @@ export const openImageStore = (options: ImageStoreOptions): ImageStore => {
     describe,
     ensureDefault: () => {
       ensuring ??= ensureDefault().finally(() => {
+        void measureDefault()
         ensuring = undefined
       })
       return ensuring
