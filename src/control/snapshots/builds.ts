@@ -16,7 +16,7 @@ const mostKept = 500
 /** Of one organization, those that runners are still to remove too. */
 const mostBuilds = 1000
 /** Whatever the size of the sandbox that asks first: others with the same definition have the same image. */
-const maxGiB = 30
+const mostGiB = 30
 
 type Build = { organizationId: string; regionId: string; definition: Definition }
 
@@ -38,12 +38,21 @@ export const wantBuild = async (transaction: Transaction, build: Build, now: Dat
   }
   const { organizationId, regionId, definition: source } = build
   await checkCount(transaction, organizationId)
+  const maxGiB = await largestOf(transaction, organizationId)
   await insertImage(
     transaction,
     { name, source, regionId, runnerId: null, base: null, maxGiB, builtFor: organizationId },
     now,
   )
   return name
+}
+
+/** As large as a snapshot, or the disk of a sandbox, of this organization may be. */
+const largestOf = async (transaction: Transaction, organizationId: string): Promise<number> => {
+  const [row] = await transaction<{ most: number }[]>`
+    select greatest(1, least(${mostGiB}::integer, max_snapshot_size, max_disk_per_sandbox)) as most
+    from organizations where id = ${organizationId}`
+  return row?.most ?? 1
 }
 
 const checkCount = async (transaction: Transaction, organizationId: string): Promise<void> => {

@@ -58,7 +58,7 @@ export const createSnapshot = async (parts: SandboxParts, actor: Actor, body: Cr
       now,
     )
     const most = await checkSnapshotQuota(transaction, organization.id)
-    const mostGiB = Math.min(size.diskGiB + imageRoomGiB, Math.max(most, 1))
+    const mostGiB = Math.min(size.diskGiB, Math.max(most, 1))
     await insertImage(transaction, { name: image, source, regionId, runnerId: null, base: null, maxGiB: mostGiB }, now)
     const contexts = source.kind === 'definition' ? source.contexts : undefined
     return { ...made, regionId, ...(contexts ? { contextHashes: [...contexts.hashes] } : {}) }
@@ -66,6 +66,3 @@ export const createSnapshot = async (parts: SandboxParts, actor: Actor, body: Cr
   await pushImage(parts, image)
   return snapshot
 }
-
-/** An image lies beside the disks of its sandboxes, which may be small although it is not. */
-const imageRoomGiB = 20

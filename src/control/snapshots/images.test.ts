@@ -36,7 +36,7 @@ suite('POST /snapshots', () => {
     const image = await imageOf(app)
     const source = { kind: 'registry', reference: 'ghcr.io/team/tool:1' }
     const { organizationId } = made
-    const wanted = { image, target: 'present', source, maxGiB: 24, organizationId }
+    const wanted = { image, target: 'present', source, maxGiB: 4, organizationId }
     assert.deepEqual(await listed(app), [wanted])
     while (linked.askedImages.length === 0) await new Promise(setImmediate)
     assert.deepEqual(linked.askedImages, [wanted])
@@ -47,7 +47,7 @@ suite('POST /snapshots', () => {
     const done = await get(app)
     assert.deepEqual([done.state, done.size, done.ref, done.entrypoint], ['active', 0.5, digest, ['/run']])
     // What it has is no more than named to it.
-    assert.deepEqual(await listed(app), [{ image, target: 'present', maxGiB: 24, organizationId }])
+    assert.deepEqual(await listed(app), [{ image, target: 'present', maxGiB: 4, organizationId }])
     const box = await app.as('owner').post('/sandbox', { snapshot: 'tool' })
     assert.deepEqual([box.status, box.body.user, box.body.memory], [200, 'tool', 3])
     // From now on it is this one, whatever the tag may come to name, also where it has to be brought again.

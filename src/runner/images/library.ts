@@ -2,7 +2,7 @@
 // written last and removed first, so a kill at any instruction leaves an image whole or not there.
 import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
-import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, rename, rm, statfs, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Lanes } from '#src/kit/lanes.ts'
 import type { Logger } from '#src/kit/log.ts'
@@ -38,6 +38,8 @@ export type BringRequest = {
   image: string
   source: ImageSource
   maxGiB: number
+  /** Its images may take only a part of the disk together. */
+  organizationId?: string | undefined
   signal?: AbortSignal | undefined
   onProgress?: (progress: Progress) => void
   /** What a person may read of how it goes, line by line. */
@@ -55,6 +57,7 @@ type LibraryParts = {
 }
 
 type StoredImage = Brought & {
+  organizationId?: string
   tree: string
   layers: string[]
   /** Where both came from; absent: an older runner brought it, and keeps no layers for it. */
@@ -78,7 +81,13 @@ const GiB = 1024 ** 3
 /** Whoever may name one of the operator's files may name them all. */
 const originOfFiles = 'files'
 
-const asBrought = ({ tree: _tree, layers: _layers, origin: _origin, ...brought }: StoredImage): Brought => brought
+const asBrought = ({
+  organizationId: _organizationId,
+  tree: _tree,
+  layers: _layers,
+  origin: _origin,
+  ...brought
+}: StoredImage): Brought => brought
 
 export class Library {
   readonly #parts: LibraryParts
@@ -91,6 +100,7 @@ export class Library {
   readonly #lanes: Lanes
   /** Unpacking takes the disk's whole attention, and is measured by what the disk has left. */
   readonly #unpacking = new Lanes(1)
+  readonly #recording = new Lanes(1)
   #waiting = 0
   /** A removal of what nobody needs; what is brought waits for it. */
   #sweeping: Promise<void> | undefined
@@ -145,7 +155,7 @@ export class Library {
 
   /** Fine to ask again, and at the same time: what is here is answered, and the same work is done once. */
   async bring(request: BringRequest): Promise<Brought> {
-    const { image, source, maxGiB, signal, onProgress, onLine } = request
+    const { image, source, maxGiB, organizationId, signal, onProgress, onLine } = request
     if (!imageNameShape.test(image))
       throw new ImageFailed('failed', 'The name of the image has characters no name has.')
     await this.open()
@@ -158,6 +168,7 @@ export class Library {
     const maxBytes = Math.min(limits.largestBytes, Math.floor(maxGiB * GiB))
     this.#waiting++
     try {
+      await this.#checkShare(organizationId)
       await this.#sweeping
       return await this.#sharing.run(
         JSON.stringify([source, maxBytes]),
@@ -165,7 +176,8 @@ export class Library {
         {
           start: (say, cancelled) =>
             this.#lanes.run(() => this.#makeAndHold(source, { maxBytes, say, signal: cancelled })),
-          use: (made) => this.#record(image, made),
+          // One after the other, so that each sees what those before it have taken.
+          use: (made) => this.#recording.run(() => this.#record(image, made, organizationId)),
           release: (made) => this.#trees.release(made.tree),
         },
       )
@@ -300,8 +312,30 @@ export class Library {
     return { scratch, mostBytes: maxBytes, limits: this.#parts.limits, signal, onBytes }
   }
 
-  async #record(image: string, { config, ...made }: Made): Promise<Brought> {
-    const record: StoredImage = { image, ...made, config: imageConfigOf(config) }
+  /** Throws where the images of an organization, with one more, take more than its share of the disk. */
+  async #checkShare(organizationId: string | undefined, more?: Pick<StoredImage, 'tree' | 'sizeBytes'>): Promise<void> {
+    if (organizationId === undefined) return
+    const { blocks, bsize } = await statfs(this.#parts.poolDir)
+    const share = blocks * bsize * this.#parts.limits.shareOfOrganization
+    const images = this.#all().filter((image) => image.organizationId === organizationId)
+    // Images with the same files share them.
+    const sizes = new Map([...images, ...(more ? [more] : [])].map(({ tree, sizeBytes }) => [tree, sizeBytes]))
+    const held = [...sizes.values()].reduce((sum, size) => sum + size, 0)
+    if (held < share) return
+    throw new ImageFailed(
+      'no-room',
+      `Image quota exceeded: the images of this organization may have ${asSize(share)} on this runner, and with this one they would have ${asSize(held)} or more. Delete snapshots that are not needed.`,
+    )
+  }
+
+  async #record(image: string, { config, ...made }: Made, organizationId: string | undefined): Promise<Brought> {
+    await this.#checkShare(organizationId, made)
+    const record: StoredImage = {
+      image,
+      ...(organizationId === undefined ? {} : { organizationId }),
+      ...made,
+      config: imageConfigOf(config),
+    }
     await this.#write(record)
     return asBrought(this.#read(image) as StoredImage)
   }

@@ -4,6 +4,10 @@ export type ImageLimits = {
   /** Compressed or not; what is asked for may be less. */
   largestBytes: number
   mostFiles: number
+  /** For each GiB that the image may have. A file without contents takes room, too. */
+  filesPerGiB: number
+  /** Of the file system that images lie on, for all images of one organization. */
+  shareOfOrganization: number
   /** Of a download, and of unpacking. */
   timeoutMs: number
   /** Of asking a registry something small. */
@@ -23,6 +27,8 @@ const GiB = 1024 ** 3
 export const standardLimits: ImageLimits = {
   largestBytes: 20 * GiB,
   mostFiles: 2_000_000,
+  filesPerGiB: 200_000,
+  shareOfOrganization: 0.5,
   timeoutMs: 30 * 60_000,
   answerTimeoutMs: 60_000,
   keepFreeBytes: 1 * GiB,

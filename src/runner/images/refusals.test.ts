@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
+import { statfsSync } from 'node:fs'
 import { symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite, test } from 'node:test'
 import { silentLog } from '#src/kit/log.ts'
+import type { ImageSource } from '#src/wire/runner-link.ts'
 import { ImageFailed } from './image-failed.ts'
 import { Library } from './library.ts'
 import { cannotRun, file, layer, libraryRoom, noise, publicNetwork } from './testing/library-room.ts'
@@ -143,6 +145,41 @@ suite('what is refused in a sentence and leaves nothing:', { skip: cannotRun }, 
     const image = makeImage({ layers: [layer(...entries)] })
     const library = open({ mostFiles: 5000 })
     await fails('too-many-files', /more than 5000 files/, bring(library, 'one', from(room.registry.put('x:1', image))))
+  })
+
+  test('more files than an image of its size may have', async () => {
+    const entries = Array.from({ length: 600 }, (_, at) => file(`d${at % 100}/${at}`, ''))
+    const image = makeImage({ layers: [layer(...entries)] })
+    const library = open({ filesPerGiB: 500 })
+    const source = from(room.registry.put('x:1', image))
+    await fails('too-many-files', /more than 500 files/, bring(library, 'one', source))
+    assert.equal((await bring(library, 'two', source, { maxGiB: 2 })).image, 'two')
+  })
+
+  test('images beyond the share of their organization, which others do not take from', async () => {
+    const { blocks, bsize } = statfsSync(room.directory)
+    const library = open({ shareOfOrganization: 5e6 / (blocks * bsize) })
+    const image = (name: string) => makeImage({ layers: [layer(file(name, noise(3_000_000)))] })
+    const sources = ['a', 'b', 'c'].map((name) => from(room.registry.put(`${name}:1`, image(name))))
+    const [first, second, third] = sources as [ImageSource, ImageSource, ImageSource]
+    const ours = { organizationId: 'ours' }
+    await bring(library, 'one', first, ours)
+    // The same files count once.
+    await bring(library, 'one-again', first, ours)
+    await assert.rejects(bring(library, 'two', second, ours), (error: unknown) => {
+      assert.ok(error instanceof ImageFailed)
+      assert.equal(error.failure, 'no-room')
+      assert.match(error.message, /^Image quota exceeded: .* may have 4\.8 MiB .* would have 8\.6 MiB/)
+      return true
+    })
+    assert.deepEqual(
+      [library.find('two'), room.below('image-trees').length, room.below('image-work')],
+      [undefined, 1, []],
+    )
+    await bring(library, 'three', third, { organizationId: 'theirs' })
+    await library.remove('one')
+    await library.remove('one-again')
+    await bring(library, 'two', second, ours)
   })
 
   test('names that are none', async () => {

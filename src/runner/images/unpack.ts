@@ -24,6 +24,7 @@ export type Unpacking = {
   onWritten: (bytes: number) => void
 }
 
+const GiB = 1024 ** 3
 const capabilities = ['CAP_CHOWN', 'CAP_DAC_OVERRIDE', 'CAP_FOWNER', 'CAP_FSETID', 'CAP_SETFCAP']
 
 /** Answers the new directory, below `scratch`. */
@@ -34,6 +35,7 @@ export const unpackLayers = async (blobs: BlobsOfOrigin, unpacking: Unpacking): 
   await mkdir(out, { mode: 0o700 })
   await chown(out, uidBase, uidBase)
   const inodesBefore = await inodesUsed(out)
+  const mostFiles = Math.min(limits.mostFiles, Math.ceil((mostBytes / GiB) * limits.filesPerGiB))
 
   const outcome = await runJob(scratch, {
     argv: ['umoci', '--log', 'error', 'raw', 'unpack', '--image', '/layout:image', '/out/rootfs'],
@@ -50,7 +52,7 @@ export const unpackLayers = async (blobs: BlobsOfOrigin, unpacking: Unpacking): 
     watch: async (pid) => {
       const written = await bytesWrittenBelow(pid)
       if (written > mostBytes) throw tooLarge(mostBytes)
-      if ((await inodesUsed(out)) - inodesBefore > limits.mostFiles) throw tooManyFiles(limits.mostFiles)
+      if ((await inodesUsed(out)) - inodesBefore > mostFiles) throw tooManyFiles(mostFiles)
       await checkRoom(out, limits)
       onWritten(written)
     },
@@ -59,12 +61,15 @@ export const unpackLayers = async (blobs: BlobsOfOrigin, unpacking: Unpacking): 
     throw new ImageFailed('took-too-long', `The image was not unpacked within ${limits.timeoutMs / 1000} s.`)
   if (outcome.stopped !== undefined) throw outcome.stopped
   if (outcome.exitCode !== 0) throw complaintOf(outcome.stderr, mostBytes)
-  if ((await filesBelow(out)) > limits.mostFiles) throw tooManyFiles(limits.mostFiles)
+  if ((await filesBelow(out)) > mostFiles) throw tooManyFiles(mostFiles)
   return join(out, 'rootfs')
 }
 
 export const tooLarge = (mostBytes: number) =>
-  new ImageFailed('too-large', `The image is too large: unpacked it has more than ${asSize(mostBytes)}.`)
+  new ImageFailed(
+    'too-large',
+    `The image is too large: unpacked it has more than ${asSize(mostBytes)}, which is what its snapshot's disk allows.`,
+  )
 
 const tooManyFiles = (most: number) => new ImageFailed('too-many-files', `The image has more than ${most} files.`)
 
