@@ -68,6 +68,20 @@ suite('POST /proxy/access', () => {
       assert.equal((await app.as('proxy').post('/proxy/access', none)).status, 401)
     }))
 
+  test('404 for an id that is gone, although another sandbox of a former version has it for its name', () =>
+    withBox(async (app, id) => {
+      const other = (await app.as('member').post('/sandbox', { name: 'other' })).body
+      await app.database.sql`
+        update sandboxes set state = 'destroyed', desired_state = 'destroyed', name = 'DESTROYED_box' where id = ${id}`
+      await app.database.sql`update sandboxes set name = ${id} where id = ${other.id}`
+      assert.equal((await askPort(app, id, 80, [bearer(keys.member)])).status, 404)
+      for (const path of ['', '/ports/80/preview-url', '/signing-key', '/telemetry/metrics']) {
+        assert.equal((await app.as('member').get(`/sandbox/${id}${path}`)).status, 404, path)
+      }
+      assert.equal((await app.as('owner').delete(`/sandbox/${id}`)).status, 404)
+      assert.equal((await ask(app, other.id, bearer(keys.member))).status, 200)
+    }))
+
   test('200 for the first credential that opens it: one that does not is no hindrance', () =>
     withBox(async (app, id) => {
       const { token } = (await app.as('member').get('/sandbox/box/ports/80/preview-url')).body

@@ -1,4 +1,5 @@
 // The SQL of sandboxes. A caller's reads always take the organization; `writeState` is the only writer of `state`.
+import { isIdLike } from '#src/control/id-like.ts'
 import { isDuplicate, type Piece, type Sql, type Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import type { Cause } from '#src/wire/runner-link.ts'
@@ -30,7 +31,10 @@ export const withRunner = (sql: Sql): Piece => sql`
     runners.address as runner_address, runners.pause as runner_pause, runners.fork as runner_fork
   from sandboxes left join runners on runners.id = sandboxes.runner_id`
 
-/** Whose it is, and not one that waits in a warm pool to be somebody's. */
+/**
+ * A sandbox of this organization that lives and does not wait in a warm pool. What looks like an id is one: when its sandbox is
+ * gone, no other is found by that text.
+ */
 export const findSandbox = async (
   sql: Sql,
   organizationId: string,
@@ -42,7 +46,8 @@ export const findSandbox = async (
         select id from sandboxes where organization_id = ${organizationId} and id = ${idOrName}
         union all
         select id from sandboxes
-        where organization_id = ${organizationId} and name = ${idOrName} and desired_state <> 'destroyed')
+        where organization_id = ${organizationId} and name = ${isIdLike(idOrName) ? null : idOrName}::text
+          and desired_state <> 'destroyed')
       and sandboxes.state <> 'destroyed' and warm_pool_id is null
     order by sandboxes.id = ${idOrName} desc limit 1`
   return row

@@ -1,4 +1,5 @@
 // The SQL of snapshots. An organization sees its own and the general ones; its own hides a general one of the same name.
+import { isIdLike } from '#src/control/id-like.ts'
 import { Problem } from '#src/problems.ts'
 import type { Progress } from '#src/wire/runner-link.ts'
 import { isDuplicate, type Piece, type Sql, type Transaction } from '../storage/database.ts'
@@ -101,9 +102,10 @@ const withImage = (sql: Sql) => sql`
     images.region_id
   from snapshots left join images on images.name = snapshots.image`
 
-/** The one: by its id first, then by its name, of which the organization's own comes first. */
+/** A snapshot by its id, else by its name: the organization's own before a general one. What looks like an id is no name. */
 const named = (sql: Sql, organizationId: string, idOrName: string) => sql`
-  where ${visible(sql, organizationId)} and (snapshots.id = ${idOrName} or snapshots.name = ${idOrName})
+  where ${visible(sql, organizationId)} and (snapshots.id = ${idOrName}
+    or snapshots.name = ${isIdLike(idOrName) ? null : idOrName}::text)
   order by snapshots.id = ${idOrName} desc, snapshots.organization_id is null limit 1`
 
 /** In whatever state; `undefined` where the organization sees none. */

@@ -54,6 +54,33 @@ suite('migrate', () => {
     assert.ok(bits > 8 && bits <= 12, `${bits} bits`)
   })
 
+  test('names of a former version that look like ids or tokens get a suffix, and the timeline says so', async () => {
+    await using opened = await openTestDatabase('empty')
+    const { sql } = opened.database
+    const former = (await readMigrations()).filter(({ number }) => number < 39).map(({ name, text }) => [name, text])
+    await migrate(opened.database, await directoryOf(Object.fromEntries(former)))
+    await opened.database.transaction(async (transaction) => {
+      await transaction`set local session_replication_role = 'replica'`
+      await insertMany(transaction, { organizationId: 'organization-ours', count: 5 }, new Date())
+    })
+    const ids = (await sql<{ id: string }[]>`select id from sandboxes order by created_at`).map(({ id }) => id)
+    const names = [ids[1]!, 'abcdefghijklmn01', ids[0]!.toUpperCase(), ids[3]!, 'box']
+    for (const [at, name] of names.entries()) await sql`update sandboxes set name = ${name} where id = ${ids[at]!}`
+    await sql`insert into snapshots (organization_id, general, name, state, image, cpu, memory_gib, disk_gib)
+      select null, true, name, 'active', name, 1, 1, 1 from unnest(array[${ids[0]!}, 'abcdefghijklmn01']) as name`
+    await migrate(opened.database)
+    const now = await sql<{ name: string; reason: string | null }[]>`
+      select name, reason from sandboxes left join sandbox_events on sandbox_id = sandboxes.id order by sandboxes.created_at`
+    for (const [at, { name, reason }] of now.entries()) {
+      const isRenamed = at < 3
+      if (isRenamed) assert.match(name.slice(names[at]!.length), /^-[0-9a-f]{12}$/)
+      else assert.equal(name, names[at])
+      assert.equal(reason?.includes(`Renamed to "${name}"`), isRenamed ? true : undefined)
+    }
+    const snapshots = await sql<{ name: string }[]>`select name from snapshots where general and image <> 'default'`
+    assert.deepEqual(snapshots.map(({ name }) => name.length).sort(), [16, 36 + 13])
+  })
+
   test('two processes at once: one applies, the other waits and finds nothing to do', async () => {
     await using opened = await openTestDatabase('empty')
     const other = openDatabase(opened.url, { max: 1 })
