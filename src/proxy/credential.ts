@@ -5,7 +5,8 @@ import type { Credential } from '#src/wire/access.ts'
 const textOf = (value: string | string[] | undefined) => (Array.isArray(value) ? value[0] : value) || undefined
 
 const bearerOf = (headers: IncomingHttpHeaders): Credential[] => {
-  const [, token] = /^bearer +(\S+) *$/i.exec(headers.authorization ?? '') ?? []
+  // A tab, which HTTP does not allow there, is read as a space: what is not read as ours could reach a server inside.
+  const [, token] = /^bearer[ \t]+(\S+)[ \t]*$/i.exec(headers.authorization ?? '') ?? []
   if (token === undefined) return []
   const organizationId = textOf(headers['x-daytona-organization-id']) ?? textOf(headers['x-service-organization-id'])
   return [{ kind: 'bearer', token, ...(organizationId === undefined ? {} : { organizationId }) }]

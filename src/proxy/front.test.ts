@@ -111,7 +111,8 @@ suite('proxy: who may pass', () => {
 
   test('429 where its organization has as many calls open as it may, sockets and previews too; others pass', async () => {
     await using sides = await startSides({ openOfOne: 3 })
-    sides.control.answer = ({ sandboxIdOrName }) => sides.access({ organizationId: sandboxIdOrName.slice(0, 1) })
+    sides.control.answer = ({ sandboxIdOrName }) =>
+      sides.access({ organizationId: sandboxIdOrName.slice(0, 1), sandboxId: sandboxIdOrName })
     const hanging: ServerResponse[] = []
     const hangs = Promise.withResolvers<void>()
     const hang = (_request: IncomingMessage, response: ServerResponse) => {

@@ -6,7 +6,7 @@ import { cutOffIdle } from '#src/http/unread.ts'
 import { Bound } from '#src/kit/bound.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { Problem } from '#src/problems.ts'
-import type { Access, AccessQuestion } from '#src/wire/access.ts'
+import { type Access, type AccessQuestion, toolboxPort } from '#src/wire/access.ts'
 import type { AccessDesk } from './access.ts'
 import { preflightHeaders } from './cors.ts'
 import { follow, followUpgrade } from './follow.ts'
@@ -17,11 +17,11 @@ import { keepPresent } from './presence.ts'
 import { isForPreview, type PreviewAddress, readPreviewAddress } from './previews/address.ts'
 import { insideOf } from './previews/destination.ts'
 import { pageHeaders, refusalPage } from './previews/pages.ts'
-import { showPreview } from './previews/show.ts'
+import { checkAtId, showPreview } from './previews/show.ts'
 import { isNavigation, isPreflight, questionOf as previewQuestionOf } from './previews/visitor.ts'
 import { asRefusal, endSoon, headOf, refuse, refuseUpgrade } from './refusal.ts'
 import type { Runners } from './runners.ts'
-import { inOriginForm, questionOf, readTarget } from './target.ts'
+import { inOriginForm, questionOf, readTarget, type Target } from './target.ts'
 import { toolboxOf } from './toolbox.ts'
 import { handOver } from './upgrade.ts'
 
@@ -45,6 +45,12 @@ type FrontParts = FrontBounds & {
 
 const openConnections = 8192
 const headBytes = 32 * 1024
+
+/** Below the preview of its port a toolbox has its own paths only. No cookie opens it there either. */
+const toolboxTarget = ({ sandbox, path, query, queryToken }: PreviewAddress, method: string): Target => ({
+  ...readTarget(`/toolbox/${encodeURIComponent(sandbox)}${path}${query}`, method),
+  queryToken,
+})
 
 type Front = { server: Server /** Ends what is open, at once. */; hangUp: () => void }
 
@@ -99,9 +105,19 @@ export const createFront = ({
       response.writeHead(200, { 'Content-Type': 'application/json' }).end('{"status":"ok"}')
       return
     }
-    const target = readTarget(request.url ?? '/', request.method ?? 'GET')
+    await intoToolbox(readTarget(request.url ?? '/', request.method ?? 'GET'), request, response, onForward)
+  }
+
+  const intoToolbox = async (
+    target: Target,
+    request: IncomingMessage,
+    response: ServerResponse,
+    onForward: () => void,
+    check = (_place: Access): void => {},
+  ) => {
     const question = questionOf(request.headers, target)
     const place = await admit(question, { mayBePaused: target.onlyLooks })
+    check(place)
     if (response.destroyed) return
     const leave = present(place, question, () => response.destroy())
     onForward()
@@ -119,7 +135,14 @@ export const createFront = ({
     const place = await admit(question)
     if (response.destroyed) return
     const leave = present(place, question, () => response.destroy())
-    await showPreview(runners, { request, response, address, access: place, onForward }).finally(leave)
+    await showPreview(runners, {
+      request,
+      response,
+      address,
+      access: place,
+      credentials: question.credentials,
+      onForward,
+    }).finally(leave)
   }
 
   /** A browser asks without credentials whether it may ask with them. That it may is no secret. */
@@ -139,6 +162,12 @@ export const createFront = ({
     let refuseAs = refuseVisitor
     try {
       const address = addressOf(request)
+      if (address?.port === toolboxPort) {
+        refuseAs = refuse
+        if (request.method === 'OPTIONS') return void response.writeHead(204, preflightHeaders(request)).end()
+        const target = toolboxTarget(address, request.method ?? 'GET')
+        return await intoToolbox(target, request, response, onForward, (place) => checkAtId(address, place))
+      }
       if (address === undefined) {
         if (isObjectStorage(request.url ?? '/')) return await callObjectStorage(request, response, onForward)
         refuseAs = refuse
@@ -154,15 +183,21 @@ export const createFront = ({
 
   const admitUpgrade = async (request: IncomingMessage) => {
     const address = addressOf(request)
-    if (address === undefined) {
-      const target = readTarget(request.url ?? '/', 'GET')
+    if (address === undefined || address.port === toolboxPort) {
+      const target = address === undefined ? readTarget(request.url ?? '/', 'GET') : toolboxTarget(address, 'GET')
       const question = questionOf(request.headers, target)
       const place = await admit(question)
+      if (address !== undefined) checkAtId(address, place)
       return { question, place, destination: toolboxOf(runners, place, target.rest, request) }
     }
     const question = previewQuestionOf(request, address)
     const place = await admit(question)
-    return { question, place, destination: insideOf(runners, { request, address, access: place }) }
+    checkAtId(address, place)
+    return {
+      question,
+      place,
+      destination: insideOf(runners, { request, address, access: place, credentials: question.credentials }),
+    }
   }
 
   /** Answers the status that was said, unless the caller had gone by then. */

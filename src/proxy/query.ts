@@ -8,6 +8,19 @@ export const decoded = (text: string): string | undefined => {
   }
 }
 
+const mostEncodings = 4
+
+/** The text without any of the encodings it wears; what cannot be decoded stays as it is. */
+export const decodedFully = (text: string): string => {
+  let plain = text
+  for (let depth = 0; depth < mostEncodings && plain.includes('%'); depth++) {
+    const next = plain.replaceAll(/(?:%[0-9a-f]{2})+/gi, (part) => decoded(part) ?? part)
+    if (next === plain) return plain
+    plain = next
+  }
+  return plain
+}
+
 type Taken = {
   values: Record<string, string | undefined> /** With its question mark, or empty. */
   rest: string

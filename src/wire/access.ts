@@ -43,6 +43,8 @@ export type Access = {
   isBearerOurs: boolean
   /** People who come to a preview with a browser are to be warned first. */
   warnsVisitors: boolean
+  /** Servers inside are called by this name and their port, as many refuse to be called otherwise. Absent: by the preview's. */
+  hostInside?: 'localhost'
 }
 
 /** The question in a form that can be compared and kept: no credential can be read from it. */
@@ -72,8 +74,11 @@ export const sdkVersionHeader = 'x-daytona-sdk-version'
 export const generationHeaders = ({ leastGeneration }: Pick<Access, 'leastGeneration'>): Record<string, string> =>
   leastGeneration === undefined ? {} : { [generationHeader]: String(leastGeneration) }
 
+/** The preview of this port is the toolbox, as some SDKs expect (contract/toolbox.md §1). */
+export const toolboxPort = 2280
+
 /** Ports inside a sandbox that are never previewed (contract/toolbox.md §1). */
-export const reservedPorts: readonly number[] = [2280, 22_222, 33_333]
+export const reservedPorts: readonly number[] = [toolboxPort, 22_222, 33_333]
 
 /** The token of a signed preview, which stands where otherwise the sandbox does. */
 export const signedToken = /^[a-z0-9]{16}$/

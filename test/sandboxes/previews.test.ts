@@ -131,8 +131,56 @@ suite('previews', () => {
       for (const { text } of [named, byPath]) assert.ok(!text.includes(alcove.key) && !text.includes(token))
       assert.equal(seenBy(named).headers['host'], hostOf(box.id))
     }
-    const byName = await ask('/', bearer(), { host: hostOf(String(box.record['name'])) })
-    assert.equal(byName.status, 200)
+  })
+
+  test('a name leads to the id, for those who may see it', async () => {
+    await using other = await createBox(alcove, { name: `shop-${Date.now()}` })
+    const host = hostOf(String(other.record['name']))
+    const { status, headers } = await ask('/a?b=c', bearer(), { host })
+    assert.deepEqual([status, headers.location], [307, `//${hostOf(other.id)}/a?b=c`])
+    assert.equal((await ask('/a', bearer(), { host, method: 'POST' })).status, 400)
+    assert.equal((await ask('/a', {}, { host })).status, 401)
+  })
+
+  test('no sandbox is named like the id or token of another, and none answers in the place of another', async () => {
+    for (const name of [box.id, box.id.toUpperCase(), box.id.replaceAll('-', ''), 'abcdefghijklmn01']) {
+      assert.equal((await alcove.api('POST', '/sandbox', { name })).status, 400, name)
+    }
+    assert.equal(
+      (await ask(`/preview/${box.id}/3000/`, bearer(), { host: `${box.id}.localhost:${proxy.port}` })).status,
+      404,
+    )
+  })
+
+  test('a label lets servers be called localhost, which many dev servers want', async () => {
+    await alcove.api('PUT', `/sandbox/${box.id}/labels`, { labels: { 'preview-host': 'localhost' } })
+    try {
+      const called = async () => seenBy(await ask('/', bearer())).headers
+      // What was said of a sandbox may be a second old.
+      for (let tries = 0; tries < 50 && (await called())['host'] !== 'localhost:3000'; tries++)
+        await new Promise((resolve) => setTimeout(resolve, 100))
+      const { host, 'x-forwarded-host': real } = await called()
+      assert.deepEqual([host, real], ['localhost:3000', hostOf(box.id)])
+    } finally {
+      await alcove.api('PUT', `/sandbox/${box.id}/labels`, { labels: {} })
+    }
+  })
+
+  test('the preview of port 2280 is the toolbox, with the preview token', async () => {
+    const { body } = await alcove.api('GET', `/sandbox/${box.id}/ports/2280/preview-url`)
+    const { host } = new URL(String(body['url']))
+    const given = { 'x-daytona-preview-token': String(body['token']) }
+    assert.equal((await ask('/work-dir', given, { host })).status, 200)
+    assert.equal((await ask('/work-dir', {}, { host })).status, 401)
+    const socket = new WebSocket(`ws://${proxy.host}/process/interpreter/execute`, { headers: { host, ...given } })
+    await once(socket, 'open')
+    socket.send(JSON.stringify({ code: 'print(6 * 7)' }))
+    let said = ''
+    socket.on('message', (text) => {
+      said += String(text)
+    })
+    await once(socket, 'close')
+    assert.match(said, /42/)
   })
 
   test('the address that the API gives is the one that is served, and what /config says', async () => {
@@ -151,7 +199,7 @@ suite('previews', () => {
     const silent = await ask('/', bearer(), { host: hostOf(box.id, 3999) })
     assert.equal(silent.status, 502)
     assert.match(JSON.parse(silent.text).message, /Nothing listens on port 3999/)
-    assert.equal((await ask('/', bearer(), { host: hostOf(box.id, 2280) })).status, 403)
+    assert.equal((await ask('/', bearer(), { host: hostOf(box.id, 22_222) })).status, 403)
     assert.equal((await ask('/', bearer(), { host: hostOf('no-such-sandbox') })).status, 404)
   })
 

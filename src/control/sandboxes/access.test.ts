@@ -147,6 +147,19 @@ suite('POST /proxy/access', () => {
       assert.equal((await ask(app, id, bearer(keys.member))).body.warnsVisitors, false)
     }))
 
+  test('200 says by which name servers inside want to be called, by a label that can change', () =>
+    withBox(async (app, id) => {
+      const hostInside = async () => (await askPort(app, id, 80, [bearer(keys.member)])).body.hostInside
+      assert.equal(await hostInside(), undefined)
+      for (const [value, expected] of [
+        ['localhost', 'localhost'],
+        ['evil.test', undefined],
+      ] as const) {
+        await app.as('member').put(`/sandbox/${id}/labels`, { labels: { 'preview-host': value } })
+        assert.equal(await hostInside(), expected)
+      }
+    }))
+
   test('200 for a signed preview at its own port until it expires, and longer for what it let in before', () =>
     withBox(async (app, id) => {
       const signed = await app.as('member').get('/sandbox/box/ports/3000/signed-preview-url?expiresInSeconds=90')

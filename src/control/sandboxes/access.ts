@@ -8,7 +8,7 @@ import { type Access, type AccessQuestion, type Credential, type OpenedBy, signe
 import { isSignedBy } from './file-signature.ts'
 import { isRunning } from './lifecycle.ts'
 import type { SandboxParts } from './parts.ts'
-import type { SandboxRow } from './sandbox.ts'
+import { previewHostLabel, type SandboxRow } from './sandbox.ts'
 import { findSigned } from './signed-previews.ts'
 import { findByPreviewToken, findSandbox, findSandboxById, touch } from './store.ts'
 
@@ -47,6 +47,7 @@ const AccessAnswer = Type.Object({
   openedBy: Type.String(),
   isBearerOurs: Type.Boolean(),
   warnsVisitors: Type.Boolean(),
+  hostInside: Type.Optional(Type.Literal('localhost')),
 })
 
 type Opened = { row: SandboxRow; openedBy: OpenedBy }
@@ -129,6 +130,7 @@ export const accessOf = (row: SandboxRow, found: Found): Access => ({
   isStarted: isRunning(row.state, row.desired_state),
   state: row.state,
   ...(row.least_generation === null ? {} : { leastGeneration: row.least_generation }),
+  ...(row.labels[previewHostLabel] === 'localhost' ? { hostInside: 'localhost' } : {}),
   ...found,
 })
 

@@ -11,7 +11,7 @@ const withBox = async (check: (app: TestControl, id: string) => Promise<void>) =
   await check(app, body.id)
 }
 
-const noPorts = ['0', '65536', 'x', '-1', '1.5', '2280', '22222', '33333']
+const noPorts = ['0', '65536', 'x', '-1', '1.5', '22222', '33333']
 
 const opens = async (app: TestControl, token: string, port: number) => {
   const question = { sandboxIdOrName: token, credentials: [], port, countsAsActivity: false }
@@ -25,6 +25,8 @@ suite('previews', () => {
       assert.equal(status, 200)
       assert.deepEqual([body.sandboxId, body.url], [id, `http://3000-${id}.proxy.test:3001`])
       assert.ok(body.token.length >= 32)
+      const toolbox = (await app.as('viewer').get('/sandbox/box/ports/2280/preview-url')).body
+      assert.deepEqual([toolbox.url, toolbox.token], [`http://2280-${id}.proxy.test:3001`, body.token])
       for (const port of noPorts) {
         assert.equal((await app.as('viewer').get(`/sandbox/box/ports/${port}/preview-url`)).status, 400, port)
       }
@@ -59,7 +61,7 @@ suite('previews', () => {
       for (const seconds of ['0', '-1', '86401', '1.5', 'x']) {
         assert.equal((await sign('80', `?expiresInSeconds=${seconds}`)).status, 400, seconds)
       }
-      for (const port of noPorts) assert.equal((await sign(port)).status, 400, port)
+      for (const port of [...noPorts, '2280']) assert.equal((await sign(port)).status, 400, port)
       assert.equal((await app.as('stranger').get('/sandbox/box/ports/80/signed-preview-url')).status, 404)
     }))
 

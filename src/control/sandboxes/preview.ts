@@ -3,7 +3,7 @@ import { randomInt } from 'node:crypto'
 import { hashKey } from '#src/control/auth/secret.ts'
 import { previewUrl } from '#src/control/configuration/preview-template.ts'
 import { Problem } from '#src/problems.ts'
-import { reservedPorts, signedToken } from '#src/wire/access.ts'
+import { reservedPorts, signedToken, toolboxPort } from '#src/wire/access.ts'
 import type { SandboxParts } from './parts.ts'
 import {
   countSignedPreviews,
@@ -22,10 +22,11 @@ const tokenLetters = 'abcdefghijklmnopqrstuvwxyz0123456789'
 
 const newToken = () => Array.from({ length: tokenLength }, () => tokenLetters[randomInt(tokenLetters.length)]).join('')
 
-const readPort = (text: string): number => {
+const readPort = (text: string, mayBeToolbox = false): number => {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : 0
   if (port < 1 || port > 65_535) throw new Problem('bad_request', 'params.port must be a port from 1 to 65535')
-  if (reservedPorts.includes(port)) throw new Problem('bad_request', `Port ${port} is reserved; it has no preview.`)
+  if (reservedPorts.includes(port) && !(mayBeToolbox && port === toolboxPort))
+    throw new Problem('bad_request', `Port ${port} is reserved; it has no preview.`)
   return port
 }
 
@@ -36,7 +37,7 @@ export const getPreviewUrl = async (
   portText: string,
 ) => {
   const sandbox = await getSandbox(parts.database.sql, organizationId, idOrName)
-  const port = readPort(portText)
+  const port = readPort(portText, true)
   return {
     sandboxId: sandbox.id,
     url: previewUrl(parts.settings.proxyUrl, sandbox.id, port),

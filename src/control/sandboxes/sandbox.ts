@@ -201,6 +201,9 @@ const archiveOf = (row: SandboxRow): ArchiveRef | undefined => {
 
 export const languageLabel = 'code-toolbox-language'
 
+/** With the value `localhost`, previews call the servers inside by that name. */
+export const previewHostLabel = 'preview-host'
+
 /** A label is any text; what is no word would only be refused further on. */
 const languageOf = ({ labels }: SandboxRow): string => {
   const language = labels[languageLabel] ?? ''

@@ -1,15 +1,21 @@
 // The cookies that a visitor of a preview has from us, beside those of the server inside. They are for this host alone,
 // and where previews share a host, for the paths of this one.
+import { decodedFully } from '../query.ts'
 import type { PreviewAddress } from './address.ts'
 
 const authPrefix = 'daytona-sandbox-auth-'
 const acceptedPrefix = 'alcove-preview-accepted-'
+/** No other host can set a cookie whose name begins so (RFC 6265bis §4.1.3.2). Browsers take it over TLS only. */
+const hostPrefix = '__Host-'
 const authSeconds = 3600
 const acceptedSeconds = 86_400
 /** A browser has one for a preview; more were not set by us. */
 const mostTokens = 4
 
-const isOurs = (name: string) => name.startsWith(authPrefix) || name.startsWith(acceptedPrefix)
+const plainName = (name: string) => (name.startsWith(hostPrefix) ? name.slice(hostPrefix.length) : name)
+
+const isOurs = (name: string) =>
+  /^(?:__host-)?(?:daytona-sandbox-auth-|alcove-preview-accepted-)/i.test(decodedFully(name))
 
 const split = (header: string | undefined) =>
   (header ?? '').split(';').flatMap((pair) => {
@@ -17,28 +23,48 @@ const split = (header: string | undefined) =>
     return name === '' ? [] : [{ name, value: value.join('='), text: pair.trim() }]
   })
 
-/** The one for what the address names comes first: any page below the same domain can set others, as many as it likes. */
+/**
+ * Tokens for what the address names. One that no other host could have set comes first: over plain HTTP any page below the same
+ * domain can set others, as many as it likes.
+ */
 export const tokensOf = (header: string | undefined, sandbox: string): string[] => {
-  const isOwn = ({ name }: { name: string }) => name === authPrefix + sandbox
+  const names = [hostPrefix + authPrefix + sandbox, authPrefix + sandbox]
   return split(header)
-    .filter(({ name, value }) => name.startsWith(authPrefix) && value !== '')
-    .sort((one, other) => Number(isOwn(other)) - Number(isOwn(one)))
+    .filter(({ name, value }) => plainName(name).startsWith(authPrefix) && value !== '')
+    .map(({ name, value }) => ({ value, rank: (names.indexOf(name) + names.length + 1) % (names.length + 1) }))
+    .sort((one, other) => one.rank - other.rank)
     .slice(0, mostTokens)
     .map(({ value }) => value)
 }
 
-export const hasAccepted = (header: string | undefined, sandboxId: string): boolean =>
-  split(header).some(({ name }) => name === acceptedPrefix + sandboxId)
+/** Over TLS only by the cookie that no other host could have set. */
+export const hasAccepted = (
+  header: string | undefined,
+  { prefix }: PreviewAddress,
+  sandboxId: string,
+  isSecure: boolean,
+): boolean => {
+  const expected = `${isSecure && prefix === '' ? hostPrefix : ''}${acceptedPrefix}${sandboxId}`
+  return split(header).some(({ name }) => name === expected)
+}
 
-/** What is left for the server inside; `undefined` if that is nothing. */
-export const withoutOurs = (header: string): string | undefined =>
+/** What is left for the server inside; `undefined` if that is nothing. `isOpen`: its text may be seen there. */
+export const withoutOurs = (header: string, isOpen: (text: string) => boolean): string | undefined =>
   split(header)
-    .filter(({ name }) => !isOurs(name))
+    .filter(({ name, text }) => !isOurs(name) && isOpen(text))
     .map(({ text }) => text)
     .join('; ') || undefined
 
-const cookie = ({ prefix }: PreviewAddress, name: string, value: string, seconds: number, isSecure: boolean) =>
-  `${name}=${value}; Path=${prefix}/; Max-Age=${seconds}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`
+/**
+ * Over TLS the cookie is sent in a frame of another site too, and is then another one for each such site (CHIPS). Over plain
+ * HTTP browsers know none of that, localhost included.
+ */
+const cookie = ({ prefix }: PreviewAddress, name: string, value: string, seconds: number, isSecure: boolean) => {
+  if (!isSecure) return `${name}=${value}; Path=${prefix}/; Max-Age=${seconds}; HttpOnly; SameSite=Lax`
+  // A cookie with the prefix is for the whole host: previews that share one have it below their path instead.
+  if (prefix !== '') return `${name}=${value}; Path=${prefix}/; Max-Age=${seconds}; HttpOnly; SameSite=Lax; Secure`
+  return `${hostPrefix}${name}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=None; Secure; Partitioned`
+}
 
 export const authCookie = (address: PreviewAddress, sandboxId: string, token: string, isSecure: boolean) =>
   cookie(address, authPrefix + sandboxId, token, authSeconds, isSecure)

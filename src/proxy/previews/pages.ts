@@ -23,7 +23,9 @@ ${content}
 </html>
 `
 
-export const pageHeaders = (body: string): string[] => [
+type Framing = { mayBeFramed?: boolean }
+
+export const pageHeaders = (body: string, { mayBeFramed = false }: Framing = {}): string[] => [
   'Content-Type',
   'text/html; charset=utf-8',
   'Content-Length',
@@ -32,9 +34,10 @@ export const pageHeaders = (body: string): string[] => [
   'no-store',
   'X-Robots-Tag',
   'noindex',
-  // The page can do nothing but send its own form, and nobody can lay anything over its button.
+  // The page can do nothing but send its own form. Nobody can lay anything over its button, except where what the button sets
+  // counts for frames of that same site only.
   'Content-Security-Policy',
-  "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+  `default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'${mayBeFramed ? '' : "; frame-ancestors 'none'"}`,
   'Referrer-Policy',
   'same-origin',
 ]

@@ -1,21 +1,22 @@
 // Shows one port of a sandbox to one caller: by then control has let the call in, and the sandbox is started.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Problem } from '#src/problems.ts'
+import type { Access } from '#src/wire/access.ts'
 import { forward } from '../forward.ts'
 import type { Runners } from '../runners.ts'
-import { type PreviewAddress, visibleUrl } from './address.ts'
+import { type PreviewAddress, urlAtId, visibleUrl } from './address.ts'
 import { acceptedCookie, authCookie, hasAccepted } from './cookies.ts'
 import { insideOf, type Visit } from './destination.ts'
 import { pageHeaders, warningPage } from './pages.ts'
-import { isForPerson, isNavigation, protocolOf } from './visitor.ts'
+import { isForPerson, isFramedElsewhere, isNavigation, protocolOf } from './visitor.ts'
 
 type Show = Visit & {
   response: ServerResponse /** Before the first byte of a body is asked for. */
   onForward: () => void
 }
 
-const goTo = (response: ServerResponse, location: string, cookies: readonly string[]) => {
-  response.writeHead(303, [
+const goTo = (response: ServerResponse, location: string, cookies: readonly string[], status = 303) => {
+  response.writeHead(status, [
     'Location',
     location,
     'Cache-Control',
@@ -34,16 +35,33 @@ const checkOwnForm = ({ headers: { origin } }: IncomingMessage, { host }: Previe
   }
 }
 
-const isWarned = ({ request, access }: Visit): boolean =>
+const isWarned = ({ request, address, access }: Visit): boolean =>
   access.warnsVisitors &&
   access.openedBy !== 'bearer' &&
   access.openedBy !== 'preview-header' &&
   isForPerson(request) &&
   String(request.headers['x-daytona-skip-preview-warning'] ?? '').toLowerCase() !== 'true' &&
-  !hasAccepted(request.headers.cookie, access.sandboxId)
+  !hasAccepted(request.headers.cookie, address, access.sandboxId, protocolOf(request) === 'https')
+
+/**
+ * A name says another thing in each organization, and may be another sandbox's tomorrow. Its address therefore shows nothing, so
+ * that a browser keeps what it has of one sandbox by that sandbox's id; the token of a signed address stands for one sandbox too.
+ */
+export const isAtId = (address: PreviewAddress, { sandboxId, openedBy }: Access): boolean =>
+  address.sandbox === sandboxId || openedBy === 'signed-preview'
+
+/** Throws for what cannot be sent on with its body, or as an upgrade. */
+export const checkAtId = (address: PreviewAddress, access: Access): void => {
+  if (isAtId(address, access)) return
+  throw new Problem('bad_request', `Previews take this at the id of the sandbox only: ${access.sandboxId}.`)
+}
 
 export const showPreview = async (runners: Runners, show: Show): Promise<void> => {
   const { request, response, address, access } = show
+  if (!isAtId(address, access) && (request.method === 'GET' || request.method === 'HEAD')) {
+    return goTo(response, urlAtId(address, access.sandboxId), [], 307)
+  }
+  checkAtId(address, access)
   const isSecure = protocolOf(request) === 'https'
   const { sandboxId, openedBy, warnsVisitors } = access
   const { queryToken, prefix, path, query } = address
@@ -62,7 +80,7 @@ export const showPreview = async (runners: Runners, show: Show): Promise<void> =
   if (path === '' && isNavigation(request)) return goTo(response, `${prefix}/${query}`, ownCookies)
   if (isWarned(show)) {
     const body = warningPage(address)
-    response.writeHead(200, pageHeaders(body)).end(body)
+    response.writeHead(200, pageHeaders(body, { mayBeFramed: isFramedElsewhere(request) })).end(body)
     return
   }
   show.onForward()

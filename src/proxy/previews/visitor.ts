@@ -3,16 +3,16 @@ import type { IncomingMessage } from 'node:http'
 import type { TLSSocket } from 'node:tls'
 import type { AccessQuestion, Credential } from '#src/wire/access.ts'
 import { countsAsActivity, credentialsOf } from '../credential.ts'
-import type { PreviewAddress } from './address.ts'
+import { isPageOf, isPageOfPreview, type PreviewAddress } from './address.ts'
 import { tokensOf } from './cookies.ts'
 
-/** A browser that opens a page: what it gets is read by a person, and redirects are followed with cookies. */
+/** A browser opens a page: a person reads the answer, and redirects are followed with cookies. */
 export const isNavigation = ({ method, headers }: IncomingMessage): boolean =>
   method === 'GET' &&
   /\btext\/html\b/i.test(headers.accept ?? '') &&
   [undefined, 'navigate'].includes(headers['sec-fetch-mode'] as string | undefined)
 
-/** The same by any method, such as a form that another site sends for its visitor. */
+/** What a person looks at, by any method, such as a form that another site sends for its visitor. */
 export const isForPerson = ({ headers }: IncomingMessage): boolean => {
   const mode = headers['sec-fetch-mode']
   return mode === 'navigate' || (mode === undefined && /\btext\/html\b/i.test(headers.accept ?? ''))
@@ -31,27 +31,37 @@ export const protocolOf = ({ headers, socket }: IncomingMessage): 'http' | 'http
   return (socket as Partial<TLSSocket>).encrypted ? 'https' : 'http'
 }
 
-/** By its name alone, as cookies go, and as a reverse proxy may leave out the port. */
-const hostnameOf = (url: string) => (URL.canParse(url) ? new URL(url).hostname : '')
+/** A page is opened in a frame of another page. */
+const isFramed = ({ headers }: IncomingMessage): boolean =>
+  ['iframe', 'frame', 'embed', 'object', 'fencedframe'].includes(String(headers['sec-fetch-dest'] ?? ''))
 
-/** Whether a page of this preview, or of another port of the same sandbox, is there. */
-const isOfSandbox = (url: string, { host, prefix }: PreviewAddress): boolean => {
-  const sandboxIn = (hostname: string) => (prefix === '' ? hostname.replace(/^\d+-/, '') : hostname)
-  const [from, here] = [hostnameOf(url), hostnameOf(`http://${host}`)]
-  return from !== '' && sandboxIn(from) === sandboxIn(here)
-}
+/** A frame of a page of another site: what is set there is for frames of that site only. */
+export const isFramedElsewhere = (request: IncomingMessage): boolean =>
+  isFramed(request) && request.headers['sec-fetch-site'] === 'cross-site' && protocolOf(request) === 'https'
+
+/** Links may come from anywhere, as what they open is for eyes only. */
+const isLink = ({ method, headers }: IncomingMessage): boolean =>
+  headers.origin === undefined &&
+  (headers['sec-fetch-site'] === undefined ||
+    (headers['sec-fetch-mode'] === 'navigate' && (method === 'GET' || method === 'HEAD')))
 
 /**
  * Whether a cookie speaks for its visitor. To a browser all previews below one domain are one site, so it sends the cookie also
- * with what a page of another sandbox does, and lets that page read what comes over a WebSocket. Links may come from anywhere.
+ * with what a page of another sandbox does, and lets that page read what comes over a WebSocket.
  */
-const isOfVisitor = ({ method, headers }: IncomingMessage, address: PreviewAddress): boolean => {
-  const { origin, referer, 'sec-fetch-site': site, 'sec-fetch-mode': mode } = headers
+const isOfVisitor = (request: IncomingMessage, { host, prefix }: PreviewAddress): boolean => {
+  const { origin, referer, 'sec-fetch-site': site } = request.headers
+  // All previews by path have one origin: nothing tells one page there from another, except that a link opens a whole page.
+  if (prefix !== '') return isLink(request) && !isFramed(request)
   if (site === 'same-origin' || site === 'none') return true
-  const from = origin ?? (site === undefined ? undefined : referer)
-  if (from !== undefined && isOfSandbox(from, address)) return true
-  const isLink = site === undefined || (mode === 'navigate' && (method === 'GET' || method === 'HEAD'))
-  return origin === undefined && isLink
+  const from = origin ?? referer
+  if (from !== undefined && isPageOf(from, host)) return true
+  if (!isLink(request)) return false
+  const isNeighbour = from === undefined ? site === 'same-site' : isPageOfPreview(from)
+  // What another preview lays over a frame, its visitor would click through. Without `Sec-Fetch-Site`, as over plain HTTP, what
+  // is no page may be a part of the other preview's page.
+  if (isNeighbour && site !== undefined) return !isFramed(request)
+  return !isNeighbour || isForPerson(request)
 }
 
 const cookiesOf = (request: IncomingMessage, address: PreviewAddress): Credential[] =>

@@ -4,7 +4,7 @@ import { type IncomingMessage, request } from 'node:http'
 import type { Access } from '#src/wire/access.ts'
 import { bodyOf, type Sides } from './simulated.ts'
 
-export const previewHost = '3000-box.proxy.test:4601'
+export const previewHost = '3000-box-id.proxy.test:4601'
 
 type Call = { method?: string; path?: string; host?: string; headers?: Record<string, string>; body?: string }
 

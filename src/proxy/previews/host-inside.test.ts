@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { startSides } from '../testing/simulated.ts'
+import { openedBy, previewHost, visit } from '../testing/visiting.ts'
+
+suite('previews: a server that wants to be called localhost', () => {
+  const origin = `http://${previewHost}`
+
+  test('is: its Host, and the origin of its own pages, are localhost and its port; the true name stands beside', async () => {
+    await using sides = await startSides()
+    openedBy(sides, 'public', { hostInside: 'localhost' })
+    await visit(sides, { headers: { origin, referer: `${origin}/a?b` } })
+    const { headers } = sides.seen[0]!
+    assert.deepEqual(
+      [headers.host, headers.origin, headers.referer, headers['x-forwarded-host']],
+      ['localhost:3000', 'http://localhost:3000', 'http://localhost:3000/a?b', previewHost],
+    )
+  })
+
+  test('is told of the pages of others by their own names', async () => {
+    await using sides = await startSides()
+    openedBy(sides, 'public', { hostInside: 'localhost' })
+    for (const other of ['http://8080-box-id.proxy.test:4601', 'https://evil.test', 'null']) {
+      await visit(sides, { headers: { origin: other } })
+      assert.equal(sides.seen.at(-1)?.headers.origin, other)
+    }
+  })
+
+  test('sends its visitors on to the preview when it sends them to itself', async () => {
+    await using sides = await startSides()
+    openedBy(sides, 'public', { hostInside: 'localhost' })
+    for (const [location, seen] of [
+      ['http://localhost:3000/next?a', `//${previewHost}/next?a`],
+      ['/next', '/next'],
+      [`http://${previewHost}/x`, `http://${previewHost}/x`],
+      ['http://localhost:3001/', 'http://localhost:3001/'],
+    ]) {
+      sides.inside.call = (_request, response) => void response.writeHead(302, { location }).end()
+      assert.equal((await visit(sides)).headers.location, seen)
+    }
+  })
+
+  test('is called by the name of the preview where nobody says otherwise', async () => {
+    await using sides = await startSides()
+    openedBy(sides, 'public')
+    await visit(sides, { headers: { origin } })
+    assert.deepEqual([sides.seen[0]?.headers.host, sides.seen[0]?.headers.origin], [previewHost, origin])
+  })
+})

@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { startSides } from '../testing/simulated.ts'
+import { openedBy, previewHost, visit } from '../testing/visiting.ts'
+
+const apiKey = `dtn_${'0a'.repeat(32)}`
+const token = 'k3-Preview_token-0123456789abcde'
+const percent = (text: string, times = 1): string =>
+  times === 0
+    ? text
+    : percent(
+        text.replaceAll(/./g, (letter) => `%${letter.charCodeAt(0).toString(16)}`),
+        times - 1,
+      )
+
+/** What the server inside sees of a call with these headers, besides those of every call. */
+const seen = async (headers: Record<string, string>, { path = '/', access = {} } = {}) => {
+  await using sides = await startSides()
+  openedBy(sides, 'preview-header', access)
+  const { status } = await visit(sides, { path, headers: { 'x-daytona-preview-token': token, ...headers } })
+  return { status, url: sides.seen[0]?.url, headers: sides.seen[0]?.headers ?? {}, asked: sides.asked[0] }
+}
+
+suite('previews: no credential of ours reaches the server inside', () => {
+  test('in whatever header it stands, however it is encoded', async () => {
+    const clothes = {
+      plain: apiKey,
+      'in other words': `key=${apiKey};x`,
+      'percent-encoded': percent(apiKey),
+      'percent-encoded twice': percent(apiKey, 2),
+      'in part percent-encoded': apiKey.replace('_', '%5F'),
+      'in other letters': apiKey.toUpperCase(),
+      'as Base64': Buffer.from(`user:${apiKey}`).toString('base64'),
+      'the token': `a ${token} b`,
+      'the token, percent-encoded': percent(token),
+      'the token as Base64': Buffer.from(`{"token":"${token}"}`).toString('base64url'),
+    }
+    for (const [what, value] of Object.entries(clothes)) {
+      const { headers } = await seen({ 'x-api-key': value, 'x-forwarded-for': value, 'x-theirs': 'kept' })
+      assert.deepEqual([headers['x-api-key'], headers['x-theirs']], [undefined, 'kept'], what)
+      assert.equal(headers['x-forwarded-for'], '127.0.0.1', what)
+    }
+  })
+
+  test('in Authorization of any form: another case, a tab, Basic, another scheme', async () => {
+    for (const authorization of [
+      `Bearer\t${apiKey}`,
+      `BEARER   ${apiKey}`,
+      `bearer \t ${apiKey}`,
+      `Bearer "${apiKey}"`,
+      `Token ${apiKey}`,
+      apiKey,
+      `Basic ${Buffer.from(`x:${apiKey}`).toString('base64')}`,
+      `Basic ${Buffer.from(`x:${token}`).toString('base64')}`,
+    ]) {
+      assert.equal((await seen({ authorization })).headers.authorization, undefined, authorization)
+    }
+    const ours = { access: { isBearerOurs: true } }
+    const jwt = await seen({ authorization: 'Bearer\teyJ.our.jwt' }, ours)
+    assert.equal(jwt.headers.authorization, undefined)
+    assert.deepEqual(jwt.asked?.credentials[0], { kind: 'bearer', token: 'eyJ.our.jwt' })
+    assert.equal((await seen({ authorization: 'Bearer eyJ.their.jwt' })).headers.authorization, 'Bearer eyJ.their.jwt')
+    assert.equal((await seen({ authorization: 'Basic dTpw' })).headers.authorization, 'Basic dTpw')
+  })
+
+  test('in a cookie, the query or the protocols of a WebSocket; what stands beside it passes', async () => {
+    const cookie = `a=1; k=${percent(apiKey)}; ${apiKey}=2; t=${token}; b=2`
+    assert.equal((await seen({ cookie })).headers.cookie, 'a=1; b=2')
+    const protocols = await seen({ 'sec-websocket-protocol': `vite-hmr, ${apiKey}, ${percent(token)}` })
+    assert.equal(protocols.headers['sec-websocket-protocol'], 'vite-hmr')
+    const names = ['DAYTONA_SANDBOX_AUTH%255fKEY=x', 'daytona_sandbox_auth_key=x', `k=${apiKey}`, `${percent(token)}=1`]
+    assert.equal((await seen({}, { path: `/p?a=%20&${names.join('&')}&b` })).url, '/p?a=%20&b')
+    assert.equal((await seen({}, { path: `/p?${names[0]}` })).url, '/p')
+  })
+
+  test('in Referer and Origin, of which the origin at most is left', async () => {
+    const at = `http://${previewHost}`
+    for (const query of [
+      `DAYTONA_SANDBOX_AUTH_KEY=${token}`,
+      `DAYTONA%5FSANDBOX_AUTH_KEY=other`,
+      `DAYTONA%255FSANDBOX_AUTH_KEY=other`,
+      `next=${percent(`/?DAYTONA_SANDBOX_AUTH_KEY=other`, 2)}`,
+      `k=${percent(apiKey)}`,
+    ]) {
+      assert.equal((await seen({ referer: `${at}/x?${query}` })).headers.referer, `${at}/`, query)
+    }
+    assert.equal((await seen({ referer: `${at}/x?a=b` })).headers.referer, `${at}/x?a=b`)
+    assert.equal((await seen({ referer: `http://${token}.test/` })).headers.referer, undefined)
+    assert.equal((await seen({ origin: `http://${token}.test` })).headers.origin, undefined)
+  })
+
+  test('400 where it stands in the path, and the server inside is not called', async () => {
+    for (const path of [`/x/${apiKey}`, `/${percent(token)}/y`]) {
+      const { status, url } = await seen({}, { path })
+      assert.deepEqual([status, url], [400, undefined], path)
+    }
+  })
+
+  test('a short token takes nothing from texts that have its letters by accident', async () => {
+    const { headers } = await seen({ 'x-daytona-preview-token': 'a', 'x-theirs': 'abc', 'x-same': 'a' })
+    assert.deepEqual([headers['x-theirs'], headers['x-same']], ['abc', undefined])
+  })
+
+  test('the token of a signed address is the id in the address, and nowhere else', async () => {
+    await using sides = await startSides()
+    openedBy(sides, 'signed-preview')
+    const signed = 'abcdefghijklmn01'
+    const host = `3000-${signed}.p.test`
+    const headers = { 'x-original-url': `http://${host}/`, referer: `http://3000-${percent(signed)}.p.test/x` }
+    await visit(sides, { host, path: `/${signed}?t=${percent(signed)}&u=${signed}`, headers })
+    const [call] = sides.seen
+    assert.doesNotMatch(JSON.stringify(call), new RegExp(`${signed}|${percent(signed)}`))
+    assert.deepEqual([call?.url, call?.headers.host], ['/box-id?u=box-id', '3000-box-id.p.test'])
+  })
+})
