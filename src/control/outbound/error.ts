@@ -1,5 +1,5 @@
 /** Why a call to somebody else's server brought no answer. */
-export type OutboundReason = 'url' | 'refused' | 'name' | 'unreachable' | 'timeout' | 'too_large' | 'busy'
+export type OutboundReason = 'url' | 'refused' | 'not_public' | 'unreachable' | 'timeout' | 'too_large' | 'busy'
 
 /** The message may be shown to whoever gave us the URL; `cause` is for the log. */
 export class OutboundError extends Error {

@@ -78,7 +78,7 @@ suite('what is called', () => {
       '[fd00::1]',
     ]
     for (const host of hosts) {
-      assert.equal(await reasonOf(send({ method: 'GET', url: `http://${host}:${server.port}/` })), 'refused', host)
+      assert.equal(await reasonOf(send({ method: 'GET', url: `http://${host}:${server.port}/` })), 'not_public', host)
     }
     assert.equal(server.connections(), 0)
   })
@@ -86,9 +86,9 @@ suite('what is called', () => {
   test('a name is refused when any of its addresses is', async () => {
     await using server = await serve((_request, response) => response.end())
     for (const addresses of [['127.0.0.1'], ['1.1.1.1', '127.0.0.1'], ['2606:4700::1', '::1'], ['::ffff:127.0.0.1']]) {
-      const { send } = createOutbound({ allowed: noNetworks, resolve: named(...addresses) })
+      const { send } = createOutbound({ allowed: noNetworks, resolve: named(...addresses), evenMilliseconds: 1 })
       const url = `http://rebinding.test:${server.port}/`
-      assert.equal(await reasonOf(send({ method: 'GET', url })), 'refused', addresses.join())
+      assert.equal(await reasonOf(send({ method: 'GET', url })), 'not_public', addresses.join())
     }
     assert.equal(server.connections(), 0)
   })
@@ -106,6 +106,27 @@ suite('what is called', () => {
     assert.equal(asked, 1)
   })
 
+  test('a name that does not exist and one that leads inside fail alike, in words and in time', async () => {
+    const slowly: Resolve = async () => {
+      await new Promise((resolve) => setTimeout(resolve, 80))
+      return [{ address: '10.0.0.1', family: 4 }]
+    }
+    const absent: Resolve = () => Promise.reject(Object.assign(new Error('no'), { code: 'ENOTFOUND' }))
+    const broken: Resolve = () => Promise.reject(Object.assign(new Error('no'), { code: 'ESERVFAIL' }))
+    const evenMilliseconds = 400
+    const told = await Promise.all(
+      [slowly, absent, broken, named(), named('10.0.0.1'), named('::1', '1.1.1.1')].map(async (resolve) => {
+        const begun = performance.now()
+        const { send } = createOutbound({ allowed: noNetworks, resolve, evenMilliseconds })
+        const error = await send({ method: 'POST', url: 'http://db.corp.test:22/' }).catch((thrown: unknown) => thrown)
+        assert.ok(error instanceof OutboundError)
+        return [error.reason, error.message, Math.floor((performance.now() - begun + 1) / evenMilliseconds)]
+      }),
+    )
+    const alike = ['not_public', 'The host db.corp.test is not on the public Internet.', 1]
+    assert.deepEqual(told, Array(6).fill(alike))
+  })
+
   test('a redirect is an answer and is not followed', async () => {
     await using inner = await serve((_request, response) => response.end('secret'))
     await using server = await serve((_request, response) => response.writeHead(302, { location: inner.url }).end())
@@ -116,8 +137,8 @@ suite('what is called', () => {
   test('a name without an address, an empty answer and a closed port each have their reason', async () => {
     const noName: Resolve = () => Promise.reject(new Error('ENOTFOUND'))
     const request: OutboundRequest = { method: 'GET', url: 'https://nobody.test/' }
-    assert.equal(await reasonOf(createOutbound({ allowed: loopback, resolve: noName }).send(request)), 'name')
-    assert.equal(await reasonOf(createOutbound({ allowed: loopback, resolve: named() }).send(request)), 'name')
+    assert.equal(await reasonOf(createOutbound({ allowed: loopback, resolve: noName }).send(request)), 'not_public')
+    assert.equal(await reasonOf(createOutbound({ allowed: loopback, resolve: named() }).send(request)), 'not_public')
     const server = await serve((_request, response) => response.end())
     await server[Symbol.asyncDispose]()
     const closed = createOutbound({ allowed: loopback }).send({ method: 'GET', url: server.url })

@@ -1,7 +1,8 @@
 // Calls servers that somebody other than the operator has named: identity providers, webhook endpoints. Such a call reaches
 // the public Internet only, follows no redirect, is not kept alive, and is bounded in time, bytes and number.
 import { lookup } from 'node:dns/promises'
-import type { LookupFunction } from 'node:net'
+import { isIP, type LookupFunction } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import { Client } from 'undici'
 import type { Networks } from '#src/kit/networks.ts'
 import { OutboundError } from './error.ts'
@@ -35,12 +36,16 @@ type OutboundParts = {
   resolve?: Resolve
   /** Calls at one time, 64 unless told; one more fails at once. */
   mostAtOnce?: number
+  /** Of these a name that may not be called takes a whole number; 2000 unless told. */
+  evenMilliseconds?: number
 }
 
 const standardTimeout = 10_000
 const standardBytes = 1024 * 1024
 const headerBytes = 16 * 1024
 const standardAtOnce = 64
+/** A name that may not be called fails only when a multiple of this has passed, so that the time tells nothing either. */
+const standardEvenMilliseconds = 2000
 const shareOfOne = 1 / 4
 
 const resolveName: Resolve = (hostname) => lookup(hostname, { all: true })
@@ -98,10 +103,17 @@ export const outboundOf = ({ send }: Outbound, organizationId: string): Outbound
   send: (request) => send({ ...request, organizationId }),
 })
 
+/** Whether what was found of a name decided, and not an address that the caller gave. */
+const isOfName = (error: unknown, url: string) =>
+  error instanceof OutboundError &&
+  error.reason === 'not_public' &&
+  isIP(new URL(url).hostname.replace(/^\[|\]$/g, '')) === 0
+
 export const createOutbound = ({
   allowed,
   resolve = resolveName,
   mostAtOnce = standardAtOnce,
+  evenMilliseconds = standardEvenMilliseconds,
 }: OutboundParts): Outbound => {
   /** Whose calls are under way. */
   const running: (string | undefined)[] = []
@@ -118,7 +130,14 @@ export const createOutbound = ({
       const signal = AbortSignal.timeout(request.timeoutMilliseconds ?? standardTimeout)
       try {
         const rules = { allowed, resolve, requireTls: request.requireTls ?? false }
-        const target = await within(signal, resolveTarget(request.url, rules))
+        const begun = performance.now()
+        const target = await within(signal, resolveTarget(request.url, rules)).catch(async (error: unknown) => {
+          if (isOfName(error, request.url)) {
+            const passed = performance.now() - begun
+            await delay(evenMilliseconds - (passed % evenMilliseconds), undefined, { signal }).catch(() => {})
+          }
+          throw error
+        })
         return await exchange(target, request, signal)
       } catch (error) {
         throw asOutboundError(error, signal)

@@ -35,11 +35,15 @@ const listAddresses = async (url: URL, resolve: Resolve): Promise<LookupAddress[
   const family = isIP(host)
   if (family !== 0) return [{ address: host, family }]
   const addresses = await resolve(host).catch((error: unknown) => {
-    throw new OutboundError('name', `The host ${host} has no address.`, { cause: error })
+    throw notPublic(host, error)
   })
-  if (addresses.length === 0) throw new OutboundError('name', `The host ${host} has no address.`)
+  if (addresses.length === 0) throw notPublic(host)
   return addresses
 }
+
+/** One error for a name that does not exist and one that leads to a closed address: a stranger learns no internal name. */
+const notPublic = (host: string, cause?: unknown) =>
+  new OutboundError('not_public', `The host ${host} is not on the public Internet.`, { cause })
 
 type TargetRules = { allowed: Networks; resolve: Resolve; requireTls: boolean }
 
@@ -49,7 +53,7 @@ export const resolveTarget = async (given: string, { allowed, resolve, requireTl
   const addresses = await listAddresses(url, resolve)
   if (addresses.every(({ address }) => isWithin(allowed, address))) return { url, addresses }
   if (addresses.some(({ address }) => !isPublicAddress(address) && !isWithin(allowed, address))) {
-    throw new OutboundError('refused', `The host ${hostOf(url)} is not on the public Internet.`)
+    throw notPublic(hostOf(url))
   }
   if (!isHttpPort(url)) throw new OutboundError('refused', `Port ${url.port} is not called.`)
   if (requireTls && url.protocol !== 'https:') throw new OutboundError('refused', 'The URL must begin with https://.')
