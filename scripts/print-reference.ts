@@ -401,6 +401,8 @@ const meanings: Record<string, string> = {
     'registries, as host or host:port with commas between, that images may come from, such as docker.io,ghcr.io; any unless told',
   ALCOVE_PRIVATE_REGISTRIES:
     'registries that may be on this machine or at addresses that are not public, spoken to through the network of the host; none unless told',
+  ALCOVE_OPEN_NETWORKS:
+    'IPv4 addresses and networks, with commas between, that sandboxes may reach although they are not public or belong to the networks of the host, such as 10.1.0.0/16; never the host itself; none unless told',
   ALCOVE_PLAIN_REGISTRIES:
     'registries, as host:port with commas between, that are spoken to without TLS, wherever they are; none unless told',
   ALCOVE_REGISTRY_AUTH:

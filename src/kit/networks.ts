@@ -13,11 +13,14 @@ const networksOf = (family: 'ipv4' | 'ipv6', cidrs: readonly string[]): BlockLis
   return list
 }
 
-/** IANA's special-purpose IPv4 addresses, and where clouds keep what only their guests may ask. */
-const notPublic4 = networksOf('ipv4', [
+/**
+ * IPv4 networks that are not public: IANA's special-purpose addresses, and where clouds keep what only their guests may ask.
+ * The rules of sandboxes and the calls that control makes for tenants both read this list.
+ */
+export const notPublicIpv4 = [
   '0.0.0.0/8',
   '10.0.0.0/8',
-  '100.64.0.0/10',
+  '100.64.0.0/10', // with Alibaba's 100.100.100.200
   '127.0.0.0/8',
   '169.254.0.0/16', // also the metadata services of most clouds
   '168.63.129.16/32', // Azure's
@@ -31,7 +34,9 @@ const notPublic4 = networksOf('ipv4', [
   '203.0.113.0/24',
   '224.0.0.0/4',
   '240.0.0.0/4',
-])
+] as const
+
+const notPublic4 = networksOf('ipv4', notPublicIpv4)
 
 /** All of global unicast. Mapped IPv4 and NAT64, which lead to what the other list refuses, lie outside. */
 const global6 = networksOf('ipv6', ['2000::/3'])
@@ -65,4 +70,12 @@ export const readNetworks = (given: string): Networks | undefined => {
     list.addSubnet(address, Number(length ?? longest), family)
   }
   return list
+}
+
+export const openNetworksMeaning = 'IPv4 addresses and networks with commas between, such as 10.1.0.0/16'
+
+/** `given`, if it is one IPv4 address or CIDR. */
+export const readIpv4Network = (given: string): string | undefined => {
+  const [, address = '', length = '32'] = /^([0-9.]+)(?:\/(\d{1,2}))?$/.exec(given) ?? []
+  return isIPv4(address) && Number(length) <= 32 ? given : undefined
 }

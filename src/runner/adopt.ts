@@ -76,7 +76,7 @@ const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Ent
 
   const started: Spec = spec.status === 'started' ? spec : { assignment: spec.assignment, status: 'started' }
   // Also where it is in force already: the rules may have been lost while no runner looked, and the kernel knows no domains.
-  const applied = machine.network.apply(slot, spec.assignment.network)
+  const applied = machine.network.apply(slot, spec.assignment.network, spec.assignment.organizationId)
   if (!isComplete) {
     // What may be missing of the start is the policy, the entrypoint, and its own last note.
     await applied

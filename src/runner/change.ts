@@ -25,7 +25,10 @@ export const changeSandbox = async (
   const { assignment } = spec
   if (isDeepStrictEqual(assignment, wanted)) return spec
   const { sandboxId } = wanted
-  if (!isDeepStrictEqual(assignment.network, wanted.network)) await machine.network.apply(slot, wanted.network)
+  const { network, organizationId } = wanted
+  // A warm sandbox gets its organization now.
+  if (!isDeepStrictEqual(assignment.network, network) || assignment.organizationId !== organizationId)
+    await machine.network.apply(slot, network, organizationId)
   const refused = await resize(machine, assignment, wanted, init)
   if (assignment.isWarm && !wanted.isWarm) await startEntrypoint(machine, wanted)
   const { cpu, memoryGiB, diskGiB } = refused === undefined ? wanted : assignment

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { instanceOf } from '#src/kit/instance.ts'
+import { openNetworksMeaning, readIpv4Network } from '#src/kit/networks.ts'
 import { readSettings, type Settings } from '#src/kit/settings.ts'
 import { readStoreAddress, type StoreAddress } from '#src/kit/store-address.ts'
 import { readTelemetry, type TelemetrySettings } from '#src/kit/telemetry/settings.ts'
@@ -24,6 +25,8 @@ export type RunnerConfig = {
   registries: readonly string[] | undefined
   /** Registries, as host:port, that may be elsewhere than on the public Internet. */
   privateRegistries: readonly string[]
+  /** Networks that sandboxes may reach although they are not public, or are the host's own. */
+  openNetworks: readonly string[]
   /** Credentials for registries, in the form of containers-auth.json(5). */
   registryAuthFile: string | undefined
   /** How often control is told what sandboxes use; 0: never. */
@@ -51,6 +54,7 @@ export const loadConfig = (environment = process.env): RunnerConfig =>
       plainRegistries: namesIn(optional('ALCOVE_PLAIN_REGISTRIES')),
       registries: optional('ALCOVE_REGISTRIES') === undefined ? undefined : namesIn(optional('ALCOVE_REGISTRIES')),
       privateRegistries: namesIn(optional('ALCOVE_PRIVATE_REGISTRIES')),
+      openNetworks: readOpenNetworks(optional('ALCOVE_OPEN_NETWORKS'), complain),
       registryAuthFile: optional('ALCOVE_REGISTRY_AUTH'),
       meterSeconds: readMeterSeconds(optional('ALCOVE_METER_SECONDS') ?? '60', complain),
       executeTimeoutSeconds: readExecuteTimeout(optional('ALCOVE_EXECUTE_TIMEOUT_SECONDS'), complain),
@@ -58,6 +62,14 @@ export const loadConfig = (environment = process.env): RunnerConfig =>
       telemetry: readTelemetry(environment, 'alcove-runner'),
     }
   })
+
+const readOpenNetworks = (given: string | undefined, complain: (sentence: string) => void): string[] => {
+  const networks = namesIn(given)
+  if (networks.some((network) => readIpv4Network(network) === undefined)) {
+    complain(`ALCOVE_OPEN_NETWORKS is not usable: ${openNetworksMeaning}`)
+  }
+  return networks
+}
 
 const readMeterSeconds = (given: string, complain: (sentence: string) => void): number => {
   const seconds = Number(given)

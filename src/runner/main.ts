@@ -64,7 +64,7 @@ export const startRunner = async (
   await mkdir(dirname(config.socket), { recursive: true })
   const launcher = resolve(code, 'native/build/launch')
   const commands = serveCommands(launcher, ownProcsFile(readLayout()))
-  const network = await openNetworkPool({ instance, log, spare: spareNetworks })
+  const network = await openNetworkPool({ instance, log, spare: spareNetworks, opened: config.openNetworks })
   const images = openImageStore({
     poolDir: directory,
     cacheDir: cacheDirectory,

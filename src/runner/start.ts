@@ -61,7 +61,7 @@ export const startSandbox = async (machine: Machine, assignment: Assignment, fro
     await allSettledOrThrow([
       span('launch', {}, () => launch(machine, assignment, { slot, bundle, base }, rootfs, makeDisk)),
       span('journal', {}, () => journal.writeSpec(sandboxId, { assignment, status: 'started' })),
-      span('network policy', {}, () => network.apply(slot, assignment.network)),
+      span('network policy', {}, () => network.apply(slot, assignment.network, assignment.organizationId)),
       // Nobody hears of a copy that a power cut could take away again.
       ...(isCopied ? [span('disk settles', {}, () => machine.pool.settleDisks())] : []),
     ])

@@ -1,6 +1,6 @@
 // The settings of `up` that come from its environment. Everything else is a flag.
 import { readFileSync } from 'node:fs'
-import { readNetworks } from '#src/kit/networks.ts'
+import { openNetworksMeaning, readIpv4Network, readNetworks } from '#src/kit/networks.ts'
 import { rateMeaning, readRate } from '#src/kit/rate.ts'
 import { readSmtpAddress } from '#src/kit/smtp-address.ts'
 import { readStoreAddress } from '#src/kit/store-address.ts'
@@ -40,6 +40,7 @@ const runnerSettingNames = [
   'ALCOVE_PRIVATE_REGISTRIES',
   'ALCOVE_PLAIN_REGISTRIES',
   'ALCOVE_REGISTRY_AUTH',
+  'ALCOVE_OPEN_NETWORKS',
 ] as const
 const controlSettingNames = [
   'ALCOVE_ALLOW_PRIVATE_TARGETS',
@@ -94,6 +95,10 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
   const privateTargets = controlSettings['ALCOVE_ALLOW_PRIVATE_TARGETS']
   if (privateTargets !== undefined && readNetworks(privateTargets) === undefined) {
     complaints.push('ALCOVE_ALLOW_PRIVATE_TARGETS must be addresses and networks with commas between')
+  }
+  const openNetworks = runnerSettings['ALCOVE_OPEN_NETWORKS']?.split(/[\s,]+/).filter((network) => network !== '') ?? []
+  if (openNetworks.some((network) => readIpv4Network(network) === undefined)) {
+    complaints.push(`ALCOVE_OPEN_NETWORKS must be ${openNetworksMeaning}`)
   }
   for (const [name, rate] of Object.entries(controlSettings)) {
     if (!name.startsWith('ALCOVE_RATE_LIMIT_')) continue

@@ -14,6 +14,9 @@ export const parseCidr = (text: string): Cidr | undefined => {
   return { base: address - (address % size), bits }
 }
 
+export const toText = ({ base, bits }: Cidr) =>
+  `${[24, 16, 8, 0].map((shift) => (base >>> shift) & 255).join('.')}/${bits}`
+
 const lastOf = ({ base, bits }: Cidr) => base + 2 ** (32 - bits) - 1
 
 export const overlap = (a: Cidr, b: Cidr) => a.base <= lastOf(b) && b.base <= lastOf(a)

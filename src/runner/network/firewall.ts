@@ -1,10 +1,13 @@
 // The nft table of one instance and what it says about each slot. The kernel holds the truth across restarts; the copy here
 // is what makes a change one small transaction, and what puts the table back when somebody flushes the host's rules.
+import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
 import type { Logger } from '#src/kit/log.ts'
 import { runCommand } from '#src/kit/run-command.ts'
 import type { NetworkPolicy } from '#src/wire/runner-link.ts'
 import { isOpenable } from './closed.ts'
 import { isListed } from './dns/domains.ts'
+import { readHostNetworks } from './host-networks.ts'
 import { addressOf, linkName, tableOf } from './names.ts'
 import { Opened } from './opened.ts'
 import {
@@ -14,16 +17,20 @@ import {
   openToAll,
   type Rule,
   readOpened,
+  readOrganizations,
   readRules,
   ruleOf,
   verdictText,
 } from './rules.ts'
 import {
   askText,
+  connectionBounds,
   namedRemovalText,
   namedText,
+  ofHostText,
   openingText,
   type Ports,
+  type Present,
   type RulesetParts,
   removalText,
   rulesetText,
@@ -35,17 +42,23 @@ export type Firewall = {
   /** Lets the slot reach everything that is not closed to all. */
   open: (slots: readonly number[]) => Promise<void>
   apply: (slot: number, policy: NetworkPolicy) => Promise<void>
+  /** Counts what the slot does as this organization's, from a moment later on: nobody waits for it. */
+  assign: (slot: number, organizationId: string) => void
   forget: (slots: readonly number[]) => Promise<void>
   /** Sends what slots with a list of domains ask to our resolver. */
   lead: (ports: Ports) => Promise<void>
   /** Opens the addresses of a name that is on the slot's list, except closed ones; answers those it opened. */
   openName: (slot: number, name: string, addresses: readonly string[], seconds: number) => Promise<string[]>
+  /** Closes the host's networks as they are now, where they have changed. */
+  followHost: () => Promise<void>
   /** Loads the table again if it is gone. */
   restoreIfGone: () => Promise<void>
 }
 
 /** An address stays open for as long as its name may be remembered, at least this long, and a while longer. */
 export type OpenTime = { leastSeconds: number; graceSeconds: number }
+
+const assignDelayMs = 50
 
 const openTime: OpenTime = { leastSeconds: 60, graceSeconds: 60 }
 
@@ -54,9 +67,13 @@ type Opening = { slot: number; name: string; addresses: readonly string[]; secon
 export const openFirewall = async (parts: RulesetParts, log: Logger, time = openTime): Promise<Firewall> => {
   const { instance, range } = parts
   const table = tableOf(instance)
-  let ports: Ports | undefined
-  await load(rulesetText(parts))
+  const present: Present = {
+    ofHost: await readHostNetworks(),
+    connections: connectionBounds(parts.connectionTableSize ?? (await connectionTableSize())),
+  }
+  await load(rulesetText(parts, present))
   const rules = await readRules(instance, range)
+  const organizations = await readOrganizations(instance)
   const opened = new Map<number, Opened>()
 
   const keyOf = (slot: number) => `"${linkName(instance, slot)}" . ${addressOf(range, slot)}`
@@ -65,10 +82,13 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     const listed = cidrsOf(rule).map((cidr) => `${addressOf(range, slot)} . ${cidr}`)
     return [
       `${verb} element inet ${table} slots { ${keyOf(slot)} : ${verdictText(slot, rule)} }`,
-      ...(rule.verdict === 'named' ? [`${verb} element inet ${table} askers { ${keyOf(slot)} }`] : []),
+      ...(asksOurs(rule) ? [`${verb} element inet ${table} askers { ${keyOf(slot)} }`] : []),
       ...(listed.length === 0 ? [] : [`${verb} element inet ${table} allowed { ${listed.join(', ')} }`]),
     ]
   }
+
+  const organizationLine = (verb: 'add' | 'delete', slot: number, mark: number | undefined) =>
+    mark === undefined ? [] : [`${verb} element inet ${table} organizations { ${keyOf(slot)} : ${mark} }`]
 
   /** What of a slot's open addresses a new list still allows; of those from before this process nobody knows the name. */
   const shorten = async (slot: number, domains: readonly string[]): Promise<string[]> => {
@@ -89,7 +109,7 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
       ...(next?.verdict === 'named' ? namedText(instance, slot) : []),
       ...(isShorter && before.join() !== after.join() ? await shorten(slot, after) : []),
       ...(now === undefined ? [] : lines('delete', slot, now)),
-      ...(next === undefined ? [] : lines('add', slot, next)),
+      ...(next === undefined ? organizationLine('delete', slot, organizations.get(slot)) : lines('add', slot, next)),
       ...(now?.verdict === 'named' && next?.verdict !== 'named' ? namedRemovalText(instance, slot) : []),
     ]
   }
@@ -100,8 +120,11 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     const texts = await Promise.all(changed.map((slot) => changeOf(slot, rules.get(slot), next)))
     await load(texts.flat().join('\n'))
     for (const slot of changed) {
-      if (next === undefined) rules.delete(slot)
-      else rules.set(slot, next)
+      if (next === undefined) {
+        rules.delete(slot)
+        organizations.delete(slot)
+        unassigned.delete(slot)
+      } else rules.set(slot, next)
       if (next?.verdict !== 'named') opened.delete(slot)
     }
   }
@@ -110,11 +133,27 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     const everything = [...rules].flatMap(([slot, rule]) => [
       ...(rule.verdict === 'named' ? namedText(instance, slot) : []),
       ...lines('add', slot, rule),
+      ...organizationLine('add', slot, organizations.get(slot)),
       ...[...(opened.get(slot)?.live(Date.now()) ?? [])].map(([address, leftMs]) =>
         openingText(instance, slot, [address], Math.ceil(leftMs / 1000)),
       ),
     ])
-    await load(`${removalText(instance)}\n${rulesetText(parts, ports)}${everything.join('\n')}`)
+    await load(`${removalText(instance)}\n${rulesetText(parts, present)}${everything.join('\n')}`)
+  }
+
+  // Several that come together are one transaction, and the start of a sandbox does not wait for it.
+  const unassigned = new Map<number, number>()
+  let assignSoon: NodeJS.Timeout | undefined
+  const assignNow = async () => {
+    const batch = [...unassigned].filter(([slot, mark]) => rules.has(slot) && organizations.get(slot) !== mark)
+    unassigned.clear()
+    if (batch.length === 0) return
+    const texts = batch.flatMap(([slot, mark]) => [
+      ...organizationLine('delete', slot, organizations.get(slot)),
+      ...organizationLine('add', slot, mark),
+    ])
+    await orAnew(() => load(texts.join('\n')))
+    for (const [slot, mark] of batch) organizations.set(slot, mark)
   }
 
   // One change at a time. If the table is not as remembered, it is loaded anew as it should be, and the change tried again.
@@ -175,15 +214,23 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     slots: () => [...rules.keys()],
     open: (slots) => changeInTurn(slots, openToAll),
     apply: async (slot, policy) => changeInTurn([slot], ruleOf(policy)),
+    assign: (slot, organizationId) => {
+      unassigned.set(slot, markOf(organizationId))
+      if (assignSoon !== undefined) return
+      assignSoon = setTimeout(() => {
+        assignSoon = undefined
+        inTurn(assignNow).catch((error) => log.error({ err: error }, 'slots could not be counted by organization'))
+      }, assignDelayMs).unref()
+    },
     forget: (slots) => changeInTurn(slots, undefined),
     lead: (to) =>
       inTurn(async () => {
-        ports = to
+        present.ports = to
         await orAnew(() => load(askText(instance, range, to)))
       }),
     openName: async (slot, name, addresses, seconds) => {
       if (!isAllowed(slot, name)) return []
-      const openable = addresses.filter((address) => isOpenable(address, parts))
+      const openable = addresses.filter((address) => isOpenable(address, { ...parts, ...present }))
       const now = Date.now()
       if (openable.length === 0 || opened.get(slot)?.has(openable, now + seconds * 1000)) return openable
       if (opened.get(slot)?.hasRoomFor(openable, now) === false) throw new Error('too many addresses are open')
@@ -195,6 +242,14 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
       })
       return isAllowed(slot, name) ? openable : []
     },
+    followHost: () =>
+      inTurn(async () => {
+        const ofHost = await readHostNetworks()
+        if (ofHost.join() === present.ofHost.join()) return
+        log.info({ before: present.ofHost, after: ofHost }, 'the networks of the host have changed')
+        present.ofHost = ofHost
+        await orAnew(() => load(ofHostText(instance, ofHost)))
+      }),
     restoreIfGone: () =>
       inTurn(async () => {
         if (await isThere(table)) return
@@ -205,6 +260,16 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
 }
 
 export const removeFirewall = (instance: string) => load(removalText(instance))
+
+/** Whether a slot's questions for names go to our resolver; where all is blocked, it says no to each at once. */
+const asksOurs = ({ verdict }: Rule) => verdict === 'named' || verdict === 'drop'
+
+/** A number that stands for an organization in the kernel's table; never 0, which stands for none. */
+const markOf = (organizationId: string) => createHash('sha256').update(organizationId).digest().readUInt32BE(0) || 1
+
+/** The kernel knows this once something on the host keeps track of connections; until then it will be what is usual. */
+const connectionTableSize = async () =>
+  Number(await readFile('/proc/sys/net/netfilter/nf_conntrack_max', 'utf8').catch(() => '262144'))
 
 const load = async (text: string) => {
   await runCommand(['nft', '-f', '-'], { input: `${text}\n` })

@@ -7,6 +7,7 @@ import type { NetworkPolicy } from '#src/wire/runner-link.ts'
 import { Resolver } from './dns/resolver.ts'
 import { type Firewall, type OpenTime, openFirewall } from './firewall.ts'
 import { openForwarding, passForeignChains } from './forwarding.ts'
+import { HostNetworksWatch } from './host-networks.ts'
 import { lookForSlots, mtuOfWayOut } from './look.ts'
 import { deleteSlots, makeSlots, waitForMakers } from './make-slots.ts'
 import {
@@ -29,8 +30,11 @@ export type NetworkPool = {
   acquire(): Promise<Slot>
   /** Takes back a slot from before a restart; undefined if it is not (wholly) there any more. */
   adopt(name: string): Slot | undefined
-  /** In force when this resolves, for open connections too. Throws RangeError for a list of what is no block or no domain. */
-  apply(slot: Slot, policy: NetworkPolicy): Promise<void>
+  /**
+   * In force when this resolves, for open connections too. Throws RangeError for a list of what is no block or no domain.
+   * What the slot does counts as the organization's.
+   */
+  apply(slot: Slot, policy: NetworkPolicy, organizationId?: string): Promise<void>
   /** Deletes it. Doing so twice is fine. */
   release(slot: Slot): Promise<void>
   /** Deletes what is there from before this process and neither adopted nor named in `keep`; answers the names. */
@@ -44,10 +48,12 @@ export type NetworkPoolOptions = {
   log: Logger
   /** How many unused slots are kept ready. */
   spare: number
-  /** Private CIDR blocks that the operator lets all sandboxes reach, such as a package mirror. */
+  /** Networks that the operator lets all sandboxes reach although they are closed, such as a package mirror's. */
   opened?: readonly string[]
   /** Absent: those that the host uses. */
   resolvers?: readonly string[]
+  /** How many connections the kernel keeps; absent: it is asked. */
+  connectionTableSize?: number
   /** Absent: for at least a minute, and a minute more. */
   openTime?: OpenTime
 }
@@ -57,10 +63,10 @@ const watchEveryMs = 10_000
 const refillDelayMs = 100
 
 export const openNetworkPool = async (options: NetworkPoolOptions): Promise<NetworkPool> => {
-  const { instance, log, opened = [], resolvers = resolversForSandboxes(), openTime } = options
+  const { instance, log, opened = [], resolvers = resolversForSandboxes(), connectionTableSize, openTime } = options
   const range = await claimRange(instance, log)
   await openForwarding(instance)
-  const firewall = await openFirewall({ instance, range, resolvers, opened }, log, openTime)
+  const firewall = await openFirewall({ instance, range, resolvers, opened, connectionTableSize }, log, openTime)
   await passForeignChains(instance, log)
 
   await waitForMakers(instance)
@@ -103,6 +109,7 @@ class Pool implements NetworkPool {
   readonly #leaving = new Map<number, Promise<void>>()
   readonly #waiters: Waiter[] = []
   readonly #watch: NodeJS.Timeout
+  readonly #hostWatch: HostNetworksWatch
   #making: Promise<void> | undefined
   #soon: NodeJS.Timeout | undefined
   #beingMade: readonly number[] = []
@@ -114,11 +121,13 @@ class Pool implements NetworkPool {
     this.#parts = parts
     this.#found = new Set(parts.found)
     this.#next = Math.max(0, ...parts.found)
-    this.#watch = setInterval(() => {
-      parts.firewall
-        .restoreIfGone()
-        .catch((error) => options.log.error({ err: error }, 'the nft table could not be loaded'))
-    }, watchEveryMs).unref()
+    const { firewall } = parts
+    const orSay = (work: Promise<void>) =>
+      work.catch((error) => options.log.error({ err: error }, 'the nft table could not be loaded'))
+    this.#watch = setInterval(() => void orSay(firewall.restoreIfGone()), watchEveryMs).unref()
+    this.#hostWatch = new HostNetworksWatch(() => void orSay(firewall.followHost()), options.log)
+    // The host may have changed between the first look and the watch.
+    void orSay(firewall.followHost())
   }
 
   async acquire(): Promise<Slot> {
@@ -144,13 +153,17 @@ class Pool implements NetworkPool {
     return this.#slot(n)
   }
 
-  async apply(slot: Slot, policy: NetworkPolicy): Promise<void> {
+  async apply(slot: Slot, policy: NetworkPolicy, organizationId?: string): Promise<void> {
     const n = this.#numberOf(slot)
     if (!this.#used.has(n)) throw new Error(`${slot.name} is not in use`)
     const { firewall, resolver } = this.#parts
-    const domains = policy.blockAll ? null : (policy.domains ?? null)
-    if (domains !== null) await resolver.serve()
+    const domains = policy.blockAll ? [] : (policy.domains ?? null)
+    const serving = domains === null ? undefined : resolver.serve()
+    // Where nothing is open, only its refusals come a little later: no start waits for that.
+    if (policy.blockAll) serving?.catch(() => {})
+    else await serving
     await firewall.apply(n, policy)
+    if (organizationId !== undefined) firewall.assign(n, organizationId)
     resolver.allow(slot.address, domains)
   }
 
@@ -178,6 +191,7 @@ class Pool implements NetworkPool {
   async close(): Promise<void> {
     this.#closed = true
     clearInterval(this.#watch)
+    this.#hostWatch.close()
     clearTimeout(this.#soon)
     await Promise.all([this.#making, this.#parts.resolver.close()])
     for (const waiter of this.#waiters.splice(0)) waiter.reject(new Error('the network pool is closed'))

@@ -51,7 +51,7 @@ export const isSame = (a: Rule | undefined, b: Rule) =>
   a?.verdict === b.verdict && cidrsOf(a).join() === cidrsOf(b).join() && domainsOf(a)?.join() === domainsOf(b)?.join()
 
 export const verdictText = (slot: number, { verdict }: Rule) =>
-  verdict === 'drop' ? 'drop' : `goto ${verdict === 'named' ? namedOf(slot) : verdict}`
+  `goto ${verdict === 'named' ? namedOf(slot) : verdict === 'drop' ? 'blocked' : verdict}`
 
 type Verdict = { drop: null } | { goto: { target: string } }
 type Destination = string | { prefix: { addr: string; len: number } }
@@ -88,6 +88,13 @@ export const readRules = async (instance: string, range: Range): Promise<Map<num
     rules.set(slot, ruleFrom(slot, key[1], verdict))
   }
   return rules
+}
+
+/** Whose the slots are, as the kernel's table says it: a number made of the organization's id. */
+export const readOrganizations = async (instance: string): Promise<Map<number, number>> => {
+  const elements = await elementsOf<[{ concat: [string, string] }, number]>('map', tableOf(instance), 'organizations')
+  const known = elements.map(([{ concat: key }, mark]) => [slotOfLink(instance, key[0]), Number(mark)] as const)
+  return new Map(known.filter((entry): entry is readonly [number, number] => entry[0] !== undefined))
 }
 
 /** The addresses that a slot's names have opened, with the seconds that are left of each. */

@@ -8,23 +8,56 @@ export type RulesetParts = {
   instance: string
   range: Range
   resolvers: readonly string[]
-  /** Private blocks that the operator lets sandboxes reach. */
+  /** Networks that the operator lets sandboxes reach although they are not public or the host's own. */
   opened: readonly string[]
+  /** How many connections the kernel keeps; absent: it is asked. */
+  connectionTableSize?: number | undefined
+}
+
+/** What changes while the table is there. */
+export type Present = {
+  /** Our own resolver listens here; absent while it does not run. */
+  ports?: Ports | undefined
+  /** The host's own networks and gateways. */
+  ofHost: readonly string[]
+  connections: ConnectionBounds
 }
 
 /** Where our own resolver listens. */
 export type Ports = { udp: number; tcp: number }
 
-/**
- * Connections that the kernel keeps of one sandbox at a time. The host and all sandboxes share what it keeps in all
- * (`nf_conntrack_max`, 262144 on most), and drop what is new when that is full.
- */
+/** Connections that the kernel keeps at a time, of one sandbox and of all sandboxes of one organization. */
+export type ConnectionBounds = { sandbox: number; organization: number }
+
 export const mostConnections = 16_384
+
+/**
+ * The host and all sandboxes share what the kernel keeps in all (`nf_conntrack_max`, 262144 on most); when that is full it
+ * drops what is new. So an organization has an eighth of it.
+ */
+export const connectionBounds = (tableSize: number): ConnectionBounds => {
+  const organization = Math.max(64, Math.floor(tableSize / 8))
+  return { organization, sandbox: Math.min(mostConnections, Math.floor(organization / 2)) }
+}
+
+/**
+ * Pieces of packets wait in memory that the host and all sandboxes share (4 MiB, for 30 seconds). What sandboxes send
+ * fits the way out, so programs hardly ever send pieces.
+ */
+const fragments = 'limit rate over 10/second burst 64 packets'
+
+/** Refusals that one sandbox is told; what it sends beyond that is dropped in silence. */
+const refusals = 'limit rate over 100/second burst 200 packets'
 
 /** As many as there are addresses for sandboxes. */
 const mostAddresses = 4_096
 
+/** As many organizations as there are slots, and some whose last connections are still remembered. */
+const mostOrganizations = 16_384
+
 const port53 = 'meta l4proto { tcp, udp } th dport 53'
+
+const tooManyQuestions = `${port53} add @questions { ip saddr limit rate over 200/second burst 400 packets } drop`
 
 const askRules = (range: Range, ports: Ports) =>
   (['udp', 'tcp'] as const).map(
@@ -43,32 +76,65 @@ const chainOf = (name: string, head: string, rules: readonly string[]) => [
   ...rules.map((rule) => `add rule inet $T ${name} ${rule}`),
 ]
 
-export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts, resolverPorts?: Ports): string => {
+export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts, present: Present): string => {
+  const { ports: resolverPorts, ofHost, connections } = present
   const table = tableOf(instance)
   const links = linksOf(instance)
   const dns = `ip daddr @resolvers ${port53}`
-  const tooMany = `iifname ${links} ct state new add @connections { ip saddr ct count over ${mostConnections} } drop`
+  // The mark of a connection names its organization for as long as it takes to count it.
+  const tooMany = [
+    `iifname ${links} ct state new add @connections { ip saddr ct count over ${connections.sandbox} } drop`,
+    `iifname ${links} ct state new ct mark set iifname . ip saddr map @organizations`,
+    `iifname ${links} ct state new ct mark != 0 add @shares { ct mark ct count over ${connections.organization} } drop`,
+    `iifname ${links} ct state new ct mark set 0`,
+  ]
   return [
     `add table inet ${table}`,
     ...setOf('resolvers', 'ipv4_addr', resolvers),
     ...setOf('opened', 'ipv4_addr', opened),
     ...setOf('closed', 'ipv4_addr', closedRanges),
+    ...setOf('of_host', 'ipv4_addr', ofHost),
     `add set inet ${table} allowed { type ipv4_addr . ipv4_addr; flags interval; }`,
     `add set inet ${table} askers { type ifname . ipv4_addr; }`,
     `add set inet ${table} connections { type ipv4_addr; size ${mostAddresses}; flags dynamic; }`,
+    `add set inet ${table} refusals { type ipv4_addr; size ${mostAddresses}; flags dynamic; }`,
+    `add set inet ${table} questions { type ipv4_addr; size ${mostAddresses}; flags dynamic; }`,
+    `add set inet ${table} shares { type mark; size ${mostOrganizations}; flags dynamic; }`,
+    `add set inet ${table} fragments { type mark; size ${mostOrganizations}; flags dynamic; }`,
+    `add map inet ${table} organizations { type ifname . ipv4_addr : mark; }`,
     `add map inet ${table} slots { type ifname . ipv4_addr : verdict; }`,
 
+    'add chain inet $T refuse',
     // The host's own addresses (also those that a published port would rewrite: this comes before such rewriting),
     // other sandboxes and what must never be opened come before what the operator opened.
     ...chainOf('guard', '', [
-      'fib daddr type != unicast drop',
-      `ip daddr { ${[...neverOpened, rangeText(range)].join(', ')} } drop`,
+      'fib daddr type { broadcast, multicast, anycast } drop',
+      'fib daddr type != unicast goto refuse',
+      `ip daddr { ${[...neverOpened, rangeText(range)].join(', ')} } goto refuse`,
       'ip daddr @opened return',
-      'ip daddr @closed drop',
+      'ip daddr @closed goto refuse',
+      'ip daddr @of_host goto refuse',
     ]),
     ...chainOf('open', '', [`${dns} accept`, 'jump guard', 'accept']),
-    ...chainOf('listed', '', [`${dns} accept`, 'jump guard', 'ip saddr . ip daddr @allowed accept', 'drop']),
+    ...chainOf('listed', '', [`${dns} accept`, 'jump guard', 'ip saddr . ip daddr @allowed accept', 'goto refuse']),
+    ...chainOf('blocked', '', [tooManyQuestions, `${port53} accept`, 'goto refuse']),
 
+    // Programs inside learn at once that they may not go there, instead of waiting for an answer.
+    ...chainOf('refuse', '', [
+      `add @refusals { ip saddr ${refusals} } drop`,
+      'meta l4proto tcp reject with tcp reset',
+      'reject with icmp admin-prohibited',
+    ]),
+
+    // This comes before the kernel puts pieces of packets together.
+    ...chainOf('pieces', '{ type filter hook prerouting priority -450; policy accept; }', [
+      `iifname != ${links} return`,
+      'meta nfproto != ipv4 drop',
+      'ip frag-off & 0x3fff == 0 return',
+      'meta mark set iifname . ip saddr map @organizations',
+      `add @fragments { meta mark ${fragments} } drop`,
+      'meta mark set 0',
+    ]),
     // Every packet that leaves a sandbox is judged here, also those of a connection that was allowed before: a policy
     // that gets stricter cuts at once. The key holds link and source address, so a made-up source matches nothing.
     ...chainOf('leaving', '{ type filter hook prerouting priority mangle; policy accept; }', [
@@ -83,7 +149,7 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       `oifname ${links} iifname ${links} drop`,
       `oifname ${links} ct state established,related accept`,
       `oifname ${links} drop`,
-      tooMany,
+      ...tooMany,
       `iifname ${links} tcp flags syn tcp option maxseg size set rt mtu`,
     ]),
     // Whoever has a list of domains asks our resolver, whichever one it means to ask; if ours is away, nobody.
@@ -95,7 +161,7 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
     ...chainOf('to_host', '{ type filter hook input priority filter; policy accept; }', [
       `iifname != ${links} ip daddr ${gatewayOf(range)} drop`,
       `iifname != ${links} return`,
-      tooMany,
+      ...tooMany,
       `iifname . ip saddr @askers ip daddr ${gatewayOf(range)} ct status dnat accept`,
       'iifname . ip saddr @askers drop',
       `${dns} accept`,
@@ -103,6 +169,7 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
     ]),
     ...chainOf('from_host', '{ type filter hook output priority filter; policy accept; }', [
       `oifname != ${links} return`,
+      'icmp type destination-unreachable accept',
       'ct state established,related accept',
       'drop',
     ]),
@@ -119,6 +186,10 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
     .join('\n')
     .replaceAll('$T', table)
 }
+
+/** Closes the host's networks as they are now. */
+export const ofHostText = (instance: string, ofHost: readonly string[]): string =>
+  setOf('of_host', 'ipv4_addr', ofHost).join('\n').replaceAll('$T', tableOf(instance))
 
 /** Sends the questions of those with a list of domains to our resolver. */
 export const askText = (instance: string, range: Range, ports: Ports): string => {
@@ -151,13 +222,13 @@ export const namedText = (instance: string, slot: number): string[] => {
     `add chain inet ${table} ${name}`,
     `flush chain inet ${table} ${name}`,
     ...[
-      `${port53} limit rate over 200/second burst 400 packets drop`,
+      tooManyQuestions,
       `${port53} accept`,
       'jump guard',
       `ip daddr @${name} ct state established update @${name} { ip daddr timeout ${inUseSeconds}s } accept`,
       `ip daddr @${name} accept`,
       'ip saddr . ip daddr @allowed accept',
-      'drop',
+      'goto refuse',
     ].map((rule) => `add rule inet ${table} ${name} ${rule}`),
   ]
 }

@@ -80,6 +80,7 @@ export class Resolver {
     const { address, upstreams, lead, log } = this.#parts
     if (this.#closed) throw new Error('the resolver is closed')
     await give(address)
+    if (this.#closed) throw new Error('the resolver is closed')
     const [program = '', ...args] = confined({
       command: nodeCommand('src/runner/network/dns/process.ts', `--max-old-space-size=${memoryMiB}`),
       uid: users.resolver,

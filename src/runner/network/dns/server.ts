@@ -32,6 +32,11 @@ const mostAtOnce = { each: 64, all: 2048 }
 const mostConnections = { each: 8, all: 1024 }
 const idleMs = 10_000
 
+/**
+ * What every client takes for an answer at once: REFUSED makes musl wait for its whole time, and glibc ask the next server.
+ */
+const notListed = codes.noSuchName
+
 const empty = (code: Answer['code']): Answer => ({ code, addresses: [], seconds: 0 })
 
 const codeOf = (error: unknown) => {
@@ -46,7 +51,7 @@ export const startDnsServer = async (parts: DnsServerParts): Promise<DnsServer> 
   const connected = new Bound(mostConnections)
 
   const answerFor = async (sandbox: string, domains: readonly string[], name: string): Promise<Answer> => {
-    if (!isListed(domains, name)) return empty(codes.refused)
+    if (!isListed(domains, name)) return empty(notListed)
     try {
       const found = (await lookup(name)).slice(0, mostAddresses)
       const seconds = Math.max(0, Math.min(mostSeconds, ...found.map(({ ttl }) => ttl)))
@@ -65,7 +70,7 @@ export const startDnsServer = async (parts: DnsServerParts): Promise<DnsServer> 
     if (question === undefined) return undefined
     if (typeof question === 'number') return writeCode(message, question)
     const { name, type } = question
-    if (name === undefined || !isListed(domains, name)) return writeAnswer(question, empty(codes.refused), limit)
+    if (name === undefined || !isListed(domains, name)) return writeAnswer(question, empty(notListed), limit)
     // There is no IPv6 inside, and what else there is (HTTPS, SRV, TXT) would name places without opening them.
     if (type !== types.A) return writeAnswer(question, empty(codes.ok), limit)
     if (!underWay.take(sandbox)) return undefined

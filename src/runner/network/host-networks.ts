@@ -1,0 +1,110 @@
+// The networks that the host itself is a member of, and its gateways: closed to sandboxes, public or not. They are read
+// from all routing tables and all addresses, and read again whenever the kernel reports a change of either.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import type { Logger } from '#src/kit/log.ts'
+import { runCommand } from '#src/kit/run-command.ts'
+import { parseCidr, toText, withoutNested } from './cidr.ts'
+
+type Hop = { gateway?: string; via?: { host?: string }; dev?: string }
+type Route = Hop & { type?: string; dst: string; nexthops?: Hop[] }
+type Address = { ifname: string; addr_info?: { local?: string; address?: string; prefixlen?: number }[] }
+
+/** A shorter prefix is a way out to everywhere, such as the two halves that a VPN puts over the default route. */
+const shortestNetwork = 8
+/** A host that carries the routes of the whole Internet has its neighbours among the first; the set stays this small. */
+const mostNetworks = 4096
+const restMs = 50
+const againMs = 1000
+
+const isOurLink = (name: string | undefined) => /^al[0-9a-f]{6}[1-9]\d*$/.test(name ?? '')
+
+const bitsOf = (dst: string) => (dst === 'default' ? 0 : (parseCidr(dst)?.bits ?? 32))
+
+const hopsOf = (route: Route): Hop[] => [route, ...(route.nexthops ?? [])]
+
+const gatewaysOf = (route: Route) => hopsOf(route).flatMap(({ gateway, via }) => [gateway ?? via?.host ?? []].flat())
+
+/**
+ * Closed are: networks that a route reaches without a gateway, networks behind a device that is no way out (a VPN's), all
+ * gateways, and the network of every address of the host.
+ */
+export const networksOfHost = (routes: readonly Route[], addresses: readonly Address[]): string[] => {
+  const unicast = routes.filter(({ type = 'unicast', dev }) => type === 'unicast' && !isOurLink(dev))
+  const isWayOut = (route: Route) => bitsOf(route.dst) < shortestNetwork
+  const waysOut = new Set(unicast.filter(isWayOut).flatMap((route) => hopsOf(route).map(({ dev }) => dev)))
+  const isBehindWayOut = (route: Route) =>
+    gatewaysOf(route).length > 0 && hopsOf(route).some(({ dev }) => dev !== undefined && waysOut.has(dev))
+  const near = unicast.filter((route) => !isWayOut(route) && !isBehindWayOut(route)).map(({ dst }) => dst)
+  const ofAddresses = addresses
+    .filter(({ ifname }) => !isOurLink(ifname))
+    .flatMap(({ addr_info = [] }) => addr_info)
+    .filter(({ prefixlen = 32 }) => prefixlen >= shortestNetwork)
+    .flatMap(({ local, address, prefixlen = 32 }) =>
+      address === undefined ? [`${local}/${prefixlen}`] : [`${local}`, `${address}/${prefixlen}`],
+    )
+  const blocks = [...unicast.flatMap(gatewaysOf), ...ofAddresses, ...near]
+    .map(parseCidr)
+    .filter((block) => block !== undefined)
+  const distinct = [...new Map(blocks.map((block) => [toText(block), block])).values()].slice(0, mostNetworks)
+  return withoutNested(distinct).map(toText).sort()
+}
+
+export const readHostNetworks = async (): Promise<string[]> => {
+  const [routes, addresses] = await Promise.all([
+    runCommand(['ip', '-j', '-4', 'route', 'show', 'table', 'all']),
+    runCommand(['ip', '-j', '-4', 'addr', 'show']),
+  ])
+  return networksOfHost(JSON.parse(routes || '[]'), JSON.parse(addresses || '[]'))
+}
+
+/** Calls `changed` soon after each change of the host's routes or addresses, but not for the links of sandboxes. */
+export class HostNetworksWatch {
+  readonly #changed: () => void
+  readonly #log: Logger
+  #monitor: ChildProcess | undefined
+  #timer: NodeJS.Timeout | undefined
+  #closed = false
+
+  constructor(changed: () => void, log: Logger) {
+    this.#changed = changed
+    this.#log = log
+    this.#start()
+  }
+
+  #start() {
+    const monitor = spawn('ip', ['-4', '-o', 'monitor', 'route', 'address', 'link', 'nexthop'], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    })
+    this.#monitor = monitor
+    monitor.on('error', (error) => this.#log.error({ err: error }, 'changes of the host’s routes cannot be followed'))
+    monitor.once('close', () => {
+      if (this.#closed) return
+      // Changes may have been missed meanwhile.
+      this.#timer = setTimeout(() => {
+        this.#timer = undefined
+        this.#start()
+        this.#soon()
+      }, againMs).unref()
+    })
+    createInterface(monitor.stdout).on('line', (line) => {
+      if (!/\bal[0-9a-f]{6}[1-9]\d*\b/.test(line)) this.#soon()
+    })
+    monitor.unref()
+    ;(monitor.stdout as unknown as { unref?: () => void }).unref?.()
+  }
+
+  #soon() {
+    if (this.#closed) return
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined
+      this.#changed()
+    }, restMs).unref()
+  }
+
+  close() {
+    this.#closed = true
+    clearTimeout(this.#timer)
+    this.#monitor?.kill('SIGKILL')
+  }
+}
