@@ -73,7 +73,7 @@ if (!isPrivateHost) {
 
       const second = await openPool()
       const rules = await runCommand(['nft', 'list', 'map', 'inet', `alcove_${instance}`, 'slots'])
-      assert.match(rules, new RegExp(`${kept.address} : drop`))
+      assert.match(rules, new RegExp(`${kept.address} : goto blocked`))
       assert.equal(second.adopt('alcove-ab12cd-99'), undefined)
       assert.equal(second.adopt('alcove-ffffff-1'), undefined)
       assert.deepEqual(second.adopt(kept.name), kept)
