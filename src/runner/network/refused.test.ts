@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, suite, test } from 'node:test'
+import { users } from '#src/kit/confined.ts'
 import { silentLog } from '#src/kit/log.ts'
 import { runCommand } from '#src/kit/run-command.ts'
 import type { NetworkPolicy } from '#src/wire/runner-link.ts'
@@ -163,6 +164,29 @@ if (!isPrivateHost) {
       await runCommand(['ip', 'addr', 'add', `${web.listed}/32`, 'dev', 'lo'])
       assert.equal(await tcp(slot, web.listed), 'ECONNREFUSED')
       await runCommand(['ip', 'addr', 'del', `${web.listed}/32`, 'dev', 'lo'])
+    })
+
+    test('our own resolver reaches nothing of the host but other resolvers', async () => {
+      await using _listening = await listenIn(undefined, [8080])
+      const from = (uid: number, to: string, port: number) =>
+        runCommand([
+          'setpriv',
+          `--reuid=${uid}`,
+          '--clear-groups',
+          process.execPath,
+          '-e',
+          connecting,
+          to,
+          String(port),
+        ])
+      assert.equal((await from(users.compiler, '127.0.0.1', 8080)).trim(), 'open')
+      for (const [to, port] of [
+        ['127.0.0.1', 8080],
+        [web.listed, 80],
+      ] as const) {
+        assert.notEqual((await from(users.resolver, to, port)).trim(), 'open', to)
+      }
+      assert.equal((await from(users.resolver, web.other, 53)).trim(), 'open')
     })
 
     test('connections beyond the share of an organization: another one keeps its own', async () => {

@@ -1,6 +1,7 @@
 // The rules of one instance as nft text, without the state of any sandbox. Loading it again changes the rules in one
 // transaction and keeps the elements of `slots`, `allowed` and `askers` and the chains of slots with a list of domains, so
 // a restart never leaves a moment without rules.
+import { users } from '#src/kit/confined.ts'
 import { closedRanges, neverOpened } from './closed.ts'
 import { gatewayOf, linksOf, type Range, rangeText, tableOf } from './names.ts'
 
@@ -172,6 +173,12 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       'icmp type destination-unreachable accept',
       'ct state established,related accept',
       'drop',
+    ]),
+    // Our resolver reads what hostile programs write. It answers, and asks other resolvers; nothing else of the host's network,
+    // not even its loopback, is its business. Each rule names its user, as packets without a socket have none.
+    ...chainOf('from_resolver', '{ type filter hook output priority filter; policy accept; }', [
+      `meta skuid ${users.resolver} ct direction original meta l4proto != { tcp, udp } drop`,
+      `meta skuid ${users.resolver} ct direction original meta l4proto { tcp, udp } th dport != 53 drop`,
     ]),
     ...chainOf('nat', '{ type nat hook postrouting priority srcnat; policy accept; }', [
       `ip saddr ${rangeText(range)} oifname != ${links} masquerade`,
