@@ -11,14 +11,15 @@ import type { AccessDesk } from './access.ts'
 import { preflightHeaders } from './cors.ts'
 import { follow, followUpgrade } from './follow.ts'
 import { forward } from './forward.ts'
+import { NotStarted } from './hindrance.ts'
 import { isObjectStorage } from './object-storage/place.ts'
 import { createObjectStorage } from './object-storage/serve.ts'
 import { keepPresent } from './presence.ts'
 import { isForPreview, type PreviewAddress, readPreviewAddress } from './previews/address.ts'
 import { insideOf } from './previews/destination.ts'
-import { pageHeaders, refusalPage } from './previews/pages.ts'
+import { refusalPage } from './previews/pages.ts'
 import { checkAtId, showPreview } from './previews/show.ts'
-import { isNavigation, isPreflight, questionOf as previewQuestionOf } from './previews/visitor.ts'
+import { isForPerson, isPreflight, questionOf as previewQuestionOf } from './previews/visitor.ts'
 import { asRefusal, endSoon, headOf, refuse, refuseUpgrade } from './refusal.ts'
 import type { Runners } from './runners.ts'
 import { inOriginForm, questionOf, readTarget, type Target } from './target.ts'
@@ -74,7 +75,7 @@ export const createFront = ({
   const admit = async (question: AccessQuestion, { mayBePaused = false } = {}): Promise<Access> => {
     const place = await access.ask(question)
     const isFine = place.isStarted || (mayBePaused && place.state === 'paused')
-    if (!isFine) throw new Problem('conflict', `The sandbox is not started: it is ${place.state}.`)
+    if (!isFine) throw new NotStarted(place.state)
     return place
   }
 
@@ -147,12 +148,8 @@ export const createFront = ({
 
   /** A browser asks without credentials whether it may ask with them. That it may is no secret. */
   const refuseVisitor = (problem: Problem, request: IncomingMessage, response: ServerResponse) => {
-    if (isPreflight(request)) {
-      response.writeHead(204, preflightHeaders(request)).end()
-    } else if (isNavigation(request)) {
-      const body = refusalPage(problem)
-      refuse(problem, request, response, { body, headers: pageHeaders(body) })
-    } else refuse(problem, request, response)
+    if (isPreflight(request)) response.writeHead(204, preflightHeaders(request)).end()
+    else refuse(problem, request, response, isForPerson(request) ? refusalPage(problem) : undefined)
   }
 
   const onCall = async (request: IncomingMessage, response: ServerResponse, awaitsContinue: boolean) => {

@@ -7,6 +7,7 @@ import { Problem } from '#src/problems.ts'
 import { type Access, generationHeaders } from '#src/wire/access.ts'
 import { dialRefusals } from '#src/wire/dial.ts'
 import type { Outgoing } from './destination.ts'
+import { NothingListens, NotStarted } from './hindrance.ts'
 
 /** Into which sandbox, and where. */
 type Inside = Pick<Access, 'sandboxId' | 'runnerAddress' | 'leastGeneration'>
@@ -31,9 +32,9 @@ const placeOf = (address: string): RequestOptions => {
 
 const dialProblem = (status: number, port: number): Problem => {
   if (status === dialRefusals.nothingListens) {
-    return new Problem('bad_gateway', `Nothing listens on port ${port} of this sandbox.`)
+    return new NothingListens(port)
   }
-  if (status === dialRefusals.notStarted) return new Problem('conflict', 'The sandbox is not started.')
+  if (status === dialRefusals.notStarted) return new NotStarted()
   if (status === dialRefusals.busy) return new Problem('unavailable', 'This sandbox has too many open connections.')
   return new Problem('bad_gateway', undefined, { cause: `the runner answered ${status}` })
 }

@@ -148,7 +148,7 @@ suite('previews: who may pass', () => {
     const program = await visit(sides)
     assert.equal(program.status, 502)
     assert.match(JSON.parse(program.text).message, /Nothing listens on port 3000/)
-    assert.match((await visit(sides, { headers: browser })).text, /<p>Nothing listens on port 3000/)
+    assert.match((await visit(sides, { headers: browser })).text, /<h1>Nothing listens on port 3000 yet/)
     for (const [dialStatus, status] of [
       [404, 502],
       [409, 409],

@@ -7,7 +7,7 @@ import type { Runners } from '../runners.ts'
 import { type PreviewAddress, urlAtId, visibleUrl } from './address.ts'
 import { acceptedCookie, authCookie, hasAccepted } from './cookies.ts'
 import { insideOf, type Visit } from './destination.ts'
-import { pageHeaders, warningPage } from './pages.ts'
+import { warningPage } from './pages.ts'
 import { isForPerson, isFramedElsewhere, isNavigation, protocolOf } from './visitor.ts'
 
 type Show = Visit & {
@@ -79,8 +79,8 @@ export const showPreview = async (runners: Runners, show: Show): Promise<void> =
   // Links of a page are read relative to its address, so that has to end in a slash.
   if (path === '' && isNavigation(request)) return goTo(response, `${prefix}/${query}`, ownCookies)
   if (isWarned(show)) {
-    const body = warningPage(address)
-    response.writeHead(200, pageHeaders(body, { mayBeFramed: isFramedElsewhere(request) })).end(body)
+    const { body, headers } = warningPage(address, isFramedElsewhere(request))
+    response.writeHead(200, headers).end(body)
     return
   }
   show.onForward()
