@@ -1,25 +1,19 @@
 // Chunks in the store: compressed, and believed only after they were read back and hash to their name.
 import { webcrypto } from 'node:crypto'
 import { promisify } from 'node:util'
-import { constants, zstdCompress, zstdDecompress } from 'node:zlib'
+import { constants, zstdCompress } from 'node:zlib'
+import { Damaged, inflate } from '../inflate.ts'
 import { ArchiveFailed } from './failed.ts'
 import { type Chunk, maxStoredBytes } from './manifest.ts'
 import type { ObjectStore } from './store.ts'
 
 const compress = promisify(zstdCompress)
-const decompress = promisify(zstdDecompress)
 
 const level = { params: { [constants.ZSTD_c_compressionLevel]: 3 } }
 
 /** Off the main thread, which has sandboxes to serve. */
 const hashAside = async (content: Buffer<ArrayBuffer>): Promise<string> =>
   Buffer.from(await webcrypto.subtle.digest('SHA-256', content)).toString('hex')
-
-const unpacked = async (stored: Buffer, { sha256, bytes }: Pick<Chunk, 'sha256' | 'bytes'>) => {
-  const content = await decompress(stored, { maxOutputLength: bytes }).catch(() => undefined)
-  if (content?.length !== bytes) return undefined
-  return (await hashAside(content as Buffer<ArrayBuffer>)) === sha256 ? content : undefined
-}
 
 /** Puts it below a prefix, unless a try before this one did; returns when the store has given it back unharmed. */
 export const keepChunk = async (
@@ -31,8 +25,8 @@ export const keepChunk = async (
   const chunk = { sha256: await hashAside(content), bytes: content.length }
   const key = `${under}${chunk.sha256}`
   const there = await store.get(key, maxStoredBytes, signal).catch(unlessDamaged)
-  if (there && (await unpacked(there, chunk))) return { ...chunk, storedBytes: there.length }
   const stored = await compress(content, level)
+  if (there?.equals(stored)) return { ...chunk, storedBytes: stored.length }
   await store.put(key, stored, signal)
   const back = await store.get(key, maxStoredBytes, signal)
   if (!back?.equals(stored))
@@ -45,6 +39,7 @@ const unlessDamaged = (error: unknown): undefined => {
   if (!(error instanceof ArchiveFailed) || error.why !== 'damaged') throw error
 }
 
+/** A chunk as the store has it: still compressed, and still to be checked. */
 export const fetchChunk = async (
   store: ObjectStore,
   under: string,
@@ -52,9 +47,48 @@ export const fetchChunk = async (
   signal?: AbortSignal,
 ): Promise<Buffer> => {
   const stored = await store.get(`${under}${chunk.sha256}`, maxStoredBytes, signal)
-  const name = `A part of the archive (${chunk.sha256.slice(0, 12)})`
-  if (stored === undefined) throw new ArchiveFailed('missing', `${name} is missing in the archive store.`)
-  const content = await unpacked(stored, chunk)
-  if (content === undefined) throw new ArchiveFailed('damaged', `${name} is damaged in the archive store.`)
-  return content
+  if (stored === undefined) throw new ArchiveFailed('missing', `${nameOf(chunk)} is missing in the archive store.`)
+  return stored
+}
+
+const nameOf = ({ sha256 }: Chunk) => `A part of the archive (${sha256.slice(0, 12)})`
+
+export const damaged = (chunk: Chunk) =>
+  new ArchiveFailed('damaged', `${nameOf(chunk)} is damaged in the archive store.`)
+
+/** The contents of stored chunks, in order, each of them sound. They are decompressed without privileges. */
+export async function* contentsOf(stored: AsyncIterable<Buffer>, chunks: readonly Chunk[]): AsyncGenerator<Buffer> {
+  const pieces = inflate(stored, 'zstd')
+  /** What belongs to the next chunk. */
+  let over: Buffer = Buffer.alloc(0)
+  const take = async (bytes: number): Promise<Buffer<ArrayBuffer> | undefined> => {
+    const content = Buffer.alloc(bytes)
+    let filled = 0
+    while (filled < bytes) {
+      if (over.length === 0) {
+        const next = await pieces.next()
+        if (next.done) return undefined
+        over = next.value
+      }
+      const copied = over.copy(content, filled)
+      over = over.subarray(copied)
+      filled += copied
+    }
+    return content
+  }
+  try {
+    for (const chunk of chunks) {
+      const content = await take(chunk.bytes).catch((error: unknown) => {
+        if (error instanceof Damaged) throw damaged(chunk)
+        throw error
+      })
+      if (content === undefined || (await hashAside(content)) !== chunk.sha256) throw damaged(chunk)
+      yield content
+    }
+    const last = chunks.at(-1)
+    const isLonger = over.length > 0 || (await pieces.next().catch(() => ({ done: false }))).done !== true
+    if (last !== undefined && isLonger) throw damaged(last)
+  } finally {
+    await pieces.return(undefined)
+  }
 }

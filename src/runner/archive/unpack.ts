@@ -10,7 +10,7 @@ import { hasCode } from '../cgroup/files.ts'
 import { asSize } from '../images/limits.ts'
 import { step } from '../launch.ts'
 import { uidBase, uidCount } from '../oci/ids.ts'
-import { fetchChunk } from './chunks.ts'
+import { contentsOf, fetchChunk } from './chunks.ts'
 import { ArchiveFailed } from './failed.ts'
 import { chunksOf, manifestKey } from './keys.ts'
 import { hashOf, type Manifest, maxManifestBytes, readManifest } from './manifest.ts'
@@ -95,10 +95,9 @@ const openManifest = async (
   return readManifest(content, sandboxId, id)
 }
 
-/** The tar stream: chunks fetched ahead, in order, each of them sound. */
-async function* stream({ store, sandboxId, onProgress, signal }: UnpackParts, manifest: Manifest) {
-  const whole = createHash('sha256')
-  const waiting = manifest.chunks.values()
+/** Chunks as they are stored, fetched ahead, in order. */
+async function* storedChunks({ store, sandboxId, signal }: UnpackParts, { chunks }: Manifest): AsyncGenerator<Buffer> {
+  const waiting = chunks.values()
   const ahead: Promise<Buffer>[] = []
   const fetchNext = () => {
     const { value: chunk } = waiting.next()
@@ -109,23 +108,31 @@ async function* stream({ store, sandboxId, onProgress, signal }: UnpackParts, ma
   }
   for (let count = 0; count < chunksAhead; count += 1) fetchNext()
   try {
-    let bytes = 0
     for (let next = ahead.shift(); next !== undefined; next = ahead.shift()) {
-      const content = await next
+      const stored = await next
       fetchNext()
-      // In pieces, so that nothing else of the runner waits long.
-      for (let at = 0; at < content.length; at += pieceBytes) {
-        const piece = content.subarray(at, at + pieceBytes)
-        whole.update(piece)
-        yield piece
-      }
-      bytes += content.length
-      onProgress?.({ bytes, of: manifest.bytes })
+      yield stored
     }
-    if (whole.digest('hex') !== manifest.sha256) throw new ArchiveFailed('damaged', 'The archive is damaged.')
   } finally {
     await Promise.allSettled(ahead)
   }
+}
+
+/** The tar stream. */
+async function* stream(parts: UnpackParts, manifest: Manifest) {
+  const whole = createHash('sha256')
+  let bytes = 0
+  for await (const content of contentsOf(storedChunks(parts, manifest), manifest.chunks)) {
+    // In pieces, so that nothing else of the runner waits long.
+    for (let at = 0; at < content.length; at += pieceBytes) {
+      const piece = content.subarray(at, at + pieceBytes)
+      whole.update(piece)
+      yield piece
+    }
+    bytes += content.length
+    parts.onProgress?.({ bytes, of: manifest.bytes })
+  }
+  if (whole.digest('hex') !== manifest.sha256) throw new ArchiveFailed('damaged', 'The archive is damaged.')
 }
 
 const pieceBytes = 256 * 1024

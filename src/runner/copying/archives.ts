@@ -1,8 +1,7 @@
-// What ADD unpacks: a tar among the files, plain or compressed in a way that Node reads.
-import { type Duplex, pipeline, Readable } from 'node:stream'
-import { createGunzip, createZstdDecompress } from 'node:zlib'
+// What ADD unpacks: a tar among the files, plain or compressed by gzip or zstd.
 import { unpackRecord } from '#src/toolbox/agent/agent.ts'
 import { ImageFailed } from '../images/image-failed.ts'
+import { inflate } from '../inflate.ts'
 import { readTar } from './tar-reader.ts'
 import { partsOf } from './tree.ts'
 import type { Turns } from './turns.ts'
@@ -26,18 +25,13 @@ export const headBytes = 262
 export const archiveKind = (head: Buffer): ArchiveKind | undefined =>
   magics.find(([, at, magic]) => head.toString('latin1', at, at + magic.length) === magic)?.[0]
 
-/** What fails on either side ends the other; whoever reads hears of it. */
-const through = (contents: AsyncIterable<Buffer>, unpacker: Duplex): AsyncIterable<Buffer> =>
-  pipeline(Readable.from(contents), unpacker, () => {})
-
 const plain = (contents: AsyncIterable<Buffer>, kind: ArchiveKind): AsyncIterable<Buffer> => {
   switch (kind) {
     case 'tar':
       return contents
     case 'gzip':
-      return through(contents, createGunzip())
     case 'zstd':
-      return through(contents, createZstdDecompress())
+      return inflate(contents, kind)
     default:
       throw new ImageFailed('unsupported', `ADD does not unpack ${kind} here; tar, gzip and zstd it does.`)
   }

@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { suite, test } from 'node:test'
+import { gzipSync, zstdCompressSync } from 'node:zlib'
+import { users } from '#src/kit/confined.ts'
+import { needsRoot } from '#test/needs-root.ts'
+import { Damaged, inflate } from './inflate.ts'
+
+async function* of(...pieces: Buffer[]) {
+  yield* pieces
+}
+
+const whole = async (pieces: AsyncIterable<Buffer>): Promise<Buffer> => {
+  const found: Buffer[] = []
+  for await (const piece of pieces) found.push(piece)
+  return Buffer.concat(found)
+}
+
+const text = Buffer.from('what was packed\n'.repeat(100_000))
+const packers = { gzip: gzipSync, zstd: zstdCompressSync } as const
+
+/** Processes of decompressors, with what the kernel says of each. */
+const running = () =>
+  readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((pid) => {
+      try {
+        const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+        return status.includes(`Uid:\t${users.unpacker}\t`) && !/^State:\tZ/m.test(status) ? [status] : []
+      } catch {
+        return []
+      }
+    })
+
+suite('inflate', () => {
+  for (const kind of ['gzip', 'zstd'] as const) {
+    test(`${kind}: the contents come back, also of several parts in one stream`, async () => {
+      const packed = packers[kind](text)
+      assert.ok(
+        (await whole(inflate(of(packed.subarray(0, 9), packed.subarray(9), packed), kind))).equals(
+          Buffer.concat([text, text]),
+        ),
+      )
+    })
+
+    test(`${kind}: damaged and cut-off data is told, and what the source says of itself passes`, async () => {
+      const packed = packers[kind](text)
+      await assert.rejects(whole(inflate(of(Buffer.from('no such thing at all')), kind)), Damaged)
+      await assert.rejects(whole(inflate(of(packed.subarray(0, packed.length - 12)), kind)), Damaged)
+      const failing = async function* () {
+        yield packed.subarray(0, 20)
+        throw new RangeError('the store is away')
+      }
+      await assert.rejects(whole(inflate(failing(), kind)), /the store is away/)
+    })
+  }
+
+  test('a process without privileges does it, and ends when nobody reads on', { skip: needsRoot }, async () => {
+    const endless = async function* () {
+      for (;;) yield zstdCompressSync(Buffer.alloc(1024 ** 2))
+    }
+    const pieces = inflate(endless(), 'zstd')
+    await pieces.next()
+    const [status = ''] = running()
+    assert.match(status, /^CapBnd:\t0+$/m)
+    assert.match(status, /^NoNewPrivs:\t1$/m)
+    assert.match(status, /^Seccomp:\t2$/m)
+    await pieces.return(undefined)
+    assert.deepEqual(running(), [])
+  })
+})
