@@ -21,7 +21,7 @@ import {
 import { reportable } from '#src/control/sandboxes/schemas.ts'
 import { rateMeaning } from '#src/kit/rate.ts'
 import { readTelemetry } from '#src/kit/telemetry/settings.ts'
-import { problems } from '#src/problems.ts'
+import { type ProblemCode, problems, wordsOf } from '#src/problems.ts'
 import { loadConfig as loadProxy } from '#src/proxy/config.ts'
 import { loadConfig as loadRunner } from '#src/runner/config.ts'
 import { toolboxEndpoints } from '#src/toolbox/endpoints.ts'
@@ -169,12 +169,15 @@ const toolboxPage = () => {
 const errorsPage = () =>
   page(
     'Errors',
-    'Every refusal has the same body: `path`, `timestamp`, `statusCode`, `error`, `message` (one sentence), `code`, `source`, `method`. Decide by `code` or status, never by the sentence, which may say more than the one below.',
+    'Every refusal has the same body: `path`, `timestamp`, `statusCode`, `error`, `message` (one sentence), `code`, `source`, `method`. Decide by `code` or status, never by the sentence, which may say more than the one below. Older programs decide by words: every sentence has at least those of its row.',
     table(
-      ['code', 'status', 'sentence'],
-      Object.values(problems)
-        .toSorted(([one], [other]) => one - other)
-        .map(([status, wireCode, sentence]) => [code(wireCode), String(status), sentence]),
+      ['code', 'status', 'sentence', 'words in every sentence'],
+      (Object.keys(problems) as ProblemCode[])
+        .toSorted((one, other) => problems[one][0] - problems[other][0])
+        .map((name) => {
+          const [status, wireCode, sentence] = problems[name]
+          return [code(wireCode), String(status), sentence, wordsOf(name).map(code).join(', ')]
+        }),
     ),
   )
 

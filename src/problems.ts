@@ -9,6 +9,12 @@ export const problems = {
   not_found: [404, 'NOT_FOUND', 'There is no such thing here.'],
   timeout: [408, 'REQUEST_TIMEOUT', 'This took longer than its timeout.'],
   conflict: [409, 'CONFLICT', 'This conflicts with what is there.'],
+  already_exists: [409, 'CONFLICT', 'There is one of this name already.'],
+  changing: [409, 'CONFLICT', 'Something else is being done to this sandbox.'],
+  not_started: [409, 'CONFLICT', 'The sandbox is not running.'],
+  quota_exceeded: [403, 'FORBIDDEN', 'This is more than the organization may have.'],
+  snapshot_inactive: [400, 'BAD_REQUEST', 'The snapshot is not active.'],
+  no_room: [503, 'SERVICE_UNAVAILABLE', 'No runner has room for this now.'],
   gone: [410, 'GONE', 'This is no longer there.'],
   domain_taken: [409, 'IDENTITY_PROVIDER_DOMAIN_TAKEN', 'Another identity provider has claimed one of these domains.'],
   domain_unverified: [400, 'IDENTITY_PROVIDER_DOMAIN_UNVERIFIED', 'No member has a verified address at this domain.'],
@@ -59,6 +65,43 @@ export const problems = {
 
 export type ProblemCode = keyof typeof problems
 
+/**
+ * Words by which programs recognize an error, because old SDKs gave them nothing but the message. Some programs compare the
+ * case too. Every message of the status or code has them: `Problem` adds those that its sentence lacks.
+ */
+const clientWords: {
+  byStatus: Record<number, readonly string[]>
+  byCode: Partial<Record<ProblemCode, readonly string[]>>
+} = {
+  byStatus: { 404: ['not found'], 408: ['timeout'], 429: ['rate limit', 'too many requests'] },
+  byCode: {
+    unauthorized: ['Invalid credentials', 'unauthorized'],
+    already_exists: ['already exists'],
+    git_branch_exists: ['already exists'],
+    changing: ['State change in progress'],
+    not_started: ['Is the Sandbox started?'],
+    quota_exceeded: ['quota exceeded', 'limit exceeded'],
+    snapshot_inactive: ['inactive'],
+    no_room: ['capacity'],
+    file_access_denied: ['permission denied'],
+    execution_timeout: ['execution timeout'],
+  },
+}
+
+export const wordsOf = (code: ProblemCode): readonly string[] => [
+  ...(clientWords.byCode[code] ?? []),
+  ...(clientWords.byStatus[problems[code][0]] ?? []),
+]
+
+const withWords = (code: ProblemCode, sentence: string): string => {
+  const missing = wordsOf(code).filter((words) => !sentence.includes(words))
+  if (missing.length === 0) return sentence
+  const [bare, end] = sentence.endsWith('.') ? [sentence.slice(0, -1), '.'] : [sentence, '']
+  const questions = missing.filter((words) => words.endsWith('?'))
+  if (questions.length > 0) return [`${bare}.`, ...questions].join(' ')
+  return `${bare} (${missing.join(', ')})${end}`
+}
+
 type Options = {
   /** For the log only. */
   cause?: unknown
@@ -76,7 +119,7 @@ export class Problem extends Error {
 
   constructor(code: ProblemCode, sentence?: string, { fields = {}, ...options }: Options = {}) {
     const [status, wireCode, standard] = problems[code]
-    super(sentence ?? standard, options)
+    super(withWords(code, sentence ?? standard), options)
     this.fields = fields
     this.name = 'Problem'
     this.code = code
@@ -84,3 +127,18 @@ export class Problem extends Error {
     this.wireCode = wireCode
   }
 }
+
+/** Says of `idOrName` what the caller gave, and no more: a sandbox of another organization gets the same answer. */
+export const noSandbox = (idOrName: string, options: { cause?: unknown } = {}): Problem =>
+  new Problem(
+    'not_found',
+    `Sandbox with ID or name ${idOrName.slice(0, 255)} not found. There is no such sandbox.`,
+    options,
+  )
+
+export const noSnapshot = (idOrName: string, code: 'not_found' | 'bad_request' = 'not_found'): Problem =>
+  new Problem(code, `Snapshot ${idOrName.slice(0, 255)} not found. There is no such snapshot.`)
+
+/** The call needs a sandbox that runs. `why` is a sentence. */
+export const notStarted = (why?: string, options: { cause?: unknown } = {}): Problem =>
+  new Problem('not_started', why, options)

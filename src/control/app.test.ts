@@ -30,7 +30,7 @@ suite('control as a server', () => {
       path: '/api/regions/no-such',
       statusCode: 404,
       error: 'Not Found',
-      message: 'There is no such region.',
+      message: 'There is no such region (not found).',
       code: 'NOT_FOUND',
       source: 'DAYTONA_API',
       method: 'GET',

@@ -61,7 +61,7 @@ export const readTarget = (url: string, method: string): Target => {
   const sandboxIdOrName = decoded(encodedName)
   if (!sandboxIdOrName) throw new Problem('not_found', 'The proxy serves /toolbox/{sandboxId}/… and previews only.')
   if (sandboxIdOrName.length > longestName || /[/\0]/.test(sandboxIdOrName) || climbs.test(path)) {
-    throw new Problem('not_found', 'There is no such sandbox or path.')
+    throw new Problem('not_found', 'Sandbox not found. There is no such sandbox or path.')
   }
   const { values, rest } = takeFromQuery(query, [authKey])
   const signed = readSignature(method, path, rest)

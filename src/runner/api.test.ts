@@ -37,7 +37,10 @@ suite('the toolbox server', { skip: needsRoot }, () => {
     try {
       const answer = await server.inject({ method: 'GET', url: '/toolbox/box/work-dir' })
       const { message, path } = answer.json()
-      assert.deepEqual([answer.statusCode, message, path], [409, 'The sandbox is paused.', '/work-dir'])
+      assert.deepEqual(
+        [answer.statusCode, message, path],
+        [409, 'The sandbox is paused. Is the Sandbox started?', '/work-dir'],
+      )
     } finally {
       await server.close()
     }

@@ -6,7 +6,7 @@ import { posix } from 'node:path'
 import type { FastifyInstance } from 'fastify'
 import { createServer } from '#src/http/server.ts'
 import type { Logger } from '#src/kit/log.ts'
-import { Problem } from '#src/problems.ts'
+import { noSandbox, notStarted } from '#src/problems.ts'
 import { agentAt } from '#src/toolbox/agent/agent.ts'
 import { agentIn } from '#src/toolbox/agent/work-directory.ts'
 import { toolboxEndpoints } from '#src/toolbox/endpoints.ts'
@@ -50,12 +50,11 @@ export const createToolboxServer = async ({
       const { sandboxId } = params as { sandboxId: string }
       await untilTaken(host, sandboxId, headers)
       const held = host.get(sandboxId)
-      if (!held) throw new Problem('not_found', 'There is no such sandbox on this runner.')
+      if (!held) throw noSandbox(sandboxId)
       // At once: whoever asks a sandbox that is frozen would wait until someone resumes it.
       const mayBePaused = needs === 'sandbox, also paused'
-      if (held.status === 'paused' && !mayBePaused) throw new Problem('conflict', 'The sandbox is paused.')
-      if (held.status !== 'started' && held.status !== 'paused')
-        throw new Problem('conflict', 'The sandbox is not started.')
+      if (held.status === 'paused' && !mayBePaused) throw notStarted('The sandbox is paused.')
+      if (held.status !== 'started' && held.status !== 'paused') throw notStarted('The sandbox is not started.')
       const image = await host.imageOf?.(held.id)
       return {
         sandbox: {

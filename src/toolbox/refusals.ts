@@ -1,20 +1,20 @@
 // What stood between us and a job in the sandbox, in words for the caller.
-import { Problem } from '#src/problems.ts'
+import { notStarted, Problem } from '#src/problems.ts'
 import { AgentGone, AgentRefused, StartFailed } from './agent/agent.ts'
 import { callersFault } from './exec/start-failure.ts'
 
 /** Always a Problem. */
 export const asTold = (error: unknown): Problem => {
   if (error instanceof Problem) return error
-  if (error instanceof AgentGone) return new Problem('conflict', 'The sandbox is stopping.', { cause: error })
+  if (error instanceof AgentGone) return notStarted('The sandbox is stopping.', { cause: error })
   // Larger than a request to the agent can be, which is far more than the kernel takes.
   if (error instanceof RangeError) {
     return new Problem('bad_request', 'The environment variables are larger than the kernel accepts.')
   }
   if (!(error instanceof AgentRefused)) {
-    return new Problem('bad_gateway', 'The sandbox does not answer.', { cause: error })
+    return new Problem('bad_gateway', 'The sandbox does not answer. Is the Sandbox started?', { cause: error })
   }
-  if (error.stage === 'ending') return new Problem('conflict', 'The sandbox is stopping.')
+  if (error.stage === 'ending') return notStarted('The sandbox is stopping.')
   if (error.stage === 'busy') return new Problem('rate_limited', 'This sandbox runs as much as it can.')
   if (error.stage === 'job' && error.errno === 'ENOENT') return new Problem('not_found')
   return new Problem('unprocessable', `The sandbox cannot do that: ${error.errno}.`, { cause: error })

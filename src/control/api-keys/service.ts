@@ -57,7 +57,8 @@ export const createApiKey = async ({ database, clock }: ApiKeysParts, caller: Ca
       insertHeld(transaction, { ...key, organizationId: caller.organization.id, userId: caller.user.id }),
     )
   } catch (error) {
-    if (isDuplicate(error)) throw new Problem('conflict', `You have a key named ${name} already.`, { cause: error })
+    if (isDuplicate(error))
+      throw new Problem('already_exists', `You have a key named ${name} already.`, { cause: error })
     throw error
   }
   return { name, value, createdAt: createdAt.toISOString(), permissions, expiresAt: expiresAt?.toISOString() ?? null }

@@ -376,7 +376,7 @@ suite('GET /audit/organizations/{organizationId}', () => {
     await using app = await startControl()
     for (const id of [ours, 'no-such-organization']) {
       const reply = await app.as('stranger').get(`/audit/organizations/${id}`)
-      assert.deepEqual([reply.status, reply.body.message], [404, 'There is no such thing here.'])
+      assert.deepEqual([reply.status, reply.body.message], [404, 'There is no such thing here (not found).'])
     }
   })
 

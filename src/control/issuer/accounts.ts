@@ -29,7 +29,7 @@ export const addAccount = async (parts: AccountParts, body: { email: string; nam
     const wanted = { email, name, emailVerified: true, emailVerifiedBy: 'admin' } as const
     await freeAddress(transaction, email, undefined)
     const made = await admitUser(transaction, wanted)
-    if (made === undefined) throw new Problem('conflict', 'Somebody has this e-mail address already.')
+    if (made === undefined) throw new Problem('already_exists', 'Somebody has this e-mail address already.')
     await announceCredentialChange(transaction)
     return made
   })

@@ -48,7 +48,7 @@ suite('the quota of a region', () => {
       [tooMuch.status, tooMuch.body.message],
       [
         403,
-        'In region local the CPU quota of 3 is exceeded: 2 are used, and 2 are asked for; the disk quota of 9 GiB is exceeded: 3 GiB are used, and 7 GiB are asked for.',
+        'In region local total CPU limit exceeded: the CPU quota of 3 is exceeded: 2 are used, and 2 are asked for; total disk limit exceeded: the disk quota of 9 GiB is exceeded: 3 GiB are used, and 7 GiB are asked for (quota exceeded).',
       ],
     )
     assert.match((await ask(app, '', { memory: 10 })).body.message, /memory quota of 10 GiB .* 1 GiB are used/)

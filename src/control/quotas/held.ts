@@ -124,7 +124,7 @@ export const checkTotals = async (
     .filter(([kind, column]) => others[kind] + after[kind] > (quota[column] as number))
     .map(
       ([kind, column, name, unit]) =>
-        `the ${name} quota of ${quota[column]}${unit} is exceeded: ${others[kind]}${unit} are used, and ${after[kind]}${unit} are asked for`,
+        `total ${name} limit exceeded: the ${name} quota of ${quota[column]}${unit} is exceeded: ${others[kind]}${unit} are used, and ${after[kind]}${unit} are asked for`,
     )
-  if (said.length > 0) throw new Problem('forbidden', `In region ${regionId} ${said.join('; ')}.`)
+  if (said.length > 0) throw new Problem('quota_exceeded', `In region ${regionId} ${said.join('; ')}.`)
 }

@@ -58,14 +58,14 @@ export const checkLimits = ({ cpu, memoryGiB, diskGiB }: Size, { most }: Pick<Qu
       ([name, wanted, limit, unit]) =>
         `${name} ${wanted}${unit} is more than the ${limit}${unit} that a sandbox may have`,
     )
-  if (said.length > 0) throw new Problem('forbidden', said.join(', '))
+  if (said.length > 0) throw new Problem('quota_exceeded', said.join(', '))
 }
 
 /** A disk above this goes with the sandbox as soon as that stops. */
 export const checkKept = (diskGiB: number, autoDeleteInterval: number, { mostKeptGiB }: Quota): void => {
   if (autoDeleteInterval === 0 || mostKeptGiB === null || diskGiB <= mostKeptGiB) return
   throw new Problem(
-    'forbidden',
+    'quota_exceeded',
     `disk ${diskGiB} GiB is more than the ${mostKeptGiB} GiB of a sandbox that is not deleted when it stops`,
   )
 }
@@ -73,7 +73,7 @@ export const checkKept = (diskGiB: number, autoDeleteInterval: number, { mostKep
 /** Where a region enforces quotas, those who were given none may have nothing. */
 export const checkOpen = ({ id, enforcesQuota }: Pick<Region, 'id' | 'enforcesQuota'>, { row }: Quota): void => {
   if (!enforcesQuota || row !== null) return
-  throw new Problem('forbidden', `This organization has no quota in the region "${id}".`)
+  throw new Problem('quota_exceeded', `This organization has no quota in the region "${id}".`)
 }
 
 /** When one that is made now ends at the latest. */

@@ -178,7 +178,7 @@ for (const [title, ask] of writes) {
         values ('theirs_1', 'cellar', ${theirs}, 'custom', 'http://a', 'http://b', 'http://c')`
       const replies = await Promise.all(['theirs_1', 'local', 'no-such'].map((id) => ask(app, id)))
       for (const { status, body } of replies) {
-        assert.deepEqual([status, body.message], [404, 'There is no such region.'])
+        assert.deepEqual([status, body.message], [404, 'There is no such region (not found).'])
       }
       assert.equal((await ask(app, 'local', 'member')).status, 403)
     })
@@ -238,7 +238,7 @@ suite('POST /regions/{id}/regenerate-proxy-api-key, POST /regions/{id}/regenerat
     const question = { sandboxIdOrName: 'x', credentials: [], countsAsActivity: false }
     assert.equal(
       (await app.with(proxyApiKey).post('/proxy/access', question)).body.message,
-      'This needs a valid credential.',
+      'This needs a valid credential (Invalid credentials, unauthorized).',
     )
     assert.equal((await app.as('owner').delete(`/organizations/${ours}`)).status, 204)
     assert.equal((await app.with(proxyApiKey).post('/proxy/access', question)).status, 401)

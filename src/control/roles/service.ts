@@ -34,7 +34,7 @@ const readValues = ({ name, description, permissions }: RoleText): RoleValues =>
 })
 
 const sayTaken = (name: string, cause?: unknown) =>
-  new Problem('conflict', `There is a role named ${name} already.`, { cause })
+  new Problem('already_exists', `There is a role named ${name} already.`, { cause })
 
 /** Runs what writes a name. */
 const named = async (sql: Sql, { name }: RoleValues, write: () => Promise<Role>): Promise<Role> => {

@@ -27,7 +27,7 @@ export const addRunner = async (parts: SandboxParts, { id, regionId = 'local' }:
     await insertRunner(database.sql, { id, regionId, keyHash: hashKey(token) }, clock.now())
   } catch (error) {
     if (!isDuplicate(error)) throw error
-    throw new Problem('conflict', `There is, or was, a runner "${id}".`, { cause: error })
+    throw new Problem('already_exists', `There is, or was, a runner "${id}".`, { cause: error })
   }
   return { id, regionId, token }
 }

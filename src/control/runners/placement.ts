@@ -83,7 +83,7 @@ export const pickRunner = async (
     .sort((one, other) => shareOf(one, wanted, overcommit) - shareOf(other, wanted, overcommit))
   if (best) return best.id
   if (runners.length === 0) throw await nobodyHas(transaction, wanted)
-  throw new Problem('unavailable', 'No runner has room for a sandbox of this size now.')
+  throw new Problem('no_room', 'No runner has room for a sandbox of this size now.')
 }
 
 /** Whether this one of them has. */
@@ -122,7 +122,7 @@ const nobodyHas = async (transaction: Transaction, { regionId, image }: { region
     select id, state from runners where region_id = ${regionId} and ${image} = any(images) and state <> 'decommissioned'
     order by id limit 3`
   const why = holders.map(({ id, state }) => ` Runner "${id}" has it and is ${said[state] ?? state}.`).join('')
-  return new Problem('unavailable', `No runner with this snapshot is ready now.${why}`)
+  return new Problem('no_room', `No runner with this snapshot is ready now.${why}`)
 }
 
 /** Where a sandbox stays where its files are, so that it is there that room is needed for what it will hold. */
@@ -138,5 +138,5 @@ export const checkRoom = async (
   const [runner] = await hold(transaction, transaction`id = ${runnerId}`, { sandboxId })
   if (!runner) throw new Problem('conflict', 'The runner of this sandbox is gone.')
   if (hasRoom(runner, wanted, overcommit)) return
-  throw new Problem('unavailable', 'The runner of this sandbox has no room for that now.')
+  throw new Problem('no_room', 'The runner of this sandbox has no room for that now.')
 }

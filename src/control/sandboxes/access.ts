@@ -3,7 +3,7 @@ import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import { hashKey } from '#src/control/auth/secret.ts'
 import { hasPreviewWarning } from '#src/control/organizations/service.ts'
-import { Problem } from '#src/problems.ts'
+import { noSandbox, Problem } from '#src/problems.ts'
 import { type Access, type AccessQuestion, type Credential, type OpenedBy, signedToken } from '#src/wire/access.ts'
 import { isSignedBy } from './file-signature.ts'
 import { isRunning } from './lifecycle.ts'
@@ -102,8 +102,6 @@ const findOpenPort = async (parts: SandboxParts, question: AccessQuestion): Prom
   return row?.public && row.state !== 'destroyed' ? { row, openedBy: 'public' } : undefined
 }
 
-const noSandbox = () => new Problem('not_found', 'There is no such sandbox.')
-
 const open = async (parts: SandboxParts, question: AccessQuestion): Promise<Opened> => {
   let isStranger = false
   for (const credential of question.credentials) {
@@ -113,7 +111,7 @@ const open = async (parts: SandboxParts, question: AccessQuestion): Promise<Open
   }
   const opened = await findOpenPort(parts, question)
   if (opened) return opened
-  throw isStranger ? noSandbox() : new Problem('unauthorized')
+  throw isStranger ? noSandbox(question.sandboxIdOrName) : new Problem('unauthorized')
 }
 
 const hasOurBearer = async ({ callers }: SandboxParts, credentials: readonly Credential[]): Promise<boolean> => {
@@ -138,7 +136,7 @@ export const accessOf = (row: SandboxRow, found: Found): Access => ({
 const answerAccess = async (parts: SandboxParts, question: AccessQuestion, proxyRegionId?: string): Promise<Access> => {
   const { sql } = parts.database
   const { row, openedBy } = await open(parts, question)
-  if (proxyRegionId !== undefined && row.region_id !== proxyRegionId) throw noSandbox()
+  if (proxyRegionId !== undefined && row.region_id !== proxyRegionId) throw noSandbox(question.sandboxIdOrName)
   // One that waits for its image, or whose runner is gone, has none; and nobody is led there, as it does not run.
   const runnerAddress = row.runner_address ?? ''
   const isUp = isRunning(row.state, row.desired_state) || row.state === 'paused'

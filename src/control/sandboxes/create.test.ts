@@ -210,7 +210,7 @@ suite('POST /sandbox', () => {
       [reply.status, reply.body.message],
       [
         403,
-        'cpu 5 is more than the 4 that a sandbox may have, disk 11 GiB is more than the 10 GiB that a sandbox may have',
+        'cpu 5 is more than the 4 that a sandbox may have, disk 11 GiB is more than the 10 GiB that a sandbox may have (quota exceeded, limit exceeded)',
       ],
     )
   })

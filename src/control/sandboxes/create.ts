@@ -16,7 +16,7 @@ import { wantBuild } from '#src/control/snapshots/builds.ts'
 import { pushImage } from '#src/control/snapshots/images.ts'
 import { findSnapshot, markUsed, type Snapshot, snapshotColumn } from '#src/control/snapshots/service.ts'
 import type { Piece, Sql, Transaction } from '#src/control/storage/database.ts'
-import { Problem } from '#src/problems.ts'
+import { noSnapshot, Problem } from '#src/problems.ts'
 import type { Definition } from '#src/wire/runner-link.ts'
 import { checkBody, type Wish } from './create-body.ts'
 import { findMade, holdKey, onceFor, rememberMade } from './idempotency.ts'
@@ -34,10 +34,10 @@ import { claimWarm, holdWarm } from './warm-claim.ts'
 
 const getSnapshot = async (sql: Sql, organizationId: string, idOrName: string): Promise<Snapshot> => {
   const snapshot = await findSnapshot(sql, organizationId, idOrName)
-  if (!snapshot) throw new Problem('bad_request', `There is no snapshot "${idOrName}".`)
+  if (!snapshot) throw noSnapshot(idOrName, 'bad_request')
   if (snapshot.state === 'active') return snapshot
   throw new Problem(
-    'bad_request',
+    'snapshot_inactive',
     `The snapshot "${snapshot.name}" is ${snapshot.state}; sandboxes need one that is active.`,
   )
 }

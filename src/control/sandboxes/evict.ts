@@ -1,5 +1,5 @@
 // An operator takes a sandbox away because its room is needed. Whoever asks for it within a day is told so.
-import { Problem } from '#src/problems.ts'
+import { noSandbox } from '#src/problems.ts'
 import { destroy } from './destroy.ts'
 import type { SandboxParts } from './parts.ts'
 import type { SandboxRow } from './sandbox.ts'
@@ -14,7 +14,7 @@ export const evictedSince = (now: Date): Date => new Date(now.getTime() - hoursS
 export const evictSandbox = async (parts: SandboxParts, userId: string, sandboxId: string): Promise<SandboxRow> => {
   const { database, clock } = parts
   const sandbox = await findSandboxById(database.sql, sandboxId)
-  if (!sandbox || sandbox.desired_state === 'destroyed') throw new Problem('not_found', 'There is no such sandbox.')
+  if (!sandbox || sandbox.desired_state === 'destroyed') throw noSandbox(sandboxId)
   // First, so that it is told whatever becomes of the rest; a second eviction says the same.
   const marked = await updateSandbox(database.sql, sandbox.id, { spot_evicted_at: clock.now() })
   return await destroy(parts, marked, {
@@ -35,6 +35,6 @@ export const getEvenEvicted = async (
     select * from sandboxes
     where id = ${idOrName} and organization_id = ${organizationId}
       and (spot_evicted_at > ${evictedSince(clock.now())} or (warm_pool_id is not null and state <> 'destroyed'))`
-  if (!other) throw new Problem('not_found', 'There is no such sandbox.')
+  if (!other) throw noSandbox(idOrName)
   return other
 }

@@ -24,7 +24,7 @@ const checkCanFork = ({ runner_fork }: SandboxRow): void => {
 }
 
 const checkParent = (parent: SandboxRow): void => {
-  checkForkable(parent.state)
+  checkForkable(parent)
   if (parent.first_started_at === null) {
     throw new Problem('bad_request', 'This sandbox has never run, so there is nothing to fork.')
   }
@@ -105,7 +105,7 @@ const write = async (
   const parent = await lockSandbox(transaction, found.id)
   checkParent(parent)
   if (parent.runner_id !== found.runner_id || !isDeepStrictEqual(sizeOf(parent), size)) {
-    throw new Problem('conflict', 'The sandbox is changing; try again.')
+    throw new Problem('changing', 'The sandbox is changing; try again.')
   }
   const child = childOf(parent, name, user.id, quota, clock.now())
   const row = await insertSandbox(transaction, child, { kind: 'user', id: user.id })

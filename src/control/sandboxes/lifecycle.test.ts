@@ -25,8 +25,8 @@ type Answer = 'moves' | 'already' | 400 | 404 | 409
 const answerTo = (verb: Verb, state: SandboxState): Answer => {
   if (isAlreadyDone(verb, state)) return 'already'
   try {
-    if (verb === 'fork') checkForkable(state)
-    else moveFor(verb, state)
+    if (verb === 'fork') checkForkable({ id: 'box', state })
+    else moveFor(verb, { id: 'box', state })
     return 'moves'
   } catch (error) {
     assert.ok(error instanceof Problem)

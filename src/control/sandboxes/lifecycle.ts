@@ -2,7 +2,7 @@
 //
 // `moves` says what a verb may do, `stateRows` what each state means, `settlements` what a runner's word changes.
 // Everything that needs to know about states (the API, quota, timers, placement, the reference page) reads them here.
-import { Problem } from '#src/problems.ts'
+import { noSandbox, Problem } from '#src/problems.ts'
 import type { Report, Target } from '#src/wire/runner-link.ts'
 import type { DesiredState, SandboxState } from '#src/wire/sandbox-state.ts'
 
@@ -211,22 +211,24 @@ export const moveFrom = (on: Verb, from: SandboxState | null): Move => {
   return move
 }
 
+type SandboxInState = { id: string; state: SandboxState }
+
 /** The one move that a verb makes from a state; throws the sentence that a caller reads when there is none. */
-export const moveFor = (on: Verb, from: SandboxState): Move => {
-  const move = findMove(on, from)
+export const moveFor = (on: Verb, { id, state }: SandboxInState): Move => {
+  const move = findMove(on, state)
   if (move) return move
-  throw refusal(on, from)
+  throw refusal(on, { id, state })
 }
 
 /** Throws the sentence that a caller reads when a sandbox cannot be forked now. */
-export const checkForkable = (state: SandboxState): void => {
-  if (!(forkableStates as readonly SandboxState[]).includes(state)) throw refusal('fork', state)
+export const checkForkable = (sandbox: SandboxInState): void => {
+  if (!(forkableStates as readonly SandboxState[]).includes(sandbox.state)) throw refusal('fork', sandbox)
 }
 
-const refusal = (on: Verb, from: SandboxState): Problem => {
-  if (from === 'destroyed' || from === 'destroying') return new Problem('not_found', 'There is no such sandbox.')
+const refusal = (on: Verb, { id, state: from }: SandboxInState): Problem => {
+  if (from === 'destroyed' || from === 'destroying') return noSandbox(id)
   if (!stateRows[from].settled) {
-    return new Problem('conflict', `The sandbox is ${from}; wait until that has ended, or delete it.`)
+    return new Problem('changing', `The sandbox is ${from}; wait until that has ended, or delete it.`)
   }
   const instead = on === 'start' && from === 'error' ? '; recover it instead' : ''
   return new Problem('bad_request', `A sandbox that is ${from} cannot ${said[on]}${instead}.`)

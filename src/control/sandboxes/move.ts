@@ -1,7 +1,7 @@
 // Carries out a verb: finds its move in the table, writes it, and tells who waits.
 import { checkTotals, mayGrow } from '#src/control/quotas/service.ts'
 import type { Sql, Transaction } from '#src/control/storage/database.ts'
-import { Problem } from '#src/problems.ts'
+import { noSandbox, Problem } from '#src/problems.ts'
 import { isAlreadyDone, type Move, moveFor, type Verb } from './lifecycle.ts'
 import type { SandboxParts } from './parts.ts'
 import type { SandboxRow } from './sandbox.ts'
@@ -54,7 +54,7 @@ export const moveSandbox = async (
   let sandbox = found
   for (let attempt = 0; attempt < mostAttempts; attempt++) {
     if (isAlreadyDone(verb, sandbox.state)) return sandbox
-    const move = moveFor(verb, sandbox.state)
+    const move = moveFor(verb, sandbox)
     const from = sandbox
     const write = (sql: Sql, more: Partial<SandboxRow> = {}) => {
       const columns = { ...intent(from, move), ...set?.(from), ...more }
@@ -82,8 +82,8 @@ export const moveSandbox = async (
     }
     if (by.kind === 'timer') return found
     const again = await findSandboxById(database.sql, sandbox.id)
-    if (!again) throw new Problem('not_found', 'There is no such sandbox.')
+    if (!again) throw noSandbox(sandbox.id)
     sandbox = again
   }
-  throw new Problem('conflict', 'The sandbox is changing too fast; try again.')
+  throw new Problem('changing', 'The sandbox is changing too fast; try again.')
 }

@@ -1,7 +1,7 @@
 // Changes what a sandbox may reach. A runner that has it makes that so at once, for open connections too; in every other
 // state it is in force before anything runs again.
 import type { Sql } from '#src/control/storage/database.ts'
-import { Problem } from '#src/problems.ts'
+import { noSandbox } from '#src/problems.ts'
 import { type NetworkColumns, networkChange } from './network-policy.ts'
 import type { Actor, SandboxParts } from './parts.ts'
 import type { SandboxRow } from './sandbox.ts'
@@ -17,7 +17,7 @@ const writeNetwork = async (sql: Sql, id: string, change: Partial<NetworkColumns
     )
     update sandboxes set ${sql(change)}, updated_at = ${now}, generation = generation + anew, version = version + anew
     from told where sandboxes.id = told.id and state <> 'destroyed' returning sandboxes.*`
-  if (!row) throw new Problem('not_found', 'There is no such sandbox.')
+  if (!row) throw noSandbox(id)
   return row
 }
 

@@ -15,7 +15,7 @@ const howToPause = ({ runner_pause }: SandboxRow) => {
 export const pause = async (parts: SandboxParts, sandbox: SandboxRow, occasion: Occasion): Promise<SandboxRow> => {
   if (isAlreadyDone('pause', sandbox.state)) return sandbox
   // What is wrong with its state is said before what its runner cannot.
-  moveFor('pause', sandbox.state)
+  moveFor('pause', sandbox)
   const pauseKind = howToPause(sandbox)
   return await moveSandbox(parts, sandbox, 'pause', {
     ...occasion,

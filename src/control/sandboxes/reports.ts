@@ -198,7 +198,7 @@ export const applyReport = async (parts: SandboxParts, runnerId: string, report:
     }
     return
   }
-  throw new Problem('conflict', 'The sandbox is changing too fast; report again.')
+  throw new Problem('changing', 'The sandbox is changing too fast; report again.')
 }
 
 const confirmGone = async ({ database, clock }: SandboxParts, row: SandboxRow): Promise<void> => {

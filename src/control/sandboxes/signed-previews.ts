@@ -1,6 +1,6 @@
 // The SQL of signed preview URLs. Their tokens are stored as hashes only: 82 random bits that live for a day at most.
 import { isDangling, type Sql } from '#src/control/storage/database.ts'
-import { Problem } from '#src/problems.ts'
+import { noSandbox } from '#src/problems.ts'
 import type { SandboxRow } from './sandbox.ts'
 import { withRunner } from './store.ts'
 
@@ -17,7 +17,7 @@ export const insertSignedPreview = async (sql: Sql, row: SignedPreviewRow): Prom
     await sql`insert into signed_previews ${sql(row)}`
   } catch (error) {
     if (!isDangling(error)) throw error
-    throw new Problem('not_found', 'There is no such sandbox.', { cause: error })
+    throw noSandbox(row.sandbox_id, { cause: error })
   }
 }
 

@@ -1,7 +1,7 @@
 // The SQL of sandboxes. A caller's reads always take the organization; `writeState` is the only writer of `state`.
 import { isIdLike } from '#src/control/id-like.ts'
 import { isDuplicate, type Piece, type Sql, type Transaction } from '#src/control/storage/database.ts'
-import { Problem } from '#src/problems.ts'
+import { noSandbox, Problem } from '#src/problems.ts'
 import type { Cause } from '#src/wire/runner-link.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import { stateRows } from './lifecycle.ts'
@@ -31,6 +31,9 @@ export const withRunner = (sql: Sql): Piece => sql`
     runners.address as runner_address, runners.pause as runner_pause, runners.fork as runner_fork
   from sandboxes left join runners on runners.id = sandboxes.runner_id`
 
+export const nameTaken = (name: string | undefined, cause: unknown): Problem =>
+  new Problem('already_exists', `There is a sandbox named "${name}" already.`, { cause })
+
 /**
  * A sandbox of this organization that lives and does not wait in a warm pool. What looks like an id is one: when its sandbox is
  * gone, no other is found by that text.
@@ -56,7 +59,7 @@ export const findSandbox = async (
 /** Id first, then name; whatever is not the caller's does not exist. */
 export const getSandbox = async (sql: Sql, organizationId: string, idOrName: string): Promise<SandboxRow> => {
   const row = await findSandbox(sql, organizationId, idOrName)
-  if (!row) throw new Problem('not_found', 'There is no such sandbox.')
+  if (!row) throw noSandbox(idOrName)
   return row
 }
 
@@ -71,7 +74,7 @@ export const findSandboxById = async (sql: Sql, id: string): Promise<SandboxRow 
 export const lockSandbox = async (transaction: Transaction, id: string): Promise<SandboxRow> => {
   const [row] = await transaction<SandboxRow[]>`
     select * from sandboxes where id = ${id} and state <> 'destroyed' for no key update`
-  if (!row) throw new Problem('not_found', 'There is no such sandbox.')
+  if (!row) throw noSandbox(id)
   return row
 }
 
@@ -191,7 +194,7 @@ export const insertSandbox = async (sql: Sql, sandbox: NewSandbox, by: By): Prom
     return row as SandboxRow
   } catch (error) {
     if (!isDuplicate(error)) throw error
-    throw new Problem('conflict', `There is a sandbox named "${sandbox.name}" already.`, { cause: error })
+    throw nameTaken(sandbox.name, error)
   }
 }
 
@@ -225,7 +228,7 @@ export const updateSandbox = async (
 ): Promise<SandboxRow> => {
   const [row] = await sql<SandboxRow[]>`
     update sandboxes set ${sql(set)} where id = ${id} and state <> 'destroyed' returning *`
-  if (!row) throw new Problem('not_found', 'There is no such sandbox.')
+  if (!row) throw noSandbox(id)
   return row
 }
 
@@ -248,7 +251,7 @@ export const writeLabels = async (
     update sandboxes set labels = ${sql.json(labels)}, updated_at = ${now},
       generation = generation + anew, version = version + anew
     from told where sandboxes.id = told.id and state <> 'destroyed' returning sandboxes.*`
-  if (!row) throw new Problem('not_found', 'There is no such sandbox.')
+  if (!row) throw noSandbox(id)
   return row
 }
 

@@ -2,7 +2,7 @@
 // gone can still be read, by its id and in its own organization.
 import type { Database } from '#src/control/storage/database.ts'
 import { deleteBeyond, deleteOld } from '#src/control/storage/history.ts'
-import { Problem } from '#src/problems.ts'
+import { noSandbox } from '#src/problems.ts'
 import type { Cause } from '#src/wire/runner-link.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import { readCursor, writeCursor } from './cursor.ts'
@@ -53,7 +53,7 @@ export const listEvents = async (
       ${from === undefined ? sql`` : sql`and id ${beyond} ${from.value}::bigint`}
     order by id ${order === 'asc' ? sql`asc` : sql`desc`} limit ${limit + 1}`
   // To one that rests nothing may have happened that is kept. A cursor may well be at the end.
-  if (rows.length === 0 && from === undefined && !sandbox) throw new Problem('not_found', 'There is no such sandbox.')
+  if (rows.length === 0 && from === undefined && !sandbox) throw noSandbox(idOrName)
   const items = rows.slice(0, limit)
   const last = rows.length > limit ? items.at(-1) : undefined
   return {

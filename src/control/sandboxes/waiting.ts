@@ -26,7 +26,7 @@ export const checkMayWait = async (transaction: Transaction, organizationId: str
       limit ${mostWaiting}) waiting`
   if (row.count < mostWaiting) return
   throw new Problem(
-    'forbidden',
+    'quota_exceeded',
     `${mostWaiting} sandboxes wait for their image, or have failed for want of it: delete some.`,
   )
 }
@@ -68,7 +68,7 @@ export const placeWaiting = async (
     } catch (error) {
       if (!(error instanceof Problem)) log.error({ err: error, sandboxId: row.id }, 'could not be placed')
       // Else it was deleted or placed by somebody else meanwhile.
-      else if (error.code === 'unavailable' || error.code === 'forbidden') refused.add(row)
+      else if (error.status === 503 || error.status === 403) refused.add(row)
     }
   }
 }

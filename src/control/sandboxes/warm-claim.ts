@@ -1,10 +1,9 @@
 // Gives a caller a sandbox that runs already. One transaction: it is the caller's, or still anybody's.
 import { isDuplicate, type Piece, type Transaction } from '#src/control/storage/database.ts'
-import { Problem } from '#src/problems.ts'
 import { moveFrom } from './lifecycle.ts'
 import type { SandboxParts } from './parts.ts'
 import type { SandboxRow } from './sandbox.ts'
-import { type By, type NewSandbox, writeState } from './store.ts'
+import { type By, type NewSandbox, nameTaken, writeState } from './store.ts'
 
 /** What a sandbox keeps of what it was before anybody wanted it: where it is, and what it was made from. */
 type Wanted = Omit<NewSandbox, 'id' | 'name' | 'state' | 'desired_state' | 'version' | 'generation' | 'runner_id'>
@@ -62,6 +61,6 @@ export const claimWarm = async (
     return (await writeState(transaction, warm, change, clock.now()))!
   } catch (error) {
     if (!isDuplicate(error)) throw error
-    throw new Problem('conflict', `There is a sandbox named "${name}" already.`, { cause: error })
+    throw nameTaken(name, error)
   }
 }

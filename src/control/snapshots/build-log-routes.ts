@@ -7,7 +7,7 @@ import { statesAwaitingImage } from '#src/control/sandboxes/lifecycle.ts'
 import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
 import { ByIdOrName } from '#src/control/sandboxes/schemas.ts'
 import { findSandboxById, getSandbox } from '#src/control/sandboxes/service.ts'
-import { Problem } from '#src/problems.ts'
+import { noSnapshot, Problem } from '#src/problems.ts'
 import { readBuildLog } from './build-logs.ts'
 import { SnapshotIdOrName, statesInMaking } from './schemas.ts'
 import { findSnapshot } from './service.ts'
@@ -24,7 +24,7 @@ const awaiting: readonly string[] = statesAwaitingImage
 const ofSnapshot = async (parts: SandboxParts, organizationId: string, idOrName: string): Promise<Built> => {
   const find = () => findSnapshot(parts.database.sql, organizationId, idOrName)
   const snapshot = await find()
-  if (snapshot === undefined) throw new Problem('not_found', 'There is no such snapshot.')
+  if (snapshot === undefined) throw noSnapshot(idOrName)
   const isBeingMade = async () => making.includes((await find())?.state ?? '')
   return { path: `/snapshots/${encodeURIComponent(snapshot.id)}`, organizationId, image: snapshot.image, isBeingMade }
 }

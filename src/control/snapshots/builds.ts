@@ -59,7 +59,10 @@ const checkCount = async (transaction: Transaction, organizationId: string): Pro
   const [row] = await transaction<[{ count: number }]>`
     select count(*)::integer as count from images where built_for = ${organizationId}`
   if (row.count < mostBuilds) return
-  throw new Problem('forbidden', `This organization has ${mostBuilds} images of definitions: delete sandboxes of some.`)
+  throw new Problem(
+    'quota_exceeded',
+    `This organization has ${mostBuilds} images of definitions: delete sandboxes of some.`,
+  )
 }
 
 /** Those that no sandbox has been made from for a while, or that are too many. Answers their names, for the runners to be told. */

@@ -3,7 +3,7 @@
 import type { Actor, SandboxParts } from '#src/control/sandboxes/parts.ts'
 import { checkNotSuspended } from '#src/control/sandboxes/suspension.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
-import { Problem } from '#src/problems.ts'
+import { noSnapshot, Problem } from '#src/problems.ts'
 import { forgetBuildLog } from './build-logs.ts'
 import { findImage, holdImage, isImageNeeded, isOnRunner, takeFromRunners, writeWanted } from './image-store.ts'
 import { dropImage, pushImage } from './images.ts'
@@ -11,7 +11,7 @@ import { findSnapshotByIdOrName, removeSnapshot, type Snapshot, writeSnapshotSta
 
 const getOwn = async ({ database }: SandboxParts, { organization }: Actor, idOrName: string): Promise<Snapshot> => {
   const snapshot = await findSnapshotByIdOrName(database.sql, organization.id, idOrName)
-  if (snapshot === undefined) throw new Problem('not_found', 'There is no such snapshot.')
+  if (snapshot === undefined) throw noSnapshot(idOrName)
   if (snapshot.organizationId === organization.id) return snapshot
   throw new Problem('forbidden', 'This snapshot belongs to the server; only its operator changes it.')
 }

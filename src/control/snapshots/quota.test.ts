@@ -21,7 +21,10 @@ suite('the quota of snapshots', () => {
     const replies = await Promise.all(Array.from({ length: 12 }, (_, index) => make(app, `s${index}`)))
     assert.deepEqual([count(replies, 200), count(replies, 403)], [3, 9])
     const refused = await make(app, 'one-more')
-    assert.equal(refused.body.message, 'The snapshot quota of 3 is exceeded: 3 are used, and 1 is asked for.')
+    assert.equal(
+      refused.body.message,
+      'Snapshot quota exceeded: the snapshot quota of 3 is exceeded: 3 are used, and 1 is asked for (limit exceeded).',
+    )
     const [made] = await app.database.sql<
       { name: string }[]
     >`select name from snapshots where organization_id = ${ours}`

@@ -23,13 +23,13 @@ export const checkSnapshotQuota = async (transaction: Transaction, organizationI
   if (row === undefined) throw new Problem('forbidden', 'This organization is gone.')
   if (row.count > row.most) {
     throw new Problem(
-      'forbidden',
-      `The snapshot quota of ${row.most} is exceeded: ${row.count - 1} are used, and 1 is asked for.`,
+      'quota_exceeded',
+      `Snapshot quota exceeded: the snapshot quota of ${row.most} is exceeded: ${row.count - 1} are used, and 1 is asked for.`,
     )
   }
   if (row.most_in_making > 0 && row.in_making > row.most_in_making) {
     throw new Problem(
-      'forbidden',
+      'quota_exceeded',
       `The quota of ${row.most_in_making} snapshots in the making is exceeded: ${row.in_making - 1} are being made, and 1 is asked for.`,
     )
   }

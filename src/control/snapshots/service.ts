@@ -1,5 +1,5 @@
 // Named images that sandboxes are made from. This room promises that another organization's look as if they were not.
-import { Problem } from '#src/problems.ts'
+import { noSnapshot } from '#src/problems.ts'
 import type { Parts } from '../parts.ts'
 import type { Sql, Transaction } from '../storage/database.ts'
 import type { SnapshotsQuery } from './schemas.ts'
@@ -64,7 +64,7 @@ export const markUsed = async (transaction: Transaction, { id, lastUsedAt }: Sna
 
 export const viewSnapshot = async (parts: SnapshotsParts, organizationId: string, idOrName: string) => {
   const snapshot = await findSnapshot(parts.database.sql, organizationId, idOrName)
-  if (snapshot === undefined) throw new Problem('not_found', 'There is no such snapshot.')
+  if (snapshot === undefined) throw noSnapshot(idOrName)
   return asView(snapshot)
 }
 

@@ -177,7 +177,7 @@ export const insertSnapshot = async (transaction: Transaction, snapshot: NewSnap
     return readSnapshot(row as Row)
   } catch (error) {
     if (!isDuplicate(error)) throw error
-    throw new Problem('conflict', `There is a snapshot named "${name}" already.`, { cause: error })
+    throw new Problem('already_exists', `There is a snapshot named "${name}" already.`, { cause: error })
   }
 }
 

@@ -2,7 +2,7 @@
 // caller who hangs up both kill its whole group.
 import { constants } from 'node:os'
 import { span } from '#src/kit/telemetry/telemetry.ts'
-import { Problem } from '#src/problems.ts'
+import { notStarted, Problem } from '#src/problems.ts'
 import {
   type Agent,
   AgentGone,
@@ -20,14 +20,14 @@ import type { BoundedOutput } from './output.ts'
 const asTold = (error: unknown): unknown => {
   if (error instanceof Problem || error instanceof StartFailed) return error
   if (error instanceof AgentGone) {
-    return new Problem('conflict', 'The sandbox stopped before the command had ended.', { cause: error })
+    return notStarted('The sandbox stopped before the command had ended.', { cause: error })
   }
   // Larger than a request to the agent can be, which is far more than the kernel takes.
   if (error instanceof RangeError) return new StartFailed('exec', 'E2BIG')
   if (!(error instanceof AgentRefused))
-    return new Problem('bad_gateway', 'The sandbox does not answer.', { cause: error })
+    return new Problem('bad_gateway', 'The sandbox does not answer. Is the Sandbox started?', { cause: error })
   if (error.stage === 'busy') return new Problem('rate_limited', 'This sandbox runs as many commands as it can.')
-  if (error.stage === 'ending') return new Problem('conflict', 'The sandbox is stopping.')
+  if (error.stage === 'ending') return notStarted('The sandbox is stopping.')
   // Such as no more processes: the same to the caller as a shell that cannot start.
   return new StartFailed('exec', error.errno)
 }

@@ -1,5 +1,5 @@
 // What a failure inside means to the caller: the only place that turns an errno about a file into a Problem.
-import { Problem, type ProblemCode } from '#src/problems.ts'
+import { notStarted, Problem, type ProblemCode } from '#src/problems.ts'
 import { AgentGone, AgentRefused, StartFailed } from '../agent/agent.ts'
 
 const busy = 'This sandbox does as much with files as it can at one time.'
@@ -9,7 +9,7 @@ const meanings: Record<string, readonly [code: ProblemCode, sentence?: string]> 
   EACCES: ['file_access_denied'],
   EPERM: ['file_access_denied'],
   EROFS: ['file_access_denied', 'This file system can only be read.'],
-  EEXIST: ['conflict', 'There is something at the destination already.'],
+  EEXIST: ['already_exists', 'There is something at the destination already.'],
   ENOTEMPTY: ['conflict', 'The directory is not empty.'],
   EBUSY: ['conflict', 'This is in use and cannot be changed.'],
   ETXTBSY: ['conflict', 'This program runs and cannot be changed.'],
@@ -50,17 +50,19 @@ export const problemOf = (error: unknown, einval?: Problem): Problem => {
     return new Problem('unprocessable', 'This sandbox lacks the program for that.', { cause: error })
   }
   if (error instanceof AgentGone) {
-    return new Problem('conflict', 'The sandbox stopped, or the file changed, in the middle.', { cause: error })
+    return new Problem('conflict', 'The sandbox stopped, or the file changed, in the middle. Is the Sandbox started?', {
+      cause: error,
+    })
   }
   if (error instanceof RangeError) return new Problem('invalid_file_path', 'This path is too long.', { cause: error })
   if (!(error instanceof AgentRefused)) {
-    return new Problem('bad_gateway', 'The sandbox does not answer.', { cause: error })
+    return new Problem('bad_gateway', 'The sandbox does not answer. Is the Sandbox started?', { cause: error })
   }
   if (error.stage === 'file') {
     return error.errno === 'EINVAL' && einval !== undefined ? einval : byErrno(error.errno, error)
   }
   if (error.stage === 'user') return new Problem('bad_request', 'The sandbox user does not exist.', { cause: error })
-  if (error.stage === 'ending') return new Problem('conflict', 'The sandbox is stopping.', { cause: error })
+  if (error.stage === 'ending') return notStarted('The sandbox is stopping.', { cause: error })
   if (error.stage === 'busy') {
     return new Problem('rate_limited', busy, { cause: error })
   }

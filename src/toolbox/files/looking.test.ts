@@ -188,7 +188,7 @@ suite('POST /files/replace', () => {
     assert.deepEqual(body, [
       { file: files[0], success: true },
       { file: files[1], success: true },
-      { file: files[2], success: false, error: 'There is no such file.' },
+      { file: files[2], success: false, error: 'There is no such file (not found).' },
       { file: files[3], success: false, error: 'This is a directory.' },
     ])
     assert.equal(readFileSync(room.at('one'), 'utf8'), '$&é $&é axb $&')

@@ -1,7 +1,7 @@
 // Which ports inside a sandbox have a server.
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
-import { Problem } from '#src/problems.ts'
+import { notStarted, Problem } from '#src/problems.ts'
 import { AgentRefused, StartFailed } from '../agent/agent.ts'
 import { beforeDeadline, deadlineOf } from '../exec/deadline.ts'
 import { BoundedOutput } from '../exec/output.ts'
@@ -47,7 +47,7 @@ const isInUse = async ({ agent }: ToolboxSandbox, reply: FastifyReply, port: num
     )
     if (error instanceof AgentRefused && error.stage === 'connect') return { isInUse: false }
     if (error instanceof Problem) throw error
-    throw new Problem('conflict', 'The sandbox stopped before it had answered.', { cause: error })
+    throw notStarted('The sandbox stopped before it had answered.', { cause: error })
   }
 }
 

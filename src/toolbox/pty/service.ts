@@ -56,7 +56,7 @@ export const checkNewPty = async (sandbox: ToolboxSandbox, { id, envs }: CreateP
   }
 }
 
-const taken = (id: string) => new Problem('conflict', `There is a PTY session ${JSON.stringify(id)} already.`)
+const taken = (id: string) => new Problem('already_exists', `There is a PTY session ${JSON.stringify(id)} already.`)
 
 /** Makes room for the id, and for the shells that end in future. */
 const forgetEnded = async (sandbox: ToolboxSandbox, id: string): Promise<void> => {

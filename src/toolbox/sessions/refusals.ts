@@ -1,12 +1,12 @@
 // What the agent says about sessions, in words for the caller.
-import { Problem } from '#src/problems.ts'
+import { notStarted, Problem } from '#src/problems.ts'
 import { AgentGone, AgentRefused, ListTooLong, StartFailed } from '../agent/agent.ts'
 import { asTold as asToldOfAny } from '../refusals.ts'
 
 const refused: Record<string, () => Problem> = {
-  ENOENT: () => new Problem('not_found', 'There is no such session.'),
+  ENOENT: () => new Problem('not_found', 'There is no such session: session not found.'),
   ESRCH: () => new Problem('process_not_found', 'There is no such command in this session.'),
-  EEXIST: () => new Problem('conflict', 'There is a session of this name already.'),
+  EEXIST: () => new Problem('already_exists', 'There is a session of this name already.'),
   EPIPE: () => new Problem('session_ended'),
   EALREADY: () => new Problem('command_completed'),
   ENOTTY: () => new Problem('conflict', 'This command takes no input: it was not started with runAsync.'),
@@ -19,7 +19,7 @@ const busy: Record<string, string> = {
 
 /** Always a Problem. */
 export const asTold = (error: unknown): Problem => {
-  if (error instanceof AgentGone) return new Problem('conflict', 'The sandbox stopped meanwhile.', { cause: error })
+  if (error instanceof AgentGone) return notStarted('The sandbox stopped meanwhile.', { cause: error })
   if (error instanceof StartFailed) {
     const what = error.stage === 'user' ? 'The user of this sandbox does not exist in it' : 'No shell could be started'
     return new Problem('unprocessable', `${what}: ${error.errno}.`, { cause: error })

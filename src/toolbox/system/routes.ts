@@ -1,6 +1,6 @@
 // What a sandbox uses at this moment, told by its runner: nothing inside is asked, so it may be paused.
 import Type from 'typebox'
-import { Problem } from '#src/problems.ts'
+import { notStarted } from '#src/problems.ts'
 import { route } from '../sandbox.ts'
 
 const SystemMetrics = Type.Object({
@@ -25,7 +25,7 @@ export const systemRoutes = [
     replies: { 200: SystemMetrics },
     run: async ({ measure }) => {
       const reading = await measure()
-      if (reading === undefined) throw new Problem('conflict', 'The sandbox stopped before it was measured.')
+      if (reading === undefined) throw notStarted('The sandbox stopped before it was measured.')
       const { diskTotal, diskUsed } = reading
       const now = new Date()
       return {

@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { noSandbox, noSnapshot, notStarted, Problem, type ProblemCode, problems, wordsOf } from './problems.ts'
+
+/**
+ * What programs look for in the message of an error, as they write it. Most compare the case. Sources: `@computesdk/daytona`
+ * 1.7, `@langchain/daytona` 0.1, `@mastra/daytona` 0.4, Harbor, the n8n nodes and suna.
+ */
+const patterns: readonly (readonly [client: string, made: Problem, pattern: RegExp | string])[] = [
+  ['ComputeSDK', noSandbox('box'), 'not found'],
+  ['ComputeSDK', new Problem('unauthorized'), 'unauthorized'],
+  ['ComputeSDK', new Problem('quota_exceeded', 'cpu 9 is more than the 4 that a sandbox may have'), /quota|limit/],
+  ['LangChain', new Problem('file_not_found'), 'not found'],
+  ['LangChain', new Problem('file_access_denied', 'This file system can only be read.'), 'permission'],
+  ['LangChain', new Problem('execution_timeout'), 'timeout'],
+  ['Mastra', noSandbox('box'), /sandbox.*not found/i],
+  ['Mastra', notStarted('The sandbox is stopping.'), /is the sandbox started/i],
+  [
+    'Mastra',
+    new Problem('changing', 'The sandbox is stopping; wait until that has ended.'),
+    'State change in progress',
+  ],
+  ['Harbor', new Problem('no_room'), /capacity/i],
+  ['Harbor', new Problem('quota_exceeded', 'total disk limit exceeded'), /total disk limit exceeded/i],
+  ['Harbor', noSnapshot('base'), /snapshot .* not found/i],
+  ['n8n', new Problem('unauthorized'), /invalid credentials/i],
+  ['n8n', new Problem('already_exists', 'There is a session of this name already.'), /already exists/i],
+  ['suna', notStarted(), 'Is the Sandbox started?'],
+  ['suna', new Problem('rate_limited', 'This sandbox has too many sessions.'), /rate limit|too many requests/i],
+  ['any', new Problem('snapshot_inactive', 'The snapshot "base" is building.'), /inactive/i],
+  ['any', noSnapshot('base', 'bad_request'), /base not found/],
+  ['any', noSandbox('box'), /^Sandbox with ID or name box not found/],
+]
+
+suite('The words by which programs recognize an error', () => {
+  for (const [client, problem, pattern] of patterns) {
+    test(`${client} finds ${pattern} in "${problem.message}"`, () => {
+      if (typeof pattern === 'string') assert.ok(problem.message.includes(pattern))
+      else assert.match(problem.message, pattern)
+    })
+  }
+
+  test('stand in every message of a code, whatever its sentence says', () => {
+    for (const code of Object.keys(problems) as ProblemCode[]) {
+      for (const sentence of [undefined, 'Something else.', 'Something else']) {
+        const { message } = new Problem(code, sentence)
+        for (const words of wordsOf(code)) assert.ok(message.includes(words), `${code}: ${message}`)
+        assert.ok(message.startsWith((sentence ?? problems[code][2]).replace(/\.$/, '')), message)
+      }
+    }
+  })
+
+  test('are in every 404, 408 and 429, so that a new code cannot lack them', () => {
+    for (const code of Object.keys(problems) as ProblemCode[]) {
+      const words = { 404: 'not found', 408: 'timeout', 429: 'rate limit' }[problems[code][0] as number]
+      if (words !== undefined) assert.ok(new Problem(code).message.includes(words), code)
+    }
+  })
+
+  test('are not said twice when a message passes through a second program', () => {
+    for (const code of Object.keys(problems) as ProblemCode[]) {
+      const { message } = new Problem(code)
+      assert.equal(new Problem(code, message).message, message)
+    }
+  })
+
+  test('call only a sandbox that is gone a sandbox that is not found', () => {
+    const others = [new Problem('file_not_found'), new Problem('process_not_found'), noSnapshot('base')]
+    for (const { message } of others) assert.doesNotMatch(message, /sandbox.*not found/i)
+  })
+})
