@@ -13,6 +13,7 @@ export const problems = {
   changing: [409, 'CONFLICT', 'Something else is being done to this sandbox.'],
   not_started: [409, 'CONFLICT', 'The sandbox is not running.'],
   quota_exceeded: [403, 'FORBIDDEN', 'This is more than the organization may have.'],
+  snapshot_in_making: [503, 'SERVICE_UNAVAILABLE', 'The snapshot is still being made. Try again.'],
   snapshot_inactive: [400, 'BAD_REQUEST', 'The snapshot is not active.'],
   no_room: [503, 'SERVICE_UNAVAILABLE', 'No runner has room for this now.'],
   gone: [410, 'GONE', 'This is no longer there.'],
@@ -64,6 +65,9 @@ export const problems = {
 } as const satisfies Record<string, readonly [status: number, code: string, sentence: string]>
 
 export type ProblemCode = keyof typeof problems
+
+/** The header `Retry-After`, in seconds, of what is over by itself soon. */
+export const retryAfterSeconds: Partial<Record<ProblemCode, number>> = { snapshot_in_making: 5 }
 
 /**
  * Words by which programs recognize an error, because old SDKs gave them nothing but the message. Some programs compare the

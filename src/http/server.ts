@@ -12,7 +12,7 @@ import fastify, {
 import type { Logger } from 'pino'
 import type { TSchema } from 'typebox'
 import type { Attributes } from '#src/kit/telemetry/telemetry.ts'
-import { Problem } from '#src/problems.ts'
+import { Problem, retryAfterSeconds } from '#src/problems.ts'
 import { followCalls, inCall } from './follow.ts'
 import { boundIncoming } from './incoming.ts'
 import { asProblem, renderProblem } from './render-problem.ts'
@@ -164,6 +164,8 @@ export const createServer = async <Context extends object, Needs extends string>
     // Fastify closes after a body that cannot be parsed, since more may follow. Where all of it is here, a proxy that is about
     // to say that it was all would find the connection broken, and could not read the answer any more.
     else if (request.raw.complete) reply.removeHeader('connection')
+    const seconds = retryAfterSeconds[problem.code]
+    if (seconds !== undefined) reply.header('retry-after', String(seconds))
     reply.status(problem.status).send(renderProblem(problem, request, source))
   })
   server.setNotFoundHandler((request, reply) => {

@@ -63,16 +63,16 @@ suite('proxy: who may pass', () => {
 
   test('control’s refusal is passed on with its status and sentence, and no runner hears of the call', async () => {
     await using sides = await startSides()
-    for (const [status, code] of [
-      [401, 'UNAUTHORIZED'],
-      [403, 'FORBIDDEN'],
-      [404, 'NOT_FOUND'],
-      [502, 'BAD_GATEWAY'],
+    for (const [status, code, message] of [
+      [401, 'UNAUTHORIZED', 'unauthorized: Invalid credentials'],
+      [403, 'FORBIDDEN', 'because of 403'],
+      [404, 'NOT_FOUND', 'Sandbox with ID or name box not found.'],
+      [502, 'BAD_GATEWAY', 'because of 502'],
     ] as const) {
-      sides.control.answer = () => ({ status, body: { message: `because ${status}` } })
+      sides.control.answer = () => ({ status, body: { message } })
       const reply = await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })
       const body = (await reply.json()) as { code: string; message: string }
-      assert.deepEqual([reply.status, body.code, body.message], [status, code, `because ${status}`])
+      assert.deepEqual([reply.status, body.code, body.message], [status, code, message])
     }
     assert.equal(sides.seen.length, 0)
   })

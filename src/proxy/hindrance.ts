@@ -7,7 +7,7 @@ export class NotStarted extends Problem {
 
   constructor(state?: string) {
     super(
-      'conflict',
+      'not_started',
       state === undefined ? 'The sandbox is not started.' : `The sandbox is not started: it is ${state}.`,
     )
     this.state = state

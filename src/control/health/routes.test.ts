@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl } from '#test/control/harness.ts'
+import { connectRunner } from '#test/control/simulated-runner.ts'
 
 suite('GET /health', () => {
   test('200 to anybody', async () => {
@@ -11,8 +12,9 @@ suite('GET /health', () => {
 })
 
 suite('GET /health/ready', () => {
-  test('200 while the database answers', async () => {
+  test('200 while the database answers and a runner has the default snapshot', async () => {
     await using app = await startControl()
+    await using _runner = await connectRunner(app)
     assert.equal((await app.as('nobody').get('/health/ready')).status, 200)
   })
 

@@ -3,10 +3,23 @@ import Type from 'typebox'
 import { Problem } from '#src/problems.ts'
 import { type ControlRoute, route } from '../auth/route.ts'
 import type { Parts } from '../parts.ts'
+import { checkMade } from '../snapshots/awaiting.ts'
+import { findSnapshot } from '../snapshots/service.ts'
 
 const Health = Type.Object({ status: Type.Literal('ok') })
 
-export const healthRoutes = ({ database }: Pick<Parts, 'database'>): ControlRoute[] => [
+/** No organization: only the snapshots of the server are seen. */
+const nobody = ''
+
+/** Throws while the snapshot of a plain create is still being made, as at the first start. */
+const checkDefaultSnapshot = async ({ database, settings }: HealthParts): Promise<void> => {
+  const snapshot = await findSnapshot(database.sql, nobody, settings.defaultSnapshot)
+  if (snapshot) checkMade(snapshot)
+}
+
+type HealthParts = Pick<Parts, 'database' | 'settings'>
+
+export const healthRoutes = ({ database, settings }: HealthParts): ControlRoute[] => [
   route({
     method: 'GET',
     path: '/health',
@@ -19,7 +32,8 @@ export const healthRoutes = ({ database }: Pick<Parts, 'database'>): ControlRout
     method: 'GET',
     path: '/health/ready',
     needs: 'public',
-    summary: 'Answers while this server and its database can do their work; 503 otherwise.',
+    summary:
+      'Answers while this server and its database can do their work and the default snapshot is made; 503 otherwise.',
     replies: { 200: Health },
     run: async () => {
       try {
@@ -27,6 +41,7 @@ export const healthRoutes = ({ database }: Pick<Parts, 'database'>): ControlRout
       } catch (cause) {
         throw new Problem('unavailable', 'The database cannot be reached.', { cause })
       }
+      await checkDefaultSnapshot({ database, settings })
       return { status: 'ok' }
     },
   }),

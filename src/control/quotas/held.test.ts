@@ -236,7 +236,7 @@ suite('the quota of a region', () => {
     const refused = await ask(app, '')
     assert.deepEqual(
       [refused.status, refused.body.message],
-      [403, 'This organization has no quota in the region "local".'],
+      [403, 'This organization has no quota in the region "local" (quota exceeded, limit exceeded).'],
     )
     await setQuota(app, { totalCpuQuota: 1 })
     await create(app, 'one')

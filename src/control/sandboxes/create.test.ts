@@ -169,18 +169,30 @@ suite('POST /sandbox', () => {
     assert.equal(unreadable.status, 400)
   })
 
-  test('400 while no runner has the default snapshot, and 200 as soon as one says it has', async () => {
-    await using app = await startControl(waiting)
+  test('503 with Retry-After while no runner has the default snapshot, and 200 as soon as one says it has', async () => {
+    await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     const before = await app.as('member').post('/sandbox', {})
     assert.deepEqual(
-      [before.status, before.body.message],
-      [400, 'The snapshot "default" is pulling; sandboxes need one that is active.'],
+      [before.status, before.body.message, before.headers['retry-after']],
+      [503, 'The snapshot "default" is pulling. Try again in a moment.', '5'],
     )
+    const ready = await app.as('nobody').get('/health/ready')
+    assert.deepEqual([ready.status, ready.headers['retry-after']], [503, '5'])
     await using runner = await connectRunner(app, { images: [] })
-    assert.equal((await app.as('member').post('/sandbox', {})).status, 400)
+    assert.equal((await app.as('member').post('/sandbox', {})).status, 503)
     await runner.cut()
     await runner.link(['default'])
     assert.equal((await app.as('member').post('/sandbox', {})).status, 200)
+  })
+
+  test('200 for a create that began before its snapshot was there: it waits', async () => {
+    await using app = await startControl(waiting)
+    const asked = app.as('member').post('/sandbox', {})
+    await using runner = await connectRunner(app, { images: [] })
+    await runner.cut()
+    await runner.link(['default'])
+    const { status, body } = await asked
+    assert.deepEqual([status, body.state], [200, 'started'])
   })
 
   test('503 when the only runner has been silent for too long', async () => {

@@ -12,6 +12,7 @@ import {
 } from '#src/control/quotas/service.ts'
 import { findRegion, type Region } from '#src/control/regions/service.ts'
 import { type HeldRunner, hasRoomOn, holdRunners, pickRunner } from '#src/control/runners/placement.ts'
+import { checkMade, untilMade } from '#src/control/snapshots/awaiting.ts'
 import { wantBuild } from '#src/control/snapshots/builds.ts'
 import { pushImage } from '#src/control/snapshots/images.ts'
 import { findSnapshot, markUsed, type Snapshot, snapshotColumn } from '#src/control/snapshots/service.ts'
@@ -36,6 +37,7 @@ const getSnapshot = async (sql: Sql, organizationId: string, idOrName: string): 
   const snapshot = await findSnapshot(sql, organizationId, idOrName)
   if (!snapshot) throw noSnapshot(idOrName, 'bad_request')
   if (snapshot.state === 'active') return snapshot
+  checkMade(snapshot)
   throw new Problem(
     'snapshot_inactive',
     `The snapshot "${snapshot.name}" is ${snapshot.state}; sandboxes need one that is active.`,
@@ -254,19 +256,26 @@ export const createSandbox = async (
   const known = once && (await findMade(database.sql, once))
   if (known) return await waitWhile(parts, known, 'creating', options.createWaitSeconds * 1000)
 
-  const { row, from, isNew } = await database.keyed.transaction(async (transaction) => {
-    if (once) {
-      await holdKey(transaction, once)
-      const other = await findMade(transaction, once)
-      if (other) return { row: other, from: null, isNew: false }
-    }
-    const planned = await plan(transaction, parts, actor, wish)
-    const snapshot = 'snapshot' in planned.origin ? planned.origin.snapshot : undefined
-    const made = await write(transaction, parts, actor, wish, planned)
-    if (snapshot) await markUsed(transaction, snapshot, made.row.created_at)
-    if (once) await rememberMade(transaction, once, made.row.id, made.row.created_at)
-    await checkTotals(transaction, { from: null, written: made.row, to: 'started' }, planned.quota.row)
-    return { ...made, isNew: true }
+  const attempt = () =>
+    database.keyed.transaction(async (transaction) => {
+      if (once) {
+        await holdKey(transaction, once)
+        const other = await findMade(transaction, once)
+        if (other) return { row: other, from: null, isNew: false }
+      }
+      const planned = await plan(transaction, parts, actor, wish)
+      const snapshot = 'snapshot' in planned.origin ? planned.origin.snapshot : undefined
+      const made = await write(transaction, parts, actor, wish, planned)
+      if (snapshot) await markUsed(transaction, snapshot, made.row.created_at)
+      if (once) await rememberMade(transaction, once, made.row.id, made.row.created_at)
+      await checkTotals(transaction, { from: null, written: made.row, to: 'started' }, planned.quota.row)
+      return { ...made, isNew: true }
+    })
+  const snapshot = wish.definition === undefined ? (wish.snapshot ?? parts.settings.defaultSnapshot) : undefined
+  const { row, from, isNew } = await attempt().catch(async (error) => {
+    if (!(error instanceof Problem) || error.code !== 'snapshot_in_making' || snapshot === undefined) throw error
+    await untilMade(parts, actor.organization.id, snapshot, options.createWaitSeconds * 1000)
+    return await attempt()
   })
   if (isNew && row.snapshot_id !== '') demand.count({ snapshotId: row.snapshot_id, regionId: row.region_id })
   if (isNew) changes.announce(from, row)

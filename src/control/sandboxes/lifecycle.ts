@@ -53,6 +53,8 @@ export const moves = [
   ['start', 'stopped', 'starting', 'started'],
   ['start', 'paused', 'resuming', 'started'],
   ['start', 'archived', 'restoring', 'started'],
+  // Its runner breaks the archive off and starts from the disk, or restores it where the disk has gone already.
+  ['start', 'archiving', 'starting', 'started'],
   ['stop', 'started', 'stopping', 'stopped'],
   ['stop', 'paused', 'stopping', 'stopped'],
   ['pause', 'started', 'pausing', 'paused'],

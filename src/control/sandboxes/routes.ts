@@ -354,8 +354,7 @@ export const sandboxRoutes = (parts: SandboxParts): ControlRoute[] => {
       summary: 'The key that signs URLs of a sandbox.',
       params: ByIdOrName,
       replies: { 200: Type.String() },
-      run: async ({ params, reply, ...actor }) =>
-        sendText(reply, await settings.getSigningKey(parts, actor, params.sandboxIdOrName)),
+      run: ({ params, ...actor }) => settings.getSigningKey(parts, actor, params.sandboxIdOrName),
     }),
     route({
       method: 'POST',
@@ -364,8 +363,7 @@ export const sandboxRoutes = (parts: SandboxParts): ControlRoute[] => {
       summary: 'Makes a new signing key; URLs signed before are no longer valid.',
       params: ByIdOrName,
       replies: { 200: Type.String() },
-      run: async ({ params, reply, ...actor }) =>
-        sendText(reply, await settings.rotateSigningKey(parts, actor, params.sandboxIdOrName)),
+      run: ({ params, ...actor }) => settings.rotateSigningKey(parts, actor, params.sandboxIdOrName),
     }),
     route({
       method: 'GET',
@@ -380,7 +378,3 @@ export const sandboxRoutes = (parts: SandboxParts): ControlRoute[] => {
     }),
   ]
 }
-
-/** A JSON string: the server would send bare text. */
-const sendText = (reply: { type: (type: string) => { send: (text: string) => unknown } }, text: string) =>
-  reply.type('application/json; charset=utf-8').send(JSON.stringify(text))

@@ -119,14 +119,15 @@ suite('what may be changed of a sandbox', () => {
       assert.equal(Date.parse(lastActivityAt), app.clock.now().getTime())
     }))
 
-  test('GET /sandbox/:sandboxIdOrName/signing-key: 200 stays the same until POST /sandbox/:sandboxIdOrName/signing-key/rotate', () =>
+  test('GET /sandbox/:sandboxIdOrName/signing-key: 200 is bare text and stays the same until POST /sandbox/:sandboxIdOrName/signing-key/rotate', () =>
     withBox(async (app) => {
       const first = await app.as('member').get('/sandbox/box/signing-key')
-      assert.equal(typeof first.body, 'string')
-      assert.equal(first.text, JSON.stringify(first.body))
+      assert.match(first.text, /^[\w-]{20,}$/)
+      assert.equal(first.headers['content-type'], 'text/plain; charset=utf-8')
       assert.equal((await app.as('member').get('/sandbox/box/signing-key')).body, first.body)
       const rotated = await app.as('member').post('/sandbox/box/signing-key/rotate')
       assert.equal(rotated.status, 200)
+      assert.match(rotated.text, /^[\w-]{20,}$/)
       assert.notEqual(rotated.body, first.body)
       assert.equal((await app.as('member').get('/sandbox/box/signing-key')).body, rotated.body)
       assert.equal((await app.as('viewer').get('/sandbox/box/signing-key')).status, 403)

@@ -1,0 +1,43 @@
+// A create whose snapshot is still being made waits for it a while, as at the first start of a server.
+import { setTimeout as delay } from 'node:timers/promises'
+import { Bound } from '#src/kit/bound.ts'
+import { Problem } from '#src/problems.ts'
+import type { Parts } from '../parts.ts'
+import { statesInMaking } from './schemas.ts'
+import { findSnapshotByIdOrName, type Snapshot } from './store.ts'
+
+const lookEveryMs = 250
+/** Creates that wait at one time, per organization and in total. The others are told to try again at once. */
+const waiters = new Bound({ each: 32, all: 256 })
+
+const isInMaking = ({ state }: Pick<Snapshot, 'state'>): boolean =>
+  (statesInMaking as readonly string[]).includes(state)
+
+/** Throws for a snapshot that will be active by itself. */
+export const checkMade = (snapshot: Pick<Snapshot, 'name' | 'state'>): void => {
+  if (!isInMaking(snapshot)) return
+  throw new Problem(
+    'snapshot_in_making',
+    `The snapshot "${snapshot.name}" is ${snapshot.state}. Try again in a moment.`,
+  )
+}
+
+/** Returns when the snapshot is no longer being made, or when `timeoutMs` have passed. */
+export const untilMade = async (
+  { database }: Pick<Parts, 'database'>,
+  organizationId: string,
+  idOrName: string,
+  timeoutMs: number,
+): Promise<void> => {
+  if (!waiters.take(organizationId)) return
+  try {
+    const deadline = performance.now() + timeoutMs
+    while (performance.now() < deadline) {
+      const snapshot = await findSnapshotByIdOrName(database.sql, organizationId, idOrName)
+      if (snapshot === undefined || !isInMaking(snapshot)) return
+      await delay(Math.max(0, Math.min(lookEveryMs, deadline - performance.now())))
+    }
+  } finally {
+    waiters.give(organizationId)
+  }
+}
