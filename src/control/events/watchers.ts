@@ -79,15 +79,17 @@ export const openWatchers = async (parts: WatchersParts): Promise<Watchers> => {
     // What is started ahead is nobody's yet.
     if (found === undefined || found.warm_pool_id !== null) return
     const sandbox = asRecord(found, settings.proxyUrl)
-    const event =
-      // Nobody has heard of it before.
-      from === null || isClaim(from, to)
-        ? ['sandbox.created', sandbox]
-        : ['sandbox.state.updated', { sandbox, oldState: from, newState: to }]
-    const text = JSON.stringify(event)
+    const isNew = from === null || isClaim(from, to)
+    const hasFailed = to === 'error' || to === 'build_failed'
+    const events = [
+      // The SDK takes no more than the state from an update. Only this event gives it the reason of a failure.
+      ...(isNew || hasFailed ? [['sandbox.created', sandbox]] : []),
+      ...(isNew ? [] : [['sandbox.state.updated', { sandbox, oldState: from, newState: to }]]),
+    ]
+    const texts = events.map((event) => JSON.stringify(event))
     const watchers = [...(byOrganization.get(organizationId) ?? [])]
     const allowed = await Promise.all(watchers.map(check))
-    for (const [index, watcher] of watchers.entries()) if (allowed[index]) watcher.tell(text)
+    for (const [index, watcher] of watchers.entries()) if (allowed[index]) for (const text of texts) watcher.tell(text)
   }
 
   let waiting = 0

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { suite, test } from 'node:test'
 import { until } from '../agent/testing/native-agent.ts'
@@ -233,9 +234,8 @@ suite('GET /process/pty/create-connect', () => {
     assert.deepEqual(await client.end, { code: 1011, reason: '{"exitCode":3,"exitReason":"non-zero exit"}' })
   })
 
-  test('refuses before the upgrade: no id, a size, a token that holds no variables, an id that is there', async () => {
+  test('refuses before the upgrade: no id, a size, a token that holds no variables, nothing is made', async () => {
     await using box = await startBox()
-    await box.post(pty, { id: 'taken' })
     for (const [query, offered, status] of [
       [{}, [], 400],
       [{ id: '' }, [], 400],
@@ -249,13 +249,31 @@ suite('GET /process/pty/create-connect', () => {
       [{ id: 'a' }, [envsToken({ 'x=': 'y' })], 400],
       [{ id: 'a' }, [envsToken({ x: 7 })], 400],
       [{ id: 'a' }, [envsToken({ x: 'a\0b' })], 400],
-      [{ id: 'taken' }, [], 409],
     ] as [Record<string, string>, string[], number][]) {
       const refused = await new Terminal(box.socket(path(query), [...offered, exitControl])).end
       assert.equal(refused.status, status, JSON.stringify([query, offered]))
       assert.equal(JSON.parse(refused.body!).statusCode, status)
     }
+    assert.deepEqual(await listed(box), [])
+  })
+
+  test('an id that is there is told as an error message after the upgrade, and its shell is left alone', async () => {
+    await using box = await startBox()
+    await box.post(pty, { id: 'taken' })
+    const client = new Terminal(box.socket(path({ id: 'taken' }), [exitControl]))
+    const { code, reason } = await client.end
+    assert.equal(code, 1011)
+    assert.match(JSON.parse(reason!).error, /"taken" already \(already exists\)/)
     assert.deepEqual(await listed(box), ['taken'])
+  })
+
+  test('101 comes after the terminal is in the list', async () => {
+    await using box = await startBox()
+    for (const id of ['a', 'b', 'c', 'd', 'e']) {
+      const socket = box.socket(path({ id }), [exitControl])
+      await once(socket, 'upgrade')
+      assert.ok((await listed(box)).includes(id), id)
+    }
   })
 
   test('what only the start can tell is an error message after the upgrade', async () => {

@@ -1,7 +1,8 @@
+import type { IncomingMessage } from 'node:http'
 import { Problem } from '#src/problems.ts'
 import { route } from '../sandbox.ts'
 import { connect } from './connect.ts'
-import { viewOf } from './record.ts'
+import { type Pty, viewOf } from './record.ts'
 import {
   CreateConnectQuery,
   CreatedPty,
@@ -14,6 +15,28 @@ import {
 } from './schemas.ts'
 import { checkNewPty, createPty, deletePty, getPty, listPtys, resizePty } from './service.ts'
 import { exitControl, readEnvs } from './subprotocols.ts'
+
+/** What create-connect made before its upgrade, or why it could not. */
+const outcomes = new WeakMap<IncomingMessage, { pty: Pty } | { error: unknown }>()
+
+/**
+ * The terminal is there, and in lists, before the client hears that it is connected. A refusal is told after the upgrade, as
+ * clients show nothing of one before it; only a call that is wrong in itself is refused at once.
+ */
+const makeBefore = async (request: IncomingMessage, make: () => Promise<Pty>): Promise<void> => {
+  try {
+    outcomes.set(request, { pty: await make() })
+  } catch (error) {
+    outcomes.set(request, { error })
+  }
+}
+
+const madeBefore = async (request: IncomingMessage): Promise<Pty> => {
+  const outcome = outcomes.get(request)
+  if (outcome === undefined) throw new Error('a terminal was not made before its upgrade')
+  if ('error' in outcome) throw outcome.error
+  return outcome.pty
+}
 
 const needsUpgrade = () => {
   throw new Problem('bad_request', 'This is to be opened as a WebSocket.')
@@ -50,9 +73,14 @@ export const ptyRoutes = [
     replies: { 101: null },
     run: needsUpgrade,
     subprotocol: exitControl,
-    admit: ({ sandbox, query, request }) => checkNewPty(sandbox, { ...query, envs: readEnvs(request.raw) }),
-    socket: (socket, { sandbox, query, request }) =>
-      connect(socket, sandbox, () => createPty(sandbox, { ...query, envs: readEnvs(request.raw) })),
+    admit: async ({ sandbox, query, request }) => {
+      const wanted = { ...query, envs: readEnvs(request.raw) }
+      await makeBefore(request.raw, async () => {
+        await checkNewPty(sandbox, wanted)
+        return await createPty(sandbox, wanted)
+      })
+    },
+    socket: (socket, { sandbox, request }) => connect(socket, sandbox, () => madeBefore(request.raw)),
   }),
   route({
     method: 'GET',
