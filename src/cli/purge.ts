@@ -1,12 +1,13 @@
 // `alcove purge`: takes a server off its host, with everything its sandboxes ever were.
 import { existsSync, mkdirSync, readdirSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { basename, dirname } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { tryLock } from '#src/kit/lock.ts'
 import { removeNetwork } from '#src/runner/network/remove.ts'
 import { Complaint } from '#src/up/complaint.ts'
 import { type DataDirectory, findDataDirectory } from '#src/up/data-directory.ts'
 import { endOrphans } from '#src/up/orphans.ts'
+import { releaseIds } from '#src/up/reserved-ids.ts'
 import { removeData, removeSecrets, removeTraces } from '#src/up/traces.ts'
 
 const confirm = async (data: DataDirectory): Promise<boolean> => {
@@ -16,6 +17,10 @@ const confirm = async (data: DataDirectory): Promise<boolean> => {
   asker.close()
   return answer.trim() === data.path
 }
+
+/** Other servers of this host that have run since it started. */
+const servesOthers = ({ runtime }: DataDirectory): boolean =>
+  readdirSync(dirname(runtime)).some((name) => name.startsWith('alcove-') && name !== basename(runtime))
 
 /** Steps that do not keep each other from running. Answers what they could not remove, and why one failed. */
 const allSteps = async (steps: readonly (() => Promise<unknown>)[]): Promise<string[]> => {
@@ -47,6 +52,7 @@ export const purge = async (data: DataDirectory, say: (step: string) => void = (
   const traces = await allSteps([() => removeTraces(data)])
   say(`Removing the data in ${data.path} …`)
   const left = [...programs, ...secrets, ...network, ...traces]
+  if (!servesOthers(data)) releaseIds()
   return [...left, ...(await allSteps([() => removeData(data, { keepsMark: left.length > 0 })]))]
 }
 

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { asRoot, type Finding } from './finding.ts'
 import { inspectHost } from './inspect.ts'
-import { cgroupModeIn } from './isolation.ts'
+import { cgroupModeIn, linesWithOurIds } from './isolation.ts'
 import { missingCommands, requiredPackages } from './packages.ts'
 import { ageOf } from './runtimes.ts'
 
@@ -22,7 +22,7 @@ suite('inspecting the host', () => {
   test('one finding for each thing that matters, each probed to an end', () => {
     const expected = [
       ...['root', 'kernel', 'architecture', 'system packages', 'memory', 'disk space', 'open files', 'KVM', 'FUSE'],
-      ...['user namespaces', 'overlay', 'system call filter', 'cgroups', 'disk limits'],
+      ...['user namespaces', 'ids', 'overlay', 'system call filter', 'cgroups', 'disk limits'],
       ...['network namespaces', 'nftables', 'packet forwarding', 'crun', 'runc', 'runsc', 'CRIU'],
     ]
     assert.deepEqual(
@@ -91,4 +91,9 @@ test('an age is told in years, or in months below one year', () => {
   assert.equal(ageOf(new Date('2025-05-01'), now), '1 year')
   assert.equal(ageOf(new Date('2026-04-20'), now), '1 month')
   assert.equal(ageOf(new Date('2027-01-01'), now), '0 months')
+})
+
+test('lines of /etc/subuid that have ids of sandboxes are found, on disks and while they run', () => {
+  assert.deepEqual(linesWithOurIds('ann:100000:65536\nalcove:165536:65536\nlxd:1000000000:1000000\n'), [])
+  assert.deepEqual(linesWithOurIds('bob:165536:65536\neve:1500000000:1\n'), ['bob:165536:65536', 'eve:1500000000:1'])
 })

@@ -1,6 +1,8 @@
 // What the kernel offers to keep sandboxes apart. Each probe does the thing once, in namespaces that end with it.
+
 import { mkdir, readFile, rmdir, statfs, writeFile } from 'node:fs/promises'
 import { runCommand } from '#src/kit/run-command.ts'
+import { diskIds, runningIds } from '#src/kit/sandbox-ids.ts'
 import { asRoot, type Finding, type Probe, reasonOf } from './finding.ts'
 
 const userNamespaces: Probe = {
@@ -127,4 +129,33 @@ const cgroups = asRoot('cgroups', async (): Promise<Finding> => {
   return { name, status: 'ok', found, costs: 'starts are some milliseconds slower than with v2' }
 })
 
-export const isolationProbes: readonly Probe[] = [userNamespaces, overlay, seccomp, cgroups]
+/** Lines of others, whatever their name, that have an id of sandboxes. */
+export const linesWithOurIds = (text: string): string[] => {
+  const ranges = [diskIds, { first: runningIds.first, count: runningIds.ranges * diskIds.count }]
+  return text.split('\n').filter((line) => {
+    const [name, first = '', count = ''] = line.split(':')
+    const [from, many] = [Number(first), Number(count)]
+    return (
+      name !== 'alcove' && many > 0 && ranges.some((ours) => from < ours.first + ours.count && from + many > ours.first)
+    )
+  })
+}
+
+const ids: Probe = {
+  name: 'ids',
+  run: async (): Promise<Finding> => {
+    const read = (file: string) => readFile(file, 'utf8').catch(() => '')
+    const texts = await Promise.all(['/etc/subuid', '/etc/subgid'].map(read))
+    const found = [...new Set(texts.flatMap(linesWithOurIds))]
+    if (found.length === 0) return { name: 'ids', status: 'ok', found: 'nobody else has the ids of sandboxes' }
+    return {
+      name: 'ids',
+      status: 'warn',
+      found: `in /etc/subuid or /etc/subgid: ${found.slice(0, 3).join(' ')}`,
+      costs: 'containers of these users have ids of sandboxes, and may read or signal what is theirs',
+      remedy: 'give them other ids with usermod --del-subuids and --add-subuids (and --del-subgids, --add-subgids)',
+    }
+  },
+}
+
+export const isolationProbes: readonly Probe[] = [userNamespaces, ids, overlay, seccomp, cgroups]

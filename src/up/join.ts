@@ -11,6 +11,7 @@ import { createDisplay, type Display } from './display.ts'
 import { buildNativePrograms } from './native-programs.ts'
 import { endOrphans } from './orphans.ts'
 import { runnerProgram } from './programs.ts'
+import { reserveIds } from './reserved-ids.ts'
 import { upStateWriter, writeUpState } from './state-file.ts'
 import { type Program, Supervised } from './supervised.ts'
 import { ensurePackages } from './system-packages.ts'
@@ -37,6 +38,7 @@ const runJoined = async ({ data: directory, join: url, token }: JoinOptions, con
   ensurePackages(display.say)
   const data = prepareDataDirectory(directory)
   takeDataDirectory(data)
+  reserveIds()
   buildNativePrograms(display.say)
   await endOrphans(data)
 

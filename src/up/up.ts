@@ -23,6 +23,7 @@ import { endOrphans } from './orphans.ts'
 import { checkPortsAreFree } from './ports.ts'
 import { controlProgram, postgresProgram, proxyProgram, runnerProgram } from './programs.ts'
 import { checkCodeIsReadable } from './readable-code.ts'
+import { reserveIds } from './reserved-ids.ts'
 import { findRunningUp, upStateWriter, writeUpState } from './state-file.ts'
 import { Supervised } from './supervised.ts'
 import { ensurePackages } from './system-packages.ts'
@@ -47,6 +48,7 @@ const runHouse = async (options: UpOptions, config: UpConfig): Promise<void> => 
   ensurePackages(display.say)
   const data = prepareDataDirectory(options.data)
   takeDataDirectory(data)
+  reserveIds()
   buildNativePrograms(display.say)
   await endOrphans(data)
   await checkPortsAreFree(options.host, [options.port, options.port + 1])

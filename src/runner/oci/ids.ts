@@ -2,15 +2,14 @@
 // once and copied as they are. While a sandbox runs they are of a range of its own, and what is mounted for it maps the one to
 // the other. Ids are users and groups alike.
 
+import { diskIds, runningIds } from '#src/kit/sandbox-ids.ts'
+
 /** uid 0 inside is this one on disks. */
-export const uidBase = 165536
-export const uidCount = 65536
+export const uidBase = diskIds.first
+export const uidCount = diskIds.count
 
-/** As many as end below 2^31: some programs of the host read ids as signed. */
-const ranges = Math.floor((2 ** 31 - uidBase) / uidCount) - 1
-
-/** Of the highest range. */
-export const lastBase = uidBase + ranges * uidCount
+/** The first id of the highest range. */
+export const lastBase = runningIds.first + (runningIds.ranges - 1) * uidCount
 
 /**
  * The first id of the range of the sandbox with this address, `10.x.y.z`. Two that run at the same time have different ones, for
@@ -18,7 +17,7 @@ export const lastBase = uidBase + ranges * uidCount
  */
 export const ownBase = (address: string): number => {
   const [, , high = 0, low = 0] = address.split('.').map(Number)
-  return uidBase + (1 + ((high * 256 + low) % ranges)) * uidCount
+  return runningIds.first + ((high * 256 + low) % runningIds.ranges) * uidCount
 }
 
 /** From ids on disks to those of a range, in lines of uid_map (user_namespaces(7)). What is root's own stays so. */
