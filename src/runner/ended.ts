@@ -2,6 +2,7 @@
 import type { Cause } from '#src/wire/runner-link.ts'
 import type { Run } from './journal.ts'
 import { kernelWordOf } from './kernel-log.ts'
+import type { Evidence } from './kernel-memory/watch.ts'
 import type { Machine } from './machine.ts'
 
 const limit = (memoryGiB: number) => `(limit ${memoryGiB} GiB)`
@@ -25,11 +26,18 @@ export const causeOfEnd = async (machine: Machine, memoryGiB: number, run: Run |
   }
 }
 
-/** Of one that we have ended (netlink-watch.ts). */
-export const heldTooMuch: Cause = {
-  signal: 'SIGKILL',
-  detail: 'Its netlink sockets held more than 64 MiB of the host’s memory, so it was ended.',
+const tooMuch: Record<Evidence, string> = {
+  'netlink sockets': 'Its netlink sockets held more than 64 MiB of the host’s memory',
+  'unaccepted connections': 'Connections that it did not accept held more than 64 MiB of the host’s memory',
+  growth: 'It filled the kernel’s memory with objects that no limit counts',
+  danger: 'The kernel’s memory grew while it ran, until the host was short of memory',
 }
+
+/** For one that we have ended (kernel-memory/watch.ts). */
+export const causeOfTooMuch = (evidence: Evidence): Cause => ({
+  signal: 'SIGKILL',
+  detail: `${tooMuch[evidence]}, so it was ended.`,
+})
 
 /** Of processes that were killed for want of memory, in a sandbox that lives on. */
 export const causeOfKills = (kills: number, memoryGiB: number): Cause => ({

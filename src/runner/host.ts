@@ -10,16 +10,17 @@ import { archiveDisk, finishArchiving } from './archive.ts'
 import { changeSandbox } from './change.ts'
 import { clearSandbox } from './clear.ts'
 import { destroySandbox, removeAllOwedArchives } from './destroy.ts'
-import { causeOfEnd, causeOfKills, causeOfRefusals, heldTooMuch } from './ended.ts'
+import { causeOfEnd, causeOfKills, causeOfRefusals, causeOfTooMuch } from './ended.ts'
 import { forkDisk } from './fork.ts'
 import type { Spec } from './journal.ts'
+import type { Evidence } from './kernel-memory/watch.ts'
 import { expectStart } from './launch.ts'
 import { Lookouts } from './lookouts.ts'
 import { cgroupOf, type Machine, NotRecoverable, reasonOf } from './machine.ts'
 import { pidsLimit } from './oci/sandbox-limits.ts'
 import { OneAtATime } from './one-at-a-time.ts'
 import { capabilitiesOf, type HostParts, openMachine } from './open-machine.ts'
-import { pauseSandbox, resumeSandbox } from './pause.ts'
+import { pauseSandbox, resumeSandbox, whileHeldStill } from './pause.ts'
 import { checkSandboxId, socketOf } from './places.ts'
 import { rehearse } from './rehearse.ts'
 import { makeTemplate } from './snapshot.ts'
@@ -113,7 +114,7 @@ class MachineHost implements Host {
   readonly #listeners: ((sandboxId: string, cause: Cause) => void)[] = []
   readonly #lookouts: Lookouts
   /** Ended by us, for what they did to the host. */
-  readonly #guilty = new Set<string>()
+  readonly #guilty = new Map<string, Cause>()
   #onMishap: (sandboxId: string, cause: Cause) => boolean = () => false
 
   readonly #owed: NodeJS.Timeout
@@ -124,7 +125,8 @@ class MachineHost implements Host {
     this.#machine = machine
     this.#lookouts = new Lookouts(machine, {
       onEnd: (sandboxId) => void this.#inLine.run(sandboxId, () => this.#ended(sandboxId)),
-      onTooMuch: (sandboxId) => this.#punish(sandboxId),
+      onTooMuch: (sandboxId, evidence) => this.#punish(sandboxId, evidence),
+      holdStill: (sandboxId, release) => this.#holdStill(sandboxId, release),
       onKills: (sandboxId, kills) => this.#killed(sandboxId, kills),
       onRefusals: (sandboxId) => this.#refused(sandboxId),
     })
@@ -410,10 +412,33 @@ class MachineHost implements Host {
     this.#images.delete(sandboxId)
   }
 
-  #punish(sandboxId: string) {
-    this.#machine.log.warn({ sandboxId }, 'its netlink sockets hold too much of the host’s memory')
-    this.#guilty.add(sandboxId)
+  #punish(sandboxId: string, evidence: Evidence) {
+    this.#guilty.set(sandboxId, causeOfTooMuch(evidence))
     this.#killAll(sandboxId)
+  }
+
+  /** In line, so that no verb is under way. A verb that takes long is not waited for, and nothing is held then. */
+  #holdStill(sandboxId: string, release: AbortSignal): Promise<boolean> {
+    return new Promise((resolve) => {
+      const late = AbortSignal.any([release, AbortSignal.timeout(patienceMs)])
+      late.addEventListener('abort', () => resolve(false), { once: true })
+      const untilReleased = () =>
+        new Promise<void>((done) => {
+          resolve(true)
+          if (release.aborted) return done()
+          release.addEventListener('abort', () => done(), { once: true })
+        })
+      this.#inLine
+        .run(sandboxId, async () => {
+          const { running } = this.#held.get(sandboxId) ?? {}
+          if (late.aborted || running === undefined) return resolve(false)
+          await whileHeldStill(this.#machine, sandboxId, running, untilReleased)
+        })
+        .catch((err: unknown) => {
+          this.#machine.log.warn({ err, sandboxId }, 'could not be held still')
+          resolve(false)
+        })
+    })
   }
 
   #killed(sandboxId: string, kills: number) {
@@ -460,8 +485,7 @@ class MachineHost implements Host {
     const { assignment } = spec
     try {
       const run = { bootId: this.#machine.bootId, slot: running.slot.name, ...running.init }
-      const isGuilty = this.#guilty.has(sandboxId)
-      const cause = isGuilty ? heldTooMuch : await causeOfEnd(this.#machine, assignment.memoryGiB, run)
+      const cause = this.#guilty.get(sandboxId) ?? (await causeOfEnd(this.#machine, assignment.memoryGiB, run))
       await clearSandbox(this.#machine, sandboxId, running.slot)
       const stopped: Spec = { assignment, status: 'stopped', cause }
       await this.#machine.journal.writeSpec(sandboxId, stopped)

@@ -1,10 +1,11 @@
 // What is looked at from time to time in each sandbox that runs or is paused: whether its first process lives, what it takes of
 // the host that no limit of it knows, what it is shown of its memory, and what it uses. One that has stopped costs nothing.
 import type { Assignment } from '#src/wire/runner-link.ts'
+import type { ExperimentParts } from './kernel-memory/experiment.ts'
+import { type Evidence, KernelMemoryWatch } from './kernel-memory/watch.ts'
 import { cgroupOf, type Machine } from './machine.ts'
 import { Meters } from './meters/meters.ts'
 import { Mishaps } from './mishaps.ts'
-import { NetlinkWatch } from './netlink-watch.ts'
 import { shownOf } from './places.ts'
 import type { Init } from './processes.ts'
 import { Refresher } from './shown/refresh.ts'
@@ -14,8 +15,9 @@ import { Watch } from './watch.ts'
 type Listeners = {
   /** Its first process has ended; told once. */
   onEnd: (sandboxId: string) => void
-  /** Its netlink sockets hold too much; told again while they do. */
-  onTooMuch: (sandboxId: string) => void
+  /** It fills the kernel's memory with what no limit counts; told again while it does. */
+  onTooMuch: (sandboxId: string, evidence: Evidence) => void
+  holdStill: ExperimentParts['holdStill']
   /** So many processes of it were killed for want of memory; false if that could not be passed on, and it is told again. */
   onKills: (sandboxId: string, kills: number) => boolean
   /** So many processes of it could not be started, as it had as many as it may; false as above. */
@@ -26,17 +28,17 @@ export class Lookouts {
   readonly meters: Meters
   readonly #machine: Machine
   readonly #watch: Watch
-  readonly #netlink: NetlinkWatch
+  readonly #kernelMemory: KernelMemoryWatch
   readonly #kills: Mishaps
   readonly #refusals: Mishaps
   readonly #refresher: Refresher
 
-  constructor(machine: Machine, { onEnd, onTooMuch, onKills, onRefusals }: Listeners) {
+  constructor(machine: Machine, { onEnd, onTooMuch, holdStill, onKills, onRefusals }: Listeners) {
     const { log } = machine
     this.#machine = machine
     this.meters = new Meters(machine)
     this.#watch = new Watch(onEnd)
-    this.#netlink = new NetlinkWatch({ onTooMuch, log })
+    this.#kernelMemory = new KernelMemoryWatch({ layout: machine.cgroups, onTooMuch, holdStill, log })
     this.#kills = new Mishaps(onKills)
     this.#refusals = new Mishaps(onRefusals)
     this.#refresher = new Refresher({
@@ -50,7 +52,7 @@ export class Lookouts {
   /** It runs from now on; or goes on, with limits that may have changed. */
   begin(sandboxId: string, { memoryGiB }: Assignment, { init }: Running) {
     this.awaitEnd(sandboxId, init)
-    this.#netlink.add(sandboxId, init)
+    this.#kernelMemory.add(sandboxId, { init, cgroup: cgroupOf(this.#machine, sandboxId) })
     this.meters.begin(sandboxId)
     this.#refresher.add(sandboxId, {
       cgroup: cgroupOf(this.#machine, sandboxId),
@@ -66,7 +68,7 @@ export class Lookouts {
 
   end(sandboxId: string) {
     this.#watch.remove(sandboxId)
-    this.#netlink.remove(sandboxId)
+    this.#kernelMemory.remove(sandboxId)
     this.meters.forget(sandboxId)
     this.#refresher.remove(sandboxId)
     this.#kills.remove(sandboxId)
@@ -75,7 +77,7 @@ export class Lookouts {
 
   close() {
     this.#watch.close()
-    this.#netlink.close()
+    this.#kernelMemory.close()
     this.#refresher.close()
     this.#kills.close()
     this.#refusals.close()

@@ -38,6 +38,8 @@ export interface Cgroup {
   kernelMemory(): number | undefined
   /** That its processes have run in all, on any processor; undefined when it is gone. */
   cpuSeconds(): number | undefined
+  /** The part of them that the kernel worked for its processes; undefined when it is gone. */
+  systemSeconds(): number | undefined
   /** Undefined when it is gone. */
   usage(): Promise<Usage | undefined>
   /** Fine when it is gone already. */
@@ -237,6 +239,11 @@ class CgroupV2 implements Cgroup {
     return cpu === undefined ? undefined : (parseCounters(cpu).get('usage_usec') ?? 0) / 1e6
   }
 
+  systemSeconds() {
+    const cpu = readNowIfThere(this.#file('cpu.stat'))
+    return cpu === undefined ? undefined : (parseCounters(cpu).get('system_usec') ?? 0) / 1e6
+  }
+
   async usage() {
     const cpu = await readIfThere(this.#file('cpu.stat'))
     if (cpu === undefined) return undefined
@@ -395,6 +402,11 @@ class CgroupV1 implements Cgroup {
 
   cpuSeconds() {
     const nanoseconds = readNowIfThere(this.#file('cpuacct', 'cpuacct.usage'))
+    return nanoseconds === undefined ? undefined : Number(nanoseconds) / 1e9
+  }
+
+  systemSeconds() {
+    const nanoseconds = readNowIfThere(this.#file('cpuacct', 'cpuacct.usage_sys'))
     return nanoseconds === undefined ? undefined : Number(nanoseconds) / 1e9
   }
 

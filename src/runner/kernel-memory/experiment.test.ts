@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { findGrower } from './experiment.ts'
+import { Ledger } from './ledger.ts'
+
+const MiB = 1024 ** 2
+
+/** A host on which each of `rates` makes so many MiB in a second while it runs; `host` does so always. */
+const hostWith = (rates: Record<string, number>, host = 0) => {
+  const held = new Set<string>()
+  const everHeld = new Set<string>()
+  let bytes = 0
+  return {
+    held,
+    everHeld,
+    parts: {
+      uncharged: () => bytes,
+      delay: async (ms: number) => {
+        const running = Object.entries(rates).filter(([id]) => !held.has(id))
+        bytes += (running.reduce((sum, [, rate]) => sum + rate, host) * MiB * ms) / 1000
+      },
+      holdStill: async (id: string, release: AbortSignal) => {
+        held.add(id)
+        everHeld.add(id)
+        release.addEventListener('abort', () => held.delete(id), { once: true })
+        return true
+      },
+    },
+  }
+}
+
+suite('the experiment that finds whose memory grows', () => {
+  test('the one that makes it is found, also where others are suspected more', async () => {
+    const { parts, held } = hostWith({ busy: 0, attacker: 200, other: 0 })
+    assert.equal(await findGrower(parts, ['busy', 'other', 'attacker']), 'attacker')
+    assert.equal(held.size, 0, 'all go on')
+  })
+
+  test('a slow one is found too', async () => {
+    const { parts } = hostWith({ busy: 0, attacker: 10 })
+    assert.equal(await findGrower(parts, ['busy', 'attacker']), 'attacker')
+  })
+
+  test('of two that make it one is found, and the other is after it', async () => {
+    const { parts } = hostWith({ one: 100, two: 100 })
+    assert.equal(await findGrower(parts, ['one', 'two']), 'one')
+    const after = hostWith({ two: 100 })
+    assert.equal(await findGrower(after.parts, ['two']), 'two')
+  })
+
+  test('nobody is found where the host itself makes it, and all go on', async () => {
+    const { parts, held, everHeld } = hostWith({ busy: 0, other: 0 }, 200)
+    assert.equal(await findGrower(parts, ['busy', 'other']), undefined)
+    assert.equal(everHeld.size, 2)
+    assert.equal(held.size, 0)
+  })
+
+  test('nobody is held where nothing grows any more', async () => {
+    const { parts, everHeld } = hostWith({ busy: 0 })
+    assert.equal(await findGrower(parts, ['busy']), undefined)
+    assert.equal(everHeld.size, 0)
+  })
+
+  test('one that only ran while something else of the host grew by chance is not found', async () => {
+    const { parts, held } = hostWith({ busy: 0 })
+    let bytes = 0
+    let growths = 0
+    let wasHeld = false
+    const uncharged = () => bytes
+    // It grows before anybody is held, and once more while the suspect runs alone.
+    const wait = async () => {
+      wasHeld ||= held.size > 0
+      if (held.size === 0 && (!wasHeld || growths++ < 1)) bytes += 16 * MiB
+    }
+    assert.equal(await findGrower({ ...parts, uncharged, delay: wait }, ['busy']), undefined)
+  })
+
+  test('one that cannot be held still is not found guilty', async () => {
+    const { parts } = hostWith({ attacker: 200 })
+    assert.equal(await findGrower({ ...parts, holdStill: async () => false }, ['attacker']), undefined)
+  })
+})
+
+suite('the ledger of suspects', () => {
+  test('growth is shared out by the time in the kernel since the last note, most first', () => {
+    const ledger = new Ledger()
+    ledger.note(
+      0,
+      new Map([
+        ['old', 1000],
+        ['busy', 5],
+      ]),
+    )
+    assert.deepEqual(ledger.suspects(), [])
+    ledger.note(
+      100,
+      new Map([
+        ['old', 1000],
+        ['busy', 6],
+        ['new', 3],
+      ]),
+    )
+    assert.deepEqual(ledger.suspects(), [
+      ['new', 75],
+      ['busy', 25],
+    ])
+    ledger.remove('new')
+    assert.deepEqual(ledger.suspects(), [['busy', 25]])
+    ledger.forgive()
+    assert.deepEqual(ledger.suspects(), [])
+  })
+})

@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { parseKernelMemory, readKernelMemory } from './host-memory.ts'
+
+suite('the kernel’s own memory', () => {
+  test('is what is neither free, nor a page of programs and files, nor a cache', () => {
+    const meminfo = `MemTotal:       1000 kB
+MemFree:         100 kB
+MemAvailable:    600 kB
+Active:          300 kB
+Inactive:        200 kB
+Active(anon):     50 kB
+Unevictable:      10 kB
+KReclaimable:     90 kB
+SReclaimable:     80 kB
+SUnreclaim:       40 kB
+Hugetlb:         100 kB
+`
+    const kB = 1024
+    const expected = { unreclaimable: 200 * kB, reclaimable: 90 * kB, available: 600 * kB, total: 1000 * kB }
+    assert.deepEqual(parseKernelMemory(meminfo), expected)
+  })
+
+  test('is a part of this machine’s memory', () => {
+    const { unreclaimable, total } = readKernelMemory()
+    assert.ok(unreclaimable > 0 && unreclaimable < total, `${unreclaimable} of ${total}`)
+  })
+})

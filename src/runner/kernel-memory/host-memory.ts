@@ -1,0 +1,40 @@
+// How much memory the kernel itself uses on this host, and how much of that is charged to control groups.
+import { readFileSync } from 'node:fs'
+import { cgroupAt } from '../cgroup/cgroup.ts'
+import type { CgroupLayout } from '../cgroup/layout.ts'
+
+export type KernelMemory = {
+  /** Bytes the kernel cannot give back when memory is short. */
+  unreclaimable: number
+  /** Bytes of caches the kernel can give back. */
+  reclaimable: number
+  /** Bytes that the host could still give to programs. */
+  available: number
+  total: number
+}
+
+/**
+ * From `/proc/meminfo` (proc(5)). Unreclaimable is all memory that is neither free, nor on a list of pages (processes, files,
+ * shared memory), nor a cache. The sum of the named lines (`SUnreclaim`, `KernelStack`, `PageTables` …) would miss pages that
+ * no line counts, such as tables of poll(2) and buffers of sockets.
+ */
+export const parseKernelMemory = (meminfo: string): KernelMemory => {
+  const values = new Map(
+    [...meminfo.matchAll(/^(\S+):\s+(\d+) kB$/gm)].map(([, name, kB]) => [name, Number(kB) * 1024]),
+  )
+  const of = (name: string) => values.get(name) ?? 0
+  const reclaimable = of('KReclaimable') || of('SReclaimable')
+  const lists = of('Active') + of('Inactive') + of('Unevictable')
+  return {
+    unreclaimable: of('MemTotal') - of('MemFree') - lists - reclaimable - of('Hugetlb'),
+    reclaimable,
+    available: of('MemAvailable'),
+    total: of('MemTotal'),
+  }
+}
+
+export const readKernelMemory = (): KernelMemory => parseKernelMemory(readFileSync('/proc/meminfo', 'utf8'))
+
+/** What no limit counts: the unreclaimable memory without what is charged to any control group of the host. */
+export const unchargedBytes = (layout: CgroupLayout, { unreclaimable }: KernelMemory): number =>
+  unreclaimable - (cgroupAt(layout, '/').kernelMemory() ?? 0)

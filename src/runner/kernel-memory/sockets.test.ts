@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { suite, test } from 'node:test'
+import { findFullSockets, isUnaccepted, parseNetlinkBytes, parseTcpSockets } from './sockets.ts'
+
+suite('sockets whose memory is charged to nobody', () => {
+  test('netlink: what waits to be read and what is kept of a question both count', () => {
+    const [names = '', line = ''] = [
+      'sk               Eth Pid        Groups   Rmem     Wmem     Dump  Locks    Drops    Inode',
+      '0000000000000000 0   4711       00000000 157696   212992   1     2        0        28',
+    ]
+    assert.deepEqual([parseNetlinkBytes(names), parseNetlinkBytes(line), parseNetlinkBytes('')], [0, 370_688, 0])
+  })
+
+  test('TCP: a connection counts that is in no process; one that is, and one that listens, do not', () => {
+    const line = (state: string, inode: string) =>
+      `   1: 0100007F:07D0 0100007F:A001 ${state} 00000000:00000000 00:00000000 00000000     0        0 ${inode} 1 0`
+    assert.deepEqual(
+      [line('01', '0'), line('08', '0'), line('01', '4711'), line('0A', '4712'), line('06', '0')].map(isUnaccepted),
+      [true, true, false, false, false],
+    )
+    assert.equal(
+      parseTcpSockets('sockets: used 9\nTCP: inuse 29497 orphan 0 tw 0 alloc 9 mem 1\nUDP: inuse 1 mem 0\n'),
+      29_497,
+    )
+  })
+
+  test('the tables of this machine are read as they are', async () => {
+    assert.match(readFileSync('/proc/self/net/netlink', 'utf8'), /^sk +Eth +Pid +Groups +Rmem +Wmem /)
+    assert.match(readFileSync('/proc/self/net/sockstat', 'utf8'), /^TCP: inuse \d+ /m)
+    assert.match(readFileSync('/proc/self/net/tcp', 'utf8'), /^ +sl +local_address +rem_address +st .* inode/)
+    assert.equal(await findFullSockets(process.pid, 2 ** 40), undefined)
+  })
+
+  test('one that has ended is not found', async () => {
+    await assert.rejects(findFullSockets(2 ** 22 + 1))
+  })
+})

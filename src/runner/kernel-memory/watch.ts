@@ -1,0 +1,157 @@
+// Notices when a sandbox fills the kernel's own memory with objects that no limit counts, and names it, so that it is ended
+// before the host is short of memory.
+//
+// Twice a second two small files of the host are read, whatever the number of sandboxes. Only while uncharged memory grows are
+// sandboxes looked at: first the tables that tell exactly (sockets.ts), then by an experiment (experiment.ts). If the host is in
+// danger and neither has told, the most blamed goes (ledger.ts). Which objects are bounded elsewhere: docs/reference/kernel-memory.md.
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Logger } from '#src/kit/log.ts'
+import { repeat } from '#src/kit/repeat.ts'
+import type { Cgroup } from '../cgroup/cgroup.ts'
+import type { CgroupLayout } from '../cgroup/layout.ts'
+import type { Init } from '../processes.ts'
+import { type ExperimentParts, findGrower } from './experiment.ts'
+import { readKernelMemory, unchargedBytes } from './host-memory.ts'
+import { Ledger } from './ledger.ts'
+import { findFullSockets } from './sockets.ts'
+
+const MiB = 1024 ** 2
+const everySeconds = 0.5
+/** How often the time that the kernel worked for each sandbox is read while nothing grows. */
+const quietLooks = 20
+
+const standardBounds = {
+  /** Growth from which on sandboxes are looked at. */
+  grownBytes: 128 * MiB,
+  /** Growth between two looks that is shared out among those that ran. */
+  blamedBytes: 16 * MiB,
+  /** Available memory below which the host is in danger: this part of all, at most so many bytes. */
+  reservePart: 0.1,
+  reserveBytes: 2048 * MiB,
+}
+
+/** So many sandboxes at a stretch never hold up a request for long. */
+const atOnce = 50
+
+export type Evidence = 'netlink sockets' | 'unaccepted connections' | 'growth' | 'danger'
+
+export type KernelMemoryWatchParts = Pick<ExperimentParts, 'holdStill'> & {
+  layout: CgroupLayout
+  /** It takes too much; told again while it does. */
+  onTooMuch: (sandboxId: string, evidence: Evidence) => void
+  log: Logger
+  bounds?: Partial<typeof standardBounds>
+}
+
+type Watched = { init: Init; cgroup: Pick<Cgroup, 'systemSeconds'> }
+
+export class KernelMemoryWatch {
+  readonly #watched = new Map<string, Watched>()
+  readonly #parts: KernelMemoryWatchParts
+  readonly #bounds: typeof standardBounds
+  readonly #ledger = new Ledger()
+  readonly #stop: () => void
+  /** The least since nothing was found last. */
+  #base = Number.POSITIVE_INFINITY
+  #noted = Number.POSITIVE_INFINITY
+  #looksSinceNote = quietLooks
+
+  constructor(parts: KernelMemoryWatchParts) {
+    this.#parts = parts
+    this.#bounds = { ...standardBounds, ...parts.bounds }
+    this.#stop = repeat(
+      everySeconds,
+      () => this.look(),
+      (err) => parts.log.warn({ err }, 'the kernel’s memory could not be looked at'),
+    )
+  }
+
+  add(sandboxId: string, watched: Watched) {
+    this.#watched.set(sandboxId, watched)
+  }
+
+  remove(sandboxId: string) {
+    this.#watched.delete(sandboxId)
+    this.#ledger.remove(sandboxId)
+  }
+
+  close() {
+    this.#stop()
+    this.#watched.clear()
+  }
+
+  async look(): Promise<void> {
+    const { grownBytes, blamedBytes } = this.#bounds
+    const now = this.#uncharged()
+    if (now - this.#noted >= blamedBytes || ++this.#looksSinceNote >= quietLooks) await this.#note(now)
+    this.#noted = Math.min(this.#noted, now)
+    if (now < this.#base) {
+      this.#base = now
+      this.#ledger.forgive()
+    }
+    if (now < this.#base + grownBytes) return
+    if (now > this.#noted) await this.#note(now)
+    if (await this.#find(now - this.#base)) return
+    this.#parts.log.info({ grownBytes: now - this.#base }, 'uncharged memory of the kernel grew, by no sandbox’s doing')
+    this.#base = this.#uncharged()
+  }
+
+  #uncharged() {
+    return unchargedBytes(this.#parts.layout, readKernelMemory())
+  }
+
+  async #note(now: number) {
+    const seconds = new Map<string, number>()
+    let read = 0
+    for (const [sandboxId, { cgroup }] of [...this.#watched]) {
+      if (++read % atOnce === 0) await new Promise(setImmediate)
+      const one = cgroup.systemSeconds()
+      if (one !== undefined) seconds.set(sandboxId, one)
+    }
+    const grown = now - this.#noted
+    this.#ledger.note(Number.isFinite(grown) ? Math.max(0, grown) : 0, seconds)
+    this.#noted = now
+    this.#looksSinceNote = 0
+  }
+
+  /** Whether a sandbox was found. */
+  async #find(grown: number): Promise<boolean> {
+    if (await this.#findFullSockets()) return true
+    // Those that have not run in the kernel have made nothing there.
+    const suspects = this.#ledger.suspects()
+    const uncharged = () => this.#uncharged()
+    const grower = await findGrower(
+      { uncharged, holdStill: this.#parts.holdStill, delay },
+      suspects.map(([sandboxId]) => sandboxId),
+    )
+    if (grower !== undefined) return this.#tell(grower, 'growth', grown)
+    const [mostBlamed] = suspects
+    if (!this.#isInDanger() || mostBlamed === undefined || mostBlamed[1] < this.#bounds.grownBytes) return false
+    return this.#tell(mostBlamed[0], 'danger', grown)
+  }
+
+  async #findFullSockets(): Promise<boolean> {
+    let looked = 0
+    let isFound = false
+    for (const [sandboxId, { init }] of [...this.#watched]) {
+      if (++looked % atOnce === 0) await new Promise(setImmediate)
+      // Nothing is found of one that has ended.
+      const kind = await findFullSockets(init.pid).catch(() => undefined)
+      if (kind !== undefined) isFound = this.#tell(sandboxId, kind)
+    }
+    return isFound
+  }
+
+  #tell(sandboxId: string, evidence: Evidence, grownBytes?: number) {
+    if (!this.#watched.has(sandboxId)) return false
+    this.#parts.log.warn({ sandboxId, evidence, grownBytes }, 'fills the kernel’s memory')
+    this.#ledger.remove(sandboxId)
+    this.#parts.onTooMuch(sandboxId, evidence)
+    return true
+  }
+
+  #isInDanger() {
+    const { available, total } = readKernelMemory()
+    return available < Math.min(this.#bounds.reserveBytes, total * this.#bounds.reservePart)
+  }
+}

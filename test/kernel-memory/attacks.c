@@ -1,0 +1,727 @@
+// Run inside a sandbox: makes objects in the kernel, one kind at a time, and holds them until it is killed.
+//
+//   attacks NAME SECONDS
+//
+// It stops by itself after so many seconds, or when the kernel refuses, or at a number that keeps any attack below about
+// 300 MiB. Then it prints one line, `NAME MADE ERRNO`, and sleeps. What it prints decides nothing: attacks.ts measures from
+// outside.
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/aio_abi.h>
+#include <linux/filter.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <linux/seccomp.h>
+#include <mqueue.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/inotify.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/msg.h>
+#include <sys/prctl.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct timespec deadline;
+
+static int has_time(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec < deadline.tv_sec || (now.tv_sec == deadline.tv_sec && now.tv_nsec < deadline.tv_nsec);
+}
+
+// An access control list of so many bytes, as the kernel takes it (linux/posix_acl_xattr.h).
+static size_t make_acl(unsigned char *into, size_t most) {
+  struct entry {
+    uint16_t tag, permissions;
+    uint32_t id;
+  };
+  const uint16_t owner = 1, user = 2, group = 4, mask = 16, other = 32;
+  size_t count = (most - 4) / sizeof(struct entry);
+  struct entry *entries = (struct entry *)(into + 4);
+  *(uint32_t *)into = 2;
+  entries[0] = (struct entry){owner, 7, -1u};
+  for (size_t n = 1; n < count - 3; n++) entries[n] = (struct entry){user, 7, (uint32_t)n};
+  entries[count - 3] = (struct entry){group, 7, -1u};
+  entries[count - 2] = (struct entry){mask, 7, -1u};
+  entries[count - 1] = (struct entry){other, 7, -1u};
+  return 4 + count * sizeof(struct entry);
+}
+
+static unsigned char acl[65536] __attribute__((aligned(8)));
+static const char *access_list = "system.posix_acl_access", *default_list = "system.posix_acl_default";
+
+// The largest size that the file system and the filter take.
+static size_t largest_acl(int fd) {
+  for (size_t size = sizeof acl; size >= 64; size -= 64)
+    if (fsetxattr(fd, access_list, acl, make_acl(acl, size), 0) == 0) return make_acl(acl, size);
+  return 0;
+}
+
+static long acl_on_directories(const char *where, long most) {
+  char path[128];
+  size_t size = 0;
+  for (long made = 0;; made++) {
+    snprintf(path, sizeof path, "%s/acl-%ld", where, made);
+    if (made == most || !has_time() || mkdir(path, 0755) < 0) return made;
+    int fd = open(path, O_RDONLY | O_DIRECTORY);
+    if (fd < 0) return made;
+    if (made == 0) size = largest_acl(fd);
+    if (size == 0) return 0;
+    if (fsetxattr(fd, access_list, acl, size, 0) < 0 || fsetxattr(fd, default_list, acl, size, 0) < 0) return made;
+    if (strncmp(where, "/dev", 4) == 0) close(fd);
+  }
+}
+
+static long acl_shm(void) { return acl_on_directories("/dev/shm", 1200); }
+static long acl_disk(void) { return acl_on_directories("/tmp", 8000); }
+
+static long acl_memfd(void) {
+  size_t size = 0;
+  for (long made = 0;; made++) {
+    int fd = memfd_create("acl", 0);
+    if (made == 2000 || !has_time() || fd < 0) return made;
+    if (made == 0) size = largest_acl(fd);
+    if (size == 0 || fsetxattr(fd, access_list, acl, size, 0) < 0) return made;
+  }
+}
+
+// The newer call takes its size from memory, where no filter sees it.
+static long acl_memfd_at(void) {
+  struct {
+    uint64_t value;
+    uint32_t size, flags;
+  } given = {(uintptr_t)acl, (uint32_t)make_acl(acl, sizeof acl), 0};
+  for (long made = 0;; made++) {
+    int fd = memfd_create("acl", 0);
+    if (made == 2000 || !has_time() || fd < 0) return made;
+    if (syscall(463, fd, "", AT_EMPTY_PATH, access_list, &given, sizeof given) < 0) return made;
+  }
+}
+
+static long user_attributes(void) {
+  static char value[1000];
+  char name[32];
+  for (long made = 0;; made++) {
+    int fd = memfd_create("attributes", 0);
+    if (made == 60000 || !has_time() || fd < 0) return made;
+    for (int n = 0; n < 16; n++) {
+      snprintf(name, sizeof name, "user.%d", n);
+      if (fsetxattr(fd, name, value, sizeof value, 0) < 0) return made;
+    }
+  }
+}
+
+static long aio_polls(void) {
+  static struct iocb request;
+  aio_context_t context = 0;
+  int ends[2];
+  if (pipe(ends) < 0) return 0;
+  if (syscall(SYS_io_setup, 1000000, &context) < 0) return 0;
+  request = (struct iocb){.aio_lio_opcode = IOCB_CMD_POLL, .aio_fildes = (uint32_t)ends[0], .aio_buf = POLLIN};
+  struct iocb *list = &request;
+  for (long made = 0;; made++)
+    if (made == 1000000 || ((made & 255) == 0 && !has_time()) || syscall(SYS_io_submit, context, 1, &list) < 0) return made;
+}
+
+static long aio_contexts(void) {
+  for (long made = 0;; made++) {
+    aio_context_t context = 0;
+    if (made == 20000 || !has_time() || syscall(SYS_io_setup, 1, &context) < 0) return made;
+  }
+}
+
+static long in_threads(long most, void *(*run)(void *), void *given) {
+  pthread_attr_t small;
+  pthread_attr_init(&small);
+  pthread_attr_setstacksize(&small, 65536);
+  for (long made = 0;; made++) {
+    pthread_t thread;
+    if (made == most || !has_time() || (errno = pthread_create(&thread, &small, run, given)) != 0) {
+      usleep(300000); // what the last of them ask for is there by then
+      return made;
+    }
+  }
+}
+
+static long most_polled;
+
+static void *poll_many(void *list) {
+  poll(list, (nfds_t)most_polled, -1);
+  return NULL;
+}
+
+static long poll_tables(void) {
+  static struct pollfd list[65536];
+  int ends[2];
+  if (pipe(ends) < 0) return 0;
+  for (int n = 0; n < 65536; n++) list[n] = (struct pollfd){.fd = ends[0], .events = POLLIN};
+  for (most_polled = 65536; most_polled > 16; most_polled /= 2)
+    if (poll(list, (nfds_t)most_polled, 0) >= 0) break;
+  return in_threads(65536 / most_polled * 15, poll_many, list);
+}
+
+static void *select_many(void *set) {
+  unsigned long mine[1024];
+  memcpy(mine, set, sizeof mine);
+  syscall(SYS_select, most_polled, mine, NULL, NULL, NULL);
+  return NULL;
+}
+
+static long select_tables(void) {
+  static unsigned long set[1024], now[1024];
+  int ends[2];
+  if (pipe(ends) < 0) return 0;
+  while (dup(ends[0]) >= 0) {}
+  for (int fd = 0; fd < 65536; fd++)
+    if (fd > 2 && fd != ends[1] && fcntl(fd, F_GETFD) >= 0) set[fd / 64] |= 1UL << fd % 64;
+  struct timeval none = {0};
+  for (most_polled = 65536; most_polled > 16; most_polled /= 2) {
+    memcpy(now, set, sizeof now);
+    if (syscall(SYS_select, most_polled, now, NULL, NULL, &none) >= 0) break;
+  }
+  return in_threads(65536 / most_polled * 15, select_many, set);
+}
+
+static struct iovec pieces[1024];
+static int silent[2];
+
+static void *read_pieces(void *nothing) {
+  readv(silent[0], pieces, 1024);
+  return nothing;
+}
+
+static long blocked_readers(void) {
+  static char byte;
+  if (pipe(silent) < 0) return 0;
+  for (int n = 0; n < 1024; n++) pieces[n] = (struct iovec){&byte, 1};
+  return in_threads(900, read_pieces, NULL);
+}
+
+static void *open_fifo(void *path) {
+  return (void *)(intptr_t)open(path, O_RDONLY);
+}
+
+static long blocked_opens(void) {
+  mkfifo("/tmp/fifo", 0600);
+  return in_threads(900, open_fifo, "/tmp/fifo");
+}
+
+// Each open directory of an overlay keeps a list of all names in it. A change gives the next reader a list of its own.
+static long directory_lists(void) {
+  char name[256];
+  for (int n = 0; n < 2000; n++) {
+    snprintf(name, sizeof name, "/tmp/%0200d", n);
+    int fd = open(name, O_CREAT | O_WRONLY, 0600);
+    if (fd < 0) return 0;
+    close(fd);
+  }
+  static char buffer[65536];
+  for (long made = 0;; made++) {
+    int fd = open("/tmp", O_RDONLY | O_DIRECTORY);
+    if (made == 600 || !has_time() || fd < 0) return made;
+    while (syscall(SYS_getdents64, fd, buffer, sizeof buffer) > 0) {}
+    if (mkdir("/tmp/change", 0700) < 0 || rmdir("/tmp/change") < 0) return made;
+    usleep(10000); // so that it goes on for some seconds on a fast machine too
+  }
+}
+
+static int listen_on(int port, int backlog) {
+  int listener = socket(AF_INET, SOCK_STREAM, 0);
+  struct sockaddr_in here = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  if (listener < 0 || bind(listener, (struct sockaddr *)&here, sizeof here) < 0 || listen(listener, backlog) < 0) return -1;
+  return listener;
+}
+
+static long leave_unaccepted(size_t bytes, long most) {
+  static char data[65536];
+  long made = 0;
+  for (int port = 2000; made < most && has_time(); port++) {
+    if (listen_on(port, 4096) < 0) return made;
+    struct sockaddr_in there = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    for (int n = 0; n < 4000 && made < most && has_time(); n++, made++) {
+      int one = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+      if (one < 0 || (connect(one, (struct sockaddr *)&there, sizeof there) < 0 && errno != EINPROGRESS)) return made;
+      for (size_t sent = 0; sent < bytes; sent += sizeof data)
+        if (send(one, data, sizeof data, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) break;
+      close(one);
+    }
+  }
+  return made;
+}
+
+static long tcp_unaccepted(void) { return leave_unaccepted(0, 60000); }
+static long tcp_unaccepted_data(void) { return leave_unaccepted(131072, 2500); }
+
+static long tcp_keys(void) {
+  struct tcp_md5sig key = {.tcpm_keylen = TCP_MD5SIG_MAXKEYLEN};
+  struct sockaddr_in *peer = (struct sockaddr_in *)&key.tcpm_addr;
+  peer->sin_family = AF_INET;
+  for (long made = 0; made < 2000 && has_time();) {
+    int one = socket(AF_INET, SOCK_STREAM, 0);
+    if (one < 0) return made;
+    for (uint32_t n = 1; n < 600; n++) {
+      peer->sin_addr.s_addr = htonl(n);
+      if (setsockopt(one, IPPROTO_TCP, TCP_MD5SIG, &key, sizeof key) < 0) {
+        if (n == 1) return made;
+        break;
+      }
+    }
+    made++;
+  }
+  return 2000;
+}
+
+static long multicast_groups(void) {
+  uint32_t group = 0xe0010000;
+  for (long made = 0;; made++) {
+    int one = socket(AF_INET, SOCK_DGRAM, 0);
+    if (made == 20000 || !has_time() || one < 0) return made;
+    for (int n = 0; n < 20; n++) {
+      struct ip_mreqn wanted = {.imr_multiaddr.s_addr = htonl(group++), .imr_address.s_addr = htonl(INADDR_LOOPBACK)};
+      if (setsockopt(one, IPPROTO_IP, IP_ADD_MEMBERSHIP, &wanted, sizeof wanted) < 0) return made;
+    }
+  }
+}
+
+static long reuseport_groups(void) {
+  int on = 1;
+  for (long made = 0;; made++) {
+    int one = socket(AF_INET, SOCK_DGRAM, 0);
+    struct sockaddr_in here = {.sin_family = AF_INET, .sin_port = htons((uint16_t)(2000 + made)), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    if (made == 60000 || !has_time() || one < 0) return made;
+    setsockopt(one, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+    if (bind(one, (struct sockaddr *)&here, sizeof here) < 0) return made;
+  }
+}
+
+static long time_waits(void) {
+  int listener = listen_on(2000, 128);
+  struct sockaddr_in there = {.sin_family = AF_INET, .sin_port = htons(2000), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  for (long made = 0;; made++) {
+    int one = socket(AF_INET, SOCK_STREAM, 0);
+    if (made == 60000 || !has_time() || one < 0 || connect(one, (struct sockaddr *)&there, sizeof there) < 0) return made;
+    int other = accept(listener, NULL, NULL);
+    close(one);
+    close(other);
+  }
+}
+
+static long udp_queues(void) {
+  static char data[60000];
+  for (long made = 0;; made++) {
+    int one = socket(AF_INET, SOCK_DGRAM, 0);
+    struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof here;
+    if (made == 1500 || !has_time() || one < 0 || bind(one, (struct sockaddr *)&here, size) < 0) return made;
+    getsockname(one, (struct sockaddr *)&here, &size);
+    for (int n = 0; n < 4; n++) sendto(one, data, sizeof data, MSG_DONTWAIT, (struct sockaddr *)&here, size);
+  }
+}
+
+static long ask_routes(size_t padding, int is_read_on) {
+  static char message[1 << 20];
+  struct {
+    struct nlmsghdr head;
+    struct rtgenmsg body;
+  } *ask = (void *)message;
+  ask->head = (struct nlmsghdr){.nlmsg_len = (uint32_t)(sizeof *ask + padding), .nlmsg_type = RTM_GETLINK, .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP};
+  for (long made = 0;; made++) {
+    int one = socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE), least = 1;
+    if (made == 1000 || !has_time() || one < 0) return made;
+    if (is_read_on) setsockopt(one, SOL_SOCKET, SO_RCVBUF, &least, sizeof least);
+    for (int n = 0; n < (is_read_on ? 1 : 200); n++)
+      if (send(one, message, ask->head.nlmsg_len, MSG_DONTWAIT) < 0) break;
+  }
+}
+
+static long netlink_answers(void) { return ask_routes(0, 0); }
+static long netlink_questions(void) { return ask_routes(190000, 1); }
+
+static long terminals(void) {
+  static char text[4096];
+  memset(text, 'x', sizeof text);
+  for (long made = 0;; made++) {
+    int ours = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK), unlocked = 0;
+    if (made == 300 || !has_time() || ours < 0 || ioctl(ours, TIOCSPTLCK, &unlocked) < 0) return made;
+    int theirs = ioctl(ours, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_NONBLOCK);
+    if (theirs < 0) return made;
+    ioctl(theirs, TCFLSH, 0);
+    struct { unsigned in, out, control, local; unsigned char rest[64]; } raw;
+    if (ioctl(theirs, 0x5401, &raw) == 0) { raw.in = raw.out = raw.local = 0; ioctl(theirs, 0x5402, &raw); }
+    for (int n = 0; n < 400; n++) {
+      ssize_t a = write(ours, text, sizeof text), b = write(theirs, text, sizeof text);
+      if (a < 0 && b < 0) break;
+    }
+  }
+}
+
+static long seccomp_filters(void) {
+  static struct sock_filter code[4096];
+  for (int n = 0; n < 4095; n++) code[n] = (struct sock_filter){BPF_LD | BPF_W | BPF_ABS, 0, 0, 0};
+  code[4095] = (struct sock_filter){BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW};
+  struct sock_fprog filter = {.len = 4096, .filter = code};
+  for (long made = 0;; made++) {
+    if (made == 600 || !has_time()) return made;
+    int told[2];
+    if (pipe(told) < 0) return made;
+    pid_t child = fork();
+    if (child < 0) return made;
+    if (child == 0) {
+      prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+      for (int n = 0; n < 7; n++) syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter);
+      if (write(told[1], "x", 1) < 0) _exit(1);
+      for (;;) pause();
+    }
+    char answer;
+    if (read(told[0], &answer, 1) != 1) return made;
+    close(told[0]);
+    close(told[1]);
+  }
+}
+
+static long descriptors(void) {
+  for (long made = 0;; made++) {
+    int one;
+    switch (made % 5) {
+    case 0: one = timerfd_create(CLOCK_MONOTONIC, 0); break;
+    case 1: one = eventfd(0, 0); break;
+    case 2: one = epoll_create1(0); break;
+    case 3: one = (int)syscall(SYS_pidfd_open, getpid(), 0); break;
+    default: one = inotify_init();
+    }
+    if (made == 65000 || !has_time() || one < 0) return made;
+  }
+}
+
+static long watches(void) {
+  int one = inotify_init(), poller = epoll_create1(0);
+  char path[64];
+  for (long made = 0;; made++) {
+    snprintf(path, sizeof path, "/dev/shm/w%ld", made);
+    int fd = open(path, O_CREAT | O_RDWR, 0600), event = eventfd(0, 0);
+    if (made == 30000 || !has_time() || fd < 0 || event < 0) return made;
+    close(fd);
+    if (inotify_add_watch(one, path, IN_ALL_EVENTS) < 0) return made;
+    if (epoll_ctl(poller, EPOLL_CTL_ADD, event, &(struct epoll_event){.events = EPOLLIN}) < 0) return made;
+  }
+}
+
+static long inotify_events(void) {
+  int one = inotify_init();
+  mkdir("/tmp/events", 0700);
+  inotify_add_watch(one, "/tmp/events", IN_ALL_EVENTS);
+  for (long made = 0;; made++) {
+    if (made == 100000 || !has_time() || mkdir("/tmp/events/x", 0700) < 0 || rmdir("/tmp/events/x") < 0) return made;
+    if (made % 6000 == 5999) {
+      one = inotify_init();
+      inotify_add_watch(one, "/tmp/events", IN_ALL_EVENTS);
+    }
+  }
+}
+
+static long locks(void) {
+  int fd = open("/tmp/locked", O_CREAT | O_RDWR, 0600);
+  struct flock lock = {.l_type = F_WRLCK, .l_len = 1};
+  for (long made = 0;; made++) {
+    lock.l_start = made * 2;
+    if (made == 30000 || !has_time() || fcntl(fd, F_SETLK, &lock) < 0) return made;
+    if (made % 10 == 0) {
+      int own = open("/tmp/locked", O_RDWR);
+      if (own < 0 || flock(own, LOCK_SH) < 0) return made;
+    }
+  }
+}
+
+static long leases(void) {
+  char path[64];
+  for (long made = 0;; made++) {
+    snprintf(path, sizeof path, "/tmp/lease-%ld", made);
+    int fd = open(path, O_CREAT | O_RDWR, 0600);
+    if (made == 20000 || !has_time() || fd < 0) return made;
+    if (fcntl(fd, F_SETLEASE, F_WRLCK) < 0 || fcntl(fd, F_SETOWN, getpid()) < 0) return made;
+  }
+}
+
+static long pipes(void) {
+  static char data[1 << 20];
+  for (long made = 0;; made++) {
+    int ends[2];
+    if (made == 200 || !has_time() || pipe2(ends, O_NONBLOCK) < 0) return made;
+    fcntl(ends[1], F_SETPIPE_SZ, 1 << 20);
+    if (write(ends[1], data, sizeof data) < 0) return made;
+  }
+}
+
+static long unix_queues(void) {
+  static char data[150000];
+  for (long made = 0;; made++) {
+    int pair[2];
+    if (made == 1000 || !has_time() || socketpair(AF_UNIX, SOCK_DGRAM, 0, pair) < 0) return made;
+    send(pair[0], data, sizeof data, MSG_DONTWAIT);
+  }
+}
+
+static long passed_descriptors(void) {
+  union {
+    struct cmsghdr head;
+    char room[CMSG_SPACE(253 * sizeof(int))];
+  } control;
+  struct iovec byte = {"x", 1};
+  for (long made = 0;; made++) {
+    int pair[2];
+    if (made == 20000 || !has_time() || socketpair(AF_UNIX, SOCK_DGRAM, 0, pair) < 0) return made;
+    memset(&control, 0, sizeof control);
+    control.head = (struct cmsghdr){.cmsg_len = CMSG_LEN(253 * sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+    for (int n = 0; n < 253; n++) ((int *)CMSG_DATA(&control.head))[n] = pair[n & 1];
+    struct msghdr message = {.msg_iov = &byte, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    while (sendmsg(pair[0], &message, MSG_DONTWAIT) > 0) {}
+    if (errno != EAGAIN) return made;
+  }
+}
+
+static long unix_names(void) {
+  for (long made = 0;; made++) {
+    int one = socket(AF_UNIX, SOCK_STREAM, 0);
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "%0100ld", made);
+    if (made == 60000 || !has_time() || one < 0 || bind(one, (struct sockaddr *)&name, sizeof name) < 0) return made;
+  }
+}
+
+static long system_v(void) {
+  static struct { long type; char text[8000]; } message = {.type = 1};
+  for (long made = 0;; made++) {
+    if (made == 20000 || !has_time()) return made;
+    if (shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0600) < 0 && made > 4000) return made;
+    semget(IPC_PRIVATE, 250, IPC_CREAT | 0600);
+    int queue = msgget(IPC_PRIVATE, IPC_CREAT | 0600);
+    if (queue >= 0) msgsnd(queue, &message, sizeof message.text, IPC_NOWAIT);
+  }
+}
+
+static long message_queues(void) {
+  char name[32];
+  static char text[8192];
+  struct mq_attr size = {.mq_maxmsg = 10, .mq_msgsize = sizeof text};
+  for (long made = 0;; made++) {
+    snprintf(name, sizeof name, "/q%ld", made);
+    mqd_t one = mq_open(name, O_CREAT | O_RDWR | O_NONBLOCK, 0600, &size);
+    if (made == 3000 || !has_time() || one < 0) return made;
+    for (unsigned n = 0; n < 10; n++) mq_send(one, text, sizeof text, n);
+  }
+}
+
+static long timers(void) {
+  struct sigevent none = {.sigev_notify = SIGEV_NONE};
+  for (long made = 0;; made++) {
+    timer_t one;
+    if (made == 300000 || ((made & 63) == 0 && !has_time()) || timer_create(CLOCK_MONOTONIC, &none, &one) < 0) return made;
+  }
+}
+
+static long queued_signals(void) {
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGRTMIN);
+  sigprocmask(SIG_BLOCK, &blocked, NULL);
+  for (long made = 0;; made++)
+    if (made == 500000 || ((made & 63) == 0 && !has_time()) || sigqueue(getpid(), SIGRTMIN, (union sigval){0}) < 0) return made;
+}
+
+static long page_tables(void) {
+  char *all = mmap(NULL, 1UL << 40, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  for (long made = 0;; made++) {
+    if (made == 30000 || !has_time() || all == MAP_FAILED) return made;
+    volatile char read = all[(size_t)made << 21];
+    (void)read;
+  }
+}
+
+static long areas(void) {
+  for (long made = 0;; made++)
+    if (made == 60000 || !has_time() || mmap(NULL, 4096, made & 1 ? PROT_READ : PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED) return made;
+}
+
+static long missing_names(void) {
+  char path[256];
+  struct stat found;
+  for (long made = 0;; made++) {
+    snprintf(path, sizeof path, "/tmp/%0200ld", 1000000 + made);
+    if (made == 300000 || ((made & 63) == 0 && !has_time())) return made;
+    stat(path, &found);
+  }
+}
+
+static long landlock_rules(void) {
+  uint64_t handled[2] = {0x1fff, 0};
+  for (long made = 0;; made++) {
+    int one = (int)syscall(SYS_landlock_create_ruleset, handled, 8, 0);
+    if (made == 1000 || !has_time() || one < 0) return made;
+    for (int n = 0; n < 30; n++) {
+      char path[64];
+      snprintf(path, sizeof path, "/tmp/ll-%d", n);
+      mkdir(path, 0700);
+      struct { uint64_t access; int32_t fd; } __attribute__((packed)) rule = {4, open(path, O_PATH | O_CLOEXEC)};
+      syscall(SYS_landlock_add_rule, one, 1, &rule, 0);
+      close(rule.fd);
+    }
+  }
+}
+
+static long local_tables(void) {
+  struct { unsigned number, base, limit, rest; } entry = {.base = 0, .limit = 1, .rest = 1};
+#ifdef SYS_modify_ldt
+  for (long made = 0;; made++) {
+    int told[2];
+    if (made == 600 || !has_time() || pipe(told) < 0) return made;
+    pid_t child = fork();
+    if (child < 0) return made;
+    if (child == 0) {
+      entry.number = 8191;
+      long done = syscall(SYS_modify_ldt, 1, &entry, sizeof entry);
+      if (write(told[1], &done, 1) < 0) _exit(1);
+      for (;;) pause();
+    }
+    char answer;
+    if (read(told[0], &answer, 1) != 1) return made;
+    close(told[0]);
+    close(told[1]);
+  }
+#endif
+  (void)entry;
+  return 0;
+}
+
+static long groups(void) {
+  static gid_t list[65536];
+  for (int n = 0; n < 65536; n++) list[n] = (gid_t)n;
+  for (long made = 0;; made++) {
+    int told[2];
+    if (made == 400 || !has_time() || pipe(told) < 0) return made;
+    pid_t child = fork();
+    if (child < 0) return made;
+    if (child == 0) {
+      syscall(SYS_setgroups, 65536, list);
+      if (write(told[1], "x", 1) < 0) _exit(1);
+      for (;;) pause();
+    }
+    char answer;
+    if (read(told[0], &answer, 1) != 1) return made;
+    close(told[0]);
+    close(told[1]);
+  }
+}
+
+static long file_extents(void) {
+  int fd = open("/tmp/extents", O_CREAT | O_RDWR, 0600);
+  for (long made = 0;; made++) {
+    if (made == 50000 || ((made & 63) == 0 && !has_time())) {
+      fsync(fd);
+      return made;
+    }
+    if (pwrite(fd, "x", 1, made * 16384) < 0) return made;
+  }
+}
+
+static long processes(void) {
+  for (long made = 0;; made++) {
+    pid_t child = made == 900 || !has_time() ? -1 : fork();
+    if (child < 0) return made;
+    if (child == 0)
+      for (;;) pause();
+  }
+}
+
+static const struct {
+  const char *name;
+  long (*run)(void);
+} attacks[] = {
+    {"acl-shm", acl_shm},
+    {"acl-disk", acl_disk},
+    {"acl-memfd", acl_memfd},
+    {"acl-memfd-at", acl_memfd_at},
+    {"user-attributes", user_attributes},
+    {"aio-polls", aio_polls},
+    {"aio-contexts", aio_contexts},
+    {"poll-tables", poll_tables},
+    {"select-tables", select_tables},
+    {"blocked-readers", blocked_readers},
+    {"blocked-opens", blocked_opens},
+    {"directory-lists", directory_lists},
+    {"tcp-unaccepted", tcp_unaccepted},
+    {"tcp-unaccepted-data", tcp_unaccepted_data},
+    {"tcp-keys", tcp_keys},
+    {"multicast-groups", multicast_groups},
+    {"reuseport-groups", reuseport_groups},
+    {"time-waits", time_waits},
+    {"udp-queues", udp_queues},
+    {"netlink-answers", netlink_answers},
+    {"netlink-questions", netlink_questions},
+    {"terminals", terminals},
+    {"seccomp-filters", seccomp_filters},
+    {"descriptors", descriptors},
+    {"watches", watches},
+    {"inotify-events", inotify_events},
+    {"locks", locks},
+    {"leases", leases},
+    {"pipes", pipes},
+    {"unix-queues", unix_queues},
+    {"passed-descriptors", passed_descriptors},
+    {"unix-names", unix_names},
+    {"system-v", system_v},
+    {"message-queues", message_queues},
+    {"timers", timers},
+    {"queued-signals", queued_signals},
+    {"page-tables", page_tables},
+    {"areas", areas},
+    {"missing-names", missing_names},
+    {"landlock-rules", landlock_rules},
+    {"local-tables", local_tables},
+    {"groups", groups},
+    {"file-extents", file_extents},
+    {"processes", processes},
+};
+
+int main(int count, char **arg) {
+  if (count != 3) return 2;
+  clock_gettime(CLOCK_MONOTONIC, &deadline);
+  long milliseconds = (long)(atof(arg[2]) * 1000) + deadline.tv_nsec / 1000000;
+  deadline.tv_sec += milliseconds / 1000;
+  deadline.tv_nsec = milliseconds % 1000 * 1000000;
+  for (size_t n = 0; n < sizeof attacks / sizeof *attacks; n++) {
+    if (strcmp(attacks[n].name, arg[1]) != 0) continue;
+    errno = 0;
+    long made = attacks[n].run();
+    printf("%s %ld %d\n", arg[1], made, errno);
+    fflush(stdout);
+    for (;;) pause();
+  }
+  fprintf(stderr, "no attack is called %s\n", arg[1]);
+  return 2;
+}

@@ -1,0 +1,129 @@
+// The attacks of attacks.c as a table: what each makes, what bounds it, and how a measurement is judged. One of them runs inside
+// a sandbox, and is measured from outside by what the host's kernel and the sandbox's limits count.
+import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Cgroup } from '#src/runner/cgroup/cgroup.ts'
+import { readKernelMemory } from '#src/runner/kernel-memory/host-memory.ts'
+
+const MiB = 1024 ** 2
+
+export type Attack = {
+  name: string
+  object: string
+  bound: string
+  /**
+   * `refused`: the sandbox gets none of it. `charged`: the memory of the sandbox pays for it. `bounded`: what nobody pays for
+   * stays below this many MiB for as much as the attack makes.
+   */
+  verdict: 'refused' | 'charged' | { boundedMiB: number }
+}
+
+const attack = (name: string, object: string, bound: string, verdict: Attack['verdict']): Attack => ({
+  name,
+  object,
+  bound,
+  verdict,
+})
+
+const [filter, charge] = ['system call filter', 'memory limit']
+
+export const attacks: readonly Attack[] = [
+  attack('acl-shm', 'access lists (POSIX ACL) in /dev/shm', '1 KiB each (filter), 16,384 files', { boundedMiB: 40 }),
+  attack('acl-disk', 'access lists of open directories on the disk', '1 KiB each (filter)', { boundedMiB: 60 }),
+  attack('acl-memfd', 'access lists of memfds', '1 KiB each (filter)', { boundedMiB: 40 }),
+  attack('acl-memfd-at', 'attributes by setxattrat(2)', filter, 'refused'),
+  attack('user-attributes', 'user attributes of memfds', charge, 'charged'),
+  attack('aio-polls', 'requests of asynchronous I/O', filter, 'refused'),
+  attack('aio-contexts', 'contexts of asynchronous I/O', filter, 'refused'),
+  attack('poll-tables', 'tables of poll(2)', '2048 descriptors a call (filter), processes', { boundedMiB: 70 }),
+  attack('select-tables', 'tables of select(2)', '2048 descriptors a call (filter), processes', { boundedMiB: 70 }),
+  attack('blocked-readers', 'vectors of blocked readv(2)', '16 KiB a thread, processes', { boundedMiB: 40 }),
+  attack('blocked-opens', 'names in blocked open(2)', '4 KiB a thread, processes', { boundedMiB: 40 }),
+  attack('tcp-keys', 'keys of TCP segments (TCP_MD5SIG)', filter, 'refused'),
+  attack('multicast-groups', 'multicast memberships', '8 KiB a socket (optmem_max), the watch', { boundedMiB: 60 }),
+  attack('reuseport-groups', 'groups of SO_REUSEPORT', '1 KiB a socket, which is charged', { boundedMiB: 60 }),
+  attack('time-waits', 'connections in TIME_WAIT', 'tcp_max_tw_buckets of the namespace', { boundedMiB: 60 }),
+  attack('udp-queues', 'unread UDP datagrams', 'socket limit (v1), memory limit (v2)', { boundedMiB: 60 }),
+  attack('tcp-unaccepted-data', 'data on unaccepted connections', 'socket limit (v1), memory limit (v2)', {
+    boundedMiB: 60,
+  }),
+  attack('terminals', 'buffers of terminals', '256 terminals', { boundedMiB: 60 }),
+  attack('seccomp-filters', 'filters of system calls', 'bpf_jit_limit of the machine', { boundedMiB: 60 }),
+  attack('descriptors', 'timerfd, eventfd, epoll, pidfd, inotify', charge, 'charged'),
+  attack('watches', 'watches of inotify and epoll', charge, 'charged'),
+  attack('inotify-events', 'unread inotify events', charge, 'charged'),
+  attack('locks', 'POSIX and BSD file locks', charge, 'charged'),
+  attack('leases', 'file leases', charge, 'charged'),
+  attack('pipes', 'pages of pipes', charge, 'charged'),
+  attack('unix-queues', 'unread messages of unix sockets', charge, 'charged'),
+  attack('passed-descriptors', 'descriptors on their way', charge, 'charged'),
+  attack('unix-names', 'names of unix sockets', charge, 'charged'),
+  attack('system-v', 'System V memory, semaphores and messages', charge, 'charged'),
+  attack('message-queues', 'POSIX message queues', charge, 'charged'),
+  attack('timers', 'POSIX timers', charge, 'charged'),
+  attack('queued-signals', 'queued signals', charge, 'charged'),
+  attack('page-tables', 'page tables of sparse mappings', charge, 'charged'),
+  attack('areas', 'mappings', charge, 'charged'),
+  attack('missing-names', 'names that were looked for and are not there', charge, 'charged'),
+  attack('landlock-rules', 'Landlock rules', charge, 'charged'),
+  attack('local-tables', 'segments (modify_ldt)', filter, { boundedMiB: 60 }),
+  attack('groups', 'supplementary groups', charge, 'charged'),
+  attack('file-extents', 'extents of a file', charge, 'charged'),
+  attack('processes', 'processes', 'process limit, memory limit', 'charged'),
+]
+
+/** These go on until the watch ends the sandbox for them. */
+export const watchedAttacks: readonly Pick<Attack, 'name' | 'object'>[] = [
+  { name: 'directory-lists', object: 'lists of names that open overlay directories keep' },
+  { name: 'netlink-answers', object: 'unread netlink answers' },
+  { name: 'netlink-questions', object: 'netlink questions whose answers nobody reads' },
+  { name: 'tcp-unaccepted', object: 'connections that nobody accepts' },
+]
+
+export const buildAttacks = (path: string): void => {
+  execFileSync('cc', ['-static', '-O1', '-o', path, join(import.meta.dirname, 'attacks.c'), '-lpthread'], {
+    stdio: 'pipe',
+  })
+}
+
+export type Measured = {
+  /** How many objects there are. */
+  made: number
+  /** MiB by which the host's unreclaimable kernel memory grew beyond what the sandbox was charged. */
+  unchargedMiB: number
+  chargedMiB: number
+}
+
+/** Other programs of the host allocate and free meanwhile. */
+export const noiseMiB = 48
+
+export const holds = ({ verdict }: Attack, { made, unchargedMiB }: Measured): boolean => {
+  if (verdict === 'refused') return made === 0
+  return unchargedMiB <= (verdict === 'charged' ? noiseMiB : verdict.boundedMiB + noiseMiB)
+}
+
+type Inside = {
+  cgroup: Pick<Cgroup, 'kernelMemory'>
+  /** Runs a line of shell inside, as root, and answers what it printed. */
+  run: (line: string) => Promise<string>
+}
+
+/** Runs one attack for at most so many seconds, and ends it again. `attacks` is on the sandbox's path. */
+export const measureAttack = async (name: string, seconds: number, { cgroup, run }: Inside): Promise<Measured> => {
+  const out = '/tmp/attack-out'
+  const before = { host: readKernelMemory().unreclaimable, own: cgroup.kernelMemory() ?? 0 }
+  try {
+    const waits = `n=0; while [ ! -s ${out} ] && [ $n -lt ${(seconds + 6) * 10} ]; do sleep 0.1; n=$((n+1)); done; cat ${out}`
+    const said = await run(`rm -f ${out}; (attacks ${name} ${seconds} > ${out} 2>&1 &); ${waits}`)
+    const host = (readKernelMemory().unreclaimable - before.host) / MiB
+    const chargedMiB = ((cgroup.kernelMemory() ?? 0) - before.own) / MiB
+    const made = /^\S+ (\d+) \d+$/m.exec(said)?.[1]
+    if (made === undefined) throw new Error(`The attack ${name} said: ${said}`)
+    return { made: Number(made), unchargedMiB: host - Math.max(0, chargedMiB), chargedMiB }
+  } finally {
+    const each = 'for p in /proc/[0-9]*; do read c < $p/comm && [ "$c" = attacks ] && kill -9 "$' + '{p#/proc/}"; done'
+    await run(`{ ${each}; sleep 0.2; rm -rf /tmp/* /dev/shm/*; } 2> /dev/null; true`)
+    await delay(100)
+  }
+}
