@@ -1,0 +1,27 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { suite, test } from 'node:test'
+import { attacks, holds, noiseMiB, watchedAttacks } from './attacks.ts'
+
+suite('attacks on the kernel’s memory', () => {
+  test('each is in the table of the reference, and in the program that runs them', () => {
+    const page = readFileSync(new URL('../../docs/reference/kernel-memory.md', import.meta.url), 'utf8')
+    const program = readFileSync(new URL('attacks.c', import.meta.url), 'utf8')
+    const names = [...attacks, ...watchedAttacks].map(({ name }) => name)
+    assert.deepEqual(
+      names.filter((name) => !page.includes(`\`${name}\``)),
+      [],
+    )
+    const known = [...program.matchAll(/^ {4}\{"([a-z-]+)", /gm)].map((match) => match[1])
+    assert.deepEqual(known.toSorted(), names.toSorted())
+  })
+
+  test('a measurement holds when nothing was made of what is refused, and little of what is charged to nobody', () => {
+    const base = { name: 'x', object: 'x', bound: 'x' }
+    const measured = { made: 1, unchargedMiB: noiseMiB + 10, chargedMiB: 0 }
+    assert.equal(holds({ ...base, verdict: 'refused' }, measured), false)
+    assert.equal(holds({ ...base, verdict: 'refused' }, { ...measured, made: 0 }), true)
+    assert.equal(holds({ ...base, verdict: 'charged' }, measured), false)
+    assert.equal(holds({ ...base, verdict: { boundedMiB: 20 } }, measured), true)
+  })
+})
