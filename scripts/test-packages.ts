@@ -4,6 +4,8 @@ import type { RequiredPackage } from '#src/doctor/packages.ts'
 export const testPackages: readonly RequiredPackage[] = [
   { name: 'git', command: 'git', why: 'is what the tests of the git routes run' },
   { name: 'python3', command: '/usr/bin/python3', why: 'is what the tests of code-run and the interpreter run' },
+  { name: 'chromium', command: 'chromium', why: 'is the browser that the tests of previews look through' },
+  { name: 'openssl', command: 'openssl', why: 'makes the certificate that these tests serve TLS with' },
   { name: 'vim-tiny', command: 'vi', why: 'is what the tests of terminals draw a whole screen with' },
   { name: 'busybox-static', command: 'busybox', why: 'is all that the barest image of the tests has' },
   {
