@@ -24,18 +24,29 @@ def give_file(module, source):
     module.__file__ = "/proc/%d/fd/%d" % (os.getpid(), file)
 
 
-def remember_lines(source):
-    """Tracebacks and `inspect` read the lines of a name that is no file from here."""
-    import io
-    import linecache
-    import tokenize
+class LinecacheWatch:
+    """Tracebacks and `inspect` read the lines of a name that is no file from linecache. Most programs never load it, and it
+    takes as long to load as they take to run: so its cache is filled when it comes."""
 
-    try:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(source).readline)
-        text = source.decode(encoding, "replace")
-    except (SyntaxError, LookupError):
-        return
-    linecache.cache[NAME] = (len(source), None, text.splitlines(True), NAME)
+    def __init__(self, source):
+        self.source = source
+
+    def find_spec(self, name, _path=None, _target=None):
+        if name != "linecache":
+            return None
+        import importlib.util
+
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        load = spec.loader.exec_module
+
+        def exec_module(module):
+            load(module)
+            lines = self.source.decode("utf-8", "replace").splitlines(True)
+            module.cache[NAME] = (len(self.source), None, lines, NAME)
+
+        spec.loader.exec_module = exec_module
+        return spec
 
 
 def run(source):
@@ -54,7 +65,7 @@ def run(source):
         del module.__dict__[name]
     code = compile(source, NAME, "exec", dont_inherit=True)
     give_file(module, source)
-    remember_lines(source)
+    sys.meta_path.insert(0, LinecacheWatch(source))
     exec(code, module.__dict__)
 
 

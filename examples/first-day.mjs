@@ -1,0 +1,331 @@
+// What clients and people do on their first day, tried against a server: it prints a line for each, and ends with 1 if one fails.
+//
+//   npm install @daytona/sdk@0
+//   DAYTONA_API_URL=http://127.0.0.1:4600/api DAYTONA_API_KEY=$(./alcove key) node examples/first-day.mjs [NUMBER …]
+//
+// It makes a few sandboxes of 1 cpu and 1 GiB, and deletes them at the end.
+import assert from 'node:assert/strict'
+import { Daytona } from '@daytona/sdk'
+
+const api = process.env.DAYTONA_API_URL ?? 'http://127.0.0.1:4600/api'
+const authorization = `Bearer ${process.env.DAYTONA_API_KEY}`
+const wanted = process.argv.slice(2).map(Number)
+
+const daytona = new Daytona()
+const made = []
+const create = async (options = {}) => {
+  const sandbox = await daytona.create({ autoStopInterval: 15, ...options })
+  made.push(sandbox)
+  return sandbox
+}
+
+/** A call as curl makes it, without a header that says which SDK it is. */
+const call = async (method, url, body, headers = {}) => {
+  const reply = await fetch(url, {
+    method,
+    headers: { authorization, ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+    ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  })
+  const text = await reply.text()
+  const isJson = reply.headers.get('content-type')?.includes('json')
+  return {
+    status: reply.status,
+    headers: reply.headers,
+    text,
+    json: isJson && text !== '' ? JSON.parse(text) : undefined,
+  }
+}
+
+const box = await create()
+const toolbox = `${box.toolboxProxyUrl}/${box.id}`
+const execute = async (command, timeout = 60) =>
+  (await call('POST', `${toolbox}/process/execute`, { command, timeout })).json
+const run = async (command) => (await box.process.executeCommand(command)).result
+const code = async (text, language = 'python') =>
+  (await call('POST', `${toolbox}/process/code-run`, { code: text, language })).json
+
+const open = (url, options = {}) =>
+  new Promise((resolve, reject) => {
+    const socket = new WebSocket(url.replace(/^http/, 'ws'), { headers: { authorization }, ...options })
+    socket.addEventListener('open', () => resolve(socket))
+    socket.addEventListener('error', () => reject(new Error(`${url} does not upgrade`)))
+  })
+
+const checks = {
+  1: [
+    'errors say the words that programs look for',
+    async () => {
+      const messageOf = async (method, url, body) => (await call(method, url, body)).json?.message
+      assert.match(await messageOf('GET', `${api}/sandbox/nobody`), /not found/i)
+      assert.match(await messageOf('GET', `${toolbox}/files/download?path=/nothing`), /not found/i)
+      assert.match(await messageOf('GET', `${toolbox}/process/session/nothing`), /not found/i)
+      assert.match(await messageOf('GET', `${toolbox}/process/pty/nothing`), /not found/i)
+      assert.match(await messageOf('GET', `${api}/snapshots/nothing`), /not found/i)
+      assert.match(await messageOf('GET', `${toolbox}/files/download?path=/etc/shadow`), /permission denied/i)
+      assert.match(await messageOf('POST', `${api}/sandbox`, { name: box.name, cpu: 1 }), /already exists/i)
+      assert.match(await messageOf('POST', `${api}/sandbox`, { cpu: 100_000 }), /limit exceeded/i)
+      const wrong = await fetch(`${api}/sandbox`, { headers: { authorization: 'Bearer dtn_wrong' } })
+      assert.match((await wrong.json()).message, /invalid credentials/i)
+    },
+  ],
+  2: [
+    'a sandbox that is being archived can be started',
+    async () => {
+      const sandbox = await create()
+      await sandbox.fs.uploadFile(Buffer.from('kept'), 'kept.txt')
+      await sandbox.stop()
+      await sandbox.archive()
+      await sandbox.start()
+      assert.equal(String(await sandbox.fs.downloadFile('kept.txt')), 'kept')
+    },
+  ],
+  3: [
+    'a string is answered as bare text',
+    async () => {
+      const { text, headers } = await call('GET', `${api}/sandbox/${box.id}/signing-key`)
+      assert.match(headers.get('content-type'), /^text\/plain/)
+      assert.doesNotMatch(text, /"/)
+    },
+  ],
+  4: [
+    'the preview of port 2280 leads to the toolbox',
+    async () => {
+      const { url, token } = (await call('GET', `${api}/sandbox/${box.id}/ports/2280/preview-url`)).json
+      const { host, port } = new URL(url)
+      const reply = await call(
+        'GET',
+        `${new URL(box.toolboxProxyUrl).origin}/preview/${box.id}/2280/user-home-dir`,
+        undefined,
+        {
+          authorization: '',
+          'x-daytona-preview-token': token,
+        },
+      )
+      assert.equal(reply.status, 200, `${host} ${port}: ${reply.text}`)
+      assert.equal(reply.json.dir, '/home/daytona')
+    },
+  ],
+  5: [
+    'a terminal is there when its socket opens',
+    async () => {
+      for (let n = 0; n < 10; n++) {
+        const socket = await open(`${toolbox}/process/pty/create-connect?id=tty-${n}&cols=80&rows=24`)
+        const { json } = await call('GET', `${toolbox}/process/pty`)
+        assert.ok(JSON.stringify(json).includes(`tty-${n}`), JSON.stringify(json))
+        socket.close()
+        await call('DELETE', `${toolbox}/process/pty/tty-${n}`)
+      }
+    },
+  ],
+  6: [
+    'session logs for older SDKs are text with the marks of the streams',
+    async () => {
+      await box.process.createSession('old')
+      const { cmdId } = await box.process.executeSessionCommand('old', { command: 'echo out; echo err >&2' })
+      const logs = await call('GET', `${toolbox}/process/session/old/command/${cmdId}/logs`, undefined, {
+        'x-daytona-sdk-version': '0.143.0',
+      })
+      assert.match(logs.text, /\x01\x01\x01out\n/)
+      assert.match(logs.text, /\x02\x02\x02err\n/)
+      await box.process.deleteSession('old')
+    },
+  ],
+  7: [
+    'a command of an SDK has no default limit, any other has 10 seconds and is told so',
+    async () => {
+      const command = 'sleep 12; echo done'
+      const [sdk, other] = await Promise.all([run(command), call('POST', `${toolbox}/process/execute`, { command })])
+      assert.equal(sdk, 'done\n')
+      assert.equal(other.status, 408)
+      assert.match(other.json.message, /timeout.*default/i)
+    },
+  ],
+  8: [
+    'pkill -f of a name spares the call that runs it',
+    async () => assert.equal((await execute('pkill -f "http.server 8123"; echo after')).result, 'after\n'),
+  ],
+  9: [
+    'code runs as people write it: spawn, inspect, import, await, notebooks',
+    async () => {
+      const spawn =
+        'import multiprocessing as m\nif __name__ == "__main__":\n  print(m.get_context("spawn").Pool(2).map(abs, [-1]))'
+      assert.equal((await code(spawn)).result, '[1]\n')
+      assert.match(
+        (await code('import inspect\ndef f(): pass\nprint(inspect.getsource(f))')).result,
+        /^def f\(\): pass/,
+      )
+      const module = 'import fs from "node:fs"; console.log(await 1, typeof fs.statSync)'
+      assert.equal((await code(module, 'javascript')).result, '1 function\n')
+      await box.fs.uploadFile(Buffer.from('x = 5'), '/tmp/uploaded.py')
+      const { stdout } = await box.codeInterpreter.runCode(
+        'import uploaded, asyncio\nawait asyncio.sleep(0)\nprint(uploaded.x)',
+      )
+      assert.equal(stdout, '5\n')
+      assert.match((await box.codeInterpreter.runCode('%pip install x')).error.value, /subprocess/)
+    },
+  ],
+  10: [
+    'a refused upload is answered, every time',
+    async () => {
+      const url = new URL(await box.uploadUrl('/tmp/x'))
+      url.searchParams.set('signature', 'wrong')
+      for (let n = 0; n < 30; n++) {
+        const body = new FormData()
+        body.append('file', new Blob(['x'.repeat(30)]), 'x')
+        const { status } = await fetch(url, { method: 'POST', body })
+        assert.ok(status >= 400 && status < 500, String(status))
+      }
+    },
+  ],
+  11: [
+    'an upload to a link writes what it leads to',
+    async () => {
+      await execute('ln -sf /home/daytona/target /home/daytona/link')
+      await box.fs.uploadFile(Buffer.from('through'), 'link')
+      assert.equal((await execute('cat target; test -L link && echo " link"')).result, 'through link\n')
+    },
+  ],
+  13: [
+    'what is blocked fails at once',
+    async () => {
+      const sandbox = await create({ networkBlockAll: true })
+      const began = performance.now()
+      const tries = 'timeout 20 bash -c "echo > /dev/tcp/1.1.1.1/443"; timeout 20 getent hosts example.com'
+      assert.notEqual((await sandbox.process.executeCommand(tries)).exitCode, 0)
+      assert.ok(performance.now() - began < 5000, 'within seconds, not 40')
+    },
+  ],
+  14: [
+    'login shells keep the PATH',
+    async () => {
+      const sandbox = await create({ envVars: { PATH: '/opt/venv/bin:/usr/local/bin:/usr/bin:/bin' } })
+      assert.match((await sandbox.process.executeCommand("bash -lc 'echo $PATH'")).result, /^\/opt\/venv\/bin:/)
+    },
+  ],
+  15: [
+    'the limit of processes is more than 1024 where there is memory for more',
+    async () => {
+      const sandbox = await create({ snapshot: undefined, resources: { cpu: 1, memory: 4 } })
+      const threads =
+        'import threading, time\n[threading.Thread(target=time.sleep, args=(3,)).start() for _ in range(2500)]'
+      assert.equal((await sandbox.process.codeRun(threads)).exitCode, 0)
+    },
+  ],
+  16: [
+    'the end of a long output is kept',
+    async () => {
+      const { result } = await execute('echo BEGIN; head -c 60000000 /dev/zero | tr "\\0" x; echo REAL-END')
+      assert.match(result, /^BEGIN\nx/)
+      assert.match(result.slice(-20), /REAL-END\n$/)
+    },
+  ],
+  17: [
+    'a busy sandbox answers',
+    async () => {
+      const sandbox = await create()
+      await sandbox.process.executeCommand('for i in $(seq 50); do (while :; do :; done) & done')
+      for (let n = 0; n < 10; n++) {
+        const began = performance.now()
+        await sandbox.process.executeCommand('true')
+        assert.ok(performance.now() - began < 2000)
+      }
+    },
+  ],
+  18: ['agents are told that they are in a sandbox', async () => assert.equal(await run('echo $IS_SANDBOX'), '1\n')],
+  23: [
+    'a preview can be reached by a name that every program resolves',
+    async () => {
+      await execute('setsid python3 -m http.server 8000 --bind 127.0.0.1 >/dev/null 2>&1 &')
+      await execute('until curl -sf http://127.0.0.1:8000/ >/dev/null; do sleep 0.1; done')
+      const { token } = await box.getPreviewLink(8000)
+      const url = new URL(`/preview/${box.id}/8000/`, box.toolboxProxyUrl)
+      const reply = await fetch(url, { headers: { 'x-daytona-preview-token': token } })
+      assert.equal(reply.status, 200)
+    },
+  ],
+  24: [
+    'a refusal leaves the connection usable',
+    async () => {
+      for (let n = 0; n < 3; n++) {
+        const reply = await fetch(`${toolbox}/files/upload?path=/root/x`, {
+          method: 'POST',
+          headers: { authorization, 'content-type': 'multipart/form-data; boundary=b' },
+          body: `--b\r\nContent-Disposition: form-data; name="file"; filename="x"\r\n\r\n${'x'.repeat(2_000_000)}\r\n--b--\r\n`,
+        })
+        assert.equal(reply.status, 403, await reply.text())
+        assert.equal((await execute('echo next')).result, 'next\n')
+      }
+    },
+  ],
+  25: [
+    '64 uploads at once are taken',
+    async () => {
+      const names = Array.from({ length: 64 }, (_, n) => `many/${n}`)
+      await execute('mkdir -p many')
+      await Promise.all(names.map((name) => box.fs.uploadFile(Buffer.from(name), name)))
+      assert.equal((await execute('ls many | wc -l')).result, '64\n')
+    },
+  ],
+  26: [
+    'the reason of a failed create reaches the caller',
+    async () => {
+      const failing = daytona.create({ image: 'registry.invalid/nope:1' }, { timeout: 60 })
+      await assert.rejects(failing, (error) => !/undefined|\[object Object\]/.test(error.message))
+      const socket = await open(`${toolbox}/process/pty/create-connect?id=taken&cols=80&rows=24`)
+      const second = box.process.createPty({ id: 'taken', onData: () => {} }).then((pty) => pty.waitForConnection())
+      await assert.rejects(second, /taken|already exists/i)
+      socket.close()
+    },
+  ],
+  27: [
+    'a command that is killed says what it wrote, and that memory ran out',
+    async () => {
+      const { json, status } = await call('POST', `${toolbox}/process/execute`, {
+        command: 'echo before; sleep 10',
+        timeout: 2,
+      })
+      assert.deepEqual([status, json.output], [408, 'before\n'])
+      const killed = await execute(
+        "python3 -c 'a=bytearray(64<<30)' || python3 -c 'a=[bytearray(1<<28) for _ in range(64)]'",
+      )
+      assert.deepEqual([killed.exitCode, killed.oom], [137, true])
+    },
+  ],
+  28: [
+    'an upload writes the file that is there',
+    async () => {
+      await execute('echo one > watched; ln -f watched beside')
+      await box.fs.uploadFile(Buffer.from('two'), 'watched')
+      assert.equal((await execute('cat beside')).result, 'two')
+    },
+  ],
+  29: [
+    'ping needs no right',
+    async () => {
+      const ping =
+        'import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP)\n' +
+        's.sendto(b"\\x08" + bytes(7), ("127.0.0.1", 0)); s.settimeout(5); print(len(s.recv(64)))'
+      assert.match((await code(ping)).result, /^\d+\n$/)
+    },
+  ],
+}
+
+let failed = 0
+try {
+  for (const [number, [title, check]] of Object.entries(checks)) {
+    if (wanted.length > 0 && !wanted.includes(Number(number))) continue
+    try {
+      await check()
+      console.log(`ok    ${number.padStart(2)}  ${title}`)
+    } catch (error) {
+      failed += 1
+      console.log(
+        `FAIL  ${number.padStart(2)}  ${title}\n          ${String(error.message).split('\n').slice(0, 6).join('\n          ')}`,
+      )
+    }
+  }
+} finally {
+  await Promise.allSettled(made.map((sandbox) => sandbox.delete()))
+}
+console.log(failed === 0 ? 'all of it works' : `${failed} failed`)
+process.exit(failed === 0 ? 0 : 1)
