@@ -386,6 +386,8 @@ const meanings: Record<string, string> = {
   ALCOVE_METER_HOURS: 'how many hours it is kept what sandboxes used; 48 unless told',
   ALCOVE_EXECUTE_TIMEOUT_SECONDS:
     'limit in seconds of a process/execute that names no timeout and carries no X-Daytona-SDK-Version header. Default: 10. 0 disables it.',
+  ALCOVE_DISK_MIB_PER_SECOND:
+    'how many MiB a sandbox may read, and as many write, of its disk in a second. Default: 200. 0 disables the limit. `alcove doctor` says what holds.',
   ALCOVE_METER_SECONDS:
     'every how many seconds it is written down what sandboxes use, at most 3600; 60 unless told, 0: never',
   ALCOVE_COLLECTOR_KEY:

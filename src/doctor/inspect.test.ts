@@ -22,7 +22,7 @@ suite('inspecting the host', () => {
   test('one finding for each thing that matters, each probed to an end', () => {
     const expected = [
       ...['root', 'kernel', 'architecture', 'system packages', 'memory', 'disk space', 'open files', 'KVM', 'FUSE'],
-      ...['user namespaces', 'ids', 'overlay', 'system call filter', 'cgroups', 'disk limits'],
+      ...['user namespaces', 'ids', 'overlay', 'system call filter', 'cgroups', 'disk limits', 'disk speed'],
       ...['network namespaces', 'nftables', 'packet forwarding', 'crun', 'runc', 'runsc', 'CRIU'],
     ]
     assert.deepEqual(

@@ -41,4 +41,56 @@ const diskLimit = asRoot('disk limits', async ({ scratch }) => {
   }
 })
 
-export const storageProbes: readonly Probe[] = [diskLimit]
+// Its last two lines say how many milliseconds 4 MiB took at a limit of 2 MiB a second: synced, and written back by the kernel.
+const speedScript = `
+cd "$0"
+truncate -s 160M speed.img
+mkfs.btrfs -q speed.img >/dev/null
+mount -o loop speed.img pool
+loop=$(losetup --noheadings --output NAME --associated "$0/speed.img")
+device=$(cat "/sys/class/block/\${loop#/dev/}/dev")
+root=$(awk '/ - cgroup / && $NF ~ /(^|,)blkio(,|$)/ { print $5; exit }' /proc/self/mountinfo)
+if [ -n "$root" ]; then
+  group=$root/alcove-doctor-$$; mkdir "$group"; trap 'rmdir "$group"' EXIT
+  echo "$device 2097152" >"$group/blkio.throttle.write_bps_device"
+else
+  root=$(awk '/ - cgroup2 / { print $5; exit }' /proc/self/mountinfo)
+  echo +io >"$root/cgroup.subtree_control"
+  group=$root/alcove-doctor-$$; mkdir "$group"; trap 'rmdir "$group"' EXIT
+  echo "$device wbps=2097152" >"$group/io.max"
+fi
+took() {
+  began=$(date +%s%N)
+  sh -c 'echo $$ >"$0/cgroup.procs"; exec dd if=/dev/zero of="$1" bs=1M count=4 $2 2>/dev/null' "$group" "$1" "$2"
+  sync --file-system pool
+  echo $((($(date +%s%N) - began) / 1000000))
+}
+took pool/synced conv=fsync
+took pool/plain
+umount pool
+`
+
+const atTheLimitMs = 1200
+
+const diskSpeed = asRoot('disk speed', async ({ scratch }) => {
+  const name = 'disk speed'
+  const costs = 'one sandbox can keep the disk busy for all others'
+  try {
+    await mkdir(join(scratch, 'pool'))
+    const argv = ['unshare', '--mount', '--propagation', 'private', 'sh', '-ec', speedScript, scratch]
+    const [synced = 0, plain = 0] = (await runCommand(argv, { timeoutMs: 60_000 })).trim().split('\n').map(Number)
+    if (synced < atTheLimitMs) return { name, status: 'warn', found: 'no limit of input and output holds', costs }
+    if (plain >= atTheLimitMs) return { name, status: 'ok', found: 'limits hold, also for what the kernel writes back' }
+    return {
+      name,
+      status: 'warn',
+      found: 'limits hold for direct and synced input and output, not for what the kernel writes back (cgroup v1)',
+      costs: 'a sandbox that writes without syncing is bounded by the host’s memory for that alone',
+      remedy: 'boot with cgroup v2 alone (systemd.unified_cgroup_hierarchy=1)',
+    }
+  } catch (error) {
+    return { name, status: 'warn', found: `no limit can be set: ${reasonOf(error)}`, costs }
+  }
+})
+
+export const storageProbes: readonly Probe[] = [diskLimit, diskSpeed]

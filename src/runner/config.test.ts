@@ -56,6 +56,14 @@ suite('settings of the runner', () => {
     for (const wrong of ['-1', '1.5', '1000000', 'x']) assert.throws(() => secondsOf(wrong), /ALCOVE_EXECUTE_TIMEOUT/)
   })
 
+  test('a sandbox reads and writes 200 MiB of its disk a second by default; 0 disables the limit', () => {
+    const speedOf = (given?: string) =>
+      loadConfig({ ...told, ...(given === undefined ? {} : { ALCOVE_DISK_MIB_PER_SECOND: given }) })
+        .diskMebibytesPerSecond
+    assert.deepEqual([speedOf(), speedOf('50'), speedOf('0')], [200, 50, 0])
+    for (const wrong of ['-1', '1.5', '1000000', 'x']) assert.throws(() => speedOf(wrong), /ALCOVE_DISK_MIB/)
+  })
+
   test('an archive store that is not usable is a complaint among the others', () => {
     assert.throws(
       () => loadConfig({ ...told, ALCOVE_RUNNER_KEY: '', ALCOVE_ARCHIVE_STORE: 's3://box' }),

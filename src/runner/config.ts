@@ -33,6 +33,8 @@ export type RunnerConfig = {
   meterSeconds: number
   /** Limit in seconds of an execute that names none and comes from no SDK; 0: none. */
   executeTimeoutSeconds: number
+  /** How fast a sandbox may read, and write, its disk; 0: no limit. */
+  diskMebibytesPerSecond: number
   /** Where the disks of archived sandboxes lie. */
   archiveStore: StoreAddress
   telemetry: TelemetrySettings
@@ -58,6 +60,7 @@ export const loadConfig = (environment = process.env): RunnerConfig =>
       registryAuthFile: optional('ALCOVE_REGISTRY_AUTH'),
       meterSeconds: readMeterSeconds(optional('ALCOVE_METER_SECONDS') ?? '60', complain),
       executeTimeoutSeconds: readExecuteTimeout(optional('ALCOVE_EXECUTE_TIMEOUT_SECONDS'), complain),
+      diskMebibytesPerSecond: readDiskSpeed(optional('ALCOVE_DISK_MIB_PER_SECOND'), complain),
       archiveStore: readArchiveStore({ optional, complain }, `${data}/archive`),
       telemetry: readTelemetry(environment, 'alcove-runner'),
     }
@@ -88,6 +91,15 @@ const readExecuteTimeout = (given: string | undefined, complain: (sentence: stri
   if (/^\d{1,6}$/.test(given)) return Number(given)
   complain('ALCOVE_EXECUTE_TIMEOUT_SECONDS is not usable: whole seconds, up to 999999; 0 disables the limit')
   return defaultExecuteTimeoutSeconds
+}
+
+const defaultDiskMebibytesPerSecond = 200
+
+const readDiskSpeed = (given: string | undefined, complain: (sentence: string) => void): number => {
+  if (given === undefined) return defaultDiskMebibytesPerSecond
+  if (/^\d{1,6}$/.test(given)) return Number(given)
+  complain('ALCOVE_DISK_MIB_PER_SECOND is not usable: whole MiB per second, up to 999999; 0 disables the limit')
+  return defaultDiskMebibytesPerSecond
 }
 
 const namesIn = (list = ''): string[] => list.split(/[\s,]+/).filter((name) => name !== '')

@@ -4,6 +4,7 @@ import type { Agent } from '#src/toolbox/agent/agent.ts'
 import type { ImageConfig } from '#src/wire/runner-link.ts'
 import type { ObjectStore } from './archive/store.ts'
 import { type Cgroup, cgroupAt } from './cgroup/cgroup.ts'
+import type { DiskSpeed } from './cgroup/disk-speed.ts'
 import type { CgroupLayout } from './cgroup/layout.ts'
 import type { Journal } from './journal.ts'
 import type { NetworkPool } from './network/pool.ts'
@@ -31,6 +32,8 @@ export type Machine = {
   agentProgram: string
   agentAt: (socketPath: string) => AgentLink
   cgroups: CgroupLayout
+  /** How fast a sandbox may read and write its disk; absent where there is no limit. */
+  diskSpeed: DiskSpeed | undefined
   limitsSwap: boolean
   limitsSockets: boolean
   /** Absent where the host cannot keep a sandbox to some of its processors; it then counts all of them. */

@@ -92,6 +92,7 @@ export const startRunner = async (
     network,
     images,
     archiveStore,
+    diskMebibytesPerSecond: config.diskMebibytesPerSecond,
     log,
   })
   observe(

@@ -9,6 +9,7 @@ import type { Logger } from '#src/kit/log.ts'
 import type { RunnerCapabilities } from '#src/wire/runner-link.ts'
 import type { ObjectStore } from './archive/store.ts'
 import { limitsSockets, limitsSwap } from './cgroup/cgroup.ts'
+import { findDiskSpeed } from './cgroup/disk-speed.ts'
 import { hasCpusets, mountsToHide, readLayout } from './cgroup/layout.ts'
 import { Journal } from './journal.ts'
 import type { AgentLink, Images, Machine } from './machine.ts'
@@ -48,6 +49,8 @@ export type HostParts = {
   useBtrfs?: boolean
   /** Of the storage pool's image file, when one has to be made. */
   poolBytes?: number
+  /** How fast a sandbox may read, and write, its disk. 0: no limit, which is also the default here. */
+  diskMebibytesPerSecond?: number
 }
 
 export const openMachine = async (parts: HostParts): Promise<Machine> => {
@@ -85,12 +88,19 @@ export const openMachine = async (parts: HostParts): Promise<Machine> => {
       directories: [parts.directory, pool.directory],
       mountPoints: places.mountPoints,
     }))
+  const diskSpeed = await findDiskSpeed({
+    layout: cgroups,
+    directory: pool.directory,
+    mebibytesPerSecond: parts.diskMebibytesPerSecond ?? 0,
+    log,
+  })
   return {
     places,
     launcher,
     agentProgram,
     agentAt: parts.agentAt,
     cgroups,
+    diskSpeed,
     limitsSwap: swap,
     limitsSockets: limitsSockets(cgroups),
     cpus: hasCpusets(cgroups) ? new CpuSpread(hostCpus()) : undefined,

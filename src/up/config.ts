@@ -35,6 +35,7 @@ export const defaultCacheDirectory = '/var/cache/alcove'
 const runnerSettingNames = [
   'ALCOVE_METER_SECONDS',
   'ALCOVE_EXECUTE_TIMEOUT_SECONDS',
+  'ALCOVE_DISK_MIB_PER_SECOND',
   'ALCOVE_IMAGES_DIR',
   'ALCOVE_REGISTRIES',
   'ALCOVE_PRIVATE_REGISTRIES',
@@ -128,6 +129,9 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
   }
   if (!/^\d{1,6}$/.test(runnerSettings['ALCOVE_EXECUTE_TIMEOUT_SECONDS'] ?? '0')) {
     complaints.push('ALCOVE_EXECUTE_TIMEOUT_SECONDS must be whole seconds, up to 999999; 0 disables the limit')
+  }
+  if (!/^\d{1,6}$/.test(runnerSettings['ALCOVE_DISK_MIB_PER_SECOND'] ?? '0')) {
+    complaints.push('ALCOVE_DISK_MIB_PER_SECOND must be whole MiB per second, up to 999999; 0 disables the limit')
   }
   const archive = readArchive(env, complaints)
   const warm = env['ALCOVE_MOST_WARM'] || String(defaultMostWarm)

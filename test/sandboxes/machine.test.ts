@@ -90,6 +90,18 @@ except PermissionError: print("held", open("/tmp/f").read())
     }
   })
 
+  test('its disk is read and written no faster than the limit, of which it sees its own', async (t) => {
+    await using box = await createBox(alcove)
+    const files = '/sys/fs/cgroup/blkio/blkio.throttle.*_bps_device /sys/fs/cgroup/io.max'
+    const limits = (await box.try(`cat ${files} 2>/dev/null | grep -o '[0-9]*:[0-9]* .*'`)).result.trim()
+    const bytes = 200 * 1024 * 1024
+    if (limits === '') return t.skip('this host has no limit of disk input and output: see alcove doctor')
+    assert.match(
+      limits,
+      new RegExp(`^(\\d+:\\d+) (${bytes}\n\\1 ${bytes}|rbps=${bytes} wbps=${bytes} riops=max wiops=max)$`),
+    )
+  })
+
   test('the timeline of one that ran out of memory and lives on says so', async () => {
     await using box = await createBox(alcove, { memory: 1 })
     assert.equal((await box.try('tail /dev/zero')).exitCode, 137)

@@ -11,6 +11,7 @@ const sandbox: SandboxConfig = {
   agent: 'agent-1',
   sys: '/run/x/sys',
   cgroupVersion: 1 as const,
+  diskSpeed: undefined,
   cpus: '0-1',
   idBase: 165_536 + 65_536,
   netnsPath: '/run/netns/x-1',
@@ -87,6 +88,18 @@ suite('what the runtime is told', () => {
       [true, true],
     ])
     assert.deepEqual(cgroups(2), [[false, true]])
+  })
+
+  test('reading and writing its disk has the same limit, where there is one', () => {
+    const blockIOAt = (
+      diskSpeed: typeof sandbox.diskSpeed | { major: number; minor: number; bytesPerSecond: number },
+    ) => makeConfig({ ...sandbox, diskSpeed }).linux.resources.blockIO
+    assert.equal(blockIOAt(undefined), undefined)
+    const bounded = [{ major: 7, minor: 3, rate: 1000 }]
+    assert.deepEqual(blockIOAt({ major: 7, minor: 3, bytesPerSecond: 1000 }), {
+      throttleReadBpsDevice: bounded,
+      throttleWriteBpsDevice: bounded,
+    })
   })
 
   test('a host name is the first part of the id, and may be written as one', () => {

@@ -1,5 +1,6 @@
 // What the OCI runtime is told about one sandbox (runtime-spec: config.json). A pure function: what it says of a sandbox
 // can be read and tested without starting one.
+import type { DiskSpeed } from '../cgroup/disk-speed.ts'
 import { shownFiles } from '../shown/files.ts'
 import { uidCount } from './ids.ts'
 import {
@@ -38,6 +39,8 @@ export type SandboxConfig = {
   cgroupVersion: 1 | 2
   cpu: number
   memoryGiB: number
+  /** Absent: as fast as the disk is. */
+  diskSpeed: DiskSpeed | undefined
   /** Whether the kernel counts swap at all; naming a limit where it does not fails the start. */
   limitsSwap: boolean
   limitsSockets: boolean
@@ -134,6 +137,11 @@ const mounts = ({ agent, own, sys, memoryGiB, cgroupVersion }: SandboxConfig) =>
 /** The first part of the id, as a host name may be written. */
 export const hostnameOf = (sandboxId: string) => sandboxId.slice(0, 12).replace(/[^A-Za-z0-9]+$/, '') || 'sandbox'
 
+const blockIO = ({ major, minor, bytesPerSecond: rate }: DiskSpeed) => ({
+  throttleReadBpsDevice: [{ major, minor, rate }],
+  throttleWriteBpsDevice: [{ major, minor, rate }],
+})
+
 export const makeConfig = (sandbox: SandboxConfig) => {
   const identity = [{ containerID: 0, hostID: sandbox.idBase, size: uidCount }]
   const memory = memoryLimitBytes(sandbox)
@@ -176,6 +184,7 @@ export const makeConfig = (sandbox: SandboxConfig) => {
           ...(sandbox.limitsSwap ? { swap: memory } : {}),
           ...(sandbox.limitsSockets ? { kernelTCP: socketLimitBytes(sandbox) } : {}),
         },
+        ...(sandbox.diskSpeed === undefined ? {} : { blockIO: blockIO(sandbox.diskSpeed) }),
         pids: { limit: pidsLimit(sandbox) },
       },
       maskedPaths: sandbox.maskedPaths,

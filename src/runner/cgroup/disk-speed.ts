@@ -1,0 +1,56 @@
+// How fast a sandbox may read and write the disk of the pool. The kernel counts by block device, so the device is looked for once,
+// and a limit is tried on it: a runtime that cannot set one fails every start.
+import { existsSync, readFileSync, realpathSync } from 'node:fs'
+import { mkdir, rmdir } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import type { Logger } from '#src/kit/log.ts'
+import { runCommand } from '#src/kit/run-command.ts'
+import { write } from './files.ts'
+import type { CgroupLayout } from './layout.ts'
+
+/** As the kernel names block devices: `major:minor`. */
+export type Device = { major: number; minor: number }
+export type DiskSpeed = Device & { bytesPerSecond: number }
+
+/** The device that a file system lies on; of a partition the whole disk, as the kernel limits no parts. */
+const deviceBelow = async (directory: string): Promise<Device> => {
+  const source = await runCommand(['findmnt', '--noheadings', '--output', 'SOURCE', '--target', directory])
+  // A subvolume follows in brackets.
+  const name = basename(realpathSync(source.trim().replace(/\[.*\]$/, '')))
+  const place = realpathSync(join('/sys/class/block', name))
+  const disk = existsSync(join(place, 'partition')) ? dirname(place) : place
+  const [major = Number.NaN, minor = Number.NaN] = readFileSync(join(disk, 'dev'), 'utf8').split(':').map(Number)
+  return { major, minor }
+}
+
+const tryLimit = async (layout: CgroupLayout, { major, minor }: Device) => {
+  const name = `alcove-trial-${process.pid}`
+  const roots = layout.version === 2 ? [layout.root] : layout.allRoots
+  if (layout.version === 2) await write(join(layout.root, 'cgroup.subtree_control'), '+io')
+  const root = roots.find((each) => layout.version === 2 || existsSync(join(each, 'blkio.throttle.write_bps_device')))
+  if (root === undefined) throw new Error('The host lacks the cgroup controller blkio.')
+  const trial = join(root, name)
+  await mkdir(trial)
+  try {
+    if (layout.version === 2) await write(join(trial, 'io.max'), `${major}:${minor} wbps=1048576`)
+    else await write(join(trial, 'blkio.throttle.write_bps_device'), `${major}:${minor} 1048576`)
+  } finally {
+    await rmdir(trial)
+  }
+}
+
+type Wanted = { layout: CgroupLayout; directory: string; mebibytesPerSecond: number; log: Logger }
+
+/** Undefined where no limit is wanted, or where this host can set none. */
+export const findDiskSpeed = async (wanted: Wanted): Promise<DiskSpeed | undefined> => {
+  const { layout, directory, mebibytesPerSecond, log } = wanted
+  if (mebibytesPerSecond === 0) return undefined
+  try {
+    const device = await deviceBelow(directory)
+    await tryLimit(layout, device)
+    return { ...device, bytesPerSecond: mebibytesPerSecond * 1024 * 1024 }
+  } catch (err) {
+    log.warn({ err, directory }, 'no limit of disk input and output here')
+    return undefined
+  }
+}
