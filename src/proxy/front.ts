@@ -21,6 +21,7 @@ import { refusalPage } from './previews/pages.ts'
 import { checkAtId, showPreview } from './previews/show.ts'
 import { isForPerson, isPreflight, questionOf as previewQuestionOf } from './previews/visitor.ts'
 import { asRefusal, endSoon, headOf, refuse, refuseUpgrade } from './refusal.ts'
+import { isTerminal, refuseTerminal } from './refuse-terminal.ts'
 import type { Runners } from './runners.ts'
 import { inOriginForm, questionOf, readTarget, type Target } from './target.ts'
 import { toolboxOf } from './toolbox.ts'
@@ -70,6 +71,11 @@ export const createFront = ({
   const callObjectStorage = createObjectStorage({ ask: (question) => access.askForUpload(question), runners, log })
 
   const addressOf = ({ url = '/', headers }: IncomingMessage) => readPreviewAddress(url, headers.host, ownHost)
+
+  const isToolbox = (request: IncomingMessage): boolean => {
+    const address = addressOf(request)
+    return address === undefined || address.port === toolboxPort
+  }
 
   /** Where the sandbox of this question is; throws the refusal. */
   const admit = async (question: AccessQuestion, { mayBePaused = false } = {}): Promise<Access> => {
@@ -218,7 +224,12 @@ export const createFront = ({
     } catch (error) {
       const problem = asRefusal(error)
       note(problem)
-      if (!socket.destroyed) refuseUpgrade(problem, request, socket, lingerMs)
+      if (socket.destroyed) return problem.status
+      if (problem instanceof NotStarted && isToolbox(request) && isTerminal(request)) {
+        refuseTerminal(problem, request, socket, head)
+        return 101
+      }
+      refuseUpgrade(problem, request, socket, lingerMs)
       return problem.status
     }
   }

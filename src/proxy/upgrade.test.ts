@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { request as httpRequest } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { suite, test } from 'node:test'
+import { WebSocket } from 'ws'
 import { bodyOf, startSides } from './testing/simulated.ts'
 
 const bearer = { authorization: 'Bearer key-1' }
@@ -50,6 +51,31 @@ suite('proxy: upgrades', () => {
       ['/toolbox/box-id/process/pty/1/connect', 'X-Daytona-Pty', undefined],
     )
     socket.destroy()
+  })
+
+  test('a terminal of a sandbox that is not started is told so after the upgrade, and no runner hears of it', async () => {
+    await using sides = await startSides()
+    sides.control.answer = () => sides.access({ isStarted: false, state: 'stopped' })
+    for (const path of ['/toolbox/box/process/pty/create-connect?id=a', '/toolbox/box/process/pty/a/connect']) {
+      const client = new WebSocket(`ws://127.0.0.1:${sides.port}${path}`, ['X-Daytona-Pty-Exit-Control'], {
+        headers: bearer,
+      })
+      const [message] = await once(client, 'message')
+      const { type, status, error } = JSON.parse(String(message))
+      assert.deepEqual([type, status], ['control', 'error'])
+      assert.match(error, /it is stopped\. Is the Sandbox started\?$/)
+      assert.equal((await once(client, 'close'))[0], 1011)
+    }
+    const [other] = await once(upgrade(sides.port, '/toolbox/box/process/interpreter/execute'), 'response')
+    assert.equal(other.statusCode, 409)
+    assert.equal(sides.seen.length, 0)
+  })
+
+  test('a stranger’s terminal is refused before the upgrade', async () => {
+    await using sides = await startSides()
+    sides.control.answer = () => ({ status: 404, body: { message: 'none' } })
+    const [answer] = await once(upgrade(sides.port, '/toolbox/box/process/pty/a/connect'), 'response')
+    assert.equal(answer.statusCode, 404)
   })
 
   test('refusals come before the upgrade, as plain HTTP: the proxy’s own and the toolbox’s', async () => {

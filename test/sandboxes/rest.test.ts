@@ -55,6 +55,17 @@ suite('the rest of the life of a sandbox', () => {
     assert.equal(await box.run(limit), String(2 * 1024 ** 3))
   })
 
+  test('a start while it is being archived is taken, and nothing is lost', async () => {
+    await using box = await createBox(alcove)
+    await box.run('echo kept > file; head -c 40M /dev/urandom > big; sha256sum big > sum')
+    for (let round = 0; round < 2; round++) {
+      await asks(box.id, 'archive')
+      await asks(box.id, 'start')
+      await becomes(box.id, 'started')
+      assert.equal(await box.run('cat file; sha256sum -c sum'), 'kept\nbig: OK')
+    }
+  })
+
   test('an archived sandbox is off its host, and comes back as it was', async () => {
     await using box = await createBox(alcove)
     await box.run('echo kept > file; head -c 5M /dev/urandom > big')

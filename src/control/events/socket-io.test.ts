@@ -90,6 +90,20 @@ suite('GET {prefix}/socket.io/', () => {
     assert.equal(refusal.statusCode, 400)
   })
 
+  test('tells the whole record of one that failed before its state, since the SDK takes the reason from there', async () => {
+    await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
+    await using runner = await connectRunner(app)
+    const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body
+    using client = await signedIn(runner.base, keys.viewer)
+    const { generation } = runner.asked.at(-1)!
+    runner.report({ sandboxId: id, generation, state: 'error', errorReason: 'Its memory ran out.' })
+    await untilState(app, id, 'error')
+    const [first, record] = eventOf(await client.next()) as unknown as [string, { id: string; errorReason: string }]
+    assert.deepEqual([first, record.id, record.errorReason], ['sandbox.created', id, 'Its memory ran out.'])
+    const [second, told] = eventOf(await client.next()) as unknown as [string, { newState: string }]
+    assert.deepEqual([second, told.newState], ['sandbox.state.updated', 'error'])
+  })
+
   test('tells the sandboxes of the organization, in order, and nothing to strangers', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)

@@ -116,6 +116,10 @@ suite('GET /process/session/entrypoint/logs', () => {
     const expected = { status: 200, body: { output: 'out\nerr\n', stdout: 'out\n', stderr: 'err\n' } }
     assert.deepEqual(await box.get(`${session}/logs`), expected)
     assert.deepEqual(await box.get(`${command}/logs`), expected)
+    const old = { 'x-daytona-sdk-version': '0.143.0' }
+    const marked = { status: 200, body: '\u0001\u0001\u0001out\n\u0002\u0002\u0002err\n' }
+    assert.deepEqual(await box.get(`${session}/logs`, old), marked)
+    assert.deepEqual(await box.get(`${command}/logs`, old), marked)
   })
 
   for (const path of [session, command]) {

@@ -81,8 +81,11 @@ async function* output({ jobs }: Agent, signal: AbortSignal) {
   }
 }
 
-export const readEntrypointLogs = async ({ agent, assignment }: ToolboxSandbox, signal: AbortSignal): Promise<Logs> =>
-  (await told(collectLogs(output(agent, signal), assignment.organizationId))).logs
+export const readEntrypointLogs = async (
+  { agent, assignment }: ToolboxSandbox,
+  signal: AbortSignal,
+  isMarked = false,
+): Promise<Logs> => (await told(collectLogs(output(agent, signal), assignment.organizationId, isMarked))).logs
 
 export const pourEntrypoint = async (
   { agent }: ToolboxSandbox,

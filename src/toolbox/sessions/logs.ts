@@ -10,6 +10,9 @@ import type { Logs } from './schemas.ts'
 /** Of each command, on the sandbox's disk, and only as much as was written. */
 export const keptOutputBytes = 16 * 1024 * 1024
 
+/** contract/toolbox.md §4: what follows a marker belongs to that stream, until the next marker. */
+export const markers = { stdout: Buffer.of(1, 1, 1), stderr: Buffer.of(2, 2, 2) } as const
+
 type OutputEvent = Exclude<CommandEvent, { type: 'exit' }>
 
 const lostNotice = (lostBytes: number): Buffer =>
@@ -22,9 +25,12 @@ const textBytes = keptOutputBytes + 4096
 class CollectedLogs implements Disposable {
   readonly #output: BoundedOutput
   readonly #streams: { stdout: BoundedOutput; stderr: BoundedOutput }
+  readonly #isMarked: boolean
+  #lastStream: 'stdout' | 'stderr' | undefined
   #lostBytes = 0
 
-  constructor(owner: string) {
+  constructor(owner: string, isMarked: boolean) {
+    this.#isMarked = isMarked
     const text = () => new BoundedOutput(owner, textBytes)
     this.#output = text()
     this.#streams = { stdout: text(), stderr: text() }
@@ -32,13 +38,22 @@ class CollectedLogs implements Disposable {
 
   add(event: OutputEvent): void {
     if (event.type === 'output') {
+      this.#mark(event.stream)
       this.#output.add(event.data)
       this.#streams[event.stream].add(event.data)
       return
     }
     // Nobody knows any more which stream it was, and whoever reads one of the texts only must hear of it.
     this.#lostBytes += event.lostBytes
+    this.#mark('stderr')
     for (const text of [this.#output, this.#streams.stdout, this.#streams.stderr]) text.add(lostNotice(event.lostBytes))
+  }
+
+  /** Only where the stream changes, so that no character is cut in two. */
+  #mark(stream: 'stdout' | 'stderr'): void {
+    if (!this.#isMarked || this.#lastStream === stream) return
+    this.#lastStream = stream
+    this.#output.add(markers[stream])
   }
 
   view(): Logs {
@@ -57,12 +72,16 @@ class CollectedLogs implements Disposable {
   }
 }
 
-/** `owner`: whose memory it counts for (exec/output.ts). `exit`: how it ended, if it has. */
+/**
+ * `owner`: whose memory it counts for (exec/output.ts). `isMarked`: the text of both streams has marks (marked-logs.ts). `exit`: how
+ * it ended, if it has.
+ */
 export const collectLogs = async <Exit extends { type: 'exit' }>(
   events: AsyncIterable<OutputEvent | Exit>,
   owner: string,
+  isMarked = false,
 ) => {
-  using logs = new CollectedLogs(owner)
+  using logs = new CollectedLogs(owner, isMarked)
   let exit: Exit | undefined
   for await (const event of events) {
     if (event.type === 'exit') exit = event
@@ -73,9 +92,6 @@ export const collectLogs = async <Exit extends { type: 'exit' }>(
   }
   return { logs: logs.view(), exit }
 }
-
-/** contract/toolbox.md §4: what follows a marker belongs to that stream, until the next marker. */
-const markers = { stdout: Buffer.of(1, 1, 1), stderr: Buffer.of(2, 2, 2) } as const
 
 /** The marker stands in the room before the output. */
 const frameOf = (piece: Piece): Buffer => {

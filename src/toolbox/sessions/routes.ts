@@ -1,8 +1,10 @@
+import type { FastifyRequest } from 'fastify'
 import { readIdempotencyKey } from '#src/http/idempotency-key.ts'
 import { route } from '../sandbox.ts'
 import { getEntrypoint, pourEntrypoint, readEntrypointLogs } from './entrypoint.ts'
 import { hangUpOf } from './hang-up.ts'
 import { sendLogs } from './logs.ts'
+import { wantsMarks } from './marked-logs.ts'
 import {
   Command,
   CommandParams,
@@ -29,6 +31,16 @@ import {
   sendInput,
   startCommand,
 } from './service.ts'
+
+/** A text is sent as text/plain. */
+const asWanted = async (
+  request: FastifyRequest,
+  read: (isMarked: boolean) => Promise<Logs>,
+): Promise<Logs | string> => {
+  const isMarked = wantsMarks(request)
+  const logs = await read(isMarked)
+  return isMarked ? logs.output : logs
+}
 
 /** The text may be 1 MiB, and JSON may take six bytes for one. */
 const bodyLimit = 8 * 1024 * 1024
@@ -67,7 +79,8 @@ export const sessionRoutes = [
     summary: 'What the entrypoint wrote; as a WebSocket with `follow` as it comes.',
     query: LogsQuery,
     replies: { 200: Logs },
-    run: ({ sandbox, reply }) => readEntrypointLogs(sandbox, hangUpOf(reply)),
+    run: ({ sandbox, request, reply }) =>
+      asWanted(request, (isMarked) => readEntrypointLogs(sandbox, hangUpOf(reply), isMarked)),
     socket: (socket, { sandbox, query }) =>
       void sendLogs(socket, (take, signal) => pourEntrypoint(sandbox, take, { follow: query.follow === true, signal })),
   }),
@@ -105,7 +118,11 @@ export const sessionRoutes = [
       const isAsync = call.body.runAsync === true || call.body.async === true
       if (isAsync)
         return reply.status(202).send({ cmdId: await startCommand(sandbox, sessionId, call, idempotencyKey) })
-      return await runCommand(sandbox, sessionId, call, { idempotencyKey, signal: hangUpOf(reply) })
+      return await runCommand(sandbox, sessionId, call, {
+        idempotencyKey,
+        signal: hangUpOf(reply),
+        isMarked: wantsMarks(request),
+      })
     },
   }),
   route({
@@ -136,7 +153,8 @@ export const sessionRoutes = [
     params: CommandParams,
     query: LogsQuery,
     replies: { 200: Logs },
-    run: ({ sandbox, params, reply }) => readLogs(sandbox, params, hangUpOf(reply)),
+    run: ({ sandbox, params, request, reply }) =>
+      asWanted(request, (isMarked) => readLogs(sandbox, params, hangUpOf(reply), isMarked)),
     admit: async ({ sandbox, params }) => void (await getCommand(sandbox, params)),
     socket: (socket, { sandbox, params, query }) =>
       void sendLogs(socket, (take, signal) =>

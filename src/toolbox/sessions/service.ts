@@ -7,7 +7,7 @@ import { watchMemory } from '../exec/out-of-memory.ts'
 import type { Given } from '../held-bodies.ts'
 import { environmentOf, type ToolboxSandbox } from '../sandbox.ts'
 import { entrypointId, getEntrypointCommand, pourEntrypoint, readEntrypointLogs } from './entrypoint.ts'
-import { collectLogs, keptOutputBytes } from './logs.ts'
+import { collectLogs, keptOutputBytes, markers } from './logs.ts'
 import { told } from './refusals.ts'
 import type { Command, CommandParams, ExecRequest, ExecResult, Logs, Session } from './schemas.ts'
 
@@ -135,12 +135,16 @@ export const runCommand = async (
   sandbox: ToolboxSandbox,
   sessionId: string,
   given: Given<ExecRequest>,
-  { idempotencyKey, signal }: { idempotencyKey: string | undefined; signal: AbortSignal },
+  {
+    idempotencyKey,
+    signal,
+    isMarked = false,
+  }: { idempotencyKey: string | undefined; signal: AbortSignal; isMarked?: boolean },
 ): Promise<ExecResult> => {
   const exec = readExec(sessionId, given, idempotencyKey)
   const findOutOfMemory = watchMemory(sandbox)
   const { logs, exit } = await told(
-    collectLogs(execAndFollow(sandbox, sessionId, exec, signal), sandbox.assignment.organizationId),
+    collectLogs(execAndFollow(sandbox, sessionId, exec, signal), sandbox.assignment.organizationId, isMarked),
   )
   if (exit === undefined) throw new Problem('gone', 'The caller has hung up.')
   if (exit.end === null && (await told(hasEnded(sandbox, sessionId)))) throw new Problem('session_ended')
@@ -148,20 +152,22 @@ export const runCommand = async (
   const shortage = exitCode === 0 ? undefined : findOutOfMemory()
   if (shortage === undefined) return { cmdId: exec.id, ...logs, exitCode }
   const { line, oom } = shortage
-  return { cmdId: exec.id, ...logs, output: logs.output + line, stderr: logs.stderr + line, exitCode, oom }
+  const marked = isMarked ? `${markers.stderr}${line}` : line
+  return { cmdId: exec.id, ...logs, output: logs.output + marked, stderr: logs.stderr + line, exitCode, oom }
 }
 
 export const readLogs = async (
   sandbox: ToolboxSandbox,
   { sessionId, commandId }: CommandParams,
   signal: AbortSignal,
+  isMarked = false,
 ): Promise<Logs> => {
   if (sessionId === entrypointId) {
     await getEntrypointCommand(sandbox, commandId)
-    return await readEntrypointLogs(sandbox, signal)
+    return await readEntrypointLogs(sandbox, signal, isMarked)
   }
   const events = sandbox.agent.sessions.attach(sessionId, commandId, 0, { follow: false, signal })
-  return (await told(collectLogs(events, sandbox.assignment.organizationId))).logs
+  return (await told(collectLogs(events, sandbox.assignment.organizationId, isMarked))).logs
 }
 
 /** Of a command that is there. */

@@ -317,6 +317,26 @@ suite('sessions', () => {
       assert.deepEqual([status, body], [200, { output: 'so far\n', stdout: 'so far\n', stderr: '' }])
     })
 
+    test('SDKs before 0.167 get a text with a mark before what each stream wrote; all others get JSON', async () => {
+      const id = await open()
+      const marked = '\u0001\u0001\u0001one\n\u0002\u0002\u0002two é\n\u0001\u0001\u0001three\n'
+      const line = 'echo one; sleep 0.1; echo two é >&2; sleep 0.1; echo three'
+      const asSdk = (version: string) => ({ 'x-daytona-sdk-version': version })
+      const exec = `/process/session/${id}/exec`
+      const ran = await box.post(exec, { command: line }, asSdk('0.143.0'))
+      // Such an SDK takes the streams out of `output` here too.
+      assert.deepEqual([ran.body.output, ran.body.stdout], [marked, 'one\nthree\n'])
+      assert.equal((await box.post(exec, { command: 'echo x' })).body.output, 'x\n')
+      const logs = `${commandAt(id, ran.body.cmdId)}/logs`
+      for (const version of ['0.143.0', '0.166.9', 'v0.20.1']) {
+        assert.equal((await box.get(logs, asSdk(version))).body, marked, version)
+      }
+      for (const version of ['0.167.0', '0.216.0', '1.0.0', '0.0.0-dev', 'x']) {
+        assert.equal((await box.get(logs, asSdk(version))).body.stdout, 'one\nthree\n', version)
+      }
+      assert.equal((await box.get(logs)).body.output, 'one\ntwo é\nthree\n')
+    })
+
     test('404 for what is not there', async () => {
       const id = await open()
       assert.deepEqual(codeOf(await box.get(commandAt(id, 'none'))), [404, 'PROCESS_NOT_FOUND'])

@@ -22,7 +22,7 @@ export type Toolbox = AsyncDisposable & {
   /** A fresh directory that goes away with the toolbox. */
   directory: string
   held: HeldSandbox
-  get: (path: string) => Promise<Reply>
+  get: (path: string, headers?: OutgoingHttpHeaders) => Promise<Reply>
   post: (path: string, body: unknown, headers?: OutgoingHttpHeaders) => Promise<Reply>
   delete: (path: string) => Promise<Reply>
   /** Of a path that begins at the root. */
@@ -66,14 +66,15 @@ export const startToolbox = async (changes: Partial<Assignment> = {}, options: O
     outgoing.on('error', () => undefined)
     let text = ''
     for await (const piece of answer.setEncoding('utf8')) text += piece
-    return { status: answer.statusCode, body: text === '' ? undefined : JSON.parse(text) }
+    const isText = String(answer.headers['content-type']).startsWith('text/plain')
+    return { status: answer.statusCode, body: isText ? text : text === '' ? undefined : JSON.parse(text) }
   }
   return {
     native,
     assignment,
     directory,
     held,
-    get: (path) => settle(start('GET', path)),
+    get: (path, headers) => settle(start('GET', path, undefined, headers)),
     post: (path, body, headers) => settle(start('POST', path, body, headers)),
     delete: (path) => settle(start('DELETE', path)),
     url: (path) => `http://127.0.0.1:${port}${path}`,
