@@ -82,11 +82,11 @@ try {
     30,
   )
   const { url, token } = await sandbox.getPreviewLink(8000)
-  // Browsers and curl find every name below localhost; not all programs do, so there is a path too.
+  // Node finds no names below localhost, which `url` has on a server of one's own: the path resolves everywhere.
   const path = new URL(`/preview/${sandbox.id}/8000/`, sandbox.toolboxProxyUrl)
   const page = await fetch(path, { headers: { 'x-daytona-preview-token': token } })
   assert.match(await page.text(), /a\.txt/)
-  console.log(`preview: open ${url} with the header x-daytona-preview-token`)
+  console.log(`preview: open ${url}?DAYTONA_SANDBOX_AUTH_KEY=${token} in a browser`)
 } finally {
   await sandbox.delete()
 }
