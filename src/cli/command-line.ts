@@ -181,6 +181,7 @@ const createCommandLine = (): Command => {
     .argument('[files...]', 'parts of the paths of the test files to run; everything without any')
     .option('--check', 'only format, lint and types')
     .option('--faults', 'only the fault ring: programs are killed at random while sandboxes are used')
+    .option('--red-team', 'only the attacks of SECURITY.md, on this host: what holds, what does not')
     .option('--seed <n>', 'of the fault ring: the same seed kills in the same order')
     .option('--count <n>', 'of the fault ring: how many are killed')
     .action(async (files, options) => (await import('./test.ts')).test(files, options))

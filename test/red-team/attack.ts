@@ -1,0 +1,66 @@
+// An attack on one boundary of SECURITY.md's table, and running a table of them.
+import type { Box } from '../sandboxes/box.ts'
+import type { Platform } from '../sandboxes/harness.ts'
+
+export const boundaries = [
+  'sandbox → host',
+  'sandbox → resources',
+  'sandbox → network',
+  'sandbox → runner',
+  'Internet → API',
+  'API → host',
+  'toolbox caller → toolbox',
+  'whoever builds an image → host',
+  'preview visitor → server inside',
+] as const
+
+/** What an attack may use: a server, and two sandboxes of it. `root` is the one where commands run as uid 0. */
+export type Ground = { platform: Platform; box: Box; root: Box }
+
+export type Verdict = { result: 'held' | 'not held' | 'could not be tried'; sentence: string }
+
+export type Attack = {
+  name: string
+  boundary: (typeof boundaries)[number]
+  /** Throws where it could not be tried. */
+  try: (ground: Ground) => Promise<Verdict>
+}
+
+export const held = (sentence: string): Verdict => ({ result: 'held', sentence })
+export const notHeld = (sentence: string): Verdict => ({ result: 'not held', sentence })
+
+/** Held if nothing got through. */
+export const unless = (got: readonly string[], sentence: string): Verdict =>
+  got.length === 0 ? held(sentence) : notHeld(`got through: ${got.join('; ').slice(0, 300)}`)
+
+export type Row = Attack & Verdict
+
+/** No attack may take longer than this. */
+const attackMs = 40_000
+
+/** Runs one after the other, so that the load is never more than that of the sandboxes of `ground`. */
+export const runAttacks = async (
+  attacks: readonly Attack[],
+  ground: Ground,
+  { untilMs, say = () => {} }: { untilMs: number; say?: (row: Row) => void },
+): Promise<Row[]> => {
+  const rows: Row[] = []
+  for (const attack of attacks) {
+    const leftMs = Math.min(attackMs, untilMs - Date.now())
+    const verdict =
+      leftMs <= 0 ? notTried('the time for all attacks is over') : await within(leftMs, attack.try(ground))
+    const row = { ...attack, ...verdict }
+    rows.push(row)
+    say(row)
+  }
+  return rows
+}
+
+const notTried = (sentence: string): Verdict => ({ result: 'could not be tried', sentence })
+
+const within = async (ms: number, trying: Promise<Verdict>): Promise<Verdict> => {
+  const { promise, resolve } = Promise.withResolvers<Verdict>()
+  const timer = setTimeout(() => resolve(notTried(`it took longer than ${Math.round(ms / 1000)} s`)), ms)
+  const tried = trying.catch((error: Error) => notTried(error.message.split('\n')[0]!.slice(0, 200)))
+  return Promise.race([tried, promise]).finally(() => clearTimeout(timer))
+}

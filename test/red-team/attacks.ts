@@ -1,0 +1,13 @@
+// The table of attacks: `alcove test --red-team` and the ordinary tests run the same.
+import type { Attack } from './attack.ts'
+import { attacksFromInside } from './inside.ts'
+import { attacksFromOutside } from './outside.ts'
+
+const isOfResources = ({ boundary }: Attack) => boundary === 'sandbox → resources'
+
+/** Those of resources come last: for a moment they leave a sandbox without room for the others. */
+export const attacks: readonly Attack[] = [
+  ...attacksFromInside.filter((attack) => !isOfResources(attack)),
+  ...attacksFromOutside,
+  ...attacksFromInside.filter(isOfResources),
+]

@@ -1,0 +1,175 @@
+// What callers, visitors and image builders try, and what is left to somebody who has taken over a program.
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { request } from 'node:http'
+import { createServer } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
+import { users } from '#src/kit/confined.ts'
+import type { Platform } from '../sandboxes/harness.ts'
+import { type Attack, notHeld, unless } from './attack.ts'
+
+type Asked = { status: number; text: string }
+
+/** To the proxy or the API of this machine, whatever name the request is for. */
+const ask = (url: string, headers: Record<string, string> = {}, method = 'GET', body?: string): Promise<Asked> =>
+  new Promise((resolve, reject) => {
+    const { port, pathname, search, host } = new URL(url)
+    const at = { host: '127.0.0.1', port, path: `${pathname}${search}`, method, headers: { host, ...headers } }
+    const call = request(at, (reply) => {
+      let text = ''
+      reply.setEncoding('utf8').on('data', (piece: string) => {
+        text = (text + piece).slice(0, 65_536)
+      })
+      reply.once('end', () => resolve({ status: reply.statusCode ?? 0, text }))
+      reply.once('error', reject)
+    })
+    call.setTimeout(15_000, () => call.destroy(new Error('no answer')))
+    call.once('error', reject)
+    call.end(body)
+  })
+
+const wrongKeys = ['', 'dtn_', `dtn_${'0'.repeat(64)}`, "' or 1=1 --", 'a'.repeat(4000)]
+
+/** The keys that were let in. */
+const letIn = async (url: string): Promise<string[]> => {
+  const answers = await Promise.all(
+    [{}, ...wrongKeys.map((key) => ({ authorization: `Bearer ${key}` }))].map((headers) => ask(url, headers)),
+  )
+  return answers.filter(({ status }) => status < 400 || status >= 500).map(({ status }) => `an answer ${status}`)
+}
+
+type Confinement = { name: string; pid: number; uid: number }
+
+const placesOf = (data: string) => [`${data}/secrets`, `${data}/log`, `${data}/runner`, '/root', '/home', '/var/log']
+
+/** What a program has that it must not have. */
+export const tooMuchOf = ({ name, pid, uid }: Confinement, data: string): string[] => {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+  const wants: [RegExp, string][] = [
+    [new RegExp(`^Uid:\\t${uid}\\t${uid}\\t${uid}\\t${uid}$`, 'm'), 'another user'],
+    [/^CapBnd:\t0+$/m, 'capabilities to be gained'],
+    [/^CapEff:\t0+$/m, 'capabilities'],
+    [/^NoNewPrivs:\t1$/m, 'a way to new privileges'],
+    [/^Seccomp:\t2$/m, 'no filter'],
+  ]
+  const found = wants.filter(([shape]) => !shape.test(status)).map(([, what]) => `${name}: ${what}`)
+  const look = `for path in ${placesOf(data).join(' ')}; do test ! -e $path || echo $path; done`
+  const enter = ['-t', `${pid}`, '--mount', '--root', '--wd=/', '--', 'sh', '-c', look]
+  const seen = spawnSync('nsenter', enter, { encoding: 'utf8', timeout: 10_000 })
+  if (seen.status !== 0) throw new Error(`nobody can look into ${name}`)
+  return [
+    ...found,
+    ...seen.stdout
+      .split('\n')
+      .filter(Boolean)
+      .map((path) => `${name} sees ${path}`),
+  ]
+}
+
+const programs = ['postgres', 'control', 'proxy'] as const
+
+const confinements = (platform: Platform): Promise<Confinement[]> =>
+  Promise.all(programs.map(async (name) => ({ name, pid: await platform.pidOf(name), uid: users[name] })))
+
+const secretWord = 'only-the-owner-reads-this'
+
+export const attacksFromOutside: readonly Attack[] = [
+  {
+    name: 'calls without a key, and with wrong ones',
+    boundary: 'Internet → API',
+    try: async ({ platform }) => unless(await letIn(`${platform.url}/api/sandbox`), 'all are refused'),
+  },
+  {
+    name: 'bodies and paths that no route expects',
+    boundary: 'Internet → API',
+    try: async ({ platform }) => {
+      const json = { authorization: `Bearer ${platform.key}`, 'content-type': 'application/json' }
+      const bodies = [
+        '{',
+        '[]',
+        '{"cpu":1e99}',
+        `{"name":"${'x'.repeat(200_000)}"}`,
+        '{"__proto__":{"state":"started"},"cpu":"1"}',
+      ]
+      const url = `${platform.url}/api/sandbox`
+      const answers = await Promise.all([
+        ...bodies.map((body) => ask(url, json, 'POST', body)),
+        ask(`${url}/..%2f..%2fsecrets`, json),
+        ask(`${url}/%00`, json),
+      ])
+      const wrong = answers.filter(({ status }) => status < 400 || status >= 500)
+      return unless(
+        wrong.map(({ status }) => `an answer ${status}`),
+        `${answers.length} are refused, and none is an error of ours`,
+      )
+    },
+  },
+  {
+    name: 'what is left to somebody who has taken over a program',
+    boundary: 'API → host',
+    try: async ({ platform }) => {
+      const found = (await confinements(platform)).flatMap((each) => tooMuchOf(each, platform.data))
+      return unless(found, 'no rights, no keys and no files of others')
+    },
+  },
+  {
+    name: 'a toolbox without a key, with wrong ones, and of a sandbox that is not there',
+    boundary: 'toolbox caller → toolbox',
+    try: async ({ platform, box }) => {
+      const base = String(box.record['toolboxProxyUrl'])
+      const got = await letIn(`${base}/${box.id}/files?path=/`)
+      const other = await ask(`${base}/00000000-0000-4000-8000-000000000000/files?path=/`, {
+        authorization: `Bearer ${platform.key}`,
+      })
+      return unless([...got, ...(other.status === 404 ? [] : [`an answer ${other.status}`])], 'all are refused')
+    },
+  },
+  {
+    name: 'an image reference that leads to the host’s own network',
+    boundary: 'whoever builds an image → host',
+    try: async ({ platform }) => {
+      let calls = 0
+      const registry = createServer((socket) => {
+        calls += 1
+        socket.destroy()
+      })
+      await new Promise<void>((resolve) => registry.listen(0, '127.0.0.1', resolve))
+      const { port } = registry.address() as { port: number }
+      const name = `red-team-${process.pid}`
+      try {
+        const made = await platform.api('POST', '/snapshots', { name, imageName: `127.0.0.1:${port}/some/image:1` })
+        const id = String(made.body['id'] ?? name)
+        for (let state = ''; made.status < 400 && !/error|failed|active/.test(state); await pause(250))
+          state = String((await platform.api('GET', `/snapshots/${id}`)).body['state'] ?? 'error')
+        if (made.status < 400) await platform.api('DELETE', `/snapshots/${id}`)
+        return unless(calls === 0 ? [] : [`${calls} connections to 127.0.0.1`], 'nothing of the host was asked')
+      } finally {
+        registry.close()
+      }
+    },
+  },
+  {
+    name: 'a private preview without its token, and the token inside',
+    boundary: 'preview visitor → server inside',
+    try: async ({ platform, box }) => {
+      const server = `import http.server
+class Echo(http.server.BaseHTTPRequestHandler):
+  def do_GET(self):
+    self.send_response(200); self.end_headers(); self.wfile.write(("${secretWord} " + str(self.headers)).encode())
+http.server.HTTPServer(("0.0.0.0", 8098), Echo).serve_forever()`
+      await box.run(`printf %s ${Buffer.from(server).toString('base64')} | base64 -d > /tmp/red.py`)
+      await box.run('setsid python3 /tmp/red.py >/dev/null 2>&1 & for i in 1 2 3 4 5 6; do sleep 0.5; done')
+      const { status, body } = await platform.api('GET', `/sandbox/${box.id}/ports/8098/preview-url`)
+      if (status !== 200) throw new Error(`no address of the preview: ${status}`)
+      const [url, token] = [String(body['url']), String(body['token'])]
+      const open = await ask(url, { 'x-daytona-preview-token': token })
+      if (!open.text.includes(secretWord)) throw new Error(`the preview does not answer its owner: ${open.status}`)
+      if (open.text.includes(token)) return notHeld('the server inside reads the token')
+      const closed = await Promise.all([ask(url), ask(url, { 'x-daytona-preview-token': 'wrong' })])
+      return unless(
+        closed.filter(({ text }) => text.includes(secretWord)).map(() => 'the page'),
+        'strangers see nothing',
+      )
+    },
+  },
+]
