@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
 import { suite, test } from 'node:test'
 import { startSides } from '../testing/simulated.ts'
 import { openedBy, previewHost, visit } from '../testing/visiting.ts'
@@ -61,6 +63,21 @@ suite('previews: no credential of ours reaches the server inside', () => {
     assert.deepEqual(jwt.asked?.credentials[0], { kind: 'bearer', token: 'eyJ.our.jwt' })
     assert.equal((await seen({ authorization: 'Bearer eyJ.their.jwt' })).headers.authorization, 'Bearer eyJ.their.jwt')
     assert.equal((await seen({ authorization: 'Basic dTpw' })).headers.authorization, 'Basic dTpw')
+  })
+
+  test('of several Authorization headers the first passes at most: nobody looked at the others', async () => {
+    await using sides = await startSides()
+    openedBy(sides, 'public')
+    let raw: string[] = []
+    sides.inside.call = (incoming, response) => {
+      raw = incoming.rawHeaders
+      response.end()
+    }
+    const outgoing = request({ port: sides.port, agent: false, headers: { host: previewHost } })
+    outgoing.setHeader('Authorization', ['Bearer of-the-app', 'Bearer eyJ.maybe.ours', `Bearer ${apiKey}`])
+    const [answer] = (await once(outgoing.end(), 'response')) as [IncomingMessage]
+    await once(answer.resume(), 'end')
+    assert.equal(raw.filter((text) => /bearer/i.test(text)).join(), 'Bearer of-the-app')
   })
 
   test('in a cookie, the query or the protocols of a WebSocket; what stands beside it passes', async () => {
