@@ -108,7 +108,9 @@ const caller =
       signal: AbortSignal.timeout(120_000),
     })
     const text = await reply.text()
-    return { status: reply.status, body: text === '' ? {} : JSON.parse(text) }
+    // An answer that is a string is plain text.
+    const isJson = reply.headers.get('content-type')?.includes('json') ?? false
+    return { status: reply.status, body: text === '' ? {} : isJson ? JSON.parse(text) : text }
   }
 
 /** What can be asked of a server that runs, whoever started it. */
