@@ -133,6 +133,39 @@ suite('the resolver of sandboxes with a list of domains', () => {
     assert.equal(codeOf(await askUdp(server, question('api.example.com', 1, 10))), 0)
   })
 
+  test('always has room for a few questions of a sandbox, whatever forty others ask', async () => {
+    let asked = 0
+    const { promise: released, resolve: release } = Promise.withResolvers<void>()
+    const { promise: full, resolve: isFull } = Promise.withResolvers<void>()
+    using server = await serve({
+      lookup: async (name) => {
+        if (name !== 'api.example.com') return [{ address: '203.0.113.5', ttl: 1 }]
+        if (++asked === 2048) isFull()
+        await released
+        return []
+      },
+    })
+    const others = Array.from({ length: 40 }, (_, n) => {
+      const socket = createSocket('udp4')
+      socket.bind(0, `127.1.0.${n + 1}`)
+      return socket
+    })
+    // Again and again, as a burst of datagrams may lose some of them.
+    const again = setInterval(() => {
+      for (const socket of others) {
+        for (let n = 0; n < 8; n += 1) socket.send(question('api.example.com'), server.udp, address)
+      }
+    }, 10)
+    try {
+      await full
+      assert.equal(countOf(await askUdp(server, question('b.a.test', 1, 7))), 1)
+    } finally {
+      clearInterval(again)
+      release()
+      for (const socket of others) socket.close()
+    }
+  })
+
   test('by TCP: questions in pieces and several in one piece, each answered in order', async () => {
     using server = await serve()
     const [first, second] = [framed(question('api.example.com', 1, 1)), framed(question('b.a.test', 1, 2))]
