@@ -6,6 +6,17 @@ export const testPackages: readonly RequiredPackage[] = [
   { name: 'python3', command: '/usr/bin/python3', why: 'is what the tests of code-run and the interpreter run' },
   { name: 'chromium', command: 'chromium', why: 'is the browser that the tests of previews look through' },
   { name: 'openssl', command: 'openssl', why: 'makes the certificate that these tests serve TLS with' },
+  {
+    name: 'python3-requests',
+    command: '/usr/lib/python3/dist-packages/requests/__init__.py',
+    why: 'is a client that the tests of refused uploads send with',
+  },
+  {
+    name: 'python3-httpx',
+    command: '/usr/lib/python3/dist-packages/httpx/__init__.py',
+    why: 'is a client that the tests of refused uploads send with',
+  },
+  { name: 'curl', command: 'curl', why: 'is a client that the tests of refused uploads send with' },
   { name: 'vim-tiny', command: 'vi', why: 'is what the tests of terminals draw a whole screen with' },
   { name: 'busybox-static', command: 'busybox', why: 'is all that the barest image of the tests has' },
   {

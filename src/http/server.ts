@@ -13,8 +13,10 @@ import type { Logger } from 'pino'
 import type { TSchema } from 'typebox'
 import type { Attributes } from '#src/kit/telemetry/telemetry.ts'
 import { Problem, retryAfterSeconds } from '#src/problems.ts'
+import { answersWithin } from './answer.ts'
 import { followCalls, inCall } from './follow.ts'
 import { boundIncoming } from './incoming.ts'
+import { refuseBadHttp } from './linger.ts'
 import { asProblem, renderProblem } from './render-problem.ts'
 import type { Route } from './route.ts'
 import { answerPings } from './socket.ts'
@@ -38,20 +40,6 @@ type ServerParts<Context extends object, Needs extends string> = {
   ownerOf?: (context: Context) => string | undefined
   /** What telemetry tells of a call besides its route: never what could be a credential. No context: it was refused. */
   tell?: (params: Readonly<Record<string, string | undefined>>, context: Context | undefined) => Attributes
-}
-
-/** As much as is still read of a body that was refused. */
-const heardOutBytes = 64 * 1024 * 1024
-
-/** Whoever is still sending when the answer comes would see a broken connection in its place; so the rest is read away. */
-const hearOut = (request: FastifyRequest, reply: FastifyReply) => {
-  reply.removeHeader('connection')
-  let left = heardOutBytes
-  request.raw.on('data', (piece: Buffer) => {
-    left -= piece.length
-    if (left < 0) request.raw.destroy()
-  })
-  request.raw.resume()
 }
 
 const refusals = new WeakMap<FastifyRequest, Problem>()
@@ -91,6 +79,8 @@ export const createServer = async <Context extends object, Needs extends string>
     trustProxy: (_address, hop) => hop < trustedProxies,
     // Longer than any client's, so that no client reuses a connection in the moment we close it.
     keepAliveTimeout: 90_000,
+    http: { ServerResponse: answersWithin() as never },
+    clientErrorHandler: refuseBadHttp,
     genReqId: () => randomUUID(),
     routerOptions: { maxParamLength: 1024, ignoreTrailingSlash: true },
   })
@@ -158,12 +148,9 @@ export const createServer = async <Context extends object, Needs extends string>
     if (problem.status >= 500) {
       inCall(request, () => request.log.error({ err: error, cause: problem.cause }, 'request failed'))
     }
-    // Of a body that is refused in the middle more comes, unless its sender has fallen silent.
-    const comesOn = problem.code === 'too_large' || problem.code === 'unavailable'
-    if (comesOn || request.routeOptions.config.streamsBody) hearOut(request, reply)
-    // Fastify closes after a body that cannot be parsed, since more may follow. Where all of it is here, a proxy that is about
-    // to say that it was all would find the connection broken, and could not read the answer any more.
-    else if (request.raw.complete) reply.removeHeader('connection')
+    // Fastify closes after a body that it did not take. What is left of it is read away (answer.ts), and the connection serves
+    // the next call, unless the sender of the body has fallen silent.
+    if (problem.code !== 'timeout') reply.removeHeader('connection')
     const seconds = retryAfterSeconds[problem.code]
     if (seconds !== undefined) reply.header('retry-after', String(seconds))
     reply.status(problem.status).send(renderProblem(problem, request, source))

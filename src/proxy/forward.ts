@@ -1,10 +1,10 @@
 // Forwards one plain call and its answer back, both as streams: neither side may be faster than the other, and when one
 // goes away the other hears of it. The other side may be a hostile server inside a sandbox.
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { hasBody } from '#src/http/answer.ts'
 import { beneath, Inflow, writeThrough } from '#src/kit/inflow.ts'
 import { pour } from '#src/kit/pour.ts'
 import type { Destination } from './destination.ts'
-import { hasBody } from './headers.ts'
 
 type Exchange = { request: IncomingMessage; response: ServerResponse; destination: Destination }
 
@@ -48,7 +48,8 @@ const passBody = (answer: IncomingMessage, length: number, response: ServerRespo
   if (first !== null && !take(first)) from.pause()
 }
 
-const answerWith = (answer: IncomingMessage, { request, response, destination }: Exchange) => {
+/** `onEnd` runs when the other side has said all of its answer. */
+const answerWith = (answer: IncomingMessage, { request, response, destination }: Exchange, onEnd: () => void) => {
   const head = destination.outward(answer)
   // Throws for a status or a header that HTTP parsers let pass and no HTTP server may send.
   response.writeHead(answer.statusCode ?? 502, answer.statusMessage, head)
@@ -62,7 +63,10 @@ const answerWith = (answer: IncomingMessage, { request, response, destination }:
   // An answer without a length may be a stream whose first piece is far away: its head must not wait for that.
   if (answer.headers['content-length'] === undefined) response.flushHeaders()
   answer.once('error', () => response.destroy())
-  pour(answer, response)
+  pour(answer, response, () => {
+    onEnd()
+    response.end()
+  })
 }
 
 /** Answers when the call is over; throws a Problem only while nothing has been answered. */
@@ -99,7 +103,7 @@ export const forward = ({ request, response, destination }: Exchange): Promise<v
       isAnswered = true
       if (response.destroyed) return outgoing.destroy()
       try {
-        answerWith(answer, { request, response, destination })
+        answerWith(answer, { request, response, destination }, () => stopBody())
       } catch (error) {
         fail(error)
       }

@@ -2,6 +2,8 @@
 // before one byte of it reaches a runner.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { answersWithin } from '#src/http/answer.ts'
+import { refuseBadHttp } from '#src/http/linger.ts'
 import { cutOffIdle } from '#src/http/unread.ts'
 import { Bound } from '#src/kit/bound.ts'
 import type { Logger } from '#src/kit/log.ts'
@@ -20,7 +22,7 @@ import { insideOf } from './previews/destination.ts'
 import { refusalPage } from './previews/pages.ts'
 import { checkAtId, showPreview } from './previews/show.ts'
 import { isForPerson, isPreflight, questionOf as previewQuestionOf } from './previews/visitor.ts'
-import { asRefusal, endSoon, headOf, refuse, refuseUpgrade } from './refusal.ts'
+import { asRefusal, refuse, refuseUpgrade } from './refusal.ts'
 import { isTerminal, refuseTerminal } from './refuse-terminal.ts'
 import type { Runners } from './runners.ts'
 import { inOriginForm, questionOf, readTarget, type Target } from './target.ts'
@@ -235,6 +237,7 @@ export const createFront = ({
   }
 
   const server = createServer({
+    ServerResponse: answersWithin(),
     maxHeaderSize: headBytes,
     headersTimeout: 20_000,
     // A large upload may take as long as it takes; its toolbox has its own bounds.
@@ -255,14 +258,7 @@ export const createFront = ({
   server.on('upgrade', (request, socket, head) =>
     followUpgrade(inOriginForm(request), isPreview, () => onUpgrade(request, socket, head)),
   )
-  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    if (!socket.writable || error.code === 'ECONNRESET') return socket.destroy()
-    const isLong = error.code === 'HPE_HEADER_OVERFLOW'
-    socket.write(
-      headOf(isLong ? 431 : 400, isLong ? 'Request Header Fields Too Large' : 'Bad Request', ['Connection', 'close']),
-    )
-    endSoon(socket, lingerMs)
-  })
+  server.on('clientError', (error, socket) => refuseBadHttp(error, socket, lingerMs))
   const hangUp = () => {
     for (const socket of upgraded) socket.destroy()
     server.closeAllConnections()

@@ -51,6 +51,3 @@ export const upgrading = ({ headers }: IncomingMessage): string[] => [
   'Upgrade',
   headers.upgrade ?? '',
 ]
-
-export const hasBody = ({ headers }: IncomingMessage): boolean =>
-  headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0

@@ -1,10 +1,10 @@
 // Hands a connection over: after the other side has agreed, bytes pass both ways unread.
 import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { endSoon, headOf } from '#src/http/linger.ts'
 import { pour } from '#src/kit/pour.ts'
 import { Problem } from '#src/problems.ts'
 import type { Destination } from './destination.ts'
-import { endSoon, headOf } from './refusal.ts'
 
 type Handover = {
   socket: Duplex

@@ -1,5 +1,6 @@
 // Our own issuer as oidc-provider builds it: one client, which is ours; codes with PKCE, devices, and refresh tokens that change
 // with each use.
+import type { EventEmitter } from 'node:events'
 import { Provider } from 'oidc-provider'
 import type { Logger } from '#src/kit/log.ts'
 import type { Settings } from '../parts.ts'
@@ -146,6 +147,10 @@ export const createProvider = (parts: ProviderParts, keys: IssuerKeys): Provider
     }
     await next()
   })
+  // Without this, Koa prints the stack of whatever breaks, such as a caller who goes away in the middle of a body.
+  ;(provider as EventEmitter).on('error', (error) =>
+    log.debug({ err: error }, 'a call of the embedded issuer broke off'),
+  )
   provider.on('server_error', (_ctx, error) => log.error({ err: error }, 'the embedded issuer failed'))
   return provider
 }

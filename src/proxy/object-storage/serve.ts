@@ -6,7 +6,6 @@ import { RateLimiterMemory } from 'rate-limiter-flexible'
 import type { Logger } from '#src/kit/log.ts'
 import { readWhole } from '#src/kit/read-whole.ts'
 import type { UploadAccess, UploadQuestion } from '#src/wire/contexts.ts'
-import { hasBody } from '../headers.ts'
 import type { Runners } from '../runners.ts'
 import { bodyOf } from './body.ts'
 import { Keeper, type Key } from './keeper.ts'
@@ -142,11 +141,9 @@ export const createObjectStorage = ({
     }
     if (response.headersSent || response.destroyed) return response.destroy()
     const xml = Buffer.from(errorXml(refusal.code, refusal.message, randomUUID()))
-    const isUnread = hasBody(request) && !request.complete
     response.writeHead(refusal.status, {
       'Content-Type': 'application/xml',
       'Content-Length': xml.length,
-      ...(isUnread ? { Connection: 'close' } : {}),
     })
     return response.end(request.method === 'HEAD' ? undefined : xml)
   }

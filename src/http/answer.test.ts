@@ -1,0 +1,185 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer as createHttpServer } from 'node:http'
+import { type AddressInfo, connect, type Socket } from 'node:net'
+import { suite, test } from 'node:test'
+import Type from 'typebox'
+import { silentLog } from '#src/kit/log.ts'
+import { Problem } from '#src/problems.ts'
+import { answersWithin, type ReadAwayBounds } from './answer.ts'
+import { routesOf } from './route.ts'
+import { createServer } from './server.ts'
+import { realClients } from './testing/real-clients.ts'
+
+const MiB = 1024 ** 2
+
+const route = routesOf<object, 'public'>()
+const plain = { method: 'POST', needs: 'public', summary: 'a test', replies: { 200: null } } as const
+const routes = [
+  route({
+    ...plain,
+    path: '/forbidden',
+    streamsBody: true,
+    run: () => {
+      throw new Problem('forbidden')
+    },
+  }),
+  route({ ...plain, path: '/done', streamsBody: true, run: () => 'done' }),
+  route({ ...plain, path: '/large', bodyLimit: MiB, body: Type.Object({}), run: () => undefined }),
+  route({ ...plain, path: '/unauthorized', body: Type.Object({}), run: () => undefined }),
+]
+
+const serving = async () => {
+  const guard = ({ url }: { url: string }) => {
+    if (url === '/unauthorized') throw new Problem('unauthorized')
+    return {}
+  }
+  const server = await createServer({
+    routes,
+    prefixes: [''],
+    source: 'TEST',
+    guard,
+    log: silentLog(),
+    bodyLimit: 8 * MiB,
+  })
+  const url = await server.listen({ port: 0, host: '127.0.0.1' })
+  return { url, [Symbol.asyncDispose]: () => server.close() }
+}
+
+suite('an answer before the whole body was read', () => {
+  const refusals = [
+    ['/forbidden', 403],
+    ['/done', 200],
+    ['/unauthorized', 401],
+    ['/nowhere', 404],
+  ] as const
+
+  for (const [name, postTwice] of Object.entries(realClients)) {
+    test(`reaches ${name}, and the next call is answered too`, async () => {
+      await using server = await serving()
+      for (const bytes of [30, 700_000, 5 * MiB])
+        for (const [path, status] of refusals) {
+          const statuses = await postTwice(server.url + path, { 'content-type': 'text/plain' }, bytes)
+          assert.deepEqual(statuses, [status, status], `${path} with ${bytes} bytes`)
+        }
+      const json = { 'content-type': 'application/json' }
+      assert.deepEqual(await postTwice(`${server.url}/large`, json, 60 * MiB), [413, 413])
+    })
+  }
+
+  test('reaches every one of 30 small forms', async () => {
+    await using server = await serving()
+    const statuses = await Promise.all(
+      Array.from({ length: 30 }, async () => {
+        const body = new FormData()
+        body.append('file', new Blob(['x'.repeat(30)]), 'x')
+        const reply = await fetch(`${server.url}/forbidden`, { method: 'POST', body })
+        await reply.text()
+        return reply.status
+      }),
+    )
+    assert.deepEqual(statuses, Array(30).fill(403))
+  })
+})
+
+suite('the rest of a body that nobody wants', () => {
+  const open = async (bounds: ReadAwayBounds) => {
+    const server = createHttpServer({ ServerResponse: answersWithin(bounds) }, (_request, response) => {
+      response.writeHead(403, { 'content-length': 2 }).end('no')
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const socket: Socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
+    let heard = ''
+    socket.setEncoding('latin1').on('data', (text) => {
+      heard += text
+    })
+    const errors: unknown[] = []
+    socket.on('error', (error: NodeJS.ErrnoException) => errors.push(error.code))
+    await once(socket, 'connect')
+    return {
+      socket,
+      errors,
+      heard: () => heard,
+      answered: async () => {
+        while (!heard.endsWith('no')) await once(socket, 'data')
+      },
+      [Symbol.asyncDispose]: async () => {
+        socket.destroy()
+        server.close()
+        await once(server, 'close')
+      },
+    }
+  }
+  const bounds: ReadAwayBounds = { mostBytes: MiB, longestMs: 60_000, silentMs: 60_000 }
+  const head = (length: number, more = '') => `POST / HTTP/1.1\r\nhost: a\r\ncontent-length: ${length}\r\n${more}\r\n`
+
+  test('is read away, and the connection stays: the next call on it is answered', async () => {
+    await using one = await open(bounds)
+    one.socket.write(`${head(MiB)}x`)
+    await one.answered()
+    assert.doesNotMatch(one.heard(), /connection: close/i)
+    one.socket.write('x'.repeat(MiB - 1))
+    one.socket.write(head(0))
+    while (one.heard().split('403 Forbidden').length < 3) await once(one.socket, 'data')
+  })
+
+  test('that is longer than is read away: the answer says that the connection closes, and arrives', async () => {
+    await using one = await open(bounds)
+    one.socket.write(`${head(4 * MiB)}x`)
+    await one.answered()
+    assert.match(one.heard(), /connection: close/i)
+    const closed = new Promise((resolve) => one.socket.once('close', resolve))
+    one.socket.write('x'.repeat(2 * MiB))
+    await closed
+  })
+
+  test('whose caller wants the connection closed: it closes when all is read, and is never reset', async () => {
+    await using one = await open(bounds)
+    one.socket.write(`${head(MiB, 'connection: close\r\n')}x`)
+    await one.answered()
+    const closed = once(one.socket, 'close')
+    one.socket.write('x'.repeat(MiB - 1))
+    await closed
+    assert.deepEqual(one.errors, [])
+  })
+
+  test('that never comes: the connection is cut off after a silence', async () => {
+    await using one = await open({ ...bounds, silentMs: 50 })
+    const closed = once(one.socket, 'close')
+    one.socket.write(`${head(MiB)}x`)
+    await one.answered()
+    await closed
+  })
+
+  test('in pieces without an end is read up to the bound', async () => {
+    await using one = await open(bounds)
+    const closed = new Promise((resolve) => one.socket.once('close', resolve))
+    one.socket.write('POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n')
+    await one.answered()
+    const piece = `10000\r\n${'x'.repeat(0x10000)}\r\n`
+    const more = () => {
+      while (one.socket.writable && one.socket.write(piece));
+    }
+    one.socket.on('drain', more)
+    more()
+    await closed
+  })
+
+  test('whose sender waits for 100 Continue: the connection closes, as nobody knows what comes next', async () => {
+    const server = createHttpServer({ ServerResponse: answersWithin(bounds) })
+    server.on('checkContinue', (_request, response) => response.writeHead(403).end('no'))
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
+    try {
+      socket.end(head(5, 'expect: 100-continue\r\n'))
+      let heard = ''
+      for await (const piece of socket) heard += piece
+      assert.match(heard, /^HTTP\/1\.1 403 [\s\S]*connection: close/i)
+    } finally {
+      socket.destroy()
+      server.close()
+    }
+  })
+})
