@@ -2,11 +2,13 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readFileSync, statSync } from 'node:fs'
-import { constants } from 'node:os'
+import { constants, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { needsRoot } from '#test/needs-root.ts'
 import { parseCounters } from './cgroup/files.ts'
+import { readLayout } from './cgroup/layout.ts'
+import { reserveBytes } from './cgroup/reserve.ts'
 import { terminals } from './oci/config.ts'
 import { uidBase, uidCount } from './oci/ids.ts'
 import { pidsLimit } from './oci/sandbox-limits.ts'
@@ -218,6 +220,7 @@ suite('inside a sandbox', { skip: needsRoot }, () => {
     const score = (pid: number) => Number(readFileSync(`/proc/${pid}/oom_score_adj`, 'utf8'))
     await box.run(id, 'sleep 4717 > /dev/null 2>&1 &')
     const others = (await box.cgroupOf(id).pids()).filter((pid) => pid !== box.pidOf(id)).map(score)
+    assert.ok(score(box.pidOf(id)) > score(process.pid), 'the host’s own programs come last')
     assert.ok(Math.min(...others) > score(box.pidOf(id)), `PID 1 has ${score(box.pidOf(id))}, others ${others}`)
   })
 
@@ -235,6 +238,15 @@ suite('inside a sandbox', { skip: needsRoot }, () => {
     assert.ok(shared('fs/epoll/max_user_watches') >= 1e9)
     // In pages of 4 KiB; without such a limit, none.
     assert.ok(shared('fs/pipe-user-pages-soft') >= 2 ** 24 || shared('fs/pipe-user-pages-soft') === 0)
+  })
+
+  test('all sandboxes together leave memory to the host and to Alcove', () => {
+    const layout = readLayout()
+    const file = layout.version === 2 ? 'memory.max' : 'memory.limit_in_bytes'
+    const root = layout.version === 2 ? layout.root : layout.roots.memory
+    const all = Number(readFileSync(join(root, `alcove-${box.instance}`, file), 'utf8'))
+    assert.ok(all > 0 && Math.abs(totalmem() - reserveBytes() - all) <= 65_536, `${all}`)
+    assert.deepEqual([reserveBytes(4 * 2 ** 30), reserveBytes(64 * 2 ** 30)], [429_496_729, 2 ** 31])
   })
 
   test('a memory bomb ends inside; the sandbox and its host go on', async () => {

@@ -11,6 +11,7 @@ import type { ObjectStore } from './archive/store.ts'
 import { limitsSockets, limitsSwap } from './cgroup/cgroup.ts'
 import { findDiskSpeed } from './cgroup/disk-speed.ts'
 import { hasCpusets, mountsToHide, readLayout } from './cgroup/layout.ts'
+import { keepReserve } from './cgroup/reserve.ts'
 import { Journal } from './journal.ts'
 import type { AgentLink, Images, Machine } from './machine.ts'
 import type { NetworkPool } from './network/pool.ts'
@@ -57,7 +58,13 @@ export const openMachine = async (parts: HostParts): Promise<Machine> => {
   const { launcher, log } = parts
   const places = placesOf(parts.instance, parts.directory)
   const cgroups = readLayout()
-  await Promise.all([makePlaces(places), raiseSharedLimits(log, cgroups), giveBackSharedLimits(log), takeBackNull()])
+  await Promise.all([
+    makePlaces(places),
+    raiseSharedLimits(log, cgroups),
+    giveBackSharedLimits(log),
+    takeBackNull(),
+    keepReserve(cgroups, places.cgroup, log),
+  ])
   const hiddenMounts = mountsToHide(cgroups)
   const runtime = await openCrun({
     launcher,

@@ -9,6 +9,7 @@ import type { Logger } from '#src/kit/log.ts'
 import { repeat } from '#src/kit/repeat.ts'
 import type { Cgroup } from '../cgroup/cgroup.ts'
 import type { CgroupLayout } from '../cgroup/layout.ts'
+import { reserveBytes } from '../cgroup/reserve.ts'
 import type { Init } from '../processes.ts'
 import { type ExperimentParts, findGrower } from './experiment.ts'
 import { readKernelMemory, unchargedBytes } from './host-memory.ts'
@@ -25,9 +26,6 @@ const standardBounds = {
   grownBytes: 128 * MiB,
   /** Growth between two looks that is shared out among those that ran. */
   blamedBytes: 16 * MiB,
-  /** Available memory below which the host is in danger: this part of all, at most so many bytes. */
-  reservePart: 0.1,
-  reserveBytes: 2048 * MiB,
 }
 
 /** So many sandboxes at a stretch never hold up a request for long. */
@@ -152,6 +150,6 @@ export class KernelMemoryWatch {
 
   #isInDanger() {
     const { available, total } = readKernelMemory()
-    return available < Math.min(this.#bounds.reserveBytes, total * this.#bounds.reservePart)
+    return available < reserveBytes(total)
   }
 }
