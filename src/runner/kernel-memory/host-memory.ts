@@ -16,24 +16,35 @@ export type KernelMemory = {
 /**
  * From `/proc/meminfo` (proc(5)). Unreclaimable is all memory that is neither free, nor on a list of pages (processes, files,
  * shared memory), nor a cache. The sum of the named lines (`SUnreclaim`, `KernelStack`, `PageTables` …) would miss pages that
- * no line counts, such as tables of poll(2) and buffers of sockets.
+ * no line counts, such as tables of poll(2) and buffers of sockets. Compressed swap in memory is of programs, whose swap is
+ * limited, and a balloon is the hypervisor's.
  */
-export const parseKernelMemory = (meminfo: string): KernelMemory => {
+export const parseKernelMemory = (meminfo: string, compressedBytes = 0): KernelMemory => {
   const values = new Map(
     [...meminfo.matchAll(/^(\S+):\s+(\d+) kB$/gm)].map(([, name, kB]) => [name, Number(kB) * 1024]),
   )
   const of = (name: string) => values.get(name) ?? 0
   const reclaimable = of('KReclaimable') || of('SReclaimable')
   const lists = of('Active') + of('Inactive') + of('Unevictable')
+  const others = of('Hugetlb') + of('Balloon') + Math.max(of('Zswap'), compressedBytes)
   return {
-    unreclaimable: of('MemTotal') - of('MemFree') - lists - reclaimable - of('Hugetlb'),
+    unreclaimable: of('MemTotal') - of('MemFree') - lists - reclaimable - others,
     reclaimable,
     available: of('MemAvailable'),
     total: of('MemTotal'),
   }
 }
 
-export const readKernelMemory = (): KernelMemory => parseKernelMemory(readFileSync('/proc/meminfo', 'utf8'))
+/** Pages of compressed swap (zram, zswap) in `/proc/vmstat`, in bytes. */
+export const parseCompressedBytes = (vmstat: string): number =>
+  Number(/^nr_zspages (\d+)$/m.exec(vmstat)?.[1] ?? 0) * 4096
+
+export const readKernelMemory = (): KernelMemory => {
+  const meminfo = readFileSync('/proc/meminfo', 'utf8')
+  // The second file is long, and most hosts have no swap.
+  const hasSwap = !/^SwapTotal:\s+0 kB$/m.test(meminfo)
+  return parseKernelMemory(meminfo, hasSwap ? parseCompressedBytes(readFileSync('/proc/vmstat', 'utf8')) : 0)
+}
 
 /** What no limit counts: the unreclaimable memory without what is charged to any control group of the host. */
 export const unchargedBytes = (layout: CgroupLayout, { unreclaimable }: KernelMemory): number =>
