@@ -75,6 +75,16 @@ suite('the experiment that finds whose memory grows', () => {
     assert.equal(await findGrower({ ...parts, uncharged, delay: wait }, ['busy']), undefined)
   })
 
+  test('one whose memory comes and goes with what it runs is not found', async () => {
+    const { parts, held } = hostWith({ busy: 0, attacker: 0 })
+    let kept = 0
+    const uncharged = () => kept + (held.has('busy') ? 0 : 24 * MiB)
+    const wait = async () => {
+      if (held.size === 0) kept += 16 * MiB
+    }
+    assert.equal(await findGrower({ ...parts, uncharged, delay: wait }, ['busy', 'attacker']), undefined)
+  })
+
   test('one that cannot be held still is not found guilty', async () => {
     const { parts } = hostWith({ attacker: 200 })
     assert.equal(await findGrower({ ...parts, holdStill: async () => false }, ['attacker']), undefined)

@@ -17,8 +17,8 @@ export type ExperimentParts = {
 const tellingBytes = 8 * MiB
 const stepMs = 50
 const longestWindowMs = 2000
-/** What else happens on the host may coincide once with one that runs alone. */
-const timesToGrow = 2
+/** What else happens on the host may coincide with one that runs alone, but not each time. */
+const timesToGrow = 3
 /** The windows of all suspects together. */
 const longestMs = 4000
 
@@ -32,11 +32,12 @@ const awaitGrowth = async ({ uncharged, delay }: ExperimentParts, windowMs: numb
   return undefined
 }
 
-/** While all are still. */
-const growsAlone = async ({ uncharged, delay }: ExperimentParts, ms: number): Promise<boolean> => {
+/** Waits while all are still, and answers the bytes then; undefined if they grow all the same. */
+const settle = async ({ uncharged, delay }: ExperimentParts, ms: number): Promise<number | undefined> => {
   const before = uncharged()
   await delay(ms)
-  return uncharged() - before >= tellingBytes / 4
+  const after = uncharged()
+  return after - before >= tellingBytes / 4 ? undefined : after
 }
 
 /** `suspects` come most suspected first. Those that cannot be held still now are left out. */
@@ -53,14 +54,20 @@ export const findGrower = async (parts: ExperimentParts, suspects: readonly stri
   }
   try {
     const isStill = await Promise.all(chosen.map(hold))
-    if (await growsAlone(parts, windowMs)) return undefined
+    let settled = await settle(parts, windowMs)
+    if (settled === undefined) return undefined
     for (const [index, sandboxId] of chosen.entries()) {
       if (!isStill[index]) continue
       let timesGrown = 0
       for (; timesGrown < timesToGrow; timesGrown++) {
         holds.get(sandboxId)?.abort()
         if ((await awaitGrowth(parts, 2 * windowMs)) === undefined) break
-        if (!(await hold(sandboxId)) || (await growsAlone(parts, windowMs))) return undefined
+        if (!(await hold(sandboxId))) return undefined
+        const before = settled
+        settled = await settle(parts, windowMs)
+        if (settled === undefined) return undefined
+        // What busy programs make and end comes and goes.
+        if (settled - before < tellingBytes / 2) break
       }
       if (timesGrown === timesToGrow) return sandboxId
       // Held again, so that the next one is alone too.

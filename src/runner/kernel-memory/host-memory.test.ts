@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import { parseCompressedBytes, parseKernelMemory, readKernelMemory } from './host-memory.ts'
+import { parseCompressedPages, parseKernelMemory, parsePagesAtHand, readKernelMemory } from './host-memory.ts'
 
 suite('the kernel’s own memory', () => {
   test('is what is neither free, nor a page of programs and files, nor a cache', () => {
@@ -19,9 +19,17 @@ Hugetlb:         100 kB
     const kB = 1024
     const expected = { unreclaimable: 200 * kB, reclaimable: 90 * kB, available: 600 * kB, total: 1000 * kB }
     assert.deepEqual(parseKernelMemory(meminfo), expected)
-    assert.equal(parseKernelMemory(meminfo, 30 * kB).unreclaimable, 170 * kB, 'compressed swap is of programs')
+    assert.equal(parseKernelMemory(meminfo, { compressedBytes: 30 * kB, atHandBytes: 20 * kB }).unreclaimable, 150 * kB)
     assert.equal(parseKernelMemory(`${meminfo}Balloon: 50 kB\n`).unreclaimable, 150 * kB)
-    assert.equal(parseCompressedBytes('nr_zone 1\nnr_zspages 3\nnr_free_cma 0\n'), 12_288)
+    assert.equal(parseCompressedPages('nr_zone 1\nnr_zspages 3\nnr_free_cma 0\n'), 3)
+    const zoneinfo = `  pagesets
+    cpu: 0
+              count:    58669
+              high:     152632
+    cpu: 1
+              count:    1
+`
+    assert.equal(parsePagesAtHand(zoneinfo), 58_670)
   })
 
   test('is a part of this machine’s memory', () => {

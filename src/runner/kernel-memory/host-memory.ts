@@ -17,16 +17,20 @@ export type KernelMemory = {
  * From `/proc/meminfo` (proc(5)). Unreclaimable is all memory that is neither free, nor on a list of pages (processes, files,
  * shared memory), nor a cache. The sum of the named lines (`SUnreclaim`, `KernelStack`, `PageTables` …) would miss pages that
  * no line counts, such as tables of poll(2) and buffers of sockets. Compressed swap in memory is of programs, whose swap is
- * limited, and a balloon is the hypervisor's.
+ * limited, and a balloon is the hypervisor's. `MemFree` leaves out the free pages that each processor keeps at hand, which may
+ * be a GiB and come and go with what runs.
  */
-export const parseKernelMemory = (meminfo: string, compressedBytes = 0): KernelMemory => {
+export const parseKernelMemory = (
+  meminfo: string,
+  { compressedBytes = 0, atHandBytes = 0 }: { compressedBytes?: number; atHandBytes?: number } = {},
+): KernelMemory => {
   const values = new Map(
     [...meminfo.matchAll(/^(\S+):\s+(\d+) kB$/gm)].map(([, name, kB]) => [name, Number(kB) * 1024]),
   )
   const of = (name: string) => values.get(name) ?? 0
   const reclaimable = of('KReclaimable') || of('SReclaimable')
   const lists = of('Active') + of('Inactive') + of('Unevictable')
-  const others = of('Hugetlb') + of('Balloon') + Math.max(of('Zswap'), compressedBytes)
+  const others = of('Hugetlb') + of('Balloon') + Math.max(of('Zswap'), compressedBytes) + atHandBytes
   return {
     unreclaimable: of('MemTotal') - of('MemFree') - lists - reclaimable - others,
     reclaimable,
@@ -35,15 +39,23 @@ export const parseKernelMemory = (meminfo: string, compressedBytes = 0): KernelM
   }
 }
 
-/** Pages of compressed swap (zram, zswap) in `/proc/vmstat`, in bytes. */
-export const parseCompressedBytes = (vmstat: string): number =>
-  Number(/^nr_zspages (\d+)$/m.exec(vmstat)?.[1] ?? 0) * 4096
+/** Pages of compressed swap (zram, zswap), of `/proc/vmstat`. */
+export const parseCompressedPages = (vmstat: string): number => Number(/^nr_zspages (\d+)$/m.exec(vmstat)?.[1] ?? 0)
+
+/** Free pages that the processors keep at hand, of `/proc/zoneinfo`. */
+export const parsePagesAtHand = (zoneinfo: string): number =>
+  [...zoneinfo.matchAll(/^ +count: +(\d+)$/gm)].reduce((sum, [, count]) => sum + Number(count), 0)
+
+const pageBytes = Number(/^KernelPageSize: +(\d+) kB$/m.exec(readFileSync('/proc/self/smaps', 'utf8'))?.[1] ?? 4) * 1024
 
 export const readKernelMemory = (): KernelMemory => {
   const meminfo = readFileSync('/proc/meminfo', 'utf8')
   // The second file is long, and most hosts have no swap.
   const hasSwap = !/^SwapTotal:\s+0 kB$/m.test(meminfo)
-  return parseKernelMemory(meminfo, hasSwap ? parseCompressedBytes(readFileSync('/proc/vmstat', 'utf8')) : 0)
+  return parseKernelMemory(meminfo, {
+    compressedBytes: hasSwap ? parseCompressedPages(readFileSync('/proc/vmstat', 'utf8')) * pageBytes : 0,
+    atHandBytes: parsePagesAtHand(readFileSync('/proc/zoneinfo', 'utf8')) * pageBytes,
+  })
 }
 
 /** What no limit counts: the unreclaimable memory without what is charged to any control group of the host. */
