@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { suite, test } from 'node:test'
-import { findFullSockets, isUnaccepted, parseNetlinkBytes, parseTcpSockets } from './sockets.ts'
+import { findFullSockets, parseNetlinkBytes, parseTcpSockets, parseUnacceptedBytes } from './sockets.ts'
 
 suite('sockets whose memory is charged to nobody', () => {
   test('netlink: what waits to be read and what is kept of a question both count', () => {
@@ -14,10 +14,12 @@ suite('sockets whose memory is charged to nobody', () => {
 
   test('TCP: a connection counts that is in no process; one that is, and one that listens, do not', () => {
     const line = (state: string, inode: string) =>
-      `   1: 0100007F:07D0 0100007F:A001 ${state} 00000000:00000000 00:00000000 00000000     0        0 ${inode} 1 0`
+      `   1: 0100007F:07D0 0100007F:A001 ${state} 00000000:00010000 00:00000000 00000000     0        0 ${inode} 1 0`
     assert.deepEqual(
-      [line('01', '0'), line('08', '0'), line('01', '4711'), line('0A', '4712'), line('06', '0')].map(isUnaccepted),
-      [true, true, false, false, false],
+      [line('01', '0'), line('08', '0'), line('01', '4711'), line('0A', '4712'), line('06', '0')].map(
+        parseUnacceptedBytes,
+      ),
+      [68_608, 68_608, 0, 0, 0],
     )
     assert.equal(
       parseTcpSockets('sockets: used 9\nTCP: inuse 29497 orphan 0 tw 0 alloc 9 mem 1\nUDP: inuse 1 mem 0\n'),

@@ -8,6 +8,9 @@ export const mostSocketBytes = 64 * 1024 ** 2
 /** Of one connection that waits to be accepted: the socket and its request, which the kernel makes on behalf of nobody. */
 const connectionBytes = 3 * 1024
 
+/** What fewer sockets may hold is not worth a look at each: reading their table walks that of the whole host. */
+const fewSockets = 64
+
 /**
  * The bytes of a line of `net/netlink`: what waits to be read (`Rmem`) and what was sent and is still kept, such as a long
  * question whose answer nobody reads (`Wmem`). The first line has names.
@@ -20,10 +23,15 @@ export const parseNetlinkBytes = (line: string): number => {
 /** How many TCP sockets there are: `net/sockstat`. Tells of one network namespace, and is cheap. */
 export const parseTcpSockets = (sockstat: string): number => Number(/^TCP: inuse (\d+)/m.exec(sockstat)?.[1] ?? 0)
 
-/** Whether a line of `net/tcp` is a connection (established, or closed by its peer) that no process has: its inode is 0. */
-export const isUnaccepted = (line: string): boolean => {
-  const [, , , state, , , , , , inode] = line.trim().split(/\s+/)
-  return inode === '0' && (state === '01' || state === '08')
+/**
+ * The bytes of a line of `net/tcp` that is a connection (established, or closed by its peer) that no process has: its inode is 0.
+ * What it has received is charged to nobody until it is accepted.
+ */
+export const parseUnacceptedBytes = (line: string): number => {
+  const [, , , state, queues = '', , , , , inode] = line.trim().split(/\s+/)
+  if (inode !== '0' || (state !== '01' && state !== '08')) return 0
+  const [sent = '0', received = '0'] = queues.split(':')
+  return connectionBytes + Number.parseInt(sent, 16) + Number.parseInt(received, 16)
 }
 
 /** Up to `most` and a little more: a list may be long, and is read no further. */
@@ -44,7 +52,6 @@ export const findFullSockets = async (
 ): Promise<'netlink sockets' | 'unaccepted connections' | undefined> => {
   const table = (name: string) => `/proc/${pid}/net/${name}`
   if ((await sumLines(table('netlink'), most, parseNetlinkBytes)) > most) return 'netlink sockets'
-  if (parseTcpSockets(await readFile(table('sockstat'), 'utf8')) * connectionBytes <= most) return undefined
-  const bytesOf = (line: string) => (isUnaccepted(line) ? connectionBytes : 0)
-  return (await sumLines(table('tcp'), most, bytesOf)) > most ? 'unaccepted connections' : undefined
+  if (parseTcpSockets(await readFile(table('sockstat'), 'utf8')) <= fewSockets) return undefined
+  return (await sumLines(table('tcp'), most, parseUnacceptedBytes)) > most ? 'unaccepted connections' : undefined
 }
