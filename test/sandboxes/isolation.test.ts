@@ -189,7 +189,10 @@ for _ in range(2500): threading.Thread(target=done.wait).start()
 print(threading.active_count(), resource.getrlimit(resource.RLIMIT_NPROC)[0])
 done.set()`
     assert.equal(await small.run(`python3 -c "${threads}"`), '2501 4097')
-    assert.equal(await small.run('cat /sys/fs/cgroup/pids.max /sys/fs/cgroup/pids/pids.max 2>/dev/null'), '4096')
+    assert.equal(
+      await small.run('cat /sys/fs/cgroup/pids.max /sys/fs/cgroup/pids/pids.max 2>/dev/null || true'),
+      '4096',
+    )
   })
 
   test('a fork bomb meets the limit of processes, which its timeline says, and the sandbox can still be deleted', async () => {
