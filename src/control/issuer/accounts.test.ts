@@ -3,7 +3,11 @@ import { suite, test } from 'node:test'
 import { addPerson } from '#test/control/add-person.ts'
 import { startControl } from '#test/control/harness.ts'
 import { testSettings } from '#test/control/test-settings.ts'
-import { findByPassword } from './passwords.ts'
+import type { Sql } from '../storage/database.ts'
+import { findAccount, signsInTo } from './passwords.ts'
+
+const findByPassword = async (sql: Sql, email: string, password: string) =>
+  await signsInTo(await findAccount(sql, email), password, 'other')
 
 const start = () => startControl({ settings: { identity: testSettings.identity } })
 

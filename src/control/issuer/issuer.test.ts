@@ -355,39 +355,71 @@ suite('the embedded issuer', () => {
     assert.equal((await ask('GET', 'interaction/none')).status, 400)
   })
 
-  test('wrong passwords of strangers keep nobody out of an account who has signed in to it with that browser before', async () => {
+  const begin = async (browser: Browser) => browser.follow(await browser.get(authorizeUrl(startPkce().challenge)))
+
+  const tryAs = async (browser: Browser, form: Page, email: string, times: number, given: string) => {
+    const statuses: number[] = []
+    for (let n = 0; n < times; n += 1) statuses.push((await fillIn(browser, form, email, given)).status)
+    return statuses
+  }
+
+  test('wrong passwords of strangers keep the owner of an account out of no browser, known or new', async () => {
+    const email = 'viewer@example.com'
     await setPassword(app.database.sql, userId('viewer'), password, app.clock.now())
     const known = openBrowser(base)
-    await getCode(known, startPkce().challenge, 'viewer@example.com')
-    const begin = async (browser: Browser) => browser.follow(await browser.get(authorizeUrl(startPkce().challenge)))
-    const tryAs = async (browser: Browser, form: Page, times: number, given: string) => {
-      let last = 0
-      for (let n = 0; n < times; n += 1) last = (await fillIn(browser, form, 'viewer@example.com', given)).status
-      return last
-    }
-    for (const address of ['127.0.0.11', '127.0.0.12', '127.0.0.13']) {
+    await getCode(known, startPkce().challenge, email)
+    for (const address of ['11', '12', '13', '14', '15', '16'].map((last) => `127.0.0.${last}`)) {
       const stranger = openBrowser(base, address)
-      await tryAs(stranger, await begin(stranger), 18, 'wrong')
+      await tryAs(stranger, await begin(stranger), email, 12, 'wrong')
     }
-    const stranger = openBrowser(base, '127.0.0.14')
-    assert.equal(await tryAs(stranger, await begin(stranger), 1, password), 429)
-    known.cookies.delete('alcove_session')
-    const form = await begin(known)
-    assert.equal(await tryAs(known, form, 1, 'wrong'), 401)
-    // Known for this account and no other; and what it says of itself is signed.
-    const name = 'alcove_browser'
-    const right = known.cookies.get(name)!
-    known.cookies.set(name, `${right.slice(0, -9)}AAAAAAAAA`)
-    assert.equal(await tryAs(known, form, 1, password), 429)
-    known.cookies.set(name, right)
-    assert.equal(await tryAs(known, form, 1, password), 303)
-    // A cookie that was taken tries no more often than strangers together.
-    for (const address of ['127.0.0.15', '127.0.0.16', '127.0.0.17']) {
-      const thief = openBrowser(base, address)
-      thief.cookies.set(name, known.cookies.get(name)!)
-      await tryAs(thief, await begin(thief), 18, 'wrong')
+    const fresh = openBrowser(base, '127.0.0.20')
+    assert.deepEqual(await tryAs(fresh, await begin(fresh), email, 1, 'mistyped'), [401])
+    assert.deepEqual(await tryAs(fresh, await begin(fresh), email, 1, password), [303])
+    // In the place of a stranger who has used up its tries, only a known browser may go on.
+    const neighbour = openBrowser(base, '127.0.0.11')
+    neighbour.cookies.set('alcove_browser', known.cookies.get('alcove_browser')!)
+    assert.deepEqual(await tryAs(neighbour, await begin(neighbour), email, 1, password), [303])
+    const forger = openBrowser(base, '127.0.0.11')
+    forger.cookies.set('alcove_browser', `${known.cookies.get('alcove_browser')!.slice(0, -9)}AAAAAAAAA`)
+    assert.deepEqual(await tryAs(forger, await begin(forger), email, 1, password), [429])
+    const other = openBrowser(base, '127.0.0.11')
+    other.cookies.set('alcove_browser', known.cookies.get('alcove_browser')!)
+    const strange = await tryAs(other, await begin(other), 'owner@example.com', 11, 'wrong')
+    assert.equal(strange.at(-1), 429, 'a browser is known for one account only')
+  })
+
+  test('words, statuses and headers are the same for an account, one without a password, and none, however often', async () => {
+    await using fresh = await startControl({ settings: { identity: testSettings.identity } })
+    const at = await fresh.listen()
+    await setPassword(fresh.database.sql, userId('owner'), password, fresh.clock.now())
+    const seen: { index: number; status: number; words: string }[] = []
+    const addresses = ['owner@example.com', 'admin@example.com', 'nobody@example.com'] as const
+    for (const [index, email] of addresses.entries()) {
+      // More strangers than it takes to count as attacked, then one more.
+      for (let n = 0; n < 7; n += 1) {
+        const stranger = openBrowser(at, `127.0.${index + 1}.${n + 1}`)
+        const form = await begin(stranger)
+        for (let m = 0; m < (n < 6 ? 10 : 5); m += 1) {
+          const { status, html } = await fillIn(stranger, form, email, 'wrong password')
+          const words = html.replaceAll(email, 'EMAIL').replace(/interaction\/[\w-]+/, 'interaction/UID')
+          seen.push({ index, status, words })
+        }
+      }
     }
-    assert.equal(await tryAs(known, form, 1, password), 429)
+    const answersTo = (wanted: number) =>
+      seen.filter(({ index }) => index === wanted).map(({ status, words }) => ({ status, words }))
+    assert.deepEqual(answersTo(1), answersTo(0))
+    assert.deepEqual(answersTo(2), answersTo(0))
+    const last = answersTo(0).slice(-5)
+    assert.deepEqual(
+      last.map(({ status }) => status),
+      [401, 401, 401, 429, 429],
+    )
+  })
+
+  test('a name with a NUL in it is refused like an empty one', async () => {
+    const browser = openBrowser(base, '127.0.0.30')
+    assert.equal((await fillIn(browser, await begin(browser), 'a\0@example.com')).status, 400)
   })
 
   // Last: from here on this address may not try.
@@ -396,7 +428,7 @@ suite('the embedded issuer', () => {
     const browser = openBrowser(base)
     const form = await browser.follow(await browser.get(authorizeUrl(challenge)))
     const statuses: number[] = []
-    for (let n = 0; n < 21; n += 1) statuses.push((await fillIn(browser, form, 'no@example.com', 'wrong')).status)
+    for (let n = 0; n < 21; n += 1) statuses.push((await fillIn(browser, form, `no${n}@example.com`, 'wrong')).status)
     assert.equal(statuses.at(-1), 429)
     assert.equal((await fillIn(browser, form, 'owner@example.com')).status, 429)
   })

@@ -1,5 +1,5 @@
-// Browsers in which somebody has signed in to an account before. Wrong passwords of strangers must not keep its owner out: what a
-// browser that is known tries is counted for itself (https://owasp.org/www-community/Slow_Down_Online_Guessing_Attacks_with_Device_Cookies).
+// Browsers in which somebody has signed in to an account before. Wrong passwords of strangers must not keep its owner out, so
+// the tries of a known browser are counted on their own (https://owasp.org/www-community/Slow_Down_Online_Guessing_Attacks_with_Device_Cookies).
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { jwtVerify, SignJWT } from 'jose'
@@ -11,10 +11,17 @@ const inCookies = new RegExp(`(?:^|;) *${cookieName}=([\\w.-]{1,1000})(?:;|$)`)
 const audience = 'alcove:browser'
 const seconds = 365 * 24 * 60 * 60
 
+export type KnownBrowser = {
+  /** The browser's own name, until the next time it is marked. */
+  id: string
+  /** The account that it is known for. */
+  account: string
+}
+
 export type KnownBrowsers = {
-  /** The one that asks, by a name that it keeps until the next time it is marked; undefined where this account is not its own. */
-  find: (request: IncomingMessage, account: string) => Promise<string | undefined>
-  /** Somebody has signed in to this account in the one that is answered. */
+  /** The browser that asks; undefined where nobody has signed in with it. Looks at the cookie only, never at accounts. */
+  find: (request: IncomingMessage) => Promise<KnownBrowser | undefined>
+  /** Somebody has signed in to this account in the browser that is answered. */
   mark: (response: ServerResponse, account: string) => Promise<void>
 }
 
@@ -23,12 +30,15 @@ type KnownBrowserParts = { secret: string; clock: Clock; isSecure: boolean }
 export const createKnownBrowsers = ({ secret, clock, isSecure }: KnownBrowserParts): KnownBrowsers => {
   const key = new TextEncoder().encode(secret)
   return {
-    find: async (request, account) => {
+    find: async (request) => {
       const [, token] = inCookies.exec(request.headers.cookie ?? '') ?? []
       if (token === undefined) return undefined
-      const options = { audience, subject: account, algorithms: ['HS256'], currentDate: clock.now() }
-      const { payload } = await jwtVerify(token, key, options).catch(() => ({ payload: { jti: undefined } }))
-      return payload.jti
+      const options = { audience, algorithms: ['HS256'], currentDate: clock.now() }
+      const { jti: id, sub: account } = await jwtVerify(token, key, options).then(
+        ({ payload }) => payload,
+        () => ({ jti: undefined, sub: undefined }),
+      )
+      return id === undefined || account === undefined ? undefined : { id, account }
     },
     mark: async (response, account) => {
       const now = Math.floor(clock.now().getTime() / 1000)

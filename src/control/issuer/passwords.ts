@@ -10,13 +10,16 @@ const memoryKiB = 19_456
 const passes = 2
 const tagLength = 32
 
-/** Each takes a thread and 19 MiB for a while. */
-const lanes = new Lanes(2)
+/** Each hash takes a thread and 19 MiB for a while. Known browsers never wait behind new ones. */
+const lanes = { known: new Lanes(1), other: new Lanes(2) }
+export type HashingLane = keyof typeof lanes
 
 const derive = promisify(argon2)
 
-const argon2id = (password: string, nonce: Buffer, { m, t, length }: { m: number; t: number; length: number }) =>
-  lanes.run(
+type Cost = { m: number; t: number; length: number }
+
+const argon2id = (password: string, nonce: Buffer, { m, t, length }: Cost, lane: HashingLane = 'other') =>
+  lanes[lane].run(
     async () =>
       (await derive('argon2id', {
         message: Buffer.from(password.normalize('NFKC'), 'utf8'),
@@ -36,15 +39,12 @@ const hashPassword = async (password: string): Promise<string> => {
   return `$argon2id$v=19$m=${memoryKiB},t=${passes},p=1$${encode(nonce)}$${encode(tag)}`
 }
 
-const isPassword = async (password: string, hash: string): Promise<boolean> => {
+const isPassword = async (password: string, hash: string, lane: HashingLane): Promise<boolean> => {
   const [, m, t, nonce, tag] = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=1\$([\w+/]+)\$([\w+/]+)$/.exec(hash) ?? []
   if (nonce === undefined || tag === undefined) return false
   const expected = Buffer.from(tag, 'base64')
-  const found = await argon2id(password, Buffer.from(nonce, 'base64'), {
-    m: Number(m),
-    t: Number(t),
-    length: expected.length,
-  })
+  const cost = { m: Number(m), t: Number(t), length: expected.length }
+  const found = await argon2id(password, Buffer.from(nonce, 'base64'), cost, lane)
   return timingSafeEqual(found, expected)
 }
 
@@ -64,16 +64,26 @@ export const newPassword = (): string => {
   return text.match(/.{5}/g)!.join('-')
 }
 
-/** Of nobody: an address without an account takes as long to refuse as a wrong password. */
+/** Nobody's hash. An address without a password takes as long to refuse as a wrong password. */
 const nobodys = hashPassword(randomBytes(16).toString('hex'))
 nobodys.catch(() => {})
 
-/** The id of the user whose address and password these are. */
-export const findByPassword = async (sql: Sql, email: string, password: string): Promise<string | undefined> => {
-  const [row] = await sql<{ id: string; hash: string }[]>`
-    select u.id, p.hash from users u join user_passwords p on p.user_id = u.id where lower(u.email) = lower(${email})`
-  const isRight = await isPassword(password, row?.hash ?? (await nobodys))
-  return isRight ? row?.id : undefined
+export type Account = { id: string; hash: string | null }
+
+export const findAccount = async (sql: Sql, email: string): Promise<Account | undefined> => {
+  const [row] = await sql<Account[]>`
+    select u.id, p.hash from users u left join user_passwords p on p.user_id = u.id where lower(u.email) = lower(${email})`
+  return row
+}
+
+/** The id of the account, if this is its password. Takes the same time without an account. */
+export const signsInTo = async (
+  account: Account | undefined,
+  password: string,
+  lane: HashingLane,
+): Promise<string | undefined> => {
+  const isRight = await isPassword(password, account?.hash ?? (await nobodys), lane)
+  return isRight && account?.hash ? account.id : undefined
 }
 
 export const setPassword = async (sql: Sql, userId: string, password: string, now: Date): Promise<void> => {

@@ -1,13 +1,13 @@
-// The step of signing in where a person is: shows the form and reads it. Passwords are tried within limits, by address and account.
+// The form of signing in: shows it and reads it. Every answer (words, status, time) is the same whether or not the account
+// exists; sign-in-attempts.ts bounds wrong passwords.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Provider } from 'oidc-provider'
-import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
-import { createAddressKeys } from '../rate-limits/address-key.ts'
 import type { Sql } from '../storage/database.ts'
 import { issuerPath } from './address.ts'
 import type { KnownBrowsers } from './known-browsers.ts'
 import { signInPage } from './pages.ts'
-import { findByPassword, longestPassword } from './passwords.ts'
+import { findAccount, longestPassword, signsInTo } from './passwords.ts'
+import { createSignInAttempts, TooManyAttempts } from './sign-in-attempts.ts'
 
 const mostFormBytes = 4096
 
@@ -31,31 +31,22 @@ const send = (response: ServerResponse, status: number, html: string) => {
   response.writeHead(status, { 'content-type': 'text/html; charset=utf-8' }).end(html)
 }
 
-const isRefusal = (error: unknown): error is RateLimiterRes => error instanceof RateLimiterRes
-
 type SignInFormParts = { provider: () => Provider; sql: Sql; origin: string; browsers: KnownBrowsers }
 
 export const createSignInForm = ({ provider, sql, origin, browsers }: SignInFormParts): SignInForm => {
-  // Failures only: a success gives its point back.
-  const byPlace = new RateLimiterMemory({ points: 20, duration: 15 * 60 })
-  const addressKey = createAddressKeys()
-  // From browsers that are not known for it; those that are have as many each.
-  const byAccount = new RateLimiterMemory({ points: 50, duration: 60 * 60 })
+  const countAttempt = createSignInAttempts()
 
-  const attempt = async (request: IncomingMessage, place: string, email: string, password: string) => {
-    await byPlace.consume(place)
-    const account = await accountOf(sql, email)
-    const counted = account && ((await browsers.find(request, account)) ?? account)
-    if (counted !== undefined) await byAccount.consume(counted)
-    const userId = await findByPassword(sql, email, password)
-    if (userId !== undefined) {
-      await byPlace.reward(place)
-      if (counted !== undefined) await byAccount.reward(counted)
-    }
+  const attempt = async ({ request, address }: Visit, email: string, password: string) => {
+    const [browser, account] = await Promise.all([browsers.find(request), findAccount(sql, email)])
+    const known = browser !== undefined && browser.account === account?.id ? browser.id : undefined
+    const giveBack = await countAttempt({ address, name: email.toLowerCase(), browser: known })
+    const userId = await signsInTo(account, password, known === undefined ? 'other' : 'known')
+    if (userId !== undefined) await giveBack()
     return userId
   }
 
-  return async ({ request, response, address }, uid) => {
+  return async (visit, uid) => {
+    const { request, response } = visit
     const action = `${issuerPath}/interaction/${uid}`
     // Whose browser this is, its cookie says; the path has to say the same, or somebody else wrote the link.
     const details = await provider().interactionDetails(request, response)
@@ -65,12 +56,18 @@ export const createSignInForm = ({ provider, sql, origin, browsers }: SignInForm
     const form = await readForm(request)
     const email = form?.get('email')?.trim() ?? ''
     const password = form?.get('password') ?? ''
-    const isUsable = email !== '' && email.length <= 254 && password !== '' && password.length <= longestPassword
+    // PostgreSQL has no text with a NUL in it.
+    const isUsable =
+      email !== '' &&
+      !email.includes('\0') &&
+      email.length <= 254 &&
+      password !== '' &&
+      password.length <= longestPassword
     if (request.method !== 'POST' || !isUsable) {
       return send(response, 400, signInPage(action, { complaint: 'Both an e-mail address and a password are needed.' }))
     }
     try {
-      const accountId = await attempt(request, addressKey(address), email, password)
+      const accountId = await attempt(visit, email, password)
       if (accountId === undefined) {
         const complaint = 'This is not the right e-mail address and password.'
         return send(response, 401, signInPage(action, { email, complaint }))
@@ -78,16 +75,9 @@ export const createSignInForm = ({ provider, sql, origin, browsers }: SignInForm
       await browsers.mark(response, accountId)
       await provider().interactionFinished(request, response, { login: { accountId, remember: true } })
     } catch (error) {
-      if (!isRefusal(error)) throw error
-      response.setHeader('retry-after', Math.ceil(error.msBeforeNext / 1000))
+      if (!(error instanceof TooManyAttempts)) throw error
+      response.setHeader('retry-after', error.retryAfterSeconds)
       send(response, 429, signInPage(action, { email, complaint: 'Too many attempts. Wait a while, then try again.' }))
     }
   }
-}
-
-const accountOf = async (sql: Sql, email: string): Promise<string | undefined> => {
-  const [row] = await sql<
-    { id: string }[]
-  >`select id from users where lower(email) = lower(${email.replaceAll('\0', '')})`
-  return row?.id
 }

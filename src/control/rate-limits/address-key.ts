@@ -5,8 +5,12 @@ import { isIPv4, isIPv6 } from 'node:net'
 /** As many counters as there may be for strangers, however many addresses they come from. */
 const slots = 65_536
 
-/** Whoever has one address of IPv6 has 2^64 of them. */
-export const networkOf = (address: string): string => {
+/** A /64: whoever has one address of IPv6 has 2^64 of them. */
+const networkGroups = 4
+/** A /48: what one subscriber or tenant is often given. */
+export const siteGroups = 3
+
+export const networkOf = (address: string, groupsKept = networkGroups): string => {
   const [bare = ''] = address.split('%')
   if (!isIPv6(bare)) return address
   const mapped = bare.slice(bare.lastIndexOf(':') + 1)
@@ -17,16 +21,16 @@ export const networkOf = (address: string): string => {
   const zeros = tail === undefined ? 0 : 8 - groups.length - after.length
   const all = [...groups, ...Array<string>(zeros).fill('0'), ...after]
   return `${all
-    .slice(0, 4)
+    .slice(0, groupsKept)
     .map((group) => Number.parseInt(group, 16).toString(16))
-    .join(':')}::/64`
+    .join(':')}::/${groupsKept * 16}`
 }
 
 /** A slot for each network, by a secret of this process, so that nobody can choose to share one with another. */
-export const createAddressKeys = (): ((address: string) => string) => {
+export const createAddressKeys = (groupsKept = networkGroups): ((address: string) => string) => {
   const secret = randomBytes(32)
   return (address) => {
-    const digest = createHmac('sha256', secret).update(networkOf(address)).digest()
+    const digest = createHmac('sha256', secret).update(networkOf(address, groupsKept)).digest()
     return String(digest.readUInt32BE(0) % slots)
   }
 }

@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { allowed, createSignInAttempts, TooManyAttempts } from './sign-in-attempts.ts'
+
+type From = { address: string; name?: string; browser?: string }
+
+const startAttempts = () => {
+  const attempts = createSignInAttempts()
+  const fail = async ({ address, name = 'ada@example.com', browser }: From): Promise<boolean> => {
+    try {
+      await attempts({ address, name, browser })
+      return true
+    } catch (error) {
+      assert.ok(error instanceof TooManyAttempts)
+      assert.ok(error.retryAfterSeconds >= 1)
+      return false
+    }
+  }
+  const failTimes = async (times: number, from: (n: number) => From) => {
+    let letThrough = 0
+    for (let n = 0; n < times; n += 1) if (await fail(from(n))) letThrough += 1
+    return letThrough
+  }
+  return { attempts, fail, failTimes }
+}
+
+suite('createSignInAttempts', () => {
+  test('a source has 20 wrong tries, 10 of them for one name', async () => {
+    const { failTimes, fail } = startAttempts()
+    assert.equal(await failTimes(15, () => ({ address: '192.0.2.1' })), 10)
+    assert.equal(await failTimes(15, (n) => ({ address: '192.0.2.2', name: `${n % 5}@example.com` })), 15)
+    assert.equal(await failTimes(15, (n) => ({ address: '192.0.2.2', name: `${n}@example.org` })), 5)
+    assert.equal(await fail({ address: '192.0.2.3' }), true, 'another source has its own')
+  })
+
+  test('strangers anywhere never use up the tries of another source: its owner always has three', async () => {
+    const { failTimes, fail } = startAttempts()
+    await failTimes(400, (n) => ({ address: `198.51.100.${n % 200}` }))
+    assert.equal(await failTimes(5, () => ({ address: '192.0.2.1' })), allowed.sourceAndAttackedName)
+    assert.equal(await fail({ address: '192.0.2.1', name: 'bob@example.com' }), true)
+  })
+
+  test('an IPv6 /48 has 100 wrong tries, however many networks are in it, and a refused source uses none of them', async () => {
+    const { failTimes, fail } = startAttempts()
+    const name = (n: number) => `${n}@example.com`
+    assert.equal(await failTimes(200, (n) => ({ address: '2001:db8:1:1::1', name: name(n) })), 20)
+    assert.equal(await failTimes(200, (n) => ({ address: `2001:db8:1:${(n + 2).toString(16)}::1`, name: name(n) })), 80)
+    assert.equal(await fail({ address: '2001:db8:2:1::1' }), true)
+  })
+
+  test('a known browser is not counted by where it is, and goes on as a new one when its own tries are used up', async () => {
+    const { failTimes } = startAttempts()
+    const address = '192.0.2.1'
+    await failTimes(40, (n) => ({ address, name: `${n}@example.com` }))
+    assert.equal(await failTimes(60, () => ({ address, browser: 'b' })), allowed.browser)
+    assert.equal(await failTimes(1, () => ({ address: '192.0.2.2', browser: 'b' })), 1)
+  })
+
+  test('a right password gives its try back', async () => {
+    const { attempts, failTimes } = startAttempts()
+    const from = { address: '192.0.2.1', name: 'ada@example.com', browser: undefined }
+    for (let n = 0; n < 100; n += 1) await (await attempts(from))()
+    assert.equal(await failTimes(20, () => from as unknown as From), 10)
+  })
+})

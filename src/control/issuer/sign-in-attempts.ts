@@ -1,0 +1,88 @@
+// Bounds wrong passwords. The bounds never depend on whether an account exists, and strangers cannot lock out its owner:
+// - A known browser has its own allowance, which nobody else can use up.
+// - A new browser is bounded by where it is (source, site), and by its source together with the name that it tries.
+// - A name that is being attacked leaves each source fewer tries, but never none.
+import { createHmac, randomBytes } from 'node:crypto'
+import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible'
+import { createAddressKeys, siteGroups } from '../rate-limits/address-key.ts'
+
+const quarter = 15 * 60
+const hour = 60 * 60
+
+/** Wrong passwords that are allowed; a right one gives its point back. */
+export const allowed = {
+  /** One known browser, per hour. */
+  browser: 50,
+  /** One IPv4 address or IPv6 /64, per quarter of an hour. */
+  source: 20,
+  /** One IPv6 /48, per quarter of an hour: whoever has one has 65,536 sources. */
+  site: 100,
+  /** One source with one name, per quarter of an hour. */
+  sourceAndName: 10,
+  /** The same for a name that is being attacked. */
+  sourceAndAttackedName: 3,
+  /** Failures of one name in an hour, from new browsers anywhere, before it counts as attacked. */
+  attackedAfter: 50,
+}
+
+/** Thrown for a try that is one too many. */
+export class TooManyAttempts extends Error {
+  readonly retryAfterSeconds: number
+
+  constructor({ msBeforeNext }: Pick<RateLimiterRes, 'msBeforeNext'>) {
+    super('too many wrong passwords')
+    this.retryAfterSeconds = Math.max(1, Math.ceil(msBeforeNext / 1000))
+  }
+}
+
+type From = { address: string; name: string; browser: string | undefined }
+
+/** Counts one try as a failure until it is known to be right. Answers what to call then. */
+export type SignInAttempts = (from: From) => Promise<() => Promise<void>>
+
+const nameSlots = 65_536
+/** More than there can be tries in a quarter of an hour, as each costs a password hash. */
+const pairSlots = 2 ** 20
+
+export const createSignInAttempts = (): SignInAttempts => {
+  const counter = (duration: number) => new RateLimiterMemory({ points: Number.MAX_SAFE_INTEGER, duration })
+  const byBrowser = counter(hour)
+  const bySource = counter(quarter)
+  const bySite = counter(quarter)
+  const byPair = counter(quarter)
+  const byName = counter(hour)
+  const sourceOf = createAddressKeys()
+  const siteOf = createAddressKeys(siteGroups)
+  const secret = randomBytes(32)
+  const slotOf = (text: string, slots: number) =>
+    String(createHmac('sha256', secret).update(text).digest().readUInt32BE(0) % slots)
+
+  const check = (counted: RateLimiterRes | null, most: number) => {
+    if (counted !== null && counted.consumedPoints > most) throw new TooManyAttempts(counted)
+  }
+
+  const countNewBrowser = async (address: string, name: string) => {
+    const [source, site, nameKey] = [sourceOf(address), siteOf(address), slotOf(name, nameSlots)]
+    const pair = slotOf(`${source} ${name}`, pairSlots)
+    // Only looked at before the source has passed, so that one busy source does not use up the site of its neighbours.
+    const ofSite = await bySite.get(site)
+    if (ofSite !== null && ofSite.consumedPoints >= allowed.site) throw new TooManyAttempts(ofSite)
+    check(await bySource.penalty(source), allowed.source)
+    const ofName = await byName.get(nameKey)
+    const isAttacked = ofName !== null && ofName.consumedPoints >= allowed.attackedAfter
+    check(await byPair.penalty(pair), isAttacked ? allowed.sourceAndAttackedName : allowed.sourceAndName)
+    await Promise.all([bySite.penalty(site), byName.penalty(nameKey)])
+    return async () => {
+      await Promise.all([bySource.reward(source), bySite.reward(site), byPair.reward(pair), byName.reward(nameKey)])
+    }
+  }
+
+  return async ({ address, name, browser }) => {
+    if (browser !== undefined) {
+      const counted = await byBrowser.penalty(browser)
+      if (counted.consumedPoints <= allowed.browser) return async () => void (await byBrowser.reward(browser))
+      // A browser that has used up its own allowance is as good as a new one.
+    }
+    return await countNewBrowser(address, name)
+  }
+}
