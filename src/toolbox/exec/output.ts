@@ -88,6 +88,11 @@ export class BoundedOutput {
     this.#end.add(data.subarray(bytes))
   }
 
+  /** For a text that goes on elsewhere: a character of which only the beginning came is no longer in it. */
+  dropCutCharacter(): void {
+    if (this.#end === undefined) this.#length = wholeCharacters(this.#block.subarray(0, this.#length))
+  }
+
   #takeShared(bytes: number): number {
     const taken = takeShared(this.owner, bytes)
     this.#shared += taken

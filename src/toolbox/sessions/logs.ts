@@ -4,6 +4,7 @@ import { closeWith, keepAlive, sendThrough } from '#src/http/socket.ts'
 import { giveBack } from '#src/kit/pour.ts'
 import type { CommandEvent, Piece, TakePiece } from '../agent/agent.ts'
 import { BoundedOutput } from '../exec/output.ts'
+import { brokenCharacter } from '../json-size.ts'
 import { asTold } from './refusals.ts'
 import type { Logs } from './schemas.ts'
 
@@ -28,6 +29,7 @@ class CollectedLogs implements Disposable {
   readonly #isMarked: boolean
   #lastStream: 'stdout' | 'stderr' | undefined
   #lostBytes = 0
+  #isAfterGap = false
 
   constructor(owner: string, isMarked: boolean) {
     this.#isMarked = isMarked
@@ -39,14 +41,19 @@ class CollectedLogs implements Disposable {
   add(event: OutputEvent): void {
     if (event.type === 'output') {
       this.#mark(event.stream)
-      this.#output.add(event.data)
-      this.#streams[event.stream].add(event.data)
+      const data = this.#isAfterGap ? event.data.subarray(brokenCharacter(event.data)) : event.data
+      this.#isAfterGap = false
+      this.#output.add(data)
+      this.#streams[event.stream].add(data)
       return
     }
     // Nobody knows any more which stream it was, and whoever reads one of the texts only must hear of it.
     this.#lostBytes += event.lostBytes
+    this.#isAfterGap = true
+    const texts = [this.#output, this.#streams.stdout, this.#streams.stderr]
+    for (const text of texts) text.dropCutCharacter()
     this.#mark('stderr')
-    for (const text of [this.#output, this.#streams.stdout, this.#streams.stderr]) text.add(lostNotice(event.lostBytes))
+    for (const text of texts) text.add(lostNotice(event.lostBytes))
   }
 
   /** Only where the stream changes, so that no character is cut in two. */
@@ -93,14 +100,28 @@ export const collectLogs = async <Exit extends { type: 'exit' }>(
   return { logs: logs.view(), exit }
 }
 
-/** The marker stands in the room before the output. */
-const frameOf = (piece: Piece): Buffer => {
-  if (piece.type === 'truncated') return Buffer.concat([markers.stderr, lostNotice(piece.lostBytes)])
+/** The SDK spreads each message into the arguments of one call, and its process ends where these are more than fit on a stack. */
+const frameBytes = 32 * 1024
+
+/** The first marker stands in the room before the output. */
+const framesOf = (piece: Piece): Buffer[] => {
+  if (piece.type === 'truncated') return [Buffer.concat([markers.stderr, lostNotice(piece.lostBytes)])]
   const { stream, data } = piece
   const marker = markers[stream]
-  const frame = Buffer.from(data.buffer, data.byteOffset - marker.length, marker.length + data.length)
-  marker.copy(frame)
-  return frame
+  const first = Math.min(data.length, frameBytes)
+  const frames = [Buffer.from(data.buffer, data.byteOffset - marker.length, marker.length + first)]
+  for (let at = first; at < data.length; at += frameBytes) {
+    frames.push(Buffer.concat([marker, data.subarray(at, at + frameBytes)]))
+  }
+  marker.copy(frames[0]!)
+  return frames
+}
+
+/** What was given last is taken last: true if all was taken at once, else `done` follows. */
+const sendAllThrough = (socket: WebSocket, frames: readonly Buffer[], done: () => void): boolean => {
+  let isTaken = true
+  for (const frame of frames) isTaken = sendThrough(socket, frame, frame === frames.at(-1) ? done : () => undefined)
+  return isTaken
 }
 
 /**
@@ -116,7 +137,7 @@ export const sendLogs = async (
   socket.on('error', () => gone.abort())
   keepAlive(socket)
   try {
-    await pour((piece, done) => sendThrough(socket, frameOf(piece), done), gone.signal)
+    await pour((piece, done) => sendAllThrough(socket, framesOf(piece), done), gone.signal)
     closeWith(socket, 1000, '')
   } catch (error) {
     closeWith(socket, 1011, asTold(error).message)

@@ -227,6 +227,15 @@ suite('sessions', () => {
       assert.equal(lost + [...logs.stdout].filter((letter) => letter === 'x').length, 40_000_000)
     })
 
+    test('no character is cut in two where output was left out', async () => {
+      const id = await open()
+      const { body } = await exec(id, "yes 😀 | tr -d '\\n' | head -c 40000000; printf 'the-end'")
+      const { body: logs } = await box.get(`${commandAt(id, body.cmdId)}/logs`)
+      for (const text of [logs.stdout, logs.output]) {
+        assert.match(text, /^(?:😀)+\n\[output truncated: [^\]]+\]\n(?:😀)+the-end$/u)
+      }
+    })
+
     test('a caller who hangs up ends neither the command nor the session', async () => {
       const id = await open()
       const call = box.call(`/process/session/${id}/exec`, { command: 'mkfifo gone; cat gone; echo whole; rm gone' })
@@ -396,6 +405,14 @@ suite('sessions', () => {
       const { stdout, code } = await follow(logs(id, command))
       assert.deepEqual([stdout.length, code], [100_003, 1000])
       assert.ok(stdout.equals(Buffer.concat([Buffer.of(0xff, 0, 0x80), Buffer.alloc(100_000, 0x83)])))
+    })
+
+    test('a long output comes in messages that the SDK can take: it makes arguments of their bytes', async () => {
+      const id = await open()
+      const { body } = await exec(id, "head -c 3000000 /dev/zero | tr '\\0' x; echo end >&2")
+      const { stdout, stderr, frames } = await follow(logs(id, body.cmdId))
+      assert.deepEqual([stdout.length, stderr.toString()], [3_000_000, 'end\n'])
+      assert.ok(Math.max(...frames.map(({ length }) => length)) <= 33 * 1024)
     })
 
     test('a reader that is slow slows nobody; what it missed is said', async () => {
