@@ -37,6 +37,11 @@ suite('GET /process/interpreter/execute', () => {
   test('what child processes print comes too, and input is at its end', async () => {
     await using box = await startToolbox()
     assert.equal(await printed(box, 'import subprocess; _ = subprocess.run("echo child; cat", shell=True)'), 'child\n')
+    assert.equal(await printed(box, 'import sys; print([sys.stdin.read()], list(sys.stdin))'), "[''] []\n")
+    for (const code of ['input()', 'exit()', 'input()']) {
+      const { messages } = await start(box, code).outcome
+      assert.equal(messages[0]!['name'], code === 'exit()' ? undefined : 'EOFError')
+    }
   })
 
   test('await works at the top, and tasks and clients of one run are there for the next', async () => {
@@ -47,7 +52,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal(await printed(box, 'event.set()\nprint(await task, await f())'), 'True 5\n')
     assert.equal(await printed(box, 'async with asyncio.Lock():\n  print("in")'), 'in\n')
     const { messages } = await start(box, 'x = 1\nraise ValueError(await f())').outcome
-    assert.match(messages[0]!['traceback']!, /File "<cell 4>", line 2, in <module>/)
+    assert.match(messages[0]!['traceback']!, /^Traceback [^\n]*\n {2}File "<cell 4>", line 2, in <module>/)
     assert.equal(await printed(box, 'print(asyncio.run(f()), x)'), '5 1\n')
   })
 
@@ -79,11 +84,20 @@ suite('GET /process/interpreter/execute', () => {
 
   test('commands of notebooks are refused in a sentence that says what to do', async () => {
     await using box = await startToolbox()
-    for (const code of ['%pip install x', '!ls -la', 'x = 1\n%matplotlib inline', '%%bash\nls']) {
+    const lines = [
+      '%pip install x',
+      '!ls -la',
+      'x = 1\n%matplotlib inline',
+      '%%bash\nls',
+      'a = !ls',
+      '?print',
+      'print?',
+    ]
+    for (const code of lines) {
       const { messages } = await start(box, code).outcome
       const { name, value } = messages[0]!
       assert.equal(name, 'SyntaxError', code)
-      assert.match(value!, /% or ! are commands of IPython.*subprocess\.run/, code)
+      assert.match(value!, /%, ! or \? are for IPython.*subprocess\.run/, code)
     }
     const { messages } = await start(box, 'x = (1 %').outcome
     assert.doesNotMatch(messages[0]!['value']!, /IPython/)
@@ -156,6 +170,8 @@ suite('GET /process/interpreter/execute', () => {
       ['SyntaxError', 'control'],
     )
     assert.equal(await printed(box, 'print("x"); raise SystemExit(3)'), 'x\n')
+    const { messages: leaving } = await start(box, 'import sys; sys.exit("why")').outcome
+    assert.deepEqual(leaving[0], { type: 'stderr', text: 'why\n' })
     assert.equal(await printed(box, 'print("still here")'), 'still here\n')
   })
 

@@ -18,6 +18,7 @@ import importlib
 import json
 import linecache
 import os
+import re
 import select
 import signal
 import sys
@@ -126,6 +127,14 @@ def line_buffered(descriptor):
 
 sys.stdout = sys.__stdout__ = line_buffered(1)
 sys.stderr = sys.__stderr__ = line_buffered(2)
+
+
+def open_input():
+    """A copy of descriptor 0, because exit() closes sys.stdin."""
+    sys.stdin = sys.__stdin__ = os.fdopen(os.dup(0), encoding="utf-8")
+
+
+open_input()
 sys.argv = [""]
 # Files are uploaded to here, modules among them. The working directory comes first.
 sys.path.append("/tmp")
@@ -243,23 +252,31 @@ def display_of(value):
 
 
 NOTEBOOK_LINE = (
-    "Lines that begin with % or ! are commands of IPython, which this is not. Run a command with subprocess.run([...]); "
+    "Lines with %, ! or ? are for IPython, which this is not. Run a command with subprocess.run([...]); "
     "install a package with subprocess.run([sys.executable, '-m', 'pip', 'install', NAME])."
 )
+
+
+# %magic, !command, names = !command, ?name, name?
+NOTEBOOK_SYNTAX = re.compile(r"\s*(?:[%!?]|[\w\s,]+=\s*[%!]|[\w.]+\?\??\s*$)")
 
 
 def is_for_notebooks(error, code):
     """Whether the line that Python does not understand is one of IPython's."""
     lines = code.splitlines()
     line = lines[error.lineno - 1] if error.lineno and error.lineno <= len(lines) else ""
-    return error.filename == (cells and cells[-1]) and line.lstrip()[:1] in ("%", "!")
+    return error.filename == (cells and cells[-1]) and NOTEBOOK_SYNTAX.match(line) is not None
 
 
 def user_frames(error):
-    """The traceback from the first frame of the user's own code on."""
+    """The traceback from the first frame of the user's own code on: what runs it, asyncio included, is none of theirs."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename == own_name:
         trace = trace.tb_next
+    first = trace
+    while first is not None and not first.tb_frame.f_code.co_filename.startswith("<cell "):
+        first = first.tb_next
+    trace = first or trace
     return "".join(traceback.format_exception(type(error), error, trace))
 
 
@@ -313,8 +330,12 @@ def serve(id, code, envs, deadline):
                 tell("start", deadline=deadline)
             os.environ.update(envs)
             formats = run(code)
-        except SystemExit:
-            pass
+        except SystemExit as leaving:
+            # As Python does when it ends: a number is an exit code, which a run has not, and anything else is said.
+            if not isinstance(leaving.code, (int, type(None))):
+                print(leaving.code, file=sys.stderr)
+            if sys.stdin.closed:
+                open_input()
         except SyntaxError as error:
             if is_for_notebooks(error, code):
                 error.msg = NOTEBOOK_LINE
