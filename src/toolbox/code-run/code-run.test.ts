@@ -132,6 +132,14 @@ suite('POST /process/code-run: javascript', () => {
     assert.equal(body.result, "/ [ 'a b', '--c' ] object\n")
   })
 
+  test('the code is the main module, and an error shows its own line and nothing else', async () => {
+    await using box = await startToolbox()
+    const run = async (code: string) => (await box.post(codeRun, { code, language: 'javascript' })).body
+    assert.equal((await run('if (require.main === module) console.log("main")')).result, 'main\n')
+    assert.match((await run('throw new Error("here")')).result, /^\[stdin\]:1\nthrow new Error\("here"\)\n\^\n/)
+    assert.equal((await run('console.log(process.execArgv)')).result, '[]\n')
+  })
+
   test('strict mode, a hash-bang line and the numbers of lines stay as written', async () => {
     await using box = await startToolbox()
     const run = async (code: string) => (await box.post(codeRun, { code, language: 'javascript' })).body
@@ -180,6 +188,25 @@ suite('POST /process/code-run: javascript modules', () => {
     assert.equal(exitCode, 1)
     assert.match(result, /:3\n[\s\S]*Error: here/)
   })
+})
+
+suite('POST /process/code-run: standard input of javascript and typescript', () => {
+  const listens = 'process.stdin.on("end", () => console.log("end")).resume()'
+  const reads =
+    'import { createInterface } from "node:readline/promises"\nimport { stdin as input } from "node:process"\n' +
+    'for await (const line of createInterface({ input })) console.log(line)\nconsole.log("after")'
+  for (const [language, code, result] of [
+    ['javascript', listens, 'end\n'],
+    ['javascript', reads, 'after\n'],
+    ['javascript', `await 1\n${listens}`, 'end\n'],
+    ['typescript', listens, 'end\n'],
+    ['typescript', reads, 'after\n'],
+  ] as const) {
+    test(`is at its end for whoever listens to it: ${language}, ${code.slice(0, 20)}`, async () => {
+      await using box = await startToolbox()
+      assert.deepEqual((await box.post(codeRun, { code, language })).body, { exitCode: 0, result })
+    })
+  }
 })
 
 suite('POST /process/code-run: typescript', () => {

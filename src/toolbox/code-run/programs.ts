@@ -9,9 +9,13 @@ const read = (name: string) => readFileSync(new URL(`./${name}`, import.meta.url
 /** JSON text is a literal of Python and JavaScript too, once lone surrogates are gone. */
 const literal = (text: string) => JSON.stringify(text.toWellFormed())
 
-const node = ['node', '-']
-const withoutFirstArgument = 'process.argv.splice(1,1);'
-const strict = /^\s*(?:'use strict'|"use strict")/
+/**
+ * The program is read from standard input, where it is not seen in a list of processes, and run by eval: node itself, given
+ * `-`, would have read `process.stdin` to its end before the code can listen to that, and would be no main module.
+ */
+const reads = "process.execArgv.splice(0,2);require.main=module;(0,eval)(require('fs').readFileSync(0,'utf8'))"
+const node = ['node', '-e', reads, '--']
+const named = '\n//# sourceURL=[stdin]'
 
 /** Code without these words is a script. With them it may be one all the same. */
 const mayBeModule = /\b(?:import|export|await)\b/
@@ -19,28 +23,32 @@ const mayBeModule = /\b(?:import|export|await)\b/
 /** In a script `await (x)` calls a function named await; at the beginning of a line nobody means that. */
 const awaitsAtTop = /^(?:(?:const|let|var)\s[^=\n]*=\s*)?await\b/m
 
-/** Modules have no `require`; code that was written for `node -` may use both. */
-const modulePrelude = `${withoutFirstArgument}globalThis.require=(await import('module')).createRequire(process.cwd()+'/');`
+/**
+ * Modules have no `require`; code that was written for `node -` may use both. Their standard input has been read by node for
+ * their own text: what reads it again finds its end. The `-` is no argument of theirs.
+ */
+const modulePrelude =
+  "process.argv.splice(1,1);{const m=await import('module');globalThis.require=m.createRequire(process.cwd()+'/');" +
+  "let s;Object.defineProperty(process,'stdin',{configurable:true,enumerable:true," +
+  "get:()=>s??=require('fs').createReadStream('',{fd:0,autoClose:false})});m.syncBuiltinESMExports()}"
 
 const runEither = read('main.cjs')
   .replaceAll(/^ *\/\/.*\n/gm, '')
   .trim()
   .replace(/^;/, '')
 
-/** `node -` puts a `-` where the arguments should begin. One line with the code's first, so that line numbers stay. */
 export const javascriptProgram = (code: string): Program => {
-  const runnable = code.startsWith('#!') ? `//${code}` : code
-  const plain = `${strict.test(runnable) ? "'use strict';" : ''}${withoutFirstArgument}${runnable}`
-  if (!mayBeModule.test(runnable)) return { argv: node, stdin: plain }
+  const runnable = (code.startsWith('#!') ? `//${code}` : code).toWellFormed()
+  if (!mayBeModule.test(runnable)) return { argv: node, stdin: runnable + named }
   const given = [literal(runnable), literal(modulePrelude), String(awaitsAtTop.test(runnable))]
-  return { argv: node, stdin: `${withoutFirstArgument}(${runEither})(${given})` }
+  return { argv: node, stdin: `(${runEither})(${given})` }
 }
 
 /** A module of its own with a name, so that node reads the source map in it and `require.main === module` holds. */
 export const typescriptProgram = (javascript: string): Program => ({
   argv: node,
   stdin:
-    `${withoutFirstArgument}{const M=require('module'),f=process.cwd()+'/code.ts',m=new M('.');m.filename=f;` +
+    `{const M=require('module'),f=process.cwd()+'/code.ts',m=new M('.');m.filename=f;` +
     `m.paths=M._nodeModulePaths(process.cwd());process.mainModule=m;process.setSourceMapsEnabled(true);` +
     `m._compile(${literal(javascript)},f)}`,
 })
