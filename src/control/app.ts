@@ -1,6 +1,7 @@
 // Control, put together once and by hand. Nothing here decides anything.
 import fastifyCors from '@fastify/cors'
 import type { FastifyInstance } from 'fastify'
+import { Connections } from '#src/http/connections.ts'
 import { createServer } from '#src/http/server.ts'
 import { Problem } from '#src/problems.ts'
 import { createTrail } from './audit/trail.ts'
@@ -95,6 +96,7 @@ export const createApp = async (
       return limitedGuard(request, route)
     },
     log,
+    connections: new Connections(),
     trustedProxies: settings.trustedProxies,
     ownerOf: organizationIn,
     tell: ({ sandboxId, sandboxIdOrName, organizationId }, context) => ({

@@ -14,6 +14,7 @@ import type { TSchema } from 'typebox'
 import type { Attributes } from '#src/kit/telemetry/telemetry.ts'
 import { Problem, retryAfterSeconds } from '#src/problems.ts'
 import { answersWithin } from './answer.ts'
+import { type Connections, headTimes } from './connections.ts'
 import { followCalls, inCall } from './follow.ts'
 import { boundIncoming } from './incoming.ts'
 import { refuseBadHttp } from './linger.ts'
@@ -32,6 +33,8 @@ type ServerParts<Context extends object, Needs extends string> = {
   /** Finds out who calls and whether they may; throws a Problem if not. Runs before the body is read. */
   guard: (request: FastifyRequest, route: Route<Context, Needs>) => Promise<Context> | Context
   log: Logger
+  /** Bounds the connections. Absent: only our own programs can connect. */
+  connections?: Connections
   /** Bytes; 1 MiB unless told. */
   bodyLimit?: number
   /** How many reverse proxies stand in front, each of which adds to `X-Forwarded-For`; unless told that is not read. */
@@ -67,6 +70,7 @@ export const createServer = async <Context extends object, Needs extends string>
   source,
   guard,
   log,
+  connections,
   bodyLimit = 1024 * 1024,
   trustedProxies = 0,
   ownerOf = () => undefined,
@@ -79,7 +83,7 @@ export const createServer = async <Context extends object, Needs extends string>
     trustProxy: (_address, hop) => hop < trustedProxies,
     // Longer than any client's, so that no client reuses a connection in the moment we close it.
     keepAliveTimeout: 90_000,
-    http: { ServerResponse: answersWithin() as never },
+    http: { ServerResponse: answersWithin() as never, ...headTimes },
     clientErrorHandler: refuseBadHttp,
     genReqId: () => randomUUID(),
     routerOptions: { maxParamLength: 1024, ignoreTrailingSlash: true },
@@ -88,6 +92,13 @@ export const createServer = async <Context extends object, Needs extends string>
     problemOf,
     tell: (request) => tell((request.params ?? {}) as Record<string, string>, contexts.get(request) as Context),
   })
+  if (connections !== undefined) {
+    connections.watch(server.server)
+    server.addHook('onRequest', (request, reply, done) => {
+      connections.begin(request.raw.socket, request.ws ? undefined : reply.raw)
+      done()
+    })
+  }
   /** Of upgrades whose route prefers one. */
   const subprotocols = new WeakMap<IncomingMessage, string>()
   await server.register(fastifyWebsocket, {
@@ -193,6 +204,7 @@ export const createServer = async <Context extends object, Needs extends string>
         config: { streamsBody: route.streamsBody ?? false, takesJson: route.body !== undefined },
         onRequest: async (request) => {
           contexts.set(request, await inCall(request, () => guard(request, route)))
+          if (route.needs !== 'public') connections?.admit(request.raw.socket, true)
           if (request.ws && socket === undefined) throw new Problem('bad_request', 'This is not a WebSocket.')
         },
         ...(socket === undefined

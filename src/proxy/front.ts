@@ -3,6 +3,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { answersWithin } from '#src/http/answer.ts'
+import { type ConnectionBounds, Connections, headTimes } from '#src/http/connections.ts'
 import { refuseBadHttp } from '#src/http/linger.ts'
 import { cutOffIdle } from '#src/http/unread.ts'
 import { Bound } from '#src/kit/bound.ts'
@@ -37,6 +38,7 @@ export type FrontBounds = {
   idleMs?: number
   /** How long a connection stays after the last that is said on it. */
   lingerMs?: number
+  connections?: ConnectionBounds
 }
 
 type FrontParts = FrontBounds & {
@@ -47,7 +49,7 @@ type FrontParts = FrontBounds & {
   ownHost: string
 }
 
-const openConnections = 8192
+const openCalls = 8192
 const headBytes = 32 * 1024
 
 /** Below the preview of its port a toolbox has its own paths only. No cookie opens it there either. */
@@ -66,9 +68,11 @@ export const createFront = ({
   presenceMs,
   idleMs,
   lingerMs,
-  openOfOne = openConnections / 2,
+  openOfOne = openCalls / 2,
+  connections: bounds,
 }: FrontParts): Front => {
-  const calls = new Bound({ each: openOfOne, all: openConnections })
+  const calls = new Bound({ each: openOfOne, all: openCalls })
+  const connections = new Connections(bounds)
   const upgraded = new Set<Duplex>()
   const callObjectStorage = createObjectStorage({ ask: (question) => access.askForUpload(question), runners, log })
 
@@ -88,7 +92,13 @@ export const createFront = ({
   }
 
   /** Answers what is called when the call is over; throws where there are too many. */
-  const present = ({ organizationId, openedBy }: Access, question: AccessQuestion, end: () => void) => {
+  const present = (
+    { organizationId, openedBy }: Access,
+    question: AccessQuestion,
+    connection: Duplex,
+    end: () => void,
+  ) => {
+    connections.admit(connection, openedBy !== 'public')
     if (!calls.take(organizationId))
       throw new Problem('rate_limited', 'This organization has too many calls open at once.')
     // By what opened it alone: something else that stands beside it, and may have expired, is not what lets it go on.
@@ -128,7 +138,7 @@ export const createFront = ({
     const place = await admit(question, { mayBePaused: target.onlyLooks })
     check(place)
     if (response.destroyed) return
-    const leave = present(place, question, () => response.destroy())
+    const leave = present(place, question, request.socket, () => response.destroy())
     onForward()
     cutOffIdle(response, idleMs)
     await forward({ request, response, destination: toolboxOf(runners, place, target.rest, request) }).finally(leave)
@@ -143,7 +153,7 @@ export const createFront = ({
     const question = previewQuestionOf(request, address)
     const place = await admit(question)
     if (response.destroyed) return
-    const leave = present(place, question, () => response.destroy())
+    const leave = present(place, question, request.socket, () => response.destroy())
     await showPreview(runners, {
       request,
       response,
@@ -174,7 +184,12 @@ export const createFront = ({
         return await intoToolbox(target, request, response, onForward, (place) => checkAtId(address, place))
       }
       if (address === undefined) {
-        if (isObjectStorage(request.url ?? '/')) return await callObjectStorage(request, response, onForward)
+        if (isObjectStorage(request.url ?? '/')) {
+          return await callObjectStorage(request, response, () => {
+            connections.admit(request.socket, true)
+            onForward()
+          })
+        }
         refuseAs = refuse
         return await callToolbox(request, response, onForward)
       }
@@ -211,7 +226,7 @@ export const createFront = ({
     try {
       const { question, place, destination } = await admitUpgrade(request)
       if (socket.destroyed) return undefined
-      const leave = present(place, question, () => socket.destroy())
+      const leave = present(place, question, socket, () => socket.destroy())
       const status = await handOver({ socket, head, destination, lingerMs }).catch((error) => {
         leave()
         throw error
@@ -239,7 +254,7 @@ export const createFront = ({
   const server = createServer({
     ServerResponse: answersWithin(),
     maxHeaderSize: headBytes,
-    headersTimeout: 20_000,
+    ...headTimes,
     // A large upload may take as long as it takes; its toolbox has its own bounds.
     requestTimeout: 0,
     keepAliveTimeout: 90_000,
@@ -247,17 +262,18 @@ export const createFront = ({
     // Some clients offer HTTP/2 with an ordinary call, which is answered as if they had not (RFC 9110 §7.8).
     shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === 'websocket',
   })
-  server.maxConnections = openConnections
+  connections.watch(server)
   const isPreview = (request: IncomingMessage) => isForPreview(request.url ?? '/', request.headers.host, ownHost)
-  server.on('request', (request, response) =>
-    follow(inOriginForm(request), response, isPreview, () => onCall(request, response, false)),
-  )
-  server.on('checkContinue', (request, response) =>
-    follow(inOriginForm(request), response, isPreview, () => onCall(request, response, true)),
-  )
-  server.on('upgrade', (request, socket, head) =>
-    followUpgrade(inOriginForm(request), isPreview, () => onUpgrade(request, socket, head)),
-  )
+  const serve = (request: IncomingMessage, response: ServerResponse, awaitsContinue: boolean) => {
+    connections.begin(request.socket, response)
+    return follow(inOriginForm(request), response, isPreview, () => onCall(request, response, awaitsContinue))
+  }
+  server.on('request', (request, response) => serve(request, response, false))
+  server.on('checkContinue', (request, response) => serve(request, response, true))
+  server.on('upgrade', (request, socket, head) => {
+    connections.begin(socket)
+    return followUpgrade(inOriginForm(request), isPreview, () => onUpgrade(request, socket, head))
+  })
   server.on('clientError', (error, socket) => refuseBadHttp(error, socket, lingerMs))
   const hangUp = () => {
     for (const socket of upgraded) socket.destroy()

@@ -7,6 +7,7 @@ import Type from 'typebox'
 import { Compile } from 'typebox/compile'
 import type { RawData, WebSocket } from 'ws'
 import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
+import { admitConnection } from '#src/http/connections.ts'
 import { boundMessages } from '#src/http/server.ts'
 import { bytesOf } from '#src/http/socket.ts'
 import { Problem } from '#src/problems.ts'
@@ -44,6 +45,7 @@ const serveSocket = (
   socket: WebSocket,
   namedOrganization: string | undefined,
   tryCredential: TryCredential,
+  onSignIn: () => void,
 ): void => {
   const pingMilliseconds = options.eventPingSeconds * 1000
   const sid = randomBytes(15).toString('base64url')
@@ -78,6 +80,7 @@ const serveSocket = (
     }
     if (!watchers.add(signedIn)) return socket.close(1013, 'too many connections')
     watcher = signedIn
+    onSignIn()
     socket.send(`${packet.connect}${JSON.stringify({ sid })}`)
   }
 
@@ -160,7 +163,14 @@ export const attachEvents = async (
       handler: refusePolling,
       wsHandler: (socket, request) => {
         const { organizationId } = request.query as Record<string, unknown>
-        serveSocket(parts, watchers, socket, textOf(organizationId), (find) => limits.tryCredential(request, find))
+        serveSocket(
+          parts,
+          watchers,
+          socket,
+          textOf(organizationId),
+          (find) => limits.tryCredential(request, find),
+          () => admitConnection(request.raw.socket),
+        )
       },
     })
     server.route({ method: 'POST', url: `${prefix}/socket.io/`, handler: refusePolling })

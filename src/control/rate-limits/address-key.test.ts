@@ -1,24 +1,6 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import { createAddressKeys, networkOf } from './address-key.ts'
-
-suite('networkOf', () => {
-  test('an address of IPv4 stands for itself, however it is written, and one of IPv6 for its /64', () => {
-    for (const [address, network] of [
-      ['192.0.2.7', '192.0.2.7'],
-      ['::ffff:192.0.2.7', '192.0.2.7'],
-      ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
-      ['2001:0DB8:0001:0002::1', '2001:db8:1:2::/64'],
-      ['2001:db8::', '2001:db8:0:0::/64'],
-      ['::1', '0:0:0:0::/64'],
-      ['fe80::1%eth0', 'fe80:0:0:0::/64'],
-      ['no address', 'no address'],
-      ['', ''],
-    ] as const) {
-      assert.equal(networkOf(address), network)
-    }
-  })
-})
+import { createAddressKeys } from './address-key.ts'
 
 suite('createAddressKeys', () => {
   test('the same for one network, in slots of which there are only so many', () => {

@@ -1,0 +1,291 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { readdir } from 'node:fs/promises'
+import { Agent, createServer as createHttpServer, type IncomingMessage, request } from 'node:http'
+import { type AddressInfo, connect, type Socket } from 'node:net'
+import { suite, test } from 'node:test'
+import { WebSocket } from 'ws'
+import { silentLog } from '#src/kit/log.ts'
+import { Problem } from '#src/problems.ts'
+import { admitConnection, type ConnectionBounds, Connections } from './connections.ts'
+import { refuseBadHttp } from './linger.ts'
+import { type Route, routesOf } from './route.ts'
+import { createServer } from './server.ts'
+
+type Needs = 'public' | 'key'
+const route = routesOf<object, Needs>()
+const credential = { authorization: 'Bearer key' }
+
+const descriptors = async () => (await readdir('/proc/self/fd')).length
+
+/** A server with small bounds: `/held` is answered when the test says so. */
+const start = async (bounds: ConnectionBounds) => {
+  const begun: PromiseWithResolvers<void>[] = []
+  const released = Promise.withResolvers<void>()
+  const parts = { method: 'GET', summary: 'is called', replies: { 200: null } } as const
+  const routes: Route<object, Needs>[] = [
+    route({ ...parts, path: '/public', needs: 'public', run: ({ reply }) => void reply.send('public') }),
+    route({ ...parts, path: '/mine', needs: 'key', run: ({ reply }) => void reply.send('mine') }),
+    route({
+      ...parts,
+      path: '/held',
+      needs: 'key',
+      run: async ({ reply }) => {
+        begun.shift()?.resolve()
+        await released.promise
+        reply.send('held')
+      },
+    }),
+    route({ ...parts, path: '/socket', needs: 'key', run: () => undefined, socket: (ws) => void ws.send('hello') }),
+    route({
+      ...parts,
+      path: '/late',
+      needs: 'public',
+      run: () => undefined,
+      socket: (ws, { request }) => {
+        ws.once('message', () => {
+          admitConnection(request.raw.socket)
+          ws.send('signed in')
+        })
+      },
+    }),
+    route({
+      ...parts,
+      method: 'POST',
+      path: '/public',
+      needs: 'public',
+      run: ({ reply }) => void reply.send('sent'),
+    }),
+  ]
+  const server = await createServer<object, Needs>({
+    routes,
+    prefixes: [''],
+    source: 'TEST',
+    guard: ({ headers }, { needs }) => {
+      if (needs !== 'public' && headers.authorization !== credential.authorization) throw new Problem('unauthorized')
+      return {}
+    },
+    log: silentLog(),
+    connections: new Connections(bounds),
+  })
+  await server.listen({ port: 0, host: '127.0.0.1' })
+  const { port } = server.server.address() as AddressInfo
+  const clients = new Set<Socket>()
+  return {
+    port,
+    release: () => released.resolve(),
+    nextHeld: () => {
+      const next = Promise.withResolvers<void>()
+      begun.push(next)
+      return next.promise
+    },
+    /** Settles when the server has taken it. */
+    open: async (localAddress = '127.0.0.1') => {
+      const taken = once(server.server, 'connection')
+      const socket = connect({ port, host: '127.0.0.1', localAddress })
+      socket.on('error', () => {})
+      clients.add(socket)
+      await Promise.all([taken, once(socket, 'connect')])
+      return socket
+    },
+    openSockets: async () => {
+      const counted = Promise.withResolvers<number>()
+      server.server.getConnections((error, count) => (error ? counted.reject(error) : counted.resolve(count)))
+      return await counted.promise
+    },
+    [Symbol.asyncDispose]: async () => {
+      released.resolve()
+      for (const client of clients) client.destroy()
+      for (const client of server.websocketServer.clients) client.terminate()
+      server.server.closeAllConnections()
+      await server.close()
+    },
+  }
+}
+
+type Started = Awaited<ReturnType<typeof start>>
+
+const call = async (
+  { port }: Started,
+  path: string,
+  {
+    localAddress = '127.0.0.1',
+    agent,
+    headers = credential,
+  }: { localAddress?: string; agent?: Agent; headers?: object } = {},
+) => {
+  const asked = request({ port, host: '127.0.0.1', localAddress, path, headers: { ...headers }, agent: agent ?? false })
+  asked.end()
+  const [reply] = (await once(asked, 'response')) as [IncomingMessage]
+  reply.resume()
+  await once(reply, 'end')
+  return { status: reply.statusCode, isReused: asked.reusedSocket }
+}
+
+const isOpen = async (socket: Socket) => {
+  if (socket.destroyed || socket.readableEnded) return false
+  const answer = once(socket, 'data').then(([data]) => String(data).startsWith('HTTP/1.1 200'))
+  const gone = once(socket, 'close').then(() => false)
+  socket.write('GET /public HTTP/1.1\r\nHost: x\r\n\r\n')
+  return await Promise.race([answer, gone])
+}
+
+const closed = async (socket: Socket) => {
+  if (!socket.destroyed) await once(socket.resume(), 'close')
+}
+
+suite('connections', () => {
+  test('600 idle strangers keep nobody out: no other address, and none of their own that has a credential', async () => {
+    const before = await descriptors()
+    {
+      await using server = await start({ most: 64, mostUnknownOfOne: 32 })
+      const idle: Socket[] = []
+      for (let index = 0; index < 600; index++) {
+        idle.push(await server.open('127.0.0.2'))
+        if (index % 50 !== 0) continue
+        assert.equal((await call(server, '/mine')).status, 200)
+        assert.equal((await call(server, '/mine', { localAddress: '127.0.0.2' })).status, 200)
+      }
+      // The latest are there still, all before them have been closed.
+      await Promise.all(idle.slice(0, -32).map(closed))
+      assert.ok((await server.openSockets()) <= 33)
+    }
+    assert.equal(await descriptors(), before)
+  })
+
+  test('strangers of many addresses together have a bound too, and the longest silent of them goes first', async () => {
+    await using server = await start({ most: 8, mostUnknownOfOne: 4 })
+    const sockets: Socket[] = []
+    for (let index = 2; index < 10; index++) sockets.push(await server.open(`127.0.0.${index}`))
+    const [first, second, third] = sockets as [Socket, Socket, Socket]
+    assert.ok(await isOpen(first), 'a call is a sign of life')
+    third.write('GET /public HTTP/1.1\r\nX-')
+    await server.open('127.0.0.1')
+    await closed(second)
+    await server.open('127.0.0.1')
+    await closed(third)
+    assert.ok(await isOpen(first), 'a head that trickles in is none')
+  })
+
+  test('a body that trickles in is no sign of life of a stranger', async () => {
+    await using server = await start({ mostUnknownOfOne: 2 })
+    const slow = await server.open()
+    slow.write('POST /public HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{')
+    const other = await server.open()
+    assert.ok(await isOpen(other))
+    slow.write('"')
+    await server.open()
+    await closed(slow)
+    assert.ok(await isOpen(other))
+  })
+
+  test('a call that was admitted is answered, and its socket stays, however many come', async () => {
+    await using server = await start({ most: 8, mostHeld: 6, mostUnknownOfOne: 4 })
+    const begun = server.nextHeld()
+    const held = call(server, '/held', { localAddress: '127.0.0.2' })
+    await begun
+    const socket = new WebSocket(`ws://127.0.0.1:${server.port}/socket`, { headers: credential })
+    assert.equal(String((await once(socket, 'message'))[0]), 'hello')
+    const late = new WebSocket(`ws://127.0.0.1:${server.port}/late`)
+    await once(late, 'open')
+    late.send('a credential')
+    assert.equal(String((await once(late, 'message'))[0]), 'signed in')
+    for (let index = 0; index < 40; index++) await server.open(`127.0.0.${1 + (index % 4)}`)
+    for (const still of [socket, late]) {
+      still.ping()
+      await once(still, 'pong')
+    }
+    server.release()
+    assert.equal((await held).status, 200)
+  })
+
+  test('a socket that has not signed in gives way', async () => {
+    await using server = await start({ mostUnknownOfOne: 2 })
+    const late = new WebSocket(`ws://127.0.0.1:${server.port}/late`)
+    await once(late, 'open')
+    const gone = once(late, 'close')
+    for (let index = 0; index < 2; index++) await server.open()
+    await gone
+  })
+
+  test('a known connection that is idle goes after the strangers, and counts for no address', async () => {
+    await using server = await start({ most: 6, mostUnknownOfOne: 2 })
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    try {
+      assert.deepEqual(await call(server, '/mine', { agent }), { status: 200, isReused: false })
+      for (let index = 0; index < 30; index++) await server.open(`127.0.0.${1 + (index % 10)}`)
+      assert.deepEqual(await call(server, '/mine', { agent }), { status: 200, isReused: true })
+    } finally {
+      agent.destroy()
+    }
+  })
+
+  test('among known connections that fill the server the longest idle goes, and not the newcomer', async () => {
+    await using server = await start({ most: 3 })
+    const known: Socket[] = []
+    for (let index = 0; index < 3; index++) {
+      const socket = await server.open()
+      const answered = once(socket, 'data')
+      socket.write('GET /mine HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer key\r\n\r\n')
+      await answered
+      known.push(socket)
+    }
+    assert.equal((await call(server, '/mine')).status, 200)
+    await closed(known[0]!)
+    assert.ok(await isOpen(known[1]!))
+  })
+
+  test('503 for a call beyond those that can be served at once; those that are served go on', async () => {
+    await using server = await start({ most: 8, mostHeld: 2 })
+    const held: ReturnType<typeof call>[] = []
+    for (let index = 0; index < 2; index++) {
+      const begun = server.nextHeld()
+      held.push(call(server, '/held'))
+      await begun
+    }
+    assert.equal((await call(server, '/mine')).status, 503)
+    server.release()
+    for (const { status } of await Promise.all(held)) assert.equal(status, 200)
+    assert.equal((await call(server, '/mine')).status, 200)
+  })
+
+  test('a connection that asks more before it is answered than one may is closed', async () => {
+    await using server = await start({ mostCallsOfOne: 3 })
+    const one = 'GET /held HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer key\r\n\r\n'
+    const socket = await server.open()
+    const begun = [server.nextHeld(), server.nextHeld(), server.nextHeld()]
+    socket.write(one.repeat(3))
+    await Promise.all(begun)
+    socket.write(one)
+    await closed(socket)
+  })
+})
+
+suite('a head that does not come to its end', () => {
+  test('408 after its time, whether nothing comes or a little', async () => {
+    const server = createHttpServer({ headersTimeout: 100, connectionsCheckingInterval: 20 })
+    server.on('clientError', (error, socket) => refuseBadHttp(error, socket, 50))
+    new Connections().watch(server)
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const sockets = [1, 2].map(() => connect((server.address() as AddressInfo).port, '127.0.0.1'))
+    const [silent, slow] = sockets as [Socket, Socket]
+    const timer = setInterval(() => slow.write('x'), 20)
+    try {
+      let heard = ''
+      slow
+        .on('error', () => {})
+        .on('data', (data) => {
+          heard += data
+        })
+      slow.write('GET / HTTP/1.1\r\nX-Slow: ')
+      await Promise.all([closed(silent), once(slow, 'end')])
+      assert.match(heard, /^HTTP\/1\.1 408 /)
+    } finally {
+      clearInterval(timer)
+      for (const socket of sockets) socket.destroy()
+      server.closeAllConnections()
+      server.close()
+    }
+  })
+})

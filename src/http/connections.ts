@@ -1,0 +1,173 @@
+// How many connections a server has open, and which of them gives way when there are too many. Nobody has to say who they are
+// to open one, so a newcomer is always taken, and the connection that has been idle for longest is closed instead of it.
+//
+// What counts as a sign of life is the head of a call. Bytes of a head or a body that trickle in do not count.
+import type { Server, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { networkOf } from '#src/kit/network-of.ts'
+import { Problem } from '#src/problems.ts'
+
+export type ConnectionBounds = {
+  /** All connections. */
+  most?: number
+  /** Connections that serve admitted calls. Such a call may need a second descriptor, for what it is passed on to. */
+  mostHeld?: number
+  /** Connections of one network on which nobody has ever said who they are. */
+  mostUnknownOfOne?: number
+  /** Calls that are sent on one connection before the first of them is answered. */
+  mostCallsOfOne?: number
+}
+
+/** For `http.createServer`: how long a head may take to come, and how often Node looks. */
+export const headTimes = { headersTimeout: 10_000, connectionsCheckingInterval: 2000 }
+
+/** A network's unknown connections, the longest silent first. */
+type Unknown = { idle: Set<Connection>; visiting: Set<Connection> }
+
+type Connection = {
+  socket: Duplex
+  /** Calls that are not over. */
+  calls: number
+  /** Somebody has said who they are on it. */
+  isKnown: boolean
+  isAdmitted: boolean
+  unknown: Unknown
+  network: string
+}
+
+const places = new WeakMap<object, Connections>()
+
+const first = <T>(set: Set<T>): T | undefined => set.values().next().value
+
+export class Connections {
+  readonly #bounds: Required<ConnectionBounds>
+  readonly #all = new Map<Duplex, Connection>()
+  readonly #networks = new Map<string, Unknown>()
+  // Each from the one that has shown no sign of life for longest.
+  readonly #unknown = new Set<Connection>()
+  readonly #known = new Set<Connection>()
+  /** Calls that are open to everybody. */
+  readonly #visiting = new Set<Connection>()
+  #held = 0
+
+  constructor({ most = 8192, mostHeld = 6144, mostUnknownOfOne = 1024, mostCallsOfOne = 32 }: ConnectionBounds = {}) {
+    this.#bounds = { most, mostHeld, mostUnknownOfOne, mostCallsOfOne }
+  }
+
+  /** To be called before anybody connects. */
+  watch(server: Server): void {
+    server.on('connection', (socket) => this.#add(socket))
+  }
+
+  /** A call has come; without an answer of its own, as for an upgrade, it is over when its connection is. */
+  begin(socket: Duplex, answer?: ServerResponse): void {
+    const it = this.#all.get(socket)
+    if (it === undefined) return
+    it.calls += 1
+    if (it.calls > this.#bounds.mostCallsOfOne) return void socket.destroy()
+    if (!it.isAdmitted) this.#put(it)
+    answer?.once('close', () => {
+      it.calls -= 1
+      if (it.calls === 0 && it.isAdmitted) this.#release(it)
+    })
+  }
+
+  /** Its connection stays from now on until its calls are over. Throws when there are too many of such. */
+  admit(socket: Duplex, isKnown: boolean): void {
+    const it = this.#all.get(socket)
+    if (it === undefined || socket.destroyed) return
+    if (it.isAdmitted && (it.isKnown || !isKnown)) return
+    if (!it.isAdmitted && this.#held + this.#visiting.size >= this.#bounds.mostHeld) {
+      const giving = isKnown || it.isKnown ? first(this.#visiting) : undefined
+      if (giving === undefined) throw new Problem('unavailable', 'Too many calls are open at once. Try again.')
+      this.#close(giving)
+    }
+    this.#take(it)
+    it.isAdmitted = true
+    it.isKnown ||= isKnown
+    this.#put(it)
+  }
+
+  #add(socket: Socket): void {
+    const network = networkOf(socket.remoteAddress ?? '')
+    let unknown = this.#networks.get(network)
+    if (unknown === undefined) {
+      unknown = { idle: new Set(), visiting: new Set() }
+      this.#networks.set(network, unknown)
+    }
+    const it = { socket, calls: 0, isKnown: false, isAdmitted: false, unknown, network }
+    this.#all.set(socket, it)
+    places.set(socket, this)
+    this.#put(it)
+    socket.once('close', () => this.#forget(it))
+    if (unknown.idle.size + unknown.visiting.size > this.#bounds.mostUnknownOfOne) {
+      this.#close(this.#givesWay(unknown.idle, it) ?? first(unknown.visiting) ?? it)
+    } else if (this.#all.size > this.#bounds.most) this.#close(this.#leastNeeded(it))
+  }
+
+  /** A sixteenth is kept for those who are about to say who they are, however many known connections are idle. */
+  #leastNeeded(newcomer: Connection): Connection {
+    const unknown = this.#givesWay(this.#unknown, newcomer)
+    if (unknown !== undefined && this.#unknown.size > this.#bounds.most / 16) return unknown
+    return first(this.#known) ?? unknown ?? first(this.#visiting) ?? newcomer
+  }
+
+  #givesWay(idle: Set<Connection>, newcomer: Connection): Connection | undefined {
+    const longest = first(idle)
+    return longest === newcomer ? undefined : longest
+  }
+
+  /** At the end of the lists where it belongs. */
+  #put(it: Connection): void {
+    if (it.isAdmitted && it.isKnown) {
+      this.#held += 1
+      return
+    }
+    const [all, ofNetwork] = this.#listsOf(it)
+    all.delete(it)
+    all.add(it)
+    ofNetwork?.delete(it)
+    ofNetwork?.add(it)
+  }
+
+  #take(it: Connection): void {
+    if (it.isAdmitted && it.isKnown) {
+      this.#held -= 1
+      return
+    }
+    const [all, ofNetwork] = this.#listsOf(it)
+    all.delete(it)
+    ofNetwork?.delete(it)
+  }
+
+  #listsOf({ isAdmitted, isKnown, unknown }: Connection): [Set<Connection>, Set<Connection>?] {
+    if (isAdmitted) return [this.#visiting, unknown.visiting]
+    return isKnown ? [this.#known] : [this.#unknown, unknown.idle]
+  }
+
+  #release(it: Connection): void {
+    if (this.#all.get(it.socket) !== it) return
+    this.#take(it)
+    it.isAdmitted = false
+    this.#put(it)
+  }
+
+  #close(it: Connection): void {
+    this.#forget(it)
+    it.socket.destroy()
+  }
+
+  #forget(it: Connection): void {
+    if (!this.#all.delete(it.socket)) return
+    this.#take(it)
+    // A network with known connections alone keeps no lists; its next newcomer makes them anew.
+    const { network, unknown } = it
+    if (unknown.idle.size + unknown.visiting.size === 0 && this.#networks.get(network) === unknown) {
+      this.#networks.delete(network)
+    }
+  }
+}
+
+/** For those who find out only later, on a socket, who calls. */
+export const admitConnection = (socket: Duplex): void => places.get(socket)?.admit(socket, true)
