@@ -38,8 +38,8 @@ export async function* inflate(packed: AsyncIterable<Buffer>, compression: Compr
   ended.catch(() => {})
   let cause: unknown
   const fed = pipeline(Readable.from(packed), child.stdin).catch((error: NodeJS.ErrnoException) => {
-    // It stops reading where it finds something wrong, and its exit tells so.
-    if (error.code === 'EPIPE') return
+    // It stops reading where it finds something wrong, or has read all it wants, and its exit tells which.
+    if (error.code === 'EPIPE' || error.code === 'ERR_STREAM_PREMATURE_CLOSE') return
     cause = error
     child.kill('SIGKILL')
   })

@@ -61,7 +61,7 @@ suite('GET /runners, GET /runners/current: runners, for operators', () => {
     assert.equal((await app.as('admin').patch('/runners/local', { isDrained: true })).status, 204)
     const refused = await app.as('member').post('/sandbox', {})
     assert.equal(refused.status, 503)
-    assert.match(refused.body.message, /Runner "local" has it and is drained\./)
+    assert.match(refused.body.message, /Runner "local" has it and is drained \(capacity\)\./)
     // What is there goes on, and no hello or heartbeat undoes what the operator said.
     assert.equal((await app.as('member').post(`/sandbox/${box.id}/stop`)).status, 200)
     await untilState(app, box.id, 'stopped')

@@ -140,8 +140,11 @@ export const writeDisk = async (
   signal?: AbortSignal,
 ): Promise<void> => {
   const careful = ['--keep-old-files', '--same-owner', '--same-permissions', '--delay-directory-restore']
+  // It reads on to the end of the stream: one that ended at the archive's last mark would close its input while the last of the
+  // stream is still being checked.
+  const toTheEnd = '--ignore-zeros'
   const { child, ended } = startTar(
-    ['--extract', '--file=-', ...records, ...everything, ...careful, `--directory=${directory}`],
+    ['--extract', '--file=-', toTheEnd, ...records, ...everything, ...careful, `--directory=${directory}`],
     ['pipe', 'ignore', 'pipe'],
   )
   ended.catch(() => undefined)

@@ -43,7 +43,13 @@ if (!isPrivateHost) {
       )
       outside = await listenIn('outside', [443])
       host = await listenIn(undefined, [443])
-      pool = await openNetworkPool({ instance, log: silentLog(), spare: 0, resolvers: [dns] })
+      pool = await openNetworkPool({
+        instance,
+        log: silentLog(),
+        spare: 0,
+        resolvers: [dns],
+        opened: [`${places.public}/32`],
+      })
     })
     after(async () => {
       await pool?.close()
