@@ -4,7 +4,7 @@
 import { createHash, type Hash, randomBytes } from 'node:crypto'
 import { Problem } from '#src/problems.ts'
 import type { StoredContext } from '#src/wire/contexts.ts'
-import { fetchChunk, keepChunk } from '../archive/chunks.ts'
+import { contentsOf, fetchChunk, keepChunk } from '../archive/chunks.ts'
 import { cutIntoChunks } from '../archive/cut.ts'
 import { ArchiveFailed } from '../archive/failed.ts'
 import type { Chunk } from '../archive/manifest.ts'
@@ -153,15 +153,17 @@ export class ContextStore {
 
   /** The tar as it was sent. One that cannot be read any more is forgotten, so that it can be sent again. */
   async *read(name: ContextName, { chunks }: Table, signal?: AbortSignal): AsyncGenerator<Buffer> {
-    for (const chunk of chunks) {
-      try {
-        yield await fetchChunk(this.store, chunksOf(name), chunk, signal)
-      } catch (error) {
-        if (error instanceof ArchiveFailed && (error.why === 'missing' || error.why === 'damaged'))
-          await this.store.remove(tableKey(name))
-        throw error
-      }
+    try {
+      yield* contentsOf(this.#stored(name, chunks, signal), chunks)
+    } catch (error) {
+      if (error instanceof ArchiveFailed && (error.why === 'missing' || error.why === 'damaged'))
+        await this.store.remove(tableKey(name))
+      throw error
     }
+  }
+
+  async *#stored(name: ContextName, chunks: Table['chunks'], signal?: AbortSignal): AsyncGenerator<Buffer> {
+    for (const chunk of chunks) yield await fetchChunk(this.store, chunksOf(name), chunk, signal)
   }
 
   isTaking(name: ContextName): boolean {
