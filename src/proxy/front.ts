@@ -220,6 +220,11 @@ export const createFront = ({
     }
   }
 
+  const isToldAfterUpgrade = (request: IncomingMessage) => isToolbox(request) && isTerminal(request)
+
+  /** A sandbox that has just stopped is known to be so by its runner first. */
+  const problemOfTerminal = (status: number) => (status === 409 ? new NotStarted() : undefined)
+
   /** Answers the status that was said, unless the caller had gone by then. */
   const onUpgrade = async (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => socket.destroy())
@@ -227,7 +232,8 @@ export const createFront = ({
       const { question, place, destination } = await admitUpgrade(request)
       if (socket.destroyed) return undefined
       const leave = present(place, question, socket, () => socket.destroy())
-      const status = await handOver({ socket, head, destination, lingerMs }).catch((error) => {
+      const problemOf = isToldAfterUpgrade(request) ? problemOfTerminal : undefined
+      const status = await handOver({ socket, head, destination, lingerMs, problemOf }).catch((error) => {
         leave()
         throw error
       })
@@ -242,7 +248,7 @@ export const createFront = ({
       const problem = asRefusal(error)
       note(problem)
       if (socket.destroyed) return problem.status
-      if (problem instanceof NotStarted && isToolbox(request) && isTerminal(request)) {
+      if (problem instanceof NotStarted && isToldAfterUpgrade(request)) {
         refuseTerminal(problem, request, socket, head)
         return 101
       }

@@ -71,6 +71,20 @@ suite('proxy: upgrades', () => {
     assert.equal(sides.seen.length, 0)
   })
 
+  test('a terminal is told so too where only the runner knows yet that its sandbox is not started', async () => {
+    await using sides = await startSides()
+    sides.runner.upgrade = (_request, socket) => {
+      socket.end('HTTP/1.1 409 Conflict\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}')
+    }
+    const url = `ws://127.0.0.1:${sides.port}/toolbox/box/process/pty/create-connect?id=a`
+    const client = new WebSocket(url, { headers: bearer })
+    const [message] = await once(client, 'message')
+    assert.match(JSON.parse(String(message)).error, /Is the Sandbox started\?$/)
+    assert.equal((await once(client, 'close'))[0], 1011)
+    const [other] = await once(upgrade(sides.port, '/toolbox/box/process/interpreter/execute'), 'response')
+    assert.equal(other.statusCode, 409)
+  })
+
   test('a stranger’s terminal is refused before the upgrade', async () => {
     await using sides = await startSides()
     sides.control.answer = () => ({ status: 404, body: { message: 'none' } })

@@ -13,6 +13,8 @@ type Handover = {
   destination: Destination
   /** How long the connection stays after an answer that is no upgrade. */
   lingerMs?: number | undefined
+  /** What is thrown in place of passing on an answer of this status. */
+  problemOf?: ((status: number) => Problem | undefined) | undefined
 }
 
 const answerMs = 30_000
@@ -51,7 +53,7 @@ const join = (one: Duplex, other: Duplex) => {
 const sendHead = (socket: Duplex, ...head: Parameters<typeof headOf>) => socket.write(headOf(...head), 'latin1')
 
 /** Answers the status: 101 when both are joined, another one when that has been passed on as the other side's refusal. */
-export const handOver = ({ socket, head, destination, lingerMs }: Handover): Promise<number> =>
+export const handOver = ({ socket, head, destination, lingerMs, problemOf }: Handover): Promise<number> =>
   new Promise((resolve, reject) => {
     const outgoing = destination.send({
       method: 'GET',
@@ -85,6 +87,13 @@ export const handOver = ({ socket, head, destination, lingerMs }: Handover): Pro
       settle(101)
     })
     outgoing.once('response', (answer) => {
+      const problem = problemOf?.(answer.statusCode ?? 502)
+      if (problem !== undefined) {
+        clearTimeout(timer)
+        socket.off('close', hangUp)
+        outgoing.destroy()
+        return reject(problem)
+      }
       // In pieces the body would need framing that the plain socket does not do; its end is the connection's.
       const headers = [...destination.outward(answer), 'Connection', 'close']
       const status = answer.statusCode ?? 502
