@@ -32,22 +32,40 @@ const routes: Route<object, 'public'>[] = [
   }),
 ]
 
-const start = () => createServer({ routes, prefixes: [''], source: 'TEST', guard: () => ({}), log: silentLog() })
+/** Whether the test fails or not, it is closed. */
+const start = async (parts: Partial<Parameters<typeof createServer>[0]> = {}) => {
+  const server = await createServer({
+    routes,
+    prefixes: [''],
+    source: 'TEST',
+    guard: () => ({}),
+    log: silentLog(),
+    ...parts,
+  })
+  return {
+    server,
+    [Symbol.asyncDispose]: async () => {
+      server.server.closeAllConnections()
+      await server.close()
+    },
+  }
+}
 
 suite('content types', () => {
   const form = { 'content-type': 'application/x-www-form-urlencoded' }
 
   test('200 for a POST without a body, whatever content type it names', async () => {
-    const server = await start()
+    await using started = await start()
+    const { server } = started
     for (const headers of [{}, form, { 'content-type': 'application/json' }]) {
       const reply = await server.inject({ method: 'POST', url: '/plain', headers })
       assert.equal(reply.statusCode, 200, JSON.stringify(headers))
     }
-    await server.close()
   })
 
   test('415 for a body that is not said to be JSON, with the header that is missing where JSON is taken', async () => {
-    const server = await start()
+    await using started = await start()
+    const { server } = started
     const post = async (url: string, headers: Record<string, string>, payload: string) => {
       const reply = await server.inject({ method: 'POST', url, headers, payload })
       return [reply.statusCode, reply.json().message]
@@ -60,25 +78,25 @@ suite('content types', () => {
         JSON.stringify(headers),
       )
       assert.deepEqual(await post('/plain', headers, '{}'), [415, 'This content type is not accepted here.'])
-      assert.deepEqual(await post('/nowhere', headers, '{}'), [404, 'There is no POST /nowhere.'])
+      assert.deepEqual(await post('/nowhere', headers, '{}'), [404, 'There is no POST /nowhere (not found).'])
     }
-    await server.close()
   })
 
   test('200 for JSON in any of its spellings, and 400 for a body that is missing', async () => {
-    const server = await start()
+    await using started = await start()
+    const { server } = started
     const post = (type: string, payload: string) =>
       server.inject({ method: 'POST', url: '/named', headers: { 'content-type': type }, payload })
     for (const type of ['application/json', 'application/json; charset=utf-8', 'Application/JSON'])
       assert.equal((await post(type, '{"name":"x"}')).statusCode, 200, type)
     assert.equal((await post('text/plain', '')).statusCode, 400)
-    await server.close()
   })
 })
 
 suite('a body that does not come to its end', () => {
   test('is refused in our own words', async () => {
-    const server = await start()
+    await using started = await start()
+    const { server } = started
     boundIncoming(server, { ownerOf: () => '', silentMs: 100, lookMs: 20 })
     const address = await server.listen({ port: 0, host: '127.0.0.1' })
     const headers = { 'content-type': 'application/json', 'content-length': 100 }
@@ -88,17 +106,17 @@ suite('a body that does not come to its end', () => {
     const { statusCode, code, message, source, path } = (await json(reply)) as Record<string, unknown>
     assert.deepEqual(
       [statusCode, code, message, source, path],
-      [408, 'REQUEST_TIMEOUT', 'Nothing more of the body has come.', 'TEST', '/named'],
+      [408, 'REQUEST_TIMEOUT', 'Nothing more of the body has come (timeout).', 'TEST', '/named'],
     )
     assert.deepEqual([reply.statusCode, reply.headers.connection], [408, 'close'])
     assert.ok(reply.headers['x-request-id'])
-    await server.close()
   })
 })
 
 suite('a body that is not JSON', () => {
   test('400 leaves the connection open once all of it is read: who closes it for the caller may lose the answer', async () => {
-    const server = await start()
+    await using started = await start()
+    const { server } = started
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     const post = async (address: string) => {
       const headers = { 'content-type': 'application/json' }
@@ -118,7 +136,6 @@ suite('a body that is not JSON', () => {
       )
     } finally {
       agent.destroy()
-      await server.close()
     }
   })
 })
@@ -141,12 +158,11 @@ suite('a route that reads its own body', () => {
     },
   })
   const listen = async () => {
-    const parts = { routes: [measure, ...routes], prefixes: [''], source: 'TEST', guard: () => ({}) }
-    const server = await createServer({ ...parts, log: silentLog(), bodyLimit: 1000 })
+    const { server, [Symbol.asyncDispose]: dispose } = await start({ routes: [measure, ...routes], bodyLimit: 1000 })
     const url = await server.listen({ port: 0, host: '127.0.0.1' })
     const post = (path: string, body: string | null, headers: Record<string, string>) =>
       fetch(url + path, { method: 'POST', body, headers })
-    return { post, [Symbol.asyncDispose]: () => server.close() }
+    return { post, [Symbol.asyncDispose]: dispose }
   }
 
   test('200 for any type and length, also where a type promises JSON that is none', async () => {
