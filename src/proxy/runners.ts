@@ -70,7 +70,8 @@ export class Runners implements Disposable {
     })
     outgoing.once('socket', (socket) => {
       socket.setNoDelay(true)
-      if (!isUpgrade) clearAway(outgoing, socket)
+      if (isUpgrade) (socket as Inflow).hearOut()
+      else clearAway(outgoing, socket)
       if (!socket.connecting) return
       const timer = setTimeout(() => outgoing.destroy(new Error('the runner did not accept in time')), connectMs)
       const settle = () => clearTimeout(timer)
