@@ -1,4 +1,5 @@
 // The program: opens the database, brings it forward, serves, and stops within three seconds of SIGTERM.
+import { backlog } from '#src/http/connections.ts'
 import { systemClock } from '#src/kit/clock.ts'
 import { createLog } from '#src/kit/log.ts'
 import { openTelemetry } from '#src/kit/telemetry/open.ts'
@@ -32,7 +33,7 @@ export const startProgram = async ({
   await bootstrap(parts, firstKey)
   const app = await createApp(parts, { mostWarm, overcommit }, { transport: smtp && smtpTransport(smtp) })
   app.metrics.includeProcess()
-  const address = await app.server.listen(listen)
+  const address = await app.server.listen({ ...listen, backlog })
   log.info({ address }, 'control serves')
   return {
     address,

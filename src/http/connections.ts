@@ -22,6 +22,9 @@ export type ConnectionBounds = {
 /** For `http.createServer`: how long a head may take to come, and how often Node looks. */
 export const headTimes = { headersTimeout: 10_000, connectionsCheckingInterval: 2000 }
 
+/** Connections that wait to be taken. Beyond it the kernel lets a newcomer try again a second later. */
+export const backlog = 4096
+
 /** A network's unknown connections, the longest silent first. */
 type Unknown = { idle: Set<Connection>; visiting: Set<Connection> }
 

@@ -1,6 +1,7 @@
 // Puts the proxy's parts together and serves.
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
+import { backlog } from '#src/http/connections.ts'
 import { LastingSocket } from '#src/kit/lasting-socket.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { AccessDesk } from './access.ts'
@@ -34,7 +35,7 @@ export const startProxy = async (
     ownHost: publicUrl.host,
     ...bounds,
   })
-  server.listen(listen.port, listen.host)
+  server.listen({ ...listen, backlog })
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   log.info({ host: listen.host, port }, 'serving')
