@@ -50,9 +50,10 @@ suite('GET /process/interpreter/execute', () => {
       'import asyncio\nevent = asyncio.Event()\nawait asyncio.sleep(0)\nasync def f():\n  return await asyncio.sleep(0, 5)'
     await printed(box, `${first}\ntask = asyncio.ensure_future(event.wait())`)
     assert.equal(await printed(box, 'event.set()\nprint(await task, await f())'), 'True 5\n')
+    assert.equal(await printed(box, 'task = asyncio.create_task(f())\nprint(await task)'), '5\n')
     assert.equal(await printed(box, 'async with asyncio.Lock():\n  print("in")'), 'in\n')
     const { messages } = await start(box, 'x = 1\nraise ValueError(await f())').outcome
-    assert.match(messages[0]!['traceback']!, /^Traceback [^\n]*\n {2}File "<cell 4>", line 2, in <module>/)
+    assert.match(messages[0]!['traceback']!, /^Traceback [^\n]*\n {2}File "<cell 5>", line 2, in <module>/)
     assert.equal(await printed(box, 'print(asyncio.run(f()), x)'), '5 1\n')
   })
 

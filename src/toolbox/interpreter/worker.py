@@ -193,10 +193,27 @@ def wait_for(coroutine):
             loop.run_until_complete(asyncio.wait([task], timeout=CANCEL_SECONDS))
 
 
-def evaluate(code):
-    value = eval(code, module.__dict__)
-    # Code that awaits at its top is a coroutine itself; an expression may have one as its value, which is none of our business.
-    return wait_for(value) if code.co_flags & CO_COROUTINE else value
+def awaits_at_top(code):
+    return bool(code.co_flags & CO_COROUTINE)
+
+
+async def evaluate_in_loop(parts):
+    """An expression may have a coroutine as its value, which is none of our business: only code that awaits is awaited."""
+    value = None
+    for code in parts:
+        value = eval(code, module.__dict__)
+        if awaits_at_top(code):
+            value = await value
+    return value
+
+
+def evaluate(parts):
+    """Returns the value of the last part. Where one of them awaits, all run in the loop: the others may make its tasks."""
+    if any(map(awaits_at_top, parts)):
+        return wait_for(evaluate_in_loop(parts))
+    for code in parts:
+        value = eval(code, module.__dict__)
+    return value
 
 
 def run(code):
@@ -207,11 +224,11 @@ def run(code):
     ends_with_value = bool(tree.body) and isinstance(tree.body[-1], ast.Expr)
     last = ast.Expression(tree.body.pop().value) if ends_with_value else None
     first = compile(tree, name, "exec", awaits, dont_inherit=True)
-    evaluate(first)
     if last is None:
+        evaluate([first])
         return {}
     flags = awaits | (first.co_flags & futures)
-    return display_of(evaluate(compile(last, name, "eval", flags, dont_inherit=True)))
+    return display_of(evaluate([first, compile(last, name, "eval", flags, dont_inherit=True)]))
 
 
 DISPLAYS = {
