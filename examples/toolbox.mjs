@@ -86,7 +86,7 @@ try {
   const path = new URL(`/preview/${sandbox.id}/8000/`, sandbox.toolboxProxyUrl)
   const page = await fetch(path, { headers: { 'x-daytona-preview-token': token } })
   assert.match(await page.text(), /a\.txt/)
-  console.log(`preview: open ${url}?DAYTONA_SANDBOX_AUTH_KEY=${token} in a browser`)
+  console.log(`preview: read; a browser would open ${url}?DAYTONA_SANDBOX_AUTH_KEY=${token} while the sandbox is there`)
 } finally {
   await sandbox.delete()
 }
