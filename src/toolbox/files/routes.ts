@@ -1,3 +1,4 @@
+import { basename } from 'node:path'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { type Deadline, deadlineOf } from '../exec/deadline.ts'
@@ -24,6 +25,7 @@ import {
   ReplaceResult,
   SearchFilesResponse,
   SearchQuery,
+  UploadedFile,
 } from './schemas.ts'
 import { search, searchLength } from './search.ts'
 import { bulkUpload, upload } from './upload.ts'
@@ -47,17 +49,13 @@ const sayCut = (reply: FastifyReply, isCut: boolean) => {
   if (isCut) reply.header('x-alcove-truncated', 'true')
 }
 
-const uploadTo = (path: '/files/upload' | '/files/upload-v2') =>
-  route({
-    method: 'POST',
-    path,
-    needs: 'sandbox',
-    summary: 'Writes a file, from the field `file` of a form or from the body itself.',
-    query: AtPath,
-    streamsBody: true,
-    replies: { 200: null },
-    run: ({ sandbox, query, request }) => upload(filesOf(sandbox), query.path, request.raw),
-  })
+const uploading = {
+  method: 'POST',
+  needs: 'sandbox',
+  summary: 'Writes a file, from the field `file` of a form or from the body itself.',
+  query: AtPath,
+  streamsBody: true,
+} as const
 
 export const fileRoutes = [
   route({
@@ -180,8 +178,21 @@ export const fileRoutes = [
     replies: { 200: Type.Any() },
     run: ({ sandbox, body, request, reply }) => bulkDownload(filesOf(sandbox), body.paths, request, reply),
   }),
-  uploadTo('/files/upload'),
-  uploadTo('/files/upload-v2'),
+  route({
+    ...uploading,
+    path: '/files/upload',
+    replies: { 200: null },
+    run: ({ sandbox, query, request }) => upload(filesOf(sandbox), query.path, request.raw),
+  }),
+  route({
+    ...uploading,
+    path: '/files/upload-v2',
+    replies: { 200: UploadedFile },
+    run: async ({ sandbox, query: { path }, request }) => {
+      await upload(filesOf(sandbox), path, request.raw)
+      return { name: basename(path), path, type: 'file' as const }
+    },
+  }),
   route({
     method: 'POST',
     path: '/files/bulk-upload',

@@ -23,6 +23,12 @@ export const FileInfo = Type.Object({
 })
 export type FileInfo = Type.Static<typeof FileInfo>
 
+export const UploadedFile = Type.Object({
+  name: Type.String(),
+  path: Type.String({ description: 'as it was asked for' }),
+  type: Type.Literal('file'),
+})
+
 export const AtPath = Type.Object({ path: Path })
 
 export const ListQuery = Type.Object({

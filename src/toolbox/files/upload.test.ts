@@ -48,6 +48,12 @@ suite('POST /files/upload-v2, POST /files/upload', () => {
     assert.equal(readFileSync(room.at('empty'), 'utf8'), '')
   })
 
+  test('/files/upload-v2 answers what it has written', async () => {
+    await using room = await FilesRoom.start()
+    const { body } = await room.upload(room.at('a', 'written.txt'), 'x')
+    assert.deepEqual(body, { name: 'written.txt', path: room.at('a', 'written.txt'), type: 'file' })
+  })
+
   test('200 for the field `file` of a form', async () => {
     await using room = await FilesRoom.start()
     const bytes = Buffer.from(Array.from({ length: 300_000 }, (_, at) => (at * 7) % 256))
