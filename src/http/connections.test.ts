@@ -249,7 +249,7 @@ suite('connections', () => {
     assert.equal((await call(server, '/mine')).status, 200)
   })
 
-  test('a connection that asks more before it is answered than one may is closed', async () => {
+  test('a connection that asks more before it is answered than one may is closed, and no more is done for it', async () => {
     await using server = await start({ mostCallsOfOne: 3 })
     const one = 'GET /held HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer key\r\n\r\n'
     const socket = await server.open()
@@ -258,6 +258,17 @@ suite('connections', () => {
     await Promise.all(begun)
     socket.write(one)
     await closed(socket)
+
+    const other = await server.open()
+    const [, , , fourth] = [1, 2, 3, 4].map(() => server.nextHeld())
+    let isServed = false
+    fourth?.then(() => {
+      isServed = true
+    })
+    other.write(one.repeat(4))
+    await closed(other)
+    assert.equal((await call(server, '/mine')).status, 200)
+    assert.ok(!isServed)
   })
 })
 

@@ -63,17 +63,22 @@ export class Connections {
     server.on('connection', (socket) => this.#add(socket))
   }
 
-  /** A call has come; without an answer of its own, as for an upgrade, it is over when its connection is. */
-  begin(socket: Duplex, answer?: ServerResponse): void {
+  /**
+   * A call has come; without an answer of its own, as for an upgrade, it is over when its connection is. False: its connection is
+   * closed, and nothing is to be done for it.
+   */
+  begin(socket: Duplex, answer?: ServerResponse): boolean {
     const it = this.#all.get(socket)
-    if (it === undefined) return
+    if (it === undefined) return !socket.destroyed
     it.calls += 1
-    if (it.calls > this.#bounds.mostCallsOfOne) return void socket.destroy()
+    if (it.calls > this.#bounds.mostCallsOfOne) this.#close(it)
+    if (socket.destroyed) return false
     if (!it.isAdmitted) this.#put(it)
     answer?.once('close', () => {
       it.calls -= 1
       if (it.calls === 0 && it.isAdmitted) this.#release(it)
     })
+    return true
   }
 
   /** Its connection stays from now on until its calls are over. Throws when there are too many of such. */

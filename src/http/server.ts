@@ -95,8 +95,7 @@ export const createServer = async <Context extends object, Needs extends string>
   if (connections !== undefined) {
     connections.watch(server.server)
     server.addHook('onRequest', (request, reply, done) => {
-      connections.begin(request.raw.socket, request.ws ? undefined : reply.raw)
-      done()
+      if (connections.begin(request.raw.socket, request.ws ? undefined : reply.raw)) done()
     })
   }
   /** Of upgrades whose route prefers one. */

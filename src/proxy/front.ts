@@ -271,14 +271,14 @@ export const createFront = ({
   connections.watch(server)
   const isPreview = (request: IncomingMessage) => isForPreview(request.url ?? '/', request.headers.host, ownHost)
   const serve = (request: IncomingMessage, response: ServerResponse, awaitsContinue: boolean) => {
-    connections.begin(request.socket, response)
-    return follow(inOriginForm(request), response, isPreview, () => onCall(request, response, awaitsContinue))
+    if (!connections.begin(request.socket, response)) return
+    follow(inOriginForm(request), response, isPreview, () => onCall(request, response, awaitsContinue))
   }
   server.on('request', (request, response) => serve(request, response, false))
   server.on('checkContinue', (request, response) => serve(request, response, true))
   server.on('upgrade', (request, socket, head) => {
-    connections.begin(socket)
-    return followUpgrade(inOriginForm(request), isPreview, () => onUpgrade(request, socket, head))
+    if (!connections.begin(socket)) return
+    followUpgrade(inOriginForm(request), isPreview, () => onUpgrade(request, socket, head))
   })
   server.on('clientError', (error, socket) => refuseBadHttp(error, socket, lingerMs))
   const hangUp = () => {
