@@ -2,6 +2,7 @@
 //   1 format, lint, types
 //   2 in lanes beside each other: tests beside the code (real PostgreSQL, real C programs under sanitizers) and tests with
 //     real sandboxes. Files that share a server run one after the other; the rest start what they need.
+//   3 alone, one after the other: tests that measure the whole machine
 // A file that fails is run a second time, alone, and both are told: the machine is shared, and a race should be seen
 // without stopping everything.
 import { spawnSync } from 'node:child_process'
@@ -95,6 +96,10 @@ const sandboxTests = 'test/sandboxes/'
 /** `platform()` alone answers the server that is started here; whoever needs one of its own asks for it. */
 const sharesServer = (file: string) => /\bplatform\(\)/.test(readFileSync(file, 'utf8'))
 
+/** They measure what the whole machine does, or promise a time: nothing else runs beside them. */
+const runsAlone = (file: string) =>
+  ['busy', 'kernel-memory', 'slow-readers'].some((name) => file === `${sandboxTests}${name}.test.ts`)
+
 const testFiles = '{src,agent,native,bin,scripts,bench,test}/**/*.test.ts'
 
 const runTests = async (scratch: string) => {
@@ -105,8 +110,9 @@ const runTests = async (scratch: string) => {
     for (const file of withSandboxes.splice(0)) tell({ file, results, output: '', seconds: 0 })
   }
   const sharing = withSandboxes.filter(sharesServer)
-  const shared: Queue = [...sharing]
-  const own: Queue = withSandboxes.filter((file) => !sharesServer(file))
+  const alone: Queue = withSandboxes.filter(runsAlone)
+  const shared: Queue = sharing.filter((file) => !runsAlone(file))
+  const own: Queue = withSandboxes.filter((file) => !sharesServer(file) && !runsAlone(file))
 
   const servers = join(scratch, 'servers')
   mkdirSync(servers)
@@ -133,6 +139,7 @@ const runTests = async (scratch: string) => {
     // One more than there are processors, because all of them also wait.
     const lanes = Array.from({ length: availableParallelism() }, () => [code, own])
     await runEach([[shared, own, code], ...lanes], run)
+    await runEach([[alone]], run)
   } finally {
     await server?.then(({ stop }) => stop()).catch(() => {})
     await database?.stop()

@@ -124,22 +124,17 @@ suite('bad use of sockets', () => {
       Array.from({ length: 20 }, () => box.toolbox('POST', '/process/pty', { id: 'once' })),
     )
     assert.deepEqual(made.map(({ status }) => status).sort(), [201, ...Array(19).fill(409)])
-    assert.equal((await endOf('/process/pty/create-connect?id=once')).status, 409)
+    assert.match((await endOf('/process/pty/create-connect?id=once')).heard, /"status":"error".*already exists/)
     await box.toolbox('DELETE', '/process/pty/once')
   })
 
-  test('400 for reserved names and sizes that are none, before the upgrade', async () => {
-    for (const query of [
-      'id=create-connect',
-      'id=..',
-      'id=',
-      'id=a%2Fb',
-      'id=q&cols=1001',
-      'id=q&rows=0',
-      'id=q&cols=x',
-      'id=a&id=b',
-    ])
+  test('sizes that are none are 400 before the upgrade; a name that may not be is told by a message', async () => {
+    for (const query of ['id=q&cols=1001', 'id=q&rows=0', 'id=q&cols=x', 'id=a&id=b'])
       assert.equal((await endOf(`/process/pty/create-connect?${query}`)).status, 400, query)
+    for (const id of ['create-connect', '..', '', 'a%2Fb']) {
+      const { status, heard } = await endOf(`/process/pty/create-connect?id=${id}`)
+      assert.ok(status === 400 || /"status":"error"/.test(heard), `${id}: ${status} ${heard}`)
+    }
     for (const sessionId of ['entrypoint', '..', 'a/b', ''])
       assert.equal((await box.toolbox('POST', '/process/session', { sessionId })).status, 400, sessionId)
   })

@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import { parseCompressedPages, parseKernelMemory, parsePagesAtHand, readKernelMemory } from './host-memory.ts'
+import {
+  parseCompressedPages,
+  parseKernelMemory,
+  parsePagesAtHand,
+  parseSocketPages,
+  readKernelMemory,
+} from './host-memory.ts'
 
 suite('the kernel’s own memory', () => {
   test('is what is neither free, nor a page of programs and files, nor a cache', () => {
@@ -35,5 +41,11 @@ Hugetlb:         100 kB
   test('is a part of this machine’s memory', () => {
     const { unreclaimable, total } = readKernelMemory()
     assert.ok(unreclaimable > 0 && unreclaimable < total, `${unreclaimable} of ${total}`)
+  })
+
+  test('what waits in TCP and UDP sockets is counted in pages', () => {
+    const sockstat =
+      'sockets: used 40\nTCP: inuse 5 orphan 0 tw 0 alloc 7 mem 300\nUDP: inuse 1 mem 20\nUDPLITE: inuse 0\n'
+    assert.equal(parseSocketPages(sockstat), 320)
   })
 })

@@ -58,6 +58,13 @@ export const readKernelMemory = (): KernelMemory => {
   })
 }
 
+/** Pages that hold what waits in TCP and UDP sockets, in all network namespaces, of `/proc/net/sockstat`. */
+export const parseSocketPages = (sockstat: string): number =>
+  [...sockstat.matchAll(/^(?:TCP|UDP): .*\bmem (\d+)$/gm)].reduce((sum, [, pages]) => sum + Number(pages), 0)
+
+/** Bytes that wait in the sockets of this host. Its own programs hold most of them, for whoever reads slowly. */
+export const socketBytes = (): number => parseSocketPages(readFileSync('/proc/net/sockstat', 'utf8')) * pageBytes
+
 /** What no limit counts: the unreclaimable memory without what is charged to any control group of the host. */
 export const unchargedBytes = (layout: CgroupLayout, { unreclaimable }: KernelMemory): number =>
   unreclaimable - (cgroupAt(layout, '/').kernelMemory() ?? 0)

@@ -103,25 +103,31 @@ export const collectLogs = async <Exit extends { type: 'exit' }>(
 /** The SDK spreads each message into the arguments of one call, and its process ends where these are more than fit on a stack. */
 const frameBytes = 32 * 1024
 
-/** The first marker stands in the room before the output. */
-const framesOf = (piece: Piece): Buffer[] => {
-  if (piece.type === 'truncated') return [Buffer.concat([markers.stderr, lostNotice(piece.lostBytes)])]
+/**
+ * Sends a piece as messages that each begin with the marker; true if all was taken at once, else `done` follows. Nothing is
+ * copied: a marker stands in the room before the output, or in place of what the kernel has taken already.
+ */
+const sendPiece = (socket: WebSocket, piece: Piece, done: () => void): boolean => {
+  if (piece.type === 'truncated') {
+    return sendThrough(socket, Buffer.concat([markers.stderr, lostNotice(piece.lostBytes)]), done)
+  }
   const { stream, data } = piece
   const marker = markers[stream]
-  const first = Math.min(data.length, frameBytes)
-  const frames = [Buffer.from(data.buffer, data.byteOffset - marker.length, marker.length + first)]
-  for (let at = first; at < data.length; at += frameBytes) {
-    frames.push(Buffer.concat([marker, data.subarray(at, at + frameBytes)]))
+  let at = 0
+  const sendRest = (): boolean => {
+    while (at < data.length) {
+      const size = Math.min(data.length - at, frameBytes)
+      const frame = Buffer.from(data.buffer, data.byteOffset + at - marker.length, marker.length + size)
+      marker.copy(frame)
+      at += size
+      if (!sendThrough(socket, frame, goOn)) return false
+    }
+    return true
   }
-  marker.copy(frames[0]!)
-  return frames
-}
-
-/** What was given last is taken last: true if all was taken at once, else `done` follows. */
-const sendAllThrough = (socket: WebSocket, frames: readonly Buffer[], done: () => void): boolean => {
-  let isTaken = true
-  for (const frame of frames) isTaken = sendThrough(socket, frame, frame === frames.at(-1) ? done : () => undefined)
-  return isTaken
+  const goOn = () => {
+    if (sendRest()) done()
+  }
+  return sendRest()
 }
 
 /**
@@ -137,7 +143,7 @@ export const sendLogs = async (
   socket.on('error', () => gone.abort())
   keepAlive(socket)
   try {
-    await pour((piece, done) => sendAllThrough(socket, framesOf(piece), done), gone.signal)
+    await pour((piece, done) => sendPiece(socket, piece, done), gone.signal)
     closeWith(socket, 1000, '')
   } catch (error) {
     closeWith(socket, 1011, asTold(error).message)
