@@ -1,12 +1,14 @@
 // control: the API of the server. Its settings are in src/control/config.ts.
 import { loadConfig } from '#src/control/config.ts'
 import { startProgram } from '#src/control/main.ts'
-import { createLog } from '#src/kit/log.ts'
+import { createLog, logWholeProcess } from '#src/kit/log.ts'
 
+const log = createLog('control')
+logWholeProcess(log)
 const start = async () => await startProgram(loadConfig(process.env))
 /** Whoever started us is told why in a sentence; the log has all of it. */
 const giveUp = async (error: Error): Promise<never> => {
-  createLog('control').fatal({ err: error.cause ?? error }, error.message)
+  log.fatal({ err: error.cause ?? error }, error.message)
   await new Promise((resolve) => {
     if (process.send) process.send({ type: 'barred', why: error.message }, resolve)
     else resolve(undefined)

@@ -1,10 +1,11 @@
 // Serves every sandbox's toolbox: checks who calls with control, then forwards to the runner that holds the sandbox.
-import { createLog } from '#src/kit/log.ts'
+import { createLog, logWholeProcess } from '#src/kit/log.ts'
 import { openTelemetry } from '#src/kit/telemetry/open.ts'
 import { loadConfig } from '#src/proxy/config.ts'
 import { startProxy } from '#src/proxy/main.ts'
 
 const log = createLog('proxy')
+logWholeProcess(log)
 const config = loadConfig()
 const telemetry = await openTelemetry(config.telemetry, log)
 const proxy = await startProxy(config, log)

@@ -1,10 +1,11 @@
 // Keeps the sandboxes of this host. When it ends, they stay.
-import { createLog } from '#src/kit/log.ts'
+import { createLog, logWholeProcess } from '#src/kit/log.ts'
 import { openTelemetry } from '#src/kit/telemetry/open.ts'
 import { loadConfig } from '#src/runner/config.ts'
 import { startRunner } from '#src/runner/main.ts'
 
 const log = createLog('runner')
+logWholeProcess(log)
 /** Whoever started us is told why in a sentence; the log has all of it. */
 const giveUp = async (error: Error): Promise<never> => {
   log.fatal({ err: error.cause ?? error }, error.message)

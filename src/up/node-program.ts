@@ -2,9 +2,11 @@
 import { spawn } from 'node:child_process'
 import type { Progress } from '#src/wire/runner-link.ts'
 import type { BoundedLog } from './bounded-log.ts'
+import { ProgramLines } from './program-lines.ts'
 import type { Running } from './supervised.ts'
 
 type Parts = {
+  name: string
   command: readonly string[]
   env: Record<string, string>
   log: BoundedLog
@@ -14,7 +16,7 @@ type Parts = {
 
 type Message = { type?: unknown; step?: unknown; percent?: unknown; isRefused?: unknown; why?: unknown } | null
 
-export const startNodeProgram = async ({ command, env, log, onProgress, onRefused }: Parts): Promise<Running> => {
+export const startNodeProgram = async ({ name, command, env, log, onProgress, onRefused }: Parts): Promise<Running> => {
   const [file = '', ...args] = command
   const child = spawn(file, args, {
     cwd: '/',
@@ -23,7 +25,7 @@ export const startNodeProgram = async ({ command, env, log, onProgress, onRefuse
     // A session of its own: Ctrl-C in a terminal goes to `up` alone, which then stops all in order.
     detached: true,
   })
-  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk: Buffer) => log.write(chunk))
+  for (const stream of [child.stdout, child.stderr]) new ProgramLines(name, log).read(stream)
   /** In its own words. */
   let why: string | undefined
   const ended = new Promise<string>((resolve) => {

@@ -101,6 +101,7 @@ export const controlProgram = (parts: ProgramParts): Program => {
     start: async () => {
       const databaseUrl = await parts.databaseUrl
       return startNodeProgram({
+        name: 'control',
         command: unprivileged('control', parts, databaseSocket(databaseUrl)),
         log,
         env: environment(parts, 'control', {
@@ -129,6 +130,7 @@ export const proxyProgram = (parts: ProgramParts): Program => {
     name: 'proxy',
     start: () =>
       startNodeProgram({
+        name: 'proxy',
         command: unprivileged('proxy', parts, [{ from: runnerSockets }]),
         log,
         env: environment(parts, 'proxy', {
@@ -154,6 +156,7 @@ export const runnerProgram = (parts: RunnerProgramParts): Program => {
     name: 'runner',
     start: (onRefused) =>
       startNodeProgram({
+        name: 'runner',
         command: [...endWithUp, ...nodeCommand('bin/runner.ts')],
         log,
         onProgress: parts.onProgress,

@@ -1,0 +1,69 @@
+// Bounds the lines of a log by their cause: whoever can bring about a line cannot fill the log with it.
+
+const linesPerMinute = 30
+const minute = 60_000
+/** Causes beyond these share one budget. */
+const mostCauses = 500
+const mostText = 200
+
+type Fault = { code?: unknown; name?: unknown; message?: unknown; stack?: unknown }
+
+/** Words that hold a digit are values: ids, addresses, counts. So is what stands in quotation marks. */
+const withoutValues = (text: string): string =>
+  text
+    .slice(0, mostText)
+    .replace(/"[^"]*"?|“[^”]*”?/g, '…')
+    .replace(/\S*\d\S*/g, '…')
+
+/** Where it was thrown, and nothing of its message. */
+const placeOf = (stack: unknown): string =>
+  typeof stack === 'string' ? (/\n\s+at ([^\n]{1,300})/.exec(stack.slice(0, 8192))?.[1] ?? '') : ''
+
+/** What a line is about, without its values: its sentence, and the name, code and place of its error. */
+export const causeOf = (args: readonly unknown[]): string => {
+  const [first, second] = args
+  if (typeof first === 'string') return withoutValues(first)
+  const fields = (first ?? {}) as { err?: unknown; error?: unknown; cause?: unknown }
+  const fault = (first instanceof Error ? first : (fields.err ?? fields.error ?? fields.cause)) as Fault | undefined
+  const sentence = typeof second === 'string' ? second : fault?.message
+  return [sentence, fault?.name, fault?.code, placeOf(fault?.stack)]
+    .map((part, index) => (index === 3 ? part : withoutValues(typeof part === 'string' ? part : '')))
+    .join(' ')
+    .trim()
+}
+
+type Count = { lines: number; tell: (suppressed: number, cause: string) => void }
+
+export class CauseBudget {
+  #counts = new Map<string, Count>()
+  readonly #most: number
+  readonly #afterMinute: (work: () => void) => void
+  #isCounting = false
+
+  /** `afterMinute` calls once, when the minute that begins now is over; tests end it themselves. */
+  constructor(most = linesPerMinute, afterMinute = (work: () => void): void => void setTimeout(work, minute).unref()) {
+    this.#most = most
+    this.#afterMinute = afterMinute
+  }
+
+  /** Whether one more line may be written. `tell` is called when the minute is over, if lines were held back. */
+  take(cause: string, tell: Count['tell']): boolean {
+    if (!this.#isCounting) {
+      this.#isCounting = true
+      this.#afterMinute(() => this.#endMinute())
+    }
+    const isKnown = this.#counts.has(cause) || this.#counts.size < mostCauses
+    const counted = isKnown ? cause : 'others'
+    const count = this.#counts.get(counted) ?? { lines: 0, tell }
+    this.#counts.set(counted, count)
+    count.lines += 1
+    return count.lines <= this.#most
+  }
+
+  #endMinute() {
+    const counts = this.#counts
+    this.#counts = new Map()
+    this.#isCounting = false
+    for (const [cause, { lines, tell }] of counts) if (lines > this.#most) tell(lines - this.#most, cause)
+  }
+}

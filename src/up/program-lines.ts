@@ -1,0 +1,78 @@
+// What a program prints, as lines of its log: a structured line passes as it is, and any other text becomes one.
+import type { Readable } from 'node:stream'
+import { StringDecoder } from 'node:string_decoder'
+import { createLog, type Logger } from '#src/kit/log.ts'
+import type { BoundedLog } from './bounded-log.ts'
+
+/** A longer line is cut off here; our own are far shorter. */
+const mostLine = 256 * 1024
+/** Of text that is not structured. */
+const mostText = 8192
+
+const isStructured = (line: string): boolean => {
+  if (!line.startsWith('{')) return false
+  try {
+    return 'level' in JSON.parse(line)
+  } catch {
+    return false
+  }
+}
+
+/** One for each stream of a program. */
+export class ProgramLines {
+  readonly #log: Pick<BoundedLog, 'write'>
+  readonly #wrap: Logger
+  readonly #decoder = new StringDecoder('utf8')
+  #rest = ''
+  /** The end of a line that was cut off is still to come. */
+  #isCut = false
+
+  constructor(program: string, log: Pick<BoundedLog, 'write'>) {
+    this.#log = log
+    this.#wrap = createLog(program, 'info', log)
+  }
+
+  read(stream: Readable | null): void {
+    stream?.on('data', (chunk: Buffer) => this.write(chunk))
+    stream?.once('close', () => this.end())
+  }
+
+  /** Lines without structure that come together, such as a stack, stay together. */
+  write(chunk: Buffer): void {
+    const lines = (this.#rest + this.#decoder.write(chunk)).split('\n')
+    this.#rest = lines.pop() ?? ''
+    if (this.#isCut && lines.length > 0) {
+      lines.shift()
+      this.#isCut = false
+    }
+    this.#tell(lines)
+    if (this.#isCut) this.#rest = ''
+    if (this.#rest.length <= mostLine) return
+    this.#tell([this.#rest])
+    this.#rest = ''
+    this.#isCut = true
+  }
+
+  end(): void {
+    if (!this.#isCut) this.#tell([this.#rest + this.#decoder.end()])
+    this.#rest = ''
+  }
+
+  #tell(lines: readonly string[]) {
+    let plain: string[] = []
+    const wrapPlain = () => {
+      const text = plain.join('\n').trim().slice(0, mostText)
+      plain = []
+      if (text !== '') this.#wrap.warn({ from: 'output' }, text)
+    }
+    for (const line of lines) {
+      if (!isStructured(line)) {
+        plain.push(line)
+        continue
+      }
+      wrapPlain()
+      this.#log.write(`${line}\n`)
+    }
+    wrapPlain()
+  }
+}
