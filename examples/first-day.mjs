@@ -36,7 +36,7 @@ const call = async (method, url, body, headers = {}) => {
   }
 }
 
-const box = await create()
+const box = await create({ name: `first-day-${process.pid}` })
 const toolbox = `${box.toolboxProxyUrl}/${box.id}`
 const execute = async (command, timeout = 60) =>
   (await call('POST', `${toolbox}/process/execute`, { command, timeout })).json
@@ -44,6 +44,8 @@ const run = async (command) => (await box.process.executeCommand(command)).resul
 const code = async (text, language = 'python') =>
   (await call('POST', `${toolbox}/process/code-run`, { code: text, language })).json
 
+/** Node 20 has none of its own; the SDK brings one. */
+const { default: WebSocket } = await import('ws')
 const open = (url, options = {}) =>
   new Promise((resolve, reject) => {
     const socket = new WebSocket(url.replace(/^http/, 'ws'), { headers: { authorization }, ...options })

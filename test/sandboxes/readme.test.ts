@@ -19,7 +19,7 @@ const run = async (command: string, args: string[], options: { cwd: string; env:
     cwd: options.cwd,
     env: { ...process.env, ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: 120_000,
+    timeout: 240_000,
   })
   let output = ''
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk))
@@ -97,6 +97,13 @@ suite('the README', () => {
       ['files', 'sessions', 'terminals', 'interpreter', 'git', 'preview'],
       output,
     )
+  })
+
+  test('examples/first-day.mjs finds nothing that a client would stumble over', async () => {
+    const env = { DAYTONA_API_URL: `${server.url}/api`, DAYTONA_API_KEY: server.key }
+    const { code, output } = await run(process.execPath, ['examples/first-day.mjs'], { cwd: root, env })
+    assert.equal(code, 0, output)
+    assert.ok((output.match(/^ok /gm) ?? []).length >= 22, output)
   })
 
   test('every command that it names is one', async () => {

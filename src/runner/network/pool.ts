@@ -159,9 +159,9 @@ class Pool implements NetworkPool {
     const { firewall, resolver } = this.#parts
     const domains = policy.blockAll ? [] : (policy.domains ?? null)
     const serving = domains === null ? undefined : resolver.serve()
-    // Where nothing is open, only its refusals come a little later: no start waits for that.
-    if (policy.blockAll) serving?.catch(() => {})
-    else await serving
+    // Where nothing is open it only says no. A first question that nobody answers would hang for seconds, and a resolver that
+    // does not start is no reason not to.
+    await (policy.blockAll ? serving?.catch(() => {}) : serving)
     await firewall.apply(n, policy)
     if (organizationId !== undefined) firewall.assign(n, organizationId)
     resolver.allow(slot.address, domains)
