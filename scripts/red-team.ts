@@ -2,6 +2,7 @@
 // takes at most three minutes, and never more of the machine than two sandboxes. Exit code 1: something did not hold.
 import { type Row, runAttacks } from '#test/red-team/attack.ts'
 import { attacks } from '#test/red-team/attacks.ts'
+import { attackOnKernelMemory } from '#test/red-team/kernel-memory.ts'
 import { createBox } from '#test/sandboxes/box.ts'
 import { platform } from '#test/sandboxes/harness.ts'
 
@@ -12,7 +13,8 @@ if (process.getuid?.() !== 0) {
   process.exit(1)
 }
 
-const widest = Math.max(...attacks.map(({ boundary }) => boundary.length))
+const all = [...attacks, attackOnKernelMemory]
+const widest = Math.max(...all.map(({ boundary }) => boundary.length))
 const say = ({ result, boundary, name, sentence }: Row) =>
   console.log(`${result.padEnd(18)}  ${boundary.padEnd(widest)}  ${name}: ${sentence}`)
 
@@ -20,7 +22,7 @@ console.error('Starting a server of its own …')
 await using alcove = await platform({ own: true })
 await using box = await createBox(alcove)
 await using root = await createBox(alcove, { user: 'root' })
-const rows = await runAttacks(attacks, { platform: alcove, box, root }, { untilMs: Date.now() + mostMs, say })
+const rows = await runAttacks(all, { platform: alcove, box, root }, { untilMs: Date.now() + mostMs, say })
 const count = (result: Row['result']) => rows.filter((row) => row.result === result).length
 console.log(`${count('held')} held, ${count('not held')} not held, ${count('could not be tried')} could not be tried`)
 process.exitCode = count('not held') > 0 ? 1 : 0

@@ -1,0 +1,50 @@
+// What a sandbox can make in the kernel that no limit counts. The ordinary tests try every kind on a host of their own
+// (test/kernel-memory); here are those that once got through. It measures the whole host, so it wants a calm one.
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { cgroupAt } from '#src/runner/cgroup/cgroup.ts'
+import { readLayout } from '#src/runner/cgroup/layout.ts'
+import { dataDirectoryAt } from '#src/up/data-directory.ts'
+import { attacks, buildAttacks, holds, measureAttack } from '../kernel-memory/attacks.ts'
+import type { Box } from '../sandboxes/box.ts'
+import type { Platform } from '../sandboxes/harness.ts'
+import { type Attack, unless } from './attack.ts'
+
+const tried = ['acl-shm', 'acl-memfd', 'acl-memfd-at', 'aio-polls', 'aio-contexts', 'poll-tables', 'tcp-keys']
+const seconds = 0.8
+
+const upload = async ({ key }: Platform, { id, record }: Box, program: Buffer) => {
+  const body = new FormData()
+  body.append('file', new Blob([new Uint8Array(program)]), 'attacks')
+  const url = `${record['toolboxProxyUrl']}/${id}/files/upload?path=/usr/local/bin/attacks`
+  const reply = await fetch(url, { method: 'POST', headers: { authorization: `Bearer ${key}` }, body })
+  if (!reply.ok) throw new Error(`the attacks could not be uploaded: ${reply.status} ${await reply.text()}`)
+}
+
+export const attackOnKernelMemory: Attack = {
+  name: 'fill memory of the kernel that no limit counts',
+  boundary: 'sandbox → resources',
+  try: async ({ platform, root }) => {
+    const scratch = await mkdtemp(join(tmpdir(), 'alcove-red-team-'))
+    try {
+      buildAttacks(join(scratch, 'attacks'))
+      await upload(platform, root, await readFile(join(scratch, 'attacks')))
+    } finally {
+      await rm(scratch, { recursive: true, force: true })
+    }
+    await root.run('chmod 755 /usr/local/bin/attacks')
+    const { instance } = dataDirectoryAt(platform.data)
+    const cgroup = cgroupAt(readLayout(), `/alcove-${instance}/${root.id}`)
+    const run = async (line: string) => (await root.try(line)).result
+    const got: string[] = []
+    for (const attack of attacks.filter(({ name }) => tried.includes(name))) {
+      const measure = () => measureAttack(attack.name, seconds, { cgroup, run })
+      // What others do on this host at the same moment is measured as well, so one more try.
+      if (holds(attack, await measure())) continue
+      const again = await measure()
+      if (!holds(attack, again)) got.push(`${attack.object}: ${Math.round(again.unchargedMiB)} MiB`)
+    }
+    return unless(got, `${tried.length} kinds of objects stay small, or are refused`)
+  },
+}
