@@ -1,5 +1,5 @@
-// What API keys mean: who may make, see and end which. A key never gives what its maker does not hold, and the key
-// itself is seen once, in the answer that makes it.
+// What API keys mean: who may make, see and end which. A key never gives what its maker does not hold, a key that a key
+// has made ends with it at the latest, and the key itself is seen once, in the answer that makes it.
 import { Problem } from '#src/problems.ts'
 import { announceCredentialChange, type Callers } from '../auth/callers.ts'
 import { checkHoldsAll } from '../auth/grant.ts'
@@ -12,7 +12,16 @@ import { findHeld } from '../members/service.ts'
 import type { Parts } from '../parts.ts'
 import { isDuplicate, type Transaction } from '../storage/database.ts'
 import type { CreateApiKey } from './schemas.ts'
-import { type ApiKey, countKeys, deleteKey, findKeyByName, insertKey, listKeys, type NewKey } from './store.ts'
+import {
+  type ApiKey,
+  countKeys,
+  deleteKey,
+  findKeyByName,
+  holdMaker,
+  insertKey,
+  listKeys,
+  type NewKey,
+} from './store.ts'
 
 export type ApiKeysParts = Pick<Parts, 'database' | 'clock'> & { callers: Callers }
 
@@ -49,19 +58,39 @@ export const createApiKey = async ({ database, clock }: ApiKeysParts, caller: Ca
   const permissions = [...new Set(input.permissions)]
   checkHoldsAll(caller, permissions)
   const createdAt = clock.now()
-  const expiresAt = readExpiry(input.expiresAt, createdAt) ?? null
+  const asked = readExpiry(input.expiresAt, createdAt)
   const value = newKey()
-  const key = { name, permissions, createdAt, expiresAt, hash: hashKey(value), maskedValue: maskKey(value) }
+  const key = { name, permissions, createdAt, hash: hashKey(value), maskedValue: maskKey(value) }
+  const by = { organizationId: caller.organization.id, userId: caller.user.id, makerHash: caller.keyHash ?? null }
+  let expiresAt: Date | null
   try {
-    await database.transaction((transaction) =>
-      insertHeld(transaction, { ...key, organizationId: caller.organization.id, userId: caller.user.id }),
-    )
+    expiresAt = await database.transaction(async (transaction) => {
+      const latest = await findLatestEnd(transaction, caller)
+      if (asked !== undefined && latest !== null && asked > latest) {
+        const end = latest.toISOString()
+        throw new Problem(
+          'bad_request',
+          `expiresAt must not be later than ${end}, when the key that makes this one ends`,
+        )
+      }
+      const end = asked ?? latest
+      await insertHeld(transaction, { ...key, ...by, expiresAt: end })
+      return end
+    })
   } catch (error) {
     if (isDuplicate(error))
       throw new Problem('already_exists', `You have a key named ${name} already.`, { cause: error })
     throw error
   }
   return { name, value, createdAt: createdAt.toISOString(), permissions, expiresAt: expiresAt?.toISOString() ?? null }
+}
+
+/** When what this caller makes ends at the latest; null: never. */
+const findLatestEnd = async (transaction: Transaction, { keyHash }: Caller): Promise<Date | null> => {
+  if (keyHash === undefined) return null
+  const maker = await holdMaker(transaction, keyHash)
+  if (maker === undefined) throw new Problem('unauthorized')
+  return maker.expiresAt
 }
 
 /** Looks again, while nobody changes it, at what its user holds: a key made as a role is lost does not keep it. */

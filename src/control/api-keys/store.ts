@@ -44,13 +44,23 @@ export type NewKey = Pick<
 > & {
   hash: string
   createdAt: Date
+  /** Of the key that makes this one; null: a person does. */
+  makerHash: string | null
 }
 
 export const insertKey = async (sql: Sql, key: NewKey): Promise<void> => {
   await sql`
-    insert into api_keys (organization_id, user_id, name, hash, masked_value, permissions, created_at, expires_at)
+    insert into api_keys (
+      organization_id, user_id, name, hash, masked_value, permissions, created_at, expires_at, maker_hash)
     values (${key.organizationId}, ${key.userId}, ${key.name}, ${key.hash}, ${key.maskedValue}, ${key.permissions},
-            ${key.createdAt}, ${key.expiresAt})`
+            ${key.createdAt}, ${key.expiresAt}, ${key.makerHash})`
+}
+
+/** It stays until this transaction ends. `undefined`: it is gone. */
+export const holdMaker = async (sql: Sql, hash: string): Promise<{ expiresAt: Date | null } | undefined> => {
+  const [row] = await sql<{ expires_at: Date | null }[]>`
+    select expires_at from api_keys where hash = ${hash} for key share`
+  return row && { expiresAt: row.expires_at }
 }
 
 export const countKeys = async (
@@ -86,7 +96,7 @@ export const findKeyByName = async (
   return row && readKey(row)
 }
 
-/** Whether there was one. */
+/** Whether there was one. All that it has made goes with it. */
 export const deleteKey = async (sql: Sql, organizationId: string, userId: string, name: string): Promise<boolean> => {
   const { count } = await sql`
     delete from api_keys where organization_id = ${organizationId} and user_id = ${userId} and name = ${name}`

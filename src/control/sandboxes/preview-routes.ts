@@ -31,8 +31,8 @@ export const previewRoutes = (parts: SandboxParts): ControlRoute[] => [
     params: ByPort,
     query: SignQuery,
     replies: { 200: SignedPreviewUrl },
-    run: ({ organization, params, query }) =>
-      signPreviewUrl(parts, organization.id, params.sandboxIdOrName, params.port, query.expiresInSeconds),
+    run: ({ caller, params, query }) =>
+      signPreviewUrl(parts, caller, params.sandboxIdOrName, params.port, query.expiresInSeconds),
   }),
   route({
     method: 'POST',

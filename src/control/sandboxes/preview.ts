@@ -1,5 +1,6 @@
 // The addresses of previews: those that need a credential, and signed ones that are a credential for a while.
 import { randomInt } from 'node:crypto'
+import type { Caller } from '#src/control/auth/route.ts'
 import { hashKey } from '#src/control/auth/secret.ts'
 import { previewUrl } from '#src/control/configuration/preview-template.ts'
 import { Problem } from '#src/problems.ts'
@@ -47,12 +48,12 @@ export const getPreviewUrl = async (
 
 export const signPreviewUrl = async (
   { database, clock, settings }: SandboxParts,
-  organizationId: string,
+  { organization, keyHash }: Caller,
   idOrName: string,
   portText: string,
   expiresInSeconds: number,
 ) => {
-  const { id } = await getSandbox(database.sql, organizationId, idOrName)
+  const { id } = await getSandbox(database.sql, organization.id, idOrName)
   const port = readPort(portText)
   const now = clock.now()
   await forgetSignedPreviews(database.sql, new Date(now.getTime() - keptMs))
@@ -66,6 +67,7 @@ export const signPreviewUrl = async (
     port,
     created_at: now,
     expires_at: new Date(now.getTime() + expiresInSeconds * 1000),
+    maker_hash: keyHash ?? null,
   })
   return { sandboxId: id, port, token, url: previewUrl(settings.proxyUrl, token, port) }
 }

@@ -11,8 +11,11 @@ export type WebhookProvider = {
   kind: ProviderKind
   /** Finds the application of an organization there, or makes it. Answers what the provider calls it; may fail. */
   initialize: (organization: { id: string; name: string }) => Promise<string>
-  /** Of an application that was initialized. */
-  openPortal: (applicationId: string, who: { organizationId: string; userId: string }) => Promise<PortalAccess>
+  /** Of an application that was initialized. `makerHash`: of the API key that asks, if one does. */
+  openPortal: (
+    applicationId: string,
+    who: { organizationId: string; userId: string; makerHash: string | null },
+  ) => Promise<PortalAccess>
   /** Whether there is anybody to send to, as the provider knows it now. */
   hasEndpoints: (applicationId: string, organizationId: string) => Promise<boolean>
   /** One attempt. Never throws for what the other side does. */

@@ -39,7 +39,7 @@ export const webhookRoutes = (parts: WebhookParts): ControlRoute[] => [
     summary: 'A link to the page where endpoints are kept; it works once, within minutes.',
     params: OrganizationId,
     replies: { 200: PortalAccess },
-    run: ({ organization, user }) => openPortal(parts, organization, user.id),
+    run: ({ caller }) => openPortal(parts, caller),
   }),
   route({
     method: 'GET',

@@ -1,4 +1,5 @@
 // The four things that the interface says about webhooks (contract/control-plane.md §13).
+import type { Caller } from '#src/control/auth/route.ts'
 import { Problem } from '#src/problems.ts'
 import {
   type Application,
@@ -80,11 +81,11 @@ export const ensureInitialized = async (
 
 export const openPortal = async (
   parts: WebhookParts,
-  organization: Organization,
-  userId: string,
+  { organization, user, keyHash }: Caller,
 ): Promise<PortalAccess> => {
   const { applicationId } = await ensureInitialized(parts, organization)
-  return await asked(getProvider(parts).openPortal(applicationId, { organizationId: organization.id, userId }))
+  const who = { organizationId: organization.id, userId: user.id, makerHash: keyHash ?? null }
+  return await asked(getProvider(parts).openPortal(applicationId, who))
 }
 
 /** Finds out at once about endpoints that were added or taken away at the provider. */

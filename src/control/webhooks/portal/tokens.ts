@@ -1,8 +1,11 @@
 // Who may see the portal page: a link, which works once and for minutes, becomes a session of an hour in a cookie. Both
-// end when their user is neither an owner of the organization any more nor an operator. Only hashes are kept.
+// end when their user is neither an owner of the organization any more nor an operator, and with the API key that asked
+// for the link. Only hashes are kept.
 import { randomBytes } from 'node:crypto'
+import { isMakerGone } from '#src/control/auth/maker.ts'
 import { hashKey, isSameHash } from '#src/control/auth/secret.ts'
 import type { Parts } from '#src/control/parts.ts'
+import { Problem } from '#src/problems.ts'
 import type { PortalAccess } from '../provider.ts'
 
 export const portalPath = '/api/webhooks/portal'
@@ -11,18 +14,22 @@ const linkMinutes = 10
 const sessionMinutes = 60
 
 type TokenParts = Pick<Parts, 'database' | 'clock' | 'settings'>
-type Who = { organizationId: string; userId: string }
+type Who = { organizationId: string; userId: string; makerHash: string | null }
 
-export type Session = Who & { organizationName: string; userEmail: string; token: string }
+export type Session = Omit<Who, 'makerHash'> & { organizationName: string; userEmail: string; token: string }
 
 const isToken = (text: string) => /^[\w-]{43}$/.test(text)
 
 const write = async ({ database, clock }: TokenParts, kind: 'link' | 'session', who: Who, minutes: number) => {
   const token = randomBytes(32).toString('base64url')
   const expiresAt = new Date(clock.now().getTime() + minutes * 60_000)
-  await database.sql`
-    insert into webhook_portal_tokens (hash, kind, organization_id, user_id, expires_at)
-    values (${hashKey(token)}, ${kind}, ${who.organizationId}, ${who.userId}, ${expiresAt})`
+  const insert = database.sql`
+    insert into webhook_portal_tokens (hash, kind, organization_id, user_id, maker_hash, expires_at)
+    values (${hashKey(token)}, ${kind}, ${who.organizationId}, ${who.userId}, ${who.makerHash},
+            least(${expiresAt}, (select expires_at from api_keys where hash = ${who.makerHash})))`
+  await insert.catch((error: unknown) => {
+    throw isMakerGone(error) ? new Problem('unauthorized', undefined, { cause: error }) : error
+  })
   return token
 }
 
@@ -37,7 +44,7 @@ export const exchangeLink = async (parts: TokenParts, link: string): Promise<str
   const [who] = await parts.database.sql<Who[]>`
     delete from webhook_portal_tokens
     where hash = ${hashKey(link)} and kind = 'link' and expires_at > ${parts.clock.now()}
-    returning organization_id as "organizationId", user_id as "userId"`
+    returning organization_id as "organizationId", user_id as "userId", maker_hash as "makerHash"`
   return who && (await write(parts, 'session', who, sessionMinutes))
 }
 

@@ -1,0 +1,160 @@
+// A key may make further keys and other credentials. None of them outlives it.
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { startControl, type TestControl } from '#test/control/harness.ts'
+import { organizations } from '#test/control/people.ts'
+import { connectRunner } from '#test/control/simulated-runner.ts'
+import { allPermissions } from '../auth/permissions.ts'
+
+const inMinutes = (app: TestControl, minutes: number) =>
+  new Date(app.clock.now().getTime() + minutes * 60_000).toISOString()
+
+/** A key of `owner`, made by that key or, without one, by the key that the owner has from the start. */
+const make = async (app: TestControl, name: string, { by, expiresAt }: { by?: string; expiresAt?: string } = {}) => {
+  const as = by === undefined ? app.as('owner') : app.with(by)
+  const { status, body } = await as.post('/api-keys', { name, permissions: allPermissions, expiresAt })
+  assert.equal(status, 201, body.message)
+  return body as { value: string; expiresAt: string | null }
+}
+
+const statusOf = async (app: TestControl, key: string) => (await app.with(key).get('/users/me')).status
+
+suite('a key that a key has made', () => {
+  test('ends when its maker expires, where no expiry is asked for', async () => {
+    await using app = await startControl()
+    const maker = await make(app, 'maker', { expiresAt: inMinutes(app, 60) })
+    const child = await make(app, 'child', { by: maker.value })
+    const grandchild = await make(app, 'grandchild', { by: child.value })
+    assert.deepEqual([child.expiresAt, grandchild.expiresAt], [maker.expiresAt, maker.expiresAt])
+    assert.equal(await statusOf(app, grandchild.value), 200)
+    app.clock.advance({ seconds: 3600 })
+    assert.equal(await statusOf(app, grandchild.value), 401)
+  })
+
+  test('may end earlier; 400 for a later end than its maker’s', async () => {
+    await using app = await startControl()
+    const maker = await make(app, 'maker', { expiresAt: inMinutes(app, 60) })
+    const earlier = inMinutes(app, 59)
+    assert.equal((await make(app, 'earlier', { by: maker.value, expiresAt: earlier })).expiresAt, earlier)
+    const later = { name: 'later', permissions: [], expiresAt: inMinutes(app, 61) }
+    const { status, body } = await app.with(maker.value).post('/api-keys', later)
+    assert.deepEqual(
+      [status, body.message],
+      [400, `expiresAt must not be later than ${maker.expiresAt}, when the key that makes this one ends`],
+    )
+  })
+
+  test('ends with its maker at once, and so does what it has made itself; other keys stay', async () => {
+    await using app = await startControl()
+    const maker = await make(app, 'maker')
+    const child = await make(app, 'child', { by: maker.value })
+    const grandchild = await make(app, 'grandchild', { by: child.value })
+    const other = await make(app, 'other')
+    const all = [maker, child, grandchild, other].map(({ value }) => value)
+    const statuses = () => Promise.all(all.map((key) => statusOf(app, key)))
+    assert.deepEqual(await statuses(), [200, 200, 200, 200])
+    assert.equal((await app.with(other.value).delete('/api-keys/maker')).status, 204)
+    assert.deepEqual(await statuses(), [401, 401, 401, 200])
+  })
+
+  test('is refused when its maker is deleted as it is made', async () => {
+    await using app = await startControl()
+    const maker = await make(app, 'maker')
+    const { sql } = app.database
+    // What the process knows of its maker is at most a second old, so it may not have heard of the end.
+    assert.equal(await statusOf(app, maker.value), 200)
+    await sql`delete from api_keys where name = 'maker'`
+    const { status } = await app.with(maker.value).post('/api-keys', { name: 'late', permissions: [] })
+    assert.equal(status, 401)
+    assert.deepEqual([...(await sql`select name from api_keys where name = 'late'`)], [])
+  })
+})
+
+test('401 for what a key asks for as it is deleted: a portal link, a signed preview URL', async () => {
+  await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
+  await using _runner = await connectRunner(app)
+  const { id } = (await app.as('owner').post('/sandbox', { name: 'box' })).body
+  const { value } = await make(app, 'maker')
+  const portal = `/webhooks/organizations/${organizations.ours}/app-portal-access`
+  assert.equal((await app.with(value).post(portal)).status, 200)
+  await app.database.sql`delete from api_keys where name = 'maker'`
+  const replies = await Promise.all([
+    app.with(value).post(portal),
+    app.with(value).get(`/sandbox/${id}/ports/3000/signed-preview-url`),
+  ])
+  assert.deepEqual(
+    replies.map(({ status }) => status),
+    [401, 401],
+  )
+})
+
+suite('a chain of as many keys as a user may have', () => {
+  test('ends as a whole with the first of them', async () => {
+    await using app = await startControl()
+    const first = await make(app, 'head')
+    const { sql } = app.database
+    await sql`
+      insert into api_keys (organization_id, user_id, name, hash, masked_value, permissions, maker_hash)
+      select organization_id, user_id, 'link-' || n, encode(sha256(('link-' || n)::bytea), 'hex'), masked_value, '{}',
+        case when n = 1 then hash else encode(sha256(('link-' || n - 1)::bytea), 'hex') end
+      from api_keys, generate_series(1, 498) n where name = 'head'`
+    assert.equal(await statusOf(app, 'link-498'), 200)
+    assert.equal((await app.with(first.value).delete('/api-keys/head')).status, 204)
+    assert.equal(await statusOf(app, 'link-498'), 401)
+    assert.deepEqual([...(await sql`select name from api_keys where name like 'link-%'`)], [])
+  })
+})
+
+suite('what else a key has made ends with it', () => {
+  type End = [string, (app: TestControl) => Promise<unknown>]
+  const ends: End[] = [
+    ['it is deleted', (app) => app.as('owner').delete('/api-keys/maker')],
+    ['it expires', async (app) => app.clock.advance({ seconds: 300 })],
+  ]
+  for (const [how, end] of ends) {
+    test(`a link to the webhook portal, and the session that it opens: ${how}`, async () => {
+      await using app = await startControl()
+      const { value } = await make(app, 'maker', { expiresAt: inMinutes(app, 5) })
+      const openLink = async () =>
+        (await app.with(value).post(`/webhooks/organizations/${organizations.ours}/app-portal-access`)).body.token
+      const visit = (token: string) => app.as('nobody').get(`/webhooks/portal?token=${token}`)
+      const cookie = String((await visit(await openLink())).headers['set-cookie']).split(';')[0]!
+      const statusInside = async () => (await app.as('nobody').get('/webhooks/portal', { headers: { cookie } })).status
+      const unused = await openLink()
+      assert.equal(await statusInside(), 200)
+      await end(app)
+      assert.deepEqual([(await visit(unused)).status, await statusInside()], [401, 401])
+    })
+
+    test(`a signed preview URL: ${how}`, async () => {
+      await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
+      await using _runner = await connectRunner(app)
+      const { value } = await make(app, 'maker', { expiresAt: inMinutes(app, 5) })
+      const { id } = (await app.as('owner').post('/sandbox', { name: 'box' })).body
+      const sign = async (key: string) =>
+        (await app.with(key).get(`/sandbox/${id}/ports/3000/signed-preview-url?expiresInSeconds=3600`)).body.token
+      const isLive = async (token: string) => {
+        const [row] = await app.database.sql`
+          select 1 from signed_previews where token_hash = encode(sha256(${token}::bytea), 'hex')
+          and expires_at > ${app.clock.now()}`
+        return row !== undefined
+      }
+      const other = await make(app, 'other')
+      const [ofMaker, ofOther] = [await sign(value), await sign(other.value)]
+      assert.deepEqual([await isLive(ofMaker), await isLive(ofOther)], [true, true])
+      await end(app)
+      assert.deepEqual([await isLive(ofMaker), await isLive(ofOther)], [false, true])
+    })
+
+    test(`credentials to upload files: ${how}`, async () => {
+      await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
+      await using _runner = await connectRunner(app)
+      const { value } = await make(app, 'maker', { expiresAt: inMinutes(app, 5) })
+      const { accessKey, sessionToken } = (await app.with(value).get('/object-storage/push-access')).body
+      const ask = async () => (await app.as('proxy').post('/proxy/object-storage', { accessKey, sessionToken })).status
+      assert.equal(await ask(), 200)
+      await end(app)
+      assert.equal(await ask(), 401)
+    })
+  }
+})
