@@ -7,6 +7,7 @@ import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
 import { asRecord } from '#src/control/sandboxes/sandbox.ts'
 import { findSandboxById } from '#src/control/sandboxes/service.ts'
 import { inParallel } from '#src/kit/in-parallel.ts'
+import { createTurns } from './turns.ts'
 
 const mostPerOrganization = 1000
 const mostWaiting = 10_000
@@ -92,18 +93,13 @@ export const openWatchers = async (parts: WatchersParts): Promise<Watchers> => {
     for (const [index, watcher] of watchers.entries()) if (allowed[index]) for (const text of texts) watcher.tell(text)
   }
 
-  let waiting = 0
-  // In the order in which the changes were heard.
-  let last: Promise<void> = Promise.resolve()
+  const takeTurn = createTurns(mostWaiting)
   const stopHearing = changes.hear((change) => {
-    if (!byOrganization.has(change.organizationId) || waiting >= mostWaiting) return
-    waiting += 1
-    last = last
-      .then(() => tell(change))
-      .catch((error) => log.warn({ err: error, sandboxId: change.sandboxId }, 'a change could not be told'))
-      .finally(() => {
-        waiting -= 1
-      })
+    const { organizationId, sandboxId } = change
+    if (!byOrganization.has(organizationId)) return
+    takeTurn(organizationId, () =>
+      tell(change).catch((error) => log.warn({ err: error, sandboxId }, 'a change could not be told')),
+    )
   })
 
   return {

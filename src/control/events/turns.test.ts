@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { createTurns } from './turns.ts'
+
+/** Work that goes on until it is let go. */
+const held = () => {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  return { work: () => promise, letGo: () => resolve() }
+}
+
+const fill = (take: ReturnType<typeof createTurns>, organizationId: string, work: () => Promise<void>) => {
+  let taken = 0
+  while (take(organizationId, work)) taken += 1
+  return taken
+}
+
+suite('changes that wait to be told', () => {
+  test('a tenth of all places is the most that one organization fills; another finds its own', async () => {
+    const take = createTurns(1000)
+    const { work, letGo } = held()
+    assert.equal(fill(take, 'loud', work), 100)
+    assert.equal(take('quiet', work), true)
+    letGo()
+  })
+
+  test('many organizations that fill what they may leave room for one more, and all of them stay below the bound', async () => {
+    const take = createTurns(1000)
+    const { work, letGo } = held()
+    let taken = 0
+    for (let n = 0; n < 20; n += 1) taken += fill(take, `loud ${n}`, work)
+    assert.ok(taken < 1000, `${taken} wait`)
+    assert.equal(take('quiet', work), true)
+    letGo()
+  })
+
+  test('an organization waits for its own only, in order; a place is free again when its work is done or has failed', async () => {
+    const take = createTurns(10)
+    const { work, letGo } = held()
+    assert.equal(take('slow', work), true)
+    assert.equal(take('slow', work), false)
+    const told = Promise.withResolvers<void>()
+    assert.equal(
+      take('other', async () => told.resolve()),
+      true,
+    )
+    await told.promise
+    letGo()
+    await new Promise(setImmediate)
+    assert.equal(
+      take('slow', async () => Promise.reject(new Error('broken'))),
+      true,
+    )
+    await new Promise(setImmediate)
+    assert.equal(take('slow', work), true)
+  })
+})
