@@ -12,7 +12,7 @@ import { ensureKeys } from './keys.ts'
 import { createKnownBrowsers } from './known-browsers.ts'
 import { contentSecurityPolicy, messagePage } from './pages.ts'
 import { createProvider } from './provider.ts'
-import { sweepRecords } from './records.ts'
+import { beginFrom, sweepRecords } from './records.ts'
 import { createSignInForm, type Visit } from './sign-in-form.ts'
 
 export type EmbeddedIssuer = {
@@ -122,7 +122,8 @@ export const openIssuer = async (parts: Parts): Promise<EmbeddedIssuer> => {
         scope.all(`${issuerPath}/*`, async (request, reply) => {
           reply.hijack()
           try {
-            await serve({ request: request.raw, response: reply.raw, address: request.ip })
+            const visit = { request: request.raw, response: reply.raw, address: request.ip }
+            await beginFrom(visit.address, () => serve(visit))
           } catch (error) {
             request.log.info({ err: error }, 'a step of signing in was refused')
             if (reply.raw.headersSent) return void reply.raw.destroy()

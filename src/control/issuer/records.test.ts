@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl } from '#test/control/harness.ts'
 import { testSettings } from '#test/control/test-settings.ts'
-import { recordsIn } from './records.ts'
+import { beginFrom, recordsIn } from './records.ts'
 
 suite('what the embedded issuer remembers', () => {
   test('has a bound for what is nobody’s yet: what was begun first gives way, and what is somebody’s never does', async () => {
@@ -24,6 +24,32 @@ suite('what the embedded issuer remembers', () => {
     await records.upsert('second', { accountId: 'bob' }, 60)
     await records.upsert('first', {}, 120)
     assert.deepEqual(await found(), [true, true, true, true])
+  })
+
+  test('is taken from the network that has begun most: whoever begins them all loses their own', async () => {
+    await using app = await startControl()
+    const { database, encryption } = app.parts
+    const records = recordsIn(database, encryption, 5)('Session')
+    const begin = (id: string, address: string, seconds: number) =>
+      beginFrom(address, () => records.upsert(id, {}, seconds))
+    await begin('victim', '192.0.2.1', 10)
+    // A subscriber of IPv6 has a whole /48.
+    for (let n = 1; n <= 12; n += 1) await begin(`attacker ${n}`, `2001:db8:1:${n}::1`, 10 + n)
+    await begin('newcomer', '2001:db8:2::1', 5)
+    const there = await Promise.all(
+      ['victim', 'newcomer', 'attacker 1', 'attacker 12'].map(async (id) => (await records.find(id)) !== undefined),
+    )
+    assert.deepEqual(there, [true, true, false, true])
+    const [row] = await database.sql`select count(*)::integer as count from issuer_records`
+    assert.equal(row?.['count'], 5)
+  })
+
+  test('is counted by the address that the server has found, through a proxy too', async () => {
+    await using app = await startControl({ settings: { identity: testSettings.identity } })
+    const { server } = app.app
+    await server.inject({ method: 'GET', url: '/oidc/device', remoteAddress: '198.51.100.7' })
+    const rows = await app.database.sql`select distinct source from issuer_records`
+    assert.deepEqual([...rows], [{ source: '198.51.100.7' }])
   })
 
   test('is short where it is nobody’s: a body may not say how long it is', async () => {

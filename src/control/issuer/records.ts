@@ -1,6 +1,9 @@
 // What the issuer remembers between two requests, as oidc-provider asks for it: one table for all its kinds of records.
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { type Adapter, type AdapterPayload, errors } from 'oidc-provider'
+import { networkOf } from '#src/kit/network-of.ts'
 import { hashKey } from '../auth/secret.ts'
+import { siteGroups } from '../rate-limits/address-key.ts'
 import type { Database, Sql } from '../storage/database.ts'
 import type { Encryption } from '../storage/encryption.ts'
 
@@ -15,6 +18,11 @@ const mostAnonymous = 20_000
 
 /** Of one of those: four times what a client may ask with. */
 const mostAnonymousBytes = 16 * 1024
+
+const source = new AsyncLocalStorage<string>()
+
+/** What this work begins was begun from there: oidc-provider does not pass it on to where records are kept. */
+export const beginFrom = <T>(address: string, work: () => T): T => source.run(networkOf(address, siteGroups), work)
 
 type Row = { id_hash: string; secret: string; consumed_at: Date | null }
 
@@ -39,12 +47,26 @@ export const recordsIn = (
     return read(model, row)
   }
 
-  /** What was begun first goes: nobody who fills all places keeps others out for longer than it takes them to fill all anew. */
-  const makeRoom = () => sql`
-    delete from issuer_records where (model, id_hash) in (
-      select model, id_hash from issuer_records where account_id is null order by expires_at
-      limit greatest(0, (select count(*) from issuer_records where account_id is null) - ${most})
-      for update skip locked)`
+  /**
+   * The network that has begun most loses what it began first: whoever fills all places loses their own. A few places more
+   * than are needed are freed, since counting by network takes long when there are many.
+   */
+  const makeRoom = async () => {
+    const [{ begun }] = await sql<[{ begun: number }]>`
+      select count(*)::integer as begun from issuer_records where account_id is null`
+    if (begun <= most) return
+    await sql`
+      with chosen as (
+        select model, id_hash from (
+          select model, id_hash, expires_at, row_number() over (partition by source order by expires_at desc) as place
+          from issuer_records where account_id is null) counted
+        order by place desc, expires_at
+        limit ${begun - most + Math.floor(most / 20)})
+      delete from issuer_records where (model, id_hash) in (
+        select model, id_hash from issuer_records
+        where account_id is null and (model, id_hash) in (select model, id_hash from chosen)
+        for update skip locked)`
+  }
 
   return (model) => ({
     upsert: async (id, payload, expiresIn) => {
@@ -57,9 +79,9 @@ export const recordsIn = (
       const seconds = Math.min(expiresIn || longestSeconds, longestSeconds)
       await sql`
         insert into issuer_records (
-          model, id_hash, secret, grant_hash, uid_hash, user_code_hash, account_id, expires_at)
+          model, id_hash, secret, grant_hash, uid_hash, user_code_hash, account_id, source, expires_at)
         values (${model}, ${idHash}, ${secret}, ${hashed(grantId)}, ${hashed(uid)}, ${hashed(userCode)},
-                ${accountId ?? null}, now() + ${seconds} * interval '1 second')
+                ${accountId ?? null}, ${source.getStore() ?? null}, now() + ${seconds} * interval '1 second')
         on conflict (model, id_hash) do update set secret = excluded.secret, grant_hash = excluded.grant_hash,
           uid_hash = excluded.uid_hash, user_code_hash = excluded.user_code_hash, account_id = excluded.account_id,
           expires_at = excluded.expires_at`
