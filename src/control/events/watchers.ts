@@ -1,11 +1,13 @@
 // Who hears what: clients that have signed in, by organization. Nobody hears anything on a credential that has ended, and
 // whoever's has ended is put out, in whichever process the key, the member or the user went.
 import { credentialChannel } from '#src/control/auth/announce.ts'
-import type { Change } from '#src/control/sandboxes/changes.ts'
+import type { Change, Mishap } from '#src/control/sandboxes/changes.ts'
 import { isClaim } from '#src/control/sandboxes/lifecycle.ts'
 import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
 import { asRecord } from '#src/control/sandboxes/sandbox.ts'
+import type { SandboxEvent } from '#src/control/sandboxes/schemas.ts'
 import { findSandboxById } from '#src/control/sandboxes/service.ts'
+import { findChangeEvent, findEvent } from '#src/control/sandboxes/timeline.ts'
 import { inParallel } from '#src/kit/in-parallel.ts'
 import { createTurns } from './turns.ts'
 
@@ -30,6 +32,14 @@ export type Watchers = {
   leave: (watcher: Watcher) => void
   close: () => void
 }
+
+/** By whom and why, as in the timeline. */
+const whyOf = (event: SandboxEvent | undefined) =>
+  event && {
+    by: event.by,
+    ...(event.reason === undefined ? {} : { reason: event.reason }),
+    ...(event.cause === undefined ? {} : { cause: event.cause }),
+  }
 
 type WatchersParts = Pick<SandboxParts, 'database' | 'settings' | 'changes' | 'log'>
 
@@ -73,34 +83,52 @@ export const openWatchers = async (parts: WatchersParts): Promise<Watchers> => {
   const hearOfCredentials = () => void checkAll()
   await database.listen(credentialChannel, hearOfCredentials, hearOfCredentials)
 
-  const tell = async (change: Change): Promise<void> => {
-    const { sandboxId, organizationId, from, to, row } = change
-    if (!byOrganization.has(organizationId)) return
-    const found = row ?? (await findSandboxById(database.sql, sandboxId))
-    // What is started ahead is nobody's yet.
-    if (found === undefined || found.warm_pool_id !== null) return
-    const sandbox = asRecord(found, settings.proxyUrl)
-    const isNew = from === null || isClaim(from, to)
-    const hasFailed = to === 'error' || to === 'build_failed'
-    const events = [
-      // The SDK takes no more than the state from an update. Only this event gives it the reason of a failure.
-      ...(isNew || hasFailed ? [['sandbox.created', sandbox]] : []),
-      ...(isNew ? [] : [['sandbox.state.updated', { sandbox, oldState: from, newState: to }]]),
-    ]
+  const tellAll = async (organizationId: string, events: readonly unknown[]): Promise<void> => {
     const texts = events.map((event) => JSON.stringify(event))
     const watchers = [...(byOrganization.get(organizationId) ?? [])]
     const allowed = await Promise.all(watchers.map(check))
     for (const [index, watcher] of watchers.entries()) if (allowed[index]) for (const text of texts) watcher.tell(text)
   }
 
+  const tellMishap = async ({ sandboxId, organizationId, eventId }: Mishap): Promise<void> => {
+    if (!byOrganization.has(organizationId)) return
+    const found = await findSandboxById(database.sql, sandboxId)
+    const event = await findEvent(database, sandboxId, eventId)
+    if (found === undefined || found.warm_pool_id !== null || event === undefined) return
+    const sandbox = asRecord(found, settings.proxyUrl)
+    await tellAll(organizationId, [['sandbox.mishap', { sandbox, happenedAt: event.at, ...whyOf(event) }]])
+  }
+
+  const tell = async (change: Change): Promise<void> => {
+    const { sandboxId, organizationId, from, to, row } = change
+    if (!byOrganization.has(organizationId)) return
+    const found = row ?? (await findSandboxById(database.sql, sandboxId))
+    // What is started ahead is nobody's yet.
+    if (found === undefined || found.warm_pool_id !== null) return
+    const until = found.state_changed_at
+    const why = whyOf(await findChangeEvent(database, { sandboxId, from, to, until }))
+    const sandbox = asRecord(found, settings.proxyUrl)
+    const isNew = from === null || isClaim(from, to)
+    const hasFailed = to === 'error' || to === 'build_failed'
+    const events = [
+      // The SDK takes no more than the state from an update. Only this event gives it the reason of a failure.
+      ...(isNew || hasFailed ? [['sandbox.created', { ...sandbox, ...why }]] : []),
+      ...(isNew ? [] : [['sandbox.state.updated', { sandbox, oldState: from, newState: to, ...why }]]),
+    ]
+    await tellAll(organizationId, events)
+  }
+
   const takeTurn = createTurns(mostWaiting)
-  const stopHearing = changes.hear((change) => {
-    const { organizationId, sandboxId } = change
+  const inTurn = ({ organizationId, sandboxId }: Change | Mishap, run: () => Promise<void>) => {
     if (!byOrganization.has(organizationId)) return
     takeTurn(organizationId, () =>
-      tell(change).catch((error) => log.warn({ err: error, sandboxId }, 'a change could not be told')),
+      run().catch((error) => log.warn({ err: error, sandboxId }, 'a change could not be told')),
     )
-  })
+  }
+  const stopHearing = [
+    changes.hear((change) => inTurn(change, () => tell(change))),
+    changes.hearMishaps((mishap) => inTurn(mishap, () => tellMishap(mishap))),
+  ]
 
   return {
     add: (watcher) => {
@@ -111,7 +139,7 @@ export const openWatchers = async (parts: WatchersParts): Promise<Watchers> => {
     },
     leave,
     close: () => {
-      stopHearing()
+      for (const stop of stopHearing) stop()
       for (const watchers of byOrganization.values()) for (const watcher of watchers) watcher.close()
     },
   }

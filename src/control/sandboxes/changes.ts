@@ -23,6 +23,9 @@ export type Change = {
 /** Its runner is to know anew what is wanted of a sandbox, whose state is the same. */
 type Renewal = Pick<Change, 'sandboxId' | 'row'> & { runnerId: string }
 
+/** Something that happened to a sandbox and left its state as it was; `eventId` is its event in the timeline. */
+export type Mishap = { sandboxId: string; organizationId: string; eventId: number }
+
 const takenBy = (runnerId: string, sandboxId: string, generation: number) => `${runnerId} ${sandboxId} ${generation}`
 
 /** More are looked up when their runner reports. */
@@ -34,7 +37,7 @@ export class ChangeFeed {
   /** Claimed here, of which nothing is left to be said but that their runners have taken it. */
   readonly #claimed = new Map<string, string>()
   readonly #log: Logger
-  #peers: Peers<Change | Renewal> | undefined
+  #peers: Peers<Change | Renewal | Mishap> | undefined
 
   constructor(log: Logger) {
     this.#log = log
@@ -42,7 +45,8 @@ export class ChangeFeed {
 
   /** Starts to hear the other control processes, and to tell them. */
   async join(database: Pick<Database, 'sql' | 'listen'>): Promise<void> {
-    const onNews = (news: Change | Renewal) => {
+    const onNews = (news: Change | Renewal | Mishap) => {
+      if ('eventId' in news) return void this.#emitter.emit('mishap', news)
       this.#forget(news.sandboxId)
       if ('to' in news) this.#tell(news)
       else this.#emitter.emit('renewal', news)
@@ -53,7 +57,7 @@ export class ChangeFeed {
   /** Nobody hears anything from here on; who waits is woken and looks. */
   close(): void {
     this.#peers?.close()
-    for (const event of ['change', 'renewal']) this.#emitter.removeAllListeners(event)
+    for (const event of ['change', 'renewal', 'mishap']) this.#emitter.removeAllListeners(event)
     for (const name of this.#emitter.eventNames()) this.#emitter.emit(name)
   }
 
@@ -66,6 +70,16 @@ export class ChangeFeed {
     const change = { sandboxId, organizationId, runnerId, from, to }
     this.#tell({ ...change, row })
     this.#peers?.tell(change)
+  }
+
+  tellMishap(mishap: Mishap): void {
+    this.#emitter.emit('mishap', mishap)
+    this.#peers?.tell(mishap)
+  }
+
+  hearMishaps(listener: (mishap: Mishap) => void): () => void {
+    this.#emitter.on('mishap', listener)
+    return () => this.#emitter.off('mishap', listener)
   }
 
   /** To whichever process has the link of its runner. */

@@ -62,20 +62,45 @@ export const listEvents = async (
   }
 }
 
-/** Something that left a sandbox as it was; not of another runner's, nor of one that is gone. */
+/** The newest event of these states up to a moment. */
+export const findChangeEvent = async (
+  { sql }: Pick<Database, 'sql'>,
+  { sandboxId, from, to, until }: { sandboxId: string; from: SandboxState | null; to: SandboxState; until: Date },
+): Promise<SandboxEvent | undefined> => {
+  const [row] = await sql<EventRow[]>`
+    select id, at, from_state, to_state, by_kind, by_id, reason, cause from sandbox_events
+    where sandbox_id = ${sandboxId} and from_state is not distinct from ${from} and to_state = ${to} and at <= ${until}
+    order by id desc limit 1`
+  return row && asEvent(row)
+}
+
+export const findEvent = async (
+  { sql }: Pick<Database, 'sql'>,
+  sandboxId: string,
+  id: number,
+): Promise<SandboxEvent | undefined> => {
+  const [row] = await sql<EventRow[]>`
+    select id, at, from_state, to_state, by_kind, by_id, reason, cause from sandbox_events
+    where sandbox_id = ${sandboxId} and id = ${id}`
+  return row && asEvent(row)
+}
+
+/** Writes down, and tells, something that left a sandbox as it was. Sandboxes that are gone, or another runner's, are left out. */
 export const addMishap = async (
-  { database, clock }: SandboxParts,
+  { database, clock, changes }: SandboxParts,
   runnerId: string,
   { sandboxId, cause: given }: { sandboxId: string; cause: Cause },
 ): Promise<void> => {
   const { sql } = database
   const cause = cleanCause(given)
-  await sql`
+  const [written] = await sql<{ eventId: number; organizationId: string }[]>`
     insert into sandbox_events
       (sandbox_id, organization_id, from_state, to_state, at, by_kind, by_id, reason, cause)
     select id, organization_id, state, state, ${clock.now()}, 'runner', ${runnerId}, ${describe(cause) ?? null},
       ${sql.json(cause)}
-    from sandboxes where id = ${sandboxId} and runner_id = ${runnerId} and state <> 'destroyed'`
+    from sandboxes where id = ${sandboxId} and runner_id = ${runnerId} and state <> 'destroyed'
+    returning id as "eventId", organization_id as "organizationId"`
+  if (written) changes.tellMishap({ sandboxId, ...written })
 }
 
 export const sweepEvents = async (

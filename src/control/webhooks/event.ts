@@ -1,7 +1,10 @@
-// The kinds of events and what each says (contract/control-plane.md §13).
+// The kinds of events and what each says: docs/reference/webhooks.md.
+import type { Cause } from '#src/wire/runner-link.ts'
+
 export const webhookEvents = [
   'sandbox.created',
   'sandbox.state.updated',
+  'sandbox.mishap',
   'snapshot.created',
   'snapshot.state.updated',
   'snapshot.removed',
@@ -28,6 +31,11 @@ export type Message = {
   oldState: string | null
   state: string | null
   at: Date
+  /** Null for snapshots, and in messages of before an upgrade to this; so are the cause and the labels. */
+  by: { kind: string; id: string } | null
+  reason: string | null
+  cause: Cause | null
+  labels: Record<string, string> | null
 }
 
 /** The same for the same message, byte by byte, in every attempt. */
@@ -42,18 +50,30 @@ export const payloadOf = (message: Message): Record<string, unknown> => {
   }
 }
 
-const detailsOf = ({ event, name, sandboxClass, oldState, state }: Message, at: string) => {
+/** What is known of who did it and why, as in the timeline. */
+const whyOf = ({ by, reason, cause, labels }: Message) => ({
+  ...(labels === null ? {} : { labels }),
+  ...(by === null ? {} : { by }),
+  ...(reason === null ? {} : { reason }),
+  ...(cause === null ? {} : { cause }),
+})
+
+const detailsOf = (message: Message, at: string) => {
+  const { event, name, sandboxClass, oldState, state } = message
+  const why = whyOf(message)
   switch (event) {
     case 'sandbox.created':
-      return { state, sandboxClass, createdAt: at }
+      return { name, state, sandboxClass, createdAt: at, ...why }
     case 'sandbox.state.updated':
-      return { oldState, newState: state, updatedAt: at }
+      return { name, oldState, newState: state, updatedAt: at, ...why }
+    case 'sandbox.mishap':
+      return { name, state, happenedAt: at, ...why }
     case 'snapshot.created':
     case 'volume.created':
-      return { name, state, createdAt: at }
+      return { name, state, createdAt: at, ...why }
     case 'snapshot.state.updated':
     case 'volume.state.updated':
-      return { name, oldState, newState: state, updatedAt: at }
+      return { name, oldState, newState: state, updatedAt: at, ...why }
     case 'snapshot.removed':
       return { name, removedAt: at }
   }

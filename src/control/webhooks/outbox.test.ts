@@ -1,6 +1,7 @@
 // What the outbox promises: a message exists if and only if its change has been committed and somebody wants it.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
+import type { SandboxEvent } from '#src/control/sandboxes/schemas.ts'
 import { openDatabase } from '#src/control/storage/database.ts'
 import { type ControlOptions, startControl, type TestControl } from '#test/control/harness.ts'
 import { organizations } from '#test/control/people.ts'
@@ -54,14 +55,17 @@ suite('the outbox', () => {
     await app.as('owner').delete('/sandbox/box')
     const came = await receiver.until(6)
     const { body } = await app.as('owner').get(`/sandbox/${id}/events?order=asc`)
-    const timeline = body.items as { at: string; from: string | null; to: string }[]
+    const timeline = body.items as SandboxEvent[]
     assert.deepEqual(
       came.map(({ payload }) => payload),
-      timeline.map(({ at, from, to }) => ({
+      timeline.map(({ at, from, to, id: _, ...why }) => ({
         event: from === null ? 'sandbox.created' : 'sandbox.state.updated',
         timestamp: at,
         id,
         organizationId: ours,
+        name: 'box',
+        labels: {},
+        ...why,
         ...(from === null
           ? { state: to, sandboxClass: 'container', createdAt: at }
           : { oldState: from, newState: to, updatedAt: at }),

@@ -107,7 +107,9 @@ export const claim = async (
     returning delivery.id, delivery.endpoint_id as "endpointId", delivery.attempts, message.id as "messageId",
       message.public_id as "publicId", message.organization_id as "organizationId", message.event,
       message.subject_id as "subjectId", message.name, message.sandbox_class as "sandboxClass",
-      message.old_state as "oldState", message.state, message.at`
+      message.old_state as "oldState", message.state, message.at, message.reason, message.cause, message.labels,
+      case when message.by_kind is not null
+        then jsonb_build_object('kind', message.by_kind, 'id', message.by_id) end as by`
   return rows.map(({ id, endpointId, attempts, messageId, ...message }) => ({
     id,
     endpointId,
@@ -195,7 +197,7 @@ export const messagesChannel = 'webhook_messages'
 const daysKept = 7
 const endedKeptPerEndpoint = 10_000
 const rowsAtOnce = 5000
-/** Of all, about half a GB with their indexes. */
+/** In total: about half a GB with their indexes, and several times as much where labels and reasons are long. */
 const mostMessages = 1_000_000
 /** An endpoint that is further behind will not catch up, and everybody's queue is short again without it. */
 export const mostWaiting = 10_000
