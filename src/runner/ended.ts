@@ -29,6 +29,7 @@ export const causeOfEnd = async (machine: Machine, memoryGiB: number, run: Run |
 const tooMuch: Record<Evidence, string> = {
   'netlink sockets': 'Its netlink sockets held more than 64 MiB of the host’s memory',
   'unaccepted connections': 'Connections that it did not accept held more than 64 MiB of the host’s memory',
+  'unsent datagrams': 'Datagrams that it did not send held more than 64 MiB of the host’s memory',
   growth: 'It filled the kernel’s memory with objects that no limit counts',
   danger: 'The kernel’s memory grew while it ran, until the host was short of memory',
 }

@@ -251,6 +251,13 @@ static long directory_lists(void) {
   }
 }
 
+static int listen_everywhere(int port, int backlog) {
+  int listener = socket(AF_INET6, SOCK_STREAM, 0);
+  struct sockaddr_in6 here = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
+  if (listener < 0 || bind(listener, (struct sockaddr *)&here, sizeof here) < 0 || listen(listener, backlog) < 0) return -1;
+  return listener;
+}
+
 static int listen_on(int port, int backlog) {
   int listener = socket(AF_INET, SOCK_STREAM, 0);
   struct sockaddr_in here = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -258,11 +265,11 @@ static int listen_on(int port, int backlog) {
   return listener;
 }
 
-static long leave_unaccepted(size_t bytes, long most) {
+static long leave_unaccepted(size_t bytes, long most, int (*listen_at)(int port, int backlog)) {
   static char data[65536];
   long made = 0;
   for (int port = 2000; made < most && has_time(); port++) {
-    if (listen_on(port, 4096) < 0) return made;
+    if (listen_at(port, 4096) < 0) return made;
     struct sockaddr_in there = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     for (int n = 0; n < 4000 && made < most && has_time(); n++, made++) {
       int one = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
@@ -275,8 +282,34 @@ static long leave_unaccepted(size_t bytes, long most) {
   return made;
 }
 
-static long tcp_unaccepted(void) { return leave_unaccepted(0, 60000); }
-static long tcp_unaccepted_data(void) { return leave_unaccepted(131072, 2500); }
+static long tcp_unaccepted(void) { return leave_unaccepted(0, 60000, listen_on); }
+static long tcp_unaccepted_data(void) { return leave_unaccepted(131072, 2500, listen_on); }
+// The listener is one of IPv6, and takes connections of IPv4 too.
+static long tcp6_unaccepted_data(void) { return leave_unaccepted(131072, 2500, listen_everywhere); }
+
+static ssize_t send_to_itself(int one, const void *data, size_t size, int flags) {
+  struct sockaddr_in there = {.sin_family = AF_INET, .sin_port = htons(9), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  return sendto(one, data, size, flags | MSG_DONTWAIT, (struct sockaddr *)&there, sizeof there);
+}
+
+static long udp_unsent(void) {
+  static char data[60000];
+  for (long made = 0;; made++) {
+    int one = socket(AF_INET, SOCK_DGRAM, 0);
+    if (made == 4500 || !has_time() || one < 0) return made;
+    if (send_to_itself(one, data, sizeof data, MSG_MORE) < 0) return made;
+  }
+}
+
+static long ping_answers(void) {
+  static char echo[60000] = {8};
+  for (long made = 0;; made++) {
+    int one = socket(AF_INET, SOCK_DGRAM, IPPROTO_ICMP);
+    if (made == 1500 || !has_time() || one < 0) return made;
+    for (int n = 0; n < 3; n++)
+      if (send_to_itself(one, echo, sizeof echo, 0) < 0) return made;
+  }
+}
 
 static long tcp_keys(void) {
   struct tcp_md5sig key = {.tcpm_keylen = TCP_MD5SIG_MAXKEYLEN};
@@ -676,6 +709,9 @@ static const struct {
     {"directory-lists", directory_lists},
     {"tcp-unaccepted", tcp_unaccepted},
     {"tcp-unaccepted-data", tcp_unaccepted_data},
+    {"tcp6-unaccepted-data", tcp6_unaccepted_data},
+    {"udp-unsent", udp_unsent},
+    {"ping-answers", ping_answers},
     {"tcp-keys", tcp_keys},
     {"multicast-groups", multicast_groups},
     {"reuseport-groups", reuseport_groups},

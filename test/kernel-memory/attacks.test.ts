@@ -12,7 +12,7 @@ suite('attacks on the kernel’s memory', () => {
       names.filter((name) => !page.includes(`\`${name}\``)),
       [],
     )
-    const known = [...program.matchAll(/^ {4}\{"([a-z-]+)", /gm)].map((match) => match[1])
+    const known = [...program.matchAll(/^ {4}\{"([a-z\d-]+)", /gm)].map((match) => match[1])
     assert.deepEqual(known.toSorted(), names.toSorted())
   })
 

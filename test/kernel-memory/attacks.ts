@@ -45,6 +45,7 @@ export const attacks: readonly Attack[] = [
   attack('reuseport-groups', 'groups of SO_REUSEPORT', '1 KiB a socket, which is charged', { boundedMiB: 60 }),
   attack('time-waits', 'connections in TIME_WAIT', 'tcp_max_tw_buckets of the namespace', { boundedMiB: 60 }),
   attack('udp-queues', 'unread UDP datagrams', 'socket limit (v1), memory limit (v2)', { boundedMiB: 60 }),
+  attack('ping-answers', 'unread answers to pings', '8 MB (rules of the namespace)', { boundedMiB: 40 }),
   attack('terminals', 'buffers of terminals', '256 terminals', { boundedMiB: 60 }),
   attack('seccomp-filters', 'filters of system calls', 'bpf_jit_limit of the machine', { boundedMiB: 60 }),
   attack('descriptors', 'timerfd, eventfd, epoll, pidfd, inotify', charge, 'charged'),
@@ -77,6 +78,8 @@ export const watchedAttacks: readonly Pick<Attack, 'name' | 'object'>[] = [
   { name: 'netlink-questions', object: 'netlink questions whose answers nobody reads' },
   { name: 'tcp-unaccepted', object: 'connections that nobody accepts' },
   { name: 'tcp-unaccepted-data', object: 'data on connections that nobody accepts' },
+  { name: 'tcp6-unaccepted-data', object: 'data on connections to a socket of IPv6 that nobody accepts' },
+  { name: 'udp-unsent', object: 'datagrams that are begun and not sent' },
 ]
 
 export const buildAttacks = (path: string): void => {

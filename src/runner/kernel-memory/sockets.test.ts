@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { suite, test } from 'node:test'
-import { findFullSockets, parseNetlinkBytes, parseTcpSockets, parseUnacceptedBytes } from './sockets.ts'
+import {
+  findFullSockets,
+  parseNetlinkBytes,
+  parseSocketCount,
+  parseUnacceptedBytes,
+  parseUnsentBytes,
+} from './sockets.ts'
 
 suite('sockets whose memory is charged to nobody', () => {
   test('netlink: what waits to be read and what is kept of a question both count', () => {
@@ -21,16 +27,27 @@ suite('sockets whose memory is charged to nobody', () => {
       ),
       [68_608, 68_608, 0, 0, 0],
     )
-    assert.equal(
-      parseTcpSockets('sockets: used 9\nTCP: inuse 29497 orphan 0 tw 0 alloc 9 mem 1\nUDP: inuse 1 mem 0\n'),
-      29_497,
-    )
+  })
+
+  test('UDP: what is to be sent counts, what was received does not', () => {
+    const names = '   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode'
+    const line =
+      '13771: 00000000:BA73 00000000:0000 07 0000EDA0:0002C8C8 00:00000000 00000000     0        0 7657429 2 0 0'
+    assert.equal(parseUnsentBytes(line), 60_832)
+    assert.deepEqual([parseUnsentBytes(names), parseUnsentBytes('')], [0, 0])
+  })
+
+  test('TCP and UDP sockets of both versions of IP are counted', () => {
+    const sockstat =
+      'sockets: used 9\nTCP: inuse 29497 orphan 0 tw 0 alloc 9 mem 1\nUDP: inuse 3 mem 0\nUDPLITE: inuse 9\n'
+    assert.equal(parseSocketCount(`${sockstat}TCP6: inuse 200\nUDP6: inuse 50\nUDPLITE6: inuse 9\n`), 29_750)
   })
 
   test('the tables of this machine are read as they are', async () => {
     assert.match(readFileSync('/proc/self/net/netlink', 'utf8'), /^sk +Eth +Pid +Groups +Rmem +Wmem /)
     assert.match(readFileSync('/proc/self/net/sockstat', 'utf8'), /^TCP: inuse \d+ /m)
-    assert.match(readFileSync('/proc/self/net/tcp', 'utf8'), /^ +sl +local_address +rem_address +st .* inode/)
+    for (const name of ['tcp', 'udp'])
+      assert.match(readFileSync(`/proc/self/net/${name}`, 'utf8'), /^ +sl +local_address +rem_address +st .* inode/)
     assert.equal(await findFullSockets(process.pid, 2 ** 40), undefined)
   })
 

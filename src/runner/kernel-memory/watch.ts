@@ -14,7 +14,7 @@ import type { Init } from '../processes.ts'
 import { type ExperimentParts, findGrower } from './experiment.ts'
 import { readKernelMemory, socketBytes, unchargedBytes } from './host-memory.ts'
 import { Ledger } from './ledger.ts'
-import { findFullSockets } from './sockets.ts'
+import { type FullSockets, findFullSockets } from './sockets.ts'
 
 const MiB = 1024 ** 2
 const everySeconds = 0.5
@@ -31,7 +31,7 @@ const standardBounds = {
 /** So many sandboxes at a stretch never hold up a request for long. */
 const atOnce = 50
 
-export type Evidence = 'netlink sockets' | 'unaccepted connections' | 'growth' | 'danger'
+export type Evidence = FullSockets | 'growth' | 'danger'
 
 export type KernelMemoryWatchParts = Pick<ExperimentParts, 'holdStill'> & {
   layout: CgroupLayout
