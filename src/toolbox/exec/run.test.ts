@@ -34,7 +34,7 @@ suite('a command run to its end', () => {
       yield { stream: 'stdout', data: Buffer.from('a') }
       throw new AgentGone('gone')
     })
-    await failsWith(async () => command, 'conflict')
+    await failsWith(async () => command, 'not_started')
     assert.deepEqual(heard, ['kill 9', 'close'])
   })
 
@@ -42,9 +42,9 @@ suite('a command run to its end', () => {
     const refusing = (error: Error) => async () => {
       throw error
     }
-    await failsWith(refusing(new AgentGone('gone')), 'conflict')
+    await failsWith(refusing(new AgentGone('gone')), 'not_started')
     await failsWith(refusing(new AgentRefused('busy', 'EAGAIN')), 'rate_limited')
-    await failsWith(refusing(new AgentRefused('ending', 'EAGAIN')), 'conflict')
+    await failsWith(refusing(new AgentRefused('ending', 'EAGAIN')), 'not_started')
     await failsWith(refusing(new TypeError('what is this')), 'bad_gateway')
     const noProcesses = runToEnd(
       agentWith(refusing(new AgentRefused('system', 'EAGAIN'))),

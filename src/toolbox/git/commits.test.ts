@@ -61,7 +61,7 @@ suite('POST /git/add, POST /git/commit', () => {
     const path = await room.clone()
     const reply = await room.post('/add', { path, files: ['nope'] })
     assert.deepEqual(refusal(reply), [404, 'FILE_NOT_FOUND'])
-    assert.equal(reply.body.message, "pathspec 'nope' did not match any files")
+    assert.equal(reply.body.message, "pathspec 'nope' did not match any files (not found)")
     for (const files of [[], [''], undefined, ['a\0b']])
       assert.equal((await room.post('/add', { path, files })).status, 400)
   })
