@@ -44,7 +44,7 @@ export type NewKey = Pick<
 > & {
   hash: string
   createdAt: Date
-  /** Of the key that makes this one; null: a person does. */
+  /** The hash of the key that makes this one; null: a person makes it. */
   makerHash: string | null
 }
 

@@ -11,15 +11,15 @@ const hour = 60 * 60
 
 /** Wrong passwords that are allowed; a right one gives its point back. */
 export const allowed = {
-  /** One known browser, per hour. */
+  /** Wrong tries of one known browser, per hour. */
   browser: 50,
-  /** One IPv4 address or IPv6 /64, per quarter of an hour. */
+  /** Wrong tries from one IPv4 address or IPv6 /64, per quarter of an hour. */
   source: 20,
-  /** One IPv6 /48, per quarter of an hour: whoever has one has 65,536 sources. */
+  /** Wrong tries from one IPv6 /48, per quarter of an hour: whoever has one has 65,536 sources. */
   site: 100,
-  /** One source with one name, per quarter of an hour. */
+  /** Wrong tries from one source with one name, per quarter of an hour. */
   sourceAndName: 10,
-  /** The same for a name that is being attacked. */
+  /** Wrong tries from one source with a name that is being attacked. */
   sourceAndAttackedName: 3,
   /** Failures of one name in an hour, from new browsers anywhere, before it counts as attacked. */
   attackedAfter: 50,

@@ -36,7 +36,7 @@ type OutboundParts = {
   resolve?: Resolve
   /** Calls at one time, 64 unless told; one more fails at once. */
   mostAtOnce?: number
-  /** Of these a name that may not be called takes a whole number; 2000 unless told. */
+  /** A call to a name that may not be called takes a whole number of these milliseconds. Default: 2000. */
   evenMilliseconds?: number
 }
 
