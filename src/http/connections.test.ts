@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readdir } from 'node:fs/promises'
 import { Agent, createServer as createHttpServer, type IncomingMessage, request } from 'node:http'
@@ -13,17 +14,24 @@ import { type Route, routesOf } from './route.ts'
 import { createServer } from './server.ts'
 
 type Needs = 'public' | 'key'
-const route = routesOf<object, Needs>()
+type Context = { owner?: string }
+const route = routesOf<Context, Needs>()
 const credential = { authorization: 'Bearer key' }
+
+/** In a process of its own: it sends a whole call and is gone before a server that is busy can take the connection. */
+const sendAndReset = `const socket = require('node:net').connect(Number(process.argv[1]), '127.0.0.1')
+const call = 'GET /mine HTTP/1.1\\r\\nHost: x\\r\\nAuthorization: Bearer key\\r\\n\\r\\n'
+socket.on('connect', () => socket.write(call, () => socket.resetAndDestroy()))`
 
 const descriptors = async () => (await readdir('/proc/self/fd')).length
 
-/** A server with small bounds: `/held` is answered when the test says so. */
+/** A server with small bounds: `/held` is answered when the test says so. The header `for` says for whom a call is. */
 const start = async (bounds: ConnectionBounds) => {
+  let calls = 0
   const begun: PromiseWithResolvers<void>[] = []
   const released = Promise.withResolvers<void>()
   const parts = { method: 'GET', summary: 'is called', replies: { 200: null } } as const
-  const routes: Route<object, Needs>[] = [
+  const routes: Route<Context, Needs>[] = [
     route({ ...parts, path: '/public', needs: 'public', run: ({ reply }) => void reply.send('public') }),
     route({ ...parts, path: '/mine', needs: 'key', run: ({ reply }) => void reply.send('mine') }),
     route({
@@ -44,7 +52,7 @@ const start = async (bounds: ConnectionBounds) => {
       run: () => undefined,
       socket: (ws, { request }) => {
         ws.once('message', () => {
-          admitConnection(request.raw.socket)
+          admitConnection(request.raw.socket, 'late')
           ws.send('signed in')
         })
       },
@@ -57,14 +65,16 @@ const start = async (bounds: ConnectionBounds) => {
       run: ({ reply }) => void reply.send('sent'),
     }),
   ]
-  const server = await createServer<object, Needs>({
+  const server = await createServer<Context, Needs>({
     routes,
     prefixes: [''],
     source: 'TEST',
     guard: ({ headers }, { needs }) => {
+      calls += 1
       if (needs !== 'public' && headers.authorization !== credential.authorization) throw new Problem('unauthorized')
-      return {}
+      return typeof headers.for === 'string' ? { owner: headers.for } : {}
     },
+    ownerOf: ({ owner }) => owner,
     log: silentLog(),
     connections: new Connections(bounds),
   })
@@ -73,6 +83,8 @@ const start = async (bounds: ConnectionBounds) => {
   const clients = new Set<Socket>()
   return {
     port,
+    /** That have come to be judged. */
+    calls: () => calls,
     release: () => released.resolve(),
     nextHeld: () => {
       const next = Promise.withResolvers<void>()
@@ -247,6 +259,41 @@ suite('connections', () => {
     server.release()
     for (const { status } of await Promise.all(held)) assert.equal(status, 200)
     assert.equal((await call(server, '/mine')).status, 200)
+  })
+
+  test('a caller who fills the server gives way to others, the longest served first, and not to more of their own', async () => {
+    await using server = await start({ most: 16, mostHeld: 4 })
+    const hold = async (owner: string) => {
+      const begun = server.nextHeld()
+      const answered = call(server, '/held', { headers: { ...credential, for: owner } }).then(
+        ({ status }) => status,
+        () => 'cut off' as const,
+      )
+      assert.equal(await Promise.race([begun, answered]), undefined, owner)
+      return { answered }
+    }
+    const greedy = [await hold('greedy'), await hold('greedy'), await hold('greedy'), await hold('greedy')]
+    const asGreedy = { headers: { ...credential, for: 'greedy' } }
+    assert.equal((await call(server, '/mine', asGreedy)).status, 503)
+
+    const others = [await hold('other'), await hold('other')]
+    assert.equal(await greedy[0]?.answered, 'cut off')
+    assert.equal(await greedy[1]?.answered, 'cut off')
+    // Both have as many now.
+    assert.equal((await call(server, '/mine', { headers: { ...credential, for: 'other' } })).status, 503)
+    server.release()
+    for (const { answered } of [...greedy.slice(2), ...others]) assert.equal(await answered, 200)
+  })
+
+  test('nothing is done for a call whose connection was reset before it was taken', async () => {
+    await using server = await start({})
+    // Nothing is taken while this waits.
+    const { status, stderr } = spawnSync(process.execPath, ['-e', sendAndReset, String(server.port)], {
+      timeout: 20_000,
+    })
+    assert.equal(status, 0, String(stderr))
+    assert.equal((await call(server, '/mine')).status, 200)
+    assert.equal(server.calls(), 1)
   })
 
   test('a connection that asks more before it is answered than one may is closed, and no more is done for it', async () => {

@@ -11,7 +11,10 @@ import { Problem } from '#src/problems.ts'
 export type ConnectionBounds = {
   /** All connections. */
   most?: number
-  /** Connections that serve admitted calls. Such a call may need a second descriptor, for what it is passed on to. */
+  /**
+   * Connections that serve admitted calls. Such a call may need a second descriptor, for what it is passed on to. Beyond it, who
+   * has most of them gives way to others, with the one that has been served for longest.
+   */
   mostHeld?: number
   /** Connections of one network on which nobody has ever said who they are. */
   mostUnknownOfOne?: number
@@ -35,6 +38,8 @@ type Connection = {
   /** Somebody has said who they are on it. */
   isKnown: boolean
   isAdmitted: boolean
+  /** Whom it serves, while it is admitted and known. */
+  owner: string
   unknown: Unknown
   network: string
 }
@@ -52,6 +57,8 @@ export class Connections {
   readonly #known = new Set<Connection>()
   /** Calls that are open to everybody. */
   readonly #visiting = new Set<Connection>()
+  /** Those that serve known callers, by whom they are for, each from the one that has been served for longest. */
+  readonly #heldBy = new Map<string, Set<Connection>>()
   #held = 0
 
   constructor({ most = 8192, mostHeld = 6144, mostUnknownOfOne = 1024, mostCallsOfOne = 32 }: ConnectionBounds = {}) {
@@ -60,7 +67,11 @@ export class Connections {
 
   /** To be called before anybody connects. */
   watch(server: Server): void {
-    server.on('connection', (socket) => this.#add(socket))
+    server.on('connection', (socket) => {
+      // It was reset before it was taken: it has no address to count it by any more, and nobody hears an answer.
+      if (socket.remoteAddress === undefined) socket.destroy()
+      else this.#add(socket, socket.remoteAddress)
+    })
   }
 
   /**
@@ -81,30 +92,34 @@ export class Connections {
     return true
   }
 
-  /** Its connection stays from now on until its calls are over. Throws when there are too many of such. */
-  admit(socket: Duplex, isKnown: boolean): void {
+  /**
+   * Its connection stays from now on until its calls are over, unless others have fewer than its owner and need the room. Throws
+   * when there are too many of such.
+   */
+  admit(socket: Duplex, isKnown: boolean, owner = ''): void {
     const it = this.#all.get(socket)
     if (it === undefined || socket.destroyed) return
     if (it.isAdmitted && (it.isKnown || !isKnown)) return
     if (!it.isAdmitted && this.#held + this.#visiting.size >= this.#bounds.mostHeld) {
-      const giving = isKnown || it.isKnown ? first(this.#visiting) : undefined
+      const giving = isKnown || it.isKnown ? (first(this.#visiting) ?? this.#longestOfLargest(owner)) : undefined
       if (giving === undefined) throw new Problem('unavailable', 'Too many calls are open at once. Try again.')
       this.#close(giving)
     }
     this.#take(it)
     it.isAdmitted = true
     it.isKnown ||= isKnown
+    it.owner = owner
     this.#put(it)
   }
 
-  #add(socket: Socket): void {
-    const network = networkOf(socket.remoteAddress ?? '')
+  #add(socket: Socket, address: string): void {
+    const network = networkOf(address)
     let unknown = this.#networks.get(network)
     if (unknown === undefined) {
       unknown = { idle: new Set(), visiting: new Set() }
       this.#networks.set(network, unknown)
     }
-    const it = { socket, calls: 0, isKnown: false, isAdmitted: false, unknown, network }
+    const it = { socket, calls: 0, isKnown: false, isAdmitted: false, owner: '', unknown, network }
     this.#all.set(socket, it)
     places.set(socket, this)
     this.#put(it)
@@ -121,6 +136,14 @@ export class Connections {
     return first(this.#known) ?? unknown ?? first(this.#visiting) ?? newcomer
   }
 
+  /** Nothing where this owner would then have as many as the one that gives way, or more. */
+  #longestOfLargest(owner: string): Connection | undefined {
+    let largest: Set<Connection> | undefined
+    for (const held of this.#heldBy.values()) if (held.size > (largest?.size ?? 0)) largest = held
+    const own = this.#heldBy.get(owner)?.size ?? 0
+    return largest === undefined || largest.size <= own + 1 ? undefined : first(largest)
+  }
+
   #givesWay(idle: Set<Connection>, newcomer: Connection): Connection | undefined {
     const longest = first(idle)
     return longest === newcomer ? undefined : longest
@@ -130,6 +153,8 @@ export class Connections {
   #put(it: Connection): void {
     if (it.isAdmitted && it.isKnown) {
       this.#held += 1
+      const held = this.#heldBy.get(it.owner) ?? new Set()
+      this.#heldBy.set(it.owner, held.add(it))
       return
     }
     const [all, ofNetwork] = this.#listsOf(it)
@@ -142,6 +167,9 @@ export class Connections {
   #take(it: Connection): void {
     if (it.isAdmitted && it.isKnown) {
       this.#held -= 1
+      const held = this.#heldBy.get(it.owner)
+      held?.delete(it)
+      if (held?.size === 0) this.#heldBy.delete(it.owner)
       return
     }
     const [all, ofNetwork] = this.#listsOf(it)
@@ -178,4 +206,4 @@ export class Connections {
 }
 
 /** For those who find out only later, on a socket, who calls. */
-export const admitConnection = (socket: Duplex): void => places.get(socket)?.admit(socket, true)
+export const admitConnection = (socket: Duplex, owner: string): void => places.get(socket)?.admit(socket, true, owner)

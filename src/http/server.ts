@@ -203,7 +203,7 @@ export const createServer = async <Context extends object, Needs extends string>
         config: { streamsBody: route.streamsBody ?? false, takesJson: route.body !== undefined },
         onRequest: async (request) => {
           contexts.set(request, await inCall(request, () => guard(request, route)))
-          if (route.needs !== 'public') connections?.admit(request.raw.socket, true)
+          if (route.needs !== 'public') connections?.admit(request.raw.socket, true, ownerOfCall(request))
           if (request.ws && socket === undefined) throw new Problem('bad_request', 'This is not a WebSocket.')
         },
         ...(socket === undefined

@@ -98,7 +98,7 @@ export const createFront = ({
     connection: Duplex,
     end: () => void,
   ) => {
-    connections.admit(connection, openedBy !== 'public')
+    connections.admit(connection, openedBy !== 'public', organizationId)
     if (!calls.take(organizationId))
       throw new Problem('rate_limited', 'This organization has too many calls open at once.')
     // By what opened it alone: something else that stands beside it, and may have expired, is not what lets it go on.
@@ -185,8 +185,8 @@ export const createFront = ({
       }
       if (address === undefined) {
         if (isObjectStorage(request.url ?? '/')) {
-          return await callObjectStorage(request, response, () => {
-            connections.admit(request.socket, true)
+          return await callObjectStorage(request, response, (organizationId) => {
+            connections.admit(request.socket, true, organizationId)
             onForward()
           })
         }

@@ -45,7 +45,7 @@ const serveSocket = (
   socket: WebSocket,
   namedOrganization: string | undefined,
   tryCredential: TryCredential,
-  onSignIn: () => void,
+  onSignIn: (organizationId: string) => void,
 ): void => {
   const pingMilliseconds = options.eventPingSeconds * 1000
   const sid = randomBytes(15).toString('base64url')
@@ -80,7 +80,7 @@ const serveSocket = (
     }
     if (!watchers.add(signedIn)) return socket.close(1013, 'too many connections')
     watcher = signedIn
-    onSignIn()
+    onSignIn(found)
     socket.send(`${packet.connect}${JSON.stringify({ sid })}`)
   }
 
@@ -169,7 +169,7 @@ export const attachEvents = async (
           socket,
           textOf(organizationId),
           (find) => limits.tryCredential(request, find),
-          () => admitConnection(request.raw.socket),
+          (organizationId) => admitConnection(request.raw.socket, organizationId),
         )
       },
     })

@@ -148,10 +148,14 @@ export const createObjectStorage = ({
     return response.end(request.method === 'HEAD' ? undefined : xml)
   }
 
-  return async (request: IncomingMessage, response: ServerResponse, onForward: () => void): Promise<void> => {
+  return async (
+    request: IncomingMessage,
+    response: ServerResponse,
+    onForward: (organizationId: string) => void,
+  ): Promise<void> => {
     try {
       const asked = await judge(request)
-      onForward()
+      onForward(asked.organizationId)
       const { status = 200, headers = {}, xml } = await act(request.method ?? 'GET', asked)
       if (response.destroyed) return
       const document = xml === undefined ? undefined : Buffer.from(xml)
