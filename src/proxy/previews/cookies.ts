@@ -14,8 +14,8 @@ const mostTokens = 4
 
 const plainName = (name: string) => (name.startsWith(hostPrefix) ? name.slice(hostPrefix.length) : name)
 
-const isOurs = (name: string) =>
-  /^(?:__host-)?(?:daytona-sandbox-auth-|alcove-preview-accepted-)/i.test(decodedFully(name))
+/** Cookies know no ports: by path a preview is sent those of the API's host too, where that is the same. */
+const isOurs = (name: string) => /^(?:__host-)?(?:daytona-sandbox-auth-|alcove[-_])/i.test(decodedFully(name))
 
 const split = (header: string | undefined) =>
   (header ?? '').split(';').flatMap((pair) => {

@@ -46,7 +46,9 @@ const namesOf = (address: PreviewAddress, { sandboxId, openedBy, hostInside }: A
   const isToken = openedBy === 'signed-preview'
   const hide = (text: string) => (isToken ? text.replaceAll(new RegExp(sandbox, 'gi'), sandboxId) : text)
   const shown = hide(host)
-  return { host: shown, prefix: hide(prefix), called: hostInside === 'localhost' ? `localhost:${port}` : shown, hide }
+  // In the path the token may be written in any encoding.
+  const shownPrefix = prefix !== '' && isToken ? `/preview/${sandboxId}/${port}` : prefix
+  return { host: shown, prefix: shownPrefix, called: hostInside === 'localhost' ? `localhost:${port}` : shown, hide }
 }
 
 /** The page or origin, where it is of this preview, as one of the host that the server inside is called. */

@@ -112,6 +112,14 @@ suite('previews: our cookies', () => {
     assert.equal(sides.seen[0]?.headers.cookie, 'theirs=1')
   })
 
+  test('what browsers have from the rest of this server stays outside, since cookies know no ports', async () => {
+    await using sides = await startSides()
+    const ours = ['alcove-sso', '__Host-alcove-sso', 'alcove_session', 'alcove_session.sig', 'alcove_webhooks']
+    const cookie = `${ours.map((name) => `${name}=secret`).join('; ')}; alcove=theirs`
+    await visit(sides, { host: '127.0.0.1', path: '/preview/box-id/3000/', headers: { ...key, cookie } })
+    assert.equal(sides.seen[0]?.headers.cookie, 'alcove=theirs')
+  })
+
   test('a server inside sets none in our name, whatever the prefix or its case', async () => {
     await using sides = await startSides()
     sides.inside.call = (_request, response) => {

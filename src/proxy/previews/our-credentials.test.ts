@@ -33,6 +33,8 @@ suite('previews: no credential of ours reaches the server inside', () => {
       'in part percent-encoded': apiKey.replace('_', '%5F'),
       'in other letters': apiKey.toUpperCase(),
       'as Base64': Buffer.from(`user:${apiKey}`).toString('base64'),
+      'as Base64 behind a slash': `a/${Buffer.from(apiKey).toString('base64')}`,
+      'as Base64 in a path': `/ab/cde/${Buffer.from(apiKey).toString('base64url')}/x`,
       'the token': `a ${token} b`,
       'the token, percent-encoded': percent(token),
       'the token as Base64': Buffer.from(`{"token":"${token}"}`).toString('base64url'),
@@ -116,6 +118,16 @@ suite('previews: no credential of ours reaches the server inside', () => {
   test('a short token takes nothing from texts that have its letters by accident', async () => {
     const { headers } = await seen({ 'x-daytona-preview-token': 'a', 'x-theirs': 'abc', 'x-same': 'a' })
     assert.deepEqual([headers['x-theirs'], headers['x-same']], ['abc', undefined])
+  })
+
+  test('the token of a signed address by path is the id, however it was encoded', async () => {
+    const signed = 'abcdefghijklmn01'
+    for (const written of [signed, percent(signed), signed.replace('a', '%61')]) {
+      await using sides = await startSides()
+      openedBy(sides, 'signed-preview')
+      await visit(sides, { host: '127.0.0.1', path: `/preview/${written}/3000/x` })
+      assert.equal(sides.seen[0]?.headers['x-forwarded-prefix'], '/preview/box-id/3000', written)
+    }
   })
 
   test('the token of a signed address is the id in the address, and nowhere else', async () => {

@@ -11,9 +11,11 @@ const leastPart = 8
 
 type CarriesOurs = (text: string) => boolean
 
-/** Words that may be Base64, as in `Authorization: Basic`. */
+/** Words that may be Base64, as in `Authorization: Basic`, or may end in it, as a path does: it goes by groups of four letters. */
 const decodedWords = (text: string): string =>
-  (text.match(/[\w+/-]{8,}/g) ?? []).map((word) => Buffer.from(word, 'base64').toString('latin1')).join('\n')
+  (text.match(/[\w+/-]{8,}/g) ?? [])
+    .flatMap((word) => [0, 1, 2, 3].map((from) => Buffer.from(word.slice(from), 'base64').toString('latin1')))
+    .join('\n')
 
 /** `used`: the credentials of the call; `isBearerOurs`: a bearer among them is not the server's inside. */
 export const findOurs = (used: readonly Credential[], { openedBy, isBearerOurs }: Access): CarriesOurs => {
