@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
 import { after, before, suite, test } from 'node:test'
 import { decodeJwt, decodeProtectedHeader } from 'jose'
+import { createLog } from '#src/kit/log.ts'
 import { type Browser, formOf, openBrowser, type Page } from '#test/control/browser.ts'
 import { startControl, type TestControl } from '#test/control/harness.ts'
 import { userId } from '#test/control/people.ts'
@@ -438,4 +439,20 @@ test('is not there where the operator names another issuer', async () => {
   await using other = await startControl()
   const reply = await other.app.server.inject({ method: 'GET', url: '/oidc/.well-known/openid-configuration' })
   assert.equal(reply.statusCode, 404)
+})
+
+test('what strangers send wrong while signing in is a line of the log only at level debug', async () => {
+  const lines: { level: number; msg: string }[] = []
+  const log = createLog('control', 'debug', { write: (line) => void lines.push(JSON.parse(line)) })
+  await using own = await startControl({ log, settings: { identity: testSettings.identity } })
+  const url = await own.listen()
+  for (const method of ['GET', 'POST']) {
+    const { status } = await fetch(`${url}/oidc/interaction/nobody-began-this`, { method })
+    assert.equal(status, 400)
+  }
+  const told = lines.filter(({ msg }) => msg === 'a step of signing in was refused')
+  assert.deepEqual(
+    told.map(({ level }) => level),
+    [20, 20],
+  )
 })
