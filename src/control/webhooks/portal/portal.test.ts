@@ -76,6 +76,20 @@ suite('the portal page', () => {
     assert.equal(headers['content-type'], 'text/html; charset=utf-8')
   })
 
+  test('a user has 100 links and sessions at most in an organization: the oldest gives way, others keep theirs', async () => {
+    await using app = await startControl()
+    const other = await openLink(app, 'stranger', theirs)
+    const first = await openLink(app)
+    for (let n = 0; n < 99; n += 1) await openLink(app)
+    const second = await openLink(app)
+    const visit = async ({ token }: { token: string }) =>
+      (await app.as('nobody').get(`${portal}?token=${token}`)).status
+    assert.deepEqual([await visit(first), await visit(second), await visit(other)], [401, 303, 303])
+    const [row] = await app.database.sql`
+      select count(*)::integer as count from webhook_portal_tokens where organization_id = ${ours}`
+    assert.equal(row?.['count'], 100)
+  })
+
   test('an operator of the server comes in without being a member', async () => {
     await using app = await startControl()
     const { body } = await app.asUser('admin', ours).post(`/webhooks/organizations/${ours}/app-portal-access`)

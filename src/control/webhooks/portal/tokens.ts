@@ -12,6 +12,8 @@ export const portalPath = '/api/webhooks/portal'
 
 const linkMinutes = 10
 const sessionMinutes = 60
+/** Of one user in one organization, links and sessions together. */
+const mostPerUser = 100
 
 type TokenParts = Pick<Parts, 'database' | 'clock' | 'settings'>
 type Who = { organizationId: string; userId: string; makerHash: string | null }
@@ -30,6 +32,11 @@ const write = async ({ database, clock }: TokenParts, kind: 'link' | 'session', 
   await insert.catch((error: unknown) => {
     throw isMakerGone(error) ? new Problem('unauthorized', undefined, { cause: error }) : error
   })
+  await database.sql`
+    delete from webhook_portal_tokens where hash in (
+      select hash from webhook_portal_tokens
+      where organization_id = ${who.organizationId} and user_id = ${who.userId} and hash <> ${hashKey(token)}
+      order by created_at desc offset ${mostPerUser - 1} for update skip locked)`
   return token
 }
 
