@@ -21,6 +21,7 @@ type Seen = { method: string; url: string; headers: IncomingMessage['headers']; 
 export type Sides = AsyncDisposable & {
   url: string
   port: number
+  controlPort: number
   /** What control was asked, oldest first; the key it was asked with. */
   asked: AccessQuestion[]
   askedWith: string[]
@@ -176,6 +177,7 @@ export const startSides = async (bounds: FrontBounds = {}): Promise<Sides> => {
   return Object.assign(sides, {
     url: `http://127.0.0.1:${proxy.port}`,
     port: proxy.port,
+    controlPort: (control.address() as AddressInfo).port,
     access,
     tell,
     runnerConnections: () => connections,
