@@ -102,6 +102,64 @@ suite('Inflow', () => {
     assert.ok(Buffer.concat(await pair.near.toArray()).equals(sent))
   })
 
+  test('is read in larger pieces while its taker keeps up, and in small ones again after little has come', async () => {
+    using pair = await openPair()
+    const roomFor: number[] = []
+    let bytesTaken = 0
+    let wake = () => {}
+    pair.near.takeOver((bytes) => {
+      roomFor.push(bytes.buffer.byteLength)
+      bytesTaken += bytes.length
+      wake()
+      return true
+    })
+    const send = async (bytes: Buffer) => {
+      const expected = bytesTaken + bytes.length
+      pair.far.write(bytes)
+      while (bytesTaken < expected) {
+        const more = Promise.withResolvers<void>()
+        wake = more.resolve
+        await more.promise
+      }
+    }
+    const small = 17 * 1024
+    await send(Buffer.alloc(8_000_000))
+    assert.ok(Math.max(...roomFor) > 256 * 1024, String(roomFor))
+    for (let i = 0; i < 10; i++) await send(Buffer.from('little'))
+    assert.ok(roomFor.at(-1)! < small)
+  })
+
+  test('200 takers that stop taking after a while hold less than 12 MB together', async () => {
+    const pairs = await Promise.all(Array.from({ length: 200 }, openPair))
+    try {
+      const held = pairs.map(({ near, far }) => {
+        let left = 500_000
+        const stopped = Promise.withResolvers<Buffer>()
+        near.takeOver((bytes) => {
+          left -= bytes.length
+          if (left > 0) return true
+          stopped.resolve(bytes)
+          return false
+        })
+        far.write(Buffer.alloc(1_000_000))
+        return stopped.promise
+      })
+      const bytes = (await Promise.all(held)).reduce((sum, { buffer }) => sum + buffer.byteLength, 0)
+      assert.ok(bytes < 12_000_000, String(bytes))
+    } finally {
+      for (const pair of pairs) pair[Symbol.dispose]()
+    }
+    // What they had is there for others again.
+    using pair = await openPair()
+    const large = Promise.withResolvers<void>()
+    pair.near.takeOver(({ buffer }) => {
+      if (buffer.byteLength > 256 * 1024) large.resolve()
+      return true
+    })
+    pair.far.write(Buffer.alloc(8_000_000))
+    await large.promise
+  })
+
   test('leaves room before a piece that is the taker’s', async () => {
     using pair = await openPair()
     pair.far.end('text')

@@ -1,8 +1,10 @@
 // A connection that is read into the same memory over and over, in pieces as large as the kernel has them. Node's own way is
-// new memory for each 64 KiB, which costs more than passing the bytes on. Whoever listens as to any stream gets copies.
+// new memory for each 64 KiB, which costs more than passing the bytes on. Whoever listens as to any stream gets copies. How
+// large the memory may be: read-memory.ts.
 import type { ServerResponse } from 'node:http'
 import { type NetConnectOpts, Socket, type SocketConstructorOpts } from 'node:net'
 import { Duplex, type Writable } from 'node:stream'
+import { ReadMemory } from './read-memory.ts'
 import { goOnInTurn, longMs } from './turns.ts'
 
 /**
@@ -11,10 +13,6 @@ import { goOnInTurn, longMs } from './turns.ts'
  */
 export type Take = (bytes: Buffer) => boolean
 
-/** So many bytes before each piece are the taker's to write over, which saves a copy where something stands before it. */
-const headroomBytes = 16
-
-const leastBytes = 16 * 1024
 /** More than a unix socket holds unless it is told otherwise. */
 const mostBytes = 256 * 1024
 /** For those who listen as to any stream. One may be a parser, to which each byte of a hostile server is work. */
@@ -25,8 +23,6 @@ type Done = (error?: Error | null) => void
 /** Of a write, where the other side has closed. */
 const refusals = ['EPIPE', 'ECONNRESET']
 
-const memoryOf = (bytes: number): Buffer => Buffer.allocUnsafeSlow(headroomBytes + bytes).subarray(headroomBytes)
-
 export class Inflow extends Socket {
   #take: Take | undefined
   #hearsOut = false
@@ -36,23 +32,27 @@ export class Inflow extends Socket {
   #isWaiting = false
 
   constructor(options: SocketConstructorOpts = {}) {
-    let memory = memoryOf(leastBytes)
+    const memory = new ReadMemory()
     super({
       ...options,
       onread: {
-        buffer: () => memory,
+        buffer: () => memory.bytes,
         callback: (size, from) => {
-          // One that brings little, such as what a person types, stays small.
-          const most = this.#take === undefined ? mostParsedBytes : mostBytes
-          if (size === memory.length && size < most) memory = memoryOf(size * 4)
           const bytes = (from as Buffer).subarray(0, size)
-          if (this.#take !== undefined) return this.#take(bytes)
+          if (this.#take !== undefined) {
+            // What is not taken at once stays where it is, and its reader is slow: more memory is of no use.
+            if (!this.#take(bytes)) return false
+            memory.fit(size, mostBytes)
+            return true
+          }
           const wantsMore = this.#offer(Buffer.from(bytes))
-          if (this.#isWaiting && memory.length > leastBytes) memory = memoryOf(leastBytes)
+          if (this.#isWaiting) memory.shrink()
+          else memory.fit(size, mostParsedBytes)
           return wantsMore
         },
       },
     })
+    this.once('close', () => memory.close())
   }
 
   static to(where: NetConnectOpts): Inflow {

@@ -157,7 +157,8 @@ export const runnerProgram = (parts: RunnerProgramParts): Program => {
     start: (onRefused) =>
       startNodeProgram({
         name: 'runner',
-        command: [...endWithUp, ...nodeCommand('bin/runner.ts')],
+        // Most of what streams make is garbage at once. By default Node lets tens of MB of it gather before it collects any.
+        command: [...endWithUp, ...nodeCommand('bin/runner.ts', '--max-semi-space-size=8')],
         log,
         onProgress: parts.onProgress,
         onRefused,
