@@ -5,8 +5,9 @@ import { readdir, readlink } from 'node:fs/promises'
 import { Agent, createServer as createHttpServer, type IncomingMessage, request } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { suite, test } from 'node:test'
+import Type from 'typebox'
 import { WebSocket } from 'ws'
-import { silentLog } from '#src/kit/log.ts'
+import { createLog } from '#src/kit/log.ts'
 import { Problem } from '#src/problems.ts'
 import { admitConnection, type ConnectionBounds, Connections } from './connections.ts'
 import { refuseBadHttp } from './linger.ts'
@@ -33,28 +34,29 @@ const countSockets = async (): Promise<number> => {
 /** A server with small bounds: `/held` is answered when the test says so. The header `for` says for whom a call is. */
 const start = async (bounds: ConnectionBounds) => {
   let calls = 0
+  const lines: string[] = []
   const begun: PromiseWithResolvers<void>[] = []
   const released = Promise.withResolvers<void>()
-  const parts = { method: 'GET', summary: 'is called', replies: { 200: null } } as const
+  const parts = { method: 'GET', summary: 'is called', replies: { 200: Type.String() } } as const
   const routes: Route<Context, Needs>[] = [
-    route({ ...parts, path: '/public', needs: 'public', run: ({ reply }) => void reply.send('public') }),
-    route({ ...parts, path: '/mine', needs: 'key', run: ({ reply }) => void reply.send('mine') }),
+    route({ ...parts, path: '/public', needs: 'public', run: () => 'public' }),
+    route({ ...parts, path: '/mine', needs: 'key', run: () => 'mine' }),
     route({
       ...parts,
       path: '/held',
       needs: 'key',
-      run: async ({ reply }) => {
+      run: async () => {
         begun.shift()?.resolve()
         await released.promise
-        reply.send('held')
+        return 'held'
       },
     }),
-    route({ ...parts, path: '/socket', needs: 'key', run: () => undefined, socket: (ws) => void ws.send('hello') }),
+    route({ ...parts, path: '/socket', needs: 'key', run: () => '', socket: (ws) => void ws.send('hello') }),
     route({
       ...parts,
       path: '/late',
       needs: 'public',
-      run: () => undefined,
+      run: () => '',
       socket: (ws, { request }) => {
         ws.once('message', () => {
           admitConnection(request.raw.socket, 'late')
@@ -67,7 +69,7 @@ const start = async (bounds: ConnectionBounds) => {
       method: 'POST',
       path: '/public',
       needs: 'public',
-      run: ({ reply }) => void reply.send('sent'),
+      run: () => 'sent',
     }),
   ]
   const server = await createServer<Context, Needs>({
@@ -80,7 +82,7 @@ const start = async (bounds: ConnectionBounds) => {
       return typeof headers.for === 'string' ? { owner: headers.for } : {}
     },
     ownerOf: ({ owner }) => owner,
-    log: silentLog(),
+    log: createLog('test', 'info', { write: (line) => void lines.push(line) }),
     connections: new Connections(bounds),
   })
   await server.listen({ port: 0, host: '127.0.0.1' })
@@ -90,6 +92,7 @@ const start = async (bounds: ConnectionBounds) => {
     port,
     /** That have come to be judged. */
     calls: () => calls,
+    lines,
     release: () => released.resolve(),
     nextHeld: () => {
       const next = Promise.withResolvers<void>()
@@ -286,6 +289,7 @@ suite('connections', () => {
     assert.equal(await greedy[1]?.answered, 'cut off')
     // Both have as many now.
     assert.equal((await call(server, '/mine', { headers: { ...credential, for: 'other' } })).status, 503)
+    assert.deepEqual(server.lines.slice(1), [], 'what clients do is no line of the log')
     server.release()
     for (const { answered } of [...greedy.slice(2), ...others]) assert.equal(await answered, 200)
   })

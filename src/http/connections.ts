@@ -12,8 +12,8 @@ export type ConnectionBounds = {
   /** All connections. */
   most?: number
   /**
-   * Connections that serve admitted calls. Such a call may need a second descriptor, for what it is passed on to. Beyond it, who
-   * has most of them gives way to others, with the one that has been served for longest.
+   * Connections that serve admitted calls. Such a call may need a second descriptor, for what it is passed on to. Beyond it, the
+   * owner who has most of them loses one to a newcomer: a visitor's first, then the one that has been served for longest.
    */
   mostHeld?: number
   /** Connections of one network on which nobody has ever said who they are. */
@@ -28,6 +28,9 @@ export const headTimes = { headersTimeout: 10_000, connectionsCheckingInterval: 
 /** Connections that wait to be taken. Beyond it the kernel lets a newcomer try again a second later. */
 export const backlog = 4096
 
+/** Connections that serve admitted calls of one owner, the longest served first. */
+type Share = { known: Set<Connection>; visiting: Set<Connection> }
+
 /** A network's unknown connections, the longest silent first. */
 type Unknown = { idle: Set<Connection>; visiting: Set<Connection> }
 
@@ -38,7 +41,7 @@ type Connection = {
   /** Somebody has said who they are on it. */
   isKnown: boolean
   isAdmitted: boolean
-  /** Whom it serves, while it is admitted and known. */
+  /** The organization or person that an admitted call counts for; a visitor's counts for the owner of what is visited. */
   owner: string
   unknown: Unknown
   network: string
@@ -47,6 +50,8 @@ type Connection = {
 const places = new WeakMap<object, Connections>()
 
 const first = <T>(set: Set<T>): T | undefined => set.values().next().value
+
+const sizeOf = (share: Share | undefined): number => (share ? share.known.size + share.visiting.size : 0)
 
 export class Connections {
   readonly #bounds: Required<ConnectionBounds>
@@ -57,8 +62,8 @@ export class Connections {
   readonly #known = new Set<Connection>()
   /** Calls that are open to everybody. */
   readonly #visiting = new Set<Connection>()
-  /** Those that serve known callers, by whom they are for, each from the one that has been served for longest. */
-  readonly #heldBy = new Map<string, Set<Connection>>()
+  /** Connections that serve admitted calls, by owner. */
+  readonly #shares = new Map<string, Share>()
   #held = 0
 
   constructor({ most = 8192, mostHeld = 6144, mostUnknownOfOne = 1024, mostCallsOfOne = 32 }: ConnectionBounds = {}) {
@@ -93,15 +98,15 @@ export class Connections {
   }
 
   /**
-   * Its connection stays from now on until its calls are over, unless others have fewer than its owner and need the room. Throws
-   * when there are too many of such.
+   * The connection stays from now on until its calls are over, unless others have fewer than its owner and need the room. Throws
+   * when there are too many such connections.
    */
   admit(socket: Duplex, isKnown: boolean, owner = ''): void {
     const it = this.#all.get(socket)
     if (it === undefined || socket.destroyed) return
     if (it.isAdmitted && (it.isKnown || !isKnown)) return
-    if (!it.isAdmitted && this.#held + this.#visiting.size >= this.#bounds.mostHeld) {
-      const giving = isKnown || it.isKnown ? (first(this.#visiting) ?? this.#longestOfLargest(owner)) : undefined
+    if (!it.isAdmitted && this.#held >= this.#bounds.mostHeld) {
+      const giving = this.#longestOfLargest(owner, isKnown || it.isKnown)
       if (giving === undefined) throw new Problem('unavailable', 'Too many calls are open at once. Try again.')
       this.#close(giving)
     }
@@ -136,12 +141,16 @@ export class Connections {
     return first(this.#known) ?? unknown ?? first(this.#visiting) ?? newcomer
   }
 
-  /** Nothing where this owner would then have as many as the one that gives way, or more. */
-  #longestOfLargest(owner: string): Connection | undefined {
-    let largest: Set<Connection> | undefined
-    for (const held of this.#heldBy.values()) if (held.size > (largest?.size ?? 0)) largest = held
-    const own = this.#heldBy.get(owner)?.size ?? 0
-    return largest === undefined || largest.size <= own + 1 ? undefined : first(largest)
+  /**
+   * A connection of the owner who has most. Undefined where the newcomer's owner would then have as many, or more: such an owner's
+   * known callers take the place of the owner's own visitors only.
+   */
+  #longestOfLargest(owner: string, isKnown: boolean): Connection | undefined {
+    let largest: Share = { known: new Set(), visiting: new Set() }
+    for (const share of this.#shares.values()) if (sizeOf(share) > sizeOf(largest)) largest = share
+    const own = this.#shares.get(owner)
+    if (sizeOf(largest) > sizeOf(own) + 1) return first(largest.visiting) ?? first(largest.known)
+    return isKnown && own !== undefined ? first(own.visiting) : undefined
   }
 
   #givesWay(idle: Set<Connection>, newcomer: Connection): Connection | undefined {
@@ -151,35 +160,31 @@ export class Connections {
 
   /** At the end of the lists where it belongs. */
   #put(it: Connection): void {
-    if (it.isAdmitted && it.isKnown) {
+    if (it.isAdmitted) {
+      const share = this.#shares.get(it.owner) ?? { known: new Set(), visiting: new Set() }
+      this.#shares.set(it.owner, share)
+      share[it.isKnown ? 'known' : 'visiting'].add(it)
       this.#held += 1
-      const held = this.#heldBy.get(it.owner) ?? new Set()
-      this.#heldBy.set(it.owner, held.add(it))
-      return
     }
-    const [all, ofNetwork] = this.#listsOf(it)
-    all.delete(it)
-    all.add(it)
-    ofNetwork?.delete(it)
-    ofNetwork?.add(it)
+    for (const list of this.#listsOf(it)) {
+      list.delete(it)
+      list.add(it)
+    }
   }
 
   #take(it: Connection): void {
-    if (it.isAdmitted && it.isKnown) {
+    const share = this.#shares.get(it.owner)
+    if (it.isAdmitted && share !== undefined) {
+      share[it.isKnown ? 'known' : 'visiting'].delete(it)
+      if (share.known.size + share.visiting.size === 0) this.#shares.delete(it.owner)
       this.#held -= 1
-      const held = this.#heldBy.get(it.owner)
-      held?.delete(it)
-      if (held?.size === 0) this.#heldBy.delete(it.owner)
-      return
     }
-    const [all, ofNetwork] = this.#listsOf(it)
-    all.delete(it)
-    ofNetwork?.delete(it)
+    for (const list of this.#listsOf(it)) list.delete(it)
   }
 
-  #listsOf({ isAdmitted, isKnown, unknown }: Connection): [Set<Connection>, Set<Connection>?] {
-    if (isAdmitted) return [this.#visiting, unknown.visiting]
-    return isKnown ? [this.#known] : [this.#unknown, unknown.idle]
+  #listsOf({ isAdmitted, isKnown, unknown }: Connection): Set<Connection>[] {
+    if (isKnown) return isAdmitted ? [] : [this.#known]
+    return isAdmitted ? [this.#visiting, unknown.visiting] : [this.#unknown, unknown.idle]
   }
 
   #release(it: Connection): void {

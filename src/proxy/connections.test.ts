@@ -51,6 +51,42 @@ suite('proxy: connections', () => {
     }
   })
 
+  test('visitors count for the owner of the preview: they push out neither calls nor visitors of others', async () => {
+    await using sides = await startSides({ connections: { mostHeld: 4 } })
+    const inside: { end: () => void; gone: Promise<unknown> }[] = []
+    sides.inside.call = (_request, response) => {
+      response.write('begun')
+      inside.push({ end: () => response.end('ended'), gone: once(response, 'close') })
+    }
+    let visits = 0
+    const visit = async (organizationId: string, opened: 'public' | 'bearer' = 'public') => {
+      // An answer about access is kept for a while.
+      visits += 1
+      const sandboxId = `box-${visits}`
+      sides.control.answer = () => sides.access({ organizationId, openedBy: opened, sandboxId })
+      const headers = { host: `3000-${sandboxId}.proxy.test:4601`, ...(opened === 'bearer' ? key : {}) }
+      const [reply] = (await once(
+        request({ port: sides.port, host: '127.0.0.1', headers, agent: false }).end(),
+        'response',
+      )) as [IncomingMessage]
+      reply.on('error', () => undefined).resume()
+      return { reply, gone: new Promise((resolve) => reply.once('close', resolve)) }
+    }
+    const [first, ...others] = [await visit('large'), await visit('large'), await visit('large')]
+    const small = await visit('small')
+    try {
+      assert.equal((await visit('large')).reply.statusCode, 503)
+      assert.equal((await visit('small')).reply.statusCode, 200)
+      await first?.gone
+      // Both have two now, and who calls with a key takes the place of a visitor of the own previews.
+      assert.equal((await visit('small', 'bearer')).reply.statusCode, 200)
+      await small.gone
+      assert.ok(others.every(({ reply }) => !reply.destroyed))
+    } finally {
+      for (const { end } of inside) end()
+    }
+  })
+
   test('a visitor of a public preview gives way after the silent ones, and only to others of the same address', async () => {
     await using sides = await startSides({ connections: { mostUnknownOfOne: 4 } })
     openedBy(sides, 'public')
