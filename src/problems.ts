@@ -43,6 +43,7 @@ export const problems = {
   unprocessable: [422, 'UNPROCESSABLE_ENTITY', 'This sandbox cannot do that.'],
   rate_limited: [429, 'TOO_MANY_REQUESTS', 'Too many requests.'],
   internal: [500, 'INTERNAL_SERVER_ERROR', 'Something went wrong on our side.'],
+  sandbox_silent: [502, 'BAD_GATEWAY', 'The sandbox does not answer. Is the Sandbox started?'],
   bad_gateway: [502, 'BAD_GATEWAY', 'The runner of this sandbox cannot be reached.'],
   unavailable: [503, 'SERVICE_UNAVAILABLE', 'This cannot be served now.'],
   execution_timeout: [408, 'PROCESS_EXECUTION_TIMEOUT', 'The command ran into its timeout.'],
@@ -65,6 +66,26 @@ export const problems = {
 } as const satisfies Record<string, readonly [status: number, code: string, sentence: string]>
 
 export type ProblemCode = keyof typeof problems
+
+/** Answers of 500 and above that are brought about by what callers, their sandboxes or their own servers do. */
+const notOurs: ReadonlySet<ProblemCode> = new Set([
+  'sandbox_silent',
+  'sso_provider_unavailable',
+  'git_transport_failed',
+])
+
+/**
+ * The level at which the log tells of a refusal. A warning is for what failed on our side, which then is the problem's cause. That
+ * there is no room is no failure, and a caller can bring it about.
+ */
+export const logLevelOf = ({
+  code,
+  status,
+  cause,
+}: Pick<Problem, 'code' | 'status' | 'cause'>): 'debug' | 'warn' | 'error' => {
+  if (code === 'internal') return 'error'
+  return status < 500 || notOurs.has(code) || cause === undefined ? 'debug' : 'warn'
+}
 
 /** The header `Retry-After`, in seconds, of what is over by itself soon. */
 export const retryAfterSeconds: Partial<Record<ProblemCode, number>> = { snapshot_in_making: 5 }

@@ -12,7 +12,7 @@ import fastify, {
 import type { Logger } from 'pino'
 import type { TSchema } from 'typebox'
 import type { Attributes } from '#src/kit/telemetry/telemetry.ts'
-import { Problem, retryAfterSeconds } from '#src/problems.ts'
+import { logLevelOf, Problem, retryAfterSeconds } from '#src/problems.ts'
 import { answersWithin } from './answer.ts'
 import { type Connections, headTimes } from './connections.ts'
 import { followCalls, inCall } from './follow.ts'
@@ -156,7 +156,8 @@ export const createServer = async <Context extends object, Needs extends string>
     const problem = asProblem(error)
     refusals.set(request, problem)
     if (problem.status >= 500) {
-      inCall(request, () => request.log.error({ err: error, cause: problem.cause }, 'request failed'))
+      const said = { err: error, cause: problem.cause }
+      inCall(request, () => request.log[logLevelOf(problem)](said, 'request failed'))
     }
     // Fastify closes after a body that it did not take. What is left of it is read away (answer.ts), and the connection serves
     // the next call, unless the sender of the body has fallen silent.

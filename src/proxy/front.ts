@@ -8,7 +8,7 @@ import { refuseBadHttp } from '#src/http/linger.ts'
 import { cutOffIdle } from '#src/http/unread.ts'
 import { Bound } from '#src/kit/bound.ts'
 import type { Logger } from '#src/kit/log.ts'
-import { Problem } from '#src/problems.ts'
+import { logLevelOf, Problem } from '#src/problems.ts'
 import { type Access, type AccessQuestion, toolboxPort } from '#src/wire/access.ts'
 import type { AccessDesk } from './access.ts'
 import { preflightHeaders } from './cors.ts'
@@ -112,7 +112,7 @@ export const createFront = ({
 
   const note = (problem: Problem) => {
     if (problem.status < 500) return
-    log[problem.code === 'internal' ? 'error' : 'warn']({ cause: problem.cause }, problem.message)
+    log[logLevelOf(problem)]({ cause: problem.cause }, problem.message)
   }
 
   const callToolbox = async (request: IncomingMessage, response: ServerResponse, onForward: () => void) => {

@@ -48,7 +48,7 @@ const adoptOne = async (machine: Machine, sandboxId: string, entry: Entry): Prom
     // It is in its archive. What of it is here may be what was not yet removed, or only half brought back.
     if (spec.status === 'archived') await machine.pool.remove(sandboxId)
     if (spec.status !== 'started') return { spec }
-    machine.log.warn({ sandboxId, cause }, 'ended while no runner looked')
+    machine.log.info({ sandboxId, cause }, 'ended while no runner looked')
     // A start that was cut short has not ended by itself: without a cause it is begun again, if it is still wanted.
     const wasStarted = run === undefined || run.pid !== undefined
     const stopped: Spec = { assignment: spec.assignment, status: 'stopped', ...(wasStarted ? { cause } : {}) }

@@ -25,8 +25,8 @@ export const startEntrypoint = async (parts: Parts, assignment: Assignment): Pro
     const agent = agentAt(socketOf(places, sandboxId))
     await startInside({ assignment: { ...assignment, env }, agent }, entrypoint, config?.workdir)
   }
-  const starting = start().catch((err: unknown) => log.warn({ err, sandboxId }, 'its entrypoint could not be run'))
+  const starting = start().catch((err: unknown) => log.info({ err, sandboxId }, 'its entrypoint could not be run'))
   // An agent that comes to itself later still has the question, and runs it then.
   if (!(await settlesWithin(starting, answersWithinMs)))
-    log.warn({ sandboxId }, 'its entrypoint does not start in time')
+    log.info({ sandboxId }, 'its entrypoint does not start in time')
 }

@@ -490,7 +490,7 @@ class MachineHost implements Host {
       const stopped: Spec = { assignment, status: 'stopped', cause }
       await this.#machine.journal.writeSpec(sandboxId, stopped)
       this.#hold(sandboxId, { spec: stopped })
-      this.#machine.log.warn({ sandboxId, cause }, 'ended by itself')
+      this.#machine.log.info({ sandboxId, cause }, 'ended by itself')
       for (const listener of this.#listeners) listener(sandboxId, cause)
     } catch (error) {
       // Tried again at the next look.

@@ -7,6 +7,7 @@ import type { Logger } from '#src/kit/log.ts'
 import type { ImageAssignment, ImageReport, Progress } from '#src/wire/runner-link.ts'
 import type { AllImages } from './all-images.ts'
 import { BuildLog } from './build-log.ts'
+import { ImageFailed } from './images/image-failed.ts'
 import { reasonOf } from './machine.ts'
 
 export type ImageKeeperParts = {
@@ -131,7 +132,8 @@ export class ImageKeeper implements Disposable {
       return (await images.remove(image)) ? { image, state: 'absent' } : undefined
     } catch (error) {
       if (signal.aborted || this.#isClosed) return undefined
-      log.warn({ err: error, image, target }, 'an image could not be made what it should be')
+      const level = error instanceof ImageFailed ? 'info' : 'warn'
+      log[level]({ err: error, image, target }, 'an image could not be made what it should be')
       if (target === 'present') said.add(`${reasonOf(error)}\n`)
       return target === 'present' ? { image, state: 'error', errorReason: reasonOf(error) } : undefined
     }

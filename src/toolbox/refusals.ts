@@ -12,7 +12,7 @@ export const asTold = (error: unknown): Problem => {
     return new Problem('bad_request', 'The environment variables are larger than the kernel accepts.')
   }
   if (!(error instanceof AgentRefused)) {
-    return new Problem('bad_gateway', 'The sandbox does not answer. Is the Sandbox started?', { cause: error })
+    return new Problem('sandbox_silent', undefined, { cause: error })
   }
   if (error.stage === 'ending') return notStarted('The sandbox is stopping.')
   if (error.stage === 'busy') return new Problem('rate_limited', 'This sandbox runs as much as it can.')

@@ -23,7 +23,7 @@ export class RefusalBudget {
     this.#minute = minute
     const count = (this.#counts.get(userId) ?? 0) + 1
     this.#counts.set(userId, count)
-    if (count === refusalsPerMinute + 1) this.#log.warn({ userId }, 'is refused too often for the audit log')
+    if (count === refusalsPerMinute + 1) this.#log.info({ userId }, 'is refused too often for the audit log')
     return count <= refusalsPerMinute
   }
 }

@@ -53,7 +53,7 @@ export const openWebhookRoom = async (
         await lockQueue(transaction)
         await giveUp(transaction, id, clock.now())
       })
-      log.warn({ endpointId: id }, 'too many webhooks waited for one endpoint')
+      log.info({ endpointId: id }, 'too many webhooks waited for one endpoint')
     }
   }
 

@@ -37,6 +37,12 @@ export class S3Refusal extends Error {
   get status(): number {
     return statuses[this.code]
   }
+
+  /** Without a cause nothing of ours has failed. */
+  get logLevel(): 'debug' | 'warn' | 'error' {
+    if (this.code === 'InternalError') return 'error'
+    return this.cause === undefined ? 'debug' : 'warn'
+  }
 }
 
 const codes: Partial<Record<number, S3Code>> = {

@@ -136,9 +136,7 @@ export const createObjectStorage = ({
 
   const refuse = (error: unknown, request: IncomingMessage, response: ServerResponse) => {
     const refusal = asRefusal(error)
-    if (refusal.status >= 500) {
-      log[refusal.code === 'InternalError' ? 'error' : 'warn']({ err: error, cause: refusal.cause }, refusal.message)
-    }
+    if (refusal.status >= 500) log[refusal.logLevel]({ err: error, cause: refusal.cause }, refusal.message)
     if (response.headersSent || response.destroyed) return response.destroy()
     const xml = Buffer.from(errorXml(refusal.code, refusal.message, randomUUID()))
     response.writeHead(refusal.status, {

@@ -173,6 +173,6 @@ export const insideOf = (runners: Runners, visit: Visit): Destination => {
     failure: (cause) =>
       cause instanceof Problem
         ? cause
-        : new Problem('bad_gateway', `What listens on port ${port} did not answer this call in HTTP.`, { cause }),
+        : new Problem('sandbox_silent', `What listens on port ${port} did not answer this call in HTTP.`, { cause }),
   }
 }

@@ -45,7 +45,7 @@ suite('a command run to its end', () => {
     await failsWith(refusing(new AgentGone('gone')), 'not_started')
     await failsWith(refusing(new AgentRefused('busy', 'EAGAIN')), 'rate_limited')
     await failsWith(refusing(new AgentRefused('ending', 'EAGAIN')), 'not_started')
-    await failsWith(refusing(new TypeError('what is this')), 'bad_gateway')
+    await failsWith(refusing(new TypeError('what is this')), 'sandbox_silent')
     const noProcesses = runToEnd(
       agentWith(refusing(new AgentRefused('system', 'EAGAIN'))),
       spec,

@@ -24,8 +24,7 @@ const asTold = (error: unknown): unknown => {
   }
   // Larger than a request to the agent can be, which is far more than the kernel takes.
   if (error instanceof RangeError) return new StartFailed('exec', 'E2BIG')
-  if (!(error instanceof AgentRefused))
-    return new Problem('bad_gateway', 'The sandbox does not answer. Is the Sandbox started?', { cause: error })
+  if (!(error instanceof AgentRefused)) return new Problem('sandbox_silent', undefined, { cause: error })
   if (error.stage === 'busy') return new Problem('rate_limited', 'This sandbox runs as many commands as it can.')
   if (error.stage === 'ending') return notStarted('The sandbox is stopping.')
   // Such as no more processes: the same to the caller as a shell that cannot start.

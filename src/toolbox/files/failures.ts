@@ -56,7 +56,7 @@ export const problemOf = (error: unknown, einval?: Problem): Problem => {
   }
   if (error instanceof RangeError) return new Problem('invalid_file_path', 'This path is too long.', { cause: error })
   if (!(error instanceof AgentRefused)) {
-    return new Problem('bad_gateway', 'The sandbox does not answer. Is the Sandbox started?', { cause: error })
+    return new Problem('sandbox_silent', undefined, { cause: error })
   }
   if (error.stage === 'file') {
     return error.errno === 'EINVAL' && einval !== undefined ? einval : byErrno(error.errno, error)
