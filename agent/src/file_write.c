@@ -32,13 +32,14 @@
 #define LINKS_MAX 40
 
 static struct {
-  int directory, fd;
+  /* Of the path, and where a file lies until it has its name: watchers of the first need not hear of that. */
+  int directory, elsewhere, fd;
   bool has_name;
   char temporary[48];
   char *name;
 } file;
 
-static void remove_temporary(void) { unlinkat(file.directory, file.temporary, 0); }
+static void remove_temporary(void) { unlinkat(file.elsewhere, file.temporary, 0); }
 
 static void open_parent(const char *path) {
   char *parent = strdup(path), *last = strdup(path);
@@ -103,7 +104,7 @@ static bool open_named(void) {
   uint64_t random = 0;
   if (getrandom(&random, sizeof random, GRND_NONBLOCK) < 0) random = (uint64_t)getpid();
   snprintf(file.temporary, sizeof file.temporary, ".alcove-upload-%016llx", (unsigned long long)random);
-  file.fd = openat(file.directory, file.temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  file.fd = openat(file.elsewhere, file.temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (file.fd < 0) return false;
   file.has_name = true;
   peer_at_end(remove_temporary);
@@ -117,23 +118,25 @@ static bool directory_gives_rights(const struct stat *directory) {
   return (directory->st_mode & S_ISGID) || getxattr(path, "system.posix_acl_default", NULL, 0) > 0;
 }
 
-/* Elsewhere on the same disk, as whoever watches the directory would hear of a file without a name, too. */
-static bool open_elsewhere(void) {
+/*
+ * Whoever watches a directory would hear of a file without a name, too, as `#123`. So it is made in another one of the same
+ * mount. Directories are compared, as an overlay may say that a file is on another disk than its directory.
+ */
+static void find_elsewhere(bool exists) {
   struct stat here, there;
-  if (fstat(file.directory, &here) < 0 || directory_gives_rights(&here)) return false;
-  file.fd = open("/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  if (file.fd < 0) return false;
-  if (fstat(file.fd, &there) == 0 && there.st_dev == here.st_dev) return true;
-  close(file.fd);
-  return false;
+  file.elsewhere = file.directory;
+  if (fstat(file.directory, &here) < 0 || (!exists && directory_gives_rights(&here))) return;
+  int fd = open("/var/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return;
+  if (fstat(fd, &there) == 0 && there.st_dev == here.st_dev && faccessat(fd, ".", W_OK | X_OK, 0) == 0) file.elsewhere = fd;
+  else close(fd);
 }
 
 /* False, with errno, where the directory takes no new file. */
 static bool open_new(bool exists) {
-  bool is_open = exists || faccessat(file.directory, ".", W_OK | X_OK, 0) == 0;
-  if (!is_open) return false;
-  if (open_elsewhere()) return true;
-  file.fd = openat(file.directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (!exists && faccessat(file.directory, ".", W_OK | X_OK, 0) < 0) return false;
+  find_elsewhere(exists);
+  file.fd = openat(file.elsewhere, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (file.fd >= 0) return true;
   if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL) return false;
   return open_named();
@@ -178,10 +181,10 @@ static void sync_directory(void) {
   close(fd);
 }
 
-static bool name_it(const char *name) {
+static bool name_it(int directory, const char *name) {
   char descriptor[32];
   snprintf(descriptor, sizeof descriptor, "/proc/self/fd/%d", file.fd);
-  return linkat(AT_FDCWD, descriptor, file.directory, name, AT_SYMLINK_FOLLOW) == 0;
+  return linkat(AT_FDCWD, descriptor, directory, name, AT_SYMLINK_FOLLOW) == 0;
 }
 
 /* Whoever waits for files that are complete (IN_CLOSE_WRITE) hears of this one by its name. */
@@ -200,7 +203,7 @@ static void keep_name(void) {
 /* False when there is one of this name now, which is to be written. */
 static bool become_new(uint32_t mode) {
   if (fchmod(file.fd, mode == KEEP_MODE ? 0644 : mode) < 0 || fsync(file.fd) < 0) peer_fail(STAGE_FILE, errno);
-  if (!name_it(file.name)) {
+  if (!name_it(file.directory, file.name)) {
     if (errno == EXDEV) keep_name();
     else if (errno != EEXIST) peer_fail(STAGE_FILE, errno);
     return false;
@@ -218,11 +221,11 @@ static void replace_program(const struct stat *old, uint32_t mode) {
   if (fchmod(file.fd, mode) < 0 || fsync(file.fd) < 0) peer_fail(STAGE_FILE, errno);
   if (!file.has_name) {
     snprintf(file.temporary, sizeof file.temporary, ".alcove-upload-%d", (int)getpid());
-    if (!name_it(file.temporary)) peer_fail(STAGE_FILE, ETXTBSY);
+    if (!name_it(file.elsewhere, file.temporary)) peer_fail(STAGE_FILE, ETXTBSY);
     file.has_name = true;
     peer_at_end(remove_temporary);
   }
-  if (renameat(file.directory, file.temporary, file.directory, file.name) < 0) peer_fail(STAGE_FILE, errno);
+  if (renameat(file.elsewhere, file.temporary, file.directory, file.name) < 0) peer_fail(STAGE_FILE, errno);
   file.has_name = false;
   peer_at_end(NULL);
   sync_directory();

@@ -14,6 +14,24 @@ import { connectTo } from './sdk-client.ts'
 
 const MiB = 1024 * 1024
 
+/** Prints what inotify tells of the directory `seen`, and how large the file is then. */
+const watchProgram = `
+import ctypes, os, struct
+kinds = {0x100: "create", 0x8: "close_write", 0x40: "moved_from", 0x80: "moved_to", 0x200: "delete"}
+libc = ctypes.CDLL(None)
+watch = libc.inotify_init()
+libc.inotify_add_watch(watch, b"seen", sum(kinds))
+print("watching", flush=True)
+while True:
+    events = os.read(watch, 65536)
+    while events:
+        _, mask, _, size = struct.unpack_from("iIII", events)
+        name = events[16:16 + size].rstrip(b"\\0").decode()
+        length = os.path.getsize("seen/" + name) if os.path.exists("seen/" + name) else "-"
+        print(kinds[mask], length, name, flush=True)
+        events = events[16 + size:]
+`
+
 suite('files', () => {
   let alcove: Platform
   before(async () => {
@@ -265,6 +283,31 @@ suite('files', () => {
     await box.run('ln -s /home/daytona/there/target dangling')
     assert.equal((await call(box, 'POST', '/upload-v2?path=dangling', 'through')).status, 200)
     assert.equal(await box.run('cat there/target; test -L dangling'), 'through')
+  })
+
+  test('a watcher of the directory sees an upload by its own name only, once, and whole', async () => {
+    await using box = await createBox(alcove)
+    const text = 'x'.repeat(3 * MiB)
+    await call(box, 'POST', '/upload-v2?path=watch.py', watchProgram)
+    await box.run('mkdir seen; cp /bin/sleep seen/program; (seen/program 600 >/dev/null 2>&1 &)')
+    await box.run('setsid python3 watch.py > events 2>&1 & until test -s events; do sleep 0.05; done')
+    const upload = async (name: string) =>
+      assert.equal((await call(box, 'POST', `/upload-v2?path=seen/${name}`, text)).status, 200)
+    await upload('new')
+    await upload('new')
+    await upload('program')
+    await box.run('touch seen/end; until grep -q end events; do sleep 0.05; done')
+    const events = (await box.run('cat events')).split('\n').slice(1)
+    assert.deepEqual(
+      events.filter((event) => !/end$/.test(event)),
+      [
+        `create ${3 * MiB} new`,
+        `close_write ${3 * MiB} new`,
+        `close_write ${3 * MiB} new`,
+        `moved_to ${3 * MiB} program`,
+      ],
+    )
+    await box.run('pkill -f "seen/[p]rogram"')
   })
 
   test('403 for a file of root, directly and through links', async () => {
