@@ -38,6 +38,14 @@ export class RestoreFailed extends Error {
 export type Running = { init: Init; slot: Slot; isPaused: boolean }
 
 const loginPath = readFileSync(new URL('./oci/login-path.sh', import.meta.url), 'utf8')
+/** Where neither the image nor the sandbox names one; the agent's own (launch.c). */
+const defaultPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+
+/** The PATH of the sandbox stands in the script, since `su -` and servers for logins take it out of the environment. */
+const loginScript = ({ images }: Pick<Machine, 'images'>, { env }: Assignment, base: string): string => {
+  const path = env['PATH'] ?? images.configOf?.(base)?.env['PATH'] ?? defaultPath
+  return `_alcove_own='${path.replaceAll("'", `'\\''`)}'\n${loginPath}`
+}
 
 const agentAnswersWithinMs = 10_000
 
@@ -204,7 +212,7 @@ const launch = async (
     ...makeDisk,
     ...pool.stepsToLimit(sandboxId, diskGiB, 'with room'),
     pool.stepToSayBase(sandboxId, base),
-    ...ownEtc(disk.etc, hostnameOf(sandboxId), machine.resolvers),
+    ...ownEtc(disk.etc, hostnameOf(sandboxId), machine.resolvers, loginScript(machine, assignment, base)),
     step.directory(disk.etcWork, 0, 0o700),
     step.listen(socketOf(places, sandboxId)),
     ...hideMounts(hiddenMounts),
@@ -233,13 +241,13 @@ const launch = async (
 }
 
 /** Written into files that the sandbox may change but whose directory it never sees. */
-const ownEtc = (etc: string, hostname: string, resolvers: readonly string[]): Step[] => {
+const ownEtc = (etc: string, hostname: string, resolvers: readonly string[], login: string): Step[] => {
   const hosts = `127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\t${hostname}\n`
   return [
     step.newFile(join(etc, 'hostname'), uidBase, `${hostname}\n`),
     step.newFile(join(etc, 'hosts'), uidBase, hosts),
     step.newFile(join(etc, 'machine-id'), uidBase, `${randomUUID().replaceAll('-', '')}\n`),
-    step.file(join(etc, loginPathScript), uidBase, loginPath),
+    step.file(join(etc, loginPathScript), uidBase, login),
     // Anew at every start, as the host may have moved to another network since.
     step.file(join(etc, 'resolv.conf'), uidBase, resolvers.map((address) => `nameserver ${address}\n`).join('')),
   ]

@@ -37,6 +37,24 @@ suite('a PATH of the sandbox’s own', () => {
     assert.match(result, /^\/own:\/opt\/venv\/bin:/)
   })
 
+  test('comes first after `su -` and in sessions with a PATH of the system, and in shells without any environment', async () => {
+    const root = await daytona.create({ user: 'root', envVars: { PATH: path } })
+    try {
+      const first = async (command: string) =>
+        assert.match((await root.process.executeCommand(command)).result, new RegExp(`^${path}(:|\n)`), command)
+      await first(`su - daytona -c 'echo $PATH'`)
+      await first(`su - -s /bin/sh daytona -c 'echo $PATH'`)
+      await first(`su - -c 'echo $PATH'`)
+      await first(`env -i bash -lc 'echo $PATH'`)
+      await first(`env -i sh -lc 'echo $PATH'`)
+      // As sshd begins a session.
+      await first(`env -i PATH=/usr/local/bin:/usr/bin:/bin:/usr/games bash -lc 'echo $PATH'`)
+      assert.match((await root.process.executeCommand('env -i sh -c "command -v node"')).result, /node\n$/)
+    } finally {
+      await root.delete()
+    }
+  })
+
   test('comes first in a terminal', async () => {
     const screen = new Screen()
     const pty = await sandbox.process.createPty({ id: 'path', onData: screen.take })

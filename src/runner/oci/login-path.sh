@@ -1,5 +1,8 @@
-# Login shells keep the PATH that they were started with, before whatever /etc/profile says. /etc/profile puts a fixed PATH
-# in its place, so that what the image or the sandbox adds to it would be lost.
+# Login shells keep the PATH of the sandbox, before whatever /etc/profile says. /etc/profile puts a fixed PATH in its place, so
+# that what the image or the sandbox adds to it would be lost.
+#
+# A PATH that the shell was started with comes first where somebody chose it. `su -`, sshd and cron begin with one of the
+# system's own directories only, or with none: then the sandbox's comes first.
 _alcove_given=
 if [ ! -r "/proc/$$/environ" ]; then
   :
@@ -10,14 +13,29 @@ elif [ -n "${BASH_VERSION-}" ]; then
 else
   _alcove_given=$(tr '\0' '\n' <"/proc/$$/environ" 2>/dev/null | sed -n 's/^PATH=//p' 2>/dev/null)
 fi
-if [ -n "$_alcove_given" ]; then
-  _alcove_rest=$PATH:
-  PATH=$_alcove_given
-  while [ -n "$_alcove_rest" ]; do
-    _alcove_entry=${_alcove_rest%%:*}
-    _alcove_rest=${_alcove_rest#*:}
-    case ::$PATH: in *":$_alcove_entry:"*) ;; *) PATH=$PATH:$_alcove_entry ;; esac
-  done
-  export PATH
+_alcove_rest=$_alcove_given:
+_alcove_chosen=
+while [ -n "$_alcove_rest" ]; do
+  _alcove_entry=${_alcove_rest%%:*}
+  _alcove_rest=${_alcove_rest#*:}
+  case $_alcove_entry in
+  '' | . | /bin | /sbin | /usr/bin | /usr/sbin | /usr/local/bin | /usr/local/sbin | /usr/games | /usr/local/games | /snap/bin) ;;
+  *) _alcove_chosen=yes ;;
+  esac
+done
+if [ -n "$_alcove_chosen" ]; then
+  _alcove_rest=$_alcove_given:$_alcove_own:$PATH:
+else
+  _alcove_rest=$_alcove_own:$_alcove_given:$PATH:
 fi
-unset _alcove_given _alcove_entry _alcove_rest
+PATH=
+while [ -n "$_alcove_rest" ]; do
+  _alcove_entry=${_alcove_rest%%:*}
+  _alcove_rest=${_alcove_rest#*:}
+  case :$PATH: in
+  *":$_alcove_entry:"*) ;;
+  *) [ -z "$_alcove_entry" ] || PATH=${PATH:+$PATH:}$_alcove_entry ;;
+  esac
+done
+export PATH
+unset _alcove_given _alcove_entry _alcove_rest _alcove_own _alcove_chosen
