@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { basename, dirname as dirnameOf, join } from 'node:path'
 import { suite, test } from 'node:test'
 import { needsRoot } from '#test/needs-root.ts'
 import { until } from '../agent/testing/native-agent.ts'
@@ -187,6 +189,95 @@ suite('POST /process/code-run: javascript modules', () => {
     const { exitCode, result } = await run('import "node:fs"\n\nthrow new Error("here")')
     assert.equal(exitCode, 1)
     assert.match(result, /:3\n[\s\S]*Error: here/)
+  })
+})
+
+suite('POST /process/code-run: the file of the code', () => {
+  const make = async () => {
+    const directory = mkdtempSync(join(process.env['HOME'] ?? '/', 'code-run-'))
+    return { directory, [Symbol.dispose]: () => rmSync(directory, { recursive: true, force: true }) }
+  }
+  const dirname =
+    'console.log(__dirname === process.cwd(), __filename.startsWith(__dirname + "/code."), typeof require)'
+  for (const [language, code] of [
+    ['javascript', dirname],
+    ['javascript', `import 'node:fs'\n${dirname}`],
+    ['javascript', `const f = async () => await 1\n${dirname}`],
+    ['typescript', dirname],
+    ['typescript', `await 1\n${dirname}`],
+  ] as const) {
+    test(`lies in the working directory: ${language}, ${code.slice(0, 16)}`, async () => {
+      await using box = await startToolbox()
+      const { body } = await box.post(codeRun, { code, language })
+      assert.deepEqual(body, { exitCode: 0, result: 'true true function\n' })
+    })
+  }
+
+  const roles =
+    'if (isMainThread) new Worker(SELF, { workerData: 20 }).on("message", (n) => console.log("got", n))\n' +
+    'else parentPort.postMessage(workerData + 1)'
+  const required = 'const { Worker, isMainThread, parentPort, workerData } = require("worker_threads")\n'
+  const imported = 'import { Worker, isMainThread, parentPort, workerData } from "node:worker_threads"\n'
+  for (const [language, head, self] of [
+    ['javascript', required, '__filename'],
+    ['javascript', imported, 'new URL(import.meta.url)'],
+    ['javascript', `import { fileURLToPath } from "url"\n${imported}`, 'fileURLToPath(import.meta.url)'],
+    ['javascript', imported, '__filename'],
+    ['typescript', imported, '__filename'],
+    ['typescript', `await 1\n${imported}`, 'new URL(import.meta.url)'],
+  ] as const) {
+    test(`can be a worker of itself: ${language}, ${self}`, async () => {
+      await using box = await startToolbox()
+      const { body } = await box.post(codeRun, { code: head + roles.replace('SELF', self), language })
+      assert.deepEqual(body, { exitCode: 0, result: 'got 21\n' })
+    })
+  }
+
+  test('workers from text and from other files are as ever', async () => {
+    using made = await make()
+    writeFileSync(join(made.directory, 'w.js'), 'console.log("file")')
+    await using box = await startToolbox()
+    const code =
+      `const { Worker } = require("worker_threads"); new Worker("console.log('text')", { eval: true }).on("exit", () =>\n` +
+      `new Worker(${JSON.stringify(join(made.directory, 'w.js'))}))`
+    assert.equal((await box.post(codeRun, { code, language: 'javascript' })).body.result, 'text\nfile\n')
+  })
+
+  test('typescript imports typescript files: by every way to write it, and these import further ones', async () => {
+    using made = await make()
+    const put = (name: string, text: string) => {
+      mkdirSync(dirnameOf(join(made.directory, name)), { recursive: true })
+      writeFileSync(join(made.directory, name), text)
+    }
+    put(
+      'a.ts',
+      "import { deeper } from './deep/index'\nexport enum Kind { One = 1 }\nexport const a: number = deeper + Kind.One",
+    )
+    put('deep/index.ts', 'export const deeper: number = 1\nexport type Only = string')
+    put('plain.js', 'exports.plain = 3')
+    put('data.json', '{"data":4}')
+    put('default.ts', 'export default class Five { constructor(private readonly n = 5) {} get() { return this.n } }')
+    const at = `./${basename(made.directory)}`
+    const run = async (code: string) => {
+      await using box = await startToolbox()
+      return (await box.post(codeRun, { code: code.replaceAll('AT', at), language: 'typescript' })).body
+    }
+    const imports =
+      "import { a, Kind } from 'AT/a.ts'\nimport { a as again } from 'AT/a'\nimport * as js from 'AT/a.js'\n" +
+      "import { plain } from 'AT/plain.js'\nimport Five from 'AT/default'\nimport { deeper, type Only } from 'AT/deep'\n"
+    const shown =
+      "const { data } = require('AT/data.json')\nconst s: Only = 'x'\n" +
+      'console.log(a, Kind.One, again, js.a, plain, new Five().get(), deeper, data, s)'
+    const wanted = { exitCode: 0, result: '2 1 2 2 3 5 1 4 x\n' }
+    assert.deepEqual(await run(imports + shown), wanted)
+    assert.deepEqual(await run(`${imports}await Promise.resolve()\n${shown}`), wanted)
+    assert.deepEqual(await run("import('AT/a.ts').then(({ a }) => console.log(a))"), { exitCode: 0, result: '2\n' })
+    assert.deepEqual(await run("const { a } = await import('AT/a')\nconsole.log(a)"), { exitCode: 0, result: '2\n' })
+    const missing = await run("import './not-there.ts'")
+    assert.equal(missing.exitCode, 1)
+    assert.match(missing.result, /Cannot find module '\.\/not-there\.ts'/)
+    put('wrong.ts', 'export const x: = 1')
+    assert.match((await run("import 'AT/wrong.ts'")).result, /SyntaxError.*wrong\.ts/)
   })
 })
 

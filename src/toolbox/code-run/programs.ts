@@ -32,31 +32,73 @@ const modulePrelude =
   "let s;Object.defineProperty(process,'stdin',{configurable:true,enumerable:true," +
   "get:()=>s??=require('fs').createReadStream('',{fd:0,autoClose:false})});m.syncBuiltinESMExports()}"
 
-const runEither = read('main.cjs')
-  .replaceAll(/^ *\/\/.*\n/gm, '')
-  .trim()
-  .replace(/^;/, '')
+const expression = (name: string) =>
+  read(name)
+    .replaceAll(/^ *\/\/.*\n/gm, '')
+    .trim()
+    .replace(/^;/, '')
+
+const runEither = expression('main.cjs')
+const runAsFile = expression('file.cjs')
+const takeTypescript = expression('local-typescript.cjs')
+
+/** Only such code can tell whether it has a file. */
+const mayWantName = /__filename|__dirname|\bWorker\b/
+
+/** A worker that is given the module's own address runs the module again. */
+const workersOf = (module: string) =>
+  "{const threads=require('worker_threads'),{Worker}=threads,own=new Set([__filename,import.meta.url,decodeURI(import.meta.url)," +
+  "require('url').fileURLToPath(import.meta.url)]);threads.Worker=class extends Worker{constructor(given,options){" +
+  `super(own.has(String(given))?new URL('data:text/javascript,'+encodeURIComponent(${literal(module)})):given,options)}};` +
+  "require('module').syncBuiltinESMExports()}"
+
+const names = "globalThis.__dirname=process.cwd();globalThis.__filename=process.cwd()+'/code.js';"
+
+/** What stands before a module, in its first line, so that the numbers of lines stay. */
+const preludeOf = (module: string): string => {
+  if (!mayWantName.test(module)) return modulePrelude
+  return modulePrelude + names + (/\bWorker\b/.test(module) ? workersOf(modulePrelude + names + module) : '')
+}
 
 export const javascriptProgram = (code: string): Program => {
   const runnable = (code.startsWith('#!') ? `//${code}` : code).toWellFormed()
-  if (!mayBeModule.test(runnable)) return { argv: node, stdin: runnable + named }
-  const given = [literal(runnable), literal(modulePrelude), String(awaitsAtTop.test(runnable))]
+  const asFile = mayWantName.test(runnable) ? `(${runAsFile})(${literal(runnable)},'code.js')` : undefined
+  if (!mayBeModule.test(runnable)) return { argv: node, stdin: asFile ?? runnable + named }
+  const given = [
+    literal(runnable),
+    literal(preludeOf(runnable)),
+    String(awaitsAtTop.test(runnable)),
+    literal(asFile ?? runnable + named),
+  ]
   return { argv: node, stdin: `(${runEither})(${given})` }
 }
 
-/** A module of its own with a name, so that node reads the source map in it and `require.main === module` holds. */
-export const typescriptProgram = (javascript: string): Program => ({
-  argv: node,
-  stdin:
-    `{const M=require('module'),f=process.cwd()+'/code.ts',m=new M('.');m.filename=f;` +
-    `m.paths=M._nodeModulePaths(process.cwd());process.mainModule=m;process.setSourceMapsEnabled(true);` +
-    `m._compile(${literal(javascript)},f)}`,
-})
+/** A file by its path, as opposed to a package. */
+export const importsFiles = (code: string): boolean =>
+  /(?:\bfrom|\bimport|\brequire)\s*\(?\s*['"`](?:\.{1,2})?\//.test(code)
+
+/**
+ * With a name, so that node reads the source map in it and `require.main === module` holds. `typeRemover` is given for code that
+ * imports files, which may be TypeScript.
+ */
+export const typescriptProgram = (javascript: string, typeRemover?: string): Program => {
+  const files = typeRemover === undefined ? '' : `(${takeTypescript})(${typeRemover});`
+  return { argv: node, stdin: `${files}(${runAsFile})(${literal(javascript)},'code.ts')` }
+}
 
 export const typescriptModule = (javascript: string): Program => ({
   argv: ['node', '--enable-source-maps', '--input-type=module', '-'],
-  stdin: modulePrelude + javascript,
+  stdin: preludeOf(javascript) + javascript,
 })
+
+/** A module that imports TypeScript files. Node's loader of modules does not read these, so it becomes a function that may await. */
+export const typescriptFunction = (javascript: string, typeRemover: string): Program => {
+  const body =
+    `const transform=${typeRemover};(${takeTypescript})(transform);` +
+    `const {code}=transform(${literal(javascript)},{transforms:['imports']});` +
+    `(${runAsFile})('module.exports=(async()=>{'+code+'\\n})()','code.ts')`
+  return { argv: node, stdin: `{${body}}` }
+}
 
 const main = literal(read('main.py'))
 const charts = literal(read('charts.py'))

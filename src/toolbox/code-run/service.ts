@@ -10,8 +10,17 @@ import { callersFault } from '../exec/start-failure.ts'
 import type { Given } from '../held-bodies.ts'
 import { environmentOf, type ToolboxSandbox } from '../sandbox.ts'
 import { ArtifactSieve } from './artifacts.ts'
-import { javascriptProgram, type Program, pythonProgram, typescriptModule, typescriptProgram } from './programs.ts'
+import {
+  importsFiles,
+  javascriptProgram,
+  type Program,
+  pythonProgram,
+  typescriptFunction,
+  typescriptModule,
+  typescriptProgram,
+} from './programs.ts'
 import { type CodeRunRequest, type CodeRunResponse, type Language, languages } from './schemas.ts'
+import { typeRemover } from './type-remover.ts'
 import { transpile } from './typescript.ts'
 
 /** Throws a 400 for what can be seen before anything is started. */
@@ -31,9 +40,14 @@ const programOf = async (
 ): Promise<Program | { complaint: string }> => {
   if (language === 'python') return pythonProgram(code)
   if (language === 'javascript') return javascriptProgram(code)
-  const transpiled = await transpile(assignment.organizationId, code, deadline)
+  const withFiles = importsFiles(code)
+  const transpiled = await transpile(assignment.organizationId, code, deadline, withFiles)
   if ('complaint' in transpiled) return transpiled
-  return transpiled.isModule ? typescriptModule(transpiled.javascript) : typescriptProgram(transpiled.javascript)
+  const { javascript, isModule } = transpiled
+  if (!withFiles) return isModule ? typescriptModule(javascript) : typescriptProgram(javascript)
+  return isModule
+    ? typescriptFunction(javascript, await typeRemover())
+    : typescriptProgram(javascript, await typeRemover())
 }
 
 /** Answers the running program, or how it ended without having run. What the caller gave is kept here no longer. */
@@ -79,10 +93,10 @@ export const runCode = async (
     output,
   )
   sieve.end()
-  const shortage = exitCode === 0 ? undefined : findOutOfMemory()
+  const shortage = findOutOfMemory()
   return {
     exitCode,
-    result: `${output.text()}${shortage?.line ?? ''}`,
+    result: `${output.text()}${(exitCode !== 0 && shortage?.line) || ''}`,
     ...(sieve.charts.length === 0 ? {} : { artifacts: { charts: sieve.charts } }),
     ...(shortage === undefined ? {} : { oom: shortage.oom }),
   }

@@ -24,13 +24,16 @@ const options =
     ' ',
   )
 
-type Format = 'cjs' | 'esm'
+/** `files`: like cjs, and what the code imports when it runs is required, as Node cannot import TypeScript. */
+type Format = 'cjs' | 'esm' | 'files'
 type Transpiled = { javascript: string; isModule: boolean } | { complaint: string }
 
 /** Confined where we are root; otherwise there is nothing to be given away. */
 const commandOfCompiler = (format: Format): string[] => {
   const program = fileURLToPath(import.meta.resolve(`@esbuild/linux-${process.arch}/bin/esbuild`))
-  const command = [program, `--format=${format}`, ...options]
+  const formatOptions =
+    format === 'files' ? ['--format=cjs', '--supported:dynamic-import=false'] : [`--format=${format}`]
+  const command = [program, ...formatOptions, ...options]
   if (process.getuid?.() !== 0) return command
   return confined({ command, uid: users.compiler, shown: [{ from: program }], sockets: 'none', limits })
 }
@@ -75,11 +78,16 @@ const needsModule = /Top-level await is currently not supported with the "cjs" o
 const tooMuch = 'The TypeScript compiler gave up: the code is too large or too deeply nested.\n'
 
 /** A complaint is about the caller's code and belongs into the result. Throws the deadline's reason. */
-export const transpile = async (owner: string, source: string, deadline: Deadline): Promise<Transpiled> => {
+export const transpile = async (
+  owner: string,
+  source: string,
+  deadline: Deadline,
+  importsFiles = false,
+): Promise<Transpiled> => {
   if (Buffer.byteLength(source) > sourceBytes) throw new Problem('too_large', 'TypeScript code has at most 1 MiB.')
   using _ = await turns.take(owner, deadline.signal)
   deadline.signal.throwIfAborted()
-  const script = await compile(source, 'cjs', deadline)
+  const script = await compile(source, importsFiles ? 'files' : 'cjs', deadline)
   const isModule = script.code === foundWrong && needsModule.test(script.errors)
   const { code, javascript, errors } = isModule ? await compile(source, 'esm', deadline) : script
   if (code === 0) return { javascript, isModule }
