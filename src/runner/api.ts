@@ -21,7 +21,7 @@ import { untilTaken } from './until-taken.ts'
 
 type ToolboxParts = {
   /** Without `measure` nothing is measured, without `imageOf` nothing is known of images. */
-  host: Pick<Host, 'get'> & Partial<Pick<Host, 'measure' | 'imageOf' | 'outOfMemoryKills'>>
+  host: Pick<Host, 'get'> & Partial<Pick<Host, 'measure' | 'imageOf' | 'outOfMemoryKills' | 'wasKilledBetween'>>
   /** What an image that was brought says of its sandboxes. */
   configOf?: (image: string) => ImageConfig | undefined
   /** The files that come with definitions, if they can come here. */
@@ -59,7 +59,10 @@ export const createToolboxServer = async ({
       return {
         sandbox: {
           ...sandboxOf(held, image === undefined ? undefined : configOf(image)),
-          outOfMemoryKills: () => host.outOfMemoryKills?.(held.id) ?? 0,
+          memoryKills: {
+            count: () => host.outOfMemoryKills?.(held.id) ?? 0,
+            between: (from, until) => host.wasKilledBetween?.(held.id, from, until) ?? false,
+          },
         },
         measure: async () => await host.measure?.(held.id),
         executeTimeoutSeconds,

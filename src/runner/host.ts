@@ -82,6 +82,8 @@ export interface Host {
   measureAll(): Promise<ReadonlyMap<string, MeterReading>>
   /** How many of its processes were killed for want of memory since it started. */
   outOfMemoryKills(sandboxId: string): number
+  /** Whether one of them may have been killed then; milliseconds since 1970. */
+  wasKilledBetween(sandboxId: string, from: number, until: number): boolean
   /**
    * Told when something went wrong inside a sandbox that lives on, at most once in ten minutes for each. A listener that
    * answers false could not pass it on, and is told again.
@@ -295,7 +297,11 @@ class MachineHost implements Host {
   }
 
   outOfMemoryKills(sandboxId: string) {
-    return cgroupOf(this.#machine, sandboxId).outOfMemoryKills()
+    return this.#lookouts.outOfMemoryKills(sandboxId)
+  }
+
+  wasKilledBetween(sandboxId: string, from: number, until: number) {
+    return this.#lookouts.wasKilledBetween(sandboxId, from, until)
   }
 
   measureAll() {

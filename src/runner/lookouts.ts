@@ -4,6 +4,7 @@ import type { Assignment } from '#src/wire/runner-link.ts'
 import type { ExperimentParts } from './kernel-memory/experiment.ts'
 import { type Evidence, KernelMemoryWatch } from './kernel-memory/watch.ts'
 import { cgroupOf, type Machine } from './machine.ts'
+import { MemoryKills } from './memory-kills.ts'
 import { Meters } from './meters/meters.ts'
 import { Mishaps } from './mishaps.ts'
 import { shownOf } from './places.ts'
@@ -30,6 +31,7 @@ export class Lookouts {
   readonly #watch: Watch
   readonly #kernelMemory: KernelMemoryWatch
   readonly #kills: Mishaps
+  readonly #memoryKills = new MemoryKills()
   readonly #refusals: Mishaps
   readonly #refresher: Refresher
 
@@ -42,6 +44,7 @@ export class Lookouts {
     this.#kills = new Mishaps(onKills)
     this.#refusals = new Mishaps(onRefusals)
     this.#refresher = new Refresher({
+      onLook: (sandboxId, kills) => this.#memoryKills.look(sandboxId, kills),
       onKills: (sandboxId, kills) => this.#kills.add(sandboxId, kills),
       onRefusals: (sandboxId, refusals) => this.#refusals.add(sandboxId, refusals),
       onError: (err, sandboxId) =>
@@ -71,8 +74,22 @@ export class Lookouts {
     this.#kernelMemory.remove(sandboxId)
     this.meters.forget(sandboxId)
     this.#refresher.remove(sandboxId)
+    this.#memoryKills.remove(sandboxId)
     this.#kills.remove(sandboxId)
     this.#refusals.remove(sandboxId)
+  }
+
+  /** How many processes of it have been killed for want of memory since it started. */
+  outOfMemoryKills(sandboxId: string): number {
+    const kills = cgroupOf(this.#machine, sandboxId).outOfMemoryKills()
+    this.#memoryKills.look(sandboxId, kills)
+    return kills
+  }
+
+  /** Whether one of them may have been killed then; milliseconds since 1970. */
+  wasKilledBetween(sandboxId: string, from: number, until: number): boolean {
+    this.outOfMemoryKills(sandboxId)
+    return this.#memoryKills.between(sandboxId, from, until)
   }
 
   close() {

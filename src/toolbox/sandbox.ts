@@ -5,12 +5,20 @@ import type { Assignment } from '#src/wire/runner-link.ts'
 import type { Agent } from './agent/agent.ts'
 import { HeldBody } from './held-bodies.ts'
 
+/** Processes of a sandbox that were killed for want of memory. */
+export type SandboxMemoryKills = {
+  /** Since the sandbox started. */
+  count: () => number
+  /** Whether there may have been one in this time; milliseconds since 1970. */
+  between: (from: number, until: number) => boolean
+}
+
 export type ToolboxSandbox = {
   id: string
   assignment: Assignment
   agent: Agent
-  /** How many processes of it were killed for want of memory since it started; absent: nobody can know. */
-  outOfMemoryKills?: () => number
+  /** Absent where nobody can know. */
+  memoryKills?: SandboxMemoryKills
   /** Of its image, absolute; undefined: things begin in the user's home. */
   workDirectory?: string | undefined
 }

@@ -93,4 +93,15 @@ suite('rule 4: the entrypoint session', { skip: noBusybox }, () => {
     assert.deepEqual(await linesOf(other), ['of the snapshot'])
     await Promise.all([sandbox.delete(), other.delete()])
   })
+
+  test('one that is killed for want of memory says so, in its command and at the end of its log', async () => {
+    const grows = 'x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done'
+    await daytona.snapshot.create({ name: 'hungry', image: reference, entrypoint: ['sh', '-c', grows] })
+    const sandbox = await daytona.create({ snapshot: 'hungry' })
+    await until('its end', async () => (await commandOf(sandbox)).exitCode !== undefined)
+    const { exitCode, oom } = (await commandOf(sandbox)) as { exitCode?: number; oom?: boolean }
+    assert.deepEqual([exitCode, oom], [137, true])
+    assert.match((await sandbox.process.getEntrypointLogs()).stderr ?? '', /out of memory: .* the limit of \d+ GiB/)
+    await sandbox.delete()
+  })
 })

@@ -1,7 +1,7 @@
 // What a caller hears when the kernel has killed for want of memory: by each way to run something in a real sandbox.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
-import { type Box, createBox } from './box.ts'
+import { type Box, createBox, until } from './box.ts'
 import { type Platform, platform } from './harness.ts'
 import { connectTo } from './sdk-client.ts'
 
@@ -53,6 +53,78 @@ suite('a process that is killed for want of memory', () => {
     const running = sandbox.codeInterpreter.runCode(fill, { onStderr })
     await assert.rejects(running, /killed by signal 9: out of memory, the limit is 1 GiB/)
     assert.match(stderr, line)
+  })
+
+  const logsOf = async (id: string, headers?: Record<string, string>) => {
+    const url = `${box.record['toolboxProxyUrl']}/${box.id}/process/session/s/command/${id}/logs`
+    const reply = await fetch(url, { headers: { authorization: `Bearer ${alcove.key}`, ...headers } })
+    return reply.text()
+  }
+
+  test('session, without waiting: the command and its list have the mark, and its logs end with the line, also for older SDKs', async () => {
+    const { body } = await box.toolbox('POST', '/process/session/s/exec', { command, runAsync: true })
+    const id = String(body['cmdId'])
+    const shown = async () => (await box.toolbox('GET', `/process/session/s/command/${id}`)).body
+    await until('its end', async () => (await shown())['exitCode'] !== undefined)
+    assert.deepEqual([(await shown())['exitCode'], (await shown())['oom']], [137, true])
+    const { body: session } = await box.toolbox('GET', '/process/session/s')
+    assert.equal((session['commands'] as { id: string; oom?: true }[]).find((each) => each.id === id)?.oom, true)
+    const logs = JSON.parse(await logsOf(id))
+    assert.deepEqual([logs.oom, logs.stdout], [true, 'before\n'])
+    assert.match(logs.stderr, line)
+    assert.match(logs.output, line)
+    assert.match(await logsOf(id, { 'x-daytona-sdk-version': '0.143.0' }), line)
+  })
+
+  test('session, followed by the SDK: the line comes last, and an earlier command has none', async () => {
+    await using daytona = connectTo(alcove)
+    const { process } = await daytona.get(box.id)
+    const { cmdId: before } = await process.executeSessionCommand('s', { command: 'sleep 0.1; (exit 5)' })
+    const { cmdId } = await process.executeSessionCommand('s', { command, runAsync: true })
+    const follow = async (id: string) => {
+      let [stdout, stderr] = ['', '']
+      await process.getSessionCommandLogs(
+        's',
+        id,
+        (text) => {
+          stdout += text
+        },
+        (text) => {
+          stderr += text
+        },
+      )
+      return { stdout, stderr }
+    }
+    const { stdout, stderr } = await follow(cmdId!)
+    assert.equal(stdout, 'before\n')
+    assert.match(stderr, line)
+    assert.deepEqual(await follow(before!), { stdout: '', stderr: '' })
+    assert.equal(JSON.parse(await logsOf(before!)).oom, undefined)
+  })
+
+  test('a child of a command that goes on and ends well: the mark alone, as a program may read what it printed', async () => {
+    const lived = `python3 -c '${fill}' 2>/dev/null; echo lived`
+    const { body } = await box.toolbox('POST', '/process/execute', { command: lived, timeout: 60 })
+    assert.deepEqual([body['exitCode'], body['oom']], [0, true])
+    assert.match(String(body['result']), /lived\n$/)
+    const { body: inSession } = await box.toolbox('POST', '/process/session/s/exec', { command: lived })
+    assert.deepEqual([inSession['exitCode'], inSession['oom'], inSession['stdout']], [0, true, 'lived\n'])
+    const code = `import subprocess\nprint(subprocess.run(["python3", "-c", "${fill}"]).returncode)`
+    const { body: ran } = await box.toolbox('POST', '/process/code-run', { code, language: 'python' })
+    assert.deepEqual([ran['exitCode'], ran['oom'], ran['result']], [0, true, '-9\n'])
+    await using daytona = connectTo(alcove)
+    const { stdout, stderr } = await (await daytona.get(box.id)).codeInterpreter.runCode(code)
+    assert.equal(stdout, '-9\n')
+    assert.match(stderr, line)
+  })
+
+  test('a terminal whose shell is killed: the SDK has the reason', async () => {
+    await using daytona = connectTo(alcove)
+    const { process } = await daytona.get(box.id)
+    const pty = await process.createPty({ id: 'memory', onData: () => {} })
+    await pty.sendInput(`exec python3 -c '${fill}'\n`)
+    const { exitCode, error } = await pty.wait()
+    assert.deepEqual([exitCode, error], [137, 'out of memory: the limit is 1 GiB'])
   })
 
   test('a command that fails for another reason says nothing of memory', async () => {

@@ -15,6 +15,8 @@ type Entry = Refreshed & { shownBytes: number } & Counts
 type Counts = { kills: number; refusals: number }
 
 export type RefresherListeners = {
+  /** How many processes have been killed for want of memory since its cgroup was made; told at each look. */
+  onLook: (sandboxId: string, kills: number) => void
   /** How many processes have been killed for want of memory since the last time. */
   onKills: (sandboxId: string, kills: number) => void
   /** How many processes and threads could not be started since the last time, as there were as many as may be. */
@@ -43,6 +45,7 @@ export class Refresher {
   add(sandboxId: string, refreshed: Refreshed) {
     const known = this.#entries.get(sandboxId)
     const { kills, refusals } = known ?? countsOf(refreshed)
+    this.#listeners.onLook(sandboxId, kills)
     this.#entries.set(sandboxId, { ...refreshed, kills, refusals, shownBytes: Number.NEGATIVE_INFINITY })
   }
 
@@ -83,6 +86,7 @@ export class Refresher {
 
   #count(sandboxId: string, entry: Entry) {
     const { kills, refusals } = countsOf(entry)
+    this.#listeners.onLook(sandboxId, kills)
     if (kills > entry.kills) this.#listeners.onKills(sandboxId, kills - entry.kills)
     if (refusals > entry.refusals) this.#listeners.onRefusals(sandboxId, refusals - entry.refusals)
     Object.assign(entry, { kills, refusals })

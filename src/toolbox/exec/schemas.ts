@@ -13,7 +13,7 @@ export const ExecuteRequest = Type.Object({
 })
 export type ExecuteRequest = Type.Static<typeof ExecuteRequest>
 
-/** Set where the sandbox ran out of memory while the command ran and failed; the output says so too. */
+/** Set where a process of the sandbox was killed for want of memory meanwhile. If the command failed, its output says so too. */
 export const outOfMemory = { oom: Type.Optional(Type.Literal(true)) }
 
 export const ExecuteResponse = Type.Object({ exitCode: Type.Integer(), result: Type.String(), ...outOfMemory })

@@ -93,9 +93,11 @@ export const executeGiven = async (
     followToEnd(started, deadline, (data) => output.add(data)),
     output,
   )
-  const shortage = exitCode === 0 ? undefined : findOutOfMemory()
+  const shortage = findOutOfMemory()
   if (shortage === undefined) return { exitCode, result: output.text() }
-  return { exitCode, result: `${output.text()}${shortage.line}`, oom: shortage.oom }
+  // What a command says that went well may be read by a program.
+  const line = exitCode === 0 ? '' : shortage.line
+  return { exitCode, result: `${output.text()}${line}`, oom: shortage.oom }
 }
 
 /** The same where nobody counts what is held. */

@@ -93,7 +93,11 @@ const tellEnding = async (
 ): Promise<void> => {
   if (ending.how === 'done') {
     const display = formats === undefined ? {} : { display: formats }
-    await tell(socket, { type: 'control', text: 'completed', ...display })
+    // A process that the code has started.
+    const shortage = findOutOfMemory()
+    if (shortage !== undefined) await tell(socket, { type: 'stderr', text: shortage.line })
+    const oom = shortage === undefined ? {} : { oom: shortage.oom }
+    await tell(socket, { type: 'control', text: 'completed', ...display, ...oom })
     return closeWith(socket, closeCodes.done, '')
   }
   if (ending.how === 'timeout') return closeWith(socket, closeCodes.timeout, 'execution timed out')

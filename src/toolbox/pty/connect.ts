@@ -8,6 +8,7 @@ import { Bound } from '#src/kit/bound.ts'
 import { giveBack } from '#src/kit/pour.ts'
 import { Problem } from '#src/problems.ts'
 import type { JobEvent } from '../agent/agent.ts'
+import { findPastShortage } from '../exec/out-of-memory.ts'
 import { asTold } from '../refusals.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'
 import { tellExit } from './exit.ts'
@@ -22,6 +23,8 @@ const scrollbackBytes = 64 * 1024
 const wakeMs = 20
 /** Of one terminal: each follows it by itself, and may type ahead. */
 const clientsMax = 32
+/** So long the kernel may take to end a process that it has killed for its memory. */
+const dyingMs = 2_000
 const clients = new Bound({ each: clientsMax, all: Infinity })
 
 const tell = (socket: WebSocket, status: string, more: object = {}) =>
@@ -89,9 +92,16 @@ class Client {
   }
 
   async #end(exit: JobEvent & { type: 'exit' }): Promise<void> {
-    const { message, closeCode, closeReason } = tellExit(exit)
+    const { message, closeCode, closeReason } = tellExit(exit, this.#findShortage(exit))
     if (this.#socket.protocol === exitControl) await sendWhole(this.#socket, message)
     closeWith(this.#socket, closeCode, closeReason)
+  }
+
+  /** Of the shell itself; of what it has started, it tells by itself. */
+  #findShortage({ signal }: JobEvent & { type: 'exit' }) {
+    const endedAt = new Date()
+    const createdAt = new Date(endedAt.getTime() - dyingMs)
+    return signal === null ? undefined : findPastShortage(this.#sandbox, { createdAt, endedAt })
   }
 
   /** Either the ring went past this client, which is too slow then, or the sandbox's disk was full. */

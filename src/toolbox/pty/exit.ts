@@ -1,5 +1,6 @@
 // How the end of a shell is told: by a message to clients that understand it, and by how the socket is closed.
 import type { Exit } from '../agent/agent.ts'
+import type { OutOfMemory } from '../exec/out-of-memory.ts'
 
 const words: Record<number, string> = { 130: 'Ctrl+C', 137: 'SIGKILL', 143: 'SIGTERM' }
 
@@ -10,9 +11,13 @@ const exitReasonOf = (exitCode: number): string | undefined => {
 }
 
 /** In the order in which clients see it; the public SDK reads it from the message or from the reason of the close. */
-export const tellExit = ({ exitCode }: Exit) => {
-  const exitReason = exitReasonOf(exitCode)
-  const told = { exitCode, ...(exitReason === undefined ? {} : { exitReason }) }
+export const tellExit = ({ exitCode }: Exit, shortage?: OutOfMemory) => {
+  const exitReason = shortage === undefined ? exitReasonOf(exitCode) : `out of memory: the limit is ${shortage.limit}`
+  const told = {
+    exitCode,
+    ...(exitReason === undefined ? {} : { exitReason }),
+    ...(shortage === undefined ? {} : { oom: shortage.oom }),
+  }
   return {
     message: JSON.stringify({ type: 'control', status: 'exited', ...told }),
     closeCode: exitCode === 0 ? 1000 : 1011,

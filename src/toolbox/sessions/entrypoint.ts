@@ -2,9 +2,10 @@
 // it is a command of a session; in the agent it is a job, because an image need not have a shell that a session could be.
 import { Problem } from '#src/problems.ts'
 import { type Agent, isRefused, type Job, StartFailed, type TakePiece } from '../agent/agent.ts'
+import { findPastShortage, hasRunShort, type OutOfMemory } from '../exec/out-of-memory.ts'
 import { plainWord } from '../exec/plain.ts'
 import { environmentOf, type ToolboxSandbox } from '../sandbox.ts'
-import { collectLogs, keptOutputBytes } from './logs.ts'
+import { collectLogs, keptOutputBytes, withShortage } from './logs.ts'
 import { told } from './refusals.ts'
 import type { Command, Logs, Session } from './schemas.ts'
 
@@ -50,22 +51,23 @@ export const startEntrypoint = async (sandbox: Starting, argv: readonly string[]
 const findJob = async ({ agent }: ToolboxSandbox): Promise<Job | undefined> =>
   (await told(agent.jobs.list())).find(({ id }) => id === jobId)
 
-const viewOf = ({ metadata, exit }: Job): Command => ({
+const viewOf = (sandbox: ToolboxSandbox, job: Job): Command => ({
   id: commandId,
-  command: metadata.toString(),
-  ...(exit === null ? {} : { exitCode: exit.exitCode }),
+  command: job.metadata.toString(),
+  ...(job.exit === null ? {} : { exitCode: job.exit.exitCode }),
+  ...(findPastShortage(sandbox, job) === undefined ? {} : { oom: true as const }),
 })
 
 /** Without commands where there is no entrypoint. */
 export const getEntrypoint = async (sandbox: ToolboxSandbox): Promise<Session> => {
   const job = await findJob(sandbox)
-  return { sessionId: entrypointId, commands: job === undefined ? [] : [viewOf(job)] }
+  return { sessionId: entrypointId, commands: job === undefined ? [] : [viewOf(sandbox, job)] }
 }
 
 export const getEntrypointCommand = async (sandbox: ToolboxSandbox, id: string): Promise<Command> => {
   const job = id === commandId ? await findJob(sandbox) : undefined
   if (job === undefined) throw new Problem('process_not_found', 'There is no such command in this session.')
-  return viewOf(job)
+  return viewOf(sandbox, job)
 }
 
 /** Where nothing was started, nothing was written. */
@@ -81,11 +83,25 @@ async function* output({ jobs }: Agent, signal: AbortSignal) {
   }
 }
 
+/** Nothing while it runs. */
+export const findEntrypointShortage = async (
+  sandbox: ToolboxSandbox,
+): Promise<{ shortage: OutOfMemory; exitCode: number } | undefined> => {
+  const job = hasRunShort(sandbox) ? await findJob(sandbox) : undefined
+  const shortage = job && findPastShortage(sandbox, job)
+  return shortage && job.exit ? { shortage, exitCode: job.exit.exitCode } : undefined
+}
+
 export const readEntrypointLogs = async (
-  { agent, assignment }: ToolboxSandbox,
+  sandbox: ToolboxSandbox,
   signal: AbortSignal,
   isMarked = false,
-): Promise<Logs> => (await told(collectLogs(output(agent, signal), assignment.organizationId, isMarked))).logs
+): Promise<Logs> => {
+  const { agent, assignment } = sandbox
+  const { logs } = await told(collectLogs(output(agent, signal), assignment.organizationId, isMarked))
+  const found = await findEntrypointShortage(sandbox)
+  return found === undefined ? logs : withShortage(logs, found.shortage, { ...found, isMarked })
+}
 
 export const pourEntrypoint = async (
   { agent }: ToolboxSandbox,

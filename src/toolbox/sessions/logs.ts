@@ -1,8 +1,9 @@
 // What a command wrote, for a caller: as texts within bounds, or as frames that never wait in our memory.
 import type { WebSocket } from 'ws'
-import { closeWith, keepAlive, sendThrough } from '#src/http/socket.ts'
+import { closeWith, keepAlive, sendThrough, sendWhole } from '#src/http/socket.ts'
 import { giveBack } from '#src/kit/pour.ts'
 import type { CommandEvent, Piece, TakePiece } from '../agent/agent.ts'
+import type { OutOfMemory } from '../exec/out-of-memory.ts'
 import { BoundedOutput } from '../exec/output.ts'
 import { brokenCharacter } from '../json-size.ts'
 import { asTold } from './refusals.ts'
@@ -100,6 +101,19 @@ export const collectLogs = async <Exit extends { type: 'exit' }>(
   return { logs: logs.view(), exit }
 }
 
+/** What a command wrote that went well may be read by a program, and stays as it is. */
+export const withShortage = (
+  logs: Logs,
+  shortage: OutOfMemory | undefined,
+  { exitCode, isMarked }: { exitCode: number; isMarked: boolean },
+): Logs => {
+  if (shortage === undefined) return logs
+  const { line, oom } = shortage
+  if (exitCode === 0) return { ...logs, oom }
+  const marked = isMarked ? `${markers.stderr}${line}` : line
+  return { ...logs, output: logs.output + marked, stderr: logs.stderr + line, oom }
+}
+
 /** The SDK spreads each message into the arguments of one call, and its process ends where these are more than fit on a stack. */
 const frameBytes = 32 * 1024
 
@@ -131,12 +145,13 @@ const sendPiece = (socket: WebSocket, piece: Piece, done: () => void): boolean =
 }
 
 /**
- * Sends all of it and closes with 1000. More is read when the kernel has taken what was, so a slow
+ * `lastLine`: what comes behind the output, asked when that has ended. Sends all of it and closes with 1000. More is read when the kernel has taken what was, so a slow
  * reader costs one piece of memory; what the agent could not keep for it meanwhile is said.
  */
 export const sendLogs = async (
   socket: WebSocket,
   pour: (take: TakePiece, signal: AbortSignal) => Promise<void>,
+  lastLine: () => Promise<string | undefined> = async () => undefined,
 ): Promise<void> => {
   const gone = new AbortController()
   socket.once('close', () => gone.abort())
@@ -144,6 +159,8 @@ export const sendLogs = async (
   keepAlive(socket)
   try {
     await pour((piece, done) => sendPiece(socket, piece, done), gone.signal)
+    const line = gone.signal.aborted ? undefined : await lastLine()
+    if (line !== undefined) await sendWhole(socket, Buffer.concat([markers.stderr, Buffer.from(line)]))
     closeWith(socket, 1000, '')
   } catch (error) {
     closeWith(socket, 1011, asTold(error).message)

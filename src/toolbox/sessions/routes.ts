@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { readIdempotencyKey } from '#src/http/idempotency-key.ts'
 import { route } from '../sandbox.ts'
-import { getEntrypoint, pourEntrypoint, readEntrypointLogs } from './entrypoint.ts'
+import { entrypointId, getEntrypoint, pourEntrypoint, readEntrypointLogs } from './entrypoint.ts'
 import { hangUpOf } from './hang-up.ts'
 import { sendLogs } from './logs.ts'
 import { wantsMarks } from './marked-logs.ts'
@@ -24,6 +24,7 @@ import {
   deleteSession,
   getCommand,
   getSession,
+  lastLineOf,
   listSessions,
   pourLogs,
   readLogs,
@@ -82,7 +83,11 @@ export const sessionRoutes = [
     run: ({ sandbox, request, reply }) =>
       asWanted(request, (isMarked) => readEntrypointLogs(sandbox, hangUpOf(reply), isMarked)),
     socket: (socket, { sandbox, query }) =>
-      void sendLogs(socket, (take, signal) => pourEntrypoint(sandbox, take, { follow: query.follow === true, signal })),
+      void sendLogs(
+        socket,
+        (take, signal) => pourEntrypoint(sandbox, take, { follow: query.follow === true, signal }),
+        () => lastLineOf(sandbox, { sessionId: entrypointId, commandId: '' }),
+      ),
   }),
   route({
     method: 'GET',
@@ -157,8 +162,10 @@ export const sessionRoutes = [
       asWanted(request, (isMarked) => readLogs(sandbox, params, hangUpOf(reply), isMarked)),
     admit: async ({ sandbox, params }) => void (await getCommand(sandbox, params)),
     socket: (socket, { sandbox, params, query }) =>
-      void sendLogs(socket, (take, signal) =>
-        pourLogs(sandbox, params, take, { follow: query.follow === true, signal }),
+      void sendLogs(
+        socket,
+        (take, signal) => pourLogs(sandbox, params, take, { follow: query.follow === true, signal }),
+        () => lastLineOf(sandbox, params),
       ),
   }),
 ]

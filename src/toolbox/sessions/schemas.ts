@@ -23,6 +23,7 @@ export const Command = Type.Object({
   command: Type.String(),
   /** Once it has ended; 128 + N for a death by signal N, -1 when it never ran. */
   exitCode: Type.Optional(Type.Integer()),
+  ...outOfMemory,
 })
 export type Command = Type.Static<typeof Command>
 
@@ -46,10 +47,11 @@ const logs = {
   stderr: Type.String(),
   /** Set when not all of it is there; the texts say where and how much. */
   truncated: Type.Optional(Type.Literal(true)),
+  ...outOfMemory,
 }
 export const Logs = Type.Object(logs)
 export type Logs = Type.Static<typeof Logs>
-export const ExecResult = Type.Object({ cmdId: Type.String(), exitCode: Type.Integer(), ...logs, ...outOfMemory })
+export const ExecResult = Type.Object({ cmdId: Type.String(), exitCode: Type.Integer(), ...logs })
 export type ExecResult = Type.Static<typeof ExecResult>
 export const ExecAccepted = Type.Object({ cmdId: Type.String() })
 

@@ -3,11 +3,17 @@ import { createHash, randomUUID } from 'node:crypto'
 import { otherBody } from '#src/http/idempotency-key.ts'
 import { Problem } from '#src/problems.ts'
 import { type AgentSession, isRefused, type SessionCommand, StartFailed, type TakePiece } from '../agent/agent.ts'
-import { watchMemory } from '../exec/out-of-memory.ts'
+import { findPastShortage, hasRunShort, type OutOfMemory, watchMemory } from '../exec/out-of-memory.ts'
 import type { Given } from '../held-bodies.ts'
 import { environmentOf, type ToolboxSandbox } from '../sandbox.ts'
-import { entrypointId, getEntrypointCommand, pourEntrypoint, readEntrypointLogs } from './entrypoint.ts'
-import { collectLogs, keptOutputBytes, markers } from './logs.ts'
+import {
+  entrypointId,
+  findEntrypointShortage,
+  getEntrypointCommand,
+  pourEntrypoint,
+  readEntrypointLogs,
+} from './entrypoint.ts'
+import { collectLogs, keptOutputBytes, withShortage } from './logs.ts'
 import { told } from './refusals.ts'
 import type { Command, CommandParams, ExecRequest, ExecResult, Logs, Session } from './schemas.ts'
 
@@ -20,15 +26,16 @@ const checkNotReserved = (id: string) => {
   if (id === entrypointId) throw new Problem('bad_request', 'The session "entrypoint" belongs to the sandbox itself.')
 }
 
-const commandView = ({ id, text, isWholeText, state, end }: SessionCommand): Command => ({
-  id,
-  command: isWholeText ? text : `${text}…`,
-  ...(state === 'ended' ? { exitCode: end?.exitCode ?? neverRan } : {}),
+const commandView = (sandbox: ToolboxSandbox, command: SessionCommand): Command => ({
+  id: command.id,
+  command: command.isWholeText ? command.text : `${command.text}…`,
+  ...(command.state === 'ended' ? { exitCode: command.end?.exitCode ?? neverRan } : {}),
+  ...(findPastShortage(sandbox, command) === undefined ? {} : { oom: true as const }),
 })
 
-const sessionView = ({ id, commands }: AgentSession): Session => ({
+const sessionView = (sandbox: ToolboxSandbox, { id, commands }: AgentSession): Session => ({
   sessionId: id,
-  commands: commands.map(commandView),
+  commands: commands.map((command) => commandView(sandbox, command)),
 })
 
 export const createSession = async (sandbox: ToolboxSandbox, id: string): Promise<Session> => {
@@ -47,11 +54,11 @@ export const createSession = async (sandbox: ToolboxSandbox, id: string): Promis
   return { sessionId: id, commands: [] }
 }
 
-export const listSessions = async ({ agent }: ToolboxSandbox): Promise<Session[]> =>
-  (await told(agent.sessions.list())).map(sessionView)
+export const listSessions = async (sandbox: ToolboxSandbox): Promise<Session[]> =>
+  (await told(sandbox.agent.sessions.list())).map((session) => sessionView(sandbox, session))
 
-export const getSession = async ({ agent }: ToolboxSandbox, id: string): Promise<Session> =>
-  sessionView(await told(agent.sessions.get(id)))
+export const getSession = async (sandbox: ToolboxSandbox, id: string): Promise<Session> =>
+  sessionView(sandbox, await told(sandbox.agent.sessions.get(id)))
 
 export const deleteSession = async ({ agent }: ToolboxSandbox, id: string): Promise<void> => {
   checkNotReserved(id)
@@ -61,7 +68,7 @@ export const deleteSession = async ({ agent }: ToolboxSandbox, id: string): Prom
 export const getCommand = async (sandbox: ToolboxSandbox, { sessionId, commandId }: CommandParams): Promise<Command> =>
   sessionId === entrypointId
     ? await getEntrypointCommand(sandbox, commandId)
-    : commandView(await told(sandbox.agent.sessions.command(sessionId, commandId)))
+    : commandView(sandbox, await told(sandbox.agent.sessions.command(sessionId, commandId)))
 
 /** A command that is sent again gets the id that it has already, by which the agent knows it. */
 const commandIdOf = (idempotencyKey: string | undefined): string =>
@@ -149,11 +156,25 @@ export const runCommand = async (
   if (exit === undefined) throw new Problem('gone', 'The caller has hung up.')
   if (exit.end === null && (await told(hasEnded(sandbox, sessionId)))) throw new Problem('session_ended')
   const exitCode = exit.end?.exitCode ?? neverRan
-  const shortage = exitCode === 0 ? undefined : findOutOfMemory()
-  if (shortage === undefined) return { cmdId: exec.id, ...logs, exitCode }
-  const { line, oom } = shortage
-  const marked = isMarked ? `${markers.stderr}${line}` : line
-  return { cmdId: exec.id, ...logs, output: logs.output + marked, stderr: logs.stderr + line, exitCode, oom }
+  return { cmdId: exec.id, ...withShortage(logs, findOutOfMemory(), { exitCode, isMarked }), exitCode }
+}
+
+/** Nothing for one that still runs. */
+const findShortage = async (
+  sandbox: ToolboxSandbox,
+  { sessionId, commandId }: CommandParams,
+): Promise<{ shortage: OutOfMemory; exitCode: number } | undefined> => {
+  if (!hasRunShort(sandbox)) return undefined
+  if (sessionId === entrypointId) return await findEntrypointShortage(sandbox)
+  const command = await told(sandbox.agent.sessions.command(sessionId, commandId))
+  const shortage = findPastShortage(sandbox, command)
+  return shortage && { shortage, exitCode: command.end?.exitCode ?? neverRan }
+}
+
+/** A line for the end of its log, if it failed while the sandbox ran out of memory. */
+export const lastLineOf = async (sandbox: ToolboxSandbox, params: CommandParams): Promise<string | undefined> => {
+  const found = await findShortage(sandbox, params)
+  return found === undefined || found.exitCode === 0 ? undefined : found.shortage.line
 }
 
 export const readLogs = async (
@@ -167,7 +188,9 @@ export const readLogs = async (
     return await readEntrypointLogs(sandbox, signal, isMarked)
   }
   const events = sandbox.agent.sessions.attach(sessionId, commandId, 0, { follow: false, signal })
-  return (await told(collectLogs(events, sandbox.assignment.organizationId, isMarked))).logs
+  const { logs } = await told(collectLogs(events, sandbox.assignment.organizationId, isMarked))
+  const found = await findShortage(sandbox, { sessionId, commandId })
+  return found === undefined ? logs : withShortage(logs, found.shortage, { ...found, isMarked })
 }
 
 /** Of a command that is there. */

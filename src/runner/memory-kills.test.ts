@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { MemoryKills } from './memory-kills.ts'
+
+suite('kills for want of memory', () => {
+  let now = 0
+  const kills = new MemoryKills(() => now)
+  const lookAt = (time: number, count: number) => {
+    now = time
+    kills.look('box', count)
+  }
+
+  test('lie between two looks that count differently, and nowhere else', () => {
+    lookAt(1000, 5)
+    lookAt(3000, 5)
+    lookAt(5000, 6)
+    for (const [from, until, was] of [
+      [0, 2999, false],
+      [2000, 3500, true],
+      [3500, 4000, true],
+      [4000, 9000, true],
+      [5001, 9000, false],
+    ] as const)
+      assert.equal(kills.between('box', from, until), was, `${from}–${until}`)
+    assert.equal(kills.between('another', 0, 9000), false)
+  })
+
+  test('of long ago are forgotten, and all when the sandbox ends', () => {
+    for (let n = 1; n <= 64; n++) lookAt(10_000 + n * 10, 6 + n)
+    assert.equal(kills.between('box', 3000, 4000), false)
+    assert.equal(kills.between('box', 10_640, 10_640), true)
+    kills.remove('box')
+    assert.equal(kills.between('box', 0, 20_000), false)
+  })
+})

@@ -1,0 +1,43 @@
+// When processes of a sandbox were killed for want of memory. The kernel counts them and says no more, so the count is looked at
+// often: every two seconds, and whenever a command begins or ends. Between two looks with different counts somebody was killed.
+// Known for as long as the sandbox and this runner run.
+
+/** Milliseconds since 1970. */
+type Span = { after: number; until: number }
+
+type Entry = { kills: number; lookedAt: number; spans: Span[] }
+
+/** Of each sandbox; the oldest are forgotten. */
+const mostSpans = 64
+
+export class MemoryKills {
+  readonly #entries = new Map<string, Entry>()
+  readonly #now: () => number
+
+  constructor(now: () => number = Date.now) {
+    this.#now = now
+  }
+
+  /** `kills`: what the kernel has counted until now. */
+  look(sandboxId: string, kills: number): void {
+    const now = this.#now()
+    const entry = this.#entries.get(sandboxId)
+    if (entry === undefined) {
+      this.#entries.set(sandboxId, { kills, lookedAt: now, spans: [] })
+      return
+    }
+    if (kills > entry.kills) entry.spans = [...entry.spans.slice(1 - mostSpans), { after: entry.lookedAt, until: now }]
+    entry.kills = kills
+    entry.lookedAt = now
+  }
+
+  /** Whether somebody may have been killed then, by what the looks around it have found. */
+  between(sandboxId: string, from: number, until: number): boolean {
+    const spans = this.#entries.get(sandboxId)?.spans ?? []
+    return spans.some((span) => span.after <= until && span.until >= from)
+  }
+
+  remove(sandboxId: string): void {
+    this.#entries.delete(sandboxId)
+  }
+}
