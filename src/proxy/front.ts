@@ -5,12 +5,11 @@ import type { Duplex } from 'node:stream'
 import { answersWithin } from '#src/http/answer.ts'
 import { type ConnectionBounds, Connections, headTimes } from '#src/http/connections.ts'
 import { refuseBadHttp } from '#src/http/linger.ts'
-import { SlowBodies, type SlowBodiesBounds } from '#src/http/slow-bodies.ts'
 import { cutOffIdle } from '#src/http/unread.ts'
 import { Bound } from '#src/kit/bound.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { logLevelOf, Problem } from '#src/problems.ts'
-import { type Access, type AccessQuestion, toolboxPort } from '#src/wire/access.ts'
+import { type Access, type AccessQuestion, signedToken, toolboxPort } from '#src/wire/access.ts'
 import type { AccessDesk } from './access.ts'
 import { preflightHeaders } from './cors.ts'
 import { follow, followUpgrade } from './follow.ts'
@@ -25,7 +24,7 @@ import { refusalPage } from './previews/pages.ts'
 import { checkAtId, showPreview } from './previews/show.ts'
 import { isForPerson, isPreflight, questionOf as previewQuestionOf } from './previews/visitor.ts'
 import { asRefusal, refuse, refuseUpgrade } from './refusal.ts'
-import { isTerminal, refuseTerminal } from './refuse-terminal.ts'
+import { isToldAfterUpgrade, problemOfRunner, refuseSocket } from './refuse-socket.ts'
 import type { Runners } from './runners.ts'
 import { inOriginForm, questionOf, readTarget, type Target } from './target.ts'
 import { toolboxOf } from './toolbox.ts'
@@ -40,8 +39,6 @@ export type FrontBounds = {
   /** How long a connection stays after the last that is said on it. */
   lingerMs?: number
   connections?: ConnectionBounds
-  /** Of what is sent to a toolbox. A preview may be silent for as long as it likes. */
-  slow?: SlowBodiesBounds
 }
 
 type FrontParts = FrontBounds & {
@@ -55,10 +52,11 @@ type FrontParts = FrontBounds & {
 const openCalls = 8192
 const headBytes = 32 * 1024
 
-/** Below the preview of its port a toolbox has its own paths only. No cookie opens it there either. */
+/** Below the preview of its port a toolbox has its own paths only. A signed address opens it there, and a cookie never does. */
 const toolboxTarget = ({ sandbox, path, query, queryToken }: PreviewAddress, method: string): Target => ({
   ...readTarget(`/toolbox/${encodeURIComponent(sandbox)}${path}${query}`, method),
   queryToken,
+  ...(signedToken.test(sandbox) ? { port: toolboxPort } : {}),
 })
 
 type Front = { server: Server /** Ends what is open, at once. */; hangUp: () => void }
@@ -73,19 +71,22 @@ export const createFront = ({
   lingerMs,
   openOfOne = openCalls / 2,
   connections: bounds,
-  slow,
 }: FrontParts): Front => {
   const calls = new Bound({ each: openOfOne, all: openCalls })
   const connections = new Connections(bounds)
-  const slowBodies = new SlowBodies(slow)
   const upgraded = new Set<Duplex>()
   const callObjectStorage = createObjectStorage({ ask: (question) => access.askForUpload(question), runners, log })
 
   const addressOf = ({ url = '/', headers }: IncomingMessage) => readPreviewAddress(url, headers.host, ownHost)
 
+  /** False for an address that cannot be read. */
   const isToolbox = (request: IncomingMessage): boolean => {
-    const address = addressOf(request)
-    return address === undefined || address.port === toolboxPort
+    try {
+      const address = addressOf(request)
+      return address === undefined || address.port === toolboxPort
+    } catch {
+      return false
+    }
   }
 
   /** Where the sandbox of this question is; throws the refusal. */
@@ -146,8 +147,7 @@ export const createFront = ({
     const leave = present(place, question, request.socket, () => response.destroy())
     onForward()
     cutOffIdle(response, idleMs)
-    const destination = toolboxOf(runners, place, target.rest, request)
-    await forward({ request, response, destination, slowBodies }).finally(leave)
+    await forward({ request, response, destination: toolboxOf(runners, place, target.rest, request) }).finally(leave)
   }
 
   const callPreview = async (
@@ -226,11 +226,6 @@ export const createFront = ({
     }
   }
 
-  const isToldAfterUpgrade = (request: IncomingMessage) => isToolbox(request) && isTerminal(request)
-
-  /** A sandbox that has just stopped is known to be so by its runner first. */
-  const problemOfTerminal = (status: number) => (status === 409 ? new NotStarted() : undefined)
-
   /** Answers the status that was said, unless the caller had gone by then. */
   const onUpgrade = async (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => socket.destroy())
@@ -238,7 +233,7 @@ export const createFront = ({
       const { question, place, destination } = await admitUpgrade(request)
       if (socket.destroyed) return undefined
       const leave = present(place, question, socket, () => socket.destroy())
-      const problemOf = isToldAfterUpgrade(request) ? problemOfTerminal : undefined
+      const problemOf = isToolbox(request) ? (answer: IncomingMessage) => problemOfRunner(answer, request) : undefined
       const status = await handOver({ socket, head, destination, lingerMs, problemOf }).catch((error) => {
         leave()
         throw error
@@ -254,8 +249,8 @@ export const createFront = ({
       const problem = asRefusal(error)
       note(problem)
       if (socket.destroyed) return problem.status
-      if (problem instanceof NotStarted && isToldAfterUpgrade(request)) {
-        refuseTerminal(problem, request, socket, head)
+      if (isToolbox(request) && isToldAfterUpgrade(problem, request)) {
+        refuseSocket(problem, request, socket, head, lingerMs)
         return 101
       }
       refuseUpgrade(problem, request, socket, lingerMs)

@@ -1,7 +1,7 @@
 // Reads from a request's URL which sandbox's toolbox it is for, and what is left for that toolbox.
 import type { IncomingMessage } from 'node:http'
 import { Problem } from '#src/problems.ts'
-import type { AccessQuestion, Credential } from '#src/wire/access.ts'
+import type { AccessQuestion, Credential, toolboxPort } from '#src/wire/access.ts'
 import { countsAsActivity, credentialsOf } from './credential.ts'
 import { decoded, takeFromQuery } from './query.ts'
 
@@ -15,6 +15,8 @@ export type Target = {
   signature: Credential | undefined
   /** Its runner answers without the sandbox, which may be paused; and to be looked at is no activity. */
   onlyLooks: boolean
+  /** Only at the address of a signed preview of the toolbox. */
+  port?: typeof toolboxPort
 }
 
 export const authKey = 'DAYTONA_SANDBOX_AUTH_KEY'
@@ -76,9 +78,10 @@ export const readTarget = (url: string, method: string): Target => {
 
 export const questionOf = (
   headers: Parameters<typeof credentialsOf>[0],
-  { sandboxIdOrName, queryToken, signature, onlyLooks }: Target,
+  { sandboxIdOrName, queryToken, signature, onlyLooks, port }: Target,
 ): AccessQuestion => ({
   sandboxIdOrName,
   credentials: [...credentialsOf(headers, queryToken), ...(signature === undefined ? [] : [signature])],
+  ...(port === undefined ? {} : { port }),
   countsAsActivity: !onlyLooks && countsAsActivity(headers),
 })

@@ -1,5 +1,5 @@
 // Hands a connection over: after the other side has agreed, bytes pass both ways unread.
-import { STATUS_CODES } from 'node:http'
+import { type IncomingMessage, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { endSoon, headOf } from '#src/http/linger.ts'
 import { pour } from '#src/kit/pour.ts'
@@ -13,8 +13,8 @@ type Handover = {
   destination: Destination
   /** How long the connection stays after an answer that is no upgrade. */
   lingerMs?: number | undefined
-  /** What is thrown in place of passing on an answer of this status. */
-  problemOf?: ((status: number) => Problem | undefined) | undefined
+  /** Reads an answer that is no upgrade. A problem is thrown in its place; after `undefined` the answer is passed on. */
+  problemOf?: ((answer: IncomingMessage) => Promise<Problem | undefined>) | undefined
 }
 
 const answerMs = 30_000
@@ -86,8 +86,9 @@ export const handOver = ({ socket, head, destination, lingerMs, problemOf }: Han
       join(socket, other)
       settle(101)
     })
-    outgoing.once('response', (answer) => {
-      const problem = problemOf?.(answer.statusCode ?? 502)
+    outgoing.once('response', async (answer) => {
+      answer.on('error', () => {})
+      const problem = await problemOf?.(answer)
       if (problem !== undefined) {
         clearTimeout(timer)
         socket.off('close', hangUp)

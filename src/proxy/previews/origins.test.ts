@@ -251,6 +251,24 @@ suite('previews: port 2280', () => {
     socket.destroy()
   })
 
+  test('is the toolbox at the address of a signed preview too, which is the credential', async () => {
+    await using sides = await startSides()
+    sides.control.answer = () => sides.access({ openedBy: 'signed-preview' })
+    const token = 'abcdefghijklmnop'
+    const signed = { host: `2280-${token}.proxy.test:4601` }
+    assert.equal((await visit(sides, { ...signed, path: '/process/session' })).text, 'hello')
+    assert.equal((await visit(sides, { host: '127.0.0.1', path: `/preview/${token}/2280/files` })).text, 'hello')
+    assert.deepEqual(
+      sides.seen.map(({ url }) => url),
+      ['/toolbox/box-id/process/session', '/toolbox/box-id/files'],
+    )
+    assert.ok(sides.asked.every(({ port, sandboxIdOrName }) => port === 2280 && sandboxIdOrName === token))
+    assert.deepEqual(sides.dialled, [])
+    sides.control.answer = () => ({ status: 401, body: {} })
+    const unknown = { host: '2280-ponmlkjihgfedcba.proxy.test:4601' }
+    assert.equal((await visit(sides, { ...unknown, path: '/work-dir' })).status, 401)
+  })
+
   test('401 for a cookie or nothing, 404 for a path that climbs, 400 at a name', async () => {
     await using sides = await startSides()
     assert.equal((await visit(sides, { host, headers: { cookie: 'daytona-sandbox-auth-box-id=c' } })).status, 401)
