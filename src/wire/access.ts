@@ -14,7 +14,7 @@ export type AccessQuestion = {
   /** For a preview this may be the token of a signed URL as well. */
   sandboxIdOrName: string
   credentials: Credential[]
-  /** Of a preview; absent: the toolbox is meant. */
+  /** The port of a preview. Absent: the toolbox. `toolboxPort`: the toolbox, at the address of a signed preview. */
   port?: number
   /** The call counts as activity of the sandbox. */
   countsAsActivity: boolean

@@ -183,6 +183,20 @@ suite('previews', () => {
     assert.match(said, /42/)
   })
 
+  test('a signed preview of port 2280 is the toolbox without any other credential, until it is ended', async () => {
+    const path = `/sandbox/${box.id}/ports/2280/signed-preview-url`
+    const { body } = await alcove.api('GET', path)
+    const { host } = new URL(String(body['url']))
+    assert.equal((await ask('/work-dir', {}, { host })).status, 200)
+    const other = (await alcove.api('GET', `/sandbox/${box.id}/ports/3000/signed-preview-url`)).body
+    const wrong = `2280-${other['token']}.${host.slice(host.indexOf('.') + 1)}`
+    assert.equal((await ask('/work-dir', {}, { host: wrong })).status, 401)
+    await alcove.api('POST', `${path}/${body['token']}/expire`)
+    for (let tries = 0; tries < 50 && (await ask('/work-dir', {}, { host })).status === 200; tries++)
+      await new Promise((resolve) => setTimeout(resolve, 100))
+    assert.equal((await ask('/work-dir', {}, { host })).status, 401)
+  })
+
   test('the address that the API gives is the one that is served, and what /config says', async () => {
     const { body } = await alcove.api('GET', `/sandbox/${box.id}/ports/3000/preview-url`)
     const { host, pathname } = new URL(String(body['url']))

@@ -174,6 +174,22 @@ suite('POST /proxy/access', () => {
       assert.equal((await askPort(app, token, 3000, [], { wasLetIn: true })).status, 200)
     }))
 
+  test('200 for a signed preview of the toolbox until it is ended; 401 there for a public sandbox', () =>
+    withBox(async (app, id) => {
+      const signed = '/sandbox/box/ports/2280/signed-preview-url'
+      const { token } = (await app.as('member').get(signed)).body
+      const { status, body } = await askPort(app, token, 2280)
+      assert.deepEqual([status, body.openedBy, body.sandboxId], [200, 'signed-preview', id])
+      assert.equal((await askPort(app, token, 3000)).status, 401)
+      const other = (await app.as('member').get('/sandbox/box/ports/3000/signed-preview-url')).body
+      assert.equal((await askPort(app, other.token, 2280)).status, 401)
+      assert.equal((await app.as('member').post(`${signed}/${token}/expire`)).status, 200)
+      assert.equal((await askPort(app, token, 2280)).status, 401)
+      await app.as('member').post('/sandbox/box/public/true')
+      assert.equal((await askPort(app, id, 3000)).status, 200)
+      assert.equal((await askPort(app, id, 2280)).status, 401)
+    }))
+
   test('200 for a file URL signed with the signing key, until it expires or the key is another', () =>
     withBox(async (app, id) => {
       const keyNow = async () => (await app.as('member').get('/sandbox/box/signing-key')).body as string

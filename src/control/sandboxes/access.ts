@@ -4,7 +4,14 @@ import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import { hashKey } from '#src/control/auth/secret.ts'
 import { hasPreviewWarning } from '#src/control/organizations/service.ts'
 import { noSandbox, Problem } from '#src/problems.ts'
-import { type Access, type AccessQuestion, type Credential, type OpenedBy, signedToken } from '#src/wire/access.ts'
+import {
+  type Access,
+  type AccessQuestion,
+  type Credential,
+  type OpenedBy,
+  signedToken,
+  toolboxPort,
+} from '#src/wire/access.ts'
 import { isSignedBy } from './file-signature.ts'
 import { isRunning } from './lifecycle.ts'
 import type { SandboxParts } from './parts.ts'
@@ -89,7 +96,7 @@ const tryCredential = async (
   }
 }
 
-/** A port that is open without a credential: by a token in its address, or because the sandbox is public. */
+/** A port that is open without a credential: by a token in its address, or because the sandbox is public. No toolbox is public. */
 const findOpenPort = async (parts: SandboxParts, question: AccessQuestion): Promise<Opened | undefined> => {
   const { sql } = parts.database
   const { sandboxIdOrName, port } = question
@@ -98,6 +105,7 @@ const findOpenPort = async (parts: SandboxParts, question: AccessQuestion): Prom
     const row = await findSigned(sql, hashKey(sandboxIdOrName), port, judgedAt(parts, question))
     if (row) return { row, openedBy: 'signed-preview' }
   }
+  if (port === toolboxPort) return undefined
   const row = await findSandboxById(sql, sandboxIdOrName)
   return row?.public && row.state !== 'destroyed' ? { row, openedBy: 'public' } : undefined
 }

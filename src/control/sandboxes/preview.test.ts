@@ -61,7 +61,7 @@ suite('previews', () => {
       for (const seconds of ['0', '-1', '86401', '1.5', 'x']) {
         assert.equal((await sign('80', `?expiresInSeconds=${seconds}`)).status, 400, seconds)
       }
-      for (const port of [...noPorts, '2280']) assert.equal((await sign(port)).status, 400, port)
+      for (const port of noPorts) assert.equal((await sign(port)).status, 400, port)
       assert.equal((await app.as('stranger').get('/sandbox/box/ports/80/signed-preview-url')).status, 404)
     }))
 

@@ -23,10 +23,10 @@ const tokenLetters = 'abcdefghijklmnopqrstuvwxyz0123456789'
 
 const newToken = () => Array.from({ length: tokenLength }, () => tokenLetters[randomInt(tokenLetters.length)]).join('')
 
-const readPort = (text: string, mayBeToolbox = false): number => {
+const readPort = (text: string): number => {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : 0
   if (port < 1 || port > 65_535) throw new Problem('bad_request', 'params.port must be a port from 1 to 65535')
-  if (reservedPorts.includes(port) && !(mayBeToolbox && port === toolboxPort))
+  if (reservedPorts.includes(port) && port !== toolboxPort)
     throw new Problem('bad_request', `Port ${port} is reserved; it has no preview.`)
   return port
 }
@@ -38,7 +38,7 @@ export const getPreviewUrl = async (
   portText: string,
 ) => {
   const sandbox = await getSandbox(parts.database.sql, organizationId, idOrName)
-  const port = readPort(portText, true)
+  const port = readPort(portText)
   return {
     sandboxId: sandbox.id,
     url: previewUrl(parts.settings.proxyUrl, sandbox.id, port),
