@@ -27,3 +27,16 @@ export class ImageFailed extends Error {
     this.failure = failure
   }
 }
+
+/**
+ * Nobody may learn from it whether a name exists in the operator's network. So whatever stood in the way has one sentence, and
+ * `notBefore`, by `performance.now()`, tells when the person who asked may hear of it.
+ */
+export class Unreached extends ImageFailed {
+  readonly notBefore: number
+
+  constructor(registry: string, notBefore: number, options?: ErrorOptions) {
+    super('unreachable', `The registry ${registry} cannot be reached, or does not answer in time.`, options)
+    this.notBefore = notBefore
+  }
+}

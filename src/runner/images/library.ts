@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { mkdir, rename, rm, statfs, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { Lanes } from '#src/kit/lanes.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { removeTree } from '#src/kit/remove-tree.ts'
@@ -12,7 +13,7 @@ import { Blobs } from './blobs.ts'
 import { type BuildStep, planOf } from './definition/plan.ts'
 import { type Fetched, type Fetching, fetchFromFile, fetchFromRegistry, fileWithin, resolveReference } from './fetch.ts'
 import { namesBelow } from './files.ts'
-import { ImageFailed } from './image-failed.ts'
+import { ImageFailed, Unreached } from './image-failed.ts'
 import { asSize, type ImageLimits } from './limits.ts'
 import { type ContainerConfig, type Described, imageConfigOf, ownArchitecture } from './manifest.ts'
 import { formatReference, originOf, parseReference } from './reference.ts'
@@ -89,6 +90,16 @@ const asBrought = ({
   ...brought
 }: StoredImage): Brought => brought
 
+/** Keeps no lane meanwhile. */
+const tellingEvenly = async <T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> => {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof Unreached) await delay(error.notBefore - performance.now(), undefined, { signal })
+    throw error
+  }
+}
+
 export class Library {
   readonly #parts: LibraryParts
   readonly #records: string
@@ -113,7 +124,7 @@ export class Library {
     this.#scratch = join(parts.poolDir, 'image-work')
     this.#trees = new Trees(join(parts.poolDir, 'image-trees'))
     this.#blobs = new Blobs(join(parts.poolDir, 'image-layers'))
-    this.#skopeo = new Skopeo(parts.registries)
+    this.#skopeo = new Skopeo({ ...parts.registries, tellAfterMs: parts.limits.answerTimeoutMs })
     this.#lanes = new Lanes(parts.limits.atOnce)
   }
 
@@ -175,7 +186,9 @@ export class Library {
         { onSaid, signal },
         {
           start: (say, cancelled) =>
-            this.#lanes.run(() => this.#makeAndHold(source, { maxBytes, say, signal: cancelled })),
+            tellingEvenly(cancelled, () =>
+              this.#lanes.run(() => this.#makeAndHold(source, { maxBytes, say, signal: cancelled })),
+            ),
           // One after the other, so that each sees what those before it have taken.
           use: (made) => this.#recording.run(() => this.#record(image, made, organizationId)),
           release: (made) => this.#trees.release(made.tree),

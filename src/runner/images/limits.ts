@@ -10,7 +10,7 @@ export type ImageLimits = {
   shareOfOrganization: number
   /** Of a download, and of unpacking. */
   timeoutMs: number
-  /** Of asking a registry something small. */
+  /** Of asking a registry something small. A registry that cannot be reached is told after as long, whatever the reason. */
   answerTimeoutMs: number
   /** What the disk of the images must have left for the host. */
   keepFreeBytes: number
@@ -30,7 +30,7 @@ export const standardLimits: ImageLimits = {
   filesPerGiB: 200_000,
   shareOfOrganization: 0.5,
   timeoutMs: 30 * 60_000,
-  answerTimeoutMs: 60_000,
+  answerTimeoutMs: 30_000,
   keepFreeBytes: 1 * GiB,
   keptLayersBytes: 10 * GiB,
   atOnce: 3,

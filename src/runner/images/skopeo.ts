@@ -9,7 +9,7 @@ import { isIPv4 } from 'node:net'
 import { join } from 'node:path'
 import { users } from '#src/kit/confined.ts'
 import { isPublicAddress } from '#src/kit/networks.ts'
-import { ImageFailed } from './image-failed.ts'
+import { ImageFailed, Unreached } from './image-failed.ts'
 import { formatReference, isThisMachine, type Reference } from './reference.ts'
 import { type Job, type Outcome, runJob, TookTooLong, type View } from './workshop.ts'
 
@@ -70,9 +70,9 @@ export const checkMayAsk = (reference: Reference, settings: RegistrySettings): v
 }
 
 export class Skopeo {
-  readonly #settings: RegistrySettings
+  readonly #settings: RegistrySettings & { tellAfterMs: number }
 
-  constructor(settings: RegistrySettings) {
+  constructor(settings: RegistrySettings & { tellAfterMs: number }) {
     this.#settings = settings
   }
 
@@ -156,6 +156,14 @@ export class Skopeo {
   async #run(argv: readonly string[], views: readonly View[], running: Running): Promise<Buffer> {
     const { scratch, timeoutMs, largestFileBytes, signal, watch, reference } = running
     await using network = await this.#networkFor(reference, scratch)
+    const mayNotTell = reference !== undefined && !isOfOperator(reference, this.#settings)
+    const begun = performance.now()
+    // Spans have room for the end of a program that took too long.
+    const unreached = (cause?: unknown) => {
+      const span = this.#settings.tellAfterMs + 1000
+      const spans = Math.ceil((performance.now() - begun) / span)
+      return new Unreached(reference?.registry ?? '', begun + spans * span, { cause })
+    }
     const outcome = await runJob(scratch, {
       argv,
       views: [...views, ...network.views],
@@ -166,10 +174,15 @@ export class Skopeo {
       signal,
       ...(watch === undefined ? {} : { watch }),
     })
-    if (outcome.stopped instanceof TookTooLong)
+    if (outcome.stopped instanceof TookTooLong) {
+      if (mayNotTell) throw unreached()
       throw new ImageFailed('took-too-long', `The image was not there within ${Math.round(timeoutMs / 1000)} s.`)
+    }
     if (outcome.stopped !== undefined) throw outcome.stopped
-    if (outcome.exitCode !== 0) throw complaintOf(outcome, reference)
+    if (outcome.exitCode !== 0) {
+      const complaint = complaintOf(outcome, reference)
+      throw mayNotTell && complaint.failure === 'unreachable' ? unreached(complaint.cause) : complaint
+    }
     return outcome.stdout
   }
 }
@@ -210,15 +223,14 @@ const complaints: readonly Complaint[] = [
     'corrupted',
     (name) => `The image ${name} is damaged: what came is not what its digest says.`,
   ],
-  [/gave HTTP response to HTTPS/, 'unreachable', (_, host) => `The registry ${host} does not speak HTTPS.`],
-  [/x509|certificate/i, 'unreachable', (_, host) => `The registry ${host} has a certificate that is not trusted here.`],
   [
-    /no such host|lookup /,
-    'unreachable',
-    (_, host) => `The name ${host} cannot be resolved; the registry was not reached.`,
+    /gave HTTP response to HTTPS|not look like a TLS handshake/,
+    'refused',
+    (_, host) => `The registry ${host} does not speak HTTPS.`,
   ],
+  [/x509|certificate/i, 'refused', (_, host) => `The registry ${host} has a certificate that is not trusted here.`],
   [
-    /connection re|timeout|no route|unreachable|TLS|deadline|EOF|pinging|status 5\d\d|misbehaving/i,
+    /no such host|lookup |connection re|timeout|no route|unreachable|TLS|deadline|EOF|pinging|status 5\d\d|misbehaving/i,
     'unreachable',
     (_, host) => `The registry ${host} does not answer.`,
   ],
