@@ -31,7 +31,6 @@ const tooMuch: Record<Evidence, string> = {
   'unaccepted connections': 'Connections that it did not accept held more than 64 MiB of the host’s memory',
   'unsent datagrams': 'Datagrams that it did not send held more than 64 MiB of the host’s memory',
   growth: 'It filled the kernel’s memory with objects that no limit counts',
-  danger: 'The kernel’s memory grew while it ran, until the host was short of memory',
 }
 
 /** For one that we have ended (kernel-memory/watch.ts). */

@@ -233,9 +233,9 @@ static long blocked_opens(void) {
 }
 
 // Each open directory of an overlay keeps a list of all names in it. A change gives the next reader a list of its own.
-static long directory_lists(void) {
+static long list_again(int names, long most, useconds_t pause) {
   char name[256];
-  for (int n = 0; n < 2000; n++) {
+  for (int n = 0; n < names; n++) {
     snprintf(name, sizeof name, "/tmp/%0200d", n);
     int fd = open(name, O_CREAT | O_WRONLY, 0600);
     if (fd < 0) return 0;
@@ -244,12 +244,17 @@ static long directory_lists(void) {
   static char buffer[65536];
   for (long made = 0;; made++) {
     int fd = open("/tmp", O_RDONLY | O_DIRECTORY);
-    if (made == 600 || !has_time() || fd < 0) return made;
+    if (made == most || !has_time() || fd < 0) return made;
     while (syscall(SYS_getdents64, fd, buffer, sizeof buffer) > 0) {}
     if (mkdir("/tmp/change", 0700) < 0 || rmdir("/tmp/change") < 0) return made;
-    usleep(10000); // so that it goes on for some seconds on a fast machine too
+    usleep(pause);
   }
 }
+
+// The pause is there so that it goes on for some seconds on a fast machine too.
+static long directory_lists(void) { return list_again(2000, 600, 10000); }
+// About 1 MiB a second.
+static long directory_lists_slowly(void) { return list_again(200, 3000, 100000); }
 
 static int listen_everywhere(int port, int backlog) {
   int listener = socket(AF_INET6, SOCK_STREAM, 0);
@@ -707,6 +712,7 @@ static const struct {
     {"blocked-readers", blocked_readers},
     {"blocked-opens", blocked_opens},
     {"directory-lists", directory_lists},
+    {"directory-lists-slowly", directory_lists_slowly},
     {"tcp-unaccepted", tcp_unaccepted},
     {"tcp-unaccepted-data", tcp_unaccepted_data},
     {"tcp6-unaccepted-data", tcp6_unaccepted_data},

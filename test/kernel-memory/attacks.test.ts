@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { suite, test } from 'node:test'
-import { attacks, holds, noiseMiB, watchedAttacks } from './attacks.ts'
+import { attacks, holds, noiseMiB, slowAttacks, watchedAttacks } from './attacks.ts'
 
 suite('attacks on the kernel’s memory', () => {
   test('each is in the table of the reference, and in the program that runs them', () => {
     const page = readFileSync(new URL('../../docs/reference/kernel-memory.md', import.meta.url), 'utf8')
     const program = readFileSync(new URL('attacks.c', import.meta.url), 'utf8')
-    const names = [...attacks, ...watchedAttacks].map(({ name }) => name)
+    const names = [...attacks, ...watchedAttacks, ...slowAttacks].map(({ name }) => name)
     assert.deepEqual(
       names.filter((name) => !page.includes(`\`${name}\``)),
       [],

@@ -82,6 +82,11 @@ export const watchedAttacks: readonly Pick<Attack, 'name' | 'object'>[] = [
   { name: 'udp-unsent', object: 'datagrams that are begun and not sent' },
 ]
 
+/** These take about 1 MiB a second. */
+export const slowAttacks: readonly Pick<Attack, 'name' | 'object'>[] = [
+  { name: 'directory-lists-slowly', object: 'lists of names that open overlay directories keep' },
+]
+
 export const buildAttacks = (path: string): void => {
   execFileSync('cc', ['-static', '-O1', '-o', path, join(import.meta.dirname, 'attacks.c'), '-lpthread'], {
     stdio: 'pipe',

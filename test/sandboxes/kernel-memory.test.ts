@@ -4,9 +4,20 @@ import assert from 'node:assert/strict'
 import { chmodSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
+import { silentLog } from '#src/kit/log.ts'
+import { identityOf } from '#src/kit/process-identity.ts'
+import { readLayout } from '#src/runner/cgroup/layout.ts'
+import { KernelMemoryWatch } from '#src/runner/kernel-memory/watch.ts'
 import { TestHost } from '#src/runner/testing/test-host.ts'
 import type { Cause } from '#src/wire/runner-link.ts'
-import { attacks, buildAttacks, holds, measureAttack, watchedAttacks } from '#test/kernel-memory/attacks.ts'
+import {
+  attacks,
+  buildAttacks,
+  holds,
+  measureAttack,
+  slowAttacks,
+  watchedAttacks,
+} from '#test/kernel-memory/attacks.ts'
 import { needsRoot } from '#test/needs-root.ts'
 
 suite('the kernel’s memory', { skip: needsRoot }, () => {
@@ -62,6 +73,46 @@ suite('the kernel’s memory', { skip: needsRoot }, () => {
           await box.host.destroy(neighbour)
         }
         await box.host.destroy(attacker)
+      })
+  })
+
+  suite('is watched for minutes where it grows slowly', () => {
+    for (const { name, object } of slowAttacks)
+      test(`${object}: the sandbox is found, and none of its busy neighbours`, { timeout: 120_000 }, async () => {
+        const attacker = await started()
+        const neighbours = [await started(), await started()]
+        // Processes, many files and their pages, and sockets.
+        const busy = [
+          'n=0; while :; do cat /proc/self/maps > /tmp/b$((n % 500)); /bin/true; n=$((n+1)); done',
+          'while :; do dd if=/dev/zero of=/tmp/pages bs=1M count=30 2> /dev/null; attacks time-waits 0.3 & sleep 1; kill $!; done',
+        ]
+        for (const [index, neighbour] of neighbours.entries())
+          await box.run(neighbour, `(${busy[index]}) > /dev/null 2>&1 &`)
+        void box.run(attacker, `attacks ${name} 120`).catch(() => {})
+        const found = Promise.withResolvers<string>()
+        // The bounds of the host’s own watch are not reached in the time of a test.
+        const watch = new KernelMemoryWatch({
+          layout: readLayout(),
+          bounds: { grownBytes: 6 * 1024 ** 2, pauseMs: 200, runMs: 400 },
+          holdStill: async (sandboxId, release) => {
+            const cgroup = box.cgroupOf(sandboxId)
+            await cgroup.freeze()
+            if (release.aborted) await cgroup.thaw()
+            release.addEventListener('abort', () => void cgroup.thaw(), { once: true })
+            return true
+          },
+          onTooMuch: (sandboxId) => found.resolve(sandboxId),
+          log: silentLog(),
+        })
+        try {
+          for (const sandboxId of [...neighbours, attacker]) {
+            watch.add(sandboxId, { init: identityOf(box.pidOf(sandboxId)), cgroup: box.cgroupOf(sandboxId) })
+          }
+          assert.equal(await found.promise, attacker, `not one of ${neighbours}`)
+        } finally {
+          watch.close()
+          for (const sandboxId of [attacker, ...neighbours]) await box.host.destroy(sandboxId)
+        }
       })
   })
 })

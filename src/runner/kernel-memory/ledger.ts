@@ -1,5 +1,5 @@
 // Who ran in the kernel while uncharged memory grew. Each growth is shared out among the sandboxes by the time that the kernel
-// worked for them meanwhile. That is no proof, so it only orders the suspects, and decides only where the host is in danger.
+// worked for them meanwhile. That is no proof, so it only orders the suspects.
 
 export class Ledger {
   readonly #seconds = new Map<string, number>()

@@ -2,8 +2,9 @@
 // before the host is short of memory.
 //
 // Twice a second two small files of the host are read, whatever the number of sandboxes. Only while uncharged memory grows are
-// sandboxes looked at: first the tables that tell exactly (sockets.ts), then by an experiment (experiment.ts). If the host is in
-// danger and neither has told, the most blamed goes (ledger.ts). Which objects are bounded elsewhere: docs/reference/kernel-memory.md.
+// sandboxes looked at: first the tables that tell exactly (sockets.ts), then by an experiment (experiment.ts). Growth that is too
+// slow for that is followed by an inquiry over minutes (inquiry.ts), which goes faster when the host is short of memory. Nobody is
+// ended without evidence. Which objects are bounded elsewhere: docs/reference/kernel-memory.md.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from '#src/kit/log.ts'
 import { repeat } from '#src/kit/repeat.ts'
@@ -13,7 +14,9 @@ import { reserveBytes } from '../cgroup/reserve.ts'
 import type { Init } from '../processes.ts'
 import { type ExperimentParts, findGrower } from './experiment.ts'
 import { readKernelMemory, socketBytes, unchargedBytes } from './host-memory.ts'
+import { type Finding, Inquiry } from './inquiry.ts'
 import { Ledger } from './ledger.ts'
+import { readUnchargedSlabs } from './slabs.ts'
 import { type FullSockets, findFullSockets } from './sockets.ts'
 
 const MiB = 1024 ** 2
@@ -26,12 +29,19 @@ const standardBounds = {
   grownBytes: 128 * MiB,
   /** Growth between two looks that is shared out among those that ran. */
   blamedBytes: 16 * MiB,
+  /** Between the steps of an inquiry, in milliseconds. It is short while the host is short of memory. */
+  pauseMs: 30_000,
+  /** How long a group of sandboxes runs in a bout of an inquiry, in milliseconds. */
+  runMs: 750,
 }
+
+/** Between the steps of an inquiry while the host is short of memory. The first step has to see some growth. */
+const shortPauseMs = 2000
 
 /** So many sandboxes at a stretch never hold up a request for long. */
 const atOnce = 50
 
-export type Evidence = FullSockets | 'growth' | 'danger'
+export type Evidence = FullSockets | 'growth'
 
 export type KernelMemoryWatchParts = Pick<ExperimentParts, 'holdStill'> & {
   layout: CgroupLayout
@@ -51,6 +61,10 @@ export class KernelMemoryWatch {
   readonly #stop: () => void
   /** The least since nothing was found last. */
   #base = Number.POSITIVE_INFINITY
+  #baseAt = performance.now()
+  #inquiry: Inquiry | undefined
+  /** When the inquiry began, or had its last step. */
+  #inquiredAt = 0
   #noted = Number.POSITIVE_INFINITY
   #looksSinceNote = quietLooks
 
@@ -71,6 +85,7 @@ export class KernelMemoryWatch {
   remove(sandboxId: string) {
     this.#watched.delete(sandboxId)
     this.#ledger.remove(sandboxId)
+    this.#inquiry?.remove(sandboxId)
   }
 
   close() {
@@ -84,18 +99,60 @@ export class KernelMemoryWatch {
     if (now - this.#noted >= blamedBytes || ++this.#looksSinceNote >= quietLooks) await this.#note(now)
     this.#noted = Math.min(this.#noted, now)
     if (now < this.#base) {
-      this.#base = now
+      this.#setBase(now)
       this.#ledger.forgive()
     }
-    if (now < this.#base + grownBytes) return
-    if (now > this.#noted) await this.#note(now)
-    if (await this.#find(now - this.#base)) return
-    this.#parts.log.info({ grownBytes: now - this.#base }, 'uncharged memory of the kernel grew, by no sandbox’s doing')
-    this.#base = this.#uncharged()
+    if (now >= this.#base + grownBytes) {
+      if (now > this.#noted) await this.#note(now)
+      if (await this.#find(now - this.#base)) return
+      this.#inquire(now)
+      this.#setBase(this.#uncharged())
+    }
+    await this.#goOnInquiring()
+  }
+
+  #setBase(bytes: number) {
+    this.#base = bytes
+    this.#baseAt = performance.now()
+  }
+
+  #inquire(now: number) {
+    if (this.#inquiry !== undefined) return
+    const seconds = (performance.now() - this.#baseAt) / 1000
+    this.#inquiry = new Inquiry(
+      {
+        uncharged: () => this.#ownUncharged(),
+        slabs: readUnchargedSlabs,
+        holdStill: this.#parts.holdStill,
+        runMs: this.#bounds.runMs,
+        delay,
+        now: () => performance.now(),
+      },
+      (now - this.#base) / seconds,
+    )
+    this.#inquiredAt = performance.now()
+  }
+
+  async #goOnInquiring() {
+    if (this.#inquiry === undefined) return
+    const pauseMs = this.#isInDanger() ? Math.min(shortPauseMs, this.#bounds.pauseMs) : this.#bounds.pauseMs
+    if (performance.now() - this.#inquiredAt < pauseMs) return
+    const suspects = this.#ledger.suspects().map(([sandboxId]) => sandboxId)
+    const finding: Finding = await this.#inquiry.step(suspects.length > 0 ? suspects : [...this.#watched.keys()])
+    this.#inquiredAt = performance.now()
+    if (finding === 'nothing yet') return
+    this.#inquiry = undefined
+    if (finding === 'over') this.#parts.log.info('uncharged memory of the kernel grew, by no sandbox’s doing')
+    else this.#tell(finding.grower, 'growth')
   }
 
   #uncharged() {
     return unchargedBytes(this.#parts.layout, readKernelMemory())
+  }
+
+  /** A sandbox that says much to slow readers fills sockets of ours, not of its own. Its own are bounded, or looked at before. */
+  #ownUncharged() {
+    return this.#uncharged() - socketBytes()
   }
 
   async #note(now: number) {
@@ -117,16 +174,11 @@ export class KernelMemoryWatch {
     if (await this.#findFullSockets()) return true
     // Those that have not run in the kernel have made nothing there.
     const suspects = this.#ledger.suspects()
-    // A sandbox that says much to slow readers fills sockets of ours, not of its own. Its own are bounded, or looked at above.
-    const uncharged = () => this.#uncharged() - socketBytes()
     const grower = await findGrower(
-      { uncharged, holdStill: this.#parts.holdStill, delay },
+      { uncharged: () => this.#ownUncharged(), holdStill: this.#parts.holdStill, delay },
       suspects.map(([sandboxId]) => sandboxId),
     )
-    if (grower !== undefined) return this.#tell(grower, 'growth', grown)
-    const [mostBlamed] = suspects
-    if (!this.#isInDanger() || mostBlamed === undefined || mostBlamed[1] < this.#bounds.grownBytes) return false
-    return this.#tell(mostBlamed[0], 'danger', grown)
+    return grower !== undefined && this.#tell(grower, 'growth', grown)
   }
 
   async #findFullSockets(): Promise<boolean> {

@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { type Finding, Inquiry } from './inquiry.ts'
+
+const MiB = 1024 ** 2
+const pauseMs = 30_000
+
+/** A host with an attacker that keeps so many MiB of each second, and two innocents. */
+const hostWith = ({
+  rate,
+  isInSlabs = true,
+  wholeNoise = 0,
+}: {
+  rate: () => number
+  isInSlabs?: boolean
+  wholeNoise?: number
+}) => {
+  const held = new Set<string>()
+  let holds = 0
+  let ms = 0
+  let bytes = 0
+  let measurements = 0
+  const delay = async (forMs: number) => {
+    ms += forMs
+    if (!held.has('attacker')) bytes += (rate() * MiB * forMs) / 1000
+  }
+  const inquiry = new Inquiry(
+    {
+      uncharged: () => 1000 * MiB + bytes + wholeNoise * MiB * [0, 1, -1, -0.5, 0.7][measurements++ % 5]!,
+      slabs: () =>
+        new Map([
+          ['kmalloc-512', isInSlabs ? bytes : 0],
+          ['kmalloc-64', MiB],
+        ]),
+      holdStill: async (sandboxId, release) => {
+        holds += 1
+        held.add(sandboxId)
+        release.addEventListener('abort', () => held.delete(sandboxId), { once: true })
+        return true
+      },
+      delay,
+      now: () => ms,
+      runMs: 750,
+    },
+    1 * MiB,
+  )
+  const inquire = async (steps: number): Promise<Finding> => {
+    for (let step = 0; step < steps; step++) {
+      await delay(pauseMs)
+      const finding = await inquiry.step(['one', 'two', 'attacker'])
+      if (finding !== 'nothing yet') return finding
+    }
+    return 'nothing yet'
+  }
+  return { inquire, holds: () => holds }
+}
+
+suite('an inquiry into slow growth', () => {
+  test('finds who fills a cache of the kernel, whatever else comes and goes on the host', async () => {
+    assert.deepEqual(await hostWith({ rate: () => 1, wholeNoise: 50 }).inquire(30), { grower: 'attacker' })
+  })
+
+  test('finds who fills memory outside of those caches too', async () => {
+    assert.deepEqual(await hostWith({ rate: () => 1, isInSlabs: false }).inquire(30), { grower: 'attacker' })
+  })
+
+  test('is over without anybody held still where growth does not go on', async () => {
+    const { inquire, holds } = hostWith({ rate: () => 0 })
+    assert.equal(await inquire(2), 'over')
+    assert.equal(holds(), 0)
+  })
+
+  test('is over when growth stops', async () => {
+    let steps = 0
+    const { inquire } = hostWith({ rate: () => (steps++ < 5 ? 1 : 0) })
+    assert.equal(await inquire(40), 'over')
+  })
+})

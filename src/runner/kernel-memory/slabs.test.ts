@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { findGrownSlabs, parseUnchargedSlabs, readUnchargedSlabs } from './slabs.ts'
+
+const slabinfo = `slabinfo - version: 2.1
+# name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab> : tunables <limit> <batchcount> <sharedfactor> : slabdata <active_slabs> <num_slabs> <sharedavail>
+dentry            100 200    192   21    1 : tunables    0    0    0 : slabdata     10     10      0
+kmalloc-cg-1k      10  20   1024   16    4 : tunables    0    0    0 : slabdata      2      2      0
+kmalloc-rcl-64     10  20     64   64    1 : tunables    0    0    0 : slabdata      2      2      0
+kmalloc-1k         30  40   1024   16    4 : tunables    0    0    0 : slabdata      3      3      0
+kmalloc-rnd-07-64  50  60     64   64    1 : tunables    0    0    0 : slabdata      1      1      0
+`
+
+suite('caches of the kernel that are charged to nobody', () => {
+  test('are those of plain kmalloc, by what is in use', () => {
+    const expected = [
+      ['kmalloc-1k', 30 * 1024],
+      ['kmalloc-rnd-07-64', 50 * 64],
+    ]
+    assert.deepEqual([...parseUnchargedSlabs(slabinfo)], expected)
+  })
+
+  test('are unknown where what is charged is in the same caches', () => {
+    assert.equal(parseUnchargedSlabs(slabinfo.replaceAll('kmalloc-cg', 'other')).size, 0)
+  })
+
+  test('are found on this machine, if its kernel has them apart', () => {
+    for (const [name, bytes] of readUnchargedSlabs()) assert.ok(bytes >= 0, name)
+  })
+
+  test('tell the growth where at least half of it is in a few of them', () => {
+    const before = new Map([
+      ['a', 100],
+      ['b', 100],
+      ['c', 100],
+    ])
+    const after = new Map([
+      ['a', 400],
+      ['b', 110],
+      ['c', 300],
+    ])
+    assert.deepEqual(findGrownSlabs(before, after, 600), ['a', 'c'])
+    assert.deepEqual(findGrownSlabs(before, after, 1200), [])
+  })
+})

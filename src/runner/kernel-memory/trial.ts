@@ -1,0 +1,196 @@
+// Finds the sandbox behind growth that is too slow for the experiment (experiment.ts), by many short bouts over minutes.
+//
+// A bout holds all suspects still, lets one group of them run for a moment, and then another group. Only the memory that is kept
+// while all are still again counts, since what busy programs make comes and goes. Three questions follow each other:
+//   1 Does it grow more while all of them run than while nobody does? If not, it is none of their doing.
+//   2 They are parted into halves, by chance and anew in each bout. Whose halves grow more than the others?
+//   3 Does it grow more while that one runs alone than while nobody does? This decides.
+import type { ExperimentParts } from './experiment.ts'
+
+export type TrialParts = ExperimentParts & {
+  /** How long a group runs, in milliseconds. */
+  runMs: number
+  random?: () => number
+}
+
+/** What is freed late, and what the kernel counts late, is counted by then. */
+const settleMs = 150
+/** So many are held at once; of more, others each time. */
+const mostHeld = 64
+/** What a measurement may be wrong by, even where a few of them agree. */
+const leastError = 32 * 1024
+/** Bouts after which growth that does not depend on any sandbox is the host's own. */
+const boutsForAll = 12
+/** Bouts after which one that was tried alone is no more suspected than others. */
+const boutsAlone = 30
+/** The part of the growth that must be of the one that is ended. */
+const leastShare = 1 / 3
+/** What is more than expected by this factor was something else on the host, and does not count. */
+const mostTimesExpected = 32
+
+/** How much more grew with than without, in bytes. */
+class Differences {
+  count = 0
+  #sum = 0
+  #squares = 0
+
+  add(bytes: number) {
+    this.count += 1
+    this.#sum += bytes
+    this.#squares += bytes * bytes
+  }
+
+  get mean() {
+    return this.count === 0 ? 0 : this.#sum / this.count
+  }
+
+  /** The sum of the squares of what differs from the mean. */
+  get scatter() {
+    return Math.max(0, this.#squares - this.count * this.mean ** 2)
+  }
+}
+
+export class Trial {
+  readonly #parts: TrialParts
+  /** What memory is expected to grow by while all run once. */
+  #expected = Number.POSITIVE_INFINITY
+  readonly #all = new Differences()
+  readonly #halves = new Map<string, Differences>()
+  readonly #alone = new Map<string, Differences>()
+
+  constructor(parts: TrialParts) {
+    this.#parts = parts
+  }
+
+  /** It grows whether sandboxes run or not. */
+  get isNobodys(): boolean {
+    return this.#all.count >= boutsForAll && this.#certaintyOf(this.#all) < 3
+  }
+
+  /**
+   * By how many standard errors the mean is above 0. The error of one difference is learned from all that were measured, since
+   * a few of one may agree by chance.
+   */
+  #certaintyOf(differences: Differences): number {
+    const { count, mean, scatter } = differences
+    if (count < 3) return 0
+    const measured = [this.#all, ...this.#alone.values()].filter((one) => one.count > 1)
+    const degrees = measured.reduce((sum, one) => sum + one.count - 1, 0)
+    const common = degrees === 0 ? 0 : measured.reduce((sum, one) => sum + one.scatter, 0) / degrees
+    return mean / Math.sqrt(Math.max(leastError ** 2, common, scatter / (count - 1)) / count)
+  }
+
+  /** The one whose doing it is. */
+  get grower(): string | undefined {
+    const isGuilty = (one: Differences) =>
+      one.count >= 5 && one.mean >= this.#expected * leastShare && this.#certaintyOf(one) >= 5
+    return [...this.#alone].find(([, differences]) => isGuilty(differences))?.[0]
+  }
+
+  remove(sandboxId: string) {
+    this.#halves.delete(sandboxId)
+    this.#alone.delete(sandboxId)
+  }
+
+  /** One bout with those who may have done it. `bytesPerSecond`: how fast memory has grown since the first. */
+  async bout(suspects: readonly string[], bytesPerSecond: number): Promise<void> {
+    this.#expected = (bytesPerSecond * this.#parts.runMs) / 1000
+    const chosen = this.#shuffled(suspects).slice(0, mostHeld)
+    if (chosen.length === 0) return
+    if (this.#certaintyOf(this.#all) < 3)
+      return this.#compare(chosen, chosen, [], (difference) => this.#all.add(difference))
+    const leader = this.#leader(suspects)
+    if (leader !== undefined) {
+      const others = chosen.filter((sandboxId) => sandboxId !== leader)
+      await this.#compare([leader, ...others], [leader], [], (difference) => this.#addAlone(leader, difference))
+      return
+    }
+    const half = Math.ceil(chosen.length / 2)
+    const halves = [chosen.slice(0, half), chosen.slice(half)] as const
+    await this.#compare(chosen, ...halves, (difference) => {
+      for (const sandboxId of halves[0]) of(this.#halves, sandboxId).add(difference)
+      for (const sandboxId of halves[1]) of(this.#halves, sandboxId).add(-difference)
+    })
+  }
+
+  /** The most suspected one, once chance cannot have put it into the same halves as the one whose doing it is. */
+  #leader(suspects: readonly string[]): string | undefined {
+    if (suspects.length === 1) return suspects[0]
+    const leastCount = Math.ceil(Math.log2(suspects.length)) + 2
+    const meanOf = (sandboxId: string) => of(this.#halves, sandboxId).mean
+    const [first] = suspects
+      .filter((sandboxId) => of(this.#halves, sandboxId).count >= leastCount)
+      .filter((sandboxId) => this.#certaintyOf(of(this.#halves, sandboxId)) >= 1.5)
+      .toSorted((one, other) => meanOf(other) - meanOf(one))
+    return first
+  }
+
+  #addAlone(sandboxId: string, difference: number) {
+    const differences = of(this.#alone, sandboxId)
+    differences.add(difference)
+    const { count } = differences
+    if (count >= boutsAlone || (count >= 3 && this.#certaintyOf(differences) < 1)) this.remove(sandboxId)
+  }
+
+  #shuffled(sandboxIds: readonly string[]): string[] {
+    const { random = Math.random } = this.#parts
+    return sandboxIds
+      .map((sandboxId) => [random(), sandboxId] as const)
+      .toSorted(([one], [other]) => one - other)
+      .map(([, sandboxId]) => sandboxId)
+  }
+
+  /**
+   * Tells how much more is kept of what grew while `one` ran than while `other` did. Those that cannot be held still now are left
+   * out; nothing is told if that is all of a group.
+   */
+  async #compare(
+    all: readonly string[],
+    one: readonly string[],
+    other: readonly string[],
+    tell: (bytes: number) => void,
+  ): Promise<void> {
+    const { holdStill, uncharged, delay, runMs, random = Math.random } = this.#parts
+    const holds = new Map<string, AbortController>()
+    /** Answers those that are still. */
+    const hold = async (sandboxIds: readonly string[]): Promise<string[]> => {
+      const areStill = sandboxIds.map(async (sandboxId) => {
+        const release = new AbortController()
+        holds.set(sandboxId, release)
+        return holdStill(sandboxId, release.signal)
+      })
+      const answers = await Promise.all(areStill)
+      return sandboxIds.filter((_, index) => answers[index])
+    }
+    /** Undefined if they are not still again. */
+    const kept = async (sandboxIds: readonly string[]): Promise<number | undefined> => {
+      const before = uncharged()
+      for (const sandboxId of sandboxIds) holds.get(sandboxId)?.abort()
+      await delay(runMs)
+      if ((await hold(sandboxIds)).length < sandboxIds.length) return undefined
+      await delay(settleMs)
+      return uncharged() - before
+    }
+    try {
+      const still = new Set(await hold(all))
+      const groups = [one, other].map((group) => group.filter((sandboxId) => still.has(sandboxId)))
+      if (groups[0]!.length === 0 || (other.length > 0 && groups[1]!.length === 0)) return
+      await delay(settleMs)
+      // What is freed late by one must not always count for the other.
+      const isReversed = random() < 0.5
+      if (isReversed) groups.reverse()
+      const [first, second] = [await kept(groups[0]!), await kept(groups[1]!)]
+      if (first === undefined || second === undefined) return
+      const difference = isReversed ? second - first : first - second
+      if (Math.abs(difference) < this.#expected * mostTimesExpected) tell(difference)
+    } finally {
+      for (const release of holds.values()) release.abort()
+    }
+  }
+}
+
+const of = (differences: Map<string, Differences>, sandboxId: string): Differences => {
+  const known = differences.get(sandboxId) ?? new Differences()
+  differences.set(sandboxId, known)
+  return known
+}
