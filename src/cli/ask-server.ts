@@ -4,13 +4,8 @@ import { findAdminKey, findDataDirectory } from '#src/up/data-directory.ts'
 import { findRunningUp, isJoinedRunner } from '#src/up/state-file.ts'
 import { callServer } from './call.ts'
 
-/** Throws a Complaint with what the server says, or with why it cannot be asked. */
-export const askServer = async <Answer>(
-  directory: string,
-  method: string,
-  path: string,
-  body?: object,
-): Promise<Answer> => {
+/** Of the server that runs in a data directory. Throws a Complaint where there is none. */
+export const serverOf = (directory: string): { url: string; key: string } => {
   const data = findDataDirectory(directory)
   const up = data && findRunningUp(data.stateFile)
   if (data === undefined || !up) throw new Complaint(`no server runs in ${directory}`)
@@ -20,7 +15,18 @@ export const askServer = async <Answer>(
   const key = findAdminKey(data)
   if (key === undefined) throw new Complaint(`the key of the server is not in ${data.secrets}/admin.key any more`)
   const host = up.host === '0.0.0.0' ? '127.0.0.1' : up.host.includes(':') ? `[${up.host}]` : up.host
-  return await callServer<Answer>(`http://${host}:${up.port}/api${path}`, {
+  return { url: `http://${host}:${up.port}`, key }
+}
+
+/** Throws a Complaint with what the server says, or with why it cannot be asked. */
+export const askServer = async <Answer>(
+  directory: string,
+  method: string,
+  path: string,
+  body?: object,
+): Promise<Answer> => {
+  const { url, key } = serverOf(directory)
+  return await callServer<Answer>(`${url}/api${path}`, {
     method,
     headers: { authorization: `Bearer ${key}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),

@@ -43,7 +43,35 @@ suite('the command line', () => {
       assert.equal(status, 1)
       assert.match(stderr, new RegExp(`option '${option} <\\w+>' is not for 'runner list'`))
     }
-    assert.match(run('user', '--data', '/nowhere', 'add', 'ada@example.com').stderr, /unknown option '--data'/)
+  })
+
+  test('--data is taken by every command of a server, at any place, and means the same', () => {
+    for (const words of [
+      ['user', 'add', 'ada@example.com'],
+      ['user', 'password', 'ada@example.com'],
+      ['sandboxes'],
+      ['login'],
+    ])
+      for (let at = 0; at <= words.length; at++) {
+        const command = [...words.slice(0, at), '--data', '/nowhere', ...words.slice(at)]
+        assert.deepEqual(said(...command), [1, 'alcove: no server runs in /nowhere'], command.join(' '))
+      }
+    assert.match(run('--data', '/nowhere', 'logout').stderr, /option '--data <dir>' is not for 'alcove logout'/)
+    assert.match(run('login', '--data', '/nowhere', '--url', 'http://127.0.0.1:9').stderr, /cannot be used with option/)
+  })
+
+  test('every command has --help, which says what it does', () => {
+    const names = (text: string) => [...text.matchAll(/^ {2}([a-z]+) [^\n]*/gm)].map(([, name]) => name!)
+    const commandsOf = (...words: string[]): string[] => {
+      const { status, stdout } = run(...words, '--help')
+      assert.equal(status, 0)
+      assert.match(stdout, /^Usage: alcove/)
+      return names(stdout.split('Commands:')[1] ?? '').filter((name) => name !== 'help')
+    }
+    const all = commandsOf()
+    assert.ok(all.length > 10, all.join())
+    for (const name of ['user', 'runner']) for (const below of commandsOf(name)) commandsOf(name, below)
+    for (const name of ['up', 'purge', 'login', 'test']) commandsOf(name)
   })
 
   test('settings that are wrong are told in sentences alone, without a stack and without a password', () => {

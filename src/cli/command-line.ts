@@ -16,8 +16,10 @@ const directoryName = (text: string): string => {
   return text
 }
 
-const dataOption = () =>
-  new Option('--data <dir>', 'the data directory of the server').argParser(directoryName).default(defaultDataDirectory)
+const dataOption = () => namedData('the data directory of the server').default(defaultDataDirectory)
+
+/** Without a default: only who names one means the server of this machine. */
+const namedData = (meaning: string) => new Option('--data <dir>', meaning).argParser(directoryName)
 
 /** Options that came before a subcommand are meant for it: those that it has too count for it, others are refused. */
 const handOn = (command: Command, subcommand: Command): void => {
@@ -52,6 +54,8 @@ const createCommandLine = (): Command => {
     .description('Isolated Linux sandboxes over HTTP, on your own machine.')
     // What comes after the name of a subcommand is for that one.
     .enablePositionalOptions()
+    .hook('preSubcommand', handOn)
+    .addOption(namedData('the data directory of the server; as well behind the name of a command'))
     .showHelpAfterError('(alcove --help lists everything)')
 
   program
@@ -87,7 +91,12 @@ const createCommandLine = (): Command => {
     .addOption(dataOption())
     .action(async ({ data }) => (await import('./key.ts')).key(data))
 
-  const user = program.command('user').description('local accounts: people who sign in with a password')
+  const user = program
+    .command('user')
+    .description('local accounts: people who sign in with a password')
+    .enablePositionalOptions()
+    .hook('preSubcommand', handOn)
+    .addOption(dataOption())
   user
     .command('add <email>')
     .description('make an account and print its password')
@@ -146,8 +155,12 @@ const createCommandLine = (): Command => {
   program
     .command('login')
     .description('sign in to a server, by a code that you enter in any browser')
-    .option('--url <url>', 'the server', 'http://127.0.0.1:4600')
-    .action(async ({ url }) => (await import('./login.ts')).login({ url, file: await ownSession(), say }))
+    .addOption(new Option('--url <url>', 'the server').default('http://127.0.0.1:4600'))
+    .addOption(namedData('the server that runs in this data directory').conflicts('url'))
+    .action(async ({ url, data }) => {
+      const server = data === undefined ? url : (await import('./ask-server.ts')).serverOf(data).url
+      await (await import('./login.ts')).login({ url: server, file: await ownSession(), say })
+    })
 
   program
     .command('logout')
@@ -156,10 +169,11 @@ const createCommandLine = (): Command => {
 
   program
     .command('sandboxes')
-    .description('list the sandboxes of whoever is signed in')
-    .option('--organization <id>', 'in this organization; your personal one unless told')
-    .action(async ({ organization }) =>
-      (await import('./sandboxes.ts')).sandboxes({ file: await ownSession(), organization, say }),
+    .description('list your sandboxes, once you are signed in')
+    .option('--organization <id>', 'in this organization; default: your personal one')
+    .addOption(namedData('those of the first admin of the server in this data directory, without signing in'))
+    .action(async ({ organization, data }) =>
+      (await import('./sandboxes.ts')).sandboxes({ file: await ownSession(), data, organization, say }),
     )
 
   program

@@ -1,4 +1,5 @@
-// `alcove sandboxes`: lists what the person who is signed in may see.
+// `alcove sandboxes`: lists what the person who is signed in may see; with a data directory, what its key may.
+import { serverOf } from './ask-server.ts'
 import { callServer } from './call.ts'
 import { freshSession } from './session.ts'
 
@@ -7,10 +8,21 @@ type Page = { items: Sandbox[]; nextCursor: string | null }
 
 const mostPages = 50
 
-type ListParts = { file: string; organization?: string | undefined; say: (line: string) => void }
+type ListParts = {
+  file: string
+  data?: string | undefined
+  organization?: string | undefined
+  say: (line: string) => void
+}
 
-export const sandboxes = async ({ file, organization, say }: ListParts): Promise<void> => {
-  const { apiUrl, accessToken } = await freshSession(file)
+const accessOf = async (file: string, data: string | undefined): Promise<{ apiUrl: string; accessToken: string }> => {
+  if (data === undefined) return await freshSession(file)
+  const { url, key } = serverOf(data)
+  return { apiUrl: `${url}/api`, accessToken: key }
+}
+
+export const sandboxes = async ({ file, data, organization, say }: ListParts): Promise<void> => {
+  const { apiUrl, accessToken } = await accessOf(file, data)
   let cursor: string | null = null
   for (let pages = 0; pages < mostPages; pages += 1) {
     const query = new URLSearchParams({ limit: '200', ...(cursor === null ? {} : { cursor }) })
