@@ -308,7 +308,7 @@ const checks = {
       await call('GET', `${api}/sandbox/${box.id}/events`)
       assert.equal(await activity(), before)
       await run('true')
-      for (let tries = 0; tries < 50 && (await activity()) === before; tries++)
+      for (let tries = 0; tries < 150 && (await activity()) === before; tries++)
         await new Promise((resolve) => setTimeout(resolve, 200))
       assert.notEqual(await activity(), before)
     },
