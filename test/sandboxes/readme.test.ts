@@ -103,7 +103,7 @@ suite('the README', () => {
     const env = { DAYTONA_API_URL: `${server.url}/api`, DAYTONA_API_KEY: server.key }
     const { code, output } = await run(process.execPath, ['examples/first-day.mjs'], { cwd: root, env })
     assert.equal(code, 0, output)
-    assert.ok((output.match(/^ok /gm) ?? []).length >= 22, output)
+    assert.ok((output.match(/^ok /gm) ?? []).length >= 28, output)
   })
 
   test('every command that it names is one', async () => {
