@@ -25,7 +25,7 @@ async function* parts(files: Files, paths: readonly string[], boundary: string, 
     try {
       file = await files.read(path)
     } catch (error) {
-      const body = Buffer.from(JSON.stringify(renderProblem(problemOf(error), request, source)))
+      const body = Buffer.from(JSON.stringify(renderProblem(problemOf(error, { path }), request, source)))
       yield headerOf(boundary, 'error', path, 'application/json', body.length)
       yield body
     }

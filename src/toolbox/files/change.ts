@@ -4,7 +4,7 @@ import type { Files } from '../agent/agent.ts'
 import type { Deadline } from '../exec/deadline.ts'
 import { BoundedOutput } from '../exec/output.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'
-import { isErrno, told } from './failures.ts'
+import { aboutPath, errnoOf, isErrno, problemOf, told } from './failures.ts'
 import { operand, runTool } from './run-tool.ts'
 import { modeOf } from './schemas.ts'
 
@@ -12,7 +12,7 @@ const complaintBytes = 1024
 
 /** With all that is missing on the way; one that is there already is as good. */
 export const makeFolder = (files: Files, path: string, mode: string | undefined) =>
-  told(() => files.mkdir(path, modeOf(mode).mode))
+  told(() => files.mkdir(path, modeOf(mode).mode), { path })
 
 const exists = async (files: Files, path: string): Promise<boolean> => {
   try {
@@ -31,37 +31,64 @@ const exists = async (files: Files, path: string): Promise<boolean> => {
 const copyOver = async (sandbox: ToolboxSandbox, deadline: Deadline, from: string, to: string): Promise<void> => {
   const files = sandbox.agent.files(sandbox.assignment.user)
   await files.stat(from)
-  const taken = () => new Problem('already_exists', 'There is something at the destination already.')
+  const taken = () => aboutPath('already_exists', to, 'There is something at the destination already.')
   if (await exists(files, to)) throw taken()
   using complaint = new BoundedOutput(sandbox.assignment.organizationId, complaintBytes)
   const argv = ['mv', '-n', '-T', '--', operand(from), operand(to)]
   const exitCode = await runTool(sandbox, deadline, { argv, complain: (data) => complaint.add(data) })
   // With `-n`, one that came second is told by the source only.
   if (exitCode === 0 && (await exists(files, from))) throw taken()
-  if (exitCode !== 0) throw new Problem('unprocessable', `The move failed. ${complaint.text()}`.trim())
+  if (exitCode !== 0)
+    throw new Problem('unprocessable', `The move of ${from} to ${to} failed. ${complaint.text()}`.trim())
+}
+
+const failsWith = async (files: Files, path: string, errno: string | undefined): Promise<boolean> => {
+  try {
+    await files.stat(path)
+    return false
+  } catch (error) {
+    return errnoOf(error) === errno
+  }
+}
+
+/** Failures that may be about the directory of either path, or about the pair. */
+const ofBoth: readonly string[] = ['EACCES', 'EPERM', 'EROFS', 'EBUSY', 'EINVAL']
+
+/** Which path a move failed at: the one that cannot even be looked at. Both, where that does not tell. */
+const failedAt = async (files: Files, error: unknown, from: string, to: string): Promise<string> => {
+  const errno = errnoOf(error)
+  if (errno === undefined) return `${from} to ${to}`
+  if (errno === 'EEXIST' || errno === 'ENOTEMPTY') return to
+  if (await failsWith(files, from, errno)) return from
+  return ofBoth.includes(errno) && !(await failsWith(files, to, errno)) ? `${from} to ${to}` : to
 }
 
 /** Never replaces anything. */
-export const move = (sandbox: ToolboxSandbox, deadline: Deadline, from: string, to: string): Promise<void> =>
-  told(async () => {
-    try {
-      await sandbox.agent.files(sandbox.assignment.user).move(from, to)
-    } catch (error) {
+export const move = async (sandbox: ToolboxSandbox, deadline: Deadline, from: string, to: string): Promise<void> => {
+  const files = sandbox.agent.files(sandbox.assignment.user)
+  try {
+    await files.move(from, to).catch(async (error) => {
       if (!isErrno(error, 'EXDEV')) throw error
       await copyOver(sandbox, deadline, from, to)
-    }
-  }, new Problem('invalid_file_path', 'A directory cannot be moved into itself.'))
+    })
+  } catch (error) {
+    throw problemOf(error, {
+      path: await failedAt(files, error, from, to),
+      einval: ['invalid_file_path', 'A directory cannot be moved into itself.'],
+    })
+  }
+}
 
 export const setPermissions = (
   files: Files,
   path: string,
   { mode, owner = '', group = '' }: { mode?: string; owner?: string; group?: string },
 ): Promise<void> =>
-  told(
-    () => files.setPermissions(path, { ...modeOf(mode), owner, group }),
-    new Problem('bad_request', 'There is no such owner or group in this sandbox.'),
-  )
+  told(() => files.setPermissions(path, { ...modeOf(mode), owner, group }), {
+    path,
+    einval: ['bad_request', 'There is no such owner or group in this sandbox.'],
+  })
 
 /** A link is deleted itself, not what it points at. */
 export const remove = (files: Files, path: string, recursive = false): Promise<void> =>
-  told(() => files.remove(path, { recursive }))
+  told(() => files.remove(path, { recursive }), { path })

@@ -1,10 +1,9 @@
 // A file that goes out, whole or one range of it (RFC 9110 §14), as fast as the caller takes it.
 import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { Problem } from '#src/problems.ts'
 import type { Files } from '../agent/agent.ts'
 import { attachment } from './disposition.ts'
-import { told } from './failures.ts'
+import { aboutPath, told } from './failures.ts'
 
 type Range = { from: number; length?: number } | { last: number }
 
@@ -34,25 +33,28 @@ const open = async (files: Files, path: string, range: Range | undefined) => {
 }
 
 export const download = (files: Files, path: string, request: FastifyRequest, reply: FastifyReply): Promise<Readable> =>
-  told(async () => {
-    const range = request.method === 'GET' ? rangeOf(request) : undefined
-    // Who asks for the head only is told the size, and not one byte comes.
-    const wanted = request.method === 'HEAD' ? { from: 0, length: 0 } : range
-    const { offset, size, length, stream } = await open(files, path, wanted)
-    if (range !== undefined && length === 0) {
-      stream.destroy()
-      reply.header('content-range', `bytes */${size}`)
-      throw new Problem('range', `The file has ${size} bytes.`)
-    }
-    reply.headers({
-      'content-type': 'application/octet-stream',
-      'content-disposition': attachment(path.split('/').at(-1) ?? ''),
-      'content-length': request.method === 'HEAD' ? size : length,
-      'accept-ranges': 'bytes',
-      'x-content-type-options': 'nosniff',
-    })
-    if (range !== undefined) {
-      reply.status(206).header('content-range', `bytes ${offset}-${offset + length - 1}/${size}`)
-    }
-    return stream
-  })
+  told(
+    async () => {
+      const range = request.method === 'GET' ? rangeOf(request) : undefined
+      // Who asks for the head only is told the size, and not one byte comes.
+      const wanted = request.method === 'HEAD' ? { from: 0, length: 0 } : range
+      const { offset, size, length, stream } = await open(files, path, wanted)
+      if (range !== undefined && length === 0) {
+        stream.destroy()
+        reply.header('content-range', `bytes */${size}`)
+        throw aboutPath('range', path, `The file has ${size} bytes.`)
+      }
+      reply.headers({
+        'content-type': 'application/octet-stream',
+        'content-disposition': attachment(path.split('/').at(-1) ?? ''),
+        'content-length': request.method === 'HEAD' ? size : length,
+        'accept-ranges': 'bytes',
+        'x-content-type-options': 'nosniff',
+      })
+      if (range !== undefined) {
+        reply.status(206).header('content-range', `bytes ${offset}-${offset + length - 1}/${size}`)
+      }
+      return stream
+    },
+    { path },
+  )

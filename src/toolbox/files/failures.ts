@@ -1,5 +1,5 @@
 // What a failure inside means to the caller: the only place that turns an errno about a file into a Problem.
-import { notStarted, Problem, type ProblemCode } from '#src/problems.ts'
+import { Problem, type ProblemCode, problems } from '#src/problems.ts'
 import { AgentGone, AgentRefused, StartFailed } from '../agent/agent.ts'
 
 const busy = 'This sandbox does as much with files as it can at one time.'
@@ -33,46 +33,76 @@ const meanings: Record<string, readonly [code: ProblemCode, sentence?: string]> 
   ],
 }
 
-const byErrno = (errno: string, cause: unknown): Problem => {
-  const [code, sentence] = meanings[errno] ?? ['unprocessable', `The sandbox could not do that: ${errno}.`]
-  return new Problem(code, sentence, { cause })
+/** These begin with the words that clients match, and then name the path, as kernels and other toolboxes do. */
+const openings: Partial<Record<ProblemCode, readonly [words: string, sentence: string]>> = {
+  file_not_found: ['file not found', 'There is no such file or directory.'],
+  file_access_denied: ['permission denied', problems.file_access_denied[2]],
+}
+
+/** Of a path in a sentence. */
+const mostLetters = 1024
+
+const shown = (path: string) => (path.length > mostLetters ? `${path.slice(0, mostLetters)}…` : path)
+
+/** A failure in the toolbox's words. `path`: what it is about, as the caller wrote it; empty where the caller named none. */
+export const aboutPath = (code: ProblemCode, path: string, sentence?: string, cause?: unknown): Problem => {
+  const [words, standard] = openings[code] ?? []
+  const said = sentence ?? standard ?? problems[code][2]
+  if (path === '') return new Problem(code, said, { cause })
+  return new Problem(code, words === undefined ? `${shown(path)}: ${said}` : `${words}: ${shown(path)}. ${said}`, {
+    cause,
+  })
+}
+
+const meaningOf = (errno: string): readonly [code: ProblemCode, sentence?: string] =>
+  meanings[errno] ?? ['unprocessable', `The sandbox could not do that: ${errno}.`]
+
+/** The errno of a failure about a file, or about the directory that a program was to start in. */
+export const errnoOf = (error: unknown): string | undefined => {
+  if (error instanceof AgentRefused && error.stage === 'file') return error.errno
+  return error instanceof StartFailed && error.stage === 'cwd' ? error.errno : undefined
 }
 
 export const isErrno = (error: unknown, errno: string): boolean =>
-  error instanceof AgentRefused && error.stage === 'file' && error.errno === errno
+  error instanceof AgentRefused && errnoOf(error) === errno
 
-/** `EINVAL` is what the kernel says to many things; whoever calls knows better which one it is. */
-export const problemOf = (error: unknown, einval?: Problem): Problem => {
-  if (error instanceof Problem) return error
+const noUser = ['bad_request', 'The sandbox user does not exist.'] as const
+const isSilent = ['bad_gateway', 'The sandbox does not answer. Is the Sandbox started?'] as const
+
+const meaning = (error: unknown): readonly [code: ProblemCode, sentence?: string] => {
+  const errno = errnoOf(error)
+  if (errno !== undefined) return meaningOf(errno)
   if (error instanceof StartFailed) {
-    if (error.stage === 'cwd') return byErrno(error.errno, error)
-    if (error.stage === 'user') return new Problem('bad_request', 'The sandbox user does not exist.', { cause: error })
-    return new Problem('unprocessable', 'This sandbox lacks the program for that.', { cause: error })
+    return error.stage === 'user' ? noUser : ['unprocessable', 'This sandbox lacks the program for that.']
   }
   if (error instanceof AgentGone) {
-    return new Problem('conflict', 'The sandbox stopped, or the file changed, in the middle. Is the Sandbox started?', {
-      cause: error,
-    })
+    return ['conflict', 'The sandbox stopped, or the file changed, in the middle. Is the Sandbox started?']
   }
-  if (error instanceof RangeError) return new Problem('invalid_file_path', 'This path is too long.', { cause: error })
-  if (!(error instanceof AgentRefused)) {
-    return new Problem('sandbox_silent', undefined, { cause: error })
-  }
-  if (error.stage === 'file') {
-    return error.errno === 'EINVAL' && einval !== undefined ? einval : byErrno(error.errno, error)
-  }
-  if (error.stage === 'user') return new Problem('bad_request', 'The sandbox user does not exist.', { cause: error })
-  if (error.stage === 'ending') return notStarted('The sandbox is stopping.', { cause: error })
-  if (error.stage === 'busy') {
-    return new Problem('rate_limited', busy, { cause: error })
-  }
-  return byErrno(error.errno, error)
+  if (error instanceof RangeError) return ['invalid_file_path', 'This path is too long.']
+  if (!(error instanceof AgentRefused)) return isSilent
+  if (error.stage === 'user') return noUser
+  if (error.stage === 'ending') return ['not_started', 'The sandbox is stopping.']
+  if (error.stage === 'busy') return ['rate_limited', busy]
+  return meaningOf(error.errno)
 }
 
-export const told = async <T>(work: () => Promise<T>, einval?: Problem): Promise<T> => {
+type About = {
+  /** The path that the caller named. */
+  path?: string | undefined
+  /** What `EINVAL` means here: the kernel says it to many things. */
+  einval?: readonly [code: ProblemCode, sentence: string]
+}
+
+export const problemOf = (error: unknown, { path = '', einval }: About = {}): Problem => {
+  if (error instanceof Problem) return error
+  const [code, sentence] = einval !== undefined && isErrno(error, 'EINVAL') ? einval : meaning(error)
+  return aboutPath(code, path, sentence, error)
+}
+
+export const told = async <T>(work: () => Promise<T>, about?: About): Promise<T> => {
   try {
     return await work()
   } catch (error) {
-    throw problemOf(error, einval)
+    throw problemOf(error, about)
   }
 }

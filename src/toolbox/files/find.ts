@@ -1,8 +1,8 @@
 // Lines that hold a text, found by the image's own `grep`. The text is literal, as it is for `replace`.
-import { Problem } from '#src/problems.ts'
 import type { Deadline } from '../exec/deadline.ts'
 import { jsonBytes } from '../json-size.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'
+import { aboutPath } from './failures.ts'
 import { below } from './file-info.ts'
 import { answerBytes, Records } from './records.ts'
 import { operand, runTool } from './run-tool.ts'
@@ -50,7 +50,7 @@ export const find = async (
   const { type } = await files.stat(path, { followLink: true })
   const isDirectory = type === 'directory'
   if (!isDirectory && type !== 'file') {
-    throw new Problem('invalid_file_path', 'This is neither a regular file nor a directory.')
+    throw aboutPath('invalid_file_path', path, 'This is neither a regular file nor a directory.')
   }
   const matches: Match[] = []
   // The name of a file may hold anything but a NUL, so that ends it; what follows is one line.

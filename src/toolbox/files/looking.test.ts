@@ -188,8 +188,8 @@ suite('POST /files/replace', () => {
     assert.deepEqual(body, [
       { file: files[0], success: true },
       { file: files[1], success: true },
-      { file: files[2], success: false, error: 'There is no such file (not found).' },
-      { file: files[3], success: false, error: 'This is a directory.' },
+      { file: files[2], success: false, error: `file not found: ${files[2]}. There is no such file or directory.` },
+      { file: files[3], success: false, error: `${files[3]}: This is a directory.` },
     ])
     assert.equal(readFileSync(room.at('one'), 'utf8'), '$&é $&é axb $&')
     assert.equal(statSync(room.at('one')).mode & 0o7777, 0o750)

@@ -1,7 +1,7 @@
 // Replaces a text in files, as a stream and each file as a whole or not at all. The text is literal.
 import type { Files } from '../agent/agent.ts'
 import type { Deadline } from '../exec/deadline.ts'
-import { problemOf } from './failures.ts'
+import { aboutPath, problemOf } from './failures.ts'
 import type { ReplaceRequest, ReplaceResult } from './schemas.ts'
 
 const pieceBytes = 64 * 1024
@@ -108,8 +108,8 @@ export const replaceInFiles = async (
       if (deadline.signal.aborted) throw deadline.signal.reason
       if (error instanceof Untouched && !error.isFailure) results.push({ file, success: true })
       else {
-        const { message } = error instanceof Untouched ? error : problemOf(error)
-        results.push({ file, success: false, error: message })
+        const problem = error instanceof Untouched ? aboutPath('bad_request', file, error.message) : error
+        results.push({ file, success: false, error: problemOf(problem, { path: file }).message })
       }
     }
   }

@@ -38,11 +38,19 @@ const changeSeconds = 30 * 60
 /** With the rights of the sandbox's user, and of nobody else. */
 const filesOf = ({ agent, assignment }: ToolboxSandbox) => agent.files(assignment.user)
 
-const within = <T>(reply: FastifyReply, seconds: number, work: (deadline: Deadline) => Promise<T>): Promise<T> =>
-  told(async () => {
-    using deadline = deadlineOf(reply, { seconds })
-    return await work(deadline)
-  })
+const within = <T>(
+  reply: FastifyReply,
+  seconds: number,
+  work: (deadline: Deadline) => Promise<T>,
+  path?: string,
+): Promise<T> =>
+  told(
+    async () => {
+      using deadline = deadlineOf(reply, { seconds })
+      return await work(deadline)
+    },
+    { path },
+  )
 
 /** A list that was cut has no place to say so in its body. */
 const sayCut = (reply: FastifyReply, isCut: boolean) => {
@@ -66,11 +74,14 @@ export const fileRoutes = [
     query: ListQuery,
     replies: { 200: Type.Array(FileInfo) },
     run: ({ sandbox, query, reply }) =>
-      told(async () => {
-        const { infos, isCut } = await list(filesOf(sandbox), query.path ?? '', query.depth)
-        sayCut(reply, isCut)
-        return infos
-      }),
+      told(
+        async () => {
+          const { infos, isCut } = await list(filesOf(sandbox), query.path ?? '', query.depth)
+          sayCut(reply, isCut)
+          return infos
+        },
+        { path: query.path },
+      ),
   }),
   route({
     method: 'GET',
@@ -79,7 +90,7 @@ export const fileRoutes = [
     summary: 'Describes a file or a directory; a link is followed.',
     query: AtPath,
     replies: { 200: FileInfo },
-    run: ({ sandbox, query }) => told(() => describe(filesOf(sandbox), query.path)),
+    run: ({ sandbox, query }) => told(() => describe(filesOf(sandbox), query.path), { path: query.path }),
   }),
   route({
     method: 'GET',
@@ -89,11 +100,16 @@ export const fileRoutes = [
     query: FindQuery,
     replies: { 200: Type.Array(Match) },
     run: ({ sandbox, query, reply }) =>
-      within(reply, lookSeconds, async (deadline) => {
-        const { matches, isCut } = await find(sandbox, deadline, query.path, query.pattern)
-        sayCut(reply, isCut)
-        return matches
-      }),
+      within(
+        reply,
+        lookSeconds,
+        async (deadline) => {
+          const { matches, isCut } = await find(sandbox, deadline, query.path, query.pattern)
+          sayCut(reply, isCut)
+          return matches
+        },
+        query.path,
+      ),
   }),
   route({
     method: 'GET',
@@ -103,11 +119,16 @@ export const fileRoutes = [
     query: SearchQuery,
     replies: { 200: SearchFilesResponse },
     run: ({ sandbox, query, reply }) =>
-      within(reply, lookSeconds, async (deadline) => {
-        const { files, isCut } = await search(sandbox, deadline, query.path, query.pattern)
-        sayCut(reply, isCut)
-        return { files }
-      }),
+      within(
+        reply,
+        lookSeconds,
+        async (deadline) => {
+          const { files, isCut } = await search(sandbox, deadline, query.path, query.pattern)
+          sayCut(reply, isCut)
+          return { files }
+        },
+        query.path,
+      ),
   }),
   route({
     method: 'POST',

@@ -195,7 +195,7 @@ suite('POST /files/bulk-upload', () => {
     ] as const) {
       const reply = await upload(room, path)
       assert.deepEqual(refusal(reply), wanted)
-      assert.ok(reply.body.message.startsWith(path), reply.body.message)
+      assert.ok(reply.body.message.includes(path), reply.body.message)
       assert.deepEqual(refusal(await upload(room, path, path)), wanted)
     }
     assert.deepEqual(refusal(await upload(room, room.at('roots'), room.at('roots', 'file'))), [400, 'BAD_REQUEST'])

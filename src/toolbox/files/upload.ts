@@ -31,17 +31,20 @@ const write = (files: Files, path: string | Buffer, contents: AsyncIterable<Buff
 
 /** The field `file` of a form, or else the body itself, whatever type it says it has. */
 export const upload = (files: Files, path: string, request: IncomingMessage): Promise<void> =>
-  told(async () => {
-    const boundary = boundaryOf(request.headers['content-type'])
-    if (boundary === undefined) return await write(files, path, bodyOf(request))
-    let isThere = false
-    for await (const part of readParts(bodyOf(request), boundary, maxParts)) {
-      if (part.name !== 'file' || isThere) continue
-      isThere = true
-      await write(files, path, part.contents)
-    }
-    if (!isThere) throw new Problem('bad_request', 'The form has no field `file`.')
-  })
+  told(
+    async () => {
+      const boundary = boundaryOf(request.headers['content-type'])
+      if (boundary === undefined) return await write(files, path, bodyOf(request))
+      let isThere = false
+      for await (const part of readParts(bodyOf(request), boundary, maxParts)) {
+        if (part.name !== 'file' || isThere) continue
+        isThere = true
+        await write(files, path, part.contents)
+      }
+      if (!isThere) throw new Problem('bad_request', 'The form has no field `file`.')
+    },
+    { path },
+  )
 
 type Paths = Map<string, Buffer>
 
@@ -61,10 +64,10 @@ const storePart = async (files: Files, part: Part, paths: Paths): Promise<Proble
     await write(files, path, part.contents)
     return undefined
   } catch (error) {
-    const problem = problemOf(error)
+    const problem = problemOf(error, { path: path.toString('utf8') })
     // What is wrong with the body, or with the sandbox, is wrong with the files that follow, too.
     if (error === problem || problem.status >= 500) throw problem
-    return new Problem(problem.code, `${path.toString('utf8')}: ${problem.message}`, { cause: error })
+    return problem
   }
 }
 

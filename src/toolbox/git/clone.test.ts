@@ -177,7 +177,10 @@ suite('a sandbox that cannot', () => {
     writeFileSync(join(room.home, 'file'), '')
     for (const path of [room.home, join(room.home, 'file'), join(room.home, 'none')]) {
       for (const what of ['/status', '/history', '/branches', '/remotes']) {
-        assert.deepEqual(refusal(await room.get(what, { path })), [404, 'GIT_REPO_NOT_FOUND'], `${what} ${path}`)
+        const reply = await room.get(what, { path })
+        assert.deepEqual(refusal(reply), [404, 'GIT_REPO_NOT_FOUND'], `${what} ${path}`)
+        const sentence = `directory not found: ${path}. There is no such directory.`
+        if (path !== room.home) assert.equal(reply.body.message, sentence)
       }
     }
   })

@@ -62,11 +62,15 @@ const endInOrder = (command: RunningCommand) => {
 }
 
 const asProblem = (failure: StartFailed, spec: Parameters<typeof callersFault>[1]): Problem => {
+  const cwd = (spec.cwd ?? '').slice(0, 1024)
   if (failure.stage === 'cwd' && (failure.errno === 'ENOENT' || failure.errno === 'ENOTDIR')) {
-    return new Problem('git_repo_not_found', 'There is no such directory.', { cause: failure })
+    return new Problem('git_repo_not_found', `directory not found: ${cwd}. There is no such directory.`, {
+      cause: failure,
+    })
   }
   if (failure.stage === 'cwd' && (failure.errno === 'EACCES' || failure.errno === 'EPERM')) {
-    return new Problem('file_access_denied', undefined, { cause: failure })
+    const sentence = `permission denied: ${cwd}. The sandbox user may not enter it.`
+    return new Problem('file_access_denied', sentence, { cause: failure })
   }
   const fault = callersFault(failure, spec)
   return fault ?? new Problem('unprocessable', 'This sandbox has no git that could be started.', { cause: failure })
