@@ -352,8 +352,10 @@ const checks = {
   26: [
     'the reason of a failed create reaches the caller',
     async () => {
-      const failing = daytona.create({ image: 'registry.invalid/nope:1' }, { timeout: 60 })
-      await assert.rejects(failing, /registry\.invalid cannot be resolved/)
+      const name = `first-day-nope-${process.pid}`
+      const failing = daytona.create({ name, image: 'registry.invalid/nope:1' }, { timeout: 60 })
+      await assert.rejects(failing, /error reason: .*registry\.invalid .*(resolved|reached)/)
+      made.push(await daytona.get(name))
       const socket = await open(`${toolbox}/process/pty/create-connect?id=taken&cols=80&rows=24`)
       const second = box.process.createPty({ id: 'taken', onData: () => {} }).then((pty) => pty.waitForConnection())
       await assert.rejects(second, /taken|already exists/i)

@@ -60,6 +60,10 @@ suite('the command line', () => {
     assert.match(run('login', '--data', '/nowhere', '--url', 'http://127.0.0.1:9').stderr, /cannot be used with option/)
   })
 
+  test('--version prints the version alone', () => {
+    assert.match(run('--version').stdout, /^\d+\.\d+\.\d+\n$/)
+  })
+
   test('every command has --help, which says what it does', () => {
     const names = (text: string) => [...text.matchAll(/^ {2}([a-z]+) [^\n]*/gm)].map(([, name]) => name!)
     const commandsOf = (...words: string[]): string[] => {

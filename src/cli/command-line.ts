@@ -1,4 +1,5 @@
 // Every subcommand of `alcove` on one page. What a command does lies in the file of its name, loaded when it is asked for.
+import { readFileSync } from 'node:fs'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { Complaint } from '#src/up/complaint.ts'
 import { defaultDataDirectory } from '#src/up/data-directory.ts'
@@ -49,12 +50,16 @@ const ownSession = async (): Promise<string> => {
   return sessionFile(readCliConfig(process.env).configDirectory)
 }
 
+const ownVersion = (): string =>
+  (JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }).version
+
 const createCommandLine = (): Command => {
   const program = new Command('alcove')
     .description('Isolated Linux sandboxes over HTTP, on your own machine.')
     // What comes after the name of a subcommand is for that one.
     .enablePositionalOptions()
     .hook('preSubcommand', handOn)
+    .version(ownVersion(), '--version', 'print the version')
     .addOption(namedData('the data directory of the server; as well behind the name of a command'))
     .showHelpAfterError('(alcove --help lists everything)')
 

@@ -37,8 +37,10 @@ export const listRunners = async (directory: string): Promise<void> => {
 
 export const drainRunner = async (directory: string, id: string, isDrained: boolean): Promise<void> => {
   await askServer(directory, 'PATCH', `/runners/${encodeURIComponent(id)}`, { isDrained })
+  console.log(isDrained ? `${id} gets no new sandboxes; those that it has go on.` : `${id} gets new sandboxes again.`)
 }
 
 export const removeRunner = async (directory: string, id: string, force: boolean): Promise<void> => {
   await askServer(directory, 'DELETE', `/runners/${encodeURIComponent(id)}${force ? '?force=true' : ''}`)
+  console.log(`${id} is removed.`)
 }

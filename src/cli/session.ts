@@ -70,7 +70,8 @@ const isFresh = ({ endsAt }: Session): boolean => Date.now() < endsAt - earlyMil
 
 const knownSession = (file: string): Session => {
   const session = readSession(file)
-  if (session === undefined) throw new Complaint('you are not signed in: alcove login')
+  if (session === undefined)
+    throw new Complaint('you are not signed in: alcove login. For a server of this machine, give its --data DIR')
   return session
 }
 
