@@ -687,6 +687,225 @@ static long file_extents(void) {
   }
 }
 
+static void *wait_for_many(void *list) {
+  syscall(449, list, 128, 0, NULL, CLOCK_MONOTONIC); // futex_waitv
+  return NULL;
+}
+
+static long futex_vectors(void) {
+  static uint32_t words[128];
+  static struct {
+    uint64_t value, address;
+    uint32_t flags, reserved;
+  } list[128];
+  for (int n = 0; n < 128; n++) list[n].address = (uintptr_t)&words[n], list[n].flags = 2 | 128;
+  return in_threads(900, wait_for_many, list);
+}
+
+// What a pipe takes over from a TCP socket counts for that socket no more. One byte keeps a buffer of up to 32 KiB, and a pipe has
+// room for 256 of them.
+static long spliced_buffers(void) {
+  int listener = listen_on(2001, 16), from = socket(AF_INET, SOCK_STREAM, 0), on = 1;
+  struct sockaddr_in there = {.sin_family = AF_INET, .sin_port = htons(2001), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  if (listener < 0 || connect(from, (struct sockaddr *)&there, sizeof there) < 0) return 0;
+  setsockopt(from, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  int to = accept(listener, NULL, NULL);
+  static char data[32768];
+  for (long made = 0;; made++) {
+    int ends[2];
+    if (made == 60 || !has_time() || pipe2(ends, O_NONBLOCK) < 0) return made;
+    usleep(50000);
+    fcntl(ends[1], F_SETPIPE_SZ, 1 << 20);
+    for (int n = 0; n < 256; n++) {
+      if (send(from, data, sizeof data, MSG_DONTWAIT) < 0 && errno != EAGAIN) return made;
+      if (splice(to, NULL, ends[1], NULL, 1, SPLICE_F_MOVE | SPLICE_F_NONBLOCK) < 0) break;
+      while (recv(to, data, sizeof data, MSG_DONTWAIT) > 0) {}
+    }
+  }
+}
+
+static long short_links(void) {
+  char target[128], path[64];
+  memset(target, 'x', sizeof target);
+  target[126] = 0;
+  for (long made = 0;; made++) {
+    snprintf(path, sizeof path, "/dev/shm/link-%ld", made);
+    if (made == 60000 || !has_time() || symlink(target, path) < 0) return made;
+  }
+}
+
+static long told_descriptors(void) {
+  for (long made = 0;; made++) {
+    int ends[2];
+    if (made == 15000 || !has_time() || pipe(ends) < 0) return made;
+    if (fcntl(ends[0], F_SETFL, O_ASYNC) < 0 || fcntl(ends[1], F_SETFL, O_ASYNC) < 0) return made;
+  }
+}
+
+static long told_directories(void) {
+  char path[64];
+  for (long made = 0;; made++) {
+    snprintf(path, sizeof path, "/dev/shm/told-%ld", made);
+    if (made == 20000 || !has_time() || mkdir(path, 0700) < 0) return made;
+    int fd = open(path, O_RDONLY | O_DIRECTORY);
+    if (fd < 0 || fcntl(fd, F_NOTIFY, DN_CREATE | DN_MULTISHOT) < 0) return made;
+  }
+}
+
+static long system_files(void) {
+  for (long made = 0;; made++) {
+    int fd = open("/sys/kernel/mm/transparent_hugepage/enabled", O_RDONLY);
+    if (made == 60000 || !has_time() || fd < 0) return made;
+    char text[64];
+    if (read(fd, text, sizeof text) < 0) return made;
+  }
+}
+
+static long process_files(void) {
+  char text[64];
+  for (long made = 0;; made++) {
+    int fd = open(made & 1 ? "/proc/self/maps" : "/proc/self/mountinfo", O_RDONLY);
+    if (made == 30000 || !has_time() || fd < 0 || read(fd, text, sizeof text) < 0) return made;
+  }
+}
+
+static long secret_memory(void) {
+  for (long made = 0;; made++) {
+    int fd = (int)syscall(447, 0); // memfd_secret
+    if (made == 100 || !has_time() || fd < 0 || ftruncate(fd, 1 << 20) < 0) return made;
+    char *at = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED) return made;
+    memset(at, 1, 1 << 20);
+  }
+}
+
+// Each has a group of its own for the scheduler, with a part for each processor of the host.
+static long sessions(void) {
+  for (long made = 0;; made++) {
+    pid_t child = made == 900 || !has_time() ? -1 : fork();
+    if (child < 0) return made;
+    if (child == 0) {
+      setsid();
+      for (;;) pause();
+    }
+  }
+}
+
+// A file keeps the user that opened it, and the kernel keeps an account of each user.
+static long users(void) {
+  for (long made = 0;; made++) {
+    if (made == 60000 || !has_time() || syscall(SYS_setresuid, -1, made + 1, -1) < 0) return made;
+    int fd = open("/dev/null", O_RDONLY);
+    if (syscall(SYS_setresuid, -1, 0, -1) < 0 || fd < 0) return made;
+  }
+}
+
+static long set_processors(void) {
+  cpu_set_t all;
+  sched_getaffinity(0, sizeof all, &all);
+  for (long made = 0;; made++) {
+    pid_t child = made == 900 || !has_time() ? -1 : fork();
+    if (child < 0) return made;
+    if (child == 0) {
+      sched_setaffinity(0, sizeof all, &all);
+      for (;;) pause();
+    }
+  }
+}
+
+static long sticky_options(void) {
+  static char header[2048];
+  header[1] = 255;
+  for (long made = 0;; made++) {
+    int one = socket(AF_INET6, SOCK_DGRAM, 0);
+    if (made == 30000 || !has_time() || one < 0) return made;
+    for (int option = 54; option < 60; option += 5) setsockopt(one, IPPROTO_IPV6, option, header, sizeof header);
+    for (int option = 54; option < 60; option++) setsockopt(one, IPPROTO_IPV6, option, header, 2048);
+  }
+}
+
+// Asks again and again for what a sandbox does not get; `ask` answers a number below 0 if so.
+static long ask_for(long (*ask)(long made)) {
+  for (long made = 0;; made++)
+    if (made == 1000 || !has_time() || ask(made) < 0) return made;
+}
+
+static char ring_parameters[256], attributes[128];
+
+static long make_ring(long n) { (void)n; return syscall(425, 1, ring_parameters); } // io_uring_setup
+static long make_key(long n) {
+  char name[32];
+  snprintf(name, sizeof name, "key-%ld", n);
+  return syscall(SYS_add_key, "user", name, "x", 1, -3);
+}
+static long catch_faults(long n) { (void)n; return syscall(SYS_userfaultfd, 1); }
+static long watch_files(long n) { (void)n; return syscall(SYS_fanotify_init, 0, O_RDONLY); }
+static long count_events(long n) { (void)n; ((uint32_t *)attributes)[0] = 1, ((uint32_t *)attributes)[1] = 112; return syscall(SYS_perf_event_open, attributes, 0, -1, -1, 0); }
+static long make_map(long n) {
+  (void)n;
+  uint32_t map[18] = {2, 4, 4096, 1024}; // an array
+  return syscall(SYS_bpf, 0, map, sizeof map);
+}
+static long open_packets(long n) { (void)n; return socket(17, SOCK_RAW, 0); }
+static long open_netfilter(long n) { (void)n; return socket(AF_NETLINK, SOCK_RAW, 12); }
+static long open_crypto(long n) { (void)n; return socket(38, SOCK_SEQPACKET, 0); }
+static long open_tunnel(long n) { (void)n; return open("/dev/net/tun", O_RDWR); }
+static long make_namespace(long n) {
+  static const int kinds[] = {CLONE_NEWUSER, CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWCGROUP};
+  (void)n;
+  for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++)
+    if (unshare(kinds[kind]) == 0) return 1;
+  return -1;
+}
+static long make_mount(long n) { (void)n; return syscall(SYS_mount, "none", "/tmp", "tmpfs", 0, NULL); }
+static long make_group(long n) {
+  char path[64];
+  snprintf(path, sizeof path, "/sys/fs/cgroup/%s%ld", n & 1 ? "memory/" : "", n);
+  return mkdir(path, 0700);
+}
+static long take_huge_page(long n) {
+  (void)n;
+  return mmap(NULL, 2 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0) == MAP_FAILED ? -1 : 1;
+}
+static long make_route(long n, uint16_t type, size_t body) {
+  struct {
+    struct nlmsghdr head;
+    char body[64];
+  } ask = {.head = {.nlmsg_len = (uint32_t)(sizeof ask.head + body), .nlmsg_type = type, .nlmsg_flags = NLM_F_REQUEST | NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK}};
+  struct {
+    struct nlmsghdr head;
+    struct nlmsgerr answer;
+    char rest[256];
+  } told = {0};
+  int one = socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
+  ask.body[0] = type == RTM_NEWLINK ? 0 : AF_INET;
+  (void)n;
+  if (one < 0 || send(one, &ask, ask.head.nlmsg_len, 0) < 0 || recv(one, &told, sizeof told, 0) < 0) return -1;
+  close(one);
+  return told.answer.error == -EPERM ? -1 : 1; // told before anything else is looked at
+}
+static long make_device(long n) { return make_route(n, RTM_NEWLINK, sizeof(struct ifinfomsg)); }
+static long add_route(long n) { return make_route(n, RTM_NEWROUTE, sizeof(struct rtmsg)); }
+static long add_neighbour(long n) { return make_route(n, RTM_NEWNEIGH, 12); }
+
+static long rings(void) { return ask_for(make_ring); }
+static long keys(void) { return ask_for(make_key); }
+static long caught_faults(void) { return ask_for(catch_faults); }
+static long watched_files(void) { return ask_for(watch_files); }
+static long counted_events(void) { return ask_for(count_events); }
+static long maps(void) { return ask_for(make_map); }
+static long packet_sockets(void) { return ask_for(open_packets); }
+static long netfilter_rules(void) { return ask_for(open_netfilter); }
+static long crypto_sockets(void) { return ask_for(open_crypto); }
+static long tunnels(void) { return ask_for(open_tunnel); }
+static long namespaces(void) { return ask_for(make_namespace); }
+static long mounts(void) { return ask_for(make_mount); }
+static long control_groups(void) { return ask_for(make_group); }
+static long huge_pages(void) { return ask_for(take_huge_page); }
+static long devices(void) { return ask_for(make_device); }
+static long routes(void) { return ask_for(add_route); }
+static long neighbours(void) { return ask_for(add_neighbour); }
+
 static long processes(void) {
   for (long made = 0;; made++) {
     pid_t child = made == 900 || !has_time() ? -1 : fork();
@@ -748,6 +967,35 @@ static const struct {
     {"groups", groups},
     {"file-extents", file_extents},
     {"processes", processes},
+    {"futex-vectors", futex_vectors},
+    {"spliced-buffers", spliced_buffers},
+    {"short-links", short_links},
+    {"told-descriptors", told_descriptors},
+    {"told-directories", told_directories},
+    {"system-files", system_files},
+    {"process-files", process_files},
+    {"secret-memory", secret_memory},
+    {"set-processors", set_processors},
+    {"sessions", sessions},
+    {"users", users},
+    {"sticky-options", sticky_options},
+    {"rings", rings},
+    {"keys", keys},
+    {"caught-faults", caught_faults},
+    {"watched-files", watched_files},
+    {"counted-events", counted_events},
+    {"maps", maps},
+    {"packet-sockets", packet_sockets},
+    {"netfilter-rules", netfilter_rules},
+    {"crypto-sockets", crypto_sockets},
+    {"tunnels", tunnels},
+    {"namespaces", namespaces},
+    {"mounts", mounts},
+    {"control-groups", control_groups},
+    {"huge-pages", huge_pages},
+    {"devices", devices},
+    {"routes", routes},
+    {"neighbours", neighbours},
 };
 
 int main(int count, char **arg) {
