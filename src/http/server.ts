@@ -16,6 +16,7 @@ import { logLevelOf, Problem, retryAfterSeconds } from '#src/problems.ts'
 import { answersWithin } from './answer.ts'
 import { type Connections, headTimes } from './connections.ts'
 import { followCalls, inCall } from './follow.ts'
+import { findBadHead } from './head.ts'
 import { boundIncoming } from './incoming.ts'
 import { refuseBadHttp } from './linger.ts'
 import { asProblem, renderProblem } from './render-problem.ts'
@@ -115,6 +116,12 @@ export const createServer = async <Context extends object, Needs extends string>
         return preferred !== undefined && offered.has(preferred) ? preferred : ([...offered][0] ?? false)
       },
     },
+  })
+
+  // After the hook of the plugin above, without which no refusal of an upgrade is sent.
+  server.addHook('onRequest', (request, _reply, done) => {
+    const complaint = findBadHead(request.raw)
+    done(complaint === undefined ? undefined : new Problem('bad_request', complaint))
   })
 
   const { websocketServer } = server

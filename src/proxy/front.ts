@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Duplex } from 'node:stream'
 import { answersWithin } from '#src/http/answer.ts'
 import { type ConnectionBounds, Connections, headTimes } from '#src/http/connections.ts'
+import { findBadHead } from '#src/http/head.ts'
 import { refuseBadHttp } from '#src/http/linger.ts'
 import { cutOffIdle } from '#src/http/unread.ts'
 import { Bound } from '#src/kit/bound.ts'
@@ -51,6 +52,11 @@ type FrontParts = FrontBounds & {
 
 const openCalls = 8192
 const headBytes = 32 * 1024
+
+const checkHead = (request: IncomingMessage): void => {
+  const complaint = findBadHead(request)
+  if (complaint !== undefined) throw new Problem('bad_request', complaint)
+}
 
 /** Below the preview of its port a toolbox has its own paths only. A signed address opens it there, and a cookie never does. */
 const toolboxTarget = ({ sandbox, path, query, queryToken }: PreviewAddress, method: string): Target => ({
@@ -182,6 +188,7 @@ export const createFront = ({
     }
     let refuseAs = refuseVisitor
     try {
+      checkHead(request)
       const address = addressOf(request)
       if (address?.port === toolboxPort) {
         refuseAs = refuse
@@ -208,6 +215,7 @@ export const createFront = ({
   }
 
   const admitUpgrade = async (request: IncomingMessage) => {
+    checkHead(request)
     const address = addressOf(request)
     if (address === undefined || address.port === toolboxPort) {
       const target = address === undefined ? readTarget(request.url ?? '/', 'GET') : toolboxTarget(address, 'GET')

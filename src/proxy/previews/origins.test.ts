@@ -57,10 +57,10 @@ suite('previews: an origin means one sandbox', () => {
       'x.80-own.proxy.test',
       'localhost:4601',
       '127.0.0.1.evil.test',
-      '[::1].evil.test',
     ]) {
       assert.equal((await visit(sides, { host, path, headers: key })).status, 404, host)
     }
+    assert.equal((await visit(sides, { host: '[::1].evil.test', path, headers: key })).status, 400)
     assert.equal(sides.asked.length, 0)
     for (const host of ['80-own.proxy.test', '80-own.proxy.test:9', '80-OWN.proxy.test.', '127.0.0.1', '[::1]:4601']) {
       assert.equal((await visit(sides, { host, path, headers: key })).status, 200, host)
