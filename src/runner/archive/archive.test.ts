@@ -277,17 +277,45 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
   after(() => scratch[Symbol.dispose]())
   const storeAt = (name: string) => openStore({ kind: 'directory', path: scratch.at(name) })
 
-  /** Programs that still have a file of the scratch directory, or work for it. */
-  const working = () =>
-    readdirSync('/proc')
-      .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
-      .filter((pid) => {
-        try {
-          return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(scratch.path)
-        } catch {
-          return false
-        }
-      })
+  const textOf = (pid: string, file: string): string => {
+    try {
+      return readFileSync(`/proc/${pid}/${file}`, 'utf8')
+    } catch {
+      return ''
+    }
+  }
+
+  /** Programs that name the scratch directory, and their children: tar does not know where its disk lies. */
+  const working = () => {
+    const all = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+    const named = new Set(all.filter((pid) => textOf(pid, 'cmdline').includes(scratch.path)))
+    return all.filter((pid) => named.has(pid) || named.has(/^PPid:\s+(\d+)$/m.exec(textOf(pid, 'status'))?.[1] ?? ''))
+  }
+
+  /** It may take a moment until it is there. */
+  const runningTar = async (): Promise<string> => {
+    for (;;) {
+      const tar = working().find((pid) => textOf(pid, 'comm') === 'tar\n')
+      if (tar !== undefined) return tar
+      await wait(10)
+    }
+  }
+
+  /** Packs and unpacks the disk, and looks at tar meanwhile. */
+  const lookAtBoth = async <T>(name: string, look: (pid: string) => T): Promise<T[]> => {
+    const seen: T[] = []
+    const pieces: Buffer[] = []
+    for await (const piece of readDisk(disk)) if (pieces.push(piece) === 1) seen.push(look(await runningTar()))
+    const unpacking = async function* () {
+      yield pieces[0]!
+      seen.push(look(await runningTar()))
+      yield* pieces.slice(1)
+    }
+    const directory = scratch.make(name)
+    await writeDisk(unpacking(), directory)
+    assert.deepEqual(listDisk(directory), withoutSockets(listDisk(scratch.at('disk'))))
+    return seen
+  }
 
   test('killed in the middle, it leaves no program behind, and the next one goes on from there', async () => {
     const program = join(import.meta.dirname, 'testing/doomed-packer.ts')
@@ -311,30 +339,40 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
   })
 
   test('tar may have 1 GiB of address space and no more, both ways: a disk of many names takes no other memory', async () => {
-    /** What the kernel holds it to, soft and hard; it may take a moment until it is there. */
-    const boundOfTar = async () => {
-      for (;;) {
-        const tar = working().find((pid) => readFileSync(`/proc/${pid}/comm`, 'utf8') === 'tar\n')
-        const limits = tar && readFileSync(`/proc/${tar}/limits`, 'utf8')
-        if (limits) return /^Max address space +(\S+) +(\S+) +bytes/m.exec(limits)?.slice(1).map(Number)
-        await wait(10)
-      }
-    }
-    const bounds: unknown[] = []
-    const pieces: Buffer[] = []
-    for await (const piece of readDisk(disk)) if (pieces.push(piece) === 1) bounds.push(await boundOfTar())
-    const unpacking = async function* () {
-      yield pieces[0]!
-      bounds.push(await boundOfTar())
-      yield* pieces.slice(1)
-    }
-    const directory = scratch.make('bounded')
-    await writeDisk(unpacking(), directory)
+    const bounds = await lookAtBoth('bounded', (pid) =>
+      /^Max address space +(\S+) +(\S+) +bytes/m.exec(textOf(pid, 'limits'))?.slice(1).map(Number),
+    )
     assert.deepEqual(bounds, [
       [1024 ** 3, 1024 ** 3],
       [1024 ** 3, 1024 ** 3],
     ])
-    assert.deepEqual(listDisk(directory), withoutSockets(listDisk(scratch.at('disk'))))
+  })
+
+  test('tar sees its disk and programs only, can neither gain rights nor mount, and reads a disk without writing to it', async () => {
+    // Bits of capabilities(7): chown, dac_override, dac_read_search, fowner, fsetid, sys_admin, mknod, setfcap.
+    const allowed = [0, 1, 2, 3, 4, 21, 27, 31].reduce((bits, bit) => bits + 2 ** bit, 0)
+    const seen = await lookAtBoth('confined', (pid) => {
+      const status = textOf(pid, 'status')
+      const said = (name: string) => new RegExp(`^${name}:\\s+(\\S+)$`, 'm').exec(status)?.[1]
+      const disks = textOf(pid, 'mountinfo')
+        .split('\n')
+        .filter((line) => line.includes(' /disk '))
+      return {
+        rights: ['CapBnd', 'CapPrm', 'CapEff'].map((name) => Number.parseInt(said(name) ?? '', 16)),
+        others: ['NoNewPrivs', 'Seccomp', 'CapInh', 'CapAmb'].map((name) => Number(said(name))),
+        root: readdirSync(`/proc/${pid}/root`).filter((name) => !/^s?bin$|^lib/.test(name)),
+        disks: disks.map((line) => line.split(' ')[5]?.replace(/,relatime|,noatime/, '')),
+        interfaces: textOf(pid, 'net/dev').split('\n').slice(2, -1).length,
+      }
+    })
+    const expected = (disk: string) => ({
+      rights: [allowed, allowed, allowed],
+      others: [1, 2, 0, 0],
+      root: ['confine', 'disk', 'old', 'proc', 'usr'],
+      disks: [disk],
+      interfaces: 1,
+    })
+    assert.deepEqual(seen, [expected('ro,nosuid,nodev'), expected('rw,nosuid,nodev')])
   })
 
   test('a signal ends packing and unpacking with its reason, without a table of contents or half a disk', async () => {

@@ -4,14 +4,14 @@
 // - it is given two names of ours, and reads what is below without following links;
 // - it unpacks into a directory that nothing else can reach, refuses a name that comes twice, and makes links that lead
 //   elsewhere only when everything else is there;
-// - it dies with the runner, and is process 1 of a namespace of its own. That also makes its output the same each time: tar
-//   writes its process id into the headers of sparse files.
+// - a fault in it harms that disk only (confined-tar.ts).
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { basename, dirname } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { runCommand } from '#src/kit/run-command.ts'
+import { confinedTar, type TarPlace } from './confined-tar.ts'
 import { ArchiveFailed } from './failed.ts'
 
 /** The two directories of a sandbox's disk that an archive holds. They lie side by side. */
@@ -19,8 +19,6 @@ export type DiskParts = { upper: string; etc: string }
 
 /** It remembers every file that has two names, as a hostile disk may have millions of; what is over ends it. Of address space. */
 const tarBytes = 1024 ** 3
-const confinedTar =
-  `nice -n 10 prlimit --as=${tarBytes} -- setpriv --pdeathsig KILL unshare --pid --fork --kill-child -- tar`.split(' ')
 /** Records of 64 KiB both ways: tar reads the last one to its end. */
 const records = ['--blocking-factor=128', '--read-full-records']
 /**
@@ -45,11 +43,15 @@ export const holderOf = (disk: DiskParts): string => {
   return dirname(disk.upper)
 }
 
-const startTar = (args: readonly string[], stdio: ['ignore', 'pipe', 'pipe'] | ['pipe', 'ignore', 'pipe']) => {
-  const [program = '', ...before] = confinedTar
+const startTar = (
+  place: TarPlace,
+  args: readonly string[],
+  stdio: ['ignore', 'pipe', 'pipe'] | ['pipe', 'ignore', 'pipe'],
+) => {
+  const [program = '', ...words] = confinedTar({ ...place, mostBytes: tarBytes }, args)
   // The C locale: names are bytes, and are neither understood nor changed.
   const env = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' }
-  const child = spawn(program, [...before, ...args], { env, stdio })
+  const child = spawn(program, words, { env, stdio })
   let said = ''
   child.stderr?.setEncoding('latin1').on('data', (text: string) => {
     said = (said + text).slice(0, stderrLimit)
@@ -112,7 +114,8 @@ export async function* readDisk(disk: DiskParts, signal?: AbortSignal): AsyncGen
   const headers = '--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime'
   const order = ['--format=posix', headers, '--sort=name', '--sparse']
   const { child, ended } = startTar(
-    ['--create', '--file=-', ...records, ...everything, ...order, `--directory=${holder}`, ...names(disk)],
+    { directory: holder, isWritten: false },
+    ['--create', '--file=-', ...records, ...everything, ...order, ...names(disk)],
     ['ignore', 'pipe', 'pipe'],
   )
   ended.catch(() => undefined)
@@ -144,7 +147,8 @@ export const writeDisk = async (
   // stream is still being checked.
   const toTheEnd = '--ignore-zeros'
   const { child, ended } = startTar(
-    ['--extract', '--file=-', toTheEnd, ...records, ...everything, ...careful, `--directory=${directory}`],
+    { directory, isWritten: true },
+    ['--extract', '--file=-', toTheEnd, ...records, ...everything, ...careful],
     ['pipe', 'ignore', 'pipe'],
   )
   ended.catch(() => undefined)
