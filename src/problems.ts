@@ -157,7 +157,7 @@ export class Problem extends Error {
 export const noSandbox = (idOrName: string, options: { cause?: unknown } = {}): Problem =>
   new Problem(
     'not_found',
-    `Sandbox with ID or name ${idOrName.slice(0, 255)} not found. There is no such sandbox.`,
+    `Sandbox with ID or name ${idOrName.slice(0, 255)} not found. Sandbox not found in this organization.`,
     options,
   )
 
