@@ -21,6 +21,8 @@ export type RouteRow<Context, Needs extends string, P, Q, B> = {
   path: string
   /** Who may call it. Always written, `'public'` included. */
   needs: Needs
+  /** It gives somebody a way in, or more rights, for longer than a credential that expires: such a credential is refused. */
+  givesAccess?: boolean
   /** One line for the reference page. */
   summary: string
   params?: P

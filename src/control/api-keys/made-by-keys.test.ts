@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl, type TestControl } from '#test/control/harness.ts'
-import { organizations } from '#test/control/people.ts'
+import { organizations, userId } from '#test/control/people.ts'
 import { connectRunner } from '#test/control/simulated-runner.ts'
 import { allPermissions } from '../auth/permissions.ts'
 
@@ -157,4 +157,62 @@ suite('what else a key has made ends with it', () => {
       assert.equal(await ask(), 401)
     })
   }
+})
+
+suite('a key that expires gives nobody access that outlives it', () => {
+  test('403 at every endpoint that would, also for its operator; none of them is reached', async () => {
+    await using app = await startControl()
+    const { value } = await make(app, 'maker', { expiresAt: inMinutes(app, 60) })
+    const { body } = await app.as('admin').post('/api-keys', {
+      name: 'operator',
+      permissions: allPermissions,
+      expiresAt: inMinutes(app, 60),
+    })
+    const ids: Record<string, string> = {
+      organizationId: organizations.ours,
+      userId: userId('member'),
+      id: 'any',
+      roleId: 'any',
+      invitationId: 'any',
+    }
+    const giving = app.app.routes.filter(({ givesAccess }) => givesAccess)
+    for (const { method, path, needs } of giving) {
+      const url = path.replace(/:(\w+)/g, (_, name: string) => ids[name] ?? assert.fail(name))
+      const reply = await app.with(needs === 'admin' ? body.value : value).send(method, url, '{}')
+      assert.deepEqual([reply.status, /outlives a key/.test(reply.body.message)], [403, true], `${method} ${path}`)
+    }
+  })
+
+  test('its user does the same by a key without an expiry', async () => {
+    await using app = await startControl()
+    const { value } = await make(app, 'lasting')
+    const invitations = `/organizations/${organizations.ours}/invitations`
+    const invite = (key: string) => app.with(key).post(invitations, { email: 'new@example.test' })
+    const { value: expiring } = await make(app, 'expiring', { expiresAt: inMinutes(app, 60) })
+    assert.equal((await invite(expiring)).status, 403)
+    assert.deepEqual((await app.as('owner').get(invitations)).body, [])
+    assert.equal((await invite(value)).status, 201)
+  })
+
+  /** These change something where access is kept, and only take away or ask. */
+  const givesNone = [
+    'PATCH /runners/:runnerId',
+    'POST /organizations/:organizationId/identity-providers/test-connection',
+    'POST /organizations/:organizationId/invitations/:invitationId/cancel',
+    'POST /organizations/:organizationId/leave',
+    'POST /organizations/invitations/:invitationId/decline',
+  ]
+
+  test('every change of runners, regions, providers, invitations, members, roles and accounts says which it is', async () => {
+    await using app = await startControl()
+    const isOfAccess = ({ path, needs }: { path: string; needs: string }) =>
+      needs !== 'runner' &&
+      /^\/(?:admin\/users|runners|regions)\b|\/(?:invitations|users\/:userId|leave|roles|identity-providers|pending-sso-links)\b/.test(
+        path,
+      )
+    const silent = app.app.routes
+      .filter((row) => isOfAccess(row) && !['GET', 'DELETE'].includes(row.method) && !row.givesAccess)
+      .map(({ method, path }) => `${method} ${path}`)
+    assert.deepEqual(silent.sort(), givesNone)
+  })
 })

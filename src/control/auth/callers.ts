@@ -138,5 +138,6 @@ const asCaller = (key: KnownKey): Caller => {
     permissions: new Set(key.permissions.filter((permission) => held.has(permission))),
     keyName: key.name,
     keyHash: key.hash,
+    keyExpiresAt: key.expiresAt,
   }
 }

@@ -29,7 +29,7 @@ const known = new WeakMap<FastifyRequest, Caller>()
 /** The user who was found to call, also where the guard then said no; `undefined` for strangers and services. */
 export const callerOf = (request: FastifyRequest): Caller | undefined => known.get(request)
 
-export type Guard = (request: FastifyRequest, route: Pick<ControlRoute, 'needs'>) => Promise<object>
+export type Guard = (request: FastifyRequest, route: Pick<ControlRoute, 'needs' | 'givesAccess'>) => Promise<object>
 
 export const createGuard = ({
   callers,
@@ -71,7 +71,7 @@ export const createGuard = ({
     throw new Problem('forbidden')
   }
 
-  return async (request, { needs }) => {
+  return async (request, { needs, givesAccess = false }) => {
     if (needs === 'public') return {}
     const token = readBearer(request.headers)
     if (token === undefined) throw new Problem('unauthorized')
@@ -95,16 +95,27 @@ export const createGuard = ({
       // Rules over any organization, by way of none.
       const caller = await getCaller(request, holder)
       checkHolds(caller, needs)
+      if (givesAccess) checkDoesNotExpire(caller)
       return { user: caller.user, caller } satisfies UserContext
     }
     const inPath = (request.params as { organizationId?: string } | undefined)?.organizationId
     const caller = await getCaller(request, holder, { inPath, named })
     const context = { user: caller.user, caller } satisfies UserContext
+    if (needs !== 'user') checkHolds(caller, needs)
+    if (givesAccess) checkDoesNotExpire(caller)
     if (needs === 'user') return context
-    checkHolds(caller, needs)
     return { ...context, organization: caller.organization, isCollector: false } satisfies OrganizationContext &
       OwnerOrCollectorContext
   }
+}
+
+/** What such an endpoint gives is nothing that could end with the key. */
+const checkDoesNotExpire = ({ keyExpiresAt }: Caller) => {
+  if (!keyExpiresAt) return
+  throw new Problem(
+    'forbidden',
+    'This gives access that outlives a key with an expiry. Sign in, or use a key without one.',
+  )
 }
 
 const checkHolds = (caller: Caller, needs: Needs) => {

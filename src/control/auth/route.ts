@@ -32,6 +32,8 @@ export type Caller = {
   /** The name of the API key; with its hash it is the credential itself. Absent: the user is signed in, by a JWT. */
   keyName?: string
   keyHash?: string
+  /** When the API key ends; null: never. */
+  keyExpiresAt?: Date | null
 }
 
 export type UserContext = { user: User; caller: Caller }

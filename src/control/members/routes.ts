@@ -20,6 +20,7 @@ export const memberRoutes = (parts: ChangeParts): ControlRoute[] => [
     method: 'POST',
     path: '/organizations/:organizationId/users/:userId/access',
     needs: 'owner',
+    givesAccess: true,
     summary: 'Says anew what another member may do.',
     params: MemberId,
     body: MemberAccess,

@@ -60,6 +60,7 @@ export const runnerRoutes = (parts: SandboxParts): ControlRoute[] => [
     method: 'POST',
     path: '/runners',
     needs: 'admin',
+    givesAccess: true,
     summary: 'Lets a runner join; its token is answered here and never again.',
     body: CreateRunner,
     replies: { 201: NewRunner },

@@ -71,6 +71,7 @@ export const ssoRoutes = (parts: SsoParts): ControlRoute[] => {
       method: 'POST',
       path: '/users/me/pending-sso-links/:id/confirm',
       needs: 'user',
+      givesAccess: true,
       summary: 'Lets who signs in by that account be signed in as the caller.',
       params: LinkId,
       replies: { 204: null },
