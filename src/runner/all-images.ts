@@ -1,9 +1,18 @@
 // Every image of this runner, whichever way it came here: brought from elsewhere, or made of a sandbox's disk.
-import type { ImageAssignment, ImageConfig, ImageReport, ImageSource, Progress } from '#src/wire/runner-link.ts'
+import type {
+  Definition,
+  ImageAssignment,
+  ImageConfig,
+  ImageReport,
+  ImageSource,
+  Progress,
+} from '#src/wire/runner-link.ts'
 import type { Host } from './host.ts'
-import type { BuildRequest, ImageBuilder } from './image-builder.ts'
-import type { BuildStep } from './images/definition/plan.ts'
+import { type ImageBuilder, isStageName } from './image-builder.ts'
+import { planOf } from './images/definition/plan.ts'
 import { ImageFailed } from './images/image-failed.ts'
+import type { BringRequest } from './images/library.ts'
+import type { ContainerConfig } from './images/manifest.ts'
 import { leastDiskFor } from './overlay/pool.ts'
 import type { Template } from './templates.ts'
 
@@ -27,9 +36,11 @@ export type BroughtImages = {
     signal: AbortSignal
     onProgress: (progress: Progress) => void
     onLine?: (line: string) => void
-  }): Promise<Known & { steps?: readonly BuildStep[] }>
-  /** What was to be run on an image has been run, and is a template of that name. */
-  complete(image: string): Promise<void>
+  }): Promise<Known>
+  /** What a definition begins with, under a name that counts for nothing until it is complete. */
+  bringBase(request: BringRequest): Promise<{ container: ContainerConfig }>
+  /** The definition that begins with it has been carried out, and what it made is a template of that name. */
+  complete(image: string, config: ContainerConfig): Promise<void>
   remove(image: string): Promise<void>
 }
 
@@ -67,7 +78,8 @@ export class AllImages {
     const images = new AllImages(brought, host, builder)
     await builder.removeLeft()
     for (const { image, ...template } of await host.templates()) {
-      if (image === template.base && brought.find(image) === undefined) await host.removeTemplate(image)
+      const isTorn = image === template.base && brought.find(image) === undefined
+      if (isTorn || isStageName(image)) await host.removeTemplate(image)
       else images.#templates.set(image, template)
     }
     return images
@@ -103,15 +115,14 @@ export class AllImages {
 
   async bring(assignment: ToBring, { signal, onProgress, onText = () => {} }: Bringing): Promise<Known> {
     const { image, source, maxGiB, organizationId } = assignment
+    if (source.kind === 'definition') return this.#build(assignment, source, { signal, onProgress, onText })
     if (source.kind !== 'sandbox') {
-      const { steps, ...known } = await this.#brought.bring({
+      const known = await this.#brought.bring({
         ...{ image, source, maxGiB, organizationId, signal, onProgress },
         onLine: (line) => onText(`${line}\n`),
       })
       this.#configs.clear()
-      if (steps === undefined) return this.find(image) ?? known
-      const contexts = source.kind === 'definition' ? source.contexts : undefined
-      return this.#build({ image, steps, contexts, maxGiB, signal, onProgress, onText })
+      return this.find(image) ?? known
     }
     if (source.isMade)
       throw new ImageFailed('not-found', 'It is lost. Its sandbox has gone on since, so it cannot be made again.')
@@ -143,13 +154,26 @@ export class AllImages {
     return true
   }
 
-  async #build(request: BuildRequest): Promise<Known> {
-    const { image } = request
+  async #build(
+    { image, maxGiB, organizationId }: ToBring,
+    { dockerfile, contexts }: Definition,
+    { signal, onProgress, onText = () => {} }: Bringing,
+  ): Promise<Known> {
+    const plan = planOf(dockerfile, contexts !== undefined)
+    const brought = this.#brought
+    const onLine = (line: string) => onText(`${line}\n`)
     try {
-      await this.#builder.build(request)
-      await this.#brought.complete(image)
+      const config = await this.#builder.build({
+        ...{ image, plan, contexts, maxGiB, signal, onProgress, onText },
+        bringBase: async (name, source) => {
+          const request = { image: name, source, maxGiB, organizationId, signal, onProgress, onLine }
+          return (await brought.bringBase(request)).container
+        },
+        removeBase: (name) => brought.remove(name),
+      })
+      await brought.complete(image, config)
     } catch (error) {
-      await this.#brought.remove(image)
+      await brought.remove(image)
       throw error
     }
     await this.#look(image)

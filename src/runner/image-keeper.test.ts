@@ -260,6 +260,7 @@ suite('all images', () => {
         known.set(image, { digest: `sha256:${image}` })
         return { digest: `sha256:${image}` }
       },
+      bringBase: () => assert.fail('nothing was to be built'),
       complete: () => assert.fail('nothing was to be built'),
       remove: async (image) => {
         here.delete(image)

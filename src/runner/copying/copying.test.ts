@@ -11,7 +11,8 @@ import type { Files } from '#src/toolbox/agent/agent.ts'
 import type { ContextStore } from '../contexts/store.ts'
 import { type TarEntry as Entry, tarOf } from '../images/testing/oci-image.ts'
 import { archiveKind, unpackedFrom } from './archives.ts'
-import { Copier } from './copier.ts'
+import { ContextSource } from './context-source.ts'
+import { copyFiles } from './copier.ts'
 import { select, type Wanted } from './selection.ts'
 import { readTar, type TarEntry } from './tar-reader.ts'
 import { Tree } from './tree.ts'
@@ -349,12 +350,9 @@ const recordsOf = async (
     find: async () => ({ chunks: [] }),
     read: (name: { hash: string }) => inPieces(tars[hashes.indexOf(name.hash)] as Buffer, cutAt),
   }
-  const copier = await Copier.open({
-    contexts: contexts as unknown as ContextStore,
-    of: { organizationId: 'ours', hashes },
-    mostBytes: 1e6,
-    signal: new AbortController().signal,
-  })
+  const { signal } = new AbortController()
+  const of = { organizationId: 'ours', hashes }
+  const source = await ContextSource.open({ contexts: contexts as unknown as ContextStore, of, signal })
   const pieces: Uint8Array[] = []
   const files = {
     stat: () => Promise.reject(new Error('nothing is there')),
@@ -362,7 +360,8 @@ const recordsOf = async (
       for await (const piece of records) pieces.push(piece)
     },
   }
-  await copier.copy({ owner: '', group: '', ...asked }, files as unknown as Files)
+  const copy = { documents: [], owner: '', group: '', excludes: [], keepsParents: false, ...asked }
+  await copyFiles(copy, { source, files: files as unknown as Files, mostBytes: 1e6, signal })
   const all = Buffer.concat(pieces)
   const found: string[] = []
   for (let at = 0; at < all.length; ) {

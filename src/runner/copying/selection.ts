@@ -1,6 +1,7 @@
 // What one COPY or ADD makes in the image, from the files that are there (docs.docker.com/reference/dockerfile/#copy).
 import { posix } from 'node:path'
 import { ImageFailed } from '../images/image-failed.ts'
+import { Patterns } from './patterns.ts'
 import {
   type Content,
   type DirectoryNode,
@@ -17,14 +18,22 @@ export type Wanted = {
   sources: readonly string[]
   /** Absolute. With a slash at its end, or several sources, it is a directory. */
   destination: string
-  mode: number | undefined
+  mode?: number | undefined
   /** Archives are unpacked, where a source means them themselves. */
   unpacks: boolean
+  /** What is left out, as `.dockerignore` has it, below each source. */
+  excludes?: readonly string[]
+  /** The directories above a source are made as well, from `/./` in it on. */
+  keepsParents?: boolean
+  /** They belong to somebody whom the line names, whoever had them. */
+  isOwned?: boolean
 }
 
-type Made = { type: 'directory'; path: string; mode: number } | { type: 'link'; path: string; target: string }
+type Made =
+  | { type: 'directory'; path: string; mode: number; uid?: number; gid?: number }
+  | { type: 'link'; path: string; target: string; uid?: number; gid?: number }
 
-export type WantedFile = { path: string; mode: number; modifiedSeconds: number }
+export type WantedFile = { path: string; mode: number; modifiedSeconds: number; uid?: number; gid?: number }
 
 const keyOf = ({ tar, file }: Pick<Content, 'tar' | 'file'>): string => `${tar}:${file}`
 
@@ -69,11 +78,18 @@ export class NothingThere extends Error {
 }
 
 /** Names in a tar are bytes, those of a definition text. */
-const asBytes = (text: string) => Buffer.from(text, 'utf8').toString('latin1')
+export const asBytes = (text: string) => Buffer.from(text, 'utf8').toString('latin1')
 
-type Found = { node: TreeNode; name: string }
+/** `below`: the directories above it that count, with a slash at the end. */
+type Found = { node: TreeNode; name: string; below: string }
 
-const findAll = async (tree: Tree, source: string, turns: Turns): Promise<Found[]> => {
+/** What of a source is not kept by `--parents`: all before `/./`. */
+const pivotOf = (source: string): string => {
+  const at = source.indexOf('/./')
+  return posix.resolve('/', at < 0 ? '' : asBytes(source.slice(0, at)))
+}
+
+const findAll = async (tree: Tree, source: string, keepsParents: boolean, turns: Turns): Promise<Found[]> => {
   // Nothing leads above the files that came along.
   const path = posix.resolve('/', asBytes(source))
   if (path.length > longestPath) throw new NothingThere(source.slice(0, 100))
@@ -82,7 +98,9 @@ const findAll = async (tree: Tree, source: string, turns: Turns): Promise<Found[
   for (const each of paths) {
     await turns.next()
     const node = tree.find(each)
-    if (node !== undefined) found.push({ node, name: posix.basename(each) })
+    if (node === undefined) continue
+    const directory = keepsParents ? posix.relative(pivotOf(source), posix.dirname(each)) : ''
+    found.push({ node, name: posix.basename(each), below: directory === '' ? '' : `${directory}/` })
   }
   if (found.length === 0) throw new NothingThere(source)
   return found
@@ -90,7 +108,7 @@ const findAll = async (tree: Tree, source: string, turns: Turns): Promise<Found[
 
 export const select = async (
   tree: Tree,
-  { sources, destination, mode, unpacks }: Wanted,
+  { sources, destination, mode, unpacks, excludes = [], keepsParents = false, isOwned = false }: Wanted,
   /** Whether the image has a directory at the destination. */
   isDirectory: boolean,
   signal: AbortSignal,
@@ -107,39 +125,50 @@ export const select = async (
     if (count > 2 * mostEntries) throw new ImageFailed('too-many-files', 'it means too many files')
   }
 
-  const addFile = ({ content, mode: own, modifiedSeconds }: FileNode, path: string, among: WantedFiles) => {
-    among.add(content, { path, mode: mode ?? own, modifiedSeconds })
+  const leftOut = new Patterns(excludes)
+  const ownerOf = ({ owner }: TreeNode) => (isOwned || owner === undefined ? {} : owner)
+  const addFile = (node: FileNode, path: string, among: WantedFiles) => {
+    const { content, mode: own, modifiedSeconds } = node
+    among.add(content, { path, mode: mode ?? own, modifiedSeconds, ...ownerOf(node) })
     fileCount += 1
     bytes += content.size
     checkCount()
   }
-  const addDirectory = (from: DirectoryNode, root: string) => {
-    const todo: [DirectoryNode, string][] = [[from, root]]
+  const turns = new Turns(signal)
+  const addDirectory = async (from: DirectoryNode, root: string) => {
+    const todo: [DirectoryNode, string, string][] = [[from, root, '']]
     for (let next = todo.pop(); next; next = todo.pop()) {
-      const [node, path] = next
-      made.push({ type: 'directory', path, mode: mode ?? node.mode })
+      await turns.next()
+      const [node, path, inside] = next
+      made.push({ type: 'directory', path, mode: mode ?? node.mode, ...ownerOf(node) })
       checkCount()
       for (const [name, child] of node.children) {
         const at = below(path, name)
-        if (child.kind === 'directory') todo.push([child, at])
-        else if (child.kind === 'link') links.push({ type: 'link', path: at, target: child.target })
+        const own = inside === '' ? name : `${inside}/${name}`
+        const isLeftOut = leftOut.leaveOut(own)
+        // Something below it may come back by a pattern that begins with `!`.
+        if (isLeftOut && !(child.kind === 'directory' && leftOut.hasExceptions)) continue
+        if (child.kind === 'directory') todo.push([child, at, own])
+        else if (child.kind === 'link') links.push({ type: 'link', path: at, target: child.target, ...ownerOf(child) })
         else addFile(child, at, files)
       }
     }
   }
 
-  const turns = new Turns(signal)
   const found: Found[] = []
   for (const source of sources) {
     await turns.next()
-    for (const each of await findAll(tree, source, turns)) found.push(each)
+    for (const each of await findAll(tree, source, keepsParents, turns)) found.push(each)
     checkCount(found.length)
   }
   const isInto = destination.endsWith('/') || isDirectory || found.length > 1
-  for (const { node, name } of found) {
+  for (const { node, name, below: parents } of found) {
     await turns.next()
-    if (node.kind === 'directory') addDirectory(node, to)
-    else if (node.kind === 'file') addFile(node, isInto ? below(to, name) : to, unpacks ? unpacked : files)
+    if (leftOut.leaveOut(name) && node.kind === 'file') continue
+    const into = parents === '' ? to : below(to, parents.slice(0, -1))
+    if (node.kind === 'directory') await addDirectory(node, keepsParents && name !== '' ? below(into, name) : to)
+    else if (node.kind === 'file')
+      addFile(node, isInto || keepsParents ? below(into, name) : to, unpacks ? unpacked : files)
   }
   return { made: [...made, ...links], files, unpacked, fileCount, bytes }
 }

@@ -7,16 +7,24 @@ import type { Turns } from './turns.ts'
 /** Which file of which tar, in the order of the tar. */
 export type Content = { tar: number; file: number; size: number }
 
-export type FileNode = { kind: 'file'; mode: number; modifiedSeconds: number; content: Content }
-type LinkNode = { kind: 'link'; target: string }
-export type DirectoryNode = { kind: 'directory'; mode: number; children: Map<string, TreeNode> }
+/** By number; absent: whoever the line says, or root. */
+export type Owner = { uid: number; gid: number }
+
+export type FileNode = { kind: 'file'; mode: number; modifiedSeconds: number; content: Content; owner?: Owner }
+export type LinkNode = { kind: 'link'; target: string; owner?: Owner }
+export type DirectoryNode = { kind: 'directory'; mode: number; children: Map<string, TreeNode>; owner?: Owner }
 export type TreeNode = FileNode | LinkNode | DirectoryNode
 
 export const mostEntries = 200_000
 export const longestPath = 3500
 const mostLinks = 40
 
-const directory = (mode = 0o755): DirectoryNode => ({ kind: 'directory', mode, children: new Map() })
+const directory = (mode = 0o755, owned: { owner?: Owner } = {}): DirectoryNode => ({
+  kind: 'directory',
+  mode,
+  children: new Map(),
+  ...owned,
+})
 
 /** Throws for a path that climbs out; one that begins at the root is meant below this tree. */
 export const partsOf = (path: string): string[] => {
@@ -33,7 +41,13 @@ export const partsOf = (path: string): string[] => {
 
 export class Tree {
   readonly root = directory()
+  readonly #keepsOwners: boolean
   #entries = 0
+
+  /** `keepsOwners`: an entry belongs to whom it says. */
+  constructor({ keepsOwners = false } = {}) {
+    this.#keepsOwners = keepsOwners
+  }
 
   add(entry: TarEntry, at: { tar: number; file: number }): void {
     this.#count()
@@ -41,19 +55,20 @@ export class Tree {
     const parts = partsOf(entry.path)
     const name = parts.pop()
     if (name === undefined) return
-    const { mode, modifiedSeconds, size } = entry
+    const { mode, modifiedSeconds, size, uid, gid } = entry
+    const owned = this.#keepsOwners ? { owner: { uid, gid } } : {}
     const above = this.#directoryAt(parts)
     const there = above.children.get(name)
     switch (entry.type) {
       case 'directory':
-        if (there?.kind === 'directory') there.mode = mode
-        else above.children.set(name, directory(mode))
+        if (there?.kind === 'directory') Object.assign(there, { mode, ...owned })
+        else above.children.set(name, directory(mode, owned))
         break
       case 'link':
-        above.children.set(name, { kind: 'link', target: entry.target })
+        above.children.set(name, { kind: 'link', target: entry.target, ...owned })
         break
       case 'file':
-        above.children.set(name, { kind: 'file', mode, modifiedSeconds, content: { ...at, size } })
+        above.children.set(name, { kind: 'file', mode, modifiedSeconds, content: { ...at, size }, ...owned })
         break
       case 'hard link': {
         const other = this.#at(partsOf(entry.target))
@@ -148,7 +163,7 @@ export class Tree {
 
 export const isPattern = (path: string): boolean => /[*?[]/.test(path)
 
-type Token = 'any' | 'star' | { set: (code: number) => boolean }
+export type Token = 'any' | 'star' | { set: (code: number) => boolean }
 
 const codeAt = (text: string, at: number) => text.charCodeAt(at)
 
@@ -168,7 +183,7 @@ const setOf = (text: string, bad: () => Error): Token => {
 }
 
 /** Go's filepath.Match, of one name. */
-const tokensOf = (pattern: string): Token[] => {
+export const tokensOf = (pattern: string): Token[] => {
   const bad = () => new ImageFailed('unsupported', `"${pattern.slice(0, 100)}" is not a usable pattern.`)
   const tokens: Token[] = []
   for (let at = 0; at < pattern.length; at++) {
@@ -191,7 +206,7 @@ const tokensOf = (pattern: string): Token[] => {
 }
 
 /** Goes back to the last star only, so that it takes no longer than name times pattern, whoever wrote them. */
-const isMatch = (name: string, tokens: readonly Token[]): boolean => {
+export const isMatch = (name: string, tokens: readonly Token[]): boolean => {
   let [at, token, star, starAt] = [0, 0, -1, 0]
   while (at < name.length) {
     const wanted = tokens[token]

@@ -198,16 +198,28 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.equal(below('image-trees').length, 1)
   })
 
-  test('a definition changes what an image says of itself, and shares its files', async () => {
-    const base = makeImage({ layers: [layer(file('a'))], config: { Env: ['PATH=/bin'], Cmd: ['sh'] } })
+  test('the base of a definition counts for nothing until it is complete, and shares its files', async () => {
+    const base = makeImage({
+      layers: [layer(file('a'))],
+      config: { Cmd: ['sh'], Shell: ['/bash'], OnBuild: ['RUN b'] },
+    })
     const reference = room.registry.put('x:1', base)
     const library = open()
-    const dockerfile = `FROM ${reference}\nENV PATH=$PATH:/opt/bin\nWORKDIR /srv\nWORKDIR app\nUSER app\nENTRYPOINT ["/a"]\n`
-    const { config, digest } = await bring(library, 'one', { kind: 'definition', dockerfile })
-    assert.deepEqual(config, { entrypoint: ['/a'], env: { PATH: '/bin:/opt/bin' }, user: 'app', workdir: '/srv/app' })
-    assert.equal(digest, base.digest)
+    const { container, digest } = await library.bringBase({ image: 'one', source: from(reference), maxGiB: 1 })
+    assert.deepEqual(
+      [container.cmd, container.shell, container.onbuild, digest],
+      [['sh'], ['/bash'], ['RUN b'], base.digest],
+    )
+    assert.deepEqual([library.list(), library.find('one')], [[], undefined])
+    await library.complete('one', { ...container, user: 'app', workdir: '/srv', cmd: ['/a'], entrypoint: [] })
+    assert.deepEqual(library.find('one')?.config, { entrypoint: ['/a'], env: {}, user: 'app', workdir: '/srv' })
     await bring(library, 'two', from(reference))
     assert.equal(rootfs(library, 'one'), rootfs(library, 'two'))
+    await library.bringBase({ image: 'left', source: { kind: 'scratch' }, maxGiB: 1 })
+    assert.deepEqual(readdirSync(rootfs(library, 'left')), [])
+    const next = open()
+    await next.open()
+    assert.deepEqual([next.list(), next.rootfsOf('left')], [['one', 'two'], undefined])
   })
 
   test('who no longer wants it leaves the work to the others; when all have left it ends', async () => {

@@ -2,15 +2,16 @@
 // written last and removed first, so a kill at any instruction leaves an image whole or not there.
 import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
-import { mkdir, rename, rm, statfs, writeFile } from 'node:fs/promises'
+import { chown, mkdir, rename, rm, statfs, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Lanes } from '#src/kit/lanes.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { removeTree } from '#src/kit/remove-tree.ts'
 import type { ImageConfig, ImageSource, Progress } from '#src/wire/runner-link.ts'
+import { uidBase } from '../oci/ids.ts'
 import { Blobs } from './blobs.ts'
-import { type BuildStep, planOf } from './definition/plan.ts'
+import { emptyConfig } from './definition/plan.ts'
 import { type Fetched, type Fetching, fetchFromFile, fetchFromRegistry, fileWithin, resolveReference } from './fetch.ts'
 import { namesBelow } from './files.ts'
 import { ImageFailed, Unreached } from './image-failed.ts'
@@ -30,14 +31,18 @@ export type Brought = {
   sizeBytes: number
   architecture: string
   config: ImageConfig
-  /** What is still to be run on it: until it is said to be complete it is not listed, and the next runner removes it. */
-  steps?: BuildStep[]
 }
+
+/** What a definition begins with: not listed until it is said to be complete, and removed by the next runner. */
+export type Base = { container: ContainerConfig; digest?: string; sizeBytes: number }
+
+/** `scratch`: an image without files. */
+export type LibrarySource = ImageSource | { kind: 'scratch' }
 
 export type BringRequest = {
   /** Never given twice, so an image that is here is the one that is meant, wherever it came from. */
   image: string
-  source: ImageSource
+  source: LibrarySource
   maxGiB: number
   /** Its images may take only a part of the disk together. */
   organizationId?: string | undefined
@@ -59,6 +64,8 @@ type LibraryParts = {
 
 type StoredImage = Brought & {
   organizationId?: string
+  /** It is the base of a definition that is being built. */
+  isUnfinished?: true
   tree: string
   layers: string[]
   /** Where both came from; absent: an older runner brought it, and keeps no layers for it. */
@@ -81,9 +88,11 @@ const GiB = 1024 ** 3
 
 /** Whoever may name one of the operator's files may name them all. */
 const originOfFiles = 'files'
+const originOfNothing = 'scratch'
 
 const asBrought = ({
   organizationId: _organizationId,
+  isUnfinished: _isUnfinished,
   tree: _tree,
   layers: _layers,
   origin: _origin,
@@ -143,7 +152,7 @@ export class Library {
     await mkdir(this.#records, { recursive: true, mode: 0o711 })
     await mkdir(this.#scratch, { recursive: true, mode: 0o700 })
     await Promise.all([this.#trees.open(), this.#blobs.open()])
-    const isTorn = (name: string) => name.startsWith('.') || this.#read(name)?.steps !== undefined
+    const isTorn = (name: string) => name.startsWith('.') || this.#read(name)?.isUnfinished
     const torn = (await namesBelow(this.#records)).filter(isTorn)
     for (const name of torn) await rm(join(this.#records, name), { recursive: true, force: true })
     await this.#trees.removeTorn()
@@ -151,12 +160,12 @@ export class Library {
   }
 
   list(): string[] {
-    return this.#all().flatMap(({ image, steps }) => (steps ? [] : [image]))
+    return this.#all().flatMap(({ image, isUnfinished }) => (isUnfinished ? [] : [image]))
   }
 
   find(image: string): Brought | undefined {
     const record = this.#read(image)
-    return record === undefined || record.steps ? undefined : asBrought(record)
+    return record === undefined || record.isUnfinished ? undefined : asBrought(record)
   }
 
   rootfsOf(image: string): string | undefined {
@@ -166,12 +175,23 @@ export class Library {
 
   /** Fine to ask again, and at the same time: what is here is answered, and the same work is done once. */
   async bring(request: BringRequest): Promise<Brought> {
-    const { image, source, maxGiB, organizationId, signal, onProgress, onLine } = request
-    if (!imageNameShape.test(image))
+    if (!imageNameShape.test(request.image))
       throw new ImageFailed('failed', 'The name of the image has characters no name has.')
     await this.open()
-    const known = this.find(image)
-    if (known !== undefined) return known
+    return this.find(request.image) ?? this.#bring(request, (made) => this.#record(request, made))
+  }
+
+  /** An image that a definition begins with, or takes files from. It stays until it is removed or complete. */
+  async bringBase(request: BringRequest): Promise<Base> {
+    await this.remove(request.image)
+    return this.#bring(request, async (made) => {
+      const { digest, sizeBytes } = await this.#record(request, made, { isUnfinished: true })
+      return { container: made.config, sizeBytes, ...(digest === undefined ? {} : { digest }) }
+    })
+  }
+
+  async #bring<T>(request: BringRequest, record: (made: Made) => Promise<T>): Promise<T> {
+    const { source, maxGiB, organizationId, signal, onProgress, onLine } = request
     const { limits } = this.#parts
     if (this.#waiting >= limits.mostWaiting)
       throw new ImageFailed('failed', 'Too many images are being brought to this runner. Try again later.')
@@ -190,7 +210,7 @@ export class Library {
               this.#lanes.run(() => this.#makeAndHold(source, { maxBytes, say, signal: cancelled })),
             ),
           // One after the other, so that each sees what those before it have taken.
-          use: (made) => this.#recording.run(() => this.#record(image, made, organizationId)),
+          use: (made) => this.#recording.run(() => record(made)),
           release: (made) => this.#trees.release(made.tree),
         },
       )
@@ -221,7 +241,7 @@ export class Library {
     await this.#sweep()
   }
 
-  async #makeAndHold(source: ImageSource, making: Making): Promise<Made> {
+  async #makeAndHold(source: LibrarySource, making: Making): Promise<Made> {
     making.signal.throwIfAborted()
     const scratch = join(this.#scratch, randomBytes(6).toString('hex'))
     await mkdir(scratch, { mode: 0o700 })
@@ -240,21 +260,33 @@ export class Library {
     }
   }
 
-  async #make(source: ImageSource, making: Making, scratch: string, hold: (tree: string) => void): Promise<Made> {
+  async #make(source: LibrarySource, making: Making, scratch: string, hold: (tree: string) => void): Promise<Made> {
     switch (source.kind) {
       case 'registry':
         return this.#fromRegistry(source.reference, making, scratch, hold)
       case 'file':
         return this.#fromFile(source.path, making, scratch, hold)
-      case 'definition': {
-        const plan = planOf(source.dockerfile, source.contexts !== undefined)
-        const base = await this.#fromRegistry(plan.from, making, scratch, hold)
-        const { config, steps } = plan.on(base.config)
-        return { ...base, config, ...(steps.length > 0 ? { steps } : {}) }
-      }
+      case 'scratch':
+        return this.#fromNothing(scratch, hold)
+      case 'definition':
+        throw new ImageFailed('unsupported', 'A definition is not built here.')
       case 'sandbox':
         throw new ImageFailed('unsupported', 'An image is not made from a sandbox here.')
     }
+  }
+
+  async #fromNothing(scratch: string, hold: (tree: string) => void): Promise<Made> {
+    const name = this.#trees.nameOf(originOfNothing, [])
+    hold(name)
+    const make = async () => {
+      const rootfs = join(scratch, 'nothing')
+      await mkdir(rootfs, { mode: 0o755 })
+      await chown(rootfs, uidBase, uidBase)
+      return this.#trees.add(name, rootfs)
+    }
+    const { sizeBytes } = this.#trees.find(name) ?? (await this.#unpacking.run(make))
+    const origin = originOfNothing
+    return { tree: name, origin, sizeBytes, layers: [], architecture: ownArchitecture, config: emptyConfig() }
   }
 
   async #fromRegistry(text: string, making: Making, scratch: string, hold: (tree: string) => void): Promise<Made> {
@@ -341,10 +373,15 @@ export class Library {
     )
   }
 
-  async #record(image: string, { config, ...made }: Made, organizationId: string | undefined): Promise<Brought> {
+  async #record(
+    { image, organizationId }: BringRequest,
+    { config, ...made }: Made,
+    more: Pick<StoredImage, 'isUnfinished'> = {},
+  ): Promise<Brought> {
     await this.#checkShare(organizationId, made)
     const record: StoredImage = {
       image,
+      ...more,
       ...(organizationId === undefined ? {} : { organizationId }),
       ...made,
       config: imageConfigOf(config),
@@ -353,11 +390,12 @@ export class Library {
     return asBrought(this.#read(image) as StoredImage)
   }
 
-  /** Its steps have been carried out, and what they made is kept. */
-  async complete(image: string): Promise<void> {
-    const { steps: _, ...record } = this.#read(image) as StoredImage
+  /** The definition that begins with it has been carried out, and what it made is kept. */
+  async complete(image: string, config: ContainerConfig): Promise<void> {
+    const { isUnfinished: _, ...record } = this.#read(image) as StoredImage
     const path = join(this.#records, image, recordName)
-    await writeFile(`${path}.new`, JSON.stringify(record, null, 2), { flush: true })
+    const text = JSON.stringify({ ...record, config: imageConfigOf(config) }, null, 2)
+    await writeFile(`${path}.new`, text, { flush: true })
     await rename(`${path}.new`, path)
   }
 

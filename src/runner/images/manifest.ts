@@ -20,6 +20,10 @@ export type ContainerConfig = {
   /** As it was written: a name or number, perhaps with a group behind a colon. */
   user: string
   workdir: string
+  /** What runs the commands of a definition that are no lists. Absent: `/bin/sh -c`. */
+  shell?: string[]
+  /** Instructions that run when a definition begins with it. */
+  onbuild?: string[]
 }
 
 export type Described = Platform & { diffIds: string[]; config: ContainerConfig }
@@ -141,6 +145,9 @@ const environmentOf = (lines: readonly string[]): Record<string, string> => {
   return Object.fromEntries(pairs)
 }
 
+const someOf = <Name extends string>(name: Name, texts: string[]) =>
+  (texts.length === 0 ? {} : { [name]: texts }) as { [key in Name]?: string[] }
+
 export const parseConfig = (text: string): Described => {
   const fields = fieldsOf(text, 'its configuration')
   const config = isFields(fields['config']) ? fields['config'] : {}
@@ -155,6 +162,8 @@ export const parseConfig = (text: string): Described => {
       env: environmentOf(textsOf(config['Env'], 'its environment')),
       user: textOf(config['User'], 'its user'),
       workdir: textOf(config['WorkingDir'], 'its working directory'),
+      ...someOf('shell', textsOf(config['Shell'], 'its shell')),
+      ...someOf('onbuild', textsOf(config['OnBuild'], 'its list of triggers')),
     },
   }
   if (!described.diffIds.every((id) => digestShape.test(id))) throw broken('a layer has no sha256 digest')
@@ -164,7 +173,8 @@ export const parseConfig = (text: string): Described => {
 }
 
 /** Throws where it says more than is passed on: of what no program could be given in any case. */
-export const checkConfig = ({ entrypoint, cmd, env, user, workdir }: ContainerConfig): void => {
+export const checkConfig = (config: ContainerConfig): void => {
+  const { entrypoint, cmd, env, user, workdir, shell = [], onbuild = [] } = config
   const { words, wordCharacters, nameCharacters, pathCharacters, characters } = imageConfigBounds
   const refuse = (what: string) => {
     throw new ImageFailed('unsupported', `The image says too much of itself: ${what}.`)
@@ -178,7 +188,8 @@ export const checkConfig = ({ entrypoint, cmd, env, user, workdir }: ContainerCo
   if ([user, ...variables.map(([name]) => name)].some((text) => text.length > nameCharacters))
     refuse(`its user or the name of a variable is longer than ${nameCharacters} characters`)
   if (workdir.length > pathCharacters) refuse(`its directory is longer than ${pathCharacters} characters`)
-  const total = [...command, ...variables.flat()].reduce((sum, text) => sum + text.length, 0)
+  if (shell.length + onbuild.length > words) refuse(`its shell and triggers have more than ${words} words`)
+  const total = [...command, ...variables.flat(), ...shell, ...onbuild].reduce((sum, text) => sum + text.length, 0)
   if (total > characters) refuse('its command and environment together are longer than 256 KiB')
 }
 

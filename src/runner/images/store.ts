@@ -13,8 +13,9 @@ import { runCommand } from '#src/kit/run-command.ts'
 import type { ImageConfig, Progress } from '#src/wire/runner-link.ts'
 import { buildImage } from './build.ts'
 import { bytesBelow } from './files.ts'
-import { type BringRequest, type Brought, imageNameShape, Library } from './library.ts'
+import { type Base, type BringRequest, type Brought, imageNameShape, Library } from './library.ts'
 import { type ImageLimits, standardLimits } from './limits.ts'
+import type { ContainerConfig } from './manifest.ts'
 import { defaultRecipe, type ImageDescription, type Recipe, recipeHash } from './recipe.ts'
 import type { RegistrySettings } from './skopeo.ts'
 
@@ -34,8 +35,10 @@ export type ImageStore = {
   sizeOf(image: string): number | undefined
   /** Throws `ImageFailed`, whose message is for whoever asked. Asking twice is fine, also at the same time. */
   bring(request: BringRequest): Promise<Brought>
-  /** The steps of an image that was brought have been carried out. */
-  complete(image: string): Promise<void>
+  /** What a definition begins with, under a name that counts for nothing until it is complete. */
+  bringBase(request: BringRequest): Promise<Base>
+  /** The definition that begins with it has been carried out. */
+  complete(image: string, config: ContainerConfig): Promise<void>
   /** An image that was brought; fine when it is gone. No sandbox may have it as its base any more. */
   remove(image: string): Promise<void>
 }
@@ -134,7 +137,8 @@ export const openImageStore = (options: ImageStoreOptions): ImageStore => {
       if (request.image === defaultImage) throw new TypeError('the built-in image is not brought')
       return library.bring(request)
     },
-    complete: (image) => library.complete(image),
+    bringBase: (request) => library.bringBase(request),
+    complete: (image, config) => library.complete(image, config),
     remove: async (image) => {
       if (image === defaultImage) throw new TypeError('the built-in image is not removed')
       await library.remove(image)

@@ -1,13 +1,18 @@
 // COPY and ADD: which files, and where to.
 import { posix } from 'node:path'
 import { type Instruction, jsonListIn, refuse } from './instructions.ts'
+import type { Origin } from './origins.ts'
 
 export type CopyStep = {
   line: number
   /** As a person reads it. */
   text: string
   copy: {
+    /** Absent: the files that came with the definition. */
+    from?: Origin
     sources: string[]
+    /** Files whose contents are in the definition itself. */
+    documents: { name: string; content: string }[]
     /** Absolute; with a slash at its end it is a directory. */
     destination: string
     /** Names or numbers; empty: root, and the number of the owner. */
@@ -16,17 +21,24 @@ export type CopyStep = {
     mode?: number
     /** ADD: archives are unpacked. */
     unpacks: boolean
+    /** Patterns of what is left out. */
+    excludes: string[]
+    /** Whether the directories above a source are made as well. */
+    keepsParents: boolean
   }
 }
 
-/** The words of a text with what is true at its line, or all of it as one. */
-type WordsIn = (text: string, splits?: boolean) => string[]
-
-/** Far more than there are. */
-const mostFlags = 10
+type Reader = {
+  /** The words of a text with what is true at its line, or all of it as one. */
+  wordsIn: (text: string, splits?: boolean) => string[]
+  /** A here-document with its variables. */
+  linesIn: (text: string) => string
+  originOf: (text: string) => Origin
+  workdir: string
+}
 
 /** Words; or each string of a JSON list as one, in which quotes and variables mean the same. */
-const argumentsIn = (rest: string, wordsIn: WordsIn): string[] =>
+const argumentsIn = (rest: string, wordsIn: Reader['wordsIn']): string[] =>
   jsonListIn(rest)?.map((part) => wordsIn(part, false).join('')) ?? wordsIn(rest)
 
 const modeIn = (line: number, value: string): number => {
@@ -41,34 +53,58 @@ const ownerIn = (line: number, value: string) => {
   return { owner, group }
 }
 
-export const copyIn = (instruction: Instruction, workdir: string, wordsIn: WordsIn): CopyStep => {
-  const { line, name } = instruction
-  const copy: CopyStep['copy'] = { sources: [], destination: '', owner: '', group: '', unpacks: name === 'ADD' }
-  let { rest } = instruction
-  let flags = 0
-  for (let found = /^--(\S+)\s*/.exec(rest); found; found = /^--(\S+)\s*/.exec(rest)) {
-    flags += 1
-    if (flags > mostFlags) refuse(line, `${name} has more than ${mostFlags} flags`)
-    rest = rest.slice(found[0].length)
-    const [flag = ''] = wordsIn(found[1] as string)
-    const [, key, value = ''] = /^([a-z-]+)(?:=(.*))?$/s.exec(flag) ?? []
-    if (key === 'chown') Object.assign(copy, ownerIn(line, value))
-    else if (key === 'chmod') copy.mode = modeIn(line, value)
-    // Says only how layers are kept, and there are none here.
-    else if (key !== 'link') refuse(line, `${name} with --${key ?? flag} is not supported`)
+const isSwitchedOn = (value: string | undefined) => value === undefined || value === 'true'
+
+const flagInto = (copy: CopyStep['copy'], line: number, name: string, flag: string, { originOf }: Reader): void => {
+  const [, key = flag, value] = /^--([a-z-]+)(?:=(.*))?$/s.exec(flag) ?? []
+  if (key === 'chown') Object.assign(copy, ownerIn(line, value ?? ''))
+  else if (key === 'chmod') copy.mode = modeIn(line, value ?? '')
+  else if (key === 'from' && name === 'COPY') copy.from = originOf(value ?? '')
+  else if (key === 'exclude' && value) copy.excludes.push(value)
+  else if (key === 'parents' && name === 'COPY') copy.keepsParents = isSwitchedOn(value)
+  // Says only how layers are kept, and there are none here.
+  else if (key !== 'link') refuse(line, `${name} with --${key.slice(0, 40)} is not supported`)
+}
+
+const otherPlace = /^(?:[a-z][a-z0-9+.-]*:\/\/|git@)/i
+
+/** What to write instead of a source that is somewhere else. */
+const insteadOf = (source: string): string =>
+  /^git@|^git:|\.git(?:[#?].*)?$/i.test(source)
+    ? 'clone it with RUN git clone'
+    : 'fetch it with RUN curl or RUN wget, or COPY it from an image that has it'
+
+export const copyIn = (instruction: Instruction, reader: Reader): CopyStep => {
+  const { line, name, rest, flags, documents } = instruction
+  const { wordsIn, linesIn, workdir } = reader
+  const copy: CopyStep['copy'] = {
+    ...{ sources: [], documents: [], destination: '', owner: '', group: '' },
+    ...{ unpacks: name === 'ADD', excludes: [], keepsParents: false },
   }
+  // A name of a stage stands for itself, so that what it leads to is known before anything is built.
+  for (const flag of flags)
+    flagInto(copy, line, name, flag.startsWith('--from') ? flag : wordsIn(flag, false).join(''), reader)
   const given = argumentsIn(rest, wordsIn)
   const to = given.pop() ?? ''
   if (given.length === 0 || given.includes('') || to === '')
     return refuse(line, `${name} takes files and where they go`)
-  const elsewhere = given.find((source) => /^(?:[a-z][a-z0-9+.-]*:\/\/|git@)/i.test(source))
+  const elsewhere = given.find((source) => otherPlace.test(source))
   if (elsewhere !== undefined)
-    refuse(line, `${name} takes nothing from other places (${elsewhere.slice(0, 60)}); RUN may`)
+    refuse(line, `${name} takes nothing from other places (${elsewhere.slice(0, 60)}); ${insteadOf(elsewhere)}`)
   if (given.length > 1 && !to.endsWith('/'))
     refuse(line, `${name} of several files goes to a directory, with / at its end`)
   const destination = posix.resolve('/', workdir, to)
   const isDirectory = /(?:^|\/)\.?$/.test(to) && destination !== '/'
-  copy.sources = given
+  const waiting = [...documents]
+  for (const source of given) {
+    const document = waiting.find((each) => source.replace(/^\d*<<-?/, '') === each.name && source.includes('<<'))
+    if (document === undefined) copy.sources.push(source)
+    else {
+      waiting.splice(waiting.indexOf(document), 1)
+      const content = document.isQuoted ? document.content : linesIn(document.content)
+      copy.documents.push({ name: document.name, content })
+    }
+  }
   copy.destination = isDirectory ? `${destination}/` : destination
-  return { line, text: `${name} ${instruction.rest}`, copy }
+  return { line, text: [name, ...flags, rest].join(' '), copy }
 }

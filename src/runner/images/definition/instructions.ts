@@ -1,10 +1,20 @@
-// The text of a Dockerfile, cut into instructions (docs.docker.com/reference/dockerfile). What they mean is for `plan.ts`.
+// The text of a Dockerfile, cut into instructions (docs.docker.com/reference/dockerfile). What they mean is for `stage.ts`.
 import { ImageFailed } from '../image-failed.ts'
+import { documentsAfter, type HereDocument, openingsIn } from './here-documents.ts'
 
-export type Instruction = { line: number; name: string; rest: string }
+export type Instruction = {
+  line: number
+  name: string
+  /** The flags before the rest, such as `--from=build`, as they are written. */
+  flags: readonly string[]
+  rest: string
+  documents: readonly HereDocument[]
+}
 
 const largestText = 256 * 1024
 const mostInstructions = 1000
+/** Of one instruction; each is read with all variables that there are. */
+const mostFlags = 30
 
 export const refuse = (line: number, why: string): never => {
   throw new ImageFailed('unsupported', `Line ${line} of the definition: ${why}.`)
@@ -21,7 +31,7 @@ export const jsonListIn = (rest: string): string[] | undefined => {
   }
 }
 
-/** The character that joins lines; a comment at the very top may change it. */
+/** The character that joins lines; a comment at the very top may change it. Others there (`# syntax=`) have no effect. */
 const escapeIn = (lines: readonly string[]): '\\' | '`' => {
   for (const line of lines) {
     const [, name, value] = /^\s*#\s*(\w+)\s*=\s*(\S+)\s*$/.exec(line) ?? []
@@ -31,8 +41,30 @@ const escapeIn = (lines: readonly string[]): '\\' | '`' => {
   return '\\'
 }
 
-/** One word such as `<<EOF`, which takes the lines after it along. */
-const hereDocument = /(?:^|\s)\d*<<-?["']?[A-Za-z_]/
+const takesFlags = ['FROM', 'RUN', 'COPY', 'ADD']
+const takesDocuments = ['RUN', 'COPY', 'ADD']
+
+const flagShape = /^--[a-z](?:[^\s"']|"[^"]*"|'[^']*')*(?:\s+|$)/
+
+const flagsIn = (line: number, name: string, text: string): { flags: string[]; rest: string } => {
+  const flags: string[] = []
+  let rest = text
+  if (!takesFlags.includes(name)) return { flags, rest }
+  for (let found = flagShape.exec(rest); found; found = flagShape.exec(rest)) {
+    flags.push(found[0].trim())
+    if (flags.length > mostFlags) refuse(line, `${name} has more than ${mostFlags} flags`)
+    rest = rest.slice(found[0].length)
+  }
+  return { flags, rest }
+}
+
+const openingsOf = (name: string, rest: string) => {
+  if (name === 'ONBUILD') {
+    const [, inner = '', more = ''] = /^([A-Za-z]+)\s+(.*)$/s.exec(rest) ?? []
+    return takesDocuments.includes(inner.toUpperCase()) && jsonListIn(more) === undefined ? openingsIn(more) : []
+  }
+  return takesDocuments.includes(name) && jsonListIn(rest) === undefined ? openingsIn(rest) : []
+}
 
 export const instructionsOf = (text: string): { instructions: Instruction[]; escapedBy: '\\' | '`' } => {
   if (text.length > largestText) refuse(1, 'the definition is longer than 256 KiB')
@@ -43,25 +75,36 @@ export const instructionsOf = (text: string): { instructions: Instruction[]; esc
   const instructions: Instruction[] = []
   let open: { line: number; text: string } | undefined
 
-  const close = () => {
-    if (open === undefined) return
+  /** Answers where the text goes on after the here-documents of an instruction that ends before `next`. */
+  const close = (next: number): number => {
+    if (open === undefined) return next
     const { line, text: whole } = open
     open = undefined
-    const [, name, rest = ''] = /^\s*([A-Za-z]+)(?:\s+(.*))?$/s.exec(whole) ?? []
-    if (name === undefined) return refuse(line, `"${whole.trim().slice(0, 40)}" is no instruction`)
-    if (/^(RUN|COPY|ADD)$/i.test(name) && hereDocument.test(rest)) refuse(line, 'here-documents are not supported')
-    instructions.push({ line, name: name.toUpperCase(), rest: rest.trim() })
+    const [, word, behind = ''] = /^\s*([A-Za-z]+)(?:\s+(.*))?$/s.exec(whole) ?? []
+    if (word === undefined) return refuse(line, `"${whole.trim().slice(0, 40)}" is no instruction`)
+    const name = word.toUpperCase()
+    const { flags, rest } = flagsIn(line, name, behind.trim())
+    const found = documentsAfter(lines, next, openingsOf(name, rest))
+    if ('unclosed' in found)
+      return refuse(
+        line,
+        `the here-document ${found.unclosed.slice(0, 40)} has no end: no line is "${found.unclosed.slice(0, 40)}" alone`,
+      )
+    instructions.push({ line, name, flags, rest: rest.trim(), documents: found.documents })
     if (instructions.length > mostInstructions) refuse(line, `there are more than ${mostInstructions} instructions`)
+    return found.next
   }
-  for (const [index, line] of lines.entries()) {
-    // Also between the lines of one instruction.
+  for (let index = 0; index < lines.length; ) {
+    const line = lines[index] as string
+    index += 1
+    // Comments and empty lines may stand between the lines of one instruction too.
     if (line.trim() === '' || /^\s*#/.test(line)) continue
     const goesOn = joins.test(line)
     const part = goesOn ? line.replace(joins, '') : line
-    if (open === undefined) open = { line: index + 1, text: part }
+    if (open === undefined) open = { line: index, text: part }
     else open.text += part
-    if (!goesOn) close()
+    if (!goesOn) index = close(index)
   }
-  close()
+  close(lines.length)
   return { instructions, escapedBy }
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { ImageFailed } from '../image-failed.ts'
 import type { ContainerConfig } from '../manifest.ts'
-import { planOf } from './plan.ts'
+import { planOf, type Stage } from './plan.ts'
 
 const base: ContainerConfig = {
   entrypoint: ['/init'],
@@ -11,7 +11,9 @@ const base: ContainerConfig = {
   user: '',
   workdir: '/base',
 }
-const configFrom = (...lines: string[]) => planOf(['FROM x', ...lines].join('\n')).on(base).config
+/** The last stage of a definition. */
+const lastOf = (text: string, hasFiles = false) => planOf(text, hasFiles).stages.at(-1) as Stage
+const configFrom = (...lines: string[]) => lastOf(['FROM x', ...lines].join('\n')).on(base).config
 const refusal = (text: string) => {
   try {
     planOf(text)
@@ -24,8 +26,8 @@ const refusal = (text: string) => {
 
 suite('definitions of images', () => {
   test('FROM alone is the image as it is', () => {
-    const plan = planOf('FROM alpine:3.20\n')
-    assert.deepEqual([plan.from, plan.on(base)], ['alpine:3.20', { steps: [], config: base }])
+    const plan = lastOf('FROM alpine:3.20\n')
+    assert.deepEqual([plan.from, plan.on(base)], [{ image: 'alpine:3.20' }, { steps: [], config: base }])
   })
 
   test('ENV in all its forms, with variables of the image, of ARG, and of the lines before', () => {
@@ -40,6 +42,18 @@ suite('definitions of images', () => {
     assert.deepEqual(env, {
       ...{ PATH: '/bin:/opt/3/bin', A: '1', B: 'two words', C: '$A', D: 'a b', E: '1x', F: 'def1', G: 'yes' },
       ...{ H: '$A', I: '', OLD: 'the old  form 1', J: '$', K: 'a$' },
+    })
+  })
+
+  test('parts of variables are put in as a shell would', () => {
+    const { env } = configFrom(
+      'ARG TAG=v1.2.3-rc1',
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: variables of the definition.
+      'ENV A=${TAG#v} B=${TAG%%-*} C=${TAG//./-} D=${TAG/./_} E=${TAG#*.} F=${TAG##*.} G=${TAG%.*} H=${none:-${TAG#v}}',
+    )
+    assert.deepEqual(env, {
+      ...{ PATH: '/bin', A: '1.2.3-rc1', B: 'v1.2.3', C: 'v1-2-3-rc1', D: 'v1_2.3-rc1', E: '2.3-rc1', F: '3-rc1' },
+      ...{ G: 'v1.2', H: '1.2.3-rc1' },
     })
   })
 
@@ -60,7 +74,7 @@ suite('definitions of images', () => {
   })
 
   test('RUN is a step with what is true at its line', () => {
-    const { steps } = planOf(
+    const { steps } = lastOf(
       'ARG base=debian\nFROM $base:12 AS build\nARG base\nENV A=1\nRUN one $A && \\\n# a comment\n\n  two\nUSER app\nWORKDIR /w\nENV A=2\nRUN ["three", "$A"]',
     ).on(base)
     assert.deepEqual(steps, [
@@ -71,23 +85,17 @@ suite('definitions of images', () => {
         user: '',
         workdir: '/base',
       },
-      {
-        line: 10,
-        argv: ['mkdir', '-p', '--', '/w'],
-        env: { base: 'debian', PATH: '/bin', A: '1' },
-        user: '',
-        workdir: '/',
-      },
+      { line: 10, directory: '/w' },
       { line: 12, argv: ['three', '$A'], env: { base: 'debian', PATH: '/bin', A: '2' }, user: 'app', workdir: '/w' },
     ])
   })
 
   test('COPY and ADD say which files, where to, whose and how', () => {
     const copies = (...lines: string[]) =>
-      planOf(['FROM x', ...lines].join('\n'), true)
+      lastOf(['FROM x', ...lines].join('\n'), true)
         .on(base)
         .steps.flatMap((step) => ('copy' in step ? [step.copy] : []))
-    const plain = { owner: '', group: '', unpacks: false }
+    const plain = { owner: '', group: '', unpacks: false, documents: [], excludes: [], keepsParents: false }
     assert.deepEqual(
       copies(
         'COPY a b',
@@ -100,7 +108,7 @@ suite('definitions of images', () => {
         'ADD ["$FILE", "${D}s/*", "\\\\$D", "/to/$D/"]',
         'COPY --chown=app:9 --chmod=0750 --link . .',
         'ADD --chown=1 a.tar ../up',
-        `COPY ${'--link '.repeat(10)}a b`,
+        `COPY ${'--link '.repeat(30)}a b`,
       ),
       [
         { ...plain, sources: ['a'], destination: '/base/b' },
@@ -115,21 +123,24 @@ suite('definitions of images', () => {
     for (const [line, message] of [
       ['COPY a', /takes files and where they go/],
       ['COPY a b c', /several files goes to a directory/],
-      ['COPY --from=build a b', /COPY with --from is not supported/],
-      ['COPY --exclude=x a b', /--exclude is not supported/],
+      ['COPY --from=BUILD_ a b', /"BUILD_" is not the name of an image.* and no stage before it has this name/],
+      ['COPY --from=1 a b', /--from=1 is no stage before this one; the first stage is 0/],
+      ['COPY --from=0 a b', /--from=0 is no stage before this one/],
+      ['COPY --from=$x a b', /--from takes no variables; write FROM \$x AS name before it, and --from=name/],
+      ['COPY --checksum=x a b', /COPY with --checksum is not supported/],
       ['COPY --chmod=u+x a b', /octal number/],
       ['COPY --chown=a:b:c a b', /--chown takes/],
       // Each of which is read with all variables that there are.
-      [`COPY ${'--link '.repeat(30_000)}a b`, /COPY has more than 10 flags/],
+      [`COPY ${'--link '.repeat(30_000)}a b`, /COPY has more than 30 flags/],
       ['ADD https://x/y.tar /', /nothing from other places/],
       ['ADD git@host:x.git /', /nothing from other places/],
-      ['COPY <<EOF /x\nEOF', /here-documents/],
+      ['COPY <<EOF /x\nabc', /Line 2 .*the here-document EOF has no end: no line is "EOF" alone/],
     ] as const)
       assert.throws(() => copies(line), message)
   })
 
   test('directives, line ends of Windows, and what says nothing about files', () => {
-    const plan = planOf(
+    const plan = lastOf(
       '# escape=`\r\nFROM x\r\nENV A=1 `\r\n  B=2\r\nLABEL a=b\r\nEXPOSE 80\r\nVOLUME /d\r\nHEALTHCHECK NONE\r\n',
     )
     assert.deepEqual(plan.on(base).config.env, { PATH: '/bin', A: '1', B: '2' })
@@ -139,24 +150,42 @@ suite('definitions of images', () => {
     const refused = {
       '': /^Line 1 .*there is no FROM/,
       'RUN x\nFROM y': /^Line 1 .*only ARG may come before FROM/,
-      'FROM scratch': /FROM scratch/,
-      'FROM --platform=linux/arm64 x': /FROM with --platform is not supported/,
+      'FROM --platform=linux/s390x x': /Line 1.*--platform=linux\/s390x cannot run here.*leave --platform out/,
+      'FROM --pull=never x': /FROM with --pull=never is not supported/,
       'FROM x y': /FROM takes one image/,
+      'FROM $x': /FROM names no image; a variable in it needs an ARG with a value before the first FROM/,
+      'FROM UPPER': /"UPPER" is not the name of an image/,
       'FROM x\nCOPY a b': /^Line 2 of the definition: COPY needs files, and none came/,
-      'FROM x\nADD http://x /': /ADD needs files/,
-      'FROM x\nFROM y': /^Line 2 .*more than one FROM/,
-      'FROM x\n\nSHELL ["a"]': /^Line 3 .*SHELL is not supported/,
-      'FROM x\nONBUILD RUN y': /ONBUILD is not supported/,
+      'FROM x\nADD http://x /': /ADD takes nothing from other places.*RUN curl/,
+      'FROM x\nADD https://x/y.git#main /': /ADD takes nothing from other places.*RUN git clone/,
+      'FROM x\n\nSHELL bash -c': /^Line 3 .*SHELL takes a JSON list/,
+      'FROM x\nONBUILD FROM y': /ONBUILD may not trigger FROM/,
+      'FROM x\nONBUILD ONBUILD RUN y': /ONBUILD may not trigger ONBUILD/,
+      'FROM x\nONBUILD FROBNICATE': /FROBNICATE is no instruction/,
       'FROM x\nFROBNICATE': /FROBNICATE is no instruction/,
       'FROM x\n!': /"!" is no instruction/,
-      'FROM x\nRUN --mount=type=cache,target=/x y': /RUN with --mount is not supported/,
-      'FROM x\nRUN <<EOF\nls\nEOF': /here-documents are not supported/,
+      'FROM x AS a\nCOPY --from=b /x /\nFROM a AS b': /Line \d of .*stages need each other in a circle/,
+      'FROM x\nRUN --mount=type=cache y': /--mount=type=cache needs target=PATH/,
+      'FROM x\nRUN --mount=type=disk,target=/x y': /--mount has no type "disk"/,
+      'FROM x\nRUN --mount=type=tmpfs,target=/x,colour=red y': /--mount=type=tmpfs does not take "colour"/,
+      'FROM x\nRUN --mount=type=cache,target=/ y': /nothing can be mounted at \//,
+      'FROM x\nRUN --mount=type=secret,id=a,required=true y': /no secret can be given to a build here: fetch/,
+      'FROM x\nRUN --network=host y': /RUN --network=host is not allowed; --network=default/,
+      'FROM x\nRUN --security=insecure y': /RUN with --security is not supported; leave it out/,
+      'FROM x\nRUN <<EOF\nls': /the here-document EOF has no end/,
+      'FROM scratch\nENV A=${B:?it is needed}': /Line 2.*B: it is needed/,
+      'FROM x\nENV A=${B': /Line 2.*a "\$\{" is never closed/,
+      [`FROM x\nENV A=${'${a:-'.repeat(40_000)}`]: /nested too deeply/,
+      [`FROM x AS s0\n${Array.from({ length: 30 }, (_, n) => `FROM s${n} AS s${n + 1}\nRUN y`).join('\n')}`]:
+        /more than 20 stages and images/,
+      [`FROM x\nARG a=${'a'.repeat(50_000)}\nARG b=${'*a'.repeat(10_000)}\nENV c=\${a##$b}`]:
+        /too long with its variables/,
       'FROM x\nRUN': /RUN takes a command/,
       'FROM x\nENV': /ENV takes NAME=value/,
       'FROM x\nENV =1': /ENV takes NAME=value/,
       'FROM x\nENV A="1': /a quote is never closed/,
       'FROM x\nUSER a b': /USER takes one value/,
-      'FROM x\nWORKDIR $none': /WORKDIR takes one value/,
+      'FROM scratch\nWORKDIR ""': /WORKDIR takes one value/,
       [`FROM x\n${'#'.repeat(300_000)}`]: /longer than 256 KiB/,
       [`FROM x\n${'USER a\n'.repeat(1001)}`]: /more than 1000 instructions/,
       // Each of which would hold the runner, or take all of its memory.

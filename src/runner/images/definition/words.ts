@@ -1,4 +1,5 @@
 // Quotes, escapes and variables in the words of an instruction, as a shell would take them but without running anything.
+import { replaced, withoutEnd, withoutStart } from './patterns.ts'
 
 export type Variables = Readonly<Record<string, string | undefined>>
 
@@ -6,66 +7,165 @@ export type Variables = Readonly<Record<string, string | undefined>>
 export type Reading = {
   variables: Variables
   escapedBy: string
-  /** How many characters of variables may still be put in: each may be made of many others. */
+  /**
+   * How many characters of variables may still be put in, as each may be made of many others; steps of matching patterns
+   * count as well.
+   */
   allowance: { left: number }
+  /** The value of a variable that is not set. Default: empty. */
+  unset?: string
 }
 
-const lookUp = (variables: Variables, name: string) => (Object.hasOwn(variables, name) ? variables[name] : undefined)
+/** Variables within variables. */
+const deepest = 20
 
-/** The variable that starts behind a `$`: its value and where the text goes on; undefined if it is only a dollar sign. */
-const variableAt = (text: string, at: number, reading: Reading): { value: string; next: number } | undefined => {
-  const { variables } = reading
-  const [plain] = /^[A-Za-z_]\w*/.exec(text.slice(at)) ?? []
-  if (plain !== undefined) return { value: lookUp(variables, plain) ?? '', next: at + plain.length }
-  const [whole, name, operator, word = ''] = /^\{([A-Za-z_]\w*)(?:(:?[-+])([^}]*))?\}/.exec(text.slice(at)) ?? []
-  if (whole === undefined || name === undefined) return undefined
-  const value = lookUp(variables, name)
-  const isThere = operator?.startsWith(':') ? (value ?? '') !== '' : value !== undefined
-  const next = at + whole.length
-  if (operator?.endsWith('-')) return { value: isThere ? (value as string) : withVariables(word, reading), next }
-  if (operator?.endsWith('+')) return { value: isThere ? withVariables(word, reading) : '', next }
-  return { value: value ?? '', next }
+const operators = ['##', '#', '%%', '%', '//', '/', ':-', ':+', ':?', '-', '+', '?']
+
+class Reader {
+  readonly #text: string
+  readonly #reading: Reading
+  #at = 0
+  #depth = 0
+
+  constructor(text: string, reading: Reading) {
+    this.#text = text
+    this.#reading = reading
+  }
+
+  /** The words from here on, or all of it as one word. Within braces it ends before the character that ends the part. */
+  words(splits: boolean, ends = ''): string[] {
+    const { escapedBy } = this.#reading
+    const words: string[] = []
+    let word: string | undefined
+    let quote = ''
+    while (this.#at < this.#text.length) {
+      const character = this.#text[this.#at] as string
+      if (quote === '' && ends.includes(character)) break
+      this.#at++
+      if (quote === "'") {
+        if (character === "'") quote = ''
+        else word = (word ?? '') + character
+      } else if (character === escapedBy && this.#at < this.#text.length) {
+        const next = this.#text[this.#at] as string
+        this.#at++
+        const isKept = quote === '"' && !['"', '$', escapedBy].includes(next)
+        word = (word ?? '') + (isKept ? escapedBy : '') + next
+      } else if (character === '"' || (character === "'" && quote === '')) {
+        quote = quote === '' ? character : ''
+        word ??= ''
+      } else if (character === '$') {
+        word = (word ?? '') + this.#variable()
+      } else if (splits && quote === '' && /\s/.test(character)) {
+        if (word !== undefined) words.push(word)
+        word = undefined
+      } else word = (word ?? '') + character
+    }
+    if (quote !== '') throw new SyntaxError('a quote is never closed')
+    if (word !== undefined) words.push(word)
+    return words
+  }
+
+  /** As the lines of a here-document are read: quotes mean nothing. */
+  lines(): string {
+    let result = ''
+    while (this.#at < this.#text.length) {
+      const character = this.#text[this.#at] as string
+      this.#at++
+      if (character === '\\' && ['$', '\\', '`'].includes(this.#text[this.#at] ?? '')) {
+        result += this.#text[this.#at]
+        this.#at++
+      } else result += character === '$' ? this.#variable() : character
+    }
+    return result
+  }
+
+  /** The value of what stands behind a `$`. */
+  #variable(): string {
+    const value = this.#text[this.#at] === '{' ? this.#braced() : this.#plain()
+    this.#spend(value.length)
+    return value
+  }
+
+  #spend(amount: number): void {
+    this.#reading.allowance.left -= amount
+    if (this.#reading.allowance.left < 0) throw new SyntaxError('the definition is too long with its variables')
+  }
+
+  #name(): string {
+    const shape = /[A-Za-z_]\w*/y
+    shape.lastIndex = this.#at
+    const [name = ''] = shape.exec(this.#text) ?? []
+    this.#at += name.length
+    return name
+  }
+
+  #valueOf(name: string): string | undefined {
+    const { variables, unset } = this.#reading
+    return (Object.hasOwn(variables, name) ? variables[name] : undefined) ?? unset
+  }
+
+  #plain(): string {
+    const name = this.#name()
+    return name === '' ? '$' : (this.#valueOf(name) ?? '')
+  }
+
+  #braced(): string {
+    this.#at++
+    this.#depth++
+    if (this.#depth > deepest) throw new SyntaxError('variables are nested too deeply')
+    const name = this.#name()
+    const operator = operators.find((each) => this.#text.startsWith(each, this.#at)) ?? ''
+    this.#at += operator.length
+    if (name === '' || (operator === '' && ![undefined, '}'].includes(this.#text[this.#at])))
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: how a variable is written.
+      throw new SyntaxError('"${" does not begin a variable such as ${NAME} or ${NAME:-value}')
+    const replaces = operator.startsWith('/')
+    const word = this.words(false, replaces ? '/}' : '}').join('')
+    let by = ''
+    if (replaces && this.#text[this.#at] === '/') {
+      this.#at++
+      by = this.words(false, '}').join('')
+    }
+    if (this.#text[this.#at] !== '}') throw new SyntaxError('a "${" is never closed')
+    this.#at++
+    this.#depth--
+    return this.#applied(name, operator, word, by)
+  }
+
+  #applied(name: string, operator: string, word: string, by: string): string {
+    const value = this.#valueOf(name)
+    const spend = (steps: number) => this.#spend(steps)
+    const isThere = operator.startsWith(':') ? (value ?? '') !== '' : value !== undefined
+    switch (operator.replace(':', '')) {
+      case '-':
+        return isThere ? (value as string) : word
+      case '+':
+        return isThere ? word : ''
+      case '?':
+        // Within another that is not used it does not matter either, but nobody writes that.
+        if (!isThere) throw new SyntaxError(`${name}: ${word || 'it is not set'}`)
+        return value as string
+      case '#':
+      case '##':
+        return withoutStart(value ?? '', word, operator === '##', spend)
+      case '%':
+      case '%%':
+        return withoutEnd(value ?? '', word, operator === '%%', spend)
+      case '/':
+      case '//':
+        return replaced(value ?? '', word, by, operator === '//', spend)
+      default:
+        return value ?? ''
+    }
+  }
 }
-
-const withVariables = (text: string, reading: Reading) => wordsOf(text, { ...reading, escapedBy: '\\' }, false).join('')
 
 /**
  * The words of a text, or all of it as one word. A variable is put in as it is: spaces in it part
  * nothing. Throws a SyntaxError that says what is wrong.
  */
-export const wordsOf = (text: string, reading: Reading, splits = true): string[] => {
-  const { escapedBy, allowance } = reading
-  const lastBrace = text.lastIndexOf('}')
-  const words: string[] = []
-  let word: string | undefined
-  let quote = ''
-  for (let at = 0; at < text.length; ) {
-    const character = text[at] as string
-    at++
-    if (quote === "'") {
-      if (character === "'") quote = ''
-      else word = (word ?? '') + character
-    } else if (character === escapedBy && at < text.length) {
-      const next = text[at] as string
-      at++
-      const isKept = quote === '"' && !['"', '$', escapedBy].includes(next)
-      word = (word ?? '') + (isKept ? escapedBy : '') + next
-    } else if (character === '"' || (character === "'" && quote === '')) {
-      quote = quote === '' ? character : ''
-      word ??= ''
-    } else if (character === '$') {
-      // Where no brace closes, nobody has to look for one again and again.
-      const variable = text[at] === '{' && at > lastBrace ? undefined : variableAt(text, at, reading)
-      allowance.left -= variable?.value.length ?? 0
-      if (allowance.left < 0) throw new SyntaxError('the definition is too long with its variables')
-      word = (word ?? '') + (variable?.value ?? '$')
-      at = variable?.next ?? at
-    } else if (splits && quote === '' && /\s/.test(character)) {
-      if (word !== undefined) words.push(word)
-      word = undefined
-    } else word = (word ?? '') + character
-  }
-  if (quote !== '') throw new SyntaxError('a quote is never closed')
-  if (word !== undefined) words.push(word)
-  return words
-}
+export const wordsOf = (text: string, reading: Reading, splits = true): string[] =>
+  new Reader(text, reading).words(splits)
+
+/** A text of several lines with its variables. Quotes stay; a backslash before `$` takes its meaning away. */
+export const linesWith = (text: string, reading: Reading): string => new Reader(text, reading).lines()

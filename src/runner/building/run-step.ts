@@ -1,0 +1,77 @@
+// One RUN line, carried out in the sandbox of its stage.
+import { StringDecoder } from 'node:string_decoder'
+import { StartFailed } from '#src/toolbox/agent/agent.ts'
+import { ownDirectory } from '../copying/sandbox-source.ts'
+import type { RunStep } from '../images/definition/plan.ts'
+import { ImageFailed } from '../images/image-failed.ts'
+import type { BuildAgent, Workplace } from './workplace.ts'
+
+/** Of the output of a step that failed; what came before is not for a sentence. */
+const longestTail = 1200
+
+type Running = { signal: AbortSignal; onText: (text: string) => void }
+
+const sentences = {
+  user: 'there is no such user in the image',
+  cwd: 'its directory cannot be entered',
+  exec: 'its program cannot be run',
+}
+
+const fail = (why: string, cause?: unknown) => new ImageFailed('build-failed', why, { cause })
+
+const scriptPath = `${ownDirectory}/script`
+
+export const runCommandOf = async (place: Workplace, step: RunStep, { signal, onText }: Running): Promise<void> => {
+  const { argv, env, user, workdir, script } = step
+  const agent = place.agent()
+  if (script !== undefined) {
+    await agent.files('0').mkdir(ownDirectory, 0o755)
+    await agent.files('0').write(scriptPath, [Buffer.from(script)], { mode: 0o755 })
+  }
+  const spec = { argv: script === undefined ? argv : [scriptPath], env, cwd: workdir, mergeOutput: true }
+  const command = await startAs(agent, user, spec)
+  const giveUp = () => command.close()
+  signal.addEventListener('abort', giveUp, { once: true })
+  try {
+    onText(`Line ${step.line}: ${script ?? argv.at(-1)}\n`)
+    const decoder = new StringDecoder('utf8')
+    let tail = Buffer.alloc(0)
+    for await (const { data } of command) {
+      onText(decoder.write(data))
+      tail = Buffer.concat([tail, data]).subarray(-longestTail)
+    }
+    onText(decoder.end())
+    const { exitCode } = await command.exit
+    signal.throwIfAborted()
+    if (exitCode !== 0) throw fail(`exit code ${exitCode}${saidBefore(tail)}${withoutSecrets(step)}`)
+  } finally {
+    signal.removeEventListener('abort', giveUp)
+  }
+  if (script !== undefined) await agent.files('0').remove(scriptPath)
+}
+
+const startAs = async (
+  agent: BuildAgent,
+  user: string,
+  spec: Omit<Parameters<BuildAgent['exec']>[0], 'user'>,
+): ReturnType<BuildAgent['exec']> => {
+  // The group of a user is for the image's own files to say.
+  const [name = ''] = user.split(':')
+  try {
+    return await agent.exec({ ...spec, user: name === '' || name === 'root' ? '0' : name })
+  } catch (error) {
+    if (error instanceof StartFailed) throw fail(`${sentences[error.stage]} (${error.errno})`, error)
+    throw fail('the sandbox of the build does not answer', error)
+  }
+}
+
+const saidBefore = (tail: Buffer): string => {
+  const text = tail.toString('utf8').trim()
+  return text === '' ? '' : `\n${text}`
+}
+
+/** A command that fails for want of a secret rarely says so. */
+const withoutSecrets = ({ mounts = [] }: RunStep): string => {
+  const wanted = mounts.flatMap((mount) => (mount.type === 'secret' || mount.type === 'ssh' ? [mount.id] : []))
+  return wanted.length === 0 ? '' : `\nIt ran without ${wanted.join(', ')}: no secret can be given to a build here.`
+}

@@ -1,0 +1,299 @@
+// Definitions in stages, with mounts and here-documents, built on this machine from a registry on loopback. Needs root; elsewhere
+// it is skipped and says so.
+import assert from 'node:assert/strict'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { after, before, suite, test } from 'node:test'
+import { agentAt } from '#src/toolbox/agent/agent.ts'
+import { needsRoot } from '#test/needs-root.ts'
+import type { AllImages, ToBring } from '../all-images.ts'
+import { DirectoryStore } from '../archive/directory-store.ts'
+import { ContextStore } from '../contexts/store.ts'
+import { makeImage, type TarEntry, tarOf } from '../images/testing/oci-image.ts'
+import { TestRegistry } from '../images/testing/registry.ts'
+import { openBuilding } from '../testing/building.ts'
+import { TestHost } from '../testing/test-host.ts'
+
+const needs = ['/usr/bin/skopeo', '/usr/bin/umoci', '/bin/busybox'].find((path) => !existsSync(path))
+const skip = needsRoot || (needs === undefined ? false : `needs ${needs}`)
+
+const applets = [
+  'sh',
+  'cat',
+  'ls',
+  'echo',
+  'mkdir',
+  'stat',
+  'id',
+  'rm',
+  'ln',
+  'chmod',
+  'chown',
+  'test',
+  'wget',
+  'mkfifo',
+  'env',
+]
+
+const busybox = (): TarEntry[] => [
+  { path: 'bin', type: '5' },
+  { path: 'bin/busybox', content: readFileSync('/bin/busybox'), mode: 0o755 },
+  ...applets.map((name): TarEntry => ({ path: `bin/${name}`, type: '2', target: 'busybox' })),
+  { path: 'etc', type: '5' },
+  { path: 'etc/passwd', content: 'root:x:0:0::/root:/bin/sh\napp:x:1000:1000::/:/bin/sh\n' },
+  { path: 'etc/group', content: 'root:x:0:\napp:x:1000:\n' },
+  { path: 'tmp', type: '5', mode: 0o1777 },
+  { path: 'var/lib/pkg', type: '5' },
+  { path: 'var/lib/pkg/list', content: 'of the image\n' },
+]
+
+suite('a definition in stages', { skip }, () => {
+  let box: TestHost
+  let registry: TestRegistry
+  let images: AllImages
+  let from: string
+  let tools: string
+  let count = 0
+
+  before(async () => {
+    box = await TestHost.start()
+    registry = await TestRegistry.start()
+    const config = { Env: ['PATH=/bin', 'BASE=yes'] }
+    from = registry.put('busybox:1', makeImage({ layers: [tarOf(busybox())], config }))
+    tools = registry.put(
+      'tools:1',
+      makeImage({ layers: [tarOf([{ path: 'opt/tool', content: 'a tool\n', mode: 0o755 }])] }),
+    )
+    await box.close()
+    const opened = await openBuilding(box.instance, box.directory, registry.host)
+    box.use(opened)
+    images = opened.images
+  })
+  after(async () => {
+    await registry[Symbol.asyncDispose]()
+    await box[Symbol.asyncDispose]()
+  })
+
+  const contexts = () => new ContextStore(new DirectoryStore(join(box.directory, 'contexts')))
+  /** Brings the image of a definition; answers its name and what was said of it. */
+  const build = async (lines: string[], entries?: TarEntry[]) => {
+    count += 1
+    const image = `built-${count}`
+    const of = { organizationId: 'o', hash: String(count % 10).repeat(32) }
+    if (entries) await contexts().put(of, Readable.from([tarOf(entries)]))
+    const files = entries ? { contexts: { organizationId: 'o', hashes: [of.hash] } } : {}
+    const dockerfile = lines.join('\n')
+    const wanted: ToBring = {
+      image,
+      target: 'present',
+      maxGiB: 1,
+      source: { kind: 'definition', dockerfile, ...files },
+    }
+    let log = ''
+    const known = await images.bring(wanted, {
+      signal: new AbortController().signal,
+      onProgress: () => {},
+      onText: (text) => {
+        log += text
+      },
+    })
+    return { image, log, config: known.config }
+  }
+  /** What a command says in a sandbox of the image that these lines make. */
+  const said = async (lines: string[], command: string, entries?: TarEntry[]) => {
+    const { image } = await build(lines, entries)
+    const { sandboxId } = await box.started({ image, isNew: true, user: 'root' })
+    const { output } = await box.run(sandboxId, command)
+    await box.host.destroy(sandboxId)
+    assert.equal(await images.remove(image), true)
+    return output
+  }
+  const leavesNothing = async () => {
+    assert.deepEqual(box.host.list(), [])
+    assert.deepEqual(await box.host.templates(), [])
+    assert.deepEqual(
+      images.list().filter((image) => image !== 'small'),
+      [],
+    )
+  }
+
+  test('takes files from a stage and from an image, builds on a stage, and leaves out what it does not need', async () => {
+    const lines = [
+      'ARG VERSION=7',
+      `FROM --platform=$BUILDPLATFORM ${from} AS deps`,
+      'ARG VERSION',
+      'WORKDIR /src/deep',
+      'RUN echo "deps $VERSION" > dep; ln -s deep/dep ../link; ln -s /nowhere ../dangling; chown app:app dep; chmod 640 dep; mkfifo ../pipe',
+      `FROM ${from} AS unneeded`,
+      'RUN exit 9',
+      'FROM deps AS build',
+      'RUN cat dep > /out; echo more >> /out',
+      `FROM ${from}`,
+      'COPY --from=build /out /out',
+      'COPY --from=deps /src /copied',
+      'COPY --from=0 /src/link /followed',
+      'COPY --from=deps --chown=app /src/de*p/dep /pattern/',
+      `COPY --from=${tools} /opt/tool /opt/tool`,
+      'ENV A=$BASE',
+      'USER app',
+    ]
+    const output = await said(
+      lines,
+      'cat /out /followed /opt/tool; cd /copied; ls; /bin/busybox readlink link; /bin/busybox readlink dangling; stat -c "%u %g %a" deep/dep /pattern/dep /opt/tool; ls -a / | grep alcove',
+    )
+    assert.deepEqual(output.split('\n'), [
+      ...['deps 7', 'more', 'deps 7', 'a tool', 'dangling', 'deep', 'link', 'deep/dep', '/nowhere'],
+      ...['1000 1000 640', '1000 1000 640', '0 0 755'],
+    ])
+    await leavesNothing()
+  })
+
+  test('FROM scratch has what is copied into it and nothing else', async () => {
+    const { image, config } = await build([
+      `FROM ${from} AS b`,
+      'RUN echo x > /x',
+      'FROM scratch',
+      'COPY --from=b /bin/busybox /app',
+      'COPY --from=b /x /data/x',
+      'ENTRYPOINT ["/app", "cat", "/data/x"]',
+    ])
+    assert.deepEqual(config?.entrypoint, ['/app', 'cat', '/data/x'])
+    const { sandboxId } = await box.started({ image, isNew: true, user: 'root' })
+    const files = agentAt(box.host.get(sandboxId)?.socketPath as string).files('0')
+    const names: string[] = []
+    for await (const { path } of files.list('/')) names.push(path.toString())
+    assert.deepEqual(names.sort(), ['app', 'data', 'dev', 'etc', 'proc', 'sys'])
+    await box.host.destroy(sandboxId)
+    await images.remove(image)
+    await leavesNothing()
+  })
+
+  test('a cache is there for the next line and not in the image; binds and tmpfs are there for one line', async () => {
+    const output = await said(
+      [
+        `FROM ${from} AS other`,
+        'RUN echo of the stage > /file',
+        `FROM ${from}`,
+        'RUN --mount=type=cache,target=/var/lib/pkg ls /var/lib/pkg; echo cached > /var/lib/pkg/new',
+        'RUN --mount=type=cache,target=/var/lib/pkg,sharing=locked --mount=type=cache,id=b,target=/root/.cache/b cat /var/lib/pkg/new > /seen; echo > /root/.cache/b/x',
+        'RUN ls /var/lib/pkg /root > /after 2>&1; true',
+        'RUN --mount=type=bind,from=other,source=/file,target=/bound --mount=target=/ctx --mount=type=tmpfs,target=/tmp cat /bound /ctx/sub/f >> /seen; echo gone > /tmp/x; echo gone > /ctx/y',
+        'RUN --mount=type=secret,id=key test ! -e /run/secrets/key',
+      ],
+      'cat /seen /after /var/lib/pkg/list; ls /tmp; ls -d /bound /ctx /root /.alcove-build 2>&1',
+      [
+        { path: 'sub', type: '5' },
+        { path: 'sub/f', content: 'of the files\n' },
+      ],
+    )
+    assert.deepEqual(output.split('\n'), [
+      ...['cached', 'of the stage', 'of the files', 'ls: /root: No such file or directory', '/var/lib/pkg:', 'list'],
+      ...['of the image', 'ls: /bound: No such file or directory', 'ls: /ctx: No such file or directory'],
+      ...['ls: /root: No such file or directory', 'ls: /.alcove-build: No such file or directory'],
+    ])
+    await leavesNothing()
+  })
+
+  test('here-documents are scripts, input and files; SHELL and ONBUILD hold for what builds on a stage', async () => {
+    const output = await said(
+      [
+        `FROM ${from} AS base`,
+        'SHELL ["/bin/sh", "-eu", "-c"]',
+        'ONBUILD RUN echo triggered $0 > /trigger',
+        'FROM base',
+        'ARG NAME=world',
+        'RUN <<EOF',
+        'echo one > /one',
+        '# not a comment of the definition',
+        'echo "$NAME" >> /one',
+        'EOF',
+        'RUN <<-"END" cat > /two && echo behind >> /two',
+        '\tkept $NAME',
+        '\tEND',
+        'RUN <<EOF',
+        '#!/bin/cat',
+        'a script of its own',
+        'EOF',
+        "COPY <<EOF <<-'RAW' /files/",
+        // biome-ignore lint/suspicious/noTemplateCurlyInString: a variable of the definition.
+        'hello $NAME \\$NAME "${NONE:-none}"',
+        'EOF',
+        '\traw $NAME',
+        'RAW',
+        'COPY --chmod=750 --chown=app <<run.sh /run.sh',
+        'x',
+        'run.sh',
+      ],
+      'cat /trigger /one /two /files/EOF /files/RAW /run.sh; stat -c "%u %a" /run.sh',
+    )
+    assert.deepEqual(output.split('\n'), [
+      ...['triggered /bin/sh', 'one', 'world', 'kept $NAME', 'behind', 'hello world $NAME "none"', 'raw $NAME', 'x'],
+      '1000 750',
+    ])
+    await leavesNothing()
+  })
+
+  test('.dockerignore, --exclude and --parents say which files are copied and where', async () => {
+    const file = (path: string): TarEntry => ({ path, content: path })
+    const names = [
+      '.dockerignore',
+      'a.txt',
+      'a.log',
+      'node_modules/x/y',
+      'src/deep/b.ts',
+      'src/deep/b.test.ts',
+      'keep/k.log',
+    ]
+    const entries = names.map(file)
+    entries[0] = { path: '.dockerignore', content: '# what is not needed\n**/*.log\nnode_modules\n!keep/k.log\n' }
+    const output = await said(
+      [
+        `FROM ${from}`,
+        'COPY . /all',
+        'COPY --exclude=**/*.test.ts src /src',
+        'COPY --parents src/./deep/b.ts a.txt /parents/',
+      ],
+      'cd /; /bin/busybox find all src parents -type f | /bin/busybox sort',
+      entries,
+    )
+    assert.deepEqual(output.split('\n'), [
+      ...['all/.dockerignore', 'all/a.txt', 'all/keep/k.log', 'all/src/deep/b.test.ts', 'all/src/deep/b.ts'],
+      ...['parents/a.txt', 'parents/deep/b.ts', 'src/deep/b.ts'],
+    ])
+    await leavesNothing()
+  })
+
+  test('a link in a stage leads nowhere but within it, and what fails says its line and leaves nothing', async () => {
+    for (const [lines, message] of [
+      [[`FROM ${from} AS a`, 'RUN exit 3', `FROM ${from}`, 'COPY --from=a /x /x'], /^Line 2: exit code 3$/],
+      [[`FROM ${from} AS a`, `FROM ${from}`, 'COPY --from=a /none /x'], /^Line 3: there is no \/none in stage 0$/],
+      [
+        [
+          `FROM ${from} AS a`,
+          'RUN ln -s ../../../../../../etc/shadow /out; ln -s /loop /loop',
+          `FROM ${from}`,
+          'COPY --from=a /out /x',
+        ],
+        /^Line 4: there is no \/out in stage 0$/,
+      ],
+      [
+        [`FROM ${from} AS a`, 'RUN ln -s /loop /loop', 'FROM scratch', 'COPY --from=a /loop /x'],
+        /there is no \/loop in stage 0/,
+      ],
+      [[`FROM ${from}`, `COPY --from=${registry.host}/none:1 /x /x`], /^Line 2: There is no image .*none:1/],
+      [
+        [`FROM ${from}`, 'COPY --from=10.0.0.1/none:1 /x /x'],
+        /^Line 2: The registry 10\.0\.0\.1 is not on the public Internet/,
+      ],
+      [[`FROM ${from}`, 'RUN --mount=type=cache,target=/proc/x true'], /^Line 2: /],
+      [
+        [`FROM ${from}`, 'RUN --mount=type=secret,id=npm exit 5'],
+        /^Line 2: exit code 5\nIt ran without npm: no secret/,
+      ],
+    ] as const) {
+      await assert.rejects(build([...lines]), { name: 'ImageFailed', message })
+      await leavesNothing()
+    }
+  })
+})

@@ -1,0 +1,94 @@
+// The sandbox that one stage of a definition is built in, with the limits of any other. Nothing of a stranger runs on the host.
+import { createHash } from 'node:crypto'
+import type { Agent, Files } from '#src/toolbox/agent/agent.ts'
+import type { Assignment } from '#src/wire/runner-link.ts'
+import type { Host } from '../host.ts'
+import { ImageFailed } from '../images/image-failed.ts'
+
+export type BuildHost = Pick<
+  Host,
+  'list' | 'get' | 'start' | 'stop' | 'destroy' | 'snapshot' | 'removeTemplate' | 'measure'
+>
+export type BuildAgent = Pick<Agent, 'exec' | 'files'>
+
+const prefix = 'build-'
+/** No sandbox of a person has such an id. */
+export const isBuildId = (sandboxId: string): boolean => sandboxId.startsWith(prefix)
+
+const size = { cpu: 2, memoryGiB: 2 }
+
+const withNetwork = { blockAll: false, allowList: null }
+const withoutNetwork = { blockAll: true, allowList: null }
+
+type WorkplaceParts = {
+  host: BuildHost
+  agentAt: (socketPath: string) => BuildAgent
+  /** What it begins as: an image, or the template of a stage. */
+  from: string
+  /** No other place of a build has it at the same time. */
+  key: string
+  maxGiB: number
+}
+
+export class Workplace {
+  readonly #host: BuildHost
+  readonly #agentAt: WorkplaceParts['agentAt']
+  #assignment: Assignment
+
+  constructor({ host, agentAt, from, key, maxGiB }: WorkplaceParts) {
+    this.#host = host
+    this.#agentAt = agentAt
+    this.#assignment = {
+      sandboxId: `${prefix}${createHash('sha256').update(key).digest('hex').slice(0, 24)}`,
+      ...{ organizationId: '', regionId: '', name: 'build', generation: 1, target: 'started', signal: 'SIGKILL' },
+      ...{ image: from, snapshot: from, user: 'root', env: {}, language: 'python', ...size, diskGiB: maxGiB },
+      ...{ network: withNetwork, isNew: true },
+    }
+  }
+
+  get id(): string {
+    return this.#assignment.sandboxId
+  }
+
+  async start(): Promise<void> {
+    await this.#host.destroy(this.id)
+    await this.#host.start(this.#assignment)
+  }
+
+  /** Throws where its sandbox has ended. */
+  agent(): BuildAgent {
+    const held = this.#host.get(this.id)
+    if (held?.status !== 'started') throw new ImageFailed('build-failed', 'the sandbox of the build has ended')
+    return this.#agentAt(held.socketPath)
+  }
+
+  files(): Files {
+    return this.agent().files('0')
+  }
+
+  async setOffline(isOffline: boolean): Promise<void> {
+    const { isNew: _, ...assignment } = this.#assignment
+    const network = isOffline ? withoutNetwork : withNetwork
+    this.#assignment = { ...assignment, network, generation: assignment.generation + 1 }
+    await this.#host.start(this.#assignment)
+  }
+
+  /** What its disk has, in bytes; 0 where that is not known. */
+  async diskUsed(): Promise<number> {
+    return (await this.#host.measure(this.id))?.diskUsed ?? 0
+  }
+
+  /** Keeps its disk as a template. */
+  snapshot(template: string): Promise<void> {
+    return this.#host.snapshot(this.id, template)
+  }
+
+  stop(): Promise<void> {
+    const generation = this.#assignment.generation + 1
+    return this.#host.stop({ ...this.#assignment, generation, target: 'stopped' })
+  }
+
+  destroy(): Promise<void> {
+    return this.#host.destroy(this.id)
+  }
+}

@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { ignoredIn, Patterns } from './patterns.ts'
+
+const leftOut = (lines: string, ...paths: string[]) => {
+  const patterns = new Patterns(ignoredIn(lines))
+  return paths.filter((path) => patterns.leaveOut(path))
+}
+
+suite('patterns of what is left out', () => {
+  test('the last that matches counts, and a directory means what is below it', () => {
+    assert.deepEqual(leftOut('*.md\n!README.md', 'a.md', 'README.md', 'sub/a.md'), ['a.md'])
+    assert.deepEqual(leftOut('/node_modules/', 'node_modules', 'node_modules/a/b', 'x/node_modules'), [
+      'node_modules',
+      'node_modules/a/b',
+    ])
+    assert.deepEqual(leftOut('**\n!src', 'a', 'a/b', 'src', 'src/deep/file'), ['a', 'a/b'])
+    assert.deepEqual(leftOut('# a comment\n\n  temp?  \n', 'temp1', 'temp', '# a comment'), ['temp1'])
+  })
+
+  test('** stands for any directories, and for none', () => {
+    assert.deepEqual(leftOut('**/*.log', 'a.log', 'x/a.log', 'x/y/a.log', 'a.txt'), ['a.log', 'x/a.log', 'x/y/a.log'])
+    assert.deepEqual(leftOut('a/**/z', 'a/z', 'a/b/z', 'a/b/c/z/below', 'z'), ['a/z', 'a/b/z', 'a/b/c/z/below'])
+    assert.deepEqual(leftOut('a/**', 'a/b', 'b'), ['a/b'])
+  })
+
+  test('too many of them are refused, and none takes for ever', () => {
+    assert.throws(() => new Patterns(Array.from({ length: 1001 }, () => 'a')), /more than 1000 patterns/)
+    assert.throws(() => new Patterns(['a/'.repeat(101)]), /too long a pattern/)
+    assert.throws(() => new Patterns(['[b-a]']), /is not a usable pattern/)
+    assert.deepEqual(leftOut(`${'**/'.repeat(90)}x`, 'a/'.repeat(500)), [])
+  })
+})

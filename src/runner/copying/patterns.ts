@@ -1,0 +1,76 @@
+// The patterns of `.dockerignore` and `--exclude`: `*`, `?` and `[a-z]` within one name, `**` for any directories, and `!` before
+// what comes back after all. A pattern means what is below a directory that it matches too.
+import { ImageFailed } from '../images/image-failed.ts'
+import { isMatch, type Token, tokensOf } from './tree.ts'
+
+type Part = Token[] | 'any directories'
+type Pattern = { parts: readonly Part[]; isException: boolean }
+
+const mostPatterns = 1000
+/** Names of one pattern; each may stand for directories. */
+const mostParts = 100
+
+const patternOf = (line: string): Pattern => {
+  const isException = line.startsWith('!')
+  const names = line
+    .slice(isException ? 1 : 0)
+    .split('/')
+    .filter((name) => name !== '' && name !== '.')
+  if (names.length > mostParts) throw new ImageFailed('unsupported', `"${line.slice(0, 100)}" is too long a pattern.`)
+  return { parts: names.map((name) => (name === '**' ? 'any directories' : tokensOf(name))), isException }
+}
+
+/** Whether a path, or a directory above it, is what the parts mean. */
+const matches = (parts: readonly Part[], names: readonly string[]): boolean => {
+  let places = new Set([0])
+  for (const name of names) {
+    const next = new Set<number>()
+    for (const place of places) {
+      const part = parts[place]
+      if (part === 'any directories') {
+        next.add(place)
+        // It may stand for no directory at all.
+        places.add(place + 1)
+      } else if (part !== undefined && isMatch(name, part)) next.add(place + 1)
+    }
+    places = next
+    const isWhole = [...places].some((place) => parts.slice(place).every((part) => part === 'any directories'))
+    if (places.size > 0 && isWhole) return true
+    if (places.size === 0) return false
+  }
+  return false
+}
+
+export class Patterns {
+  readonly #patterns: readonly Pattern[]
+  /** What is left out may come back. */
+  readonly hasExceptions: boolean
+
+  /** In their order: the last that matches counts. */
+  constructor(lines: readonly string[]) {
+    if (lines.length > mostPatterns)
+      throw new ImageFailed('unsupported', `There are more than ${mostPatterns} patterns of what is left out.`)
+    this.#patterns = lines.map(patternOf).filter(({ parts }) => parts.length > 0)
+    this.hasExceptions = this.#patterns.some(({ isException }) => isException)
+  }
+
+  /** `path` is relative, with slashes. */
+  leaveOut(path: string): boolean {
+    if (this.#patterns.length === 0) return false
+    const names = path.split('/')
+    let isLeftOut = false
+    // An exception matters only to what is left out so far, and the other way round.
+    for (const { parts, isException } of this.#patterns)
+      if (isLeftOut === isException && matches(parts, names)) isLeftOut = !isException
+    return isLeftOut
+  }
+}
+
+/** The patterns of a `.dockerignore`. */
+export const ignoredIn = (text: string): string[] =>
+  text
+    .replace(/^\uFEFF/, '')
+    .split(/\r?\n/)
+    .filter((line) => !line.startsWith('#'))
+    .map((line) => line.trim())
+    .filter((line) => line !== '')

@@ -1,0 +1,52 @@
+// Here-documents of RUN, COPY and ADD: the lines behind an instruction that belong to it (`<<EOF`, `<<-EOF`, `<<"EOF"`).
+
+export type HereDocument = {
+  name: string
+  content: string
+  /** Its delimiter is quoted: `$` stands for itself. */
+  isQuoted: boolean
+  /** As it is written, with its end: what a shell reads. */
+  raw: string
+}
+
+type Opening = { name: string; isQuoted: boolean; dropsTabs: boolean }
+
+/** The words of a text that open here-documents. A word in quotes opens none, and neither does `<<<`. */
+export const openingsIn = (text: string): Opening[] => {
+  const openings: Opening[] = []
+  // A word, in which quoted parts are taken as a whole.
+  for (const [word] of text.matchAll(/(?:[^\s"'\\]|\\.|"(?:[^"\\]|\\.)*"|'[^']*')+/gs)) {
+    const [, dash, delimiter = ''] = /^\d*<<(-?)([^<]+)$/s.exec(word) ?? []
+    if (dash === undefined) continue
+    const name = delimiter.replaceAll(/["'\\]/g, '')
+    if (/^[\w.-]+$/.test(name)) openings.push({ name, isQuoted: name !== delimiter, dropsTabs: dash === '-' })
+  }
+  return openings
+}
+
+/** Whether all of a command is one here-document, which is a script then. */
+export const isOnlyDocument = (text: string): boolean => /^<<-?["']?[\w.-]+["']?$/.test(text.trim())
+
+/**
+ * Takes the lines of each opening from `lines`, from `at` on. Answers where the text goes on; `undefined` in place of a
+ * document that has no end.
+ */
+export const documentsAfter = (
+  lines: readonly string[],
+  at: number,
+  openings: readonly Opening[],
+): { documents: HereDocument[]; next: number } | { unclosed: string } => {
+  const documents: HereDocument[] = []
+  let next = at
+  for (const { name, isQuoted, dropsTabs } of openings) {
+    const asMeant = (line: string) => (dropsTabs ? line.replace(/^\t+/, '') : line)
+    const start = next
+    while (next < lines.length && asMeant(lines[next] as string) !== name) next += 1
+    if (next === lines.length) return { unclosed: name }
+    const own = lines.slice(start, next)
+    next += 1
+    const textOf = (all: readonly string[]) => all.map((line) => `${line}\n`).join('')
+    documents.push({ name, isQuoted, content: textOf(own.map(asMeant)), raw: textOf(lines.slice(start, next)) })
+  }
+  return { documents, next }
+}

@@ -1,0 +1,57 @@
+// How people write Dockerfiles: python, uv, Node, Go, Rust, Java and others in stages, devcontainers, benchmarks, distributions.
+// `testing/definitions.txt` has them, each below a line with its name, and with what a refusal says where there is one.
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { suite, test } from 'node:test'
+import { ImageFailed } from '../image-failed.ts'
+import type { ContainerConfig } from '../manifest.ts'
+import { emptyConfig, planOf } from './plan.ts'
+
+const text = readFileSync(join(import.meta.dirname, 'testing/definitions.txt'), 'utf8')
+const definitions = text
+  .split(/^=== /m)
+  .slice(1)
+  .map((part) => {
+    const [head = ''] = part.split('\n', 1)
+    const [name = '', refusal] = head.split(' · refused: ')
+    return { name, refusal, dockerfile: part.slice(head.length + 1) }
+  })
+
+/** What a registry's image might say of itself. */
+const base = {
+  ...emptyConfig(),
+  env: { PATH: '/bin', HOME: '/root', NB_UID: '1000', NB_GID: '100', ROS_DISTRO: 'humble' },
+}
+
+suite('definitions as people write them', () => {
+  test('at least 95 of 100 are accepted', () => {
+    assert.ok(definitions.length >= 100, `${definitions.length}`)
+    const refused = definitions.filter(({ refusal }) => refusal !== undefined)
+    assert.ok((definitions.length - refused.length) / definitions.length >= 0.95)
+  })
+
+  for (const { name, refusal, dockerfile } of definitions) {
+    test(refusal === undefined ? `${name} is accepted` : `${name} is refused with what to write instead`, () => {
+      if (refusal === undefined) {
+        const { stages } = planOf(dockerfile, true)
+        assert.ok(stages.length > 0)
+        const configs = new Map<number, ContainerConfig>()
+        for (const { index, from, on } of stages) {
+          const below = from !== 'scratch' && 'stage' in from ? configs.get(from.stage) : base
+          configs.set(index, on(below ?? base).config)
+        }
+        return
+      }
+      assert.throws(
+        () => planOf(dockerfile, true),
+        (error: unknown) => {
+          assert.ok(error instanceof ImageFailed)
+          assert.match(error.message, /^Line \d+ of the definition: /)
+          assert.ok(error.message.includes(refusal), error.message)
+          return true
+        },
+      )
+    })
+  }
+})

@@ -1,0 +1,83 @@
+// `RUN --mount=…`: what lies at some path while one command runs, and is not in the image.
+import { posix } from 'node:path'
+import { refuse } from './instructions.ts'
+import type { Origin } from './origins.ts'
+
+export type Mount =
+  | { type: 'cache'; id: string; target: string; mode: number; uid: number; gid: number; from?: Origin; source: string }
+  /** Without `from` it comes from the files of the definition. */
+  | { type: 'bind'; target: string; source: string; from?: Origin }
+  | { type: 'tmpfs'; target: string }
+  /** Nobody can give one to a build here: the command runs without it. */
+  | { type: 'secret' | 'ssh'; id: string }
+
+const kinds = ['cache', 'bind', 'tmpfs', 'secret', 'ssh']
+
+const shortNames: Record<string, string> = {
+  src: 'source',
+  dst: 'target',
+  destination: 'target',
+  rw: 'readwrite',
+  ro: 'readonly',
+}
+
+/** What may be said of each kind. Those without a meaning here change nothing about what a command sees. */
+const known: Record<Mount['type'], readonly string[]> = {
+  cache: ['id', 'target', 'mode', 'uid', 'gid', 'from', 'source', 'sharing', 'readonly', 'readwrite'],
+  bind: ['target', 'source', 'from', 'readwrite', 'readonly'],
+  tmpfs: ['target', 'size'],
+  secret: ['id', 'target', 'source', 'required', 'mode', 'uid', 'gid', 'env', 'type'],
+  ssh: ['id', 'target', 'required', 'mode', 'uid', 'gid'],
+}
+
+const noSecrets =
+  'no secret can be given to a build here: fetch what needs it outside of the definition and COPY it, or do it in the sandbox'
+
+type Place = { line: number; workdir: string; originOf: (text: string) => Origin }
+
+export const mountOf = (value: string, { line, workdir, originOf }: Place): Mount => {
+  const fields = new Map(
+    value.split(',').map((part): [string, string] => {
+      const at = part.indexOf('=')
+      const key = (at < 0 ? part : part.slice(0, at)).trim().toLowerCase()
+      return [shortNames[key] ?? key, at < 0 ? 'true' : part.slice(at + 1)]
+    }),
+  )
+  const type = (fields.get('type') ?? 'bind') as Mount['type']
+  fields.delete('type')
+  if (!kinds.includes(type))
+    return refuse(line, `--mount has no type "${type.slice(0, 40)}"; there are ${kinds.join(', ')}`)
+  const wrong = [...fields.keys()].find((key) => !known[type].includes(key))
+  if (wrong !== undefined) return refuse(line, `--mount=type=${type} does not take "${wrong.slice(0, 40)}"`)
+
+  const number = (key: string, radix: 8 | 10, otherwise: number): number => {
+    const text = fields.get(key)
+    if (text === undefined) return otherwise
+    const isNumber = radix === 8 ? /^[0-7]{1,5}$/.test(text) : /^\d{1,5}$/.test(text)
+    return isNumber ? Number.parseInt(text, radix) : refuse(line, `${key} of --mount is a number`)
+  }
+  if (type === 'secret' || type === 'ssh') {
+    if (fields.get('required') === 'true') return refuse(line, noSecrets)
+    return { type, id: fields.get('id') ?? posix.basename(fields.get('target') ?? 'default') }
+  }
+  const path = fields.get('target') ?? ''
+  if (path === '' && type !== 'bind') return refuse(line, `--mount=type=${type} needs target=PATH`)
+  const target = posix.resolve('/', workdir, path)
+  if (target === '/') return refuse(line, 'nothing can be mounted at /; give --mount another target')
+  const from = fields.get('from')
+  const origin = from === undefined ? {} : { from: originOf(from) }
+  const source = posix.resolve('/', fields.get('source') ?? '/')
+  if (type === 'tmpfs') return { type, target }
+  if (type === 'bind') return { type, target, source, ...origin }
+  const id = fields.get('id') ?? target
+  return {
+    type,
+    id,
+    target,
+    source,
+    ...origin,
+    mode: number('mode', 8, 0o755),
+    uid: number('uid', 10, 0),
+    gid: number('gid', 10, 0),
+  }
+}

@@ -1,0 +1,64 @@
+// Where FROM, `--from` and mounts of a definition lead: to another stage of it, or to an image of a registry.
+import { ownArchitecture } from '../manifest.ts'
+import { parseReference } from '../reference.ts'
+import { refuse } from './instructions.ts'
+
+export type Origin = { stage: number } | { image: string }
+
+type Named = { name: string | undefined }
+
+/** `--from` of COPY and of a mount: a stage by its name or number, or else an image. */
+export const originOf = (line: number, text: string, stages: readonly Named[], own: number): Origin => {
+  if (text.includes('$'))
+    return refuse(line, `--from takes no variables; write FROM ${text.slice(0, 60)} AS name before it, and --from=name`)
+  const named = stages.findLastIndex(({ name }) => name === text.toLowerCase())
+  const stage = named === -1 && /^\d{1,4}$/.test(text) ? Number(text) : named
+  if (stage === -1) return { image: imageOf(line, text) }
+  if (stage >= stages.length || stage === own)
+    return refuse(line, `--from=${text} is no stage before this one; the first stage is 0`)
+  return { stage }
+}
+
+/** FROM: a stage before this one by its name, an image, or nothing at all. */
+export const baseOf = (line: number, text: string, stages: readonly Named[]): Origin | 'scratch' => {
+  if (text === 'scratch') return text
+  const stage = stages.findLastIndex(({ name }) => name === text.toLowerCase())
+  return stage === -1 ? { image: imageOf(line, text) } : { stage }
+}
+
+const imageOf = (line: number, text: string): string => {
+  try {
+    parseReference(text)
+    return text
+  } catch (error) {
+    return refuse(line, `${(error as Error).message.replace(/\.$/, '')}, and no stage before it has this name`)
+  }
+}
+
+const aliases: Record<string, string> = { x86_64: 'amd64', 'x86-64': 'amd64', aarch64: 'arm64', 'arm64/v8': 'arm64' }
+
+/** Only what this host can run. */
+export const checkPlatform = (line: number, text: string): void => {
+  const [, system = '', architecture = system] = /^(?:([^/]*)\/)?(.*)$/s.exec(text.toLowerCase()) ?? []
+  const isOurs =
+    (system === 'linux' || !text.includes('/')) && (aliases[architecture] ?? architecture) === ownArchitecture
+  if (text === '' || text === 'linux' || text === 'local' || isOurs) return
+  refuse(
+    line,
+    `--platform=${text.slice(0, 60)} cannot run here; this server is linux/${ownArchitecture}: leave --platform out or write --platform=linux/${ownArchitecture}`,
+  )
+}
+
+const platform = `linux/${ownArchitecture}`
+
+/** What every definition may ask about platforms: in FROM at once, in a stage after an ARG of that name. */
+export const platformArgs: Readonly<Record<string, string>> = {
+  TARGETPLATFORM: platform,
+  TARGETOS: 'linux',
+  TARGETARCH: ownArchitecture,
+  TARGETVARIANT: '',
+  BUILDPLATFORM: platform,
+  BUILDOS: 'linux',
+  BUILDARCH: ownArchitecture,
+  BUILDVARIANT: '',
+}

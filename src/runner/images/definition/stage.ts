@@ -1,0 +1,263 @@
+// One stage of a definition: what its instructions do to an image that says this of itself.
+import { posix } from 'node:path'
+import { imageConfigBounds } from '#src/wire/runner-link.ts'
+import { type ContainerConfig, checkConfig } from '../manifest.ts'
+import { type CopyStep, copyIn } from './copy.ts'
+import { isOnlyDocument } from './here-documents.ts'
+import { type Instruction, instructionsOf, jsonListIn, refuse } from './instructions.ts'
+import { type Mount, mountOf } from './mounts.ts'
+import type { Origin } from './origins.ts'
+import { linesWith, type Reading, type Variables, wordsOf } from './words.ts'
+
+/** One RUN, with what is true when it runs. */
+export type RunStep = {
+  line: number
+  argv: string[]
+  env: Record<string, string>
+  user: string
+  workdir: string
+  /** Absent: none. */
+  mounts?: Mount[]
+  /** It runs without a network. */
+  isOffline?: true
+  /** A program that is written into the sandbox first; it is then what runs. */
+  script?: string
+}
+
+/** WORKDIR makes its directory. */
+export type DirectoryStep = { line: number; directory: string }
+
+export type BuildStep = RunStep | CopyStep | DirectoryStep
+
+/** What the lines of a stage may refer to. */
+export type Surroundings = {
+  globals: Variables
+  reading: Omit<Reading, 'variables'>
+  /** Some files came with the definition, for COPY and ADD. */
+  hasFiles: boolean
+  originOf: (line: number, text: string) => Origin
+}
+
+type State = Surroundings & {
+  config: ContainerConfig
+  args: Record<string, string>
+  steps: BuildStep[]
+  /** Of the variables of its steps, so far. */
+  stepCharacters: number
+  /** CMD is forgotten with a new ENTRYPOINT, but not one of the same definition. */
+  hasOwnCmd: boolean
+}
+
+/** More than a command could be given; what a variable is made of counts each time it is put in. */
+export const mostExpanded = 1024 * 1024
+/** Of arguments and environment together: each step has a copy. */
+const mostVariables = 1000
+/** Of the variables of all steps together: they are written down until the steps are done. */
+const mostStepCharacters = 4 * 1024 * 1024
+const mostTriggers = 100
+
+/** Said about a container that is run in another way than ours; without effect on files. */
+const withoutEffect = ['LABEL', 'EXPOSE', 'MAINTAINER', 'STOPSIGNAL', 'HEALTHCHECK', 'VOLUME']
+
+export const checkKnown = ({ line, name }: Instruction): void => {
+  if (!Object.hasOwn(verbs, name) && !withoutEffect.includes(name)) refuse(line, `${name} is no instruction`)
+}
+
+/** `start` is the line of its FROM, where the triggers of the base run. */
+export const runStage = (
+  start: number,
+  body: readonly Instruction[],
+  base: ContainerConfig,
+  surroundings: Surroundings,
+): { steps: BuildStep[]; config: ContainerConfig } => {
+  const { onbuild = [], ...config } = structuredClone(base)
+  const state: State = { ...surroundings, config, args: {}, steps: [], stepCharacters: 0, hasOwnCmd: false }
+  for (const text of onbuild) perform({ ...triggerIn(start, text), line: start }, state)
+  for (const instruction of body) perform(instruction, state)
+  checkConfig(state.config)
+  return { steps: state.steps, config: state.config }
+}
+
+const perform = (instruction: Instruction, state: State) => verbs[instruction.name]?.(instruction, state)
+
+/** The instruction that an ONBUILD names. */
+const triggerIn = (line: number, text: string): Instruction => {
+  const [trigger, ...more] = instructionsOf(text).instructions
+  if (trigger === undefined || more.length > 0) return refuse(line, 'ONBUILD takes one instruction')
+  if (['FROM', 'ONBUILD', 'MAINTAINER'].includes(trigger.name))
+    return refuse(line, `ONBUILD may not trigger ${trigger.name}`)
+  checkKnown({ ...trigger, line })
+  return trigger
+}
+
+/** What `read` answers; what is wrong with the text is a refusal of its line. */
+const refusing = <T>(line: number, read: () => T): T => {
+  try {
+    return read()
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+    return refuse(line, error.message)
+  }
+}
+
+export const words = ({ line, rest }: Pick<Instruction, 'line' | 'rest'>, reading: Reading, splits = true): string[] =>
+  refusing(line, () => wordsOf(rest, reading, splits))
+
+const variablesIn = ({ config, args }: State, line: number): Record<string, string> => {
+  const count = Object.keys(args).length + Object.keys(config.env).length
+  return count > mostVariables
+    ? refuse(line, `there are more than ${mostVariables} variables`)
+    : { ...args, ...config.env }
+}
+
+/** Of one more step, which has a copy. */
+const stepVariablesIn = (state: State, line: number): Record<string, string> => {
+  const variables = variablesIn(state, line)
+  for (const text of Object.entries(variables).flat()) state.stepCharacters += text.length
+  if (state.stepCharacters > mostStepCharacters) refuse(line, 'the lines that run with so many variables are too many')
+  return variables
+}
+
+const readingIn = (state: State, line: number): Reading => ({ ...state.reading, variables: variablesIn(state, line) })
+
+const nameShape = /^[A-Za-z_][\w.-]*$/
+
+const pairsIn = (instruction: Instruction, reading: Reading): [string, string][] => {
+  const { line, name } = instruction
+  const found = words(instruction, reading)
+  const isOldForm = found[0] !== undefined && !found[0].includes('=')
+  if (isOldForm && name === 'ENV') {
+    const [, key = '', value = ''] = /^(\S+)\s+(.*)$/s.exec(instruction.rest) ?? []
+    if (!nameShape.test(key)) return refuse(line, 'ENV takes NAME=value')
+    return [[key, words({ ...instruction, rest: value }, reading, false).join('')]]
+  }
+  if (found.length === 0) return refuse(line, `${name} takes NAME=value`)
+  return found.map((word) => {
+    const at = word.indexOf('=')
+    if (at <= 0 || !nameShape.test(word.slice(0, at))) return refuse(line, `${name} takes NAME=value`)
+    return [word.slice(0, at), word.slice(at + 1)]
+  })
+}
+
+/** Without a value it is what ARG before FROM said, or nothing. */
+export const argsIn = (instruction: Instruction, reading: Reading, globals: Variables) => {
+  const found = words(instruction, reading)
+  if (found.length === 0) refuse(instruction.line, 'ARG takes a name')
+  const pairs = found.flatMap((word): [string, string][] => {
+    const [, name, value = globals[name as string]] = /^([A-Za-z_]\w*)(?:=(.*))?$/s.exec(word) ?? []
+    if (name === undefined) return refuse(instruction.line, 'ARG takes NAME or NAME=value')
+    return value === undefined ? [] : [[name, value]]
+  })
+  return Object.fromEntries(pairs)
+}
+
+const standardShell = ['/bin/sh', '-c']
+
+/** A JSON list as it is, anything else for the shell. */
+const commandIn = ({ rest }: Pick<Instruction, 'rest'>, { config }: State): string[] =>
+  jsonListIn(rest) ?? [...(config.shell ?? standardShell), rest]
+
+const oneWord = (instruction: Instruction, state: State): string => {
+  const [value = '', ...more] = words(instruction, readingIn(state, instruction.line), instruction.name !== 'WORKDIR')
+  if (value === '' || more.length > 0) return refuse(instruction.line, `${instruction.name} takes one value`)
+  return value
+}
+
+type Verb = (instruction: Instruction, state: State) => void
+
+const copy: Verb = (instruction, state) => {
+  const { line, name } = instruction
+  // Once: it is a copy of all variables, and each flag and each file is read with it.
+  const reading = readingIn(state, line)
+  const step = copyIn(instruction, {
+    wordsIn: (rest, splits) => words({ line, rest }, reading, splits),
+    linesIn: (text) => refusing(line, () => linesWith(text, reading)),
+    originOf: (text) => state.originOf(line, text),
+    workdir: state.config.workdir,
+  })
+  if (step.copy.from === undefined && step.copy.sources.length > 0 && !state.hasFiles)
+    refuse(line, `${name} needs files, and none came with the definition`)
+  state.steps.push(step)
+}
+
+/** How a RUN with here-documents is run: a lone one is a script, others are for the shell. */
+const withDocuments = ({ rest, documents }: Instruction, state: State): Pick<RunStep, 'argv' | 'script'> => {
+  const [first] = documents
+  if (first === undefined) return { argv: commandIn({ rest }, state) }
+  const { content } = first
+  if (documents.length > 1 || !isOnlyDocument(rest))
+    return { argv: commandIn({ rest: `${rest}\n${documents.map(({ raw }) => raw).join('')}` }, state) }
+  return content.startsWith('#!')
+    ? { argv: [], script: content }
+    : { argv: [...(state.config.shell ?? standardShell), content] }
+}
+
+const flagsOfRun = (instruction: Instruction, state: State): Pick<RunStep, 'mounts' | 'isOffline'> => {
+  const { line, flags } = instruction
+  if (flags.length === 0) return {}
+  const reading = readingIn(state, line)
+  const mounts: Mount[] = []
+  let isOffline = false
+  for (const flag of flags) {
+    const [, key = flag, value = ''] = /^--([a-z-]+)(?:=(.*))?$/s.exec(flag) ?? []
+    const text = words({ line, rest: value }, reading, false).join('')
+    if (key === 'mount') {
+      const originOf = (from: string) => state.originOf(line, from)
+      mounts.push(mountOf(text, { line, workdir: state.config.workdir, originOf }))
+    } else if (key === 'network' && ['default', 'none'].includes(text)) isOffline = text === 'none'
+    else if (key === 'network')
+      refuse(line, `RUN --network=${text.slice(0, 40)} is not allowed; --network=default and --network=none are`)
+    else if (key !== 'security' || text !== 'sandbox')
+      refuse(line, `RUN with --${key.slice(0, 40)} is not supported; leave it out`)
+  }
+  return { ...(mounts.length > 0 ? { mounts } : {}), ...(isOffline ? { isOffline: true as const } : {}) }
+}
+
+const verbs: Record<string, Verb> = {
+  ARG: (instruction, state) => {
+    Object.assign(state.args, argsIn(instruction, readingIn(state, instruction.line), state.globals))
+  },
+  ENV: (instruction, state) => {
+    for (const [name, value] of pairsIn(instruction, readingIn(state, instruction.line))) state.config.env[name] = value
+  },
+  WORKDIR: (instruction, { config, steps, ...state }) => {
+    const { line } = instruction
+    config.workdir = posix.resolve('/', config.workdir, oneWord(instruction, { ...state, config, steps }))
+    if (config.workdir.length > imageConfigBounds.pathCharacters) refuse(line, 'WORKDIR is too long')
+    steps.push({ line, directory: config.workdir })
+  },
+  COPY: copy,
+  ADD: copy,
+  USER: (instruction, state) => {
+    state.config.user = oneWord(instruction, state)
+    if (state.config.user.length > imageConfigBounds.nameCharacters) refuse(instruction.line, 'USER is too long')
+  },
+  SHELL: ({ line, rest }, { config }) => {
+    const shell = jsonListIn(rest)
+    if (shell === undefined || shell.length === 0 || shell.length > 100)
+      return refuse(line, 'SHELL takes a JSON list such as ["/bin/bash", "-c"]')
+    config.shell = shell
+  },
+  ONBUILD: ({ line, rest, documents }, { config }) => {
+    const text = [rest, ...documents.map(({ raw }) => raw)].join('\n')
+    triggerIn(line, text)
+    config.onbuild = [...(config.onbuild ?? []), text]
+    if (config.onbuild.length > mostTriggers) refuse(line, `there are more than ${mostTriggers} ONBUILD lines`)
+  },
+  CMD: (instruction, state) => {
+    state.config.cmd = commandIn(instruction, state)
+    state.hasOwnCmd = true
+  },
+  ENTRYPOINT: (instruction, state) => {
+    state.config.entrypoint = commandIn(instruction, state)
+    if (!state.hasOwnCmd) state.config.cmd = []
+  },
+  RUN: (instruction, state) => {
+    const { line, rest } = instruction
+    const flags = flagsOfRun(instruction, state)
+    if (rest === '') refuse(line, 'RUN takes a command')
+    const { user, workdir } = state.config
+    const env = stepVariablesIn(state, line)
+    state.steps.push({ line, ...withDocuments(instruction, state), env, user, workdir: workdir || '/', ...flags })
+  },
+}
