@@ -9,7 +9,6 @@ import { noSandbox, noSnapshot, notStarted, Problem, type ProblemCode, problems,
 const patterns: readonly (readonly [client: string, made: Problem, pattern: RegExp | string])[] = [
   ['ComputeSDK', noSandbox('box'), 'not found'],
   ['ComputeSDK', new Problem('unauthorized'), 'unauthorized'],
-  ['OpenCode', noSandbox('box'), 'Sandbox not found'],
   ['ComputeSDK', new Problem('quota_exceeded', 'cpu 9 is more than the 4 that a sandbox may have'), /quota|limit/],
   ['LangChain', new Problem('file_not_found'), 'not found'],
   ['LangChain', new Problem('file_access_denied', 'This file system can only be read.'), 'permission'],
@@ -35,6 +34,7 @@ const patterns: readonly (readonly [client: string, made: Problem, pattern: RegE
   ['suna', new Problem('rate_limited', 'This sandbox has too many sessions.'), /rate limit|too many requests/i],
   ['any', new Problem('snapshot_inactive', 'The snapshot "base" is building.'), /inactive/i],
   ['any', noSnapshot('base', 'bad_request'), /base not found/],
+  ['any', noSandbox('box'), 'Sandbox not found'],
   ['any', noSandbox('box'), /^Sandbox with ID or name box not found/],
 ]
 

@@ -67,7 +67,6 @@ export const isErrno = (error: unknown, errno: string): boolean =>
   error instanceof AgentRefused && errnoOf(error) === errno
 
 const noUser = ['bad_request', 'The sandbox user does not exist.'] as const
-const isSilent = ['bad_gateway', 'The sandbox does not answer. Is the Sandbox started?'] as const
 
 const meaning = (error: unknown): readonly [code: ProblemCode, sentence?: string] => {
   const errno = errnoOf(error)
@@ -79,7 +78,7 @@ const meaning = (error: unknown): readonly [code: ProblemCode, sentence?: string
     return ['conflict', 'The sandbox stopped, or the file changed, in the middle. Is the Sandbox started?']
   }
   if (error instanceof RangeError) return ['invalid_file_path', 'This path is too long.']
-  if (!(error instanceof AgentRefused)) return isSilent
+  if (!(error instanceof AgentRefused)) return ['sandbox_silent']
   if (error.stage === 'user') return noUser
   if (error.stage === 'ending') return ['not_started', 'The sandbox is stopping.']
   if (error.stage === 'busy') return ['rate_limited', busy]
