@@ -26,7 +26,7 @@ const boutsAlone = 30
 /** The part of the growth that must be of the one that is ended. */
 const leastShare = 1 / 3
 /** What is more than expected by this factor was something else on the host, and does not count. */
-const mostTimesExpected = 32
+const mostTimesExpected = 8
 
 /** How much more grew with than without, in bytes. */
 class Differences {
@@ -83,7 +83,7 @@ export class Trial {
   /** The one whose doing it is. */
   get grower(): string | undefined {
     const isGuilty = (one: Differences) =>
-      one.count >= 5 && one.mean >= this.#expected * leastShare && this.#certaintyOf(one) >= 5
+      one.count >= 5 && one.mean >= this.#expected * leastShare && this.#certaintyOf(one) >= 6
     return [...this.#alone].find(([, differences]) => isGuilty(differences))?.[0]
   }
 
