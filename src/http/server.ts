@@ -18,6 +18,7 @@ import { type Connections, headTimes } from './connections.ts'
 import { followCalls, inCall } from './follow.ts'
 import { findBadHead } from './head.ts'
 import { boundIncoming } from './incoming.ts'
+import { findTooMuch } from './json-text.ts'
 import { refuseBadHttp } from './linger.ts'
 import { asProblem, renderProblem } from './render-problem.ts'
 import type { Route } from './route.ts'
@@ -136,6 +137,8 @@ export const createServer = async <Context extends object, Needs extends string>
   // An empty JSON body is "no body": clients send the content type on a POST without one.
   server.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, text, done) => {
     if (text === '') return done(null, undefined)
+    const tooMuch = findTooMuch(text as string)
+    if (tooMuch !== undefined) return done(new Problem('bad_request', tooMuch), undefined)
     try {
       done(null, JSON.parse(text as string))
     } catch (error) {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import Type from 'typebox'
+import { mostValues } from './json-text.ts'
 import { DateTime, optional } from './shapes.ts'
 import { readPart } from './validate.ts'
 
@@ -66,6 +67,27 @@ suite('readPart', () => {
     assert.throws(() => readPart(Times, 'body', { from: '2026-01-31T12:00:00' }), { code: 'bad_request' })
   })
 
+  test('400 for a list or map that is too long, before anything in it is looked at', () => {
+    const Short = Type.Object({
+      list: optional(
+        Type.Array(Type.Object({ map: optional(Type.Record(Type.String(), Type.String(), { maxProperties: 2 })) }), {
+          maxItems: 2,
+        }),
+      ),
+    })
+    const refusing = (body: unknown) => () => readPart(Short, 'body', body)
+    const untouchable = new Proxy({}, { ownKeys: () => assert.fail('it was looked at') })
+    const list = [untouchable, untouchable, untouchable]
+    assert.throws(refusing({ list }), { message: /body\.list must not have more than 2 items/ })
+    const map = { a: 1, b: '\0', c: 3 }
+    assert.throws(refusing({ list: [{ map }] }), { message: /body\.list\.0\.map must not have more than 2 properties/ })
+    const unknown = Object.fromEntries(Array.from({ length: 1001 }, (_, index) => [`x${index}`, 1]))
+    assert.throws(refusing(unknown), { message: /body must not have more than 1000 properties/ })
+    assert.deepEqual(readPart(Short, 'body', { list: [{ map: { a: 'b', c: 'd' } }, {}] }), {
+      list: [{ map: { a: 'b', c: 'd' } }, {}],
+    })
+  })
+
   test('a field that is only inherited is not there', () => {
     const body = JSON.parse('{"__proto__": {"command": "true"}}')
     assert.throws(() => readPart(Command, 'body', body), /command/)
@@ -111,8 +133,8 @@ suite('readPart', () => {
   })
 
   test('says no to a body of more values than anybody has to look at, wherever in it they are', () => {
-    const most = Array(99_999).fill('x')
-    const message = 'body must not hold more than 100000 values'
+    const most = Array(mostValues - 1).fill('x')
+    const message = `body must not hold more than ${mostValues} values`
     const List = Type.Object({ of: Type.Array(Type.String()) })
     assert.deepEqual(readPart(List, 'body', { of: most }), { of: most })
     for (const body of [{ of: [...most, 'x'] }, { a: { b: [most] } }, [most, most]])

@@ -3,6 +3,7 @@ import type { TSchema } from 'typebox'
 import { Compile } from 'typebox/compile'
 import Value from 'typebox/value'
 import { Problem } from '#src/problems.ts'
+import { deepest, mostValues } from './json-text.ts'
 
 type Part = 'params' | 'query' | 'body'
 
@@ -30,11 +31,6 @@ const validatorOf = (schema: TSchema): Validator => {
   return made
 }
 
-/** Far more than any shape of ours has, far less than what exhausts the stack of whoever walks it. */
-const deepest = 64
-/** Likewise; a million would hold everybody else for seconds, while each of them is looked at. */
-const mostValues = 100_000
-
 const countIn = (value: object): number => (Array.isArray(value) ? value.length : Object.keys(value).length)
 
 /**
@@ -52,6 +48,44 @@ const findUnusable = (value: unknown, path: string, depth = 0, seen = { count: 0
   if (seen.count > mostValues) return `${path.split('.')[0]} must not hold more than ${mostValues} values`
   for (const [key, item] of Object.entries(value)) {
     const complaint = findUnusable(key, path) ?? findUnusable(item, `${path}.${key}`, depth + 1, seen)
+    if (complaint !== undefined) return complaint
+  }
+  return undefined
+}
+
+type Bounded = TSchema & {
+  anyOf?: Bounded[]
+  items?: Bounded
+  maxItems?: number
+  maxProperties?: number
+  properties?: Record<string, Bounded>
+}
+
+/** Fields of an object whose shape names its fields, known and unknown ones. Leaving out each unknown one takes time. */
+const mostFields = 1000
+
+/** Looks at the lengths of lists and maps alone, before each of their values is checked. */
+const findTooLong = (schema: Bounded, value: unknown, path: string): string | undefined => {
+  if (typeof value !== 'object' || value === null) return undefined
+  const { anyOf = [], items, maxItems = Infinity, maxProperties = mostFields, properties = {} } = schema
+  for (const choice of anyOf) {
+    const complaint = findTooLong(choice, value, path)
+    if (complaint !== undefined) return complaint
+  }
+  if (Array.isArray(value)) {
+    if (value.length > maxItems) return `${path} must not have more than ${maxItems} items`
+    for (const [index, item] of items ? value.entries() : []) {
+      const complaint = findTooLong(items!, item, `${path}.${index}`)
+      if (complaint !== undefined) return complaint
+    }
+    return undefined
+  }
+  if (Object.keys(value).length > maxProperties) {
+    return `${path} must not have more than ${maxProperties} properties`
+  }
+  for (const [name, property] of Object.entries(properties)) {
+    if (!Object.hasOwn(value, name)) continue
+    const complaint = findTooLong(property, (value as Record<string, unknown>)[name], `${path}.${name}`)
     if (complaint !== undefined) return complaint
   }
   return undefined
@@ -142,7 +176,7 @@ const findTelling = (complaints: readonly Complaint[]): Complaint[] => {
  * Throws `bad_request` whose sentence joins every complaint (the public SDK shows `message` as one string).
  */
 export const readPart = (schema: TSchema, part: Part, given: unknown): unknown => {
-  const unusable = findUnusable(given, part)
+  const unusable = findTooLong(schema, given, part) ?? findUnusable(given, part)
   if (unusable !== undefined) throw new Problem('bad_request', unusable)
   const { check, exact } = validatorOf(schema)
   const value = cleaned(schema, part, given ?? {}, exact)

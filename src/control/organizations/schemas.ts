@@ -2,7 +2,7 @@
 import Type from 'typebox'
 import { DateTime, optional, orNull } from '#src/http/shapes.ts'
 
-const Headers = orNull(Type.Record(Type.String(), Type.String()))
+const Headers = orNull(Type.Record(Type.String(), Type.String(), { maxProperties: 100 }))
 
 export const OtelConfig = Type.Object({
   endpoint: Type.String({ maxLength: 2048 }),
@@ -60,7 +60,7 @@ export const DefaultRegion = Type.Object({ defaultRegionId: Type.String({ maxLen
 
 export const mostExperimentalBytes = 64 * 1024
 
-export const ExperimentalConfig = Type.Record(Type.String(), Type.Unknown())
+export const ExperimentalConfig = Type.Record(Type.String(), Type.Unknown(), { maxProperties: 1000 })
 
 export const Suspension = Type.Object({
   reason: optional(Type.String({ maxLength: 1000 })),

@@ -10,7 +10,7 @@ export const sandboxClasses = ['linux-vm', 'container', 'android', 'windows'] as
 
 const SandboxState = oneOf(sandboxStates)
 const SandboxClass = oneOf(sandboxClasses)
-const TextMap = Type.Record(Type.String(), Type.String({ maxLength: 65_536 }))
+const TextMap = Type.Record(Type.String(), Type.String({ maxLength: 65_536 }), { maxProperties: 1000 })
 
 export const largestInterval = 525_600_000
 

@@ -8,7 +8,7 @@ export type Language = (typeof languages)[number]
 export const CodeRunRequest = Type.Object({
   code: Type.String(),
   language: optional(Type.Enum([...languages])),
-  argv: optional(Type.Array(Type.String())),
+  argv: optional(Type.Array(Type.String(), { maxItems: 4096 })),
   envs: Environment,
   timeout: TimeoutSeconds,
 })

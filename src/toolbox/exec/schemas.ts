@@ -3,7 +3,7 @@ import { optional } from '#src/http/shapes.ts'
 
 /** Seconds; 0 means none. */
 export const TimeoutSeconds = optional(Type.Number({ minimum: 0 }))
-export const Environment = optional(Type.Record(Type.String(), Type.String()))
+export const Environment = optional(Type.Record(Type.String(), Type.String(), { maxProperties: 1000 }))
 
 export const ExecuteRequest = Type.Object({
   command: Type.String(),

@@ -57,7 +57,7 @@ export const InitRequest = Type.Object({
 })
 export type InitRequest = Type.Static<typeof InitRequest>
 
-export const AddRequest = Type.Object({ path: Path, files: Type.Array(File, { minItems: 1 }) })
+export const AddRequest = Type.Object({ path: Path, files: Type.Array(File, { minItems: 1, maxItems: 4096 }) })
 export type AddRequest = Type.Static<typeof AddRequest>
 
 export const CommitRequest = Type.Object({
@@ -83,13 +83,13 @@ export const ResetRequest = Type.Object({
   path: Path,
   mode: optional(ResetMode),
   target: optional(revision()),
-  files: optional(Type.Array(File)),
+  files: optional(Type.Array(File, { maxItems: 4096 })),
 })
 export type ResetRequest = Type.Static<typeof ResetRequest>
 
 export const RestoreRequest = Type.Object({
   path: Path,
-  files: Type.Array(File, { minItems: 1 }),
+  files: Type.Array(File, { minItems: 1, maxItems: 4096 }),
   source: optional(revision()),
   staged: optional(Type.Boolean()),
   worktree: optional(Type.Boolean()),

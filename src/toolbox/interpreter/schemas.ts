@@ -1,5 +1,6 @@
 import Type from 'typebox'
 import { DateTime, optional } from '#src/http/shapes.ts'
+import { Environment } from '../exec/schemas.ts'
 
 export const CreateContextRequest = Type.Object({
   cwd: optional(Type.String({ maxLength: 1024 })),
@@ -26,6 +27,6 @@ export const ExecuteRequest = Type.Object({
   code: Type.String({ minLength: 1 }),
   contextId: optional(Type.String()),
   timeout: optional(Type.Number({ minimum: 0 })),
-  envs: optional(Type.Record(Type.String(), Type.String())),
+  envs: Environment,
 })
 export type ExecuteRequest = Type.Static<typeof ExecuteRequest>

@@ -1,5 +1,6 @@
 import Type from 'typebox'
 import { DateTime, optional } from '#src/http/shapes.ts'
+import { Environment } from '../exec/schemas.ts'
 
 const Dimension = Type.Integer({ minimum: 1, maximum: 1000 })
 
@@ -18,7 +19,7 @@ export const CreatePtyRequest = Type.Object({
   cwd: optional(Directory),
   cols: optional(Dimension),
   rows: optional(Dimension),
-  envs: optional(Type.Record(Type.String(), Type.String())),
+  envs: Environment,
   lazyStart: optional(Type.Boolean()),
 })
 export type CreatePtyRequest = Type.Static<typeof CreatePtyRequest>

@@ -1,0 +1,34 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { deepest, findTooMuch, mostValues } from './json-text.ts'
+
+const long = 'x'.repeat(mostValues)
+
+suite('a JSON text', () => {
+  test('with as many values as are allowed is taken, with more it is refused', () => {
+    const list = (length: number) => JSON.stringify(Array.from({ length }, (_, index) => index))
+    assert.equal(findTooMuch(list(mostValues + 1)), undefined)
+    assert.match(findTooMuch(list(mostValues + 2))!, /^body must not hold more than 10000 values$/)
+    const twice = `{${'"a":1,'.repeat(mostValues + 1)}"a":1}`
+    assert.match(findTooMuch(twice)!, /values/)
+  })
+
+  test('that is nested as deep as allowed is taken, deeper it is refused', () => {
+    const nested = (depth: number) => `${'['.repeat(depth)}"${long}"${']'.repeat(depth)}`
+    assert.equal(findTooMuch(nested(deepest)), undefined)
+    assert.match(findTooMuch(nested(deepest + 1))!, /^body must not be nested deeper than 64 levels$/)
+  })
+
+  test('is not counted inside its strings, wherever they end', () => {
+    const marks = ',[{'.repeat(mostValues)
+    for (const text of [marks, `${marks}"`, `"${marks}\\`, `\\"${marks}\\\\"${marks}`, `${marks}\\\\`]) {
+      assert.equal(findTooMuch(JSON.stringify([text, { [text]: text }])), undefined)
+    }
+    assert.match(findTooMuch(`["\\\\"${',1'.repeat(mostValues + 1)}]`)!, /values/)
+  })
+
+  test('that ends in the middle of a string is left to the parser', () => {
+    for (const text of [`["${long}`, `["${long}\\`, `["${long}\\"`, `{"${long}\\\\\\"`])
+      assert.equal(findTooMuch(text), undefined)
+  })
+})
