@@ -103,6 +103,23 @@ suite('DELETE /organizations/{organizationId}', () => {
     assert.equal(runner.has.size, 0)
   })
 
+  test('204 although the database ends its first try for a deadlock', async () => {
+    await using app = await startControl()
+    const { sql } = app.database
+    await app.as('owner').post('/snapshots', { name: 'tools', imageName: 'debian:13' })
+    const waits = `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+    const deleted = await app.database.transaction(async (transaction) => {
+      // Whoever looks for deadlocks first is the one that is sent away.
+      await transaction`set local deadlock_timeout = '1min'`
+      await transaction`select 1 from images for update`
+      const reply = app.as('owner').delete(path)
+      while ((await sql.unsafe(waits)).length === 0);
+      await transaction`select 1 from organizations where id = ${ours} for key share`
+      return { reply }
+    })
+    assert.equal((await deleted.reply).status, 204)
+  })
+
   test('204 to one of many who ask at once, and to the others that it is gone', async () => {
     await using app = await startControl()
     const replies = await Promise.all(Array.from({ length: 20 }, () => app.as('owner').delete(path)))

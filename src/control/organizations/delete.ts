@@ -8,14 +8,31 @@ import { takeBackLettersOf } from '../invitations/service.ts'
 import { revokeRegionKeys } from '../regions/service.ts'
 import type { SandboxParts } from '../sandboxes/parts.ts'
 import { dropImagesOf, pushImage } from '../snapshots/images.ts'
+import { isDeadlock, type Transaction } from '../storage/database.ts'
 import { holdOrganization, isOwner, removeOrganization } from './store.ts'
+
+const mostTries = 5
+
+/**
+ * The deletion locks rows of many tables, and creates of the same moment lock some of them in another order. PostgreSQL then
+ * sends one of the two away.
+ */
+const retryDeadlocks = async <T>(work: () => Promise<T>): Promise<T> => {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await work()
+    } catch (error) {
+      if (tries === mostTries || !isDeadlock(error)) throw error
+    }
+  }
+}
 
 export const deleteOrganization = async (parts: SandboxParts, { organization, user }: Caller): Promise<void> => {
   const { database, clock, callers } = parts
   const { id } = organization
   const now = clock.now()
   try {
-    const images = await database.transaction(async (transaction) => {
+    const remove = async (transaction: Transaction) => {
       const found = await holdOrganization(transaction, id)
       if (found === undefined) throw new Problem('not_found')
       if (found.personal) throw new Problem('forbidden', 'A personal organization cannot be deleted.')
@@ -27,7 +44,8 @@ export const deleteOrganization = async (parts: SandboxParts, { organization, us
       await removeOrganization(transaction, id, { deletedBy: user.id, deletedAt: now })
       await announceCredentialChange(transaction)
       return dropped
-    })
+    }
+    const images = await retryDeadlocks(() => database.transaction(remove))
     for (const image of images) await pushImage(parts, image)
   } finally {
     callers.forget()
