@@ -302,6 +302,7 @@ static void serve_write(struct fields *request) {
   peer_send(KIND_OK, NULL, 0);
   receive();
   if (exists || !become_new(mode)) write_in_place(mode);
+  close(file.fd); /* a program that is still open for writing cannot be started (ETXTBSY) */
   peer_send(KIND_END, NULL, 0);
 }
 
