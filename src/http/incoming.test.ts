@@ -96,28 +96,32 @@ const isCutOff = async (socket: Socket): Promise<true> => {
 }
 
 suite('bodies and frames that are not whole yet', () => {
-  test('408 for a body of which nothing comes, however small; one that comes slowly is read, and a socket may be silent', async () => {
-    await using server = await serving({ silentMs: 300 })
+  test('408 for a body of which nothing comes, or a byte now and then; one that comes slowly is read, and a socket may be silent', async () => {
+    await using server = await serving({ slow: { spanMs: 300 } })
     const silent = await server.body('a', MiB)
     silent.write(Buffer.alloc(1000))
     const small = await server.body('a', 10)
     const slow = await server.body('a', 100_000)
     const socket = await server.socket('a')
     socket.write(frameHead(1000))
-    const refusals = [answerTo(silent, 0), answerTo(small, 0)]
+    const trickling = await server.body('a', 10_000)
+    const refusals = [answerTo(silent, 0), answerTo(small, 0), answerTo(trickling, 0)]
     for (let sent = 0; sent < 90_000; sent += 10_000) {
       slow.write(Buffer.alloc(10_000))
+      // However often it gives a sign of life.
+      if (!trickling.destroyed) trickling.write(Buffer.alloc(10))
       await pause(100)
     }
     for (const refusal of await Promise.all(refusals))
       assert.match(refusal ?? '', /^HTTP\/1.1 408 .*connection: close/is)
-    for (const refused of [silent, small]) assert.ok(await isCutOff(refused))
+    trickling.end()
+    for (const refused of [silent, small, trickling]) assert.ok(await isCutOff(refused))
     assert.match((await answerTo(slow, 10_000)) ?? '', /100000 bytes/)
     assert.match((await answerTo(socket, 1000)) ?? '', /1000 bytes/)
   })
 
   test('a body that is read by others is cut off as well; one that is read as it comes has the bounds of its route', async () => {
-    await using server = await serving({ silentMs: 300 })
+    await using server = await serving({ slow: { spanMs: 300 } })
     const streamed = await server.body('a', 1000, 'stream')
     const silent = await server.body('a', 1000, 'own-reader')
     silent.write(Buffer.alloc(999))
@@ -126,7 +130,7 @@ suite('bodies and frames that are not whole yet', () => {
   })
 
   test('a body that comes before the call ahead of it on its connection is answered is followed on', async () => {
-    await using server = await serving({ silentMs: 300 })
+    await using server = await serving({ slow: { spanMs: 300 } })
     const call = 'POST /a/body HTTP/1.1\r\nHost: a\r\nContent-Type: a/b\r\nContent-Length: 10\r\n\r\n'
     const socket = await server.open(`GET /late HTTP/1.1\r\nHost: a\r\n\r\n${call}`)
     assert.match((await answerTo(socket, 1)) ?? '', /late/)

@@ -1,5 +1,5 @@
 // A body that is read whole, and a frame of a socket, lie in our memory until their last byte has come, and whoever sends them
-// may never send it. So they have bounds: of silence, for each body, and of memory, for all of them together.
+// may never send it. So they have bounds: of speed, for each body, and of memory, for all of them together.
 //
 // What has come is read from the connections now and then: nothing is added to the way of each piece.
 import type { IncomingMessage } from 'node:http'
@@ -8,6 +8,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, RequestPayload } fr
 import type { WebSocket } from 'ws'
 import { Problem } from '#src/problems.ts'
 import { Shares } from './shares.ts'
+import { SlowBodies, type SlowBodiesBounds, tooSlow } from './slow-bodies.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -22,8 +23,8 @@ type Bounds = {
   ownerOf: (request: FastifyRequest) => string
   /** All that has come and is not whole; beyond it, who has most there gives way, with what has been coming for longest. */
   mostBytes?: number
-  /** A body of which nothing comes for so long is cut off. A socket is kept alive by other means. */
-  silentMs?: number
+  /** Of a body. A socket is kept alive by other means. */
+  slow?: SlowBodiesBounds
   lookMs?: number
 }
 
@@ -32,9 +33,6 @@ type Coming = {
   owner: string
   /** Of the connection, when this began. */
   from: number
-  /** At the last look. */
-  read: number
-  changedAt: number
   /** Absent: of a socket. */
   body?: { raw: IncomingMessage; refuse: (problem: Problem) => void }
 }
@@ -46,12 +44,10 @@ const refuserOf = (connection: Socket, payload: RequestPayload, reply: FastifyRe
 }
 
 /** To be called after the plugin of sockets is there. */
-export const boundIncoming = (
-  server: FastifyInstance,
-  { ownerOf, mostBytes, silentMs = 60_000, lookMs = 500 }: Bounds,
-): void => {
+export const boundIncoming = (server: FastifyInstance, { ownerOf, mostBytes, slow, lookMs = 500 }: Bounds): void => {
   const coming = new Set<Coming>()
   const shares = new Shares<Coming>(mostBytes)
+  const slowBodies = new SlowBodies(slow)
   const owners = new WeakMap<IncomingMessage, string>()
   let timer: NodeJS.Timeout | undefined
 
@@ -70,22 +66,16 @@ export const boundIncoming = (
   }
 
   const look = () => {
-    const now = performance.now()
     for (const it of coming) {
-      const { bytesRead } = it.connection
-      if (bytesRead !== it.read) Object.assign(it, { read: bytesRead, changedAt: now })
       if (it.body?.raw.complete) forget(it)
-      else if (it.body && now - it.changedAt >= silentMs) {
-        cutOff(it, new Problem('timeout', 'Nothing more of the body has come.'))
-      } else shares.put(it, it.owner, it.read - it.from)
+      else shares.put(it, it.owner, it.connection.bytesRead - it.from)
     }
     const crowded = 'More is being sent than this server can take at once. Try again.'
     shares.fit((it) => cutOff(it, new Problem('unavailable', crowded)))
   }
 
   const follow = (connection: Socket, owner: string, body?: Coming['body']): Coming => {
-    const read = connection.bytesRead
-    const it = { connection, owner, from: read, read, changedAt: performance.now(), ...(body && { body }) }
+    const it = { connection, owner, from: connection.bytesRead, ...(body && { body }) }
     coming.add(it)
     timer ??= setInterval(look, lookMs).unref()
     return it
@@ -99,7 +89,11 @@ export const boundIncoming = (
     else if (isRead && !raw.complete) {
       const refuse = refuserOf(raw.socket, payload, reply)
       const it = follow(raw.socket, ownerOf(request), { raw, refuse })
-      reply.raw.once('close', () => forget(it))
+      const stop = slowBodies.follow(raw, () => cutOff(it, new Problem('timeout', tooSlow)))
+      reply.raw.once('close', () => {
+        stop()
+        forget(it)
+      })
     }
     done(null, payload)
   })

@@ -97,7 +97,7 @@ suite('a body that does not come to its end', () => {
   test('is refused in our own words', async () => {
     await using started = await start()
     const { server } = started
-    boundIncoming(server, { ownerOf: () => '', silentMs: 100, lookMs: 20 })
+    boundIncoming(server, { ownerOf: () => '', slow: { spanMs: 100 }, lookMs: 20 })
     const address = await server.listen({ port: 0, host: '127.0.0.1' })
     const headers = { 'content-type': 'application/json', 'content-length': 100 }
     const call = request(`${address}/named`, { method: 'POST', headers })
@@ -106,7 +106,7 @@ suite('a body that does not come to its end', () => {
     const { statusCode, code, message, source, path } = (await json(reply)) as Record<string, unknown>
     assert.deepEqual(
       [statusCode, code, message, source, path],
-      [408, 'REQUEST_TIMEOUT', 'Nothing more of the body has come (timeout).', 'TEST', '/named'],
+      [408, 'REQUEST_TIMEOUT', 'The body has come too slowly, or not at all (timeout).', 'TEST', '/named'],
     )
     assert.deepEqual([reply.statusCode, reply.headers.connection], [408, 'close'])
     assert.ok(reply.headers['x-request-id'])

@@ -6,6 +6,7 @@ import { answersWithin } from '#src/http/answer.ts'
 import { type ConnectionBounds, Connections, headTimes } from '#src/http/connections.ts'
 import { findBadHead } from '#src/http/head.ts'
 import { refuseBadHttp } from '#src/http/linger.ts'
+import { SlowBodies, type SlowBodiesBounds } from '#src/http/slow-bodies.ts'
 import { cutOffIdle } from '#src/http/unread.ts'
 import { Bound } from '#src/kit/bound.ts'
 import type { Logger } from '#src/kit/log.ts'
@@ -40,6 +41,8 @@ export type FrontBounds = {
   /** How long a connection stays after the last that is said on it. */
   lingerMs?: number
   connections?: ConnectionBounds
+  /** Of what is sent to a toolbox. A preview may be silent for as long as it likes. */
+  slow?: SlowBodiesBounds
 }
 
 type FrontParts = FrontBounds & {
@@ -77,9 +80,11 @@ export const createFront = ({
   lingerMs,
   openOfOne = openCalls / 2,
   connections: bounds,
+  slow,
 }: FrontParts): Front => {
   const calls = new Bound({ each: openOfOne, all: openCalls })
   const connections = new Connections(bounds)
+  const slowBodies = new SlowBodies(slow)
   const upgraded = new Set<Duplex>()
   const callObjectStorage = createObjectStorage({ ask: (question) => access.askForUpload(question), runners, log })
 
@@ -153,7 +158,8 @@ export const createFront = ({
     const leave = present(place, question, request.socket, () => response.destroy())
     onForward()
     cutOffIdle(response, idleMs)
-    await forward({ request, response, destination: toolboxOf(runners, place, target.rest, request) }).finally(leave)
+    const destination = toolboxOf(runners, place, target.rest, request)
+    await forward({ request, response, destination, slowBodies }).finally(leave)
   }
 
   const callPreview = async (

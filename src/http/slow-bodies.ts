@@ -1,0 +1,62 @@
+// Ends bodies that only trickle in. A connection whose sender has a credential stays for as long as its call takes, so a body has
+// to keep coming. What a slow line sends is far above the bound, however large the body is.
+import type { IncomingMessage } from 'node:http'
+
+export type SlowBodiesBounds = {
+  /** A body is looked at over spans of this length. */
+  spanMs?: number
+  leastBytesPerSecond?: number
+}
+
+/** Tells the sender. */
+export const tooSlow = 'The body has come too slowly, or not at all.'
+
+/** Then the sender is not the slow one. A stream that is asked piece by piece calls itself paused all the time. */
+const waitsForReader = (request: IncomingMessage): boolean =>
+  request.readableLength > 0 || (request.isPaused() && request.listenerCount('readable') === 0)
+
+type Body = { request: IncomingMessage; from: number; since: number; onSlow: () => void }
+
+export class SlowBodies {
+  readonly #spanMs: number
+  readonly #leastBytes: number
+  readonly #bodies = new Set<Body>()
+  #timer: NodeJS.Timeout | undefined
+
+  constructor({ spanMs = 60_000, leastBytesPerSecond = 1024 }: SlowBodiesBounds = {}) {
+    this.#spanMs = spanMs
+    this.#leastBytes = (leastBytesPerSecond * spanMs) / 1000
+  }
+
+  /** `onSlow` is called at most once. Returns what ends the following. */
+  follow(request: IncomingMessage, onSlow: () => void): () => void {
+    const body = { request, from: request.socket.bytesRead, since: performance.now(), onSlow }
+    this.#bodies.add(body)
+    this.#timer ??= setInterval(() => this.#look(), this.#spanMs / 10).unref()
+    return () => this.#forget(body)
+  }
+
+  #look() {
+    const now = performance.now()
+    for (const body of this.#bodies) {
+      const { request, from, since, onSlow } = body
+      const { bytesRead } = request.socket
+      if (request.complete || request.destroyed) this.#forget(body)
+      else if (waitsForReader(request)) Object.assign(body, { from: bytesRead, since: now })
+      else if (now - since >= this.#spanMs) {
+        if (bytesRead - from >= this.#leastBytes) Object.assign(body, { from: bytesRead, since: now })
+        else {
+          this.#forget(body)
+          onSlow()
+        }
+      }
+    }
+  }
+
+  #forget(body: Body) {
+    this.#bodies.delete(body)
+    if (this.#bodies.size > 0) return
+    clearInterval(this.#timer)
+    this.#timer = undefined
+  }
+}
