@@ -10,11 +10,15 @@ export const decoded = (text: string): string | undefined => {
 
 const mostEncodings = 4
 
-/** The text without any of the encodings it wears; what cannot be decoded stays as it is. */
+/** Byte by byte, for what is no UTF-8. */
+const decodedBytes = (text: string): string =>
+  text.replaceAll(/%([0-9a-f]{2})/gi, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)))
+
+/** The text without its percent-encodings, of which a redirect to a redirect adds one each. */
 export const decodedFully = (text: string): string => {
   let plain = text
   for (let depth = 0; depth < mostEncodings && plain.includes('%'); depth++) {
-    const next = plain.replaceAll(/(?:%[0-9a-f]{2})+/gi, (part) => decoded(part) ?? part)
+    const next = plain.replaceAll(/(?:%[0-9a-f]{2})+/gi, (part) => decoded(part) ?? decodedBytes(part))
     if (next === plain) return plain
     plain = next
   }

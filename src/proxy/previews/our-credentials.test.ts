@@ -24,12 +24,14 @@ const seen = async (headers: Record<string, string>, { path = '/', access = {} }
 }
 
 suite('previews: no credential of ours reaches the server inside', () => {
-  test('in whatever header it stands, however it is encoded', async () => {
+  test('in whatever header it stands, in each form that clients give it by themselves', async () => {
     const clothes = {
       plain: apiKey,
       'in other words': `key=${apiKey};x`,
       'percent-encoded': percent(apiKey),
       'percent-encoded twice': percent(apiKey, 2),
+      'percent-encoded four times': percent(apiKey, 4),
+      'percent-encoded behind what is no UTF-8': `%ff${percent(apiKey)}`,
       'in part percent-encoded': apiKey.replace('_', '%5F'),
       'in other letters': apiKey.toUpperCase(),
       'as Base64': Buffer.from(`user:${apiKey}`).toString('base64'),
@@ -44,6 +46,16 @@ suite('previews: no credential of ours reaches the server inside', () => {
       assert.deepEqual([headers['x-api-key'], headers['x-theirs']], [undefined, 'kept'], what)
       assert.equal(headers['x-forwarded-for'], '127.0.0.1', what)
     }
+  })
+
+  test('but where a caller disguises it on purpose, which nobody can keep from giving it away', async () => {
+    const disguises = {
+      'x-hex': Buffer.from(apiKey).toString('hex'),
+      'x-entities': apiKey.replaceAll(/./g, (letter) => `&#${letter.charCodeAt(0)};`),
+      'x-reversed': [...apiKey].reverse().join(''),
+    }
+    const { headers } = await seen(disguises)
+    for (const [name, value] of Object.entries(disguises)) assert.equal(headers[name], value, name)
   })
 
   test('in Authorization of any form: another case, a tab, Basic, another scheme', async () => {

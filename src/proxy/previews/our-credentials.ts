@@ -1,4 +1,6 @@
-// Tells which texts of a call carry a credential of this server, however it is written: nothing of that goes into a sandbox.
+// Tells which texts of a call carry a credential of this server, in any form that browsers and clients give it by themselves: as it is,
+// in other letters, percent-encoded, in Base64. Nothing of that goes into a sandbox. A caller who disguises a credential on purpose
+// can give it away in any case.
 // Known credentials are the ones this call came with, and everything that has the form of an API key.
 import type { IncomingMessage } from 'node:http'
 import type { Access, Credential } from '#src/wire/access.ts'
