@@ -11,7 +11,7 @@ import type { Host } from './host.ts'
 import { type ImageBuilder, isStageName } from './image-builder.ts'
 import { planOf } from './images/definition/plan.ts'
 import { ImageFailed } from './images/image-failed.ts'
-import type { BringRequest } from './images/library.ts'
+import type { BringRequest, Library } from './images/library.ts'
 import type { ContainerConfig } from './images/manifest.ts'
 import { leastDiskFor } from './overlay/pool.ts'
 import type { Template } from './templates.ts'
@@ -39,6 +39,7 @@ export type BroughtImages = {
   }): Promise<Known>
   /** What a definition begins with, under a name that counts for nothing until it is complete. */
   bringBase(request: BringRequest): Promise<{ container: ContainerConfig }>
+  withWebFile: Library['withWebFile']
   /** The definition that begins with it has been carried out, and what it made is a template of that name. */
   complete(image: string, config: ContainerConfig): Promise<void>
   remove(image: string): Promise<void>
@@ -170,6 +171,7 @@ export class AllImages {
           return (await brought.bringBase(request)).container
         },
         removeBase: (name) => brought.remove(name),
+        withWebFile: (wanted, use) => brought.withWebFile(wanted, use),
       })
       await brought.complete(image, config)
     } catch (error) {

@@ -7,11 +7,12 @@ import { runCommandOf } from './building/run-step.ts'
 import { type BuildAgent, type BuildHost, isBuildId, Workplace } from './building/workplace.ts'
 import type { ContextStore } from './contexts/store.ts'
 import { ContextSource } from './copying/context-source.ts'
-import { copyFiles } from './copying/copier.ts'
+import { copyFiles, type Fetched } from './copying/copier.ts'
 import { ownDirectory, SandboxSource } from './copying/sandbox-source.ts'
 import type { CopySource } from './copying/source.ts'
 import {
   type BuildStep,
+  type CopyStep,
   type Origin,
   originsOf,
   type Plan,
@@ -19,8 +20,10 @@ import {
   type Stage,
 } from './images/definition/plan.ts'
 import { ImageFailed } from './images/image-failed.ts'
+import type { Library } from './images/library.ts'
 import { asSize } from './images/limits.ts'
 import type { ContainerConfig } from './images/manifest.ts'
+import { piecesOf } from './images/web-file.ts'
 
 export { isBuildId }
 
@@ -40,6 +43,7 @@ export type BuildRequest = {
   /** Brings an image that a stage begins with, or that files come from; answers what it says of itself. */
   bringBase: (image: string, source: BaseSource) => Promise<ContainerConfig>
   removeBase: (image: string) => Promise<void>
+  withWebFile: Library['withWebFile']
 }
 
 type BuilderParts = {
@@ -228,9 +232,7 @@ class Build {
       if ('argv' in step) await this.#run(place, step)
       else if ('copy' in step) {
         onText(`Line ${step.line}: ${step.text}\n`)
-        const isFromText = step.copy.sources.length === 0
-        const source = isFromText ? undefined : this.#sourceOf(step.copy.from)
-        onText(`${await copyFiles(step.copy, { source, files: place.files(), ...this.#bounds() })}\n`)
+        onText(`${await this.#copy(place, step.copy)}\n`)
       } else await makeDirectory(place, step.directory)
     } catch (error) {
       signal.throwIfAborted()
@@ -239,6 +241,20 @@ class Build {
       const why = error instanceof AgentRefused ? `the files cannot be written (${error.errno})` : hasEnded
       throw new ImageFailed('build-failed', `Line ${step.line}: ${why}`, { cause: error })
     }
+  }
+
+  /** `fetched`: what came from the addresses so far. */
+  async #copy(place: Workplace, copy: CopyStep['copy'], fetched: readonly Fetched[] = []): Promise<string> {
+    const next = copy.urls[fetched.length]
+    if (next === undefined) {
+      const source = copy.sources.length === 0 ? undefined : this.#sourceOf(copy.from)
+      return copyFiles(copy, { source, files: place.files(), fetched, ...this.#bounds() })
+    }
+    const { url, name } = next
+    return this.#request.withWebFile({ url, checksum: copy.checksum, ...this.#bounds() }, (file) => {
+      const { size, modifiedSeconds } = file
+      return this.#copy(place, copy, [...fetched, { name, size, modifiedSeconds, pieces: () => piecesOf(file) }])
+    })
   }
 
   async #run(place: Workplace, step: RunStep): Promise<void> {

@@ -261,6 +261,7 @@ suite('all images', () => {
         return { digest: `sha256:${image}` }
       },
       bringBase: () => assert.fail('nothing was to be built'),
+      withWebFile: () => assert.fail('nothing was to be built'),
       complete: () => assert.fail('nothing was to be built'),
       remove: async (image) => {
         here.delete(image)

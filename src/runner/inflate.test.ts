@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { suite, test } from 'node:test'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
@@ -17,7 +18,8 @@ const whole = async (pieces: AsyncIterable<Buffer>): Promise<Buffer> => {
 }
 
 const text = Buffer.from('what was packed\n'.repeat(100_000))
-const packers = { gzip: gzipSync, zstd: zstdCompressSync } as const
+const packedBy = (program: string) => (input: Buffer) => execFileSync(program, ['-c'], { input, maxBuffer: 2 ** 28 })
+const packers = { gzip: gzipSync, zstd: zstdCompressSync, bzip2: packedBy('bzip2'), xz: packedBy('xz') } as const
 
 /** Processes of decompressors, with what the kernel says of each. */
 const running = () =>
@@ -33,7 +35,7 @@ const running = () =>
     })
 
 suite('inflate', () => {
-  for (const kind of ['gzip', 'zstd'] as const) {
+  for (const kind of ['gzip', 'zstd', 'bzip2', 'xz'] as const) {
     test(`${kind}: the contents come back, also of several parts in one stream`, async () => {
       const packed = packers[kind](text)
       assert.ok(

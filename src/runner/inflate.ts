@@ -7,12 +7,15 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { confined, users } from '#src/kit/confined.ts'
 
-type Compression = 'gzip' | 'zstd'
+type Compression = 'gzip' | 'zstd' | 'bzip2' | 'xz'
 
 const commands = {
   gzip: ['gzip', '-dcq'],
   // Its window is memory that the sender chooses; this is the default, and more than our own archives need.
   zstd: ['zstd', '-dcq', '--memory=128MB'],
+  bzip2: ['bzip2', '-dcq'],
+  // As with zstd; what `xz -9` packs needs 65 MiB.
+  xz: ['xz', '-dcq', '--memlimit-decompress=128MiB'],
 } as const satisfies Record<Compression, readonly string[]>
 
 const limits = { memory: 1024 ** 3, cpu: 2 * 3600, files: 16, filesize: 0 }

@@ -106,7 +106,7 @@ const copyTo = async (
 }
 
 const copyOf = (source: string, destination: string) => ({
-  ...{ sources: [source], documents: [], destination, owner: '', group: '' },
+  ...{ sources: [source], documents: [], urls: [], destination, owner: '', group: '' },
   ...{ unpacks: false, excludes: [], keepsParents: false },
 })
 

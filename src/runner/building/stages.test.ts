@@ -1,6 +1,8 @@
 // Definitions in stages, with mounts and here-documents, built on this machine from a registry on loopback. Needs root; elsewhere
 // it is skipped and says so.
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -261,6 +263,47 @@ suite('a definition in stages', { skip }, () => {
       ...['all/.dockerignore', 'all/a.txt', 'all/keep/k.log', 'all/src/deep/b.test.ts', 'all/src/deep/b.ts'],
       ...['parents/a.txt', 'parents/deep/b.ts', 'src/deep/b.ts'],
     ])
+    await leavesNothing()
+  })
+
+  test('ADD fetches from addresses, checks what came, and unpacks archives that came along', async () => {
+    const content = Buffer.from('from the web\n')
+    const digest = createHash('sha256').update(content).digest('hex')
+    registry.onRequest = (path, answer) => {
+      if (path === '/moved') return { status: 404, type: 'text/plain', body: Buffer.from('gone') }
+      return path.startsWith('/files/') ? { status: 200, type: 'text/plain', body: content } : answer
+    }
+    const web = `http://${registry.host}`
+    const archive = execFileSync('xz', ['-c'], { input: tarOf([{ path: 'inner/file', content: 'packed\n' }]) })
+    const output = await said(
+      [
+        `FROM ${from}`,
+        `ADD --checksum=sha256:${digest} ${web}/files/a%20b.txt?x=1 /got/`,
+        `ADD --chmod=644 --chown=app ${web}/files/x /renamed`,
+        `ADD ${web}/files/one ${web}/files/two local /several/`,
+        'ADD packed.tar.xz /unpacked/',
+      ],
+      'cat "/got/a b.txt" /renamed /unpacked/inner/file; cd /; stat -c "%a %u" "got/a b.txt" renamed; ls several',
+      [
+        { path: 'packed.tar.xz', content: archive },
+        { path: 'local', content: '' },
+      ],
+    )
+    assert.deepEqual(output.split('\n'), [
+      ...['from the web', 'from the web', 'packed', '600 0', '644 1000', 'local', 'one', 'two'],
+    ])
+    for (const [line, message] of [
+      [
+        `ADD --checksum=sha256:${'0'.repeat(64)} ${web}/files/x /x`,
+        `Line 2: It is not what --checksum says: sha256:${digest}.`,
+      ],
+      [`ADD ${web}/moved /x`, `Line 2: ${registry.host} answered with 404.`],
+      ['ADD http://127.0.0.1:1/x /x', /^Line 2: 127\.0\.0\.1:1 is not on the public Internet, and ADD takes nothing/],
+      ['ADD http://2130706433/x /x', /^Line 2: 127\.0\.0\.1 is not on the public Internet/],
+      ['ADD https://10.0.0.1/x /x', /^Line 2: 10\.0\.0\.1 is not on the public Internet/],
+      ['ADD http://169.254.169.254/latest/meta-data /x', /is not on the public Internet/],
+    ] as const)
+      await assert.rejects(build([`FROM ${from}`, line]), { name: 'ImageFailed', message })
     await leavesNothing()
   })
 

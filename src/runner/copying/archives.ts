@@ -1,4 +1,4 @@
-// What ADD unpacks: a tar among the files, plain or compressed by gzip or zstd.
+// What ADD unpacks: a tar among the files, plain or compressed by gzip, zstd, bzip2 or xz.
 import { unpackRecord } from '#src/toolbox/agent/agent.ts'
 import { ImageFailed } from '../images/image-failed.ts'
 import { inflate } from '../inflate.ts'
@@ -25,17 +25,8 @@ export const headBytes = 262
 export const archiveKind = (head: Buffer): ArchiveKind | undefined =>
   magics.find(([, at, magic]) => head.toString('latin1', at, at + magic.length) === magic)?.[0]
 
-const plain = (contents: AsyncIterable<Buffer>, kind: ArchiveKind): AsyncIterable<Buffer> => {
-  switch (kind) {
-    case 'tar':
-      return contents
-    case 'gzip':
-    case 'zstd':
-      return inflate(contents, kind)
-    default:
-      throw new ImageFailed('unsupported', `ADD does not unpack ${kind} here; tar, gzip and zstd it does.`)
-  }
-}
+const plain = (contents: AsyncIterable<Buffer>, kind: ArchiveKind): AsyncIterable<Buffer> =>
+  kind === 'tar' ? contents : inflate(contents, kind)
 
 async function* bounded(pieces: AsyncIterable<Buffer>, mostBytes: number): AsyncGenerator<Buffer> {
   let bytes = 0

@@ -13,25 +13,31 @@ export type Copying = {
   /** Undefined where the line takes nothing but here-documents. */
   source: CopySource | undefined
   files: Files
+  /** What addresses led to, in their order. */
+  fetched?: readonly Fetched[]
   /** Of what ADD unpacks. */
   mostBytes: number
   signal: AbortSignal
 }
 
+export type Fetched = { name: string; size: number; modifiedSeconds: number; pieces: () => AsyncIterable<Buffer> }
+
 const bytesOf = (text: string) => Buffer.from(text, 'latin1')
 
 /** Answers what was copied, in a few words. */
-export const copyFiles = async (copy: CopyStep['copy'], { source, files, ...bounds }: Copying): Promise<string> => {
+export const copyFiles = async (copy: CopyStep['copy'], copying: Copying): Promise<string> => {
+  const { source, files, fetched = [], ...bounds } = copying
   const { sources, documents, destination, owner, group } = copy
+  const others = [...documents.map(asFetched), ...fetched]
   const tree = (await source?.tree(sources)) ?? new Tree()
   const there = await files.stat(destination, { followLink: true }).catch(() => undefined)
-  const isDirectory = there?.type === 'directory' || sources.length + documents.length > 1
+  const isDirectory = there?.type === 'directory' || sources.length + others.length > 1
   try {
     const selection = await select(tree, { ...copy, isOwned: owner !== '' }, isDirectory, bounds.signal)
-    const records = recordsOf(selection, source, copy, { ...bounds, isDirectory })
+    const records = recordsOf(selection, source, copy, { ...bounds, isDirectory, others })
     await files.unpack(records, { owner, group })
-    const count = selection.fileCount + documents.length
-    const bytes = selection.bytes + documents.reduce((sum, { content }) => sum + Buffer.byteLength(content), 0)
+    const count = selection.fileCount + others.length
+    const bytes = selection.bytes + others.reduce((sum, { size }) => sum + size, 0)
     return `${count} ${count === 1 ? 'file' : 'files'}, ${asSize(bytes)}`
   } catch (error) {
     if (error instanceof NothingThere)
@@ -44,13 +50,22 @@ export const copyFiles = async (copy: CopyStep['copy'], { source, files, ...boun
   }
 }
 
+const asFetched = ({ name, content }: { name: string; content: string }): Fetched => {
+  const bytes = Buffer.from(content)
+  const modifiedSeconds = Math.floor(Date.now() / 1000)
+  const pieces = async function* () {
+    yield bytes
+  }
+  return { name, size: bytes.length, modifiedSeconds, pieces }
+}
+
 type Bounds = Pick<Copying, 'mostBytes' | 'signal'>
 
 async function* recordsOf(
   { made, files, unpacked }: Selection,
   source: CopySource | undefined,
   copy: CopyStep['copy'],
-  { isDirectory, ...bounds }: Bounds & { isDirectory: boolean },
+  { isDirectory, others, ...bounds }: Bounds & { isDirectory: boolean; others: readonly Fetched[] },
 ): AsyncGenerator<Buffer> {
   for (const { type, path, ...each } of made)
     if (type === 'directory') yield unpackRecord({ type, path: bytesOf(path), ...withoutTarget(each) })
@@ -58,7 +73,7 @@ async function* recordsOf(
     yield* fileRecords(source, files)
     yield* archiveRecords(source, unpacked, copy.destination, bounds)
   }
-  yield* documentRecords(copy, isDirectory)
+  yield* otherRecords(others, copy, isDirectory)
   for (const each of made)
     if (each.type === 'link') yield unpackRecord({ ...each, path: bytesOf(each.path), target: bytesOf(each.target) })
 }
@@ -68,14 +83,22 @@ const withoutTarget = (each: { mode?: number; uid?: number; gid?: number; target
   return rest
 }
 
-function* documentRecords({ documents, destination, mode = 0o644 }: CopyStep['copy'], isDirectory: boolean) {
+/** What comes from an address is its owner's alone, as in Docker. */
+const modeOfFetched = 0o600
+const modeOfDocument = 0o644
+
+async function* otherRecords(
+  others: readonly Fetched[],
+  { destination, mode, documents }: CopyStep['copy'],
+  isDirectory: boolean,
+) {
   const isInto = isDirectory || destination.endsWith('/')
-  for (const { name, content } of documents) {
-    const to = asBytes(isInto ? `${destination.replace(/\/+$/, '')}/${name}` : destination)
-    const bytes = Buffer.from(content)
-    const modifiedSeconds = Math.floor(Date.now() / 1000)
-    yield unpackRecord({ type: 'file', path: bytesOf(to), mode, size: bytes.length, modifiedSeconds })
-    yield bytes
+  for (const [index, { name, size, modifiedSeconds, pieces }] of others.entries()) {
+    if (isInto && name === '') throw new ImageFailed('build-failed', 'the address has no name of a file')
+    const path = bytesOf(asBytes(isInto ? `${destination.replace(/\/+$/, '')}/${name}` : destination))
+    const own = index < documents.length ? modeOfDocument : modeOfFetched
+    yield unpackRecord({ type: 'file', path, mode: mode ?? own, size, modifiedSeconds })
+    yield* pieces()
   }
 }
 

@@ -301,13 +301,20 @@ suite('what ADD unpacks', () => {
 
   test('an archive is known by what it begins with; what climbs out, bombs and damage are refused', async () => {
     const tar = tarOf([{ path: 'd', type: '5' }, file('d/inside', 'contents')])
-    for (const archive of [tar, gzipSync(tar)]) assert.match(await unpack(archive), /\/to\/d\/insidecontents/)
+    const packed = ['bzip2', 'xz', 'zstd'].map((program) => execFileSync(program, ['-c'], { input: tar }))
+    for (const archive of [tar, gzipSync(tar), ...packed])
+      assert.match(await unpack(archive), /\/to\/d\/insidecontents/)
     assert.equal(archiveKind(Buffer.from('just text')), undefined)
     await assert.rejects(unpack(tarOf([file('../x')])), failing('corrupted'))
     await assert.rejects(unpack(gzipSync(tarOf([file('x', 'x'.repeat(2_000_000))]))), failing('too-large'))
     await assert.rejects(unpack(gzipSync(tar).subarray(0, 60)), failing('corrupted'))
     assert.match(await unpack(Buffer.concat([tar, Buffer.alloc(5000, 'x')])), /insidecontents/)
-    await assert.rejects(unpack(Buffer.from('BZh91AY')), failing('unsupported'))
+    await assert.rejects(unpack(Buffer.from('BZh91AY')), failing('corrupted'))
+    const bomb = execFileSync('xz', ['-c'], { input: Buffer.concat([tarOf([file('x', 'x'.repeat(5_000_000))])]) })
+    await assert.rejects(unpack(bomb), failing('too-large'))
+    // What needs more memory than a decompressor may have.
+    const greedy = execFileSync('xz', ['-c', '--lzma2=dict=512MiB'], { input: tar })
+    await assert.rejects(unpack(greedy), failing('corrupted'))
   })
 
   test('is what a source means itself, by name or by pattern; in a directory an archive is a file like any other', async () => {
@@ -360,7 +367,7 @@ const recordsOf = async (
       for await (const piece of records) pieces.push(piece)
     },
   }
-  const copy = { documents: [], owner: '', group: '', excludes: [], keepsParents: false, ...asked }
+  const copy = { documents: [], urls: [], owner: '', group: '', excludes: [], keepsParents: false, ...asked }
   await copyFiles(copy, { source, files: files as unknown as Files, mostBytes: 1e6, signal })
   const all = Buffer.concat(pieces)
   const found: string[] = []

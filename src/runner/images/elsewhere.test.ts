@@ -59,7 +59,10 @@ if (!isPrivateHost) {
     })
 
     /** What listens greets without TLS, and skopeo says so: then it was reached. */
-    const refusalOf = async (place: string, { seconds = 60, privateRegistries = [] as string[] } = {}) => {
+    const refusalOf = async (
+      place: string,
+      { seconds = 60, privateRegistries = [] as string[], isWebFile = false } = {},
+    ) => {
       const used: string[] = []
       const library = new Library({
         poolDir: join(scratch, 'pool'),
@@ -79,7 +82,11 @@ if (!isPrivateHost) {
         log: silentLog(),
       })
       const source = { kind: 'registry', reference: `${place}.test/x:1` } as const
-      const error = await library.bring({ image: 'one', source, maxGiB: 1 }).then(
+      const { signal } = new AbortController()
+      const asked = isWebFile
+        ? library.withWebFile({ url: `https://${place}.test/x`, mostBytes: 1e6, signal }, async () => {})
+        : library.bring({ image: 'one', source, maxGiB: 1 })
+      const error = await asked.then(
         () => assert.fail('nothing listens that speaks TLS'),
         (reason: unknown) => reason,
       )
@@ -104,6 +111,24 @@ if (!isPrivateHost) {
         }),
       )
       const alike = ['unreachable', 'The registry it cannot be reached, or does not answer in time.', 1]
+      assert.deepEqual(told, Array(4).fill(alike))
+    })
+
+    test('a file that ADD names is fetched from the same places, and tells as little', async () => {
+      assert.match(
+        (await refusalOf('public', { isWebFile: true })).message,
+        /^It could not be fetched from public\.test\.$/,
+      )
+      const named = { isWebFile: true, privateRegistries: ['lan.test'] }
+      assert.match((await refusalOf('lan', named)).message, /^It could not be fetched from lan\.test\.$/)
+      const told = await Promise.all(
+        ['nowhere', 'lan', 'metadata', 'host'].map(async (place) => {
+          const begun = performance.now()
+          const { failure, message } = await refusalOf(place, { seconds: 4, isWebFile: true })
+          return [failure, message.replace(`${place}.test`, 'it'), Math.floor((performance.now() - begun) / 5000)]
+        }),
+      )
+      const alike = ['unreachable', 'The server it cannot be reached, or does not answer in time.', 1]
       assert.deepEqual(told, Array(4).fill(alike))
     })
 

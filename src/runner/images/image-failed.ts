@@ -35,8 +35,8 @@ export class ImageFailed extends Error {
 export class Unreached extends ImageFailed {
   readonly notBefore: number
 
-  constructor(registry: string, notBefore: number, options?: ErrorOptions) {
-    super('unreachable', `The registry ${registry} cannot be reached, or does not answer in time.`, options)
+  constructor(host: string, notBefore: number, options?: ErrorOptions, what = 'registry') {
+    super('unreachable', `The ${what} ${host} cannot be reached, or does not answer in time.`, options)
     this.notBefore = notBefore
   }
 }

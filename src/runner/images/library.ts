@@ -22,6 +22,7 @@ import { SharedWork } from './shared-work.ts'
 import { checkMayAsk, type RegistrySettings, Skopeo } from './skopeo.ts'
 import { Trees } from './trees.ts'
 import { tooLarge, unpackLayers } from './unpack.ts'
+import { fetchWebFile, type WebFile } from './web-file.ts'
 
 export type Brought = {
   image: string
@@ -51,6 +52,8 @@ export type BringRequest = {
   /** What a person may read of how it goes, line by line. */
   onLine?: (line: string) => void
 }
+
+export type WebFileRequest = { url: string; checksum?: string | undefined; mostBytes: number; signal: AbortSignal }
 
 type LibraryParts = {
   /** On one file system, with what has to last. */
@@ -224,6 +227,27 @@ export class Library {
     } finally {
       this.#waiting--
       await this.#sweep()
+    }
+  }
+
+  /** The file at an address, as long as `use` takes. Where it may come from is what is true of images. */
+  async withWebFile<T>(request: WebFileRequest, use: (file: WebFile) => Promise<T>): Promise<T> {
+    await this.open()
+    const { url, checksum, mostBytes, signal } = request
+    const scratch = join(this.#scratch, randomBytes(6).toString('hex'))
+    const { registries: settings, limits } = this.#parts
+    try {
+      await mkdir(scratch, { mode: 0o700 })
+      const found = await tellingEvenly(signal, () =>
+        this.#lanes.run(() => fetchWebFile(url, checksum, { settings, limits, scratch, mostBytes, signal })),
+      )
+      try {
+        return await use(found)
+      } finally {
+        await found.file.close()
+      }
+    } finally {
+      await removeTree(scratch)
     }
   }
 

@@ -67,7 +67,7 @@ export const pinned = (reference: Reference, digest: string): Reference => ({ ..
 export const originOf = ({ registry, repository }: Reference): string => `${registry}/${repository}`
 
 /** Programs of this machine itself, which not everybody who may name an image may speak to. */
-export const isThisMachine = ({ registry }: Reference): boolean => {
+export const isThisMachine = ({ registry }: Pick<Reference, 'registry'>): boolean => {
   const host = (registry.split(':')[0] as string).toLowerCase()
   return host === 'localhost' || host.endsWith('.localhost') || /^(127|0)\./.test(host) || /^\d+$/.test(host)
 }

@@ -3,15 +3,15 @@
 // Who names an image chooses whom this host speaks to, and a registry may send skopeo on to anywhere. So it runs in a network
 // like that of a sandbox, where neither the host nor private or link-local addresses can be reached whatever a name leads to;
 // only for registries that the operator has named it has the network of the host.
-import { existsSync, realpathSync } from 'node:fs'
 import { chown, readFile, writeFile } from 'node:fs/promises'
 import { isIPv4 } from 'node:net'
 import { join } from 'node:path'
 import { users } from '#src/kit/confined.ts'
 import { isPublicAddress } from '#src/kit/networks.ts'
+import { type Egress, openEgress, type PublicNetwork } from './egress.ts'
 import { ImageFailed, Unreached } from './image-failed.ts'
 import { formatReference, isThisMachine, type Reference } from './reference.ts'
-import { type Job, type Outcome, runJob, TookTooLong, type View } from './workshop.ts'
+import { type Outcome, runJob, TookTooLong, type View } from './workshop.ts'
 
 export type RegistrySettings = {
   /** Registries, as host:port, that are spoken to without encryption. A registry of this machine has to be named here. */
@@ -25,9 +25,6 @@ export type RegistrySettings = {
   publicNetwork: () => Promise<PublicNetwork>
 }
 
-/** A network namespace in which only public addresses and these resolvers can be reached. */
-type PublicNetwork = AsyncDisposable & { netnsPath: string; resolvers: readonly string[] }
-
 export type Asking = {
   scratch: string
   timeoutMs: number
@@ -36,23 +33,16 @@ export type Asking = {
   watch?: (pid: number) => Promise<void>
 }
 
-/** As much of `/etc` as finding and trusting a registry takes. */
-const networkViews = (names: readonly string[]): View[] =>
-  [...names, 'hosts', 'nsswitch.conf', 'ssl', 'pki', 'containers']
-    .map((name) => `/etc/${name}`)
-    .filter((path) => existsSync(path))
-    .map((path) => ({ from: realpathSync(path), at: path }))
-
 const credentialsAt = '/run/credentials.json'
 
 /** Those that the operator trusts to send us nowhere else. */
-const isOfOperator = (
-  { registry }: Reference,
+export const isOfOperator = (
+  { registry }: Pick<Reference, 'registry'>,
   { plainRegistries, privateRegistries = [] }: RegistrySettings,
 ): boolean => plainRegistries.includes(registry) || privateRegistries.includes(registry)
 
 /** What a number says of itself; where a name leads to the network decides. */
-const isPrivate = (reference: Reference): boolean => {
+export const isPrivate = (reference: Pick<Reference, 'registry'>): boolean => {
   const [host = ''] = reference.registry.split(':')
   return isThisMachine(reference) || (isIPv4(host) && !isPublicAddress(host))
 }
@@ -135,22 +125,11 @@ export class Skopeo {
     return [{ from: copy, at: credentialsAt }]
   }
 
-  async #networkFor(reference: Reference | undefined, scratch: string): Promise<JobNetwork> {
-    const nothing = async () => {}
-    if (reference === undefined) return { of: 'none', views: [], [Symbol.asyncDispose]: nothing }
+  async #networkFor(reference: Reference | undefined, scratch: string): Promise<Egress> {
+    if (reference === undefined) return { of: 'none', views: [], [Symbol.asyncDispose]: async () => {} }
     const credentials = await this.#credentialsIn(scratch)
-    if (isOfOperator(reference, this.#settings)) {
-      const views = [...networkViews(['resolv.conf']), ...credentials]
-      return { of: 'of the host', views, [Symbol.asyncDispose]: nothing }
-    }
-    const network = await this.#settings.publicNetwork()
-    const resolvers = join(scratch, 'resolv.conf')
-    await writeFile(resolvers, network.resolvers.map((address) => `nameserver ${address}\n`).join(''), { mode: 0o644 })
-    return {
-      of: { netnsPath: network.netnsPath },
-      views: [...networkViews([]), { from: resolvers, at: '/etc/resolv.conf' }, ...credentials],
-      [Symbol.asyncDispose]: () => network[Symbol.asyncDispose](),
-    }
+    const egress = await openEgress(isOfOperator(reference, this.#settings), this.#settings, scratch)
+    return { ...egress, views: [...egress.views, ...credentials] }
   }
 
   async #run(argv: readonly string[], views: readonly View[], running: Running): Promise<Buffer> {
@@ -188,8 +167,6 @@ export class Skopeo {
 }
 
 type Running = Asking & { reference?: Reference }
-
-type JobNetwork = AsyncDisposable & { of: Job['network']; views: readonly View[] }
 
 const sourceOf = (reference: Reference) => `docker://${formatReference(reference)}`
 

@@ -37,6 +37,7 @@ export type ImageStore = {
   bring(request: BringRequest): Promise<Brought>
   /** What a definition begins with, under a name that counts for nothing until it is complete. */
   bringBase(request: BringRequest): Promise<Base>
+  withWebFile: Library['withWebFile']
   /** The definition that begins with it has been carried out. */
   complete(image: string, config: ContainerConfig): Promise<void>
   /** An image that was brought; fine when it is gone. No sandbox may have it as its base any more. */
@@ -138,6 +139,7 @@ export const openImageStore = (options: ImageStoreOptions): ImageStore => {
       return library.bring(request)
     },
     bringBase: (request) => library.bringBase(request),
+    withWebFile: (request, use) => library.withWebFile(request, use),
     complete: (image, config) => library.complete(image, config),
     remove: async (image) => {
       if (image === defaultImage) throw new TypeError('the built-in image is not removed')

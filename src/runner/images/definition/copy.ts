@@ -13,6 +13,10 @@ export type CopyStep = {
     sources: string[]
     /** Files whose contents are in the definition itself. */
     documents: { name: string; content: string }[]
+    /** Files of the web; `name` is empty where the address has none. */
+    urls: { url: string; name: string }[]
+    /** Of the only one of them. */
+    checksum?: string
     /** Absolute; with a slash at its end it is a directory. */
     destination: string
     /** Names or numbers; empty: root, and the number of the owner. */
@@ -60,25 +64,47 @@ const flagInto = (copy: CopyStep['copy'], line: number, name: string, flag: stri
   if (key === 'chown') Object.assign(copy, ownerIn(line, value ?? ''))
   else if (key === 'chmod') copy.mode = modeIn(line, value ?? '')
   else if (key === 'from' && name === 'COPY') copy.from = originOf(value ?? '')
-  else if (key === 'exclude' && value) copy.excludes.push(value)
+  else if (key === 'checksum' && name === 'ADD') {
+    if (!/^sha256:[0-9a-f]{64}$/.test(value ?? '')) refuse(line, '--checksum takes sha256: and 64 digits')
+    copy.checksum = value ?? ''
+  } else if (key === 'exclude' && value) copy.excludes.push(value)
   else if (key === 'parents' && name === 'COPY') copy.keepsParents = isSwitchedOn(value)
   // Says only how layers are kept, and there are none here.
   else if (key !== 'link') refuse(line, `${name} with --${key.slice(0, 40)} is not supported`)
 }
 
 const otherPlace = /^(?:[a-z][a-z0-9+.-]*:\/\/|git@)/i
+const isRepository = (source: string) => /^git@|^git:|^ssh:|\.git(?:[#?].*)?$/i.test(source)
 
-/** What to write instead of a source that is somewhere else. */
-const insteadOf = (source: string): string =>
-  /^git@|^git:|\.git(?:[#?].*)?$/i.test(source)
-    ? 'clone it with RUN git clone'
-    : 'fetch it with RUN curl or RUN wget, or COPY it from an image that has it'
+const urlIn = (line: number, name: string, source: string): CopyStep['copy']['urls'][number] => {
+  const shown = source.replace(/\/\/[^/@]*@/, '//').slice(0, 100)
+  if (name !== 'ADD') return refuse(line, `${name} takes nothing from other places (${shown}); ADD does`)
+  if (isRepository(source)) return refuse(line, `ADD takes no repositories (${shown}); clone it with RUN git clone`)
+  const url = URL.parse(source)
+  if (url === null || !['http:', 'https:'].includes(url.protocol))
+    return refuse(line, `ADD takes http:// and https:// only (${shown}); fetch it with RUN`)
+  if (url.username !== '' || url.password !== '')
+    return refuse(line, `an address may hold no password, as it is in the log (${shown}); COPY the file instead`)
+  url.hash = ''
+  return { url: url.href, name: nameIn(url) }
+}
+
+/** The last part of the path, as a name of a file. */
+const nameIn = ({ pathname }: URL): string => {
+  const last = posix.basename(pathname.endsWith('/') ? '' : pathname)
+  try {
+    const name = decodeURIComponent(last)
+    return name.includes('/') || name.includes('\0') || name === '..' ? '' : name
+  } catch {
+    return last
+  }
+}
 
 export const copyIn = (instruction: Instruction, reader: Reader): CopyStep => {
   const { line, name, rest, flags, documents } = instruction
   const { wordsIn, linesIn, workdir } = reader
   const copy: CopyStep['copy'] = {
-    ...{ sources: [], documents: [], destination: '', owner: '', group: '' },
+    ...{ sources: [], documents: [], urls: [], destination: '', owner: '', group: '' },
     ...{ unpacks: name === 'ADD', excludes: [], keepsParents: false },
   }
   // A name of a stage stands for itself, so that what it leads to is known before anything is built.
@@ -88,9 +114,6 @@ export const copyIn = (instruction: Instruction, reader: Reader): CopyStep => {
   const to = given.pop() ?? ''
   if (given.length === 0 || given.includes('') || to === '')
     return refuse(line, `${name} takes files and where they go`)
-  const elsewhere = given.find((source) => otherPlace.test(source))
-  if (elsewhere !== undefined)
-    refuse(line, `${name} takes nothing from other places (${elsewhere.slice(0, 60)}); ${insteadOf(elsewhere)}`)
   if (given.length > 1 && !to.endsWith('/'))
     refuse(line, `${name} of several files goes to a directory, with / at its end`)
   const destination = posix.resolve('/', workdir, to)
@@ -98,13 +121,18 @@ export const copyIn = (instruction: Instruction, reader: Reader): CopyStep => {
   const waiting = [...documents]
   for (const source of given) {
     const document = waiting.find((each) => source.replace(/^\d*<<-?/, '') === each.name && source.includes('<<'))
-    if (document === undefined) copy.sources.push(source)
+    if (document === undefined && otherPlace.test(source)) copy.urls.push(urlIn(line, name, source))
+    else if (document === undefined) copy.sources.push(source)
     else {
       waiting.splice(waiting.indexOf(document), 1)
       const content = document.isQuoted ? document.content : linesIn(document.content)
       copy.documents.push({ name: document.name, content })
     }
   }
+  if (copy.checksum !== undefined && (copy.urls.length !== 1 || given.length > 1))
+    refuse(line, '--checksum is for one file of an address')
+  if (isDirectory && copy.urls.some((each) => each.name === ''))
+    refuse(line, 'the address has no name of a file; write one in the destination')
   copy.destination = isDirectory ? `${destination}/` : destination
   return { line, text: [name, ...flags, rest].join(' '), copy }
 }

@@ -95,7 +95,7 @@ suite('definitions of images', () => {
       lastOf(['FROM x', ...lines].join('\n'), true)
         .on(base)
         .steps.flatMap((step) => ('copy' in step ? [step.copy] : []))
-    const plain = { owner: '', group: '', unpacks: false, documents: [], excludes: [], keepsParents: false }
+    const plain = { owner: '', group: '', unpacks: false, documents: [], urls: [], excludes: [], keepsParents: false }
     assert.deepEqual(
       copies(
         'COPY a b',
@@ -132,8 +132,13 @@ suite('definitions of images', () => {
       ['COPY --chown=a:b:c a b', /--chown takes/],
       // Each of which is read with all variables that there are.
       [`COPY ${'--link '.repeat(30_000)}a b`, /COPY has more than 30 flags/],
-      ['ADD https://x/y.tar /', /nothing from other places/],
-      ['ADD git@host:x.git /', /nothing from other places/],
+      ['COPY https://x/y.tar /', /COPY takes nothing from other places.*ADD does/],
+      ['ADD ftp://x/y /', /ADD takes http:.* only/],
+      ['ADD git@host:x.git /', /ADD takes no repositories.*RUN git clone/],
+      ['ADD https://me:secret@x/y /', /an address may hold no password.*\(https:\/\/x\/y\); COPY the file/],
+      ['ADD https://x/ /to/', /the address has no name of a file/],
+      ['ADD --checksum=md5:1 https://x/y /', /--checksum takes sha256:/],
+      [`ADD --checksum=sha256:${'a'.repeat(64)} y /`, /--checksum is for one file of an address/],
       ['COPY <<EOF /x\nabc', /Line 2 .*the here-document EOF has no end: no line is "EOF" alone/],
     ] as const)
       assert.throws(() => copies(line), message)
@@ -156,8 +161,7 @@ suite('definitions of images', () => {
       'FROM $x': /FROM names no image; a variable in it needs an ARG with a value before the first FROM/,
       'FROM UPPER': /"UPPER" is not the name of an image/,
       'FROM x\nCOPY a b': /^Line 2 of the definition: COPY needs files, and none came/,
-      'FROM x\nADD http://x /': /ADD takes nothing from other places.*RUN curl/,
-      'FROM x\nADD https://x/y.git#main /': /ADD takes nothing from other places.*RUN git clone/,
+      'FROM x\nADD https://x/y.git#main /': /ADD takes no repositories.*RUN git clone/,
       'FROM x\n\nSHELL bash -c': /^Line 3 .*SHELL takes a JSON list/,
       'FROM x\nONBUILD FROM y': /ONBUILD may not trigger FROM/,
       'FROM x\nONBUILD ONBUILD RUN y': /ONBUILD may not trigger ONBUILD/,

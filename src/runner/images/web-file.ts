@@ -1,0 +1,117 @@
+// Fetches the file that an ADD names, by curl: as a user that owns nothing, in the network that images are fetched in, so that
+// neither a name nor a redirect leads to the host or into a private network.
+import { createHash } from 'node:crypto'
+import { constants } from 'node:fs'
+import { chown, type FileHandle, mkdir, open } from 'node:fs/promises'
+import { join } from 'node:path'
+import { users } from '#src/kit/confined.ts'
+import { openEgress } from './egress.ts'
+import { checkRoom } from './files.ts'
+import { ImageFailed, Unreached } from './image-failed.ts'
+import { asSize, type ImageLimits } from './limits.ts'
+import { isOfOperator, isPrivate, type RegistrySettings } from './skopeo.ts'
+import { runJob, TookTooLong } from './workshop.ts'
+
+/** A file of the host's that a program without rights has written. */
+export type WebFile = { file: FileHandle; size: number; modifiedSeconds: number }
+
+type Fetching = {
+  settings: RegistrySettings
+  limits: ImageLimits
+  /** An empty directory of root's. */
+  scratch: string
+  mostBytes: number
+  signal: AbortSignal
+}
+
+const mostRedirects = 10
+/** curl: no such name, no connection, too slow, an empty answer, or one that broke off (curl(1), exit codes). */
+const exitsUnreached = [5, 6, 7, 28, 45, 52, 55, 56]
+const exitTooLarge = 63
+const exitRefused = 22
+
+/** With the port, where one is written; registries are named so too. */
+const hostOf = (url: URL): string => url.host
+
+export const fetchWebFile = async (
+  address: string,
+  checksum: string | undefined,
+  fetching: Fetching,
+): Promise<WebFile> => {
+  const { settings, limits, scratch, mostBytes, signal } = fetching
+  const url = new URL(address)
+  const named = { registry: hostOf(url) }
+  const isNamed = isOfOperator(named, settings)
+  if (!isNamed && isPrivate(named))
+    throw new ImageFailed('refused', `${url.host} is not on the public Internet, and ADD takes nothing from elsewhere.`)
+  const directory = join(scratch, 'fetched')
+  await mkdir(directory)
+  await chown(directory, users.fetcher, users.fetcher)
+  const begun = performance.now()
+  const fail = (message: string, cause?: unknown) => new ImageFailed('build-failed', message, { cause })
+  const unreached = (cause: unknown) =>
+    isNamed
+      ? fail(`${url.host} cannot be reached.`, cause)
+      : new Unreached(url.host, begun + limits.answerTimeoutMs + 1000, { cause }, 'server')
+
+  await using egress = await openEgress(isNamed, settings, scratch)
+  const outcome = await runJob(scratch, {
+    argv: [
+      ...['curl', '--disable', '--silent', '--show-error', '--fail', '--location', '--globoff', '--remote-time'],
+      ...['--proto', '=http,https', '--max-redirs', String(mostRedirects), '--max-filesize', String(mostBytes)],
+      ...['--connect-timeout', String(Math.ceil(limits.answerTimeoutMs / 1000)), '--speed-time', '60'],
+      ...['--speed-limit', '1', '--user-agent', 'alcove', '--output', '/work/file', '--', url.href],
+    ],
+    views: [...egress.views, { from: directory, at: '/work', writable: true }],
+    ids: { base: users.fetcher, count: 1 },
+    network: egress.of,
+    largestFileBytes: mostBytes,
+    timeoutMs: limits.timeoutMs,
+    signal,
+    watch: () => checkRoom(directory, limits),
+  })
+  const cause = new Error(outcome.stderr.trim().slice(-2000))
+  if (outcome.stopped instanceof TookTooLong) throw fail(`${url.host} did not send it in time.`)
+  if (outcome.stopped !== undefined) throw outcome.stopped
+  const { exitCode } = outcome
+  if (exitsUnreached.includes(exitCode as number)) throw unreached(cause)
+  if (exitCode === exitRefused) {
+    const [, status = 'an error'] = /error: (\d{3})/.exec(outcome.stderr) ?? []
+    throw fail(`${url.host} answered with ${status}.`, cause)
+  }
+  if (exitCode === exitTooLarge || /file too large/i.test(outcome.stderr))
+    throw new ImageFailed('too-large', `It is larger than the image may be (${asSize(mostBytes)}).`, { cause })
+  if (exitCode !== 0) throw fail(`It could not be fetched from ${url.host}.`, cause)
+  return opened(join(directory, 'file'), checksum)
+}
+
+/** What was written there is read as root, and only if it is a file. */
+const opened = async (path: string, checksum: string | undefined): Promise<WebFile> => {
+  // curl writes no file where nothing came.
+  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+  const file = await open(path, flags).catch(() => open('/dev/null', constants.O_RDONLY))
+  try {
+    const stats = await file.stat()
+    const size = stats.isFile() ? stats.size : 0
+    const hash = createHash('sha256')
+    for await (const piece of piecesOf({ file, size })) hash.update(piece)
+    const digest = `sha256:${hash.digest('hex')}`
+    if (checksum !== undefined && checksum !== digest)
+      throw new ImageFailed('corrupted', `It is not what --checksum says: ${digest}.`)
+    return { file, size, modifiedSeconds: Math.floor(stats.mtimeMs / 1000) }
+  } catch (error) {
+    await file.close()
+    throw error
+  }
+}
+
+const pieceBytes = 1024 * 1024
+
+export async function* piecesOf({ file, size }: Pick<WebFile, 'file' | 'size'>): AsyncGenerator<Buffer> {
+  for (let at = 0; at < size; ) {
+    const { bytesRead, buffer } = await file.read(Buffer.alloc(Math.min(pieceBytes, size - at)), 0, undefined, at)
+    if (bytesRead === 0) throw new Error('a fetched file became shorter')
+    at += bytesRead
+    yield buffer.subarray(0, bytesRead)
+  }
+}
