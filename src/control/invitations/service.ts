@@ -82,7 +82,7 @@ export const createInvitation = async (parts: InvitationParts, as: AsOwnerOf, in
     const given = { email, invitedBy: caller.user.email, organizationId: organization.id, expiresAt, role }
     const roleIds = roles.map(({ id }) => id)
     const made = await getInvitation(sql, organization.id, await insertInvitation(sql, given, roleIds, now))
-    await queueMail(sql, { about: made.id, ...letterOf(made, parts.settings.publicUrl) }, now)
+    await queueMail(sql, { about: made.id, userId: caller.user.id, ...letterOf(made, parts.settings.publicUrl) }, now)
     return made
   })
   parts.outbox.nudge()

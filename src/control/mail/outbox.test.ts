@@ -9,6 +9,7 @@ import { openTestDatabase, type TestDatabase } from '#test/control/test-database
 import { openDatabase } from '../storage/database.ts'
 import { type Outbox, openOutbox } from './outbox.ts'
 import { queueMail, takeBackMail } from './service.ts'
+import type { NewMail } from './store.ts'
 import { logTransport, type MailTransport, smtpTransport } from './transport.ts'
 
 const transportTo = ({ url }: MailServer): MailTransport => {
@@ -21,7 +22,7 @@ type Post = AsyncDisposable & {
   opened: TestDatabase
   clock: TestClock
   outbox: Outbox
-  queue: (mail?: Partial<{ about: string; recipient: string; subject: string; body: string }>) => Promise<void>
+  queue: (mail?: Partial<NewMail>) => Promise<void>
   waiting: () => Promise<number>
 }
 
@@ -30,7 +31,13 @@ const openPost = async (transport: MailTransport): Promise<Post> => {
   const { database } = opened
   const clock = new TestClock()
   const outbox = openOutbox({ database, clock, log: silentLog(), transport }, { sweepSeconds: 0 })
-  const standard = { about: 'it', recipient: 'ada@example.com', subject: 'Hello', body: 'Good morning.\n' }
+  const standard = {
+    about: 'it',
+    recipient: 'ada@example.com',
+    subject: 'Hello',
+    body: 'Good morning.\n',
+    userId: 'ada',
+  }
   return {
     opened,
     clock,
@@ -74,7 +81,7 @@ suite('mail by SMTP', () => {
     await using post = await openPost(transportTo(server))
     const { database } = post.opened
     const undone = database.transaction(async (transaction) => {
-      const mail = { about: 'it', recipient: 'a@b.c', subject: 'x', body: 'x' }
+      const mail = { about: 'it', recipient: 'a@b.c', subject: 'x', body: 'x', userId: 'ada' }
       await queueMail(transaction, mail, post.clock.now())
       throw new Error('undone')
     })
@@ -212,5 +219,19 @@ suite('mail without a server', () => {
     const [{ mailId, ...line }] = lines as [{ mailId: string }]
     assert.match(mailId, /^[0-9a-f-]{36}$/)
     assert.deepEqual(line, { isPrivate: true, recipient: 'ada@example.com', subject: 'Hello', text: 'Good morning.\n' })
+  })
+})
+
+suite('mails that wait', () => {
+  test('a user has a share of the places: 503 beyond it, while another user still queues', async () => {
+    await using server = await startMailServer()
+    await using post = await openPost(transportTo(server))
+    await post.opened.database.sql`
+      insert into mail_outbox (about, recipient, subject, body, user_id, next_attempt_at, created_at)
+      select 'it', 'x', 'x', 'x', 'greedy', now(), now() from generate_series(1, 999)`
+    await post.queue({ userId: 'greedy' })
+    await assert.rejects(post.queue({ userId: 'greedy' }), { code: 'unavailable' })
+    await post.queue({ userId: 'ada' })
+    assert.equal(await post.waiting(), 1001)
   })
 })

@@ -10,17 +10,26 @@ export type MailRow = {
   attempts: number
 }
 
-export type NewMail = Pick<MailRow, 'about' | 'recipient' | 'subject' | 'body'>
-
-export const insertMail = async (sql: Sql, { about, recipient, subject, body }: NewMail, now: Date): Promise<void> => {
-  await sql`
-    insert into mail_outbox (about, recipient, subject, body, next_attempt_at, created_at)
-    values (${about}, ${recipient}, ${subject}, ${body}, ${now}, ${now})`
+export type NewMail = Pick<MailRow, 'about' | 'recipient' | 'subject' | 'body'> & {
+  /** The user who causes it. */
+  userId: string
 }
 
-export const countMail = async (sql: Sql): Promise<number> => {
-  const [row] = await sql<[{ count: number }]>`select count(*) from mail_outbox`
-  return row.count
+export const insertMail = async (
+  sql: Sql,
+  { about, recipient, subject, body, userId }: NewMail,
+  now: Date,
+): Promise<void> => {
+  await sql`
+    insert into mail_outbox (about, recipient, subject, body, user_id, next_attempt_at, created_at)
+    values (${about}, ${recipient}, ${subject}, ${body}, ${userId}, ${now}, ${now})`
+}
+
+/** How many mails wait, and how many of them this user has caused. */
+export const countMail = async (sql: Sql, userId: string): Promise<{ all: number; own: number }> => {
+  const [row] = await sql<[{ all: number; own: number }]>`
+    select count(*) as all, count(*) filter (where user_id = ${userId}) as own from mail_outbox`
+  return row
 }
 
 /** Takes the one that has been due longest; nobody else gets it until `secondsToSend` have passed. */

@@ -37,6 +37,7 @@ export const ssoRoutes = (parts: SsoParts): ControlRoute[] => {
             organizationId: params.organizationId,
             providerId: query.identityProviderId,
             browserSecret: keepBrowserSecret(request, reply, publicUrl),
+            address: request.ip,
           })
           deliverRedirect(delivery, url)
         })

@@ -1,5 +1,6 @@
 // Signing in to an organization by an identity provider of its own, from the first redirect to a session.
 import * as oidc from 'openid-client'
+import { networkOf } from '#src/kit/network-of.ts'
 import { Problem } from '#src/problems.ts'
 import type { Origin } from '../audit/subject.ts'
 import type { OwnTokens } from '../auth/own-tokens.ts'
@@ -8,6 +9,7 @@ import type { IdentityProvider } from '../identity-providers/identity-provider.t
 import { findProviderOf, hasSso, listProvidersOf } from '../identity-providers/service.ts'
 import { findOrganization } from '../organizations/service.ts'
 import type { Parts } from '../parts.ts'
+import { siteGroups } from '../rate-limits/address-key.ts'
 import { type AccountParts, findOrAdmit } from './accounts.ts'
 import { attemptSeconds, newSecret } from './browser.ts'
 import { authorizationUrl, exchangeCode, type ProviderParts } from './provider.ts'
@@ -47,12 +49,12 @@ const requireEntitled = async (parts: SsoParts, organizationId: string): Promise
   if (organization === undefined || !hasSso(parts, organization)) throw new Problem('sso_provider_disabled')
 }
 
-type Begin = { organizationId: string; providerId: string | undefined; browserSecret: string }
+type Begin = { organizationId: string; providerId: string | undefined; browserSecret: string; address: string }
 
 /** Answers where the browser has to go. */
 export const beginSignIn = async (
   parts: SsoParts,
-  { organizationId, providerId, browserSecret }: Begin,
+  { organizationId, providerId, browserSecret, address }: Begin,
 ): Promise<string> => {
   const provider = await requireProvider(parts, organizationId, providerId)
   const state = newSecret()
@@ -63,7 +65,7 @@ export const beginSignIn = async (
     parts.database.sql,
     { stateHash: hashKey(state), browserHash: hashKey(browserSecret) },
     { ...asked, identityProviderId: provider.id, issuerUrl: provider.issuerUrl },
-    { now, expiresAt: new Date(now.getTime() + attemptSeconds * 1000) },
+    { now, expiresAt: new Date(now.getTime() + attemptSeconds * 1000), source: networkOf(address, siteGroups) },
   )
   return url
 }

@@ -5,7 +5,7 @@ import { organizations, userId } from '#test/control/people.ts'
 import { insertAttempt, listPendingLinks, putLink, takeAttempt } from './store.ts'
 
 suite('attempts to sign in', () => {
-  test('somebody who begins 20000 keeps nobody out: what was begun first gives way', async () => {
+  test('a network that begins 20000 keeps nobody out and ends nobody else’s: it loses its own first ones', async () => {
     await using app = await startControl()
     const { sql } = app.database
     const now = app.clock.now()
@@ -13,17 +13,27 @@ suite('attempts to sign in', () => {
     await sql`
       insert into identity_providers
       values ('idp', ${organizations.ours}, 'idp', 'x', 'x', 'x', 'x', true, false, true, ${now}, ${now})`
+    const attempt = { identityProviderId: 'idp', issuerUrl: 'x', nonce: 'x', codeVerifier: 'x' }
+    const begin = (name: string, source: string, seconds: number) =>
+      insertAttempt(sql, { stateHash: name, browserHash: name }, attempt, {
+        now,
+        expiresAt: inSeconds(seconds),
+        source,
+      })
+    await begin('first', '198.51.100.1', 30)
     await sql`
       insert into sso_attempts
-      select 'state-' || n, 'x', 'idp', 'x', 'x', 'x', ${inSeconds(60)}::timestamptz + n * interval '1 ms'
-      from generate_series(1, 20000) n`
-    const key = { stateHash: 'mine', browserHash: 'mine' }
-    const attempt = { identityProviderId: 'idp', issuerUrl: 'x', nonce: 'x', codeVerifier: 'x' }
-    await insertAttempt(sql, key, attempt, { now, expiresAt: inSeconds(600) })
-    const gone = await sql`
-      select n from generate_series(1, 20000) n where 'state-' || n not in (select state_hash from sso_attempts)`
-    assert.deepEqual([...gone], [{ n: 1 }])
-    assert.equal((await takeAttempt(sql, key, now))?.organizationId, organizations.ours)
+      select 'state-' || n, 'x', 'idp', 'x', 'x', 'x', ${inSeconds(60)}::timestamptz + n * interval '1 ms', '198.51.100.2'
+      from generate_series(1, 19999) n`
+    await begin('last', '198.51.100.3', 600)
+    const [lost] = await sql`
+      select min(n) as first, max(n) as last, count(*)::integer as count from generate_series(1, 19999) n
+      where 'state-' || n not in (select state_hash from sso_attempts)`
+    assert.deepEqual({ ...lost }, { first: 1, last: 1001, count: 1001 })
+    for (const name of ['first', 'last']) {
+      const taken = await takeAttempt(sql, { stateHash: name, browserHash: name }, now)
+      assert.equal(taken?.organizationId, organizations.ours)
+    }
   })
 })
 

@@ -15,22 +15,33 @@ type AttemptKey = { stateHash: string; browserHash: string }
 
 const mostAttempts = 20_000
 
-/** Those that nobody came back from go; of too many the one that was begun first. */
+/**
+ * Attempts that nobody came back from go. Where there are too many, the network that has begun most loses its first ones; a few
+ * more than needed go, since counting by network takes long when there are many.
+ */
 export const insertAttempt = async (
   sql: Sql,
   { stateHash, browserHash }: AttemptKey,
   attempt: Omit<Attempt, 'organizationId'>,
-  { now, expiresAt }: { now: Date; expiresAt: Date },
+  { now, expiresAt, source }: { now: Date; expiresAt: Date; source: string },
 ): Promise<void> => {
   await sql`delete from sso_attempts where expires_at <= ${now}`
   await sql`
-    insert into sso_attempts (state_hash, browser_hash, identity_provider_id, issuer_url, nonce, code_verifier, expires_at)
+    insert into sso_attempts (state_hash, browser_hash, identity_provider_id, issuer_url, nonce, code_verifier, expires_at,
+                              source)
     values (${stateHash}, ${browserHash}, ${attempt.identityProviderId}, ${attempt.issuerUrl}, ${attempt.nonce},
-            ${attempt.codeVerifier}, ${expiresAt})`
+            ${attempt.codeVerifier}, ${expiresAt}, ${source})`
+  const [{ begun }] = await sql<[{ begun: number }]>`select count(*)::integer as begun from sso_attempts`
+  if (begun <= mostAttempts) return
   await sql`
+    with chosen as (
+      select state_hash from (
+        select state_hash, expires_at, row_number() over (partition by source order by expires_at desc) as place
+        from sso_attempts) counted
+      order by place desc, expires_at
+      limit ${begun - mostAttempts + mostAttempts / 20})
     delete from sso_attempts where state_hash in (
-      select state_hash from sso_attempts order by expires_at
-      limit greatest(0, (select count(*) from sso_attempts) - ${mostAttempts}) for update skip locked)`
+      select state_hash from sso_attempts where state_hash in (select state_hash from chosen) for update skip locked)`
 }
 
 /** Ends it, so that it is used once; only for the browser that began it. */
