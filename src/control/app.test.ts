@@ -60,6 +60,17 @@ suite('control as a server', () => {
     assert.match(String(reply.headers['access-control-expose-headers']), /X-RateLimit-Remaining-sandbox-create/)
   })
 
+  test('calls that no page makes are answered without CORS headers, but say that they vary by origin', async () => {
+    await using app = await startControl()
+    for (const headers of [{}, { origin: '' }]) {
+      const reply = await app.as('owner').get('/users/me', { headers })
+      const cors = Object.keys(reply.headers).filter((name) => name.startsWith('access-control-'))
+      assert.deepEqual([reply.status, cors, reply.headers['vary']], [200, [], 'Origin'])
+    }
+    const preflight = await app.app.server.inject({ method: 'OPTIONS', url: '/api/sandbox/some-box' })
+    assert.deepEqual([preflight.statusCode, preflight.json().error], [404, 'Not Found'])
+  })
+
   test('connections cut under running calls make them 503 at worst, and the next ones succeed', async () => {
     await using app = await startControl()
     const knife = openDatabase(app.url, { max: 1 })
