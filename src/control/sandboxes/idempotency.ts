@@ -1,12 +1,15 @@
 // A create, fork or snapshot that is sent again, because its answer was lost, must not make a second one.
 import { createHash } from 'node:crypto'
 import type { Sql, Transaction } from '#src/control/storage/database.ts'
+import { deleteBeyond } from '#src/control/storage/history.ts'
 import { otherBody } from '#src/http/idempotency-key.ts'
 import { Problem } from '#src/problems.ts'
 import type { SandboxRow } from './sandbox.ts'
 import { findSandboxById } from './store.ts'
 
 const hoursKept = 24
+/** All keys of the server. Beyond it the organization with most of them loses its oldest. */
+const mostKept = 1_000_000
 
 /** One request that may come more than once. */
 type Once = { organizationId: string; key: string; requestHash: string }
@@ -47,6 +50,7 @@ export const rememberMade = async (
     values (${once.organizationId}, ${once.key}, ${once.requestHash}, ${sandboxId}, ${now})`
 }
 
-export const forgetOldKeys = async (sql: Sql, now: Date): Promise<void> => {
+export const forgetOldKeys = async (sql: Sql, now: Date, most = mostKept): Promise<void> => {
   await sql`delete from idempotency_keys where created_at < ${new Date(now.getTime() - hoursKept * 3_600_000)}`
+  await deleteBeyond(sql, 'idempotency_keys', most)
 }

@@ -2,8 +2,15 @@
 // table of them has a bound by number besides the one by age.
 import type { Piece, Sql } from './database.ts'
 
-/** Each row has `organization_id` and `at`. */
-type History = 'audit_log' | 'sandbox_events' | 'webhook_messages'
+/** Tables whose rows have an `organization_id`, each with the column that says when a row was written. */
+const timeColumns = {
+  audit_log: 'at',
+  sandbox_events: 'at',
+  webhook_messages: 'at',
+  idempotency_keys: 'created_at',
+} as const
+
+type History = keyof typeof timeColumns
 
 /** Deleted at once, so that nobody waits for it for long. */
 const rowsAtOnce = 5_000
@@ -13,7 +20,8 @@ const sampledRows = 10_000
 export const deleteOld = async (sql: Sql, history: History, before: Date): Promise<void> => {
   await sql`
     delete from ${sql(history)} where ctid = any(array(
-      select ctid from ${sql(history)} where at < ${before} order by at limit ${rowsAtOnce}))`
+      select ctid from ${sql(history)} where ${sql(timeColumns[history])} < ${before}
+      order by ${sql(timeColumns[history])} limit ${rowsAtOnce}))`
 }
 
 /** As PostgreSQL guesses it, without counting. */
@@ -51,5 +59,6 @@ export const deleteBeyond = async (
   const isTheirs = organizationId === null ? sql`organization_id is null` : sql`organization_id = ${organizationId}`
   await sql`
     delete from ${sql(history)} where ctid = any(array(
-      select ctid from ${sql(history)} where ${isTheirs} and ${mayGo} order by at limit ${rowsAtOnce}))`
+      select ctid from ${sql(history)} where ${isTheirs} and ${mayGo}
+      order by ${sql(timeColumns[history])} limit ${rowsAtOnce}))`
 }
