@@ -1,5 +1,5 @@
 /*
- * An user's entry and groups; then becoming that user, groups first, because afterwards the right to is gone.
+ * A user's entry and groups; then becoming that user, groups first, because afterwards the right to is gone.
  */
 #include "user.h"
 
@@ -48,8 +48,28 @@ static void find_groups(struct user *user) {
   accounts_close(&file);
 }
 
+/* "name:group": that group alone, as Docker has it. */
+static bool find_with_group(struct user *user, const char *wanted, const char *colon) {
+  char *name = strndup(wanted, (size_t)(colon - wanted));
+  if (!name) return false;
+  bool found = user_find(user, name);
+  free(name);
+  if (!found || !colon[1]) return found;
+  uint32_t gid = 0;
+  if (!account_id("/etc/group", colon + 1, &gid) && strcmp(colon + 1, "root") != 0) {
+    errno = ENOENT;
+    return false;
+  }
+  user->gid = gid;
+  user->groups[0] = user->gid;
+  user->group_count = 1;
+  return true;
+}
+
 bool user_find(struct user *user, const char *wanted) {
   *user = (struct user){0};
+  const char *colon = strchr(wanted, ':');
+  if (colon) return find_with_group(user, wanted, colon);
   uint32_t uid;
   if (!find_entry(user, wanted, false) && !find_entry(user, wanted, true)) {
     bool is_root = strcmp(wanted, "root") == 0 || strcmp(wanted, "0") == 0;
@@ -62,7 +82,7 @@ bool user_find(struct user *user, const char *wanted) {
     user->home = strdup(is_root ? "/root" : "/");
     user->shell = strdup("/bin/sh");
     user->uid = uid;
-    user->gid = uid;
+    user->gid = 0; /* as Docker has it: images give such a user what group 0 may write */
   }
   if (!user->name || !user->home || !user->shell) {
     errno = ENOMEM;

@@ -18,8 +18,11 @@ struct user {
   size_t group_count;
 };
 
-/* By name or decimal uid. An uid without an entry is a user all the same. False: errno says why. */
-bool user_find(struct user *, const char *name_or_uid);
+/*
+ * By name or decimal uid, perhaps with ":" and the name or id of a group. A uid without an entry is a user all the same, with
+ * group 0. False: errno says why.
+ */
+bool user_find(struct user *, const char *user_and_group);
 /* Gives up every right that this user does not have. False: errno says why. */
 bool user_become(const struct user *);
 

@@ -72,7 +72,7 @@ export const environmentOf = (
 ) => ({
   DAYTONA_SANDBOX_ID: assignment.sandboxId,
   DAYTONA_SANDBOX_SNAPSHOT: assignment.snapshot,
-  DAYTONA_SANDBOX_USER: assignment.user,
+  DAYTONA_SANDBOX_USER: assignment.user.replace(/:.*$/s, ''),
   DAYTONA_ORGANIZATION_ID: assignment.organizationId,
   DAYTONA_REGION_ID: assignment.regionId,
   // Agents that ask before they act as root read it (docs/guides/agents-with-own-sandboxes.md).

@@ -125,7 +125,8 @@ export const asListItem = (row: ListedRow, proxyUrl: string): SandboxListItem =>
   id: row.id,
   organizationId: row.organization_id,
   name: row.name,
-  user: row.os_user,
+  // An image may say a group behind it.
+  user: row.os_user.replace(/:.*$/s, ''),
   labels: row.labels,
   public: row.public,
   networkBlockAll: row.network_block_all,

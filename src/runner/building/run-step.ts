@@ -55,10 +55,8 @@ const startAs = async (
   user: string,
   spec: Omit<Parameters<BuildAgent['exec']>[0], 'user'>,
 ): ReturnType<BuildAgent['exec']> => {
-  // The group of a user is for the image's own files to say.
-  const [name = ''] = user.split(':')
   try {
-    return await agent.exec({ ...spec, user: name === '' || name === 'root' ? '0' : name })
+    return await agent.exec({ ...spec, user: user === '' ? '0' : user })
   } catch (error) {
     if (error instanceof StartFailed) throw fail(`${sentences[error.stage]} (${error.errno})`, error)
     throw fail('the sandbox of the build does not answer', error)

@@ -151,6 +151,22 @@ suite('a definition in stages', { skip }, () => {
     await leavesNothing()
   })
 
+  test('a user has the group that USER says, or group 0 where nobody knows the number', async () => {
+    const { image, config } = await build([
+      `FROM ${from}`,
+      'USER 4242',
+      'RUN id -u > /tmp/a; id -G >> /tmp/a',
+      'USER app:77',
+      'RUN id -u > /tmp/b; id -G >> /tmp/b',
+    ])
+    assert.equal(config?.user, 'app:77')
+    const { sandboxId } = await box.started({ image, isNew: true, user: config.user })
+    const { output } = await box.run(sandboxId, 'cat /tmp/a /tmp/b')
+    assert.deepEqual(output.split('\n'), ['4242', '0', '1000', '77'])
+    await box.host.destroy(sandboxId)
+    await images.remove(image)
+  })
+
   test('FROM scratch has what is copied into it and nothing else', async () => {
     const { image, config } = await build([
       `FROM ${from} AS b`,

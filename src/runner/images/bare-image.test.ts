@@ -71,7 +71,7 @@ suite('a sandbox of a bare image', { skip: needs }, () => {
     assert.deepEqual([asRoot.exitCode, asRoot.result], [0, `0\n/\n${assignment.sandboxId.slice(0, 12)}\n2\n/file\n`])
     assert.deepEqual(await run(assignment, 'id -u; id -g; touch /file2', '1234'), {
       exitCode: 1,
-      result: '1234\n1234\ntouch: /file2: Permission denied\n',
+      result: '1234\n0\ntouch: /file2: Permission denied\n',
     })
     await host.host.stop({ ...assignment, target: 'stopped' })
     await host.host.start(assignment)

@@ -31,7 +31,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
         digest: first.digest,
         sizeBytes: true,
         architecture: process.arch === 'x64' ? 'amd64' : process.arch,
-        config: { entrypoint: ['/a', 'x'], env: { PATH: '/bin', A: 'b=c' }, user: '1000', workdir: '/srv' },
+        config: { entrypoint: ['/a', 'x'], env: { PATH: '/bin', A: 'b=c' }, user: '1000:7', workdir: '/srv' },
       },
     )
     const { uid, gid } = statSync(join(rootfs(library, 'one'), 'a'))

@@ -193,10 +193,10 @@ export const checkConfig = (config: ContainerConfig): void => {
   if (total > characters) refuse('its command and environment together are longer than 256 KiB')
 }
 
-/** As sandboxes have it: one user without a group, a directory that is always told, one command line. */
+/** As sandboxes have it: one user, perhaps with a group behind a colon, a directory that is always told, one command line. */
 export const imageConfigOf = ({ entrypoint, cmd, env, user, workdir }: ContainerConfig): ImageConfig => ({
   entrypoint: [...entrypoint, ...cmd],
   env,
-  user: user.split(':')[0] || 'root',
+  user: user.startsWith(':') || user === '' ? `root${user}` : user,
   workdir: workdir.startsWith('/') ? workdir : `/${workdir}`,
 })

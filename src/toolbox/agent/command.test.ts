@@ -131,7 +131,16 @@ suite('exec', () => {
     const { stdout } = await read(await native.agent.exec({ ...shell('id -u; id -G; pwd'), user: 'nobody' }))
     assert.deepEqual(stdout, '65534\n65534\n/\n')
     const numeric = await read(await native.agent.exec({ ...shell('id -u; id -g'), user: '4242' }))
-    assert.equal(numeric.stdout, '4242\n4242\n')
+    assert.equal(numeric.stdout, '4242\n0\n')
+    for (const [user, ids] of [
+      ['nobody:daemon', '65534\n1\n'],
+      ['4242:77', '4242\n77\n'],
+      ['4242:', '4242\n0\n'],
+      ['root:root', '0\n0\n'],
+    ] as const)
+      assert.equal((await read(await native.agent.exec({ ...shell('id -u; id -G'), user }))).stdout, ids, user)
+    for (const user of ['nobody:no-such-group', 'no-such-user:daemon', ':daemon'])
+      await assert.rejects(native.agent.exec({ ...command('true'), user }), { stage: 'user', errno: 'ENOENT' })
     const denied = native.agent.exec({ ...command('true'), user: 'nobody', cwd: native.directory })
     await assert.rejects(denied, { stage: 'cwd', errno: 'EACCES' })
   })
