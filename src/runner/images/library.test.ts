@@ -7,7 +7,7 @@ import { suite, test } from 'node:test'
 import type { ImageFailed } from './image-failed.ts'
 import { makeBusy } from './testing/busy.ts'
 import { cannotRun, file, layer, libraryRoom, noise } from './testing/library-room.ts'
-import { makeImage, makeIndex, writeLayout } from './testing/oci-image.ts'
+import { digestOf, makeImage, makeIndex, writeLayout } from './testing/oci-image.ts'
 
 const shift = 165_536
 
@@ -220,6 +220,27 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     const next = open()
     await next.open()
     assert.deepEqual([next.list(), next.rootfsOf('left')], [['one', 'two'], undefined])
+  })
+
+  test('layers may be packed by zstd, and are what their digests say all the same', async () => {
+    const layers = [layer(file('a'), file('big', noise(300_000))), layer(file('b'))]
+    const image = makeImage({ layers, layerKind: 'layer.v1.tar+zstd' })
+    const library = open()
+    const known = await bring(library, 'one', from(room.registry.put('x:1', image)))
+    assert.equal(known.digest, image.digest)
+    assert.deepEqual([read(library, 'one', 'a'), read(library, 'one', 'b')], ['a', 'b'])
+    // The same repository has them by gzip too: the files are the same.
+    await bring(library, 'two', from(room.registry.put('x:2', makeImage({ layers }))))
+    assert.equal(rootfs(library, 'one'), rootfs(library, 'two'))
+    const lying = makeImage({
+      layers: [layer(file('c'))],
+      layerKind: 'layer.v1.tar+zstd',
+      diffIds: [digestOf('other')],
+    })
+    await assert.rejects(bring(library, 'three', from(room.registry.put('x:3', lying))), { failure: 'corrupted' })
+    const bomb = makeImage({ layers: [layer(file('zeros', '0'.repeat(40_000_000)))], layerKind: 'layer.v1.tar+zstd' })
+    const small = { maxGiB: 0.01 }
+    await assert.rejects(bring(library, 'four', from(room.registry.put('x:4', bomb)), small), { failure: 'too-large' })
   })
 
   test('who no longer wants it leaves the work to the others; when all have left it ends', async () => {

@@ -78,10 +78,12 @@ const platformOf = (value: unknown): Platform | undefined =>
 const layerKinds = [
   'application/vnd.oci.image.layer.v1.tar',
   'application/vnd.oci.image.layer.v1.tar+gzip',
+  'application/vnd.oci.image.layer.v1.tar+zstd',
   'application/vnd.docker.image.rootfs.diff.tar.gzip',
+  'application/vnd.docker.image.rootfs.diff.tar.zstd',
 ]
 
-/** Others are packed with zstd, encrypted, or of Windows. */
+/** Others are encrypted, or of Windows. */
 const checkKind = (mediaType: unknown) => {
   if (layerKinds.includes(String(mediaType))) return
   const sentence = `A layer of the image is of a kind that is not supported (${String(mediaType).slice(0, 100)}).`

@@ -102,6 +102,8 @@ export class Skopeo {
   ): Promise<void> {
     const argv = [
       ...['skopeo', '--insecure-policy', '--tmpdir', '/work/tmp', 'copy', '--quiet', '--remove-signatures'],
+      // umoci unpacks gzip only: other layers are packed anew on their way, and those of gzip stay as they are.
+      ...['--dest-compress-format', 'gzip'],
       ...[...options, '--dest-shared-blob-dir', '/work/blobs', from, 'oci:/work/layout:image'],
     ]
     await this.#run(argv, [{ from: directory, at: '/work', writable: true }, ...views], running)

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { gzipSync } from 'node:zlib'
+import { gzipSync, zstdCompressSync } from 'node:zlib'
 
 export type TarEntry = {
   path: string
@@ -92,7 +92,9 @@ export const makeImage = ({
     blobs.set(digestOf(bytes), bytes)
     return { mediaType: `application/vnd.oci.image.${mediaType}`, digest: digestOf(bytes), size: bytes.length }
   }
-  const packed = layers.map((layer) => add(gzipSync(layer, { level: 1 }), layerKind))
+  const pack = (layer: Buffer) =>
+    layerKind.endsWith('+zstd') ? zstdCompressSync(layer) : gzipSync(layer, { level: 1 })
+  const packed = layers.map((layer) => add(pack(layer), layerKind))
   const rootfs = { type: 'layers', diff_ids: diffIds ?? layers.map((layer) => digestOf(layer)) }
   const described = add(Buffer.from(JSON.stringify({ architecture, os, config, rootfs })), 'config.v1+json')
   const mediaType = 'application/vnd.oci.image.manifest.v1+json'
