@@ -3,13 +3,13 @@
 //   node bench/run.ts [--turns 10] [--rounds 20] [--seconds 2] [--only TEXT] [--no-load] [CHECKOUT…]
 //
 // CHECKOUT: default this one. With two the servers take turns, so that noise meets both, and the first is what the second is
-// compared to. Ratios are medians of all samples.
-import { resolve } from 'node:path'
+// compared to. Ratios are of medians, and of lower tenths where two servers are compared.
+import { basename, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { type Figure, prepare, type Taken } from './figures.ts'
 import { Floors } from './floors.ts'
 import { type Load, measureLoad } from './load.ts'
-import { keep, median } from './samples.ts'
+import { keep, median, percentile } from './samples.ts'
 import { type Sandbox, Served } from './served.ts'
 
 const { values, positionals } = parseArgs({
@@ -66,7 +66,7 @@ const sayFigures = (all: Candidate[]) => {
     'figure',
     'floor',
     ...all.flatMap((_, index) => [`ms (${index + 1})`, 'floor, ms', 'ratio']),
-    ...(several ? ['2 / 1'] : []),
+    ...(several ? ['2 / 1', '2 / 1 at p10'] : []),
   )
   for (const [index, { name, floor }] of all[0]!.figures.entries()) {
     const found = all.map(({ taken }) => taken[index]).filter((each) => each !== undefined)
@@ -75,7 +75,10 @@ const sayFigures = (all: Candidate[]) => {
       const [ours, below] = [median(each.ours), floorOf(each)]
       return [ms(ours), ms(below), (ours / below).toFixed(2)]
     })
-    row(name, floor, ...cells, ...(several ? [(median(found[1]!.ours) / median(found[0]!.ours)).toFixed(2)] : []))
+    const against = [0.5, 0.1].map(
+      (share) => percentile(found[1]?.ours ?? [], share) / percentile(found[0]!.ours, share),
+    )
+    row(name, floor, ...cells, ...(several ? against.map((ratio) => ratio.toFixed(2)) : []))
   }
 }
 
@@ -103,7 +106,7 @@ for (const [index, { served }] of all.entries()) console.log(`server ${index + 1
 sayFigures(all)
 if (!values['no-load']) sayLoads(all)
 const kept = all.map(({ served, figures, taken, loads }) => ({
-  checkout: served.checkout,
+  checkout: basename(resolve(served.checkout)),
   figures: figures.map(({ name, floor }, index) => ({ name, floor, ...taken[index] })),
   loads,
 }))

@@ -154,7 +154,8 @@ export class Served {
     await Promise.all([this.#api.destroy(), this.#toolboxes.destroy()])
     const ended = once(this.#child, 'exit')
     if (this.#child.exitCode === null && this.#child.kill('SIGTERM')) await ended
-    await runCommand([resolve(this.checkout, 'alcove'), 'purge', '--yes', '--data', this.#directory])
+    const purge = [resolve(this.checkout, 'alcove'), 'purge', '--yes', '--data', this.#directory]
+    await runCommand(purge, { timeoutMs: 120_000 })
     rmSync(this.#directory, { recursive: true, force: true })
   }
 }
