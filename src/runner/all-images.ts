@@ -157,18 +157,21 @@ export class AllImages {
 
   async #build(
     { image, maxGiB, organizationId }: ToBring,
-    { dockerfile, contexts }: Definition,
+    { dockerfile, contexts, snapshots }: Definition,
     { signal, onProgress, onText = () => {} }: Bringing,
   ): Promise<Known> {
-    const plan = planOf(dockerfile, contexts !== undefined)
+    const plan = planOf(dockerfile, contexts !== undefined, new Set(Object.keys(snapshots ?? {})))
     const brought = this.#brought
     const onLine = (line: string) => onText(`${line}\n`)
     try {
       const config = await this.#builder.build({
-        ...{ image, plan, contexts, maxGiB, signal, onProgress, onText },
+        ...{ image, plan, contexts, snapshots, maxGiB, signal, onProgress, onText },
         bringBase: async (name, source) => {
-          const request = { image: name, source, maxGiB, organizationId, signal, onProgress, onLine }
-          return (await brought.bringBase(request)).container
+          const request = { image: name, maxGiB, organizationId, signal, onProgress, onLine }
+          if (source.kind !== 'image') return (await brought.bringBase({ ...request, source })).container
+          const { base, container } = this.#here(source.image)
+          await brought.bringBase({ ...request, source: { kind: 'image', image: base } })
+          return container
         },
         removeBase: (name) => brought.remove(name),
         withWebFile: (wanted, use) => brought.withWebFile(wanted, use),
@@ -180,6 +183,16 @@ export class AllImages {
     }
     await this.#look(image)
     return this.find(image) ?? {}
+  }
+
+  /** What lies below an image of this runner, and what it says of itself. */
+  #here(image: string): { base: string; container: ContainerConfig } {
+    const config = this.find(image)?.config
+    if (config === undefined)
+      throw new ImageFailed('not-found', 'The snapshot that the definition builds on is not on this runner.')
+    const { entrypoint, env, user, workdir } = config
+    const container = { entrypoint: [...entrypoint], cmd: [], env: { ...env }, user, workdir }
+    return { base: this.#templates.get(image)?.base ?? image, container }
   }
 
   /** At this one alone: what is known of the others may be newer than what is read here. */

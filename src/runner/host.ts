@@ -65,8 +65,11 @@ export interface Host {
   cutShort(sandboxId: string): void
   /** Makes it gone. Fine for a sandbox that never was here. */
   destroy(sandboxId: string, withArchives?: 'with archives'): Promise<void>
-  /** Keeps the disk of a sandbox, as it is now, as an image that others can be made from. */
-  snapshot(sandboxId: string, image: string): Promise<void>
+  /**
+   * Keeps the disk of a sandbox, as it is now, as an image that others can be made from. `otherBase` lies below it from then on:
+   * an image with the same files as the one below the disk.
+   */
+  snapshot(sandboxId: string, image: string, otherBase?: string): Promise<void>
   /** The images that are disks of sandboxes, each with the image below it. */
   templates(): Promise<({ image: string } & Template)[]>
   /** As it is on the disk; undefined where there is none. */
@@ -268,9 +271,11 @@ class MachineHost implements Host {
       .catch((err: unknown) => this.#machine.log.warn({ err, sandboxId }, 'could not be ended before its turn'))
   }
 
-  snapshot(sandboxId: string, image: string) {
+  snapshot(sandboxId: string, image: string, otherBase?: string) {
     checkSandboxId(sandboxId)
-    return this.#inLine.run(sandboxId, () => makeTemplate(this.#machine, image, sandboxId, this.#held.get(sandboxId)))
+    return this.#inLine.run(sandboxId, () =>
+      makeTemplate(this.#machine, image, sandboxId, this.#held.get(sandboxId), otherBase),
+    )
   }
 
   templates() {

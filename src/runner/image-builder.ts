@@ -27,7 +27,11 @@ import { piecesOf } from './images/web-file.ts'
 
 export { isBuildId }
 
-export type BaseSource = { kind: 'registry'; reference: string } | { kind: 'scratch' }
+/** `image`: one of this runner, such as that of a snapshot. */
+export type BaseSource =
+  | { kind: 'registry'; reference: string }
+  | { kind: 'scratch' }
+  | { kind: 'image'; image: string }
 
 export type BuildRequest = {
   /** Its name, also that of the image below it. */
@@ -40,6 +44,8 @@ export type BuildRequest = {
   onProgress: (progress: Progress) => void
   /** What a person may read of it, as it comes. */
   onText?: (text: string) => void
+  /** The images of this runner that its FROM and `--from` mean, by their names. */
+  snapshots?: Definition['snapshots'] | undefined
   /** Brings an image that a stage begins with, or that files come from; answers what it says of itself. */
   bringBase: (image: string, source: BaseSource) => Promise<ContainerConfig>
   removeBase: (image: string) => Promise<void>
@@ -184,9 +190,17 @@ class Build {
     if (from !== 'scratch' && 'stage' in from)
       return { from: this.#templateOf(from.stage), container: this.#configs.get(from.stage) as ContainerConfig }
     const name = this.#nameOfBase(stage)
-    const source: BaseSource = from === 'scratch' ? { kind: 'scratch' } : { kind: 'registry', reference: from.image }
+    const source: BaseSource = from === 'scratch' ? { kind: 'scratch' } : this.#sourceNamed(from.image)
     if (name !== this.#request.image) this.#bases.push(name)
-    return { from: name, container: await this.#request.bringBase(name, source) }
+    const container = await this.#request.bringBase(name, source)
+    // A snapshot may have a disk of its own over what lies below it.
+    return { from: source.kind === 'image' ? source.image : name, container }
+  }
+
+  #sourceNamed(name: string): BaseSource {
+    const { snapshots = {} } = this.#request
+    const image = Object.hasOwn(snapshots, name) ? snapshots[name] : undefined
+    return image === undefined ? { kind: 'registry', reference: name } : { kind: 'image', image }
   }
 
   #templateOf(index: number): string {
@@ -201,7 +215,9 @@ class Build {
     const isBase = plan.stages.some(
       ({ from: other }) => other !== 'scratch' && 'stage' in other && other.stage === stage.index,
     )
-    const addsNothing = steps.length === 0 && (stage.from === 'scratch' || 'image' in stage.from)
+    const isWhole =
+      stage.from === 'scratch' || ('image' in stage.from && this.#sourceNamed(stage.from.image).kind !== 'image')
+    const addsNothing = steps.length === 0 && isWhole
     if (isLast && addsNothing) return config
     if (plan.stages.length > 1) onText(`Stage ${stage.index}, from line ${stage.line}\n`)
     const place = await this.#open(keyOf({ stage: stage.index }), from)
@@ -214,7 +230,7 @@ class Build {
       // Caches, and what else the build kept there.
       await removeOwn(place)
       await place.stop()
-      await place.snapshot(image)
+      await place.snapshot(image, image)
     } else if (isBase) {
       const template = this.#templateOf(stage.index)
       await this.#host.removeTemplate(template)
@@ -284,8 +300,9 @@ class Build {
     if ('stage' in origin || this.#places.has(keyOf(origin))) return
     const name = `${this.#request.image}${stageMark}from-${this.#bases.length}`
     this.#bases.push(name)
-    await this.#request.bringBase(name, { kind: 'registry', reference: origin.image })
-    await this.#open(keyOf(origin), name)
+    const source = this.#sourceNamed(origin.image)
+    await this.#request.bringBase(name, source)
+    await this.#open(keyOf(origin), source.kind === 'image' ? source.image : name)
   }
 
   #sourceOf(origin: Origin | undefined): CopySource {

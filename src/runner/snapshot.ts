@@ -10,11 +10,13 @@ export const makeTemplate = async (
   template: string,
   sandboxId: string,
   held: Adopted | undefined,
+  /** An image with the files of the one below the disk, which the template lies over instead. */
+  otherBase?: string,
 ): Promise<void> => {
   const { pool } = machine
   if ((await pool.baseOf({ template })) !== undefined) return
   if (held === undefined || !(await pool.exists(sandboxId)))
     throw new NotRecoverable('The sandbox has no disk on this runner any more.')
-  const base = (await pool.baseOf({ sandboxId })) ?? held.spec.assignment.image
+  const base = otherBase ?? (await pool.baseOf({ sandboxId })) ?? held.spec.assignment.image
   await whileHeldStill(machine, sandboxId, held.running, () => pool.makeTemplate(template, sandboxId, base))
 }

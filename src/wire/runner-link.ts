@@ -96,6 +96,8 @@ export type Definition = {
   dockerfile: string
   /** In this order they lie over each other; absent: it has none. */
   contexts?: { organizationId: string; hashes: readonly string[] }
+  /** Names in FROM and `--from` that are snapshots here, with the images of these. Absent: none is. */
+  snapshots?: Readonly<Record<string, string>>
 }
 
 /** Where an image comes from. */

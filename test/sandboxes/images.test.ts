@@ -92,6 +92,23 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     )
   })
 
+  test('a definition builds on the built-in snapshot, in stages', async () => {
+    const buildInfo = [
+      `FROM ${reference} AS other`,
+      'FROM default',
+      'USER root',
+      'RUN python3 -c "print(6 * 7)" > /made && apt-get --version | head -1 | cut -c1-3 >> /made',
+      'COPY --from=other /etc/motto /motto',
+      'ENV COLOR=red',
+      'USER daytona',
+    ].join('\n')
+    writeFileSync(join(files, 'Stages'), buildInfo)
+    const sandbox = await daytona.create({ image: Image.fromDockerfile(join(files, 'Stages')) })
+    const said = await sandbox.process.executeCommand('cat /made /motto; echo $COLOR; id -un')
+    assert.equal(said.result, '42\napt\nsmall\nred\ndaytona\n')
+    await sandbox.delete()
+  })
+
   test('sandboxes begin in the working directory of their image, those of a snapshot that is deleted by now too', async () => {
     const image = Image.base(reference).env({ COLOR: 'red' }).workdir('/srv/app')
     const first = await daytona.create({ image })

@@ -5,6 +5,7 @@ import type { Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import type { Definition } from '#src/wire/runner-link.ts'
 import type { Sql } from '../storage/database.ts'
+import { withSnapshots } from './bases.ts'
 import { forgetBuildLog } from './build-logs.ts'
 import { insertImage, writeWanted } from './image-store.ts'
 
@@ -20,14 +21,17 @@ const mostGiB = 30
 
 type Build = { organizationId: string; regionId: string; definition: Definition }
 
-/** The same lines with other files are another image. */
-const nameOf = ({ organizationId, regionId, definition: { dockerfile, contexts } }: Build): string => {
-  const text = JSON.stringify([organizationId, regionId, dockerfile, ...(contexts?.hashes ?? [])])
+/** A definition with other files, or on other snapshots, is another image. */
+const nameOf = ({ organizationId, regionId, definition: { dockerfile, contexts, snapshots } }: Build): string => {
+  const below = snapshots === undefined ? [] : [snapshots]
+  const text = JSON.stringify([organizationId, regionId, dockerfile, ...(contexts?.hashes ?? []), ...below])
   return `${prefix}${createHash('sha256').update(text).digest('hex').slice(0, 40)}`
 }
 
 /** Asks for the image of a definition, also where it has failed before; `pushImage` after it tells the runners. */
-export const wantBuild = async (transaction: Transaction, build: Build, now: Date): Promise<string> => {
+export const wantBuild = async (transaction: Transaction, asked: Build, now: Date): Promise<string> => {
+  const definition = await withSnapshots(transaction, asked.organizationId, asked.definition)
+  const build = { ...asked, definition }
   const name = nameOf(build)
   const [known] = await transaction<{ wanted: boolean }[]>`select wanted from images where name = ${name} for update`
   // What is said from now on is of another attempt.
@@ -36,12 +40,12 @@ export const wantBuild = async (transaction: Transaction, build: Build, now: Dat
     await writeWanted(transaction, name, true, now)
     return name
   }
-  const { organizationId, regionId, definition: source } = build
+  const { organizationId, regionId } = build
   await checkCount(transaction, organizationId)
   const maxGiB = await largestOf(transaction, organizationId)
   await insertImage(
     transaction,
-    { name, source, regionId, runnerId: null, base: null, maxGiB, builtFor: organizationId },
+    { name, source: definition, regionId, runnerId: null, base: null, maxGiB, builtFor: organizationId },
     now,
   )
   return name

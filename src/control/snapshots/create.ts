@@ -5,6 +5,7 @@ import { findRegion } from '#src/control/regions/service.ts'
 import type { Actor, SandboxParts } from '#src/control/sandboxes/parts.ts'
 import { checkNotSuspended } from '#src/control/sandboxes/suspension.ts'
 import { Problem } from '#src/problems.ts'
+import { withSnapshots } from './bases.ts'
 import { insertImage } from './image-store.ts'
 import { pushImage } from './images.ts'
 import { checkSnapshotName } from './name.ts'
@@ -24,7 +25,8 @@ export const createSnapshot = async (parts: SandboxParts, actor: Actor, body: Cr
     throw new Problem('unprocessable', `No runner here has the class ${body.sandboxClass}.`)
   }
   const name = checkSnapshotName(body.name)
-  const source = readSource(body, organization.id)
+  const read = readSource(body, organization.id)
+  const source = read.kind === 'definition' ? await withSnapshots(database.sql, organization.id, read) : read
   const size = {
     cpu: body.cpu ?? smallest.cpu,
     memoryGiB: body.memory ?? smallest.memoryGiB,

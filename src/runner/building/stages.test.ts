@@ -79,7 +79,7 @@ suite('a definition in stages', { skip }, () => {
 
   const contexts = () => new ContextStore(new DirectoryStore(join(box.directory, 'contexts')))
   /** Brings the image of a definition; answers its name and what was said of it. */
-  const build = async (lines: string[], entries?: TarEntry[]) => {
+  const build = async (lines: string[], entries?: TarEntry[], snapshots: Record<string, string> = {}) => {
     count += 1
     const image = `built-${count}`
     const of = { organizationId: 'o', hash: String(count % 10).repeat(32) }
@@ -90,7 +90,7 @@ suite('a definition in stages', { skip }, () => {
       image,
       target: 'present',
       maxGiB: 1,
-      source: { kind: 'definition', dockerfile, ...files },
+      source: { kind: 'definition', dockerfile, snapshots, ...files },
     }
     let log = ''
     const known = await images.bring(wanted, {
@@ -249,6 +249,45 @@ suite('a definition in stages', { skip }, () => {
       ...['triggered /bin/sh', 'one', 'world', 'kept $NAME', 'behind', 'hello world $NAME "none"', 'raw $NAME', 'x'],
       '1000 750',
     ])
+    await leavesNothing()
+  })
+
+  test('a definition builds on a snapshot: its disk, what it says of itself, and no longer than it needs it', async () => {
+    const below = await build([
+      `FROM ${from}`,
+      'ENV A=1',
+      'RUN echo below > /below',
+      'USER app',
+      'ENTRYPOINT ["/bin/sh"]',
+    ])
+    const plain = 'plain'
+    const source = { kind: 'registry', reference: from } as const
+    await images.bring(
+      { image: plain, target: 'present', maxGiB: 1, source },
+      { signal: new AbortController().signal, onProgress: () => {} },
+    )
+    const snapshots = { Mine: below.image, plain }
+    const lines = [
+      'FROM Mine AS one',
+      'ENV B=$A$A',
+      'USER root',
+      'RUN echo "$B $BASE" > /above',
+      'FROM one',
+      'COPY --from=plain /var/lib/pkg/list /from-plain',
+      'COPY --from=Mine /below /from-mine',
+    ]
+    const { image, config } = await build(lines, undefined, snapshots)
+    assert.deepEqual([config?.env['B'], config?.user, config?.entrypoint], ['11', 'root', ['/bin/sh']])
+    const renamed = await build(['FROM plain', 'ENV C=3'], undefined, snapshots)
+    assert.equal(await images.remove(below.image), true)
+    assert.equal(await images.remove(plain), true)
+    const { sandboxId } = await box.started({ image, isNew: true, user: 'root' })
+    const { output } = await box.run(sandboxId, 'cat /below /above /from-plain /from-mine')
+    assert.deepEqual(output.split('\n'), ['below', '11 yes', 'of the image', 'below'])
+    assert.equal(images.configOf((await box.host.imageOf(sandboxId)) as string)?.env['B'], '11')
+    await box.host.destroy(sandboxId)
+    await assert.rejects(build(['FROM Mine'], undefined, snapshots), /is not on this runner/)
+    for (const each of [image, renamed.image]) assert.equal(await images.remove(each), true)
     await leavesNothing()
   })
 

@@ -78,9 +78,9 @@ export class Workplace {
     return (await this.#host.measure(this.id))?.diskUsed ?? 0
   }
 
-  /** Keeps its disk as a template. */
-  snapshot(template: string): Promise<void> {
-    return this.#host.snapshot(this.id, template)
+  /** Keeps its disk as a template, perhaps over another image with the same files below. */
+  snapshot(template: string, otherBase?: string): Promise<void> {
+    return this.#host.snapshot(this.id, template, otherBase)
   }
 
   stop(): Promise<void> {

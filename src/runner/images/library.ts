@@ -37,8 +37,8 @@ export type Brought = {
 /** What a definition begins with: not listed until it is said to be complete, and removed by the next runner. */
 export type Base = { container: ContainerConfig; digest?: string; sizeBytes: number }
 
-/** `scratch`: an image without files. */
-export type LibrarySource = ImageSource | { kind: 'scratch' }
+/** `scratch`: no files. `image`: the files of another image that is here. `built-in`: those of the built-in one. */
+export type LibrarySource = ImageSource | { kind: 'scratch' } | { kind: 'image'; image: string } | { kind: 'built-in' }
 
 export type BringRequest = {
   /** Never given twice, so an image that is here is the one that is meant, wherever it came from. */
@@ -92,6 +92,14 @@ const GiB = 1024 ** 3
 /** Whoever may name one of the operator's files may name them all. */
 const originOfFiles = 'files'
 const originOfNothing = 'scratch'
+
+/** Stands for the files of the built-in image, which are in no tree and never go. */
+const builtInTree = 'built-in'
+export const builtInImage = 'default'
+
+const nothingOf = (origin: string) => ({
+  ...{ origin, sizeBytes: 0, layers: [] as string[], architecture: ownArchitecture, config: emptyConfig() },
+})
 
 const asBrought = ({
   organizationId: _organizationId,
@@ -173,6 +181,7 @@ export class Library {
 
   rootfsOf(image: string): string | undefined {
     const record = this.#read(image)
+    if (record?.tree === builtInTree) return join(this.#records, builtInImage, 'rootfs')
     return record === undefined ? undefined : this.#trees.rootfsOf(record.tree)
   }
 
@@ -292,6 +301,10 @@ export class Library {
         return this.#fromFile(source.path, making, scratch, hold)
       case 'scratch':
         return this.#fromNothing(scratch, hold)
+      case 'image':
+        return this.#fromOther(source.image, hold)
+      case 'built-in':
+        return { ...nothingOf('built-in'), tree: builtInTree }
       case 'definition':
         throw new ImageFailed('unsupported', 'A definition is not built here.')
       case 'sandbox':
@@ -311,6 +324,15 @@ export class Library {
     const { sizeBytes } = this.#trees.find(name) ?? (await this.#unpacking.run(make))
     const origin = originOfNothing
     return { tree: name, origin, sizeBytes, layers: [], architecture: ownArchitecture, config: emptyConfig() }
+  }
+
+  #fromOther(image: string, hold: (tree: string) => void): Made {
+    const record = this.#read(image)
+    if (record === undefined) throw new ImageFailed('not-found', 'The image that the definition builds on is gone.')
+    const { tree, sizeBytes, layers, origin = '', digest } = record
+    hold(tree)
+    const own = { ...nothingOf(origin), tree, sizeBytes, layers }
+    return digest === undefined ? own : { ...own, digest }
   }
 
   async #fromRegistry(text: string, making: Making, scratch: string, hold: (tree: string) => void): Promise<Made> {

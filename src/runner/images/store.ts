@@ -13,7 +13,7 @@ import { runCommand } from '#src/kit/run-command.ts'
 import type { ImageConfig, Progress } from '#src/wire/runner-link.ts'
 import { buildImage } from './build.ts'
 import { bytesBelow } from './files.ts'
-import { type Base, type BringRequest, type Brought, imageNameShape, Library } from './library.ts'
+import { type Base, type BringRequest, type Brought, builtInImage, imageNameShape, Library } from './library.ts'
 import { type ImageLimits, standardLimits } from './limits.ts'
 import type { ContainerConfig } from './manifest.ts'
 import { defaultRecipe, type ImageDescription, type Recipe, recipeHash } from './recipe.ts'
@@ -66,7 +66,7 @@ export type ImageStoreOptions = {
   build?: typeof buildImage
 }
 
-const defaultImage = 'default'
+const defaultImage = builtInImage
 
 const buildTimeoutMs = 20 * 60_000
 
@@ -138,7 +138,11 @@ export const openImageStore = (options: ImageStoreOptions): ImageStore => {
       if (request.image === defaultImage) throw new TypeError('the built-in image is not brought')
       return library.bring(request)
     },
-    bringBase: (request) => library.bringBase(request),
+    bringBase: (request) => {
+      const { source } = request
+      const isBuiltIn = source.kind === 'image' && describe(source.image) !== undefined
+      return library.bringBase(isBuiltIn ? { ...request, source: { kind: 'built-in' } } : request)
+    },
     withWebFile: (request, use) => library.withWebFile(request, use),
     complete: (image, config) => library.complete(image, config),
     remove: async (image) => {

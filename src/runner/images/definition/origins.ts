@@ -7,27 +7,42 @@ export type Origin = { stage: number } | { image: string }
 
 type Named = { name: string | undefined }
 
+/** Names of snapshots of the server, which may be such that no image of a registry has them. */
+type Snapshots = ReadonlySet<string>
+
 /** `--from` of COPY and of a mount: a stage by its name or number, or else an image. */
-export const originOf = (line: number, text: string, stages: readonly Named[], own: number): Origin => {
+export const originOf = (
+  line: number,
+  text: string,
+  stages: readonly Named[],
+  own: number,
+  snapshots: Snapshots,
+): Origin => {
   if (text.includes('$'))
     return refuse(line, `--from takes no variables; write FROM ${text.slice(0, 60)} AS name before it, and --from=name`)
   const named = stages.findLastIndex(({ name }) => name === text.toLowerCase())
   const stage = named === -1 && /^\d{1,4}$/.test(text) ? Number(text) : named
-  if (stage === -1) return { image: imageOf(line, text) }
+  if (stage === -1) return { image: imageOf(line, text, snapshots) }
   if (stage >= stages.length || stage === own)
     return refuse(line, `--from=${text} is no stage before this one; the first stage is 0`)
   return { stage }
 }
 
 /** FROM: a stage before this one by its name, an image, or nothing at all. */
-export const baseOf = (line: number, text: string, stages: readonly Named[]): Origin | 'scratch' => {
+export const baseOf = (
+  line: number,
+  text: string,
+  stages: readonly Named[],
+  snapshots: Snapshots,
+): Origin | 'scratch' => {
   if (text === 'scratch') return text
   const stage = stages.findLastIndex(({ name }) => name === text.toLowerCase())
-  return stage === -1 ? { image: imageOf(line, text) } : { stage }
+  return stage === -1 ? { image: imageOf(line, text, snapshots) } : { stage }
 }
 
-const imageOf = (line: number, text: string): string => {
+const imageOf = (line: number, text: string, snapshots: Snapshots): string => {
   try {
+    if (snapshots.has(text)) return text
     parseReference(text)
     return text
   } catch (error) {

@@ -42,8 +42,8 @@ export const emptyConfig = (): ContainerConfig => ({ entrypoint: [], cmd: [], en
 /** A number that is also a name, a path and a mode: stands for what only an image of a registry will say. */
 const anything = '755'
 
-/** `hasFiles`: some came with it, for COPY and ADD. */
-export const planOf = (text: string, hasFiles = false): Plan => {
+/** `hasFiles`: some came with it, for COPY and ADD. `snapshots`: names that are no images of registries. */
+export const planOf = (text: string, hasFiles = false, snapshots: ReadonlySet<string> = new Set()): Plan => {
   const { instructions, escapedBy } = instructionsOf(text)
   const start = instructions.findIndex(({ name }) => name === 'FROM')
   if (start === -1) return refuse(1, 'there is no FROM')
@@ -54,14 +54,14 @@ export const planOf = (text: string, hasFiles = false): Plan => {
     Object.assign(globals, argsIn(instruction, { variables: globals, escapedBy, allowance }, globals))
   }
   const written = stagesIn(instructions.slice(start), (instruction, stages) =>
-    readFrom(instruction, stages, { variables: globals, escapedBy, allowance }),
+    readFrom(instruction, stages, snapshots, { variables: globals, escapedBy, allowance }),
   )
   const run = ({ index, from, body }: Written, base: ContainerConfig, unset?: string) =>
     runStage(from.line, body, base, {
       globals,
       reading: { escapedBy, allowance: { ...allowance }, ...(unset === undefined ? {} : { unset }) },
       hasFiles,
-      originOf: (line, name) => originOf(line, name, written, index),
+      originOf: (line, name) => originOf(line, name, written, index, snapshots),
     })
   const order = orderOf(written, run)
   const needed = order.length + new Set(order.flatMap(({ takesFrom }) => takesFrom.flatMap(imagesOf))).size
@@ -94,6 +94,7 @@ const stagesIn = (
 const readFrom = (
   instruction: Instruction,
   before: readonly Written[],
+  snapshots: ReadonlySet<string>,
   reading: Parameters<typeof words>[1],
 ): Pick<Written, 'base' | 'name'> => {
   const { line, flags } = instruction
@@ -110,7 +111,7 @@ const readFrom = (
     return refuse(line, 'FROM takes one image, and perhaps AS and a name')
   if (name !== undefined && !/^[a-z][\w.-]*$/i.test(name))
     return refuse(line, 'the name of a stage has letters, digits and . _ -, and begins with a letter')
-  return { base: baseOf(line, image, before), name: name?.toLowerCase() }
+  return { base: baseOf(line, image, before, snapshots), name: name?.toLowerCase() }
 }
 
 type Run = (stage: Written, base: ContainerConfig, unset?: string) => { steps: BuildStep[]; config: ContainerConfig }

@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { startControl, type TestControl } from '#test/control/harness.ts'
+import { keys } from '#test/control/people.ts'
+import { connectRunner } from '#test/control/simulated-runner.ts'
+
+/** What runners are told to make of a definition. */
+const sourceOf = async (app: TestControl, name: string, dockerfileContent: string) => {
+  const made = await app.as('owner').post('/snapshots', { name, buildInfo: { dockerfileContent } })
+  assert.equal(made.status, 200, made.text)
+  const [{ image }] = (await app.database.sql`select image from snapshots where name = ${name}`) as unknown as [
+    { image: string },
+  ]
+  const images: { image: string; source: object }[] = (await app.with(keys.runner).get('/runners/images')).body
+  return images.find((each) => each.image === image)?.source as { snapshots?: object }
+}
+
+suite('a definition that builds on a snapshot', () => {
+  test('names in FROM, --from and mounts are snapshots where there are such; all others are left to registries', async () => {
+    await using app = await startControl()
+    // It has the built-in image.
+    await using _ = await connectRunner(app)
+    const dockerfile = [
+      'FROM --platform=linux/amd64 default AS a',
+      'FROM nobody-here',
+      'COPY --from=default /x /x',
+      'RUN --mount=type=bind,from=alpine:3,target=/y true',
+    ].join('\n')
+    assert.deepEqual((await sourceOf(app, 'one', dockerfile)).snapshots, { default: 'default' })
+    assert.equal((await sourceOf(app, 'two', 'FROM docker.io/library/default\n')).snapshots, undefined)
+  })
+
+  test('400 where the snapshot is not active', async () => {
+    await using app = await startControl()
+    await sourceOf(app, 'unready', 'FROM alpine\n')
+    const buildInfo = { dockerfileContent: 'FROM unready\n' }
+    const refused = await app.as('owner').post('/snapshots', { name: 'next', buildInfo })
+    assert.equal(refused.status, 400)
+    assert.match(refused.text, /FROM unready: the snapshot is building, and not active/)
+    assert.equal((await app.as('owner').post('/sandbox', { buildInfo })).status, 400)
+  })
+
+  test('another organization’s snapshot is as if it were not', async () => {
+    await using app = await startControl()
+    await sourceOf(app, 'ours', 'FROM alpine\n')
+    const buildInfo = { dockerfileContent: 'FROM ours\n' }
+    const made = await app.as('stranger').post('/snapshots', { name: 'theirs', buildInfo })
+    assert.equal(made.status, 200, made.text)
+  })
+})
