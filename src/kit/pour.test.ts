@@ -105,4 +105,20 @@ suite('pour', () => {
       assert.deepEqual([from.isPaused(), from.readableLength, to.readableLength], [true, 4, 0])
     }
   })
+
+  test('stops once: whoever reads the source afterwards is not paused by a second stop', async () => {
+    const from = new PassThrough()
+    const to = new PassThrough()
+    const stop = pour(from, to)
+    to.once('close', () => {
+      stop()
+      from.resume()
+    })
+    stop()
+    from.resume()
+    to.destroy()
+    await once(to, 'close')
+    stop()
+    assert.equal(from.isPaused(), false)
+  })
 })

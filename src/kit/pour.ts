@@ -26,7 +26,10 @@ const pourThrough = (from: Inflow, to: Socket): (() => void) => {
   return stop
 }
 
-/** Like `pipe`, for bytes that nobody else looks at; `end` is how it ends. Answers what stops it; `from` is paused then. */
+/**
+ * Like `pipe`, for bytes that nobody else looks at; `end` is how it ends. Answers what stops it. The first stop pauses `from`;
+ * later ones do nothing, as somebody else may read it by then.
+ */
 export const pour = (from: Readable, to: Writable, end = (): void => void to.end()): (() => void) => {
   if (from instanceof Inflow && to instanceof Socket) return pourThrough(from, to)
   // Of small pieces as many may come in one turn as fit into what was read: together they are one write.
@@ -51,7 +54,10 @@ export const pour = (from: Readable, to: Writable, end = (): void => void to.end
     end()
   }
   const onDrain = () => void from.resume()
+  let isStopped = false
   const stop = () => {
+    if (isStopped) return
+    isStopped = true
     small = []
     from.off('data', onData).off('end', onEnd).pause()
     to.off('drain', onDrain).off('close', stop)

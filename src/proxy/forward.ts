@@ -85,13 +85,15 @@ export const forward = ({ request, response, destination, slowBodies }: Exchange
       path: destination.path,
       headers: destination.inward(false),
     })
+    let stopBody = () => {}
     const fail = (cause: unknown) => {
       outgoing.destroy()
+      // Whoever tells the caller reads the rest of the body away.
+      stopBody()
       if (response.headersSent || response.destroyed) response.destroy()
       else reject(destination.failure(cause))
     }
     let isAnswered = false
-    let stopBody = () => {}
     response.once('close', () => {
       // Also when all is answered and a body still comes that nobody waits for.
       if (!response.writableFinished || !request.complete) outgoing.destroy()

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { request } from 'node:http'
 import { suite, test } from 'node:test'
+import { realClients } from '#src/http/testing/real-clients.ts'
 import type { Access } from '#src/wire/access.ts'
 import { startSides } from '../testing/simulated.ts'
 import { browser, key, openedBy, previewHost, refused, visit } from '../testing/visiting.ts'
@@ -160,6 +161,18 @@ suite('previews: who may pass', () => {
     await sides.stopRunner()
     assert.equal((await visit(sides)).status, 502)
   })
+
+  for (const [name, postTwice] of Object.entries(realClients)) {
+    test(`502 reaches ${name} when nothing listens, however long its body is, and the next call is answered`, async () => {
+      await using sides = await startSides()
+      sides.dialStatus = 502
+      const headers = { ...key, 'content-type': 'text/plain' }
+      for (const bytes of [700_000, 5_000_000]) {
+        const statuses = await postTwice(`${sides.url}/preview/box-id/3000/`, headers, bytes)
+        assert.deepEqual(statuses, [502, 502], `${bytes} bytes`)
+      }
+    })
+  }
 
   test('a preflight without a credential is answered; one that may pass is the server’s to answer', async () => {
     await using sides = await startSides()
