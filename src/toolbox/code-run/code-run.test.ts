@@ -107,6 +107,17 @@ suite('POST /process/code-run: python', needsPython, () => {
     assert.equal((await run(source)).result, 'def f():\n  pass  # here\n\nimport inspect\n')
   })
 
+  test('a program without a guard can spawn: children that would run it again and again run without it', async () => {
+    await using box = await startToolbox()
+    const run = async (code: string) => (await box.post(codeRun, { code, language: 'python', timeout: 20 })).body
+    const builtIn = 'import multiprocessing as m; print(m.get_context("spawn").Pool(2).map(abs, [-1]), __file__[:6])'
+    assert.deepEqual(await run(builtIn), { exitCode: 0, result: '[1] /proc/\n' })
+    const otherGuard =
+      'import multiprocessing as m\ndef double(x):\n  return 2 * x\nif m.current_process().name == "MainProcess":\n' +
+      '  with m.get_context("spawn").Pool(1) as pool:\n    print(pool.map(double, [1]))'
+    assert.deepEqual(await run(otherGuard), { exitCode: 0, result: '[2]\n' })
+  })
+
   test('the program is the main module: nothing of ours is in it, and input is at its end', async () => {
     await using box = await startToolbox()
     const run = async (code: string) => (await box.post(codeRun, { code, language: 'python' })).body

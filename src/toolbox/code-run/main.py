@@ -10,6 +10,9 @@ import sys
 
 NAME = "<stdin>"
 
+# What a program asks to find out whether it is run again in a child.
+GUARDS = (b"__main__", b"current_process")
+
 
 def give_file(module, source):
     """Where there is no room for a file, or no way to make one, the program runs without."""
@@ -24,15 +27,16 @@ def give_file(module, source):
     module.__file__ = "/proc/%d/fd/%d" % (os.getpid(), file)
 
 
-class LinecacheWatch:
-    """Tracebacks and `inspect` read the lines of a name that is no file from linecache. Most programs never load it, and it
-    takes as long to load as they take to run: so its cache is filled when it comes."""
+class ImportWatch:
+    """Calls `change` with a module of the standard library as soon as that has been imported. Most programs never import it,
+    and it takes as long to import as they take to run: so it is not imported for this."""
 
-    def __init__(self, source):
-        self.source = source
+    def __init__(self, name, change):
+        self.name = name
+        self.change = change
 
     def find_spec(self, name, _path=None, _target=None):
-        if name != "linecache":
+        if name != self.name:
             return None
         import importlib.util
 
@@ -42,11 +46,33 @@ class LinecacheWatch:
 
         def exec_module(module):
             load(module)
-            lines = self.source.decode("utf-8", "replace").splitlines(True)
-            module.cache[NAME] = (len(self.source), None, lines, NAME)
+            self.change(module)
 
         spec.loader.exec_module = exec_module
         return spec
+
+
+def give_lines(source):
+    """Tracebacks and `inspect` read the lines of a name that is no file from linecache."""
+
+    def change(linecache):
+        lines = source.decode("utf-8", "replace").splitlines(True)
+        linecache.cache[NAME] = (len(source), None, lines, NAME)
+
+    return change
+
+
+def spare_children(spawn):
+    """A spawned child runs the main file again. Without a guard in it, that child would spawn too, fail, and be replaced for
+    ever. So a child of such a program runs without the main file, as under `python3 -`."""
+    prepare = spawn.get_preparation_data
+
+    def get_preparation_data(name):
+        data = prepare(name)
+        data.pop("init_main_from_path", None)
+        return data
+
+    spawn.get_preparation_data = get_preparation_data
 
 
 def run(source):
@@ -65,7 +91,9 @@ def run(source):
         del module.__dict__[name]
     code = compile(source, NAME, "exec", dont_inherit=True)
     give_file(module, source)
-    sys.meta_path.insert(0, LinecacheWatch(source))
+    sys.meta_path.insert(0, ImportWatch("linecache", give_lines(source)))
+    if not any(guard in source for guard in GUARDS):
+        sys.meta_path.insert(0, ImportWatch("multiprocessing.spawn", spare_children))
     exec(code, module.__dict__)
 
 
