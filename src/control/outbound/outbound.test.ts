@@ -93,6 +93,22 @@ suite('what is called', () => {
     assert.equal(server.connections(), 0)
   })
 
+  test('public addresses of this host and of its neighbours are refused, unless the operator allows them', async () => {
+    await using server = await serve((_request, response) => response.end('here'))
+    const own = readNetworks('1.1.1.0/24')!
+    const url = `http://no-such-name.invalid:${server.port}/`
+    const closed = createOutbound({
+      allowed: noNetworks,
+      readOwn: () => own,
+      resolve: async () => [{ address: '1.1.1.1', family: 4 }],
+      evenMilliseconds: 1,
+    })
+    // Port 1 is refused on the public Internet too, for another reason, so that nothing leaves even where this is broken.
+    assert.equal(await reasonOf(closed.send({ method: 'GET', url: 'http://no-such-name.invalid:1/' })), 'not_public')
+    const both = createOutbound({ allowed: loopback, readOwn: () => loopback, resolve: named('127.0.0.1') })
+    assert.equal((await both.send({ method: 'GET', url })).body.toString(), 'here')
+  })
+
   test('the address that was looked at is the one connected to, and the name is asked for once', async () => {
     await using server = await serve((request, response) => response.end(request.headers.host))
     let asked = 0

@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Client } from 'undici'
 import type { Networks } from '#src/kit/networks.ts'
 import { OutboundError } from './error.ts'
+import { readOwnNetworks } from './own-networks.ts'
 import { type Resolve, resolveTarget, type Target } from './target.ts'
 
 export type OutboundRequest = {
@@ -33,6 +34,8 @@ export type Outbound = {
 type OutboundParts = {
   /** What may be called besides the public Internet. */
   allowed: Networks
+  /** Those of this host, read anew for each call. */
+  readOwn?: () => Networks
   resolve?: Resolve
   /** Calls at one time, 64 unless told; one more fails at once. */
   mostAtOnce?: number
@@ -111,6 +114,7 @@ const isOfName = (error: unknown, url: string) =>
 
 export const createOutbound = ({
   allowed,
+  readOwn = readOwnNetworks,
   resolve = resolveName,
   mostAtOnce = standardAtOnce,
   evenMilliseconds = standardEvenMilliseconds,
@@ -129,7 +133,7 @@ export const createOutbound = ({
       running.push(organizationId)
       const signal = AbortSignal.timeout(request.timeoutMilliseconds ?? standardTimeout)
       try {
-        const rules = { allowed, resolve, requireTls: request.requireTls ?? false }
+        const rules = { allowed, own: readOwn(), resolve, requireTls: request.requireTls ?? false }
         const begun = performance.now()
         const target = await within(signal, resolveTarget(request.url, rules)).catch(async (error: unknown) => {
           if (isOfName(error, request.url)) {

@@ -45,16 +45,16 @@ const listAddresses = async (url: URL, resolve: Resolve): Promise<LookupAddress[
 const notPublic = (host: string, cause?: unknown) =>
   new OutboundError('not_public', `The host ${host} is not on the public Internet.`, { cause })
 
-type TargetRules = { allowed: Networks; resolve: Resolve; requireTls: boolean }
+type TargetRules = { allowed: Networks; own: Networks; resolve: Resolve; requireTls: boolean }
 
 /** One address that may not be called refuses the whole name: which of them is used is not ours to choose. */
-export const resolveTarget = async (given: string, { allowed, resolve, requireTls }: TargetRules): Promise<Target> => {
+export const resolveTarget = async (given: string, rules: TargetRules): Promise<Target> => {
+  const { allowed, own, resolve, requireTls } = rules
   const url = readTargetUrl(given)
   const addresses = await listAddresses(url, resolve)
   if (addresses.every(({ address }) => isWithin(allowed, address))) return { url, addresses }
-  if (addresses.some(({ address }) => !isPublicAddress(address) && !isWithin(allowed, address))) {
-    throw notPublic(hostOf(url))
-  }
+  const isOpen = (address: string) => isPublicAddress(address) && !isWithin(own, address)
+  if (addresses.some(({ address }) => !isOpen(address) && !isWithin(allowed, address))) throw notPublic(hostOf(url))
   if (!isHttpPort(url)) throw new OutboundError('refused', `Port ${url.port} is not called.`)
   if (requireTls && url.protocol !== 'https:') throw new OutboundError('refused', 'The URL must begin with https://.')
   return { url, addresses }
