@@ -10,12 +10,13 @@ const folded = (text: string) =>
     .trim()
     .toLowerCase()
 
-/** An id is a UUID. With other separators, or none, or as a URN, it is none, but reads like one. */
+/** An id is a UUID. With any other signs between, or none, or as a URN, it is none, but reads like one. */
 export const isIdLike = (text: string): boolean =>
   /^[0-9a-f]{32}$/.test(
     folded(text)
       .replace(/^(?:urn:)?(?:uuid:)?/, '')
-      .replaceAll(/[\p{Pd}\p{Pc}\p{Ps}\p{Pe}\s.:]/gu, ''),
+      // Of the letters some are signs, such as the long dash of Japanese.
+      .replaceAll(/[^\p{L}\p{N}]|\p{Lm}/gu, ''),
   )
 
 export const isTokenLike = (text: string): boolean => signedToken.test(folded(text))
