@@ -118,6 +118,16 @@ suite('POST /process/code-run: python', needsPython, () => {
     assert.deepEqual(await run(otherGuard), { exitCode: 0, result: '[2]\n' })
   })
 
+  test('a line that names an encoding changes nothing: the code is text already', async () => {
+    await using box = await startToolbox()
+    for (const encoding of ['utf-8', 'utf8', 'latin-1', 'cp1252'])
+      for (const rest of ['print("é")', 'import os\nprint("é")']) {
+        const code = `# -*- coding: ${encoding} -*-\n${rest}`
+        const { body } = await box.post(codeRun, { code, language: 'python', envs: { LANG: 'C.UTF-8' } })
+        assert.deepEqual(body, { exitCode: 0, result: 'é\n' }, code)
+      }
+  })
+
   test('the program is the main module: nothing of ours is in it, and input is at its end', async () => {
     await using box = await startToolbox()
     const run = async (code: string) => (await box.post(codeRun, { code, language: 'python' })).body

@@ -89,7 +89,8 @@ def run(source):
     sys.excepthook = show_error
     for name in [name for name in module.__dict__ if not name.startswith("__")]:
         del module.__dict__[name]
-    code = compile(source, NAME, "exec", dont_inherit=True)
+    # As text, so that a line which names an encoding changes nothing.
+    code = compile(source.decode("utf-8-sig"), NAME, "exec", dont_inherit=True)
     give_file(module, source)
     sys.meta_path.insert(0, ImportWatch("linecache", give_lines(source)))
     if not any(guard in source for guard in GUARDS):

@@ -106,12 +106,15 @@ const drawsCharts = /\b(?:matplotlib|pylab|seaborn)\b/
 
 const inPython = (text: string, name: string) => `exec(compile(${text},'<${name}>','exec'),{'__name__':'<${name}>'})`
 
-/** Only what is imported can ask for the program's file; the rest runs sooner without main.py. */
-const mayWantFile = /import|__file__/
+/**
+ * Only what is imported can ask for the program's file, and on standard input Python takes no encoding but utf-8; the rest runs
+ * sooner without main.py.
+ */
+const needsMain = /import|__file__|coding[:=]/
 
 /** Under main.py the first line of standard input is ours, the rest is the code. Code that draws runs under charts.py too. */
 export const pythonProgram = (code: string): Program => {
-  if (!mayWantFile.test(code)) return { argv: ['python3', '-u', '-'], stdin: code.toWellFormed() }
+  if (!needsMain.test(code)) return { argv: ['python3', '-u', '-'], stdin: code.toWellFormed() }
   const first = [...(drawsCharts.test(code) ? [inPython(charts, 'charts')] : []), inPython(main, 'main')].join(';')
   return {
     argv: ['python3', '-u', '-c', 'import sys;exec(sys.stdin.buffer.readline())'],
