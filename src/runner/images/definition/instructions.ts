@@ -55,6 +55,7 @@ const flagsIn = (line: number, name: string, text: string): { flags: string[]; r
     if (flags.length > mostFlags) refuse(line, `${name} has more than ${mostFlags} flags`)
     rest = rest.slice(found[0].length)
   }
+  if (/^--[a-z]/.test(rest)) refuse(line, `a flag of ${name} has a quote that is never closed`)
   return { flags, rest }
 }
 

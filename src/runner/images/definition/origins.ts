@@ -10,6 +10,10 @@ type Named = { name: string | undefined }
 /** Names of snapshots of the server, which may be such that no image of a registry has them. */
 type Snapshots = ReadonlySet<string>
 
+/** What a stage needs has to be known before anything is built. */
+export const refuseVariable = (line: number, text: string): never =>
+  refuse(line, `--from takes no variables; write FROM ${text.slice(0, 60)} AS name before it, and --from=name`)
+
 /** `--from` of COPY and of a mount: a stage by its name or number, or else an image. */
 export const originOf = (
   line: number,
@@ -18,8 +22,7 @@ export const originOf = (
   own: number,
   snapshots: Snapshots,
 ): Origin => {
-  if (text.includes('$'))
-    return refuse(line, `--from takes no variables; write FROM ${text.slice(0, 60)} AS name before it, and --from=name`)
+  if (text.includes('$')) return refuseVariable(line, text)
   const named = stages.findLastIndex(({ name }) => name === text.toLowerCase())
   const stage = named === -1 && /^\d{1,4}$/.test(text) ? Number(text) : named
   if (stage === -1) return { image: imageOf(line, text, snapshots) }

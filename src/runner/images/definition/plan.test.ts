@@ -176,6 +176,8 @@ suite('definitions of images', () => {
       'FROM x\nRUN --mount=type=secret,id=a,required=true y': /no secret can be given to a build here: fetch/,
       'FROM x\nRUN --network=host y': /RUN --network=host is not allowed; --network=default/,
       'FROM x\nRUN --security=insecure y': /RUN with --security is not supported; leave it out/,
+      'FROM x\nRUN --mount=from=$a,target=/x y': /--from takes no variables; write FROM \$a AS name/,
+      'FROM x\nRUN --mount="type=cache y': /a flag of RUN has a quote that is never closed/,
       'FROM x\nRUN <<EOF\nls': /the here-document EOF has no end/,
       'FROM scratch\nENV A=${B:?it is needed}': /Line 2.*B: it is needed/,
       'FROM x\nENV A=${B': /Line 2.*a "\$\{" is never closed/,

@@ -6,7 +6,7 @@ import { type CopyStep, copyIn } from './copy.ts'
 import { isOnlyDocument } from './here-documents.ts'
 import { type Instruction, instructionsOf, jsonListIn, refuse } from './instructions.ts'
 import { type Mount, mountOf } from './mounts.ts'
-import type { Origin } from './origins.ts'
+import { type Origin, refuseVariable } from './origins.ts'
 import { linesWith, type Reading, type Variables, wordsOf } from './words.ts'
 
 /** One RUN, with what is true when it runs. */
@@ -200,6 +200,8 @@ const flagsOfRun = (instruction: Instruction, state: State): Pick<RunStep, 'moun
   let isOffline = false
   for (const flag of flags) {
     const [, key = flag, value = ''] = /^--([a-z-]+)(?:=(.*))?$/s.exec(flag) ?? []
+    const [, variable] = key === 'mount' ? (/(?:^|,)from=([^,]*\$[^,]*)/.exec(value) ?? []) : []
+    if (variable !== undefined) refuseVariable(line, variable)
     const text = words({ line, rest: value }, reading, false).join('')
     if (key === 'mount') {
       const originOf = (from: string) => state.originOf(line, from)
