@@ -194,8 +194,10 @@ export const createFront = ({
     }
     let refuseAs = refuseVisitor
     try {
-      checkHead(request)
       const address = addressOf(request)
+      const isForStorage = address === undefined && isObjectStorage(request.url ?? '/')
+      // The object storage says it in its own shape.
+      if (!isForStorage) checkHead(request)
       if (address?.port === toolboxPort) {
         refuseAs = refuse
         if (request.method === 'OPTIONS') return void response.writeHead(204, preflightHeaders(request)).end()
@@ -203,7 +205,7 @@ export const createFront = ({
         return await intoToolbox(target, request, response, onForward, (place) => checkAtId(address, place))
       }
       if (address === undefined) {
-        if (isObjectStorage(request.url ?? '/')) {
+        if (isForStorage) {
           return await callObjectStorage(request, response, (organizationId) => {
             connections.admit(request.socket, true, organizationId)
             onForward()

@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { RateLimiterMemory } from 'rate-limiter-flexible'
+import { findBadHead } from '#src/http/head.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { readWhole } from '#src/kit/read-whole.ts'
 import type { UploadAccess, UploadQuestion } from '#src/wire/contexts.ts'
@@ -123,6 +124,8 @@ export const createObjectStorage = ({
 
   /** Nothing is done, and nothing of a body is read, before all of this holds. */
   const judge = async (request: IncomingMessage): Promise<Asked> => {
+    const complaint = findBadHead(request)
+    if (complaint !== undefined) throw new S3Refusal('InvalidRequest', complaint)
     const place = readPlace(request.url ?? '/')
     const call = readSignedCall(request, now())
     const { secret, organizationId, runnerAddress } = await ask(call)
