@@ -260,7 +260,8 @@ static void write_new_file(char **arg) {
   if (stat(arg[0], &found) < 0 || found.st_size == 0) write_file(arg);
 }
 
-// listen PATH: the runtime hands it on as descriptor 3. It accepts from now on, so nobody has to wait for PID 1.
+// listen PATH GID: the runtime hands it on as descriptor 3. It accepts from now on, so nobody has to wait for PID 1. The group may
+// connect; nobody but us can write in the directory, so the name is the socket's until we are through.
 static void listen_at(char **arg) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   if (strlen(arg[0]) >= sizeof address.sun_path) refuse("the path of the socket is too long");
@@ -271,6 +272,7 @@ static void listen_at(char **arg) {
   mode_t before = umask(0177);
   if (bind(fd, (struct sockaddr *)&address, sizeof address) < 0 || listen(fd, backlog) < 0) fail(arg[0]);
   umask(before);
+  if (chown(arg[0], 0, (gid_t)number(arg[1], 10)) < 0 || chmod(arg[0], 0660) < 0) fail(arg[0]);
   if (fd == inherited_socket) {
     if (fcntl(fd, F_SETFD, 0) < 0) fail(arg[0]);
   } else {
@@ -494,7 +496,7 @@ static const struct step {
     {"directory", 3, make_directory},
     {"file", 3, write_file},
     {"new-file", 3, write_new_file},
-    {"listen", 1, listen_at},
+    {"listen", 2, listen_at},
     {"private", 0, enter_private_mounts},
     {"sysfs", 2, mount_sysfs},
     {"own-time", 0, unshare_time},

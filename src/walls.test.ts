@@ -16,8 +16,9 @@ const reaches: Record<string, readonly string[]> = {
   'src/up': ['src/doctor', 'src/postgres', ...ground],
   'src/doctor': ground,
   'src/control': ['src/http', 'src/postgres/url.ts', ...ground],
-  'src/proxy': ['src/http', ...ground],
-  'src/runner': ['src/toolbox', 'src/http', ...ground],
+  'src/proxy': ['src/toolbox', 'src/http', ...ground],
+  // What it asks of the agents of its sandboxes, and nothing that gives a caller's bytes a meaning.
+  'src/runner': ['src/toolbox/agent', ...ground],
   'src/toolbox': ['src/http', ...ground],
   'src/postgres': ground,
   'src/http': ground,

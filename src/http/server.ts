@@ -63,6 +63,12 @@ const messageBytes = new WeakMap<IncomingMessage, number>()
 /** Before an upgrade: its socket is closed with 1009 as soon as a message turns out to be longer than so many bytes. */
 export const boundMessages = (request: FastifyRequest, bytes: number): void => void messageBytes.set(request.raw, bytes)
 
+const refusalsLeft = new WeakMap<IncomingMessage, (problem: Problem) => void>()
+
+/** Before an upgrade: nothing is said where it is refused, and whoever has the socket is told why instead. */
+export const leaveRefusal = (request: IncomingMessage, onRefusal: (problem: Problem) => void): void =>
+  void refusalsLeft.set(request, onRefusal)
+
 const firstStatus = (route: Pick<Route, 'replies'>) => Number(Object.keys(route.replies)[0])
 
 /** Builds the server; the caller adds plugins of its own (CORS, sockets) and listens. */
@@ -168,6 +174,12 @@ export const createServer = async <Context extends object, Needs extends string>
     if (problem.status >= 500) {
       const said = { err: error, cause: problem.cause }
       inCall(request, () => request.log[logLevelOf(problem)](said, 'request failed'))
+    }
+    const onRefusal = request.ws ? refusalsLeft.get(request.raw) : undefined
+    if (onRefusal !== undefined) {
+      reply.hijack()
+      onRefusal(problem)
+      return
     }
     // Fastify closes after a body that it did not take. What is left of it is read away (answer.ts), and the connection serves
     // the next call, unless the sender of the body has fallen silent.

@@ -9,3 +9,8 @@ export const instanceOf = (dataDirectory: string): string =>
 
 /** Where the sockets and runtime state of a server live; gone after a reboot, as they should be. */
 export const runDirectoryOf = (instance: string): string => `/run/alcove-${instance}`
+
+/** The sockets of the agents of all runners of this host. It holds nothing else, as it is all that a gate sees of them. */
+export const allAgentSockets = '/run/alcove/agents'
+
+export const agentSocketsOf = (instance: string): string => `${allAgentSockets}/${instance}`

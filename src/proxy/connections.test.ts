@@ -23,11 +23,11 @@ suite('proxy: connections', () => {
   test('strangers that say nothing end no call of a toolbox and no socket, and keep no new call out', async () => {
     await using sides = await startSides({ connections: { most: 16, mostHeld: 8, mostUnknownOfOne: 4 } })
     const held = Promise.withResolvers<() => void>()
-    sides.runner.call = (_request, response) => {
+    sides.toolbox.call = (_request, response) => {
       response.write('begun ')
       held.resolve(() => response.end('ended'))
     }
-    sides.runner.upgrade = (_request, socket) => {
+    sides.toolbox.upgrade = (_request, socket) => {
       socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n')
       socket.pipe(socket)
     }
@@ -36,7 +36,7 @@ suite('proxy: connections', () => {
     const [, socket] = (await once(upgrade.end(), 'upgrade')) as [IncomingMessage, Duplex]
     try {
       const end = await held.promise
-      sides.runner.call = (_request, response) => void response.end('hello')
+      sides.toolbox.call = (_request, response) => void response.end('hello')
       for (const address of [1, 2, 3, 4, 5].map((last) => `127.0.0.${last}`)) {
         using _strangers = await opened(sides.port, 30, address)
         const other = await fetch(`${sides.url}/toolbox/box/other`, { headers: key })

@@ -2,18 +2,14 @@
 // goes away the other hears of it. The other side may be a hostile server inside a sandbox.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { hasBody } from '#src/http/answer.ts'
-import { type SlowBodies, tooSlow } from '#src/http/slow-bodies.ts'
 import { beneath, Inflow, writeThrough } from '#src/kit/inflow.ts'
 import { pour } from '#src/kit/pour.ts'
-import { Problem } from '#src/problems.ts'
 import type { Destination } from './destination.ts'
 
 type Exchange = {
   request: IncomingMessage
   response: ServerResponse
   destination: Destination
-  /** Absent: the body may come as slowly as it likes. */
-  slowBodies?: SlowBodies
 }
 
 /** What is shorter than this comes with its head, or soon after it. */
@@ -78,7 +74,7 @@ const answerWith = (answer: IncomingMessage, { request, response, destination }:
 }
 
 /** Answers when the call is over; throws a Problem only while nothing has been answered. */
-export const forward = ({ request, response, destination, slowBodies }: Exchange): Promise<void> =>
+export const forward = ({ request, response, destination }: Exchange): Promise<void> =>
   new Promise((resolve, reject) => {
     const outgoing = destination.send({
       method: request.method ?? 'GET',
@@ -127,11 +123,4 @@ export const forward = ({ request, response, destination, slowBodies }: Exchange
     }
     if (!hasBody(request)) return outgoing.end()
     stopBody = pour(request, outgoing, endBody)
-    const unfollow = slowBodies?.follow(request, () => {
-      isAnswered = true
-      outgoing.destroy()
-      if (response.headersSent) response.destroy()
-      else reject(new Problem('timeout', tooSlow))
-    })
-    if (unfollow) response.once('close', unfollow)
   })

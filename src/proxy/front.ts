@@ -2,11 +2,11 @@
 // before one byte of it reaches a runner.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { answersWithin } from '#src/http/answer.ts'
+import { answersWithin, hasBody } from '#src/http/answer.ts'
 import { type ConnectionBounds, Connections, headTimes } from '#src/http/connections.ts'
 import { findBadHead } from '#src/http/head.ts'
 import { refuseBadHttp } from '#src/http/linger.ts'
-import { SlowBodies, type SlowBodiesBounds } from '#src/http/slow-bodies.ts'
+import { SlowBodies, type SlowBodiesBounds, tooSlow } from '#src/http/slow-bodies.ts'
 import { cutOffIdle } from '#src/http/unread.ts'
 import { Bound } from '#src/kit/bound.ts'
 import type { Logger } from '#src/kit/log.ts'
@@ -15,8 +15,8 @@ import { type Access, type AccessQuestion, signedToken, toolboxPort } from '#src
 import type { AccessDesk } from './access.ts'
 import { preflightHeaders } from './cors.ts'
 import { follow, followUpgrade } from './follow.ts'
-import { forward } from './forward.ts'
 import { NotStarted } from './hindrance.ts'
+import type { Inside } from './inside.ts'
 import { isObjectStorage } from './object-storage/place.ts'
 import { createObjectStorage } from './object-storage/serve.ts'
 import { keepPresent } from './presence.ts'
@@ -26,10 +26,10 @@ import { refusalPage } from './previews/pages.ts'
 import { checkAtId, showPreview } from './previews/show.ts'
 import { isForPerson, isPreflight, questionOf as previewQuestionOf } from './previews/visitor.ts'
 import { asRefusal, refuse, refuseUpgrade } from './refusal.ts'
-import { isToldAfterUpgrade, problemOfRunner, refuseSocket } from './refuse-socket.ts'
-import type { Runners } from './runners.ts'
+import { isToldAfterUpgrade, refuseSocket } from './refuse-socket.ts'
+import type { Sandboxes } from './sandboxes.ts'
 import { inOriginForm, questionOf, readTarget, type Target } from './target.ts'
-import { toolboxOf } from './toolbox.ts'
+import { type Answering, passCall, passUpgrade } from './toolbox-calls.ts'
 import { handOver } from './upgrade.ts'
 
 export type FrontBounds = {
@@ -45,9 +45,11 @@ export type FrontBounds = {
   slow?: SlowBodiesBounds
 }
 
-type FrontParts = FrontBounds & {
+export type FrontParts = FrontBounds & {
   access: AccessDesk
-  runners: Runners
+  sandboxes: Pick<Sandboxes, 'find' | 'linkTo'>
+  inside: Pick<Inside, 'request'>
+  toolbox: Answering
   log: Logger
   /** Of the proxy itself: what is asked of it is no preview. */
   ownHost: string
@@ -72,7 +74,9 @@ type Front = { server: Server /** Ends what is open, at once. */; hangUp: () => 
 
 export const createFront = ({
   access,
-  runners,
+  sandboxes,
+  inside,
+  toolbox,
   log,
   ownHost,
   presenceMs,
@@ -86,7 +90,7 @@ export const createFront = ({
   const connections = new Connections(bounds)
   const slowBodies = new SlowBodies(slow)
   const upgraded = new Set<Duplex>()
-  const callObjectStorage = createObjectStorage({ ask: (question) => access.askForUpload(question), runners, log })
+  const callObjectStorage = createObjectStorage({ ask: (question) => access.askForUpload(question), sandboxes, log })
 
   const addressOf = ({ url = '/', headers }: IncomingMessage) => readPreviewAddress(url, headers.host, ownHost)
 
@@ -144,6 +148,16 @@ export const createFront = ({
     await intoToolbox(readTarget(request.url ?? '/', request.method ?? 'GET'), request, response, onForward)
   }
 
+  /** Ends a body that only trickles in: who reads it hears of the problem, and it is answered as any other. */
+  const followBody = (request: IncomingMessage, response: ServerResponse) => {
+    if (!hasBody(request) || request.complete) return
+    const unfollow = slowBodies.follow(request, () => {
+      if (response.headersSent || request.listenerCount('error') === 0) response.destroy()
+      else request.emit('error', new Problem('timeout', tooSlow))
+    })
+    response.once('close', unfollow)
+  }
+
   const intoToolbox = async (
     target: Target,
     request: IncomingMessage,
@@ -156,10 +170,11 @@ export const createFront = ({
     check(place)
     if (response.destroyed) return
     const leave = present(place, question, request.socket, () => response.destroy())
+    response.once('close', leave)
     onForward()
     cutOffIdle(response, idleMs)
-    const destination = toolboxOf(runners, place, target.rest, request)
-    await forward({ request, response, destination, slowBodies }).finally(leave)
+    followBody(request, response)
+    passCall(toolbox, request, response, { access: place, rest: target.rest })
   }
 
   const callPreview = async (
@@ -172,7 +187,7 @@ export const createFront = ({
     const place = await admit(question)
     if (response.destroyed) return
     const leave = present(place, question, request.socket, () => response.destroy())
-    await showPreview(runners, {
+    await showPreview(inside, {
       request,
       response,
       address,
@@ -222,7 +237,10 @@ export const createFront = ({
     }
   }
 
-  const admitUpgrade = async (request: IncomingMessage) => {
+  type Upgrade = { request: IncomingMessage; socket: Duplex; head: Buffer }
+
+  /** Who may go on, and what then becomes of the connection. */
+  const admitUpgrade = async ({ request, socket, head }: Upgrade) => {
     checkHead(request)
     const address = addressOf(request)
     if (address === undefined || address.port === toolboxPort) {
@@ -230,37 +248,34 @@ export const createFront = ({
       const question = questionOf(request.headers, target)
       const place = await admit(question)
       if (address !== undefined) checkAtId(address, place)
-      return { question, place, destination: toolboxOf(runners, place, target.rest, request) }
+      const goOn = () => passUpgrade(toolbox, request, socket, { head, access: place, rest: target.rest })
+      return { question, place, goOn }
     }
     const question = previewQuestionOf(request, address)
     const place = await admit(question)
     checkAtId(address, place)
-    return {
-      question,
-      place,
-      destination: insideOf(runners, { request, address, access: place, credentials: question.credentials }),
-    }
+    const destination = insideOf(inside, { request, address, access: place, credentials: question.credentials })
+    return { question, place, goOn: () => handOver({ socket, head, destination, lingerMs }) }
   }
 
   /** Answers the status that was said, unless the caller had gone by then. */
   const onUpgrade = async (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => socket.destroy())
     try {
-      const { question, place, destination } = await admitUpgrade(request)
+      const { question, place, goOn } = await admitUpgrade({ request, socket, head })
       if (socket.destroyed) return undefined
       const leave = present(place, question, socket, () => socket.destroy())
-      const problemOf = isToolbox(request) ? (answer: IncomingMessage) => problemOfRunner(answer, request) : undefined
-      const status = await handOver({ socket, head, destination, lingerMs, problemOf }).catch((error) => {
-        leave()
-        throw error
-      })
       upgraded.add(socket)
-      socket.once('close', () => {
+      const onClose = () => {
         upgraded.delete(socket)
         leave()
+      }
+      socket.once('close', onClose)
+      return await goOn().catch((error: unknown) => {
+        if (!socket.destroyed) onClose()
+        socket.off('close', onClose)
+        throw error
       })
-      if (socket.destroyed) socket.emit('close')
-      return status
     } catch (error) {
       const problem = asRefusal(error)
       note(problem)

@@ -4,10 +4,13 @@ import type { AddressInfo } from 'node:net'
 import { backlog } from '#src/http/connections.ts'
 import { LastingSocket } from '#src/kit/lasting-socket.ts'
 import type { Logger } from '#src/kit/log.ts'
+import { Toolbox } from '#src/toolbox/server.ts'
 import { AccessDesk } from './access.ts'
 import type { ProxyConfig } from './config.ts'
-import { createFront, type FrontBounds } from './front.ts'
-import { Runners } from './runners.ts'
+import { createFront, type FrontBounds, type FrontParts } from './front.ts'
+import { Inside } from './inside.ts'
+import { Sandboxes } from './sandboxes.ts'
+import { calledBy } from './toolbox-calls.ts'
 
 /** What calls that are running get to end before they are cut off; with what follows it stays below 3 s. */
 const graceMs = 2000
@@ -15,9 +18,11 @@ const graceMs = 2000
 type Proxy = { port: number; close: () => Promise<void> }
 
 export const startProxy = async (
-  { listen, controlUrl, proxyKey, publicUrl }: Omit<ProxyConfig, 'telemetry'>,
+  { listen, controlUrl, proxyKey, publicUrl, runnerSocket, executeTimeoutSeconds }: Omit<ProxyConfig, 'telemetry'>,
   log: Logger,
   bounds: FrontBounds = {},
+  /** What tests put in the place of sandboxes. */
+  stands: Partial<Pick<FrontParts, 'sandboxes' | 'inside' | 'toolbox'>> = {},
 ): Promise<Proxy> => {
   const access = new AccessDesk({ controlUrl, proxyKey })
   const link = new LastingSocket({
@@ -27,10 +32,15 @@ export const startProxy = async (
     log,
     onText: (text) => access.hear(text),
   })
-  const runners = new Runners()
+  const sandboxes = new Sandboxes(log)
+  if (runnerSocket !== undefined) sandboxes.linkTo(`unix:${runnerSocket}`)
+  const toolbox = await Toolbox.open({ calledBy: calledBy(sandboxes), executeTimeoutSeconds, log })
   const { server, hangUp } = createFront({
     access,
-    runners,
+    sandboxes,
+    inside: new Inside(sandboxes),
+    toolbox,
+    ...stands,
     log,
     ownHost: publicUrl.host,
     ...bounds,
@@ -50,7 +60,8 @@ export const startProxy = async (
       clearTimeout(timer)
       hangUp()
       link[Symbol.dispose]()
-      runners[Symbol.dispose]()
+      await toolbox[Symbol.asyncDispose]()
+      sandboxes[Symbol.dispose]()
       await access[Symbol.asyncDispose]()
     },
   }

@@ -4,6 +4,7 @@ import { request } from 'node:http'
 import { connect } from 'node:net'
 import { suite, test } from 'node:test'
 import { WebSocket } from 'ws'
+import { notStarted, Problem } from '#src/problems.ts'
 import { accepted } from './testing/accepted.ts'
 import { startSides } from './testing/simulated.ts'
 
@@ -52,9 +53,7 @@ suite('proxy: sockets that are refused', () => {
 
   test('they are told so too where only the runner knows yet that the sandbox is not started', async () => {
     await using sides = await startSides()
-    sides.runner.upgrade = (_request, socket) => {
-      socket.end('HTTP/1.1 409 Conflict\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}')
-    }
+    sides.toolbox.refusal = notStarted()
     for (const path of [...terminals, interpreter]) {
       const { said, code } = await converse(sides.port, path, bearer)
       assert.match(said.error ?? said.value, /Is the Sandbox started\?$/)
@@ -86,11 +85,7 @@ suite('proxy: sockets that are refused', () => {
         }
       }
       sides.control.answer = () => sides.access()
-      const body = '{"message":"This sandbox has too many terminals."}'
-      sides.runner.upgrade = (_request, socket) => {
-        const head = `HTTP/1.1 429 Too Many Requests\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n`
-        socket.end(head + body)
-      }
+      sides.toolbox.refusal = new Problem('rate_limited', 'This sandbox has too many terminals.')
       const { said } = await converse(sides.port, terminals[0]!, headers, offer)
       assert.match(said.error, /^This sandbox has too many terminals/)
     })

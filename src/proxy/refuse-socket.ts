@@ -3,13 +3,10 @@ import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { WebSocketServer } from 'ws'
 import { closeWith, sendWhole } from '#src/http/socket.ts'
-import { readWhole } from '#src/kit/read-whole.ts'
-import { Problem, type ProblemCode } from '#src/problems.ts'
+import type { Problem } from '#src/problems.ts'
 import { sdkVersionHeader } from '#src/wire/access.ts'
-import { NotStarted } from './hindrance.ts'
 
 const closeMs = 5000
-const answerBytes = 64 * 1024
 
 /** How a socket of the toolbox says that it failed, and how it is closed. */
 type Wording = (message: string) => { last: object; reason: string }
@@ -44,41 +41,6 @@ const hidesAnswers = ({ headers }: IncomingMessage): boolean =>
 /** A sandbox that does not run is told so by any client's terminal, since the toolbox says so in the same way. */
 export const isToldAfterUpgrade = (problem: Problem, request: IncomingMessage): boolean =>
   wordingOf(request) !== undefined && (problem.code === 'not_started' || hidesAnswers(request))
-
-const codes: Record<number, ProblemCode> = {
-  400: 'bad_request',
-  401: 'unauthorized',
-  403: 'forbidden',
-  404: 'not_found',
-  410: 'gone',
-  413: 'too_large',
-  422: 'unprocessable',
-  429: 'rate_limited',
-  503: 'unavailable',
-}
-
-/** What the runner refused, where it is told after the upgrade. Any 409 there means that the sandbox does not run. */
-export const problemOfRunner = async (
-  answer: IncomingMessage,
-  request: IncomingMessage,
-): Promise<Problem | undefined> => {
-  const { statusCode = 502 } = answer
-  const isStopped = statusCode === 409
-  if (wordingOf(request) === undefined || !(isStopped || hidesAnswers(request))) return undefined
-  const body = await readWhole(answer, answerBytes, () => new Error('the refusal is too long')).catch(() => '')
-  const message = messageIn(String(body))
-  if (!isStopped) return new Problem(codes[statusCode] ?? 'bad_gateway', message)
-  return message === undefined ? new NotStarted() : new Problem('not_started', message)
-}
-
-const messageIn = (body: string): string | undefined => {
-  try {
-    const { message } = JSON.parse(body)
-    return typeof message === 'string' ? message : undefined
-  } catch {
-    return undefined
-  }
-}
 
 /** Takes the little that a client says before it reads. A caller who offers subprotocols has to be given one. */
 const server = new WebSocketServer({

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { suite, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
+import type { Problem } from '#src/problems.ts'
 import { type Sides, startSides } from './testing/simulated.ts'
 import { key, previewHost } from './testing/visiting.ts'
 
@@ -18,14 +19,14 @@ suite('proxy: bodies that trickle in', () => {
       ...more,
     }).on('error', () => undefined)
 
-  test('408 for what goes to a toolbox, whose runner hears that it ends; a slow line and a preview go on', async () => {
+  test('408 for what goes to a toolbox, which hears why it ends; a slow line and a preview go on', async () => {
     await using sides = await startSides({ slow: { spanMs: 300 } })
     const cutOff = Promise.withResolvers<void>()
-    sides.runner.call = (incoming, response) => {
-      incoming
-        .resume()
-        .on('error', () => undefined)
-        .once('close', () => !incoming.complete && cutOff.resolve())
+    sides.toolbox.call = (incoming, response) => {
+      incoming.resume().once('error', (problem: Problem) => {
+        response.writeHead(problem.status).end()
+        cutOff.resolve()
+      })
       incoming.once('end', () => response.end('taken'))
     }
     const [trickling, slow] = [post(sides), post(sides)]
@@ -59,7 +60,7 @@ suite('proxy: bodies that trickle in', () => {
   test('a body whose runner takes nothing of it is not the sender’s fault', async () => {
     await using sides = await startSides({ slow: { spanMs: 200 } })
     const held = Promise.withResolvers<[IncomingMessage, ServerResponse]>()
-    sides.runner.call = (incoming, response) => held.resolve([incoming.pause(), response])
+    sides.toolbox.call = (incoming, response) => held.resolve([incoming.pause(), response])
     const body = Buffer.alloc(32 * 1024 ** 2)
     const call = post(sides, { headers: { ...key, 'content-length': body.length } })
     call.end(body)

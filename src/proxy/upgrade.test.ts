@@ -5,10 +5,14 @@ import { connect } from 'node:net'
 import { suite, test } from 'node:test'
 import { accepted } from './testing/accepted.ts'
 import { bodyOf, startSides } from './testing/simulated.ts'
+import { previewHost } from './testing/visiting.ts'
 
 const bearer = { authorization: 'Bearer key-1' }
 
 suite('proxy: upgrades', () => {
+  /** Of a server inside a sandbox. */
+  const upgradeInside = (port: number) => upgrade(port, '/x', { ...bearer, host: previewHost })
+
   const upgrade = (port: number, path: string, headers: Record<string, string> = bearer) => {
     const request = httpRequest({
       port,
@@ -22,7 +26,7 @@ suite('proxy: upgrades', () => {
   test('bytes pass both ways after the toolbox agreed, its headers with its agreement', async () => {
     await using sides = await startSides()
     let given: Record<string, unknown> = {}
-    sides.runner.upgrade = (request, socket) => {
+    sides.toolbox.upgrade = (request, socket) => {
       given = { url: request.url, ...request.headers }
       socket.write(
         'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nX-Chosen: yes\r\n\r\n',
@@ -42,7 +46,7 @@ suite('proxy: upgrades', () => {
 
   test('refusals come before the upgrade, as plain HTTP: the proxy’s own and the toolbox’s', async () => {
     await using sides = await startSides()
-    sides.runner.upgrade = (_request, socket) => {
+    sides.toolbox.upgrade = (_request, socket) => {
       socket.end('HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\nConnection: close\r\n\r\nnope')
     }
     const [own] = await once(upgrade(sides.port, '/toolbox/box/x', {}), 'response')
@@ -55,11 +59,11 @@ suite('proxy: upgrades', () => {
   test('an answer that is no upgrade ends with its caller', async () => {
     await using sides = await startSides()
     const inside = Promise.withResolvers<import('node:stream').Duplex>()
-    sides.runner.upgrade = (_request, socket) => {
+    sides.inside.upgrade = (_request, socket) => {
       socket.on('error', () => undefined).write('HTTP/1.1 200 OK\r\n\r\nand so on')
       inside.resolve(socket)
     }
-    const [answer] = await once(upgrade(sides.port, '/toolbox/box/x'), 'response')
+    const [answer] = await once(upgradeInside(sides.port), 'response')
     const socket = await inside.promise
     const ended = once(socket.resume(), 'end')
     answer.destroy()
@@ -67,15 +71,16 @@ suite('proxy: upgrades', () => {
     socket.destroy()
   })
 
-  const asking = '/toolbox/box/x HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n'
+  const upgrading = 'HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n'
+  const asking = `/toolbox/box/x ${upgrading}`
   for (const [what, said, answer, isTalking] of [
     ['a refusal of the proxy', asking, 'HTTP/1.1 401', true],
-    ['an answer that is no upgrade', `${asking}Authorization: Bearer key-1\r\n`, 'HTTP/1.1 404', true],
+    ['an answer that is no upgrade', `/x ${upgrading}Authorization: Bearer key-1\r\n`, 'HTTP/1.1 404', true],
     ['a head that nobody can read', 'NONSENSE\r\n', 'HTTP/1.1 400', false],
   ] as const) {
     test(`a connection is gone soon after ${what}, although its caller keeps it open`, async () => {
       await using sides = await startSides({ lingerMs: 20 })
-      sides.runner.upgrade = (_request, socket) => {
+      sides.inside.upgrade = (_request, socket) => {
         socket.end('HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\nConnection: close\r\n\r\nnope')
       }
       const caller = connect({ port: sides.port, host: '127.0.0.1', allowHalfOpen: true })
@@ -84,7 +89,7 @@ suite('proxy: upgrades', () => {
         heard += data
       })
       try {
-        caller.write(`GET ${said}Host: x\r\n\r\n`)
+        caller.write(`GET ${said}Host: ${said.startsWith('/x') ? previewHost : 'x'}\r\n\r\n`)
         const socket = await accepted(sides.port)
         await once(caller, 'end')
         if (isTalking) caller.write('x')
@@ -100,11 +105,11 @@ suite('proxy: upgrades', () => {
     await using sides = await startSides()
     const inside = Promise.withResolvers<import('node:stream').Duplex>()
     let next = inside
-    sides.runner.upgrade = (_request, socket) => {
+    sides.inside.upgrade = (_request, socket) => {
       socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n')
       next.resolve(socket)
     }
-    const [, first] = await once(upgrade(sides.port, '/toolbox/box/x'), 'upgrade')
+    const [, first] = await once(upgradeInside(sides.port), 'upgrade')
     const firstInside = await inside.promise
     const insideEnded = once(firstInside, 'end')
     firstInside.resume()
@@ -112,7 +117,7 @@ suite('proxy: upgrades', () => {
     await insideEnded
 
     next = Promise.withResolvers()
-    const [, second] = await once(upgrade(sides.port, '/toolbox/box/x'), 'upgrade')
+    const [, second] = await once(upgradeInside(sides.port), 'upgrade')
     second.resume()
     const closed = once(second, 'close')
     ;(await next.promise).destroy()
@@ -121,7 +126,7 @@ suite('proxy: upgrades', () => {
 
   test('what a side said before it failed still arrives, although the other goes on sending', async () => {
     await using sides = await startSides()
-    sides.runner.upgrade = (_request, socket) => {
+    sides.inside.upgrade = (_request, socket) => {
       socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n')
       socket.on('error', () => undefined)
       // With most of what comes unread, so that whoever writes more is told of a broken connection.
@@ -131,7 +136,7 @@ suite('proxy: upgrades', () => {
       })
     }
     for (let round = 0; round < 20; round++) {
-      const [, socket] = await once(upgrade(sides.port, '/toolbox/box/x'), 'upgrade')
+      const [, socket] = await once(upgradeInside(sides.port), 'upgrade')
       socket.on('error', () => undefined)
       let heard = ''
       socket.on('data', (data: Buffer) => {
@@ -149,7 +154,7 @@ suite('proxy: upgrades', () => {
   ] as const) {
     test(`an open connection counts as activity, and ends when its key is revoked: ${event}`, async () => {
       await using sides = await startSides({ presenceMs: 5 })
-      sides.runner.upgrade = (_request, socket) => {
+      sides.toolbox.upgrade = (_request, socket) => {
         socket.write(head)
         socket.on('error', () => undefined)
       }

@@ -1,5 +1,5 @@
 // Hands a connection over: after the other side has agreed, bytes pass both ways unread.
-import { type IncomingMessage, STATUS_CODES } from 'node:http'
+import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { endSoon, headOf } from '#src/http/linger.ts'
 import { pour } from '#src/kit/pour.ts'
@@ -13,8 +13,6 @@ type Handover = {
   destination: Destination
   /** How long the connection stays after an answer that is no upgrade. */
   lingerMs?: number | undefined
-  /** Reads an answer that is no upgrade. A problem is thrown in its place; after `undefined` the answer is passed on. */
-  problemOf?: ((answer: IncomingMessage) => Promise<Problem | undefined>) | undefined
 }
 
 const answerMs = 30_000
@@ -53,7 +51,7 @@ const join = (one: Duplex, other: Duplex) => {
 const sendHead = (socket: Duplex, ...head: Parameters<typeof headOf>) => socket.write(headOf(...head), 'latin1')
 
 /** Answers the status: 101 when both are joined, another one when that has been passed on as the other side's refusal. */
-export const handOver = ({ socket, head, destination, lingerMs, problemOf }: Handover): Promise<number> =>
+export const handOver = ({ socket, head, destination, lingerMs }: Handover): Promise<number> =>
   new Promise((resolve, reject) => {
     const outgoing = destination.send({
       method: 'GET',
@@ -86,15 +84,7 @@ export const handOver = ({ socket, head, destination, lingerMs, problemOf }: Han
       join(socket, other)
       settle(101)
     })
-    outgoing.once('response', async (answer) => {
-      answer.on('error', () => {})
-      const problem = await problemOf?.(answer)
-      if (problem !== undefined) {
-        clearTimeout(timer)
-        socket.off('close', hangUp)
-        outgoing.destroy()
-        return reject(problem)
-      }
+    outgoing.once('response', (answer) => {
       // In pieces the body would need framing that the plain socket does not do; its end is the connection's.
       const headers = [...destination.outward(answer), 'Connection', 'close']
       const status = answer.statusCode ?? 502

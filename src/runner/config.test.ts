@@ -48,14 +48,6 @@ suite('settings of the runner', () => {
     for (const wrong of ['-1', '1.5', '3601', 'x']) assert.throws(() => secondsOf(wrong), /ALCOVE_METER_SECONDS/)
   })
 
-  test('an execute without a timeout has 10 seconds by default; 0 disables the limit', () => {
-    const secondsOf = (given?: string) =>
-      loadConfig({ ...told, ...(given === undefined ? {} : { ALCOVE_EXECUTE_TIMEOUT_SECONDS: given }) })
-        .executeTimeoutSeconds
-    assert.deepEqual([secondsOf(), secondsOf('300'), secondsOf('0')], [10, 300, 0])
-    for (const wrong of ['-1', '1.5', '1000000', 'x']) assert.throws(() => secondsOf(wrong), /ALCOVE_EXECUTE_TIMEOUT/)
-  })
-
   test('a sandbox reads and writes 200 MiB of its disk a second by default; 0 disables the limit', () => {
     const speedOf = (given?: string) =>
       loadConfig({ ...told, ...(given === undefined ? {} : { ALCOVE_DISK_MIB_PER_SECOND: given }) })

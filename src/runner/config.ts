@@ -12,7 +12,7 @@ export type RunnerConfig = {
   runnerKey: string
   /** What the runner keeps: journal, storage pool, images. `<data>/runner`. */
   directory: string
-  /** The unix socket that toolboxes are served on, and the group that may connect to it. */
+  /** The unix socket on which gates ask, and the group that may connect to it. */
   socket: string
   socketGid: number
   /** Where built images are kept for every server of this machine. */
@@ -31,8 +31,6 @@ export type RunnerConfig = {
   registryAuthFile: string | undefined
   /** How often control is told what sandboxes use; 0: never. */
   meterSeconds: number
-  /** Limit in seconds of an execute that names none and comes from no SDK; 0: none. */
-  executeTimeoutSeconds: number
   /** How fast a sandbox may read, and write, its disk; 0: no limit. */
   diskMebibytesPerSecond: number
   /** Where the disks of archived sandboxes lie. */
@@ -59,7 +57,6 @@ export const loadConfig = (environment = process.env): RunnerConfig =>
       openNetworks: readOpenNetworks(optional('ALCOVE_OPEN_NETWORKS'), complain),
       registryAuthFile: optional('ALCOVE_REGISTRY_AUTH'),
       meterSeconds: readMeterSeconds(optional('ALCOVE_METER_SECONDS') ?? '60', complain),
-      executeTimeoutSeconds: readExecuteTimeout(optional('ALCOVE_EXECUTE_TIMEOUT_SECONDS'), complain),
       diskMebibytesPerSecond: readDiskSpeed(optional('ALCOVE_DISK_MIB_PER_SECOND'), complain),
       archiveStore: readArchiveStore({ optional, complain }, `${data}/archive`),
       telemetry: readTelemetry(environment, 'alcove-runner'),
@@ -81,16 +78,6 @@ const readMeterSeconds = (given: string, complain: (sentence: string) => void): 
     'ALCOVE_METER_SECONDS is not usable: every how many seconds it is written down what sandboxes use, at most 3600; 0: never',
   )
   return 60
-}
-
-/** The interface's own default. */
-export const defaultExecuteTimeoutSeconds = 10
-
-const readExecuteTimeout = (given: string | undefined, complain: (sentence: string) => void): number => {
-  if (given === undefined) return defaultExecuteTimeoutSeconds
-  if (/^\d{1,6}$/.test(given)) return Number(given)
-  complain('ALCOVE_EXECUTE_TIMEOUT_SECONDS is not usable: whole seconds, up to 999999; 0 disables the limit')
-  return defaultExecuteTimeoutSeconds
 }
 
 const defaultDiskMebibytesPerSecond = 200

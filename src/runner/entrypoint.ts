@@ -1,7 +1,7 @@
 // Runs the command that a sandbox is made for, as the first thing of its user's in it: once each time it starts. The agent knows
 // whether it was, so this may be asked for twice. Whatever becomes of it, the sandbox is as well without; and as whoever asks
 // holds the sandbox's start, a claim or a new runner meanwhile, it is not waited for longer than for any first answer.
-import { startEntrypoint as startInside } from '#src/toolbox/sessions/entrypoint.ts'
+import { startEntrypoint as startInside } from '#src/toolbox/agent/entrypoint.ts'
 import type { Assignment } from '#src/wire/runner-link.ts'
 import type { Machine } from './machine.ts'
 import { socketOf } from './places.ts'

@@ -1,6 +1,7 @@
 // The sandboxes of this host: what the rest of the runner sees of them. Verbs for one sandbox run one at a time and may be
 // asked twice; closing leaves every sandbox running for the next runner to adopt.
 import { isAlive } from '#src/kit/process-identity.ts'
+import type { MemoryKillsHere } from '#src/wire/gate-link.ts'
 import type { MeterReading } from '#src/wire/meter-reading.ts'
 import type { ArchiveRef, Assignment, Cause, Progress, RunnerCapabilities } from '#src/wire/runner-link.ts'
 import { type Adopted, adoptSandboxes } from './adopt.ts'
@@ -83,10 +84,10 @@ export interface Host {
   measure(sandboxId: string): Promise<MeterReading | undefined>
   /** What all of them use, by their ids. */
   measureAll(): Promise<ReadonlyMap<string, MeterReading>>
-  /** How many of its processes were killed for want of memory since it started. */
-  outOfMemoryKills(sandboxId: string): number
-  /** Whether one of them may have been killed then; milliseconds since 1970. */
-  wasKilledBetween(sandboxId: string, from: number, until: number): boolean
+  /** How often its processes were killed for want of memory since it started, and when that may have been. */
+  memoryKills(sandboxId: string): MemoryKillsHere
+  /** Told of each sandbox that `get` answers otherwise than before. Returns what ends it. */
+  onChange(listener: (sandboxId: string) => void): () => void
   /**
    * Told when something went wrong inside a sandbox that lives on, at most once in ten minutes for each. A listener that
    * answers false could not pass it on, and is told again.
@@ -121,6 +122,7 @@ class MachineHost implements Host {
   /** Ended by us, for what they did to the host. */
   readonly #guilty = new Map<string, Cause>()
   #onMishap: (sandboxId: string, cause: Cause) => boolean = () => false
+  readonly #watchers = new Set<(sandboxId: string) => void>()
 
   readonly #owed: NodeJS.Timeout
 
@@ -260,6 +262,7 @@ class MachineHost implements Host {
         const slot = this.#held.get(sandboxId)?.running?.slot
         await destroySandbox(this.#machine, sandboxId, slot, withArchives !== undefined)
         this.#held.delete(sandboxId)
+        this.#tellChange(sandboxId)
       })
       .finally(() => clearInterval(waiting))
   }
@@ -301,12 +304,13 @@ class MachineHost implements Host {
     return spec && running && this.#lookouts.meters.measure(spec.assignment)
   }
 
-  outOfMemoryKills(sandboxId: string) {
-    return this.#lookouts.outOfMemoryKills(sandboxId)
+  memoryKills(sandboxId: string) {
+    return this.#lookouts.memoryKills(sandboxId)
   }
 
-  wasKilledBetween(sandboxId: string, from: number, until: number) {
-    return this.#lookouts.wasKilledBetween(sandboxId, from, until)
+  onChange(listener: (sandboxId: string) => void) {
+    this.#watchers.add(listener)
+    return () => void this.#watchers.delete(listener)
   }
 
   measureAll() {
@@ -415,6 +419,11 @@ class MachineHost implements Host {
     this.#held.set(sandboxId, held)
     if (running === undefined) this.#notRunning(sandboxId)
     else this.#lookouts.begin(sandboxId, spec.assignment, running)
+    this.#tellChange(sandboxId)
+  }
+
+  #tellChange(sandboxId: string) {
+    for (const watcher of this.#watchers) watcher(sandboxId)
   }
 
   #notRunning(sandboxId: string) {

@@ -68,7 +68,7 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
         /^directory: No such file or directory \(.*no\/such\)$/,
       )
       assert.throws(() => statSync(after))
-      await failsWith([step.listen(`/${'x'.repeat(200)}`)], /^listen: the path of the socket is too long$/)
+      await failsWith([step.listen(`/${'x'.repeat(200)}`, 0)], /^listen: the path of the socket is too long$/)
       await failsWith([['nonsense']], /^nonsense: no such step$/)
       await failsWith([['file', 'too few']], /^file: too few arguments$/)
       await failsWith([step.exec(['/no/such/program'])], /^exec: No such file or directory/)
@@ -125,7 +125,7 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
       const socket = join(directory, 'a.sock')
       const note = join(directory, 'pid')
       const running = runSteps(launcher, [
-        step.listen(socket),
+        step.listen(socket, 0),
         // Stopped by itself, it opens nothing more: a program that has just begun still opens its libraries.
         step.exec(['sh', '-c', `echo $$ > ${note}; kill -STOP $$`]),
       ])

@@ -25,7 +25,8 @@ export const step = {
   file: (path: string, owner: number, text: string): Step => ['file', path, String(owner), text],
   /** Only if it is absent or empty. */
   newFile: (path: string, owner: number, text: string): Step => ['new-file', path, String(owner), text],
-  listen: (path: string): Step => ['listen', path],
+  /** Root and this group may connect. */
+  listen: (path: string, gid: number): Step => ['listen', path, String(gid)],
   privateMounts: (): Step => ['private'],
   /** The /sys of a network namespace. */
   sysfs: (netnsPath: string, path: string): Step => ['sysfs', netnsPath, path],

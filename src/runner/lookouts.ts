@@ -1,5 +1,6 @@
 // What is looked at from time to time in each sandbox that runs or is paused: whether its first process lives, what it takes of
 // the host that no limit of it knows, what it is shown of its memory, and what it uses. One that has stopped costs nothing.
+import type { MemoryKillsHere } from '#src/wire/gate-link.ts'
 import type { Assignment } from '#src/wire/runner-link.ts'
 import type { ExperimentParts } from './kernel-memory/experiment.ts'
 import { type Evidence, KernelMemoryWatch } from './kernel-memory/watch.ts'
@@ -57,6 +58,8 @@ export class Lookouts {
     this.awaitEnd(sandboxId, init)
     this.#kernelMemory.add(sandboxId, { init, cgroup: cgroupOf(this.#machine, sandboxId) })
     this.meters.begin(sandboxId)
+    // So that a kill is told from those before.
+    this.memoryKills(sandboxId)
     this.#refresher.add(sandboxId, {
       cgroup: cgroupOf(this.#machine, sandboxId),
       directory: shownOf(this.#machine.places, sandboxId),
@@ -79,17 +82,11 @@ export class Lookouts {
     this.#refusals.remove(sandboxId)
   }
 
-  /** How many processes of it have been killed for want of memory since it started. */
-  outOfMemoryKills(sandboxId: string): number {
-    const kills = cgroupOf(this.#machine, sandboxId).outOfMemoryKills()
-    this.#memoryKills.look(sandboxId, kills)
-    return kills
-  }
-
-  /** Whether one of them may have been killed then; milliseconds since 1970. */
-  wasKilledBetween(sandboxId: string, from: number, until: number): boolean {
-    this.outOfMemoryKills(sandboxId)
-    return this.#memoryKills.between(sandboxId, from, until)
+  /** How often processes of it have been killed for want of memory since it started, and when that may have been. */
+  memoryKills(sandboxId: string): MemoryKillsHere {
+    const count = cgroupOf(this.#machine, sandboxId).outOfMemoryKills()
+    this.#memoryKills.look(sandboxId, count)
+    return { count, spans: this.#memoryKills.spans(sandboxId) }
   }
 
   close() {

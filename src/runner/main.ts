@@ -9,7 +9,6 @@ import { version } from '#src/kit/version.ts'
 import { agentAt } from '#src/toolbox/agent/agent.ts'
 import type { Progress, Report } from '#src/wire/runner-link.ts'
 import { AllImages } from './all-images.ts'
-import { createToolboxServer, listenOn } from './api.ts'
 import { openStore } from './archive/store.ts'
 import { ownProcsFile, readLayout } from './cgroup/layout.ts'
 import type { RunnerConfig } from './config.ts'
@@ -17,6 +16,7 @@ import { ContextStore } from './contexts/store.ts'
 import { sweepContexts } from './contexts/sweep.ts'
 import { ControlClient } from './control-client.ts'
 import { isOurDatabase } from './database-mark.ts'
+import { serveGates } from './gate/socket.ts'
 import { openHost, sandboxStatuses } from './host.ts'
 import { ImageBuilder } from './image-builder.ts'
 import { ImageKeeper } from './image-keeper.ts'
@@ -35,8 +35,6 @@ import { Reporter } from './reporter.ts'
 const code = resolve(import.meta.dirname, '../..')
 const spareNetworks = 4
 const sweepContextsSeconds = 3600
-/** What calls that are running get to end before they are cut off. */
-const graceMs = 1500
 
 type Runner = {
   /** Settles when the default image is there and control knows of it. */
@@ -105,14 +103,11 @@ export const startRunner = async (
   )
   const contexts = new ContextStore(archiveStore)
   const allImages = await AllImages.open(images, host, new ImageBuilder({ host, agentAt, contexts }))
-  const server = await createToolboxServer({
-    host,
-    log,
-    contexts,
-    configOf: (image) => allImages.configOf(image),
-    executeTimeoutSeconds: config.executeTimeoutSeconds,
-  })
-  await listenOn(server, config.socket, config.socketGid)
+  const gates = await serveGates(
+    { host, contexts, configOf: (image) => allImages.configOf(image), log },
+    config.socket,
+    config.socketGid,
+  )
 
   const refusal = new Refusal((isRefused) => {
     if (isRefused) log.error(`control has refused the key of this runner for ${refusedAfterMs / 1000} s`)
@@ -215,9 +210,7 @@ export const startRunner = async (
       imageKeeper[Symbol.dispose]()
       imageListing[Symbol.dispose]()
       link[Symbol.dispose]()
-      const timer = setTimeout(() => server.server.closeAllConnections(), graceMs)
-      await server.close()
-      clearTimeout(timer)
+      await gates[Symbol.asyncDispose]()
       await control[Symbol.asyncDispose]()
       await host.close()
       await archiveStore.close()

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
+import { wasBetween } from '#src/toolbox/exec/out-of-memory.ts'
 import { MemoryKills } from './memory-kills.ts'
 
 suite('kills for want of memory', () => {
@@ -21,15 +22,15 @@ suite('kills for want of memory', () => {
       [4000, 9000, true],
       [5001, 9000, false],
     ] as const)
-      assert.equal(kills.between('box', from, until), was, `${from}–${until}`)
-    assert.equal(kills.between('another', 0, 9000), false)
+      assert.equal(wasBetween(kills.spans('box'), from, until), was, `${from}–${until}`)
+    assert.equal(wasBetween(kills.spans('another'), 0, 9000), false)
   })
 
   test('of long ago are forgotten, and all when the sandbox ends', () => {
     for (let n = 1; n <= 64; n++) lookAt(10_000 + n * 10, 6 + n)
-    assert.equal(kills.between('box', 3000, 4000), false)
-    assert.equal(kills.between('box', 10_640, 10_640), true)
+    assert.equal(wasBetween(kills.spans('box'), 3000, 4000), false)
+    assert.equal(wasBetween(kills.spans('box'), 10_640, 10_640), true)
     kills.remove('box')
-    assert.equal(kills.between('box', 0, 20_000), false)
+    assert.equal(wasBetween(kills.spans('box'), 0, 20_000), false)
   })
 })

@@ -31,10 +31,9 @@ export class MemoryKills {
     entry.lookedAt = now
   }
 
-  /** Whether somebody may have been killed then, by what the looks around it have found. */
-  between(sandboxId: string, from: number, until: number): boolean {
-    const spans = this.#entries.get(sandboxId)?.spans ?? []
-    return spans.some((span) => span.after <= until && span.until >= from)
+  /** In each of these times somebody was killed, by what the looks around it have found. */
+  spans(sandboxId: string): readonly Span[] {
+    return this.#entries.get(sandboxId)?.spans ?? []
   }
 
   remove(sandboxId: string): void {

@@ -1,7 +1,8 @@
 // Where everything of one runner lies. What must outlive a reboot is in the runner's directory, the rest below /run.
-import { chmod, mkdir, readFile, statfs, writeFile } from 'node:fs/promises'
+import { chmod, chown, mkdir, readdir, readFile, rename, statfs, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { runDirectoryOf } from '#src/kit/instance.ts'
+import { users } from '#src/kit/confined.ts'
+import { agentSocketsOf, allAgentSockets, runDirectoryOf } from '#src/kit/instance.ts'
 import { runCommand } from '#src/kit/run-command.ts'
 
 export type Places = {
@@ -9,7 +10,10 @@ export type Places = {
   sandboxes: string
   filters: string
   agents: string
+  /** The agents' sockets, one per sandbox: root makes them, and the gate connects to them. */
   sockets: string
+  /** Where former versions had them. */
+  formerSockets: string
   runtimeState: string
   /** One directory per sandbox that runs, with the files that it is shown of its machine. */
   shown: string
@@ -25,7 +29,8 @@ export const placesOf = (instance: string, runnerDirectory: string): Places => {
     sandboxes: join(runnerDirectory, 'sandboxes'),
     filters: join(runnerDirectory, 'filters'),
     agents: join(runnerDirectory, 'agents'),
-    sockets: join(run, 's'),
+    sockets: agentSocketsOf(instance),
+    formerSockets: join(run, 's'),
     runtimeState: join(run, 'crun'),
     shown: join(run, 'shown'),
     mountPoints: {
@@ -41,15 +46,30 @@ export const placesOf = (instance: string, runnerDirectory: string): Places => {
 }
 
 export const makePlaces = async (places: Places): Promise<void> => {
-  const { sandboxes, filters, agents, sockets, runtimeState, shown, mountPoints } = places
-  for (const directory of [sandboxes, filters, agents, sockets, runtimeState])
+  const { sandboxes, filters, agents, runtimeState, shown, mountPoints } = places
+  for (const directory of [sandboxes, filters, agents, runtimeState])
     await mkdir(directory, { recursive: true, mode: 0o700 })
+  await makeSockets(places)
   const { image, disk, rootfs, own, sys, runtime } = mountPoints
   for (const directory of [image, disk, rootfs, own, sys, shown]) await mkdir(directory, { recursive: true })
   // The runtime walks here as the sandbox's root, who is nobody on the host.
   for (const directory of [join(rootfs, '..'), rootfs, own, sys, shown]) await chmod(directory, 0o755)
   await writeFile(runtime, '', { flag: 'a' })
   await keepInMemory(shown)
+}
+
+/** The gate passes through, and can neither list nor change what is there. A sandbox that runs keeps its socket. */
+const makeSockets = async ({ sockets, formerSockets }: Pick<Places, 'sockets' | 'formerSockets'>): Promise<void> => {
+  await mkdir(allAgentSockets, { recursive: true, mode: 0o711 })
+  await mkdir(sockets, { recursive: true, mode: 0o710 })
+  await chown(sockets, 0, users.proxy)
+  await chmod(sockets, 0o710)
+  for (const name of await readdir(formerSockets).catch(() => [])) {
+    const path = join(formerSockets, name)
+    await chown(path, 0, users.proxy)
+    await chmod(path, 0o660)
+    await rename(path, join(sockets, name))
+  }
 }
 
 /** Of statfs(2). */

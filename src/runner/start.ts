@@ -7,6 +7,7 @@ import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
+import { users } from '#src/kit/confined.ts'
 import { span } from '#src/kit/telemetry/telemetry.ts'
 import type { ArchiveRef, Assignment } from '#src/wire/runner-link.ts'
 import type { Transfer } from './archive.ts'
@@ -214,7 +215,7 @@ const launch = async (
     pool.stepToSayBase(sandboxId, base),
     ...ownEtc(disk.etc, hostnameOf(sandboxId), machine.resolvers, loginScript(machine, assignment, base)),
     step.directory(disk.etcWork, 0, 0o700),
-    step.listen(socketOf(places, sandboxId)),
+    step.listen(socketOf(places, sandboxId), users.proxy),
     ...hideMounts(hiddenMounts),
     ...stepsToShow(idBaseOf(machine, slot), [
       [rootfs, mountPoints.image],

@@ -16,6 +16,8 @@ export type UpConfig = {
   cacheDirectory: string
   /** Passed on to the runner as they are, those that are set. */
   runnerSettings: Readonly<Record<string, string>>
+  /** Passed on to the gate as they are, those that are set. */
+  gateSettings: Readonly<Record<string, string>>
   /** Where the runner puts archives, and the key to it: for the runner, and no other program. */
   archive: Readonly<Record<string, string>>
   /** Passed on to control as they are, those that are set. */
@@ -34,7 +36,6 @@ export const defaultCacheDirectory = '/var/cache/alcove'
 
 const runnerSettingNames = [
   'ALCOVE_METER_SECONDS',
-  'ALCOVE_EXECUTE_TIMEOUT_SECONDS',
   'ALCOVE_DISK_MIB_PER_SECOND',
   'ALCOVE_IMAGES_DIR',
   'ALCOVE_REGISTRIES',
@@ -43,6 +44,7 @@ const runnerSettingNames = [
   'ALCOVE_REGISTRY_AUTH',
   'ALCOVE_OPEN_NETWORKS',
 ] as const
+const gateSettingNames = ['ALCOVE_EXECUTE_TIMEOUT_SECONDS'] as const
 const controlSettingNames = [
   'ALCOVE_ALLOW_PRIVATE_TARGETS',
   'ALCOVE_AUDIT_DAYS',
@@ -91,6 +93,7 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
   const thoseSet = (names: readonly string[]): Record<string, string> =>
     Object.fromEntries(names.flatMap((name) => (env[name] ? [[name, env[name]]] : [])))
   const runnerSettings = thoseSet(runnerSettingNames)
+  const gateSettings = thoseSet(gateSettingNames)
   const telemetry = thoseSet(Object.keys(env).filter((name) => /^OTEL_[A-Z0-9_]+$/.test(name)))
   const controlSettings = thoseSet(controlSettingNames)
   const privateTargets = controlSettings['ALCOVE_ALLOW_PRIVATE_TARGETS']
@@ -127,7 +130,7 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
   if (!(/^\d{1,4}$/.test(meter) && Number(meter) <= 3600)) {
     complaints.push('ALCOVE_METER_SECONDS must be a whole number of seconds, at most 3600; 0: never')
   }
-  if (!/^\d{1,6}$/.test(runnerSettings['ALCOVE_EXECUTE_TIMEOUT_SECONDS'] ?? '0')) {
+  if (!/^\d{1,6}$/.test(gateSettings['ALCOVE_EXECUTE_TIMEOUT_SECONDS'] ?? '0')) {
     complaints.push('ALCOVE_EXECUTE_TIMEOUT_SECONDS must be whole seconds, up to 999999; 0 disables the limit')
   }
   if (!/^\d{1,6}$/.test(runnerSettings['ALCOVE_DISK_MIB_PER_SECOND'] ?? '0')) {
@@ -148,6 +151,7 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
     publicUrls,
     cacheDirectory,
     runnerSettings,
+    gateSettings,
     archive,
     controlSettings,
     telemetry,

@@ -9,6 +9,7 @@
 //   <data>/run/       0755   who serves this directory now (up.json, up.lock)
 //   /run/alcove-<instance>/  sockets; here and not below <data>, since a socket's path may have 107 bytes at most
 //   /run/alcove/runners/     the socket of its runner
+//   /run/alcove/agents/<instance>/  the sockets of its agents: root makes them, the gate's group may connect
 import { randomBytes } from 'node:crypto'
 import {
   chmodSync,
@@ -25,7 +26,7 @@ import {
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { users } from '#src/kit/confined.ts'
-import { instanceOf, runDirectoryOf } from '#src/kit/instance.ts'
+import { agentSocketsOf, allAgentSockets, instanceOf, runDirectoryOf } from '#src/kit/instance.ts'
 import { Complaint } from './complaint.ts'
 import { checkOwner, checkPlace } from './ownership.ts'
 
@@ -56,6 +57,7 @@ export const dataDirectoryAt = (directory: string) => {
     runtime,
     postgresSocket: join(runtime, 'postgres'),
     runnerSocket: join(runnerSockets, `${instance}.sock`),
+    agentSockets: agentSocketsOf(instance),
   }
 }
 
@@ -152,6 +154,7 @@ export const prepareDataDirectory = (directory: string): DataDirectory => {
   // Who may connect is decided by the password, which only control is told.
   makeDirectory(data.postgresSocket, 0o711, { uid: users.postgres, gid: users.postgres })
   makeDirectory(runnerSockets, 0o711)
+  makeDirectory(allAgentSockets, 0o711)
   return data
 }
 

@@ -2,6 +2,7 @@
 import { chownSync, existsSync, mkdirSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
 import { confined, type Shown, users } from '#src/kit/confined.ts'
+import { allAgentSockets } from '#src/kit/instance.ts'
 import { createLog } from '#src/kit/log.ts'
 import { nodeCommand, ownCode } from '#src/kit/own-code.ts'
 import { startPostgres } from '#src/postgres/embedded.ts'
@@ -131,13 +132,18 @@ export const proxyProgram = (parts: ProgramParts): Program => {
     start: () =>
       startNodeProgram({
         name: 'proxy',
-        command: unprivileged('proxy', parts, [{ from: runnerSockets }]),
+        command: unprivileged('proxy', parts, [{ from: runnerSockets }, { from: allAgentSockets }]),
         log,
         env: environment(parts, 'proxy', {
           ALCOVE_LISTEN: addresses.proxy,
           ALCOVE_CONTROL_URL: addresses.controlUrl,
           ALCOVE_PROXY_KEY: secrets.proxyKey,
           ALCOVE_PROXY_URL: addresses.publicProxyUrl,
+          ALCOVE_RUNNER_SOCKET: parts.data.runnerSocket,
+          // glibc would keep what hundreds of streams have let go of; larger pieces go back to the kernel at once.
+          MALLOC_MMAP_THRESHOLD_: '32768',
+          MALLOC_ARENA_MAX: '2',
+          ...parts.config.gateSettings,
         }),
       }),
   }

@@ -152,6 +152,12 @@ const runnerSocket: Kind = {
   remove: (_, path) => rmSync(path, { force: true }),
 }
 
+const agentSockets: Kind = {
+  what: 'directory of the agents’ sockets',
+  list: (data) => (existsSync(data.agentSockets) ? [data.agentSockets] : []),
+  remove: (_, path) => rmSync(path, { recursive: true, force: true }),
+}
+
 /** Files that processes had open in a mount when it was taken from its place: it stays busy for as long as they do. */
 const openFiles: Holder[] = []
 
@@ -205,6 +211,7 @@ const kinds: readonly Kind[] = [
     holders: deviceHolders,
   },
   runnerSocket,
+  agentSockets,
   runtimeDirectory,
 ]
 

@@ -36,7 +36,7 @@ export type Access = {
   runnerAddress: string
   isStarted: boolean
   state: string
-  /** The runner lets the call wait until it has taken this generation of the sandbox; absent: any is good. */
+  /** The call waits until its runner has taken this generation of the sandbox; absent: any is good. */
   leastGeneration?: number
   openedBy: OpenedBy
   /** The bearer is a credential of this server, whether or not it opened this: it is for no eyes inside a sandbox. */
@@ -64,15 +64,8 @@ export type AccessAhead = {
   at: number
 }
 
-/** By which the proxy tells a runner of `leastGeneration`, with a call to a toolbox as with a connection to a port. */
-export const generationHeader = 'x-alcove-generation'
-
 /** The version of the SDK that calls. Toolboxes decide by it what that SDK expects; other clients send none. */
 export const sdkVersionHeader = 'x-daytona-sdk-version'
-
-/** The headers that say so. */
-export const generationHeaders = ({ leastGeneration }: Pick<Access, 'leastGeneration'>): Record<string, string> =>
-  leastGeneration === undefined ? {} : { [generationHeader]: String(leastGeneration) }
 
 /** The preview of this port is the toolbox, as some SDKs expect (contract/toolbox.md §1). */
 export const toolboxPort = 2280

@@ -7,14 +7,14 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { S3Client } from '@aws-sdk/client-s3'
-import { createServer as createRoutes } from '#src/http/server.ts'
 import { silentLog } from '#src/kit/log.ts'
 import { startProxy } from '#src/proxy/main.ts'
 import { DirectoryStore } from '#src/runner/archive/directory-store.ts'
 import type { ObjectStore } from '#src/runner/archive/store.ts'
 import { type ContextLimits, standardLimits } from '#src/runner/contexts/limits.ts'
-import { serveContexts } from '#src/runner/contexts/routes.ts'
 import { ContextStore } from '#src/runner/contexts/store.ts'
+import { serveGates } from '#src/runner/gate/socket.ts'
+import { SimulatedHost } from '#src/runner/testing/simulated-host.ts'
 import { contextBucket, contextRegion, type UploadQuestion } from '#src/wire/contexts.ts'
 
 /** By access key. What control says of anybody else is 401. */
@@ -35,15 +35,9 @@ export const startUploads = async (
   const limits = { ...standardLimits, ...given.limits }
   const kept = new DirectoryStore(join(directory, 'store'))
   const contexts = new ContextStore(given.wrap?.(kept) ?? kept, { limits, now: () => time.now })
-  const runner = await createRoutes({
-    routes: [],
-    prefixes: [''],
-    source: 'TEST',
-    guard: () => ({}),
-    log: silentLog(),
-  })
-  serveContexts(runner, contexts)
-  await runner.listen({ path: socket })
+  const host = new SimulatedHost()
+  const gid = process.getgid?.() ?? 0
+  const runner = await serveGates({ host, contexts, configOf: () => undefined, log: silentLog() }, socket, gid)
 
   const control = createServer(async (request, response) => {
     const parts: Buffer[] = []
@@ -65,6 +59,8 @@ export const startUploads = async (
       controlUrl: new URL(`http://127.0.0.1:${(control.address() as AddressInfo).port}`),
       proxyKey: 'proxy-key',
       publicUrl: new URL('http://127.0.0.1'),
+      runnerSocket: undefined,
+      executeTimeoutSeconds: 10,
     },
     silentLog(),
   )
@@ -95,7 +91,7 @@ export const startUploads = async (
     },
     [Symbol.asyncDispose]: async () => {
       await proxy.close()
-      await runner.close()
+      await runner[Symbol.asyncDispose]()
       control.close()
       control.closeAllConnections()
       await rm(directory, { recursive: true, force: true })

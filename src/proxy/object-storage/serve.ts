@@ -7,7 +7,7 @@ import { findBadHead } from '#src/http/head.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { readWhole } from '#src/kit/read-whole.ts'
 import type { UploadAccess, UploadQuestion } from '#src/wire/contexts.ts'
-import type { Runners } from '../runners.ts'
+import type { Sandboxes } from '../sandboxes.ts'
 import { bodyOf } from './body.ts'
 import { Keeper, type Key } from './keeper.ts'
 import { type Place, readPlace } from './place.ts'
@@ -18,7 +18,7 @@ import { beginXml, completeXml, errorXml, listXml, partsIn } from './xml.ts'
 type ObjectStorageParts = {
   /** Throws the refusal. */
   ask: (question: UploadQuestion) => Promise<UploadAccess>
-  runners: Runners
+  sandboxes: Pick<Sandboxes, 'linkTo'>
   log: Logger
   now?: () => number
   callsPerMinute?: number
@@ -115,7 +115,7 @@ const act = async (method: string, asked: Asked): Promise<Answer> => {
 
 export const createObjectStorage = ({
   ask,
-  runners,
+  sandboxes,
   log,
   now = Date.now,
   callsPerMinute = 1200,
@@ -133,7 +133,7 @@ export const createObjectStorage = ({
     await calls.consume(organizationId).catch(() => {
       throw new S3Refusal('SlowDown', 'Too many calls.')
     })
-    const keeper = new Keeper(runners, runnerAddress)
+    const keeper = new Keeper(sandboxes.linkTo(runnerAddress))
     return { ...place, keeper, organizationId, body: bodyOf(request, call, key) }
   }
 

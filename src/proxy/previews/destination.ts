@@ -5,7 +5,7 @@ import { Problem } from '#src/problems.ts'
 import type { Access, Credential } from '#src/wire/access.ts'
 import type { Destination } from '../destination.ts'
 import { crossing, framing, upgrading } from '../headers.ts'
-import type { Runners } from '../runners.ts'
+import type { Inside } from '../inside.ts'
 import type { PreviewAddress } from './address.ts'
 import { asVisible, withoutOurs } from './cookies.ts'
 import { findOurs, openProtocols, openQuery, openReferer } from './our-credentials.ts'
@@ -162,12 +162,12 @@ export type Visit = {
 }
 
 /** Throws for a call that has a credential where it cannot be taken away. */
-export const insideOf = (runners: Runners, visit: Visit): Destination => {
+export const insideOf = (inside: Pick<Inside, 'request'>, visit: Visit): Destination => {
   const { address, access, ownCookies = [] } = visit
   const { port } = address
   return {
     path: targetOf(visit),
-    send: (outgoing) => runners.requestInside(access, port, outgoing),
+    send: (outgoing) => inside.request(access, port, outgoing),
     inward: (isUpgrade) => inward(visit, isUpgrade),
     outward: (answer) => outward(answer, address, access, ownCookies),
     failure: (cause) =>

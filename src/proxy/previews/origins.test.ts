@@ -237,7 +237,7 @@ suite('previews: port 2280', () => {
 
   test('takes WebSockets', async () => {
     await using sides = await startSides()
-    sides.runner.upgrade = ({ url }, socket) => {
+    sides.toolbox.upgrade = ({ url }, socket) => {
       socket.end(
         `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nX-Url: ${url}\r\n\r\n`,
       )

@@ -9,7 +9,7 @@ const scriptIn = (text: string) => /<script>([\s\S]*)<\/script>/.exec(text)?.[1]
 suite('previews: pages of refusals', () => {
   test('502 is a page that looks again by itself while nothing listens, and may run that script only', async () => {
     await using sides = await startSides()
-    sides.dialStatus = 502
+    sides.dialRefusal = 'connect'
     for (const headers of [browser, { accept: 'text/html' }]) {
       const { status, text, headers: answered } = await visit(sides, { headers })
       assert.equal(status, 502)

@@ -7,11 +7,11 @@ import { startSides } from '../testing/simulated.ts'
 import { browser, key, openedBy, previewHost, refused, visit } from '../testing/visiting.ts'
 
 suite('previews: addresses', () => {
-  test('the runner is told which generation of the sandbox control means', async () => {
+  test('the sandbox is awaited in the generation that control means', async () => {
     await using sides = await startSides()
     sides.control.answer = () => sides.access({ leastGeneration: 7 })
     assert.equal((await visit(sides, { path: '/' })).status, 200)
-    assert.equal(sides.dialledFor, '7')
+    assert.equal(sides.wanted.at(-1)?.leastGeneration, 7)
   })
 
   test('a host name of its own or a path says which port of which sandbox is meant', async () => {
@@ -26,7 +26,7 @@ suite('previews: addresses', () => {
       ],
     )
     assert.deepEqual(sides.dialled, ['box-id:3000', 'box-id:8080'])
-    assert.equal(sides.dialledFor, undefined)
+    assert.equal(sides.wanted.at(-1)?.leastGeneration, undefined)
     assert.deepEqual(
       sides.seen.map(({ url }) => url),
       ['/a/b?c=d', '/a/b?c=d'],
@@ -145,21 +145,21 @@ suite('previews: who may pass', () => {
 
   test('502 says that nothing listens on the port; 409 and 503 tell of what else stands in the way', async () => {
     await using sides = await startSides()
-    sides.dialStatus = 502
+    sides.dialRefusal = 'connect'
     const program = await visit(sides)
     assert.equal(program.status, 502)
     assert.match(JSON.parse(program.text).message, /Nothing listens on port 3000/)
     assert.match((await visit(sides, { headers: browser })).text, /<h1>Nothing listens on port 3000 yet/)
-    for (const [dialStatus, status] of [
-      [404, 502],
-      [409, 409],
-      [503, 503],
+    for (const [stage, status] of [
+      ['ending', 409],
+      ['busy', 503],
     ] as const) {
-      sides.dialStatus = dialStatus
+      sides.dialRefusal = stage
       assert.equal((await visit(sides)).status, status)
     }
-    await sides.stopRunner()
-    assert.equal((await visit(sides)).status, 502)
+    sides.status = 'stopped'
+    sides.dialRefusal = undefined
+    assert.equal((await visit(sides)).status, 409)
   })
 
   for (const [name, postTwice] of Object.entries(realClients)) {

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Problem } from '#src/problems.ts'
 import type { Access } from '#src/wire/access.ts'
 import { forward } from '../forward.ts'
-import type { Runners } from '../runners.ts'
+import type { Inside } from '../inside.ts'
 import { type PreviewAddress, urlAtId, visibleUrl } from './address.ts'
 import { acceptedCookie, authCookie, hasAccepted } from './cookies.ts'
 import { insideOf, type Visit } from './destination.ts'
@@ -56,7 +56,7 @@ export const checkAtId = (address: PreviewAddress, access: Access): void => {
   throw new Problem('bad_request', `Previews take this at the id of the sandbox only: ${access.sandboxId}.`)
 }
 
-export const showPreview = async (runners: Runners, show: Show): Promise<void> => {
+export const showPreview = async (inside: Pick<Inside, 'request'>, show: Show): Promise<void> => {
   const { request, response, address, access } = show
   if (!isAtId(address, access) && (request.method === 'GET' || request.method === 'HEAD')) {
     return goTo(response, urlAtId(address, access.sandboxId), [], 307)
@@ -84,5 +84,5 @@ export const showPreview = async (runners: Runners, show: Show): Promise<void> =
     return
   }
   show.onForward()
-  await forward({ request, response, destination: insideOf(runners, { ...show, ownCookies }) })
+  await forward({ request, response, destination: insideOf(inside, { ...show, ownCookies }) })
 }

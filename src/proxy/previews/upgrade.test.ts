@@ -38,7 +38,7 @@ suite('previews: WebSockets', () => {
     }
     const [theirs] = await once(upgrade(sides), 'response')
     assert.equal(theirs.resume().statusCode, 403)
-    sides.dialStatus = 502
+    sides.dialRefusal = 'connect'
     const [silent] = await once(upgrade(sides), 'response')
     assert.equal(silent.resume().statusCode, 502)
     await using others = await startSides()

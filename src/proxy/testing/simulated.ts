@@ -1,18 +1,22 @@
-// Both neighbours of the proxy, as a test needs them: a control that answers what the test says and remembers what it
-// was asked, and a runner on a unix socket, behind which a server inside a sandbox listens. The proxy between them is the
-// real one.
+// What the proxy has around it, as a test needs it: a control that answers what the test says and remembers what it was asked, a
+// toolbox that does what the test says, and an agent behind which a server inside a sandbox listens. The proxy is the real one.
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
-import { type AddressInfo, connect, createServer as createSocketServer, type Socket } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { type AddressInfo, createServer as createSocketServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type WebSocket, WebSocketServer } from 'ws'
+import { Inflow } from '#src/kit/inflow.ts'
 import { silentLog } from '#src/kit/log.ts'
-import { type Access, type AccessQuestion, generationHeader } from '#src/wire/access.ts'
+import type { Problem } from '#src/problems.ts'
+import { AgentRefused } from '#src/toolbox/agent/agent.ts'
+import { assignmentWith } from '#src/toolbox/testing/assignment.ts'
+import type { Access, AccessQuestion } from '#src/wire/access.ts'
+import type { SandboxHere } from '#src/wire/gate-link.ts'
 import type { FrontBounds } from '../front.ts'
+import { Inside } from '../inside.ts'
 import { startProxy } from '../main.ts'
+import type { RunnerLink } from '../runner-link.ts'
+import type { Wanted } from '../sandboxes.ts'
 
 type ControlAnswer = { status: number; body: unknown }
 
@@ -25,26 +29,30 @@ export type Sides = AsyncDisposable & {
   /** What control was asked, oldest first; the key it was asked with. */
   asked: AccessQuestion[]
   askedWith: string[]
-  /** Calls that reached the runner, with their whole bodies. */
+  /** Calls that reached the toolbox or the server inside, with their whole bodies. */
   seen: Seen[]
-  /** Every socket that reached the runner. */
-  runnerConnections: () => number
   control: { answer: (question: AccessQuestion) => ControlAnswer }
   /** Said to the proxy over its link; settles when it has taken it. */
   tell: (text: string) => Promise<void>
   access: (more?: Partial<Access>) => ControlAnswer
-  runner: { call: RequestListener; upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void }
+  toolbox: {
+    call: RequestListener
+    upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void
+    /** Of an upgrade. */
+    refusal?: Problem
+  }
   /** The server inside: every port of the sandbox is this one. */
   inside: { call: RequestListener; upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void }
-  /** What the runner was asked to connect to. */
+  /** Which sandboxes were looked for. */
+  wanted: Wanted[]
+  /** What its runner has told of the sandbox. */
+  status: SandboxHere['status']
+  /** What agents were asked to connect to. */
   dialled: string[]
-  /** The generation that the last of them named. */
-  dialledFor: string | undefined
-  /** What the runner answers to that. */
-  dialStatus: number
+  /** Why they do not. */
+  dialRefusal: AgentRefused['stage'] | undefined
   /** Instead of HTTP. */
   insideSocket: ((socket: Socket) => void) | undefined
-  stopRunner: () => Promise<void>
 }
 
 export const bodyOf = async (message: AsyncIterable<Buffer>): Promise<string> => {
@@ -53,23 +61,18 @@ export const bodyOf = async (message: AsyncIterable<Buffer>): Promise<string> =>
   return Buffer.concat(parts).toString()
 }
 
-const listen = async (server: Server, at: string | number) => {
-  if (typeof at === 'string') server.listen(at)
-  else server.listen(at, '127.0.0.1')
+const listen = async (server: Server, at: number) => {
+  server.listen(at, '127.0.0.1')
   await once(server, 'listening')
 }
 
 export const startSides = async (bounds: FrontBounds = {}): Promise<Sides> => {
-  const directory = await mkdtemp(join(tmpdir(), 'alcove-proxy-'))
-  const socketPath = join(directory, 'runner.sock')
-  let connections = 0
-
   const access = (more: Partial<Access> = {}): ControlAnswer => ({
     status: 200,
     body: {
       sandboxId: 'box-id',
       organizationId: 'org',
-      runnerAddress: `unix:${socketPath}`,
+      runnerAddress: 'unix:/nowhere/runner.sock',
       isStarted: true,
       state: 'started',
       openedBy: 'bearer',
@@ -83,7 +86,7 @@ export const startSides = async (bounds: FrontBounds = {}): Promise<Sides> => {
     askedWith: [] as string[],
     seen: [] as Seen[],
     control: { answer: (_question: AccessQuestion): ControlAnswer => access() },
-    runner: {
+    toolbox: {
       call: (async (request, response) => {
         const body = await bodyOf(request)
         sides.seen.push({ method: request.method!, url: request.url!, headers: request.headers, body })
@@ -92,7 +95,7 @@ export const startSides = async (bounds: FrontBounds = {}): Promise<Sides> => {
       upgrade: (_request: IncomingMessage, socket: Duplex) => {
         socket.destroy()
       },
-    } as Sides['runner'],
+    } as Sides['toolbox'],
     inside: {
       call: (async (request, response) => {
         const body = await bodyOf(request)
@@ -103,9 +106,10 @@ export const startSides = async (bounds: FrontBounds = {}): Promise<Sides> => {
         socket.destroy()
       },
     } as Sides['inside'],
+    wanted: [] as Wanted[],
+    status: 'started' as SandboxHere['status'],
     dialled: [] as string[],
-    dialledFor: undefined as string | undefined,
-    dialStatus: 200,
+    dialRefusal: undefined as AgentRefused['stage'] | undefined,
     insideSocket: undefined as Sides['insideSocket'],
   }
 
@@ -124,8 +128,6 @@ export const startSides = async (bounds: FrontBounds = {}): Promise<Sides> => {
     link.ping()
     await once(link, 'pong')
   }
-  const runner = createServer((request, response) => sides.runner.call(request, response))
-  runner.on('upgrade', (request, socket, head) => sides.runner.upgrade(request, socket, head))
   const inside = createServer((request, response) => sides.inside.call(request, response))
   inside.on('upgrade', (request, socket, head) => sides.inside.upgrade(request, socket, head))
   // The server's end of a plain connection, so that a test may say on it what no HTTP server would.
@@ -137,41 +139,53 @@ export const startSides = async (bounds: FrontBounds = {}): Promise<Sides> => {
     if (sides.insideSocket) sides.insideSocket(socket)
     else inside.emit('connection', socket)
   })
-  runner.on('connect', ({ url, headers }, socket) => {
-    sides.dialled.push(url!)
-    sides.dialledFor = headers[generationHeader]?.toString()
-    if (sides.dialStatus !== 200) {
-      socket.end(`HTTP/1.1 ${sides.dialStatus} No\r\nContent-Length: 0\r\n\r\n`)
-      return
-    }
-    const there = connect((door.address() as AddressInfo).port, '127.0.0.1')
-    socket.write('HTTP/1.1 200 OK\r\n\r\n')
-    socket.pipe(there).pipe(socket)
-    socket.on('error', () => there.destroy()).once('close', () => there.destroy())
-    there.on('error', () => socket.destroy())
-  })
-  const sockets = new Set<Duplex>()
-  runner.on('connection', (socket) => {
-    connections += 1
-    sockets.add(socket)
-    socket.once('close', () => sockets.delete(socket))
-  })
   await listen(control, 0)
-  await listen(runner, socketPath)
   await listen(door as Server, 0)
+  const here = (id: string): SandboxHere => ({
+    id,
+    assignment: assignmentWith({ sandboxId: id }),
+    status: sides.status,
+    socketPath: id,
+  })
+  const sandboxes = {
+    find: async (wanted: Wanted) => {
+      sides.wanted.push(wanted)
+      return { sandbox: here(wanted.sandboxId), link: {} as RunnerLink }
+    },
+    linkTo: () => ({}) as RunnerLink,
+  }
+  const dial = async (id: string, port: number) => {
+    sides.dialled.push(`${id}:${port}`)
+    if (sides.dialRefusal !== undefined) throw new AgentRefused(sides.dialRefusal, 'ECONNREFUSED')
+    const there = { port: (door.address() as AddressInfo).port, host: '127.0.0.1', allowHalfOpen: true }
+    return Inflow.to(there).hearOut()
+  }
   const proxy = await startProxy(
     {
       listen: { host: '127.0.0.1', port: 0 },
       controlUrl: new URL(`http://127.0.0.1:${(control.address() as AddressInfo).port}`),
       proxyKey: 'the-proxy-key',
       publicUrl: new URL('http://80-own.proxy.test'),
+      runnerSocket: undefined,
+      executeTimeoutSeconds: 10,
     },
     silentLog(),
     { presenceMs: 60_000, ...bounds },
+    {
+      sandboxes,
+      inside: new Inside(sandboxes, (id) => ({ dial: (port) => dial(id, port) })),
+      toolbox: {
+        call: (request, response) => sides.toolbox.call(request, response),
+        upgrade: async (request, socket, head) => {
+          if (sides.toolbox.refusal) throw sides.toolbox.refusal
+          sides.toolbox.upgrade(request, socket, head)
+          return 101
+        },
+      },
+    },
   )
   const stop = async (server: Server) => {
     server.closeAllConnections()
-    if (server === runner) for (const socket of sockets) socket.destroy()
     await new Promise((resolve) => server.close(resolve))
   }
   return Object.assign(sides, {
@@ -180,16 +194,12 @@ export const startSides = async (bounds: FrontBounds = {}): Promise<Sides> => {
     controlPort: (control.address() as AddressInfo).port,
     access,
     tell,
-    runnerConnections: () => connections,
-    stopRunner: () => stop(runner),
     async [Symbol.asyncDispose]() {
       await proxy.close()
       links.close()
       await stop(control)
-      await stop(runner)
       for (const socket of atDoor) socket.destroy()
       await new Promise((resolve) => door.close(resolve))
-      await rm(directory, { recursive: true, force: true })
     },
   })
 }

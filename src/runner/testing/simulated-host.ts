@@ -1,12 +1,15 @@
 // A host in memory: the same promises as the real one, for tests of what stands above it. A test may hold verbs back, make
 // them fail, and let a sandbox end by itself.
+import type { MemoryKillsHere } from '#src/wire/gate-link.ts'
+import type { MeterReading } from '#src/wire/meter-reading.ts'
 import type { Assignment, Cause, Progress } from '#src/wire/runner-link.ts'
+import type { WatchedHost } from '../gate/watch.ts'
 import type { HeldSandbox } from '../host.ts'
 import type { KeptHost } from '../keeper.ts'
 
 type Verb = 'copy' | 'start' | 'pause' | 'stop' | 'archive' | 'destroy'
 
-export class SimulatedHost implements KeptHost {
+export class SimulatedHost implements KeptHost, WatchedHost {
   /** Every verb that began, such as `start box 3`. */
   readonly asked: string[] = []
   /** What was to be broken off. */
@@ -18,6 +21,7 @@ export class SimulatedHost implements KeptHost {
   refuses: string | undefined
   running = 0
   mostRunning = 0
+  readonly #watchers = new Set<(sandboxId: string) => void>()
   readonly #listeners: ((sandboxId: string, cause: Cause) => void)[] = []
 
   list() {
@@ -26,6 +30,23 @@ export class SimulatedHost implements KeptHost {
 
   get(sandboxId: string) {
     return this.held.get(sandboxId)
+  }
+
+  async imageOf(sandboxId: string) {
+    return this.held.get(sandboxId)?.assignment.image
+  }
+
+  async measure(): Promise<MeterReading | undefined> {
+    return undefined
+  }
+
+  memoryKills(): MemoryKillsHere {
+    return { count: 0, spans: [] }
+  }
+
+  onChange(listener: (sandboxId: string) => void) {
+    this.#watchers.add(listener)
+    return () => void this.#watchers.delete(listener)
   }
 
   copyParent({ sandboxId, generation, forkOf }: Assignment) {
@@ -61,11 +82,8 @@ export class SimulatedHost implements KeptHost {
   }
 
   destroy(sandboxId: string, withArchives?: 'with archives') {
-    return this.#perform(
-      'destroy',
-      [sandboxId, withArchives].filter(Boolean).join(' '),
-      undefined,
-      () => void this.held.delete(sandboxId),
+    return this.#perform('destroy', [sandboxId, withArchives].filter(Boolean).join(' '), undefined, () =>
+      this.forget(sandboxId),
     )
   }
 
@@ -89,11 +107,22 @@ export class SimulatedHost implements KeptHost {
       ...(cause ? { cause } : {}),
       ...(refused ? { refused } : {}),
     })
+    this.#tellChange(id)
   }
 
   endByItself(sandboxId: string, cause: Cause) {
     this.hold(this.held.get(sandboxId)!.assignment, 'stopped', cause)
     for (const listener of this.#listeners) listener(sandboxId, cause)
+  }
+
+  /** Gone, as if it had been destroyed. */
+  forget(sandboxId: string) {
+    this.held.delete(sandboxId)
+    this.#tellChange(sandboxId)
+  }
+
+  #tellChange(sandboxId: string) {
+    for (const watcher of this.#watchers) watcher(sandboxId)
   }
 
   async #perform(verb: Verb, sandboxId: string, generation: number | undefined, act: () => void) {

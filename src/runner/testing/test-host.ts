@@ -5,7 +5,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
-import { runDirectoryOf } from '#src/kit/instance.ts'
+import { agentSocketsOf, runDirectoryOf } from '#src/kit/instance.ts'
 import { silentLog } from '#src/kit/log.ts'
 import { agentAt } from '#src/toolbox/agent/agent.ts'
 import type { Assignment } from '#src/wire/runner-link.ts'
@@ -205,7 +205,7 @@ export class TestHost {
     const paths = [
       join(this.directory, 'runner/sandboxes'),
       join(this.directory, 'runner/pool/disks'),
-      join(run, 's'),
+      agentSocketsOf(this.instance),
       join(run, 'crun'),
       join(run, 'shown'),
     ].flatMap(below)
@@ -229,6 +229,7 @@ export class TestHost {
     await unmountPool(join(this.directory, 'runner'))
     await unmountMemory(placesOf(this.instance, join(this.directory, 'runner')))
     rmSync(runDirectoryOf(this.instance), { recursive: true, force: true })
+    rmSync(agentSocketsOf(this.instance), { recursive: true, force: true })
     rmSync(this.directory, { recursive: true, force: true })
   }
 }

@@ -395,6 +395,8 @@ console.log(join('a', 'b'), typeof os.cpus, Color.Blue, Space.x, new Point(4).ge
 
   test('the compiler is not root', { skip: needsRoot }, async () => {
     const { transpile } = await import('./typescript.ts')
+    const { compile } = await import('#src/runner/gate/compiler.ts')
+    const compiler = { compile, typeRemover: async () => '' }
     const deadline = { signal: new AbortController().signal, [Symbol.dispose]: () => undefined }
     const seen = new Set<string>()
     const look = setInterval(() => {
@@ -406,7 +408,7 @@ console.log(join('a', 'b'), typeof os.cpus, Color.Blue, Space.x, new Point(4).ge
     }, 1)
     try {
       await until(async () => {
-        await transpile('org-1', `const x = [${'1,'.repeat(300_000)}]`, deadline)
+        await transpile(compiler, 'org-1', `const x = [${'1,'.repeat(300_000)}]`, deadline)
         return seen.size > 0
       }, 'the compiler at work')
     } finally {

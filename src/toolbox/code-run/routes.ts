@@ -15,7 +15,7 @@ export const codeRunRoutes = [
     run: async (call) => {
       checkCode(call.body)
       using deadline = deadlineOf(call.reply, { seconds: call.body.timeout ?? 0 })
-      return await runCode(call.sandbox, call, deadline)
+      return await runCode(call.sandbox, call, deadline, call.compiler)
     },
   }),
 ]

@@ -1,6 +1,7 @@
 // `process/code-run`: a program in one of three languages, in a fresh process (contract/toolbox.md §3).
 import { Problem } from '#src/problems.ts'
 import { type CommandSpec, type RunningCommand, StartFailed } from '../agent/agent.ts'
+import { environmentOf } from '../agent/environment.ts'
 import type { Deadline } from '../exec/deadline.ts'
 import { checkEnvironment } from '../exec/environment.ts'
 import { watchMemory } from '../exec/out-of-memory.ts'
@@ -8,7 +9,7 @@ import { BoundedOutput } from '../exec/output.ts'
 import { followToEnd, startWithin, withOutputSoFar } from '../exec/run.ts'
 import { callersFault } from '../exec/start-failure.ts'
 import type { Given } from '../held-bodies.ts'
-import { environmentOf, type ToolboxSandbox } from '../sandbox.ts'
+import type { ToolboxSandbox } from '../sandbox.ts'
 import { ArtifactSieve } from './artifacts.ts'
 import {
   importsFiles,
@@ -20,8 +21,7 @@ import {
   typescriptProgram,
 } from './programs.ts'
 import { type CodeRunRequest, type CodeRunResponse, type Language, languages } from './schemas.ts'
-import { typeRemover } from './type-remover.ts'
-import { transpile } from './typescript.ts'
+import { type Compiler, transpile } from './typescript.ts'
 
 /** Throws a 400 for what can be seen before anything is started. */
 export const checkCode = ({ code, envs }: CodeRunRequest): void => {
@@ -37,17 +37,18 @@ const programOf = async (
   language: Language,
   code: string,
   deadline: Deadline,
+  compiler: Compiler,
 ): Promise<Program | { complaint: string }> => {
   if (language === 'python') return pythonProgram(code)
   if (language === 'javascript') return javascriptProgram(code)
   const withFiles = importsFiles(code)
-  const transpiled = await transpile(assignment.organizationId, code, deadline, withFiles)
+  const transpiled = await transpile(compiler, assignment.organizationId, code, deadline, withFiles)
   if ('complaint' in transpiled) return transpiled
   const { javascript, isModule } = transpiled
   if (!withFiles) return isModule ? typescriptModule(javascript) : typescriptProgram(javascript)
   return isModule
-    ? typescriptFunction(javascript, await typeRemover())
-    : typescriptProgram(javascript, await typeRemover())
+    ? typescriptFunction(javascript, await compiler.typeRemover())
+    : typescriptProgram(javascript, await compiler.typeRemover())
 }
 
 /** Answers the running program, or how it ended without having run. What the caller gave is kept here no longer. */
@@ -55,10 +56,11 @@ const start = async (
   sandbox: ToolboxSandbox,
   { body }: Given<CodeRunRequest>,
   deadline: Deadline,
+  compiler: Compiler,
 ): Promise<RunningCommand | CodeRunResponse> => {
   const { code, language: given, argv, envs } = body
   const language = languageOf(sandbox, given)
-  const program = await programOf(sandbox, language, code, deadline)
+  const program = await programOf(sandbox, language, code, deadline, compiler)
   if ('complaint' in program) return { exitCode: 1, result: program.complaint }
   const spec: CommandSpec = {
     argv: [...program.argv, ...(argv ?? [])],
@@ -81,9 +83,10 @@ export const runCode = async (
   sandbox: ToolboxSandbox,
   given: Given<CodeRunRequest>,
   deadline: Deadline,
+  compiler: Compiler,
 ): Promise<CodeRunResponse> => {
   const findOutOfMemory = watchMemory(sandbox)
-  const started = await start(sandbox, given, deadline)
+  const started = await start(sandbox, given, deadline, compiler)
   if ('result' in started) return started
   started.inputGone.then(given.letGo)
   using output = new BoundedOutput(sandbox.assignment.organizationId)
@@ -93,7 +96,7 @@ export const runCode = async (
     output,
   )
   sieve.end()
-  const shortage = findOutOfMemory()
+  const shortage = await findOutOfMemory(exitCode)
   return {
     exitCode,
     result: `${output.text()}${(exitCode !== 0 && shortage?.line) || ''}`,

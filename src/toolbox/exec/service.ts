@@ -1,8 +1,9 @@
 // `process/execute`: one shell command, its whole output in arrival order, and its exit code (contract/toolbox.md §2).
 import { Problem } from '#src/problems.ts'
 import { type CommandSpec, type RunningCommand, StartFailed } from '../agent/agent.ts'
+import { environmentOf } from '../agent/environment.ts'
 import type { Given } from '../held-bodies.ts'
-import { environmentOf, type ToolboxSandbox } from '../sandbox.ts'
+import type { ToolboxSandbox } from '../sandbox.ts'
 import type { Deadline } from './deadline.ts'
 import { checkEnvironment } from './environment.ts'
 import { watchMemory } from './out-of-memory.ts'
@@ -93,7 +94,7 @@ export const executeGiven = async (
     followToEnd(started, deadline, (data) => output.add(data)),
     output,
   )
-  const shortage = findOutOfMemory()
+  const shortage = await findOutOfMemory(exitCode)
   if (shortage === undefined) return { exitCode, result: output.text() }
   // What a command says that went well may be read by a program.
   const line = exitCode === 0 ? '' : shortage.line

@@ -3,12 +3,13 @@
 import { constants } from 'node:os'
 import { Problem } from '#src/problems.ts'
 import { type RunningCommand, StartFailed } from '../agent/agent.ts'
+import { environmentOf } from '../agent/environment.ts'
 import { pathFrom } from '../agent/work-directory.ts'
 import type { Deadline } from '../exec/deadline.ts'
 import { BoundedOutput } from '../exec/output.ts'
 import { runToEnd } from '../exec/run.ts'
 import { callersFault } from '../exec/start-failure.ts'
-import { environmentOf, type ToolboxSandbox } from '../sandbox.ts'
+import type { ToolboxSandbox } from '../sandbox.ts'
 import { problemOf } from './failures.ts'
 
 const answerBytes = 16 * 1024 * 1024

@@ -94,14 +94,14 @@ const tellEnding = async (
   if (ending.how === 'done') {
     const display = formats === undefined ? {} : { display: formats }
     // A process that the code has started.
-    const shortage = findOutOfMemory()
+    const shortage = await findOutOfMemory(0)
     if (shortage !== undefined) await tell(socket, { type: 'stderr', text: shortage.line })
     const oom = shortage === undefined ? {} : { oom: shortage.oom }
     await tell(socket, { type: 'control', text: 'completed', ...display, ...oom })
     return closeWith(socket, closeCodes.done, '')
   }
   if (ending.how === 'timeout') return closeWith(socket, closeCodes.timeout, 'execution timed out')
-  const shortage = lane.isClosed ? undefined : findOutOfMemory()
+  const shortage = lane.isClosed ? undefined : await findOutOfMemory()
   const value = lane.isClosed ? 'The context was deleted.' : deathOf(ending.exit, shortage)
   if (shortage !== undefined) await tell(socket, { type: 'stderr', text: shortage.line })
   await tell(socket, {

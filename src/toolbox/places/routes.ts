@@ -4,11 +4,12 @@ import Type from 'typebox'
 import { version } from '#src/kit/version.ts'
 import { Problem } from '#src/problems.ts'
 import { StartFailed } from '../agent/agent.ts'
+import { environmentOf } from '../agent/environment.ts'
 import { deadlineOf } from '../exec/deadline.ts'
 import { BoundedOutput } from '../exec/output.ts'
 import { runToEnd } from '../exec/run.ts'
 import { callersFault } from '../exec/start-failure.ts'
-import { environmentOf, route, type ToolboxSandbox } from '../sandbox.ts'
+import { route, type ToolboxSandbox } from '../sandbox.ts'
 
 const Directory = Type.Object({ dir: Type.String() })
 

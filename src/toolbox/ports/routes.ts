@@ -3,11 +3,12 @@ import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { notStarted, Problem } from '#src/problems.ts'
 import { AgentRefused, StartFailed } from '../agent/agent.ts'
+import { environmentOf } from '../agent/environment.ts'
 import { beforeDeadline, deadlineOf } from '../exec/deadline.ts'
 import { BoundedOutput } from '../exec/output.ts'
 import { runToEnd } from '../exec/run.ts'
 import { callersFault } from '../exec/start-failure.ts'
-import { environmentOf, route, type ToolboxSandbox } from '../sandbox.ts'
+import { route, type ToolboxSandbox } from '../sandbox.ts'
 import { listeningPorts } from './listening.ts'
 
 const timeoutSeconds = 10

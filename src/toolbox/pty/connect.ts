@@ -8,7 +8,7 @@ import { Bound } from '#src/kit/bound.ts'
 import { giveBack } from '#src/kit/pour.ts'
 import { Problem } from '#src/problems.ts'
 import type { JobEvent } from '../agent/agent.ts'
-import { findPastShortage } from '../exec/out-of-memory.ts'
+import { lookBack } from '../exec/out-of-memory.ts'
 import { asTold } from '../refusals.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'
 import { tellExit } from './exit.ts'
@@ -92,16 +92,17 @@ class Client {
   }
 
   async #end(exit: JobEvent & { type: 'exit' }): Promise<void> {
-    const { message, closeCode, closeReason } = tellExit(exit, this.#findShortage(exit))
+    const { message, closeCode, closeReason } = tellExit(exit, await this.#findShortage(exit))
     if (this.#socket.protocol === exitControl) await sendWhole(this.#socket, message)
     closeWith(this.#socket, closeCode, closeReason)
   }
 
   /** Of the shell itself; of what it has started, it tells by itself. */
-  #findShortage({ signal }: JobEvent & { type: 'exit' }) {
+  async #findShortage({ signal }: JobEvent & { type: 'exit' }) {
     const endedAt = new Date()
     const createdAt = new Date(endedAt.getTime() - dyingMs)
-    return signal === null ? undefined : findPastShortage(this.#sandbox, { createdAt, endedAt })
+    const ran = { createdAt, endedAt }
+    return signal === null ? undefined : (await lookBack(this.#sandbox, [ran]))(ran)
   }
 
   /** Either the ring went past this client, which is too slow then, or the sandbox's disk was full. */

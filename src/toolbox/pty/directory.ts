@@ -1,9 +1,10 @@
 // Which directory a terminal or an interpreter starts in, as an absolute path to tell.
 import { type Output, StartFailed } from '../agent/agent.ts'
+import { environmentOf } from '../agent/environment.ts'
 import { deadlineOf } from '../exec/deadline.ts'
 import { runToEnd } from '../exec/run.ts'
 import { asNotStarted, asTold } from '../refusals.ts'
-import { environmentOf, type ToolboxSandbox } from '../sandbox.ts'
+import type { ToolboxSandbox } from '../sandbox.ts'
 
 const pathBytes = 1024
 const timeoutSeconds = 10

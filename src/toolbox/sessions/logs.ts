@@ -3,14 +3,12 @@ import type { WebSocket } from 'ws'
 import { closeWith, keepAlive, sendThrough, sendWhole } from '#src/http/socket.ts'
 import { giveBack } from '#src/kit/pour.ts'
 import type { CommandEvent, Piece, TakePiece } from '../agent/agent.ts'
+import { keptOutputBytes } from '../agent/kept-output.ts'
 import type { OutOfMemory } from '../exec/out-of-memory.ts'
 import { BoundedOutput } from '../exec/output.ts'
 import { brokenCharacter } from '../json-size.ts'
 import { asTold } from './refusals.ts'
 import type { Logs } from './schemas.ts'
-
-/** Of each command, on the sandbox's disk, and only as much as was written. */
-export const keptOutputBytes = 16 * 1024 * 1024
 
 /** contract/toolbox.md §4: what follows a marker belongs to that stream, until the next marker. */
 export const markers = { stdout: Buffer.of(1, 1, 1), stderr: Buffer.of(2, 2, 2) } as const

@@ -3,9 +3,11 @@ import { createHash, randomUUID } from 'node:crypto'
 import { otherBody } from '#src/http/idempotency-key.ts'
 import { Problem } from '#src/problems.ts'
 import { type AgentSession, isRefused, type SessionCommand, StartFailed, type TakePiece } from '../agent/agent.ts'
-import { findPastShortage, hasRunShort, type OutOfMemory, watchMemory } from '../exec/out-of-memory.ts'
+import { environmentOf } from '../agent/environment.ts'
+import { keptOutputBytes } from '../agent/kept-output.ts'
+import { hasRunShort, lookBack, type OutOfMemory, watchMemory } from '../exec/out-of-memory.ts'
 import type { Given } from '../held-bodies.ts'
-import { environmentOf, type ToolboxSandbox } from '../sandbox.ts'
+import type { ToolboxSandbox } from '../sandbox.ts'
 import {
   entrypointId,
   findEntrypointShortage,
@@ -13,7 +15,7 @@ import {
   pourEntrypoint,
   readEntrypointLogs,
 } from './entrypoint.ts'
-import { collectLogs, keptOutputBytes, withShortage } from './logs.ts'
+import { collectLogs, withShortage } from './logs.ts'
 import { told } from './refusals.ts'
 import type { Command, CommandParams, ExecRequest, ExecResult, Logs, Session } from './schemas.ts'
 
@@ -26,16 +28,18 @@ const checkNotReserved = (id: string) => {
   if (id === entrypointId) throw new Problem('bad_request', 'The session "entrypoint" belongs to the sandbox itself.')
 }
 
-const commandView = (sandbox: ToolboxSandbox, command: SessionCommand): Command => ({
+type FindShortage = Awaited<ReturnType<typeof lookBack>>
+
+const commandView = (command: SessionCommand, findShortage: FindShortage): Command => ({
   id: command.id,
   command: command.isWholeText ? command.text : `${command.text}…`,
   ...(command.state === 'ended' ? { exitCode: command.end?.exitCode ?? neverRan } : {}),
-  ...(findPastShortage(sandbox, command) === undefined ? {} : { oom: true as const }),
+  ...(findShortage(command) === undefined ? {} : { oom: true as const }),
 })
 
-const sessionView = (sandbox: ToolboxSandbox, { id, commands }: AgentSession): Session => ({
+const sessionView = ({ id, commands }: AgentSession, findShortage: FindShortage): Session => ({
   sessionId: id,
-  commands: commands.map((command) => commandView(sandbox, command)),
+  commands: commands.map((command) => commandView(command, findShortage)),
 })
 
 export const createSession = async (sandbox: ToolboxSandbox, id: string): Promise<Session> => {
@@ -54,21 +58,29 @@ export const createSession = async (sandbox: ToolboxSandbox, id: string): Promis
   return { sessionId: id, commands: [] }
 }
 
-export const listSessions = async (sandbox: ToolboxSandbox): Promise<Session[]> =>
-  (await told(sandbox.agent.sessions.list())).map((session) => sessionView(sandbox, session))
+export const listSessions = async (sandbox: ToolboxSandbox): Promise<Session[]> => {
+  const sessions = await told(sandbox.agent.sessions.list())
+  const commands = sessions.flatMap((session) => session.commands)
+  const findShortage = await lookBack(sandbox, commands)
+  return sessions.map((session) => sessionView(session, findShortage))
+}
 
-export const getSession = async (sandbox: ToolboxSandbox, id: string): Promise<Session> =>
-  sessionView(sandbox, await told(sandbox.agent.sessions.get(id)))
+export const getSession = async (sandbox: ToolboxSandbox, id: string): Promise<Session> => {
+  const session = await told(sandbox.agent.sessions.get(id))
+  return sessionView(session, await lookBack(sandbox, session.commands))
+}
 
 export const deleteSession = async ({ agent }: ToolboxSandbox, id: string): Promise<void> => {
   checkNotReserved(id)
   await told(agent.sessions.remove(id))
 }
 
-export const getCommand = async (sandbox: ToolboxSandbox, { sessionId, commandId }: CommandParams): Promise<Command> =>
-  sessionId === entrypointId
-    ? await getEntrypointCommand(sandbox, commandId)
-    : commandView(sandbox, await told(sandbox.agent.sessions.command(sessionId, commandId)))
+export const getCommand = async (sandbox: ToolboxSandbox, params: CommandParams): Promise<Command> => {
+  const { sessionId, commandId } = params
+  if (sessionId === entrypointId) return await getEntrypointCommand(sandbox, commandId)
+  const command = await told(sandbox.agent.sessions.command(sessionId, commandId))
+  return commandView(command, await lookBack(sandbox, [command]))
+}
 
 /** A command that is sent again gets the id that it has already, by which the agent knows it. */
 const commandIdOf = (idempotencyKey: string | undefined): string =>
@@ -156,7 +168,7 @@ export const runCommand = async (
   if (exit === undefined) throw new Problem('gone', 'The caller has hung up.')
   if (exit.end === null && (await told(hasEnded(sandbox, sessionId)))) throw new Problem('session_ended')
   const exitCode = exit.end?.exitCode ?? neverRan
-  return { cmdId: exec.id, ...withShortage(logs, findOutOfMemory(), { exitCode, isMarked }), exitCode }
+  return { cmdId: exec.id, ...withShortage(logs, await findOutOfMemory(exitCode), { exitCode, isMarked }), exitCode }
 }
 
 /** Nothing for one that still runs. */
@@ -164,10 +176,10 @@ const findShortage = async (
   sandbox: ToolboxSandbox,
   { sessionId, commandId }: CommandParams,
 ): Promise<{ shortage: OutOfMemory; exitCode: number } | undefined> => {
-  if (!hasRunShort(sandbox)) return undefined
+  if (!(await hasRunShort(sandbox))) return undefined
   if (sessionId === entrypointId) return await findEntrypointShortage(sandbox)
   const command = await told(sandbox.agent.sessions.command(sessionId, commandId))
-  const shortage = findPastShortage(sandbox, command)
+  const shortage = (await lookBack(sandbox, [command]))(command)
   return shortage && { shortage, exitCode: command.end?.exitCode ?? neverRan }
 }
 

@@ -1,4 +1,4 @@
-// For tests: the toolbox as the runner serves it, in front of an agent that is an ordinary process of this machine.
+// For tests: the toolbox as the gate serves it, in front of an agent that is an ordinary process of this machine.
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { type ClientRequest, type OutgoingHttpHeaders, request } from 'node:http'
@@ -7,11 +7,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { WebSocket } from 'ws'
 import { silentLog } from '#src/kit/log.ts'
-import { createToolboxServer } from '#src/runner/api.ts'
-import type { HeldSandbox } from '#src/runner/host.ts'
+import type { SandboxHere } from '#src/wire/gate-link.ts'
 import type { Assignment, ImageConfig } from '#src/wire/runner-link.ts'
 import { NativeAgent } from '../agent/testing/native-agent.ts'
+import { createToolboxServer } from '../server.ts'
 import { assignmentWith } from './assignment.ts'
+import { calledFor } from './called.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: what an answer holds is what the test asserts
 export type Reply = { status: number; body: any }
@@ -21,7 +22,7 @@ export type Toolbox = AsyncDisposable & {
   assignment: Assignment
   /** A fresh directory that goes away with the toolbox. */
   directory: string
-  held: HeldSandbox
+  held: SandboxHere
   get: (path: string, headers?: OutgoingHttpHeaders) => Promise<Reply>
   post: (path: string, body: unknown, headers?: OutgoingHttpHeaders) => Promise<Reply>
   delete: (path: string) => Promise<Reply>
@@ -40,15 +41,20 @@ type Options = {
 }
 
 export const startToolbox = async (changes: Partial<Assignment> = {}, options: Options = {}): Promise<Toolbox> => {
-  const { config, ...settings } = options
+  const { config, executeTimeoutSeconds = 10 } = options
   const native = await NativeAgent.start('release')
   const directory = mkdtempSync(join(tmpdir(), 'alcove-toolbox-'))
   const assignment = assignmentWith(changes)
-  const held: HeldSandbox = { id: 'box-1', assignment, status: 'started', socketPath: native.socketPath }
+  const held: SandboxHere = {
+    id: 'box-1',
+    assignment,
+    status: 'started',
+    socketPath: native.socketPath,
+    ...(config && { config }),
+  }
   const server = await createToolboxServer({
-    host: { get: (id) => (id === held.id ? held : undefined), imageOf: async () => assignment.image },
-    configOf: () => config,
-    ...settings,
+    calledBy: (_request, id) => (id === held.id ? calledFor(held) : undefined),
+    executeTimeoutSeconds,
     log: silentLog(),
   })
   await server.listen({ port: 0, host: '127.0.0.1' })

@@ -13,10 +13,11 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { silentLog } from '#src/kit/log.ts'
-import { createToolboxServer } from '#src/runner/api.ts'
-import type { HeldSandbox } from '#src/runner/host.ts'
+import type { SandboxHere } from '#src/wire/gate-link.ts'
 import { NativeAgent } from '../../agent/testing/native-agent.ts'
+import { createToolboxServer } from '../../server.ts'
 import { assignmentWith, searchPath } from '../../testing/assignment.ts'
+import { calledFor } from '../../testing/called.ts'
 
 export type Reply = {
   status: number
@@ -61,8 +62,12 @@ export class FilesRoom {
     chmodSync(directory, 0o755)
     const native = await NativeAgent.start('release')
     const assignment = assignmentWith({ user, env: { PATH: searchPath, ...env } })
-    const held: HeldSandbox = { id: 'box-1', assignment, status: 'started', socketPath: native.socketPath }
-    const server = await createToolboxServer({ host: { get: () => held }, log: silentLog() })
+    const held: SandboxHere = { id: 'box-1', assignment, status: 'started', socketPath: native.socketPath }
+    const server = await createToolboxServer({
+      calledBy: () => calledFor(held),
+      executeTimeoutSeconds: 10,
+      log: silentLog(),
+    })
     await server.listen({ port: 0, host: '127.0.0.1' })
     const { port } = server.server.address() as AddressInfo
     return new FilesRoom(directory, native, port, async () => {

@@ -7,10 +7,11 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { silentLog } from '#src/kit/log.ts'
-import { createToolboxServer } from '#src/runner/api.ts'
-import type { HeldSandbox } from '#src/runner/host.ts'
+import type { SandboxHere } from '#src/wire/gate-link.ts'
 import { NativeAgent } from '../../agent/testing/native-agent.ts'
+import { createToolboxServer } from '../../server.ts'
 import { assignmentWith } from '../../testing/assignment.ts'
+import { calledFor } from '../../testing/called.ts'
 import { GitServer } from './git-server.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: what an answer holds is what the test asserts
@@ -45,8 +46,12 @@ export class GitRoom {
     const native = await NativeAgent.start('release')
     const home = { HOME: join(directory, 'home'), GIT_CONFIG_SYSTEM: join(directory, 'system') }
     const assignment = assignmentWith({ user, env: { ...home, ...env } })
-    const held: HeldSandbox = { id: 'box-1', assignment, status: 'started', socketPath: native.socketPath }
-    const server = await createToolboxServer({ host: { get: () => held }, log: silentLog() })
+    const held: SandboxHere = { id: 'box-1', assignment, status: 'started', socketPath: native.socketPath }
+    const server = await createToolboxServer({
+      calledBy: () => calledFor(held),
+      executeTimeoutSeconds: 10,
+      log: silentLog(),
+    })
     await server.listen({ port: 0, host: '127.0.0.1' })
     const room = new GitRoom({
       url: `http://127.0.0.1:${(server.server.address() as AddressInfo).port}/toolbox/box-1`,

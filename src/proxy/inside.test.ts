@@ -1,25 +1,27 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { request } from 'node:http'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { suite, test } from 'node:test'
 import { Inflow } from '#src/kit/inflow.ts'
-import { silentLog } from '#src/kit/log.ts'
 import { NativeAgent } from '#src/toolbox/agent/testing/native-agent.ts'
-import { dialRefusals } from '#src/wire/dial.ts'
-import { createToolboxServer } from './api.ts'
-import type { HeldSandbox } from './host.ts'
+import { assignmentWith } from '#src/toolbox/testing/assignment.ts'
+import type { SandboxHere } from '#src/wire/gate-link.ts'
+import { Inside } from './inside.ts'
+import type { RunnerLink } from './runner-link.ts'
 
-/** A runner in front of a real agent, and a server that listens on 127.0.0.1 beside that. */
+/** A real agent, and a server that listens on 127.0.0.1 beside it. */
 const startSides = async (onConnection: (socket: Socket) => void = () => undefined) => {
   const native = await NativeAgent.start('release')
-  const held = { id: 'box', status: 'started', socketPath: native.socketPath } as HeldSandbox
-  const server = await createToolboxServer({
-    host: { get: (id) => (id === 'box' ? held : undefined) },
-    log: silentLog(),
+  const held: SandboxHere = {
+    id: 'box',
+    assignment: assignmentWith({}),
+    status: 'started',
+    socketPath: native.socketPath,
+  }
+  const inner = new Inside({
+    find: async ({ sandboxId }) => ({ sandbox: sandboxId === 'box' ? held : undefined, link: {} as RunnerLink }),
   })
-  await server.listen({ port: 0, host: '127.0.0.1' })
   const sockets = new Set<Socket>()
   const inside = createServer({ allowHalfOpen: true }, (socket) => {
     sockets.add(socket)
@@ -28,30 +30,15 @@ const startSides = async (onConnection: (socket: Socket) => void = () => undefin
   })
   inside.listen(0, '127.0.0.1')
   await once(inside, 'listening')
-  const { port } = server.server.address() as AddressInfo
   const { port: insidePort } = inside.address() as AddressInfo
   return {
     native,
     held,
-    server,
     insidePort,
-    dial: async (path: string): Promise<{ status: number; socket: Duplex }> => {
-      // As the proxy does it: what came right behind the answer is put back before anything else can be read.
-      return new Promise((resolve, reject) => {
-        const createConnection = () => Inflow.to({ port, host: '127.0.0.1' }).hearOut()
-        const asking = request({ port, method: 'CONNECT', path, createConnection })
-        asking.once('error', reject)
-        asking.once('connect', ({ statusCode = 0 }, socket, head) => {
-          socket.on('error', () => undefined)
-          if (head.length > 0) socket.unshift(head)
-          resolve({ status: statusCode, socket })
-        })
-        asking.end()
-      })
-    },
+    request: (headers: string[], method = 'GET') => inner.request(wanted, insidePort, { method, path: '/', headers }),
+    dial: async (port = insidePort, sandboxId = 'box'): Promise<Duplex> =>
+      (await inner.dial({ ...wanted, sandboxId }, port)).on('error', () => undefined),
     async [Symbol.asyncDispose]() {
-      server.server.closeAllConnections()
-      await server.close()
       for (const socket of sockets) socket.destroy()
       await new Promise((resolve) => inside.close(resolve))
       await native[Symbol.asyncDispose]()
@@ -59,17 +46,12 @@ const startSides = async (onConnection: (socket: Socket) => void = () => undefin
   }
 }
 
-const statusOf = async (sides: Awaited<ReturnType<typeof startSides>>, path: string) => {
-  const { status, socket } = await sides.dial(path)
-  socket.destroy()
-  return status
-}
+const wanted = { sandboxId: 'box', runnerAddress: 'unix:/nowhere', isStarted: true }
 
-suite('CONNECT {sandboxId}:{port}', () => {
-  test('200 is followed by raw bytes both ways, and by the end of either side', async () => {
+suite('a connection to a port inside a sandbox', () => {
+  test('carries raw bytes both ways, and the end of either side', async () => {
     await using sides = await startSides((socket) => void socket.pipe(socket))
-    const { status, socket } = await sides.dial(`box:${sides.insidePort}`)
-    assert.equal(status, 200)
+    const socket = await sides.dial()
     const sent = Buffer.alloc(4 * 1024 * 1024, 'abc')
     socket.end(sent)
     const came: Buffer[] = []
@@ -80,7 +62,7 @@ suite('CONNECT {sandboxId}:{port}', () => {
   test('what a server says before it hangs up arrives whole', async () => {
     const said = Buffer.alloc(1024 * 1024, 'x')
     await using sides = await startSides((socket) => void socket.end(said))
-    const { socket } = await sides.dial(`box:${sides.insidePort}`)
+    const socket = await sides.dial()
     let bytes = 0
     for await (const piece of socket) bytes += piece.length
     assert.equal(bytes, said.length)
@@ -92,7 +74,7 @@ suite('CONNECT {sandboxId}:{port}', () => {
     )
     let heard = 0
     for (let i = 0; i < 50; i++) {
-      const { socket } = await sides.dial(`box:${sides.insidePort}`)
+      const socket = await sides.dial()
       let said = ''
       socket.on('data', (bytes) => {
         said += bytes
@@ -110,7 +92,7 @@ suite('CONNECT {sandboxId}:{port}', () => {
   test('a caller that breaks off is told to the server', async () => {
     const reached = Promise.withResolvers<Socket>()
     await using sides = await startSides((socket) => reached.resolve(socket))
-    const { socket } = await sides.dial(`box:${sides.insidePort}`)
+    const socket = await sides.dial()
     const other = await reached.promise
     const ended = once(other, 'end')
     other.resume()
@@ -118,38 +100,58 @@ suite('CONNECT {sandboxId}:{port}', () => {
     await ended
   })
 
-  test('502 where nothing listens, 404 for no sandbox or no port, 409 for one that is not started', async () => {
+  test('502 where nothing listens or no sandbox is here, 409 for one that is not started', async () => {
     await using sides = await startSides()
     const free = createServer().listen(0, '127.0.0.1')
     await once(free, 'listening')
     const { port } = free.address() as AddressInfo
     await new Promise((resolve) => free.close(resolve))
-    assert.equal(await statusOf(sides, `box:${port}`), dialRefusals.nothingListens)
-    for (const path of [`other:${sides.insidePort}`, 'box:0', 'box:65536', 'box:80x', 'box', '/toolbox/box', ':80']) {
-      assert.equal(await statusOf(sides, path), dialRefusals.noSandbox, path)
-    }
+    await assert.rejects(sides.dial(port), { status: 502, port })
+    await assert.rejects(sides.dial(sides.insidePort, 'other'), { status: 502 })
     sides.held.status = 'stopped'
-    assert.equal(await statusOf(sides, `box:${sides.insidePort}`), dialRefusals.notStarted)
+    await assert.rejects(sides.dial(), { status: 409 })
     sides.held.status = 'started'
     await sides.native.agent.shutdown(100)
-    assert.equal(await statusOf(sides, `box:${sides.insidePort}`), dialRefusals.notStarted)
+    await assert.rejects(sides.dial(), { status: 409 })
   })
 
   test('503 for more connections than one sandbox may have; others make room when they end', async () => {
     await using sides = await startSides()
-    const open = await Promise.all(Array.from({ length: 512 }, () => sides.dial(`box:${sides.insidePort}`)))
-    assert.ok(open.every(({ status }) => status === 200))
-    assert.equal(await statusOf(sides, `box:${sides.insidePort}`), dialRefusals.busy)
+    const open = await Promise.all(Array.from({ length: 512 }, () => sides.dial()))
+    await assert.rejects(sides.dial(), { status: 503 })
     // The toolbox of the same sandbox is not kept from its work.
     await sides.native.agent.info()
-    for (const { socket } of open) socket.destroy()
+    const closed = open.map((socket) => once(socket, 'close'))
+    for (const socket of open) socket.destroy()
+    await Promise.all(closed)
+    ;(await sides.dial()).destroy()
   })
 
-  test('closing the server ends every connection that it has given away', async () => {
-    await using sides = await startSides()
-    const { socket } = await sides.dial(`box:${sides.insidePort}`)
-    const closed = once(socket.resume(), 'close')
-    await sides.server.close()
-    await closed
+  test('a server inside that answers and closes in the middle of a body is heard', async () => {
+    const closed = Promise.withResolvers<void>()
+    await using sides = await startSides((socket) => {
+      socket
+        .once('close', () => closed.resolve())
+        .once('data', () => {
+          socket.write('HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 2\r\n\r\nno')
+          socket.destroy()
+        })
+    })
+    const call = sides.request(['Host', 'x', 'Transfer-Encoding', 'chunked'], 'POST')
+    const heard = once(call, 'response')
+    call.write('some')
+    // It has closed, and nobody has read yet what it said.
+    closed.promise.then(() => call.write('more'))
+    const [answer] = await heard
+    const body = await answer.toArray()
+    assert.deepEqual([answer.statusCode, String(Buffer.concat(body))], [413, 'no'])
+  })
+
+  test('what may be long comes through memory that is used again', async () => {
+    await using sides = await startSides((socket) => void socket.end('HTTP/1.1 204 No Content\r\n\r\n'))
+    const call = sides.request(['Host', 'x']).end()
+    const [answer] = await once(call, 'response')
+    assert.deepEqual([answer.statusCode, answer.socket instanceof Inflow], [204, true])
+    call.destroy()
   })
 })

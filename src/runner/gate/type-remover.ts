@@ -1,5 +1,5 @@
 // The program that takes types out of files inside the sandbox: sucrase in one piece, made when it is first needed. What the
-// caller sends is compiled on the runner (typescript.ts), but the files that it imports are in the sandbox only.
+// caller sends is compiled on the runner (compiler.ts), but the files that it imports are in the sandbox only.
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { runCommand } from '#src/kit/run-command.ts'

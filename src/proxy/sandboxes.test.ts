@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { suite, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
+import { silentLog } from '#src/kit/log.ts'
+import type { ContextStore } from '#src/runner/contexts/store.ts'
+import { serveGates } from '#src/runner/gate/socket.ts'
+import { assigned, SimulatedHost } from '#src/runner/testing/simulated-host.ts'
+import { Sandboxes, type Wanted } from './sandboxes.ts'
+
+/** The real link between a gate and a runner, and a host in memory. */
+const startSides = async ({ hasRunner = true } = {}) => {
+  const directory = mkdtempSync(join(tmpdir(), 'alcove-sandboxes-'))
+  const path = join(directory, 'runner.sock')
+  const host = new SimulatedHost()
+  const parts = { host, contexts: {} as ContextStore, configOf: () => undefined, log: silentLog() }
+  const startRunner = () => serveGates(parts, path, process.getgid?.() ?? 0)
+  let runner = hasRunner ? await startRunner() : undefined
+  const sandboxes = new Sandboxes(silentLog())
+  const runnerAddress = `unix:${path}`
+  const link = sandboxes.linkTo(runnerAddress)
+  return {
+    host,
+    link,
+    wanted: (more: Partial<Wanted> = {}): Wanted => ({ sandboxId: 'box', runnerAddress, isStarted: true, ...more }),
+    find: async (wanted: Wanted) => (await sandboxes.find(wanted)).sandbox,
+    stopRunner: async () => {
+      await runner?.[Symbol.asyncDispose]()
+      runner = undefined
+    },
+    startRunner: async () => {
+      runner = await startRunner()
+    },
+    async [Symbol.asyncDispose]() {
+      sandboxes[Symbol.dispose]()
+      await runner?.[Symbol.asyncDispose]()
+      rmSync(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+const until = async (isSo: () => boolean) => {
+  while (!isSo()) await pause(5)
+}
+
+suite('the sandboxes of this host', () => {
+  test('are those that the runner tells of, as they are now', async () => {
+    await using sides = await startSides()
+    sides.host.hold(assigned('box', 1), 'started')
+    assert.equal((await sides.find(sides.wanted()))?.socketPath, '/nowhere/box')
+    sides.host.hold(assigned('box', 2), 'paused')
+    await until(() => sides.link.get('box')?.status === 'paused')
+    sides.host.forget('box')
+    await until(() => sides.link.get('box') === undefined)
+  })
+
+  test('a call that names a generation waits until its runner has it, and not for a newer one', async () => {
+    await using sides = await startSides()
+    sides.host.hold(assigned('box', 5), 'started')
+    const waiting = sides.find(sides.wanted({ leastGeneration: 6 }))
+    assert.equal((await sides.find(sides.wanted({ leastGeneration: 3 })))?.assignment.generation, 5)
+    sides.host.hold(assigned('box', 6), 'started')
+    assert.equal((await waiting)?.assignment.generation, 6)
+  })
+
+  test('a call to a sandbox that has just started waits for its runner to say so', async () => {
+    await using sides = await startSides()
+    sides.host.hold(assigned('box', 1), 'stopped')
+    const waiting = sides.find(sides.wanted())
+    await until(() => sides.link.get('box') !== undefined)
+    sides.host.hold(assigned('box', 2), 'started')
+    assert.equal((await waiting)?.status, 'started')
+  })
+
+  test('what is not here, or has ended without control knowing yet, is said so soon', async () => {
+    await using sides = await startSides()
+    assert.equal(await sides.find(sides.wanted()), undefined)
+    sides.host.hold(assigned('box', 1), 'stopped')
+    assert.equal((await sides.find(sides.wanted()))?.status, 'stopped')
+  })
+
+  test('503 when a call has waited for ten seconds', async (t) => {
+    await using sides = await startSides()
+    sides.host.hold(assigned('box', 1), 'started')
+    await until(() => sides.link.get('box') !== undefined)
+    let now = 0
+    t.mock.method(performance, 'now', () => (now += 4000))
+    t.mock.method(sides.link, 'untilChanged', async () => undefined)
+    await assert.rejects(sides.find(sides.wanted({ leastGeneration: 2 })), { status: 503 })
+  })
+
+  test('what a runner has told is served while it is away; the next runner is believed', async () => {
+    await using sides = await startSides()
+    sides.host.hold(assigned('box', 1), 'started')
+    sides.host.hold(assigned('other', 1), 'started')
+    await sides.find(sides.wanted())
+    await sides.stopRunner()
+    await until(() => !sides.link.isCurrent)
+    assert.equal((await sides.find(sides.wanted()))?.status, 'started')
+    sides.host.forget('other')
+    await sides.startRunner()
+    await until(() => sides.link.isCurrent)
+    assert.equal(sides.link.get('other'), undefined)
+    assert.equal((await sides.find(sides.wanted()))?.status, 'started')
+  })
+
+  test('503 while nothing was ever heard of a runner; a runner that starts later is found', async () => {
+    await using sides = await startSides({ hasRunner: false })
+    await assert.rejects(sides.find(sides.wanted()), { status: 503 })
+    sides.host.hold(assigned('box', 1), 'started')
+    const waiting = sides.find(sides.wanted())
+    await sides.startRunner()
+    assert.equal((await waiting)?.status, 'started')
+  })
+
+  test('502 for a sandbox whose runner is on another host', async () => {
+    await using sides = await startSides()
+    await assert.rejects(sides.find(sides.wanted({ runnerAddress: 'http://10.0.0.1:1' })), { status: 502 })
+  })
+})

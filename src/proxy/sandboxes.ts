@@ -1,0 +1,77 @@
+// The sandboxes of this host, by what its runners have told. A server has one runner here, and more where others have joined it.
+import type { Logger } from '#src/kit/log.ts'
+import { Problem } from '#src/problems.ts'
+import type { Access } from '#src/wire/access.ts'
+import type { SandboxHere } from '#src/wire/gate-link.ts'
+import { RunnerLink } from './runner-link.ts'
+
+/** Which sandbox, and what control knows of it. */
+export type Wanted = Pick<Access, 'sandboxId' | 'runnerAddress' | 'isStarted' | 'leastGeneration'>
+
+export type Found = { sandbox: SandboxHere | undefined; link: RunnerLink }
+
+const mostRunners = 64
+/** A verb that is carried out meanwhile takes milliseconds; a link of the runner that was lost, a second or two. */
+const takenMs = 10_000
+/** A runner that has just started a sandbox tells control and us in the same moment. */
+const newsMs = 500
+/** A runner that starts while we do. */
+const runnerMs = 3000
+
+export class Sandboxes implements Disposable {
+  readonly #log: Logger
+  readonly #links = new Map<string, RunnerLink>()
+
+  constructor(log: Logger) {
+    this.#log = log
+  }
+
+  /** `address`: as control says it, `unix:/path`. */
+  linkTo(address: string): RunnerLink {
+    const known = this.#links.get(address)
+    if (known !== undefined) return known
+    if (!address.startsWith('unix:/')) {
+      throw new Problem('bad_gateway', undefined, { cause: 'the runner of this sandbox is on another host' })
+    }
+    if (this.#links.size >= mostRunners) this.#forgetOne()
+    const link = new RunnerLink(address.slice('unix:'.length), this.#log)
+    this.#links.set(address, link)
+    return link
+  }
+
+  #forgetOne() {
+    const [address, link] = [...this.#links].find(([, { isCurrent }]) => !isCurrent) ?? []
+    if (address === undefined || link === undefined) throw new Problem('unavailable', 'This host has too many runners.')
+    link[Symbol.dispose]()
+    this.#links.delete(address)
+  }
+
+  /**
+   * The sandbox as its runner knows it, once that is what control says of it. One from a warm pool is somebody's before its runner
+   * has heard of it, and nobody gets inside with less than was asked for with it (docs/adr/0014-warm-pools-follow-demand.md).
+   */
+  async find({ sandboxId, runnerAddress, isStarted, leastGeneration = 0 }: Wanted): Promise<Found> {
+    const link = this.linkTo(runnerAddress)
+    const since = performance.now()
+    for (;;) {
+      const sandbox = link.get(sandboxId)
+      const passed = performance.now() - since
+      const isOld = sandbox !== undefined && sandbox.assignment.generation < leastGeneration
+      const isAwaited = isStarted && sandbox?.status !== 'started'
+      if (!isOld && !isAwaited) return { sandbox, link }
+      if (isOld && passed >= takenMs) {
+        throw new Problem('unavailable', 'The sandbox is being made ready; try again.')
+      }
+      if (!isOld && passed >= newsMs) {
+        if (link.isCurrent || sandbox !== undefined) return { sandbox, link }
+        if (passed >= runnerMs)
+          throw new Problem('unavailable', 'The runner of this sandbox does not answer; try again.')
+      }
+      await link.untilChanged(sandboxId, Math.max(1, (isOld ? takenMs : passed < newsMs ? newsMs : runnerMs) - passed))
+    }
+  }
+
+  [Symbol.dispose]() {
+    for (const link of this.#links.values()) link[Symbol.dispose]()
+  }
+}

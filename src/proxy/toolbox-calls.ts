@@ -1,0 +1,88 @@
+// Hands calls that were let in to the toolbox, under the sandbox's id and without who calls.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { isTracing, placeHeaders } from '#src/kit/telemetry/telemetry.ts'
+import { noSandbox, Problem } from '#src/problems.ts'
+import type { Called } from '#src/toolbox/server.ts'
+import { type Access, sdkVersionHeader } from '#src/wire/access.ts'
+import type { Compiled } from '#src/wire/gate-link.ts'
+import type { MeterReading } from '#src/wire/meter-reading.ts'
+import { corsHeaders } from './cors.ts'
+import type { RunnerLink } from './runner-link.ts'
+import type { Sandboxes } from './sandboxes.ts'
+
+/** What answers calls, such as `Toolbox`. An upgrade that is refused is a Problem, and nothing was said. */
+export type Answering = {
+  call: (request: IncomingMessage, response: ServerResponse) => void
+  upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => Promise<number>
+}
+
+const notForToolboxes = new Set(['authorization', 'cookie'])
+
+const isForToolbox = (name: string) =>
+  !notForToolboxes.has(name) &&
+  (!name.startsWith('x-daytona-') || name === sdkVersionHeader) &&
+  !name.startsWith('x-service-')
+
+const letIn = new WeakMap<IncomingMessage, Access>()
+
+/** From here on the call is the toolbox's, and nobody reads who has called. */
+const admit = (request: IncomingMessage, access: Access, rest: string) => {
+  const { headers } = request
+  for (const name of Object.keys(headers)) if (!isForToolbox(name)) delete headers[name]
+  if (isTracing()) Object.assign(headers, placeHeaders())
+  request.url = `/toolbox/${encodeURIComponent(access.sandboxId)}${rest || '/'}`
+  letIn.set(request, access)
+}
+
+const calledIn = (link: RunnerLink, sandbox: Called['sandbox']): Called => {
+  const { id: sandboxId } = sandbox
+  return {
+    sandbox,
+    measure: async () => (await link.ask<MeterReading | null>({ ask: 'measure', sandboxId })) ?? undefined,
+    memoryKills: () => link.ask({ ask: 'memory-kills', sandboxId }),
+    compiler: {
+      compile: (source, format, { signal }) => link.ask<Compiled>({ ask: 'compile', format }, oneOf(source), signal),
+      typeRemover: () => link.ask<string>({ ask: 'type-remover' }),
+    },
+  }
+}
+
+async function* oneOf(text: string) {
+  yield Buffer.from(text)
+}
+
+/** The sandbox of a call that was let in to it. */
+export const calledBy =
+  (sandboxes: Pick<Sandboxes, 'find'>) =>
+  async (request: IncomingMessage, sandboxId: string): Promise<Called> => {
+    const access = letIn.get(request)
+    if (access?.sandboxId !== sandboxId) throw new Problem('unauthorized')
+    const { sandbox, link } = await sandboxes.find(access)
+    if (sandbox === undefined) throw noSandbox(sandboxId)
+    return calledIn(link, sandbox)
+  }
+
+/** The answer is the toolbox's. CORS is the gate's to say. */
+export const passCall = (
+  toolbox: Answering,
+  request: IncomingMessage,
+  response: ServerResponse,
+  { access, rest }: { access: Access; rest: string },
+): void => {
+  const headers = corsHeaders(request)
+  for (let at = 0; at + 1 < headers.length; at += 2) response.appendHeader(headers[at]!, headers[at + 1]!)
+  admit(request, access, rest)
+  toolbox.call(request, response)
+}
+
+/** Answers the status that was said; throws the refusal. */
+export const passUpgrade = (
+  toolbox: Answering,
+  request: IncomingMessage,
+  socket: Duplex,
+  { head, access, rest }: { head: Buffer; access: Access; rest: string },
+): Promise<number> => {
+  admit(request, access, rest)
+  return toolbox.upgrade(request, socket, head)
+}

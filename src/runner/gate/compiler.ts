@@ -1,0 +1,62 @@
+// esbuild, for the code of callers: it is hostile, and read by a fresh process without privileges, which sees no file and no network,
+// and has bounds on memory, processor time, waiting time and output. Nothing of the code is executed.
+import { spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { confined, users } from '#src/kit/confined.ts'
+import type { Compiled } from '#src/wire/gate-link.ts'
+
+const outputBytes = 64 * 1024 * 1024
+const errorBytes = 64 * 1024
+const wallMs = 10_000
+
+const limits = { data: 512 * 1024 * 1024, cpu: 5, files: 16, filesize: 0 }
+const options =
+  '--loader=ts --platform=node --target=node18 --sourcemap=inline --sourcefile=code.ts --color=false --log-level=error --log-limit=10'.split(
+    ' ',
+  )
+
+/** `files`: like cjs, and what the code imports when it runs is required, as Node cannot import TypeScript. */
+export type Format = 'cjs' | 'esm' | 'files'
+
+/** Confined where we are root; otherwise there is nothing to be given away. */
+const commandOfCompiler = (format: Format): string[] => {
+  const program = fileURLToPath(import.meta.resolve(`@esbuild/linux-${process.arch}/bin/esbuild`))
+  const formatOptions =
+    format === 'files' ? ['--format=cjs', '--supported:dynamic-import=false'] : [`--format=${format}`]
+  const command = [program, ...formatOptions, ...options]
+  if (process.getuid?.() !== 0) return command
+  return confined({ command, uid: users.compiler, shown: [{ from: program }], sockets: 'none', limits })
+}
+
+/** Throws the signal's reason. */
+export const compile = (source: string, format: Format, { signal }: { signal: AbortSignal }): Promise<Compiled> =>
+  new Promise((resolve, reject) => {
+    const [program = '', ...args] = commandOfCompiler(format)
+    const child = spawn(program, args, { stdio: 'pipe', cwd: '/', env: {} })
+    const kill = () => child.kill('SIGKILL')
+    const timer = setTimeout(kill, wallMs)
+    signal.addEventListener('abort', kill, { once: true })
+    const written: Buffer[] = []
+    const errors: Buffer[] = []
+    let writtenBytes = 0
+    let errorsBytes = 0
+    child.stdout.on('data', (data: Buffer) => {
+      writtenBytes += data.length
+      if (writtenBytes > outputBytes) kill()
+      else written.push(data)
+    })
+    child.stderr.on('data', (data: Buffer) => {
+      if (errorsBytes < errorBytes) errors.push(data)
+      errorsBytes += data.length
+    })
+    // It may end before it has read everything; its exit says why.
+    child.stdin.on('error', () => undefined)
+    child.stdin.end(source)
+    child.on('error', reject)
+    child.on('close', (code) => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', kill)
+      if (signal.aborted) reject(signal.reason)
+      else resolve({ code, javascript: Buffer.concat(written).toString(), errors: Buffer.concat(errors).toString() })
+    })
+  })

@@ -1,0 +1,127 @@
+// The unix socket on which a gate of this host asks what needs root (wire/gate-link.ts). Only root and the gate's group can open it.
+// No byte of a caller or of a sandbox is understood here: the bodies of requests are kept, or handed to a confined program.
+import { once } from 'node:events'
+import { chmod, chown, rm } from 'node:fs/promises'
+import { createServer, type Socket } from 'node:net'
+import { Compile } from 'typebox/compile'
+import { Frames, jsonFrameOf, sendFrame } from '#src/kit/length-frames.ts'
+import type { Logger } from '#src/kit/log.ts'
+import { Problem } from '#src/problems.ts'
+import { GateRequest, type MemoryKillsHere, requestBytes } from '#src/wire/gate-link.ts'
+import type { ContextStore } from '../contexts/store.ts'
+import type { Host } from '../host.ts'
+import { compile } from './compiler.ts'
+import { askContexts } from './contexts.ts'
+import { typeRemover } from './type-remover.ts'
+import { tellGate, type WatchParts } from './watch.ts'
+
+type GateParts = WatchParts & {
+  host: WatchParts['host'] & Pick<Host, 'measure' | 'memoryKills'>
+  /** The files that come with definitions. */
+  contexts: ContextStore
+  log: Logger
+}
+
+/** More than one gate has under way: its calls wait for each other. */
+const mostConnections = 1024
+/** A request comes at once. */
+const requestMs = 5000
+const sourceBytes = 1024 * 1024
+
+const isRequest = Compile(GateRequest)
+
+const readRequest = (message: Buffer | undefined): GateRequest => {
+  const request: unknown = JSON.parse(message?.toString() ?? 'null')
+  if (!isRequest.Check(request)) throw new Problem('bad_request', 'This is no request of a gate.')
+  return request as GateRequest
+}
+
+/** Breaks off with an error where the other side does before the end. */
+async function* bodyIn(frames: Frames): AsyncGenerator<Buffer> {
+  for (;;) {
+    const piece = await frames.next()
+    if (piece === undefined) throw new Problem('bad_request', 'The body has no end.')
+    if (piece.length === 0) return
+    yield piece
+  }
+}
+
+const textOf = async (body: AsyncIterable<Buffer>): Promise<string> => {
+  const pieces: Buffer[] = []
+  let bytes = 0
+  for await (const piece of body) {
+    bytes += piece.length
+    if (bytes > sourceBytes) throw new Problem('too_large')
+    pieces.push(piece)
+  }
+  return Buffer.concat(pieces).toString()
+}
+
+const answerTo = async (
+  { host, contexts }: GateParts,
+  request: GateRequest,
+  frames: Frames,
+  socket: Socket,
+): Promise<unknown> => {
+  switch (request.ask) {
+    case 'measure':
+      return await host.measure(request.sandboxId)
+    case 'memory-kills':
+      return host.memoryKills(request.sandboxId) satisfies MemoryKillsHere
+    case 'type-remover':
+      return await typeRemover()
+    case 'compile': {
+      const gone = new AbortController()
+      socket.once('close', () => gone.abort())
+      return await compile(await textOf(bodyIn(frames)), request.format, gone)
+    }
+    default:
+      return await askContexts(contexts, request, bodyIn(frames))
+  }
+}
+
+const serve = async (parts: GateParts, socket: Socket): Promise<void> => {
+  const frames = new Frames(socket, requestBytes)
+  const late = setTimeout(() => socket.destroy(), requestMs)
+  try {
+    const request = readRequest(await frames.next().finally(() => clearTimeout(late)))
+    if (request.ask === 'watch') return await tellGate(parts, socket)
+    const value = await answerTo(parts, request, frames, socket)
+    socket.end(jsonFrameOf({ value: value ?? null }))
+  } catch (error) {
+    if (socket.destroyed) return
+    const problem = error instanceof Problem ? error : new Problem('internal', undefined, { cause: error })
+    if (problem.status >= 500) parts.log.warn({ err: error, cause: problem.cause }, 'a request of the gate failed')
+    await sendFrame(socket, jsonFrameOf({ refused: { code: problem.code, message: problem.message } }))
+    socket.end()
+  }
+}
+
+/** Listens where a former runner may have left its socket. */
+export const serveGates = async (parts: GateParts, path: string, gid: number): Promise<AsyncDisposable> => {
+  const open = new Set<Socket>()
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    open.add(socket)
+    socket.on('error', () => socket.destroy()).once('close', () => open.delete(socket))
+    serve(parts, socket).catch(() => socket.destroy())
+  })
+  server.maxConnections = mostConnections
+  await rm(path, { force: true })
+  const before = process.umask(0o177)
+  try {
+    server.listen(path)
+    await once(server, 'listening')
+  } finally {
+    process.umask(before)
+  }
+  await chown(path, process.getuid?.() ?? 0, gid)
+  await chmod(path, 0o660)
+  return {
+    async [Symbol.asyncDispose]() {
+      const closed = once(server, 'close')
+      server.close()
+      for (const socket of open) socket.destroy()
+      await closed
+    },
+  }
+}

@@ -1,0 +1,63 @@
+// Tells a gate what is here: first everything, then what changes, each sandbox as it is in the moment when it is said.
+import type { Socket } from 'node:net'
+import { jsonFrameOf, sendFrame } from '#src/kit/length-frames.ts'
+import type { GateNews, SandboxHere } from '#src/wire/gate-link.ts'
+import type { ImageConfig } from '#src/wire/runner-link.ts'
+import type { HeldSandbox, Host } from '../host.ts'
+
+export type WatchedHost = Pick<Host, 'list' | 'get' | 'imageOf' | 'onChange'>
+
+export type WatchParts = {
+  host: WatchedHost
+  /** What an image that was brought says of its sandboxes. */
+  configOf: (image: string) => ImageConfig | undefined
+}
+
+const hereOf = async ({ host, configOf }: WatchParts, held: HeldSandbox): Promise<SandboxHere> => {
+  const { id, status, socketPath, assignment } = held
+  const { sandboxId, organizationId, regionId, generation, snapshot, user, env, language, memoryGiB } = assignment
+  const { otelEndpoint } = assignment
+  const image = status === 'started' || status === 'paused' ? await host.imageOf(id) : undefined
+  const config = image === undefined ? undefined : configOf(image)
+  return {
+    id,
+    status,
+    socketPath,
+    assignment: {
+      ...{ sandboxId, organizationId, regionId, generation, snapshot, user, env, language, memoryGiB },
+      ...(otelEndpoint === undefined ? {} : { otelEndpoint }),
+    },
+    ...(config === undefined ? {} : { config: { env: config.env, workdir: config.workdir } }),
+  }
+}
+
+/** Until the gate goes away. */
+export const tellGate = async (parts: WatchParts, socket: Socket): Promise<void> => {
+  const { host } = parts
+  const changed = new Set(host.list().map(({ id }) => id))
+  let wake = () => {}
+  const ignore = host.onChange((sandboxId) => {
+    changed.add(sandboxId)
+    wake()
+  })
+  socket.once('close', () => wake())
+  let isWhole = false
+  const tell = (news: GateNews) => sendFrame(socket, jsonFrameOf(news))
+  try {
+    while (!socket.destroyed) {
+      for (const sandboxId of changed) {
+        changed.delete(sandboxId)
+        const held = host.get(sandboxId)
+        await tell(held ? { type: 'here', sandbox: await hereOf(parts, held) } : { type: 'gone', sandboxId })
+      }
+      if (!isWhole) await tell({ type: 'whole' })
+      isWhole = true
+      if (changed.size > 0 || socket.destroyed) continue
+      await new Promise<void>((resolve) => {
+        wake = resolve
+      })
+    }
+  } finally {
+    ignore()
+  }
+}

@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { silentLog } from '#src/kit/log.ts'
+import { Problem } from '#src/problems.ts'
+import type { SandboxHere } from '#src/wire/gate-link.ts'
+import { type Called, createToolboxServer } from './server.ts'
+import { assignmentWith } from './testing/assignment.ts'
+import { calledFor } from './testing/called.ts'
+
+const sandboxThatIs = (status: SandboxHere['status']): SandboxHere => ({
+  id: 'box',
+  assignment: assignmentWith({ sandboxId: 'box' }),
+  status,
+  socketPath: '/nowhere',
+})
+
+const start = (calledBy: (request: unknown, sandboxId: string) => Called | undefined) =>
+  createToolboxServer({ calledBy, executeTimeoutSeconds: 10, log: silentLog() })
+
+suite('the toolbox', () => {
+  test('409 at once for a sandbox that is paused: its agent could not answer', async () => {
+    const server = await start(() => calledFor(sandboxThatIs('paused')))
+    const answer = await server.inject({ method: 'GET', url: '/toolbox/box/work-dir' })
+    const { message, path } = answer.json()
+    assert.deepEqual(
+      [answer.statusCode, message, path],
+      [409, 'The sandbox is paused. Is the Sandbox started?', '/work-dir'],
+    )
+  })
+
+  test('GET /system/metrics: 200 tells what a sandbox uses, paused or not; 409 for one that has stopped, and 404 for none', async () => {
+    const reading = { cpuCount: 1, cpuUsedPct: 25, memTotal: 8, memUsed: 4, memCache: 2, diskTotal: 100, diskUsed: 30 }
+    let status: SandboxHere['status'] = 'started'
+    let measured: typeof reading | undefined = reading
+    const server = await start((_, id) =>
+      id === 'box' ? calledFor(sandboxThatIs(status), { measure: async () => measured }) : undefined,
+    )
+    const ask = (id = 'box') => server.inject({ method: 'GET', url: `/toolbox/${id}/system/metrics` })
+    for (status of ['started', 'paused'] as const) {
+      const answer = await ask()
+      const { timestamp, timestampUnix, ...rest } = answer.json()
+      assert.deepEqual([answer.statusCode, rest], [200, { ...reading, diskFree: 70 }])
+      assert.equal(timestampUnix, Math.floor(Date.parse(timestamp) / 1000))
+    }
+    for (status of ['stopped', 'archived', 'error'] as const) assert.equal((await ask()).statusCode, 409)
+    assert.equal((await ask('other')).statusCode, 404)
+    status = 'started'
+    measured = undefined
+    assert.equal((await ask()).statusCode, 409)
+  })
+
+  test('a call that nobody has let in is refused before its body is read', async () => {
+    const server = await start(() => {
+      throw new Problem('unauthorized')
+    })
+    const answer = await server.inject({ method: 'POST', url: '/toolbox/box/process/execute', payload: 'nonsense' })
+    assert.equal(answer.statusCode, 401)
+  })
+})

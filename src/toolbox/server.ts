@@ -1,0 +1,113 @@
+// The toolbox of every sandbox of this host, as a server that does not listen: the gate hands it the calls that it has let in.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { posix } from 'node:path'
+import type { Duplex } from 'node:stream'
+import type { FastifyInstance } from 'fastify'
+import { createServer, leaveRefusal } from '#src/http/server.ts'
+import type { Logger } from '#src/kit/log.ts'
+import { noSandbox, notStarted } from '#src/problems.ts'
+import type { MemoryKillsHere, SandboxHere } from '#src/wire/gate-link.ts'
+import type { MeterReading } from '#src/wire/meter-reading.ts'
+import { agentAt } from './agent/agent.ts'
+import { agentIn } from './agent/work-directory.ts'
+import type { Compiler } from './code-run/typescript.ts'
+import { toolboxEndpoints } from './endpoints.ts'
+import type { ToolboxContext, ToolboxNeeds, ToolboxSandbox } from './sandbox.ts'
+
+/** A sandbox that somebody calls, and what only its runner can do for it. */
+export type Called = {
+  sandbox: SandboxHere
+  measure: () => Promise<MeterReading | undefined>
+  memoryKills?: () => Promise<MemoryKillsHere>
+  compiler: Compiler
+}
+
+type ToolboxParts = {
+  /** The sandbox that this call was let in to. Throws for a call that was not; nothing for a sandbox that is not here. */
+  calledBy: (request: IncomingMessage, sandboxId: string) => Promise<Called | undefined> | Called | undefined
+  /** Default limit of `process/execute`, in seconds; 0: none. */
+  executeTimeoutSeconds: number
+  log: Logger
+}
+
+/** The server, not listening. */
+export const createToolboxServer = ({ calledBy, executeTimeoutSeconds, log }: ToolboxParts): Promise<FastifyInstance> =>
+  createServer<ToolboxContext, ToolboxNeeds>({
+    routes: toolboxEndpoints,
+    prefixes: ['/toolbox/:sandboxId'],
+    source: 'DAYTONA_DAEMON',
+    log,
+    ownerOf: ({ sandbox }) => sandbox.assignment.organizationId,
+    tell: ({ sandboxId }) => ({ 'alcove.sandbox': sandboxId }),
+    guard: async ({ params, raw }, { needs }) => {
+      const { sandboxId } = params as { sandboxId: string }
+      const called = await calledBy(raw, sandboxId)
+      if (called === undefined) throw noSandbox(sandboxId)
+      const { sandbox, measure, memoryKills, compiler } = called
+      // At once: whoever asks a sandbox that is frozen would wait until someone resumes it.
+      const mayBePaused = needs === 'sandbox, also paused'
+      if (sandbox.status === 'paused' && !mayBePaused) throw notStarted('The sandbox is paused.')
+      if (sandbox.status !== 'started' && sandbox.status !== 'paused') throw notStarted('The sandbox is not started.')
+      return {
+        sandbox: { ...sandboxOf(sandbox), ...(memoryKills && { memoryKills }) },
+        measure,
+        compiler,
+        executeTimeoutSeconds,
+      }
+    },
+  })
+
+const sandboxOf = ({ id, assignment, socketPath, config }: SandboxHere): ToolboxSandbox => {
+  const agent = agentAt(socketPath)
+  if (config === undefined) return { id, assignment, agent }
+  // What a sandbox has of its own comes before what its image says.
+  const known = { id, assignment: { ...assignment, env: { ...config.env, ...assignment.env } } }
+  const directory = posix.resolve('/', config.workdir)
+  // An image that names none says so: then it is the home, and not the root of all files.
+  return directory === '/'
+    ? { ...known, agent }
+    : { ...known, agent: agentIn(agent, directory), workDirectory: directory }
+}
+
+/** A toolbox that is asked in this process. */
+export class Toolbox {
+  readonly #server: FastifyInstance
+  readonly #answered = new WeakMap<IncomingMessage, (status: number) => void>()
+
+  private constructor(server: FastifyInstance) {
+    this.#server = server
+  }
+
+  static async open(parts: ToolboxParts): Promise<Toolbox> {
+    const server = await createToolboxServer(parts)
+    const toolbox = new Toolbox(server)
+    server.addHook('onResponse', async ({ raw }, { statusCode }) => toolbox.#settle(raw, statusCode))
+    server.websocketServer.on('connection', (_socket, request: IncomingMessage) => toolbox.#settle(request, 101))
+    await server.ready()
+    return toolbox
+  }
+
+  #settle(request: IncomingMessage, status: number): void {
+    this.#answered.get(request)?.(status)
+    this.#answered.delete(request)
+  }
+
+  call(request: IncomingMessage, response: ServerResponse): void {
+    this.#server.routing(request, response)
+  }
+
+  /** Answers the status that was said; 101 once it is a WebSocket. Throws the refusal of one that is none, as a Problem. */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<number> {
+    return new Promise((resolve, reject) => {
+      this.#answered.set(request, resolve)
+      leaveRefusal(request, reject)
+      socket.once('close', () => resolve(499))
+      this.#server.server.emit('upgrade', request, socket, head)
+    })
+  }
+
+  /** Sockets are told. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#server.close()
+  }
+}

@@ -1,0 +1,12 @@
+// For tests: a sandbox as the toolbox is told of it, without a runner.
+import { compile } from '#src/runner/gate/compiler.ts'
+import { typeRemover } from '#src/runner/gate/type-remover.ts'
+import type { SandboxHere } from '#src/wire/gate-link.ts'
+import type { Called } from '../server.ts'
+
+export const calledFor = (sandbox: SandboxHere, more: Partial<Called> = {}): Called => ({
+  sandbox,
+  measure: async () => undefined,
+  compiler: { compile, typeRemover },
+  ...more,
+})
