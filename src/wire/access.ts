@@ -32,7 +32,7 @@ export type OpenedBy = Credential['kind'] | 'signed-preview' | 'public'
 export type Access = {
   sandboxId: string
   organizationId: string
-  /** Where its runner serves toolboxes: `unix:/path` or `http://host:port`. */
+  /** Where its runner listens for gates: `unix:/path`. */
   runnerAddress: string
   isStarted: boolean
   state: string

@@ -96,17 +96,20 @@ suite('the programs of a running server', () => {
       const program = running.find((each) => each.name === name)!
       return [...new Set(runInside(program, 0, sockets).split('\n'))].filter((path) => path !== '')
     }
-    const { postgresSocket, runnerSocket } = dataDirectoryAt(alcove.data)
+    const { postgresSocket, runnerSocket, agentSockets } = dataDirectoryAt(alcove.data)
     assert.deepEqual(seen('control'), [join(postgresSocket, '.s.PGSQL.5432')])
     assert.deepEqual(seen('postgres'), [join(postgresSocket, '.s.PGSQL.5432')])
     assert.deepEqual(seen('resolver'), [])
     // Those of other servers' runners on this host lie beside it.
     const ofRunners = seen('proxy')
     assert.ok(ofRunners.includes(runnerSocket), ofRunners.join(' '))
+    const places = [dirname(runnerSocket), dirname(agentSockets)]
     assert.deepEqual(
-      ofRunners.filter((path) => dirname(path) !== dirname(runnerSocket)),
+      ofRunners.filter((path) => !places.some((place) => path.startsWith(`${place}/`))),
       [],
     )
+    const proxy = running.find((each) => each.name === 'proxy')!
+    assert.match(runInside(proxy, uid(proxy), `ls ${agentSockets} || echo no`), /no$/)
   })
 
   test('none sees another process, and the users cannot signal each other', () => {

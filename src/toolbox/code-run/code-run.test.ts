@@ -378,7 +378,7 @@ console.log(join('a', 'b'), typeof os.cpus, Color.Blue, Space.x, new Point(4).ge
     assert.match(failed.result, /code\.ts:4/)
   })
 
-  test('code made to exhaust the compiler is refused, and the runner serves on', async () => {
+  test('code made to exhaust the compiler is refused, and the toolbox serves on', async () => {
     const { exitCode, result } = await run('('.repeat(1_000_000))
     assert.equal(exitCode, 1)
     assert.match(result, /gave up/)

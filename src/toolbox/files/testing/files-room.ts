@@ -1,4 +1,4 @@
-// For tests: the file endpoints as the runner serves them, in front of an agent that is an ordinary process of this
+// For tests: the file endpoints as the gate serves them, in front of an agent that is an ordinary process of this
 // machine, and a directory that every user may enter.
 import { once } from 'node:events'
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'

@@ -1,4 +1,4 @@
-// For tests: the git room as the runner serves it, in front of an agent that is an ordinary process of this machine, with
+// For tests: the git room as the gate serves it, in front of an agent that is an ordinary process of this machine, with
 // a home and a bare repository of its own.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
