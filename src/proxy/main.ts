@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { backlog } from '#src/http/connections.ts'
 import { LastingSocket } from '#src/kit/lasting-socket.ts'
 import type { Logger } from '#src/kit/log.ts'
+import { openAhead } from '#src/toolbox/agent/connection.ts'
 import { Toolbox } from '#src/toolbox/server.ts'
 import { AccessDesk } from './access.ts'
 import type { ProxyConfig } from './config.ts'
@@ -34,6 +35,7 @@ export const startProxy = async (
   })
   const sandboxes = new Sandboxes(log)
   if (runnerSocket !== undefined) sandboxes.linkTo(`unix:${runnerSocket}`)
+  const ahead = openAhead()
   const toolbox = await Toolbox.open({ calledBy: calledBy(sandboxes), executeTimeoutSeconds, log })
   const { server, hangUp } = createFront({
     access,
@@ -62,6 +64,7 @@ export const startProxy = async (
       link[Symbol.dispose]()
       await toolbox[Symbol.asyncDispose]()
       sandboxes[Symbol.dispose]()
+      ahead[Symbol.dispose]()
       await access[Symbol.asyncDispose]()
     },
   }

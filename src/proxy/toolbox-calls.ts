@@ -8,7 +8,7 @@ import { type Access, sdkVersionHeader } from '#src/wire/access.ts'
 import type { Compiled } from '#src/wire/gate-link.ts'
 import type { MeterReading } from '#src/wire/meter-reading.ts'
 import { corsHeaders } from './cors.ts'
-import type { RunnerLink } from './runner-link.ts'
+import { RunnerAway, type RunnerLink } from './runner-link.ts'
 import type { Sandboxes } from './sandboxes.ts'
 
 /** What answers calls, such as `Toolbox`. An upgrade that is refused is a Problem, and nothing was said. */
@@ -37,13 +37,21 @@ const admit = (request: IncomingMessage, access: Access, rest: string) => {
 
 const calledIn = (link: RunnerLink, sandbox: Called['sandbox']): Called => {
   const { id: sandboxId } = sandbox
+  const ask = async <T>(...given: Parameters<RunnerLink['ask']>): Promise<T> => {
+    try {
+      return await link.ask<T>(...given)
+    } catch (cause) {
+      if (!(cause instanceof RunnerAway)) throw cause
+      throw new Problem('unavailable', 'The runner of this sandbox does not answer; try again.', { cause })
+    }
+  }
   return {
     sandbox,
-    measure: async () => (await link.ask<MeterReading | null>({ ask: 'measure', sandboxId })) ?? undefined,
-    memoryKills: () => link.ask({ ask: 'memory-kills', sandboxId }),
+    measure: async () => (await ask<MeterReading | null>({ ask: 'measure', sandboxId })) ?? undefined,
+    memoryKills: () => ask({ ask: 'memory-kills', sandboxId }),
     compiler: {
-      compile: (source, format, { signal }) => link.ask<Compiled>({ ask: 'compile', format }, oneOf(source), signal),
-      typeRemover: () => link.ask<string>({ ask: 'type-remover' }),
+      compile: (source, format, { signal }) => ask<Compiled>({ ask: 'compile', format }, oneOf(source), signal),
+      typeRemover: () => ask<string>({ ask: 'type-remover' }),
     },
   }
 }

@@ -1,13 +1,15 @@
 // A runner that is killed, and the next one. Needs root; elsewhere it is skipped and says so.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
+import { users } from '#src/kit/confined.ts'
 import { identityOf, type ProcessIdentity, signalProcess, waitUntilGone } from '#src/kit/process-identity.ts'
 import { needsRoot } from '#test/needs-root.ts'
 import { uidBase } from './oci/ids.ts'
+import { placesOf } from './places.ts'
 import { DoomedRunner } from './testing/doomed.ts'
 import { cannotMapOwners, openTestHostIn, TestHost } from './testing/test-host.ts'
 
@@ -42,6 +44,26 @@ suite('the next runner', { skip: needsRoot }, () => {
     assert.equal(box.host.get(sandboxId)?.status, 'started')
     assert.equal(box.pidOf(sandboxId), pid)
     assert.equal((await box.run(sandboxId, 'echo still here')).output, 'still here')
+    await box.host.destroy(sandboxId)
+    assert.deepEqual(await box.tracesOf(sandboxId), [])
+  })
+
+  test('takes the agents’ sockets from where older versions had them, and only the gate’s group may connect', async () => {
+    const { sandboxId } = await box.started()
+    await box.close()
+    const { sockets, formerSockets } = placesOf(box.instance, join(box.directory, 'runner'))
+    mkdirSync(formerSockets, { recursive: true, mode: 0o700 })
+    renameSync(join(sockets, `${sandboxId}.sock`), join(formerSockets, `${sandboxId}.sock`))
+    chmodSync(join(formerSockets, `${sandboxId}.sock`), 0o600)
+    await box.open()
+    assert.equal((await box.run(sandboxId, 'echo still here')).output, 'still here')
+    for (const [path, mode] of [
+      [sockets, '710'],
+      [join(sockets, `${sandboxId}.sock`), '660'],
+    ] as const) {
+      const found = statSync(path)
+      assert.deepEqual([(found.mode & 0o777).toString(8), found.uid, found.gid], [mode, 0, users.proxy])
+    }
     await box.host.destroy(sandboxId)
     assert.deepEqual(await box.tracesOf(sandboxId), [])
   })

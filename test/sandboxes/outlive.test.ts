@@ -1,4 +1,4 @@
-// What runs in a sandbox outlives our own programs: through the public SDK, runner and control are killed in the middle.
+// What runs in a sandbox outlives our own programs: through the public SDK, they are killed in the middle.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { Daytona, PtyHandle, Sandbox } from '@daytona/sdk'
@@ -7,7 +7,7 @@ import { type Platform, platform } from './harness.ts'
 import { Screen } from './screen.ts'
 import { connectTo } from './sdk-client.ts'
 
-suite('kill -9 of runner and control', () => {
+suite('kill -9 of gate, runner and control', () => {
   let alcove: Platform
   let daytona: Daytona
   let sandbox: Sandbox
@@ -53,6 +53,7 @@ suite('kill -9 of runner and control', () => {
     const before = (await answered(lines)).length
     await alcove.kill('runner')
     await alcove.kill('control')
+    await alcove.kill('proxy')
     await until('it went on meanwhile', async () => (await answered(lines)).length > before + 10, 60)
     const { commands } = await answered(() => sandbox.process.getSession('work'))
     assert.deepEqual(
@@ -92,7 +93,7 @@ suite('kill -9 of runner and control', () => {
     await pty.sendInput('i=0; while :; do i=$((i+1)); echo "tick $i"; sleep 0.1; done\n')
     await before.shows(/tick 3\r\n/)
 
-    await Promise.all([alcove.kill('runner'), alcove.kill('control')])
+    await Promise.all([alcove.kill('proxy'), alcove.kill('runner'), alcove.kill('control')])
 
     const after = new Screen()
     let again: PtyHandle | undefined
@@ -127,7 +128,7 @@ suite('kill -9 of runner and control', () => {
     const run = async (command: string) => (await sandbox.process.executeCommand(command)).exitCode === 0
     await until('the run has begun', () => run('test -e /tmp/begun'))
 
-    await Promise.all([alcove.kill('runner'), alcove.kill('control')])
+    await Promise.all([alcove.kill('proxy'), alcove.kill('runner'), alcove.kill('control')])
 
     await lost
     await until('the sandbox answers again', () => run('touch /tmp/go').catch(() => false), 60)
@@ -137,5 +138,47 @@ suite('kill -9 of runner and control', () => {
       (await interpreter.listContexts()).map(({ id, cwd }) => [id, cwd]),
       [[context.id, '/tmp']],
     )
+  })
+
+  test('the runner alone: commands, terminals, interpreters and previews in flight go on, and new ones begin meanwhile', async () => {
+    const { process: inside, codeInterpreter } = sandbox
+    const port = 3123
+    await inside.createSession('server')
+    const serve =
+      'import http.server as h, time\n' +
+      'class S(h.BaseHTTPRequestHandler):\n' +
+      '  def do_GET(self):\n' +
+      '    self.send_response(200); self.end_headers(); self.wfile.write(b"begun"); self.wfile.flush(); time.sleep(4); self.wfile.write(b" ended")\n' +
+      `h.ThreadingHTTPServer(("127.0.0.1", ${port}), S).serve_forever()\n`
+    await sandbox.fs.uploadFile(Buffer.from(serve), '/tmp/serve.py')
+    await inside.executeSessionCommand('server', { command: 'python3 /tmp/serve.py', runAsync: true })
+    const { url, token } = await sandbox.getPreviewLink(port)
+    const visit = () => fetch(url, { headers: { 'x-daytona-preview-token': token } })
+    let preview: Response | undefined
+    await until('the server listens', async () => {
+      preview = await visit()
+      return preview.status === 200
+    })
+    const screen = new Screen()
+    const pty = await inside.createPty({ id: 'on', onData: screen.take })
+    const waits = 'touch /tmp/begun-$0; while [ ! -e /tmp/on ]; do sleep 0.05; done; echo on'
+    const command = inside.executeCommand(`sh -c '${waits}' exec`)
+    const run = codeInterpreter.runCode(
+      'import os, time\nwhile not os.path.exists("/tmp/on"): time.sleep(0.05)\nprint("on")',
+    )
+    await until(
+      'the command has begun',
+      async () => (await inside.executeCommand('test -e /tmp/begun-exec')).exitCode === 0,
+    )
+
+    await alcove.kill('runner')
+    for (let n = 0; n < 10; n++) assert.equal((await inside.executeCommand(`echo ${n}`)).result, `${n}\n`)
+    await pty.sendInput('echo "shell $((1 + 1))"\n')
+    await screen.shows(/shell 2/)
+    await inside.executeCommand('touch /tmp/on')
+    assert.equal((await command).result, 'on\n')
+    assert.equal((await run).stdout, 'on\n')
+    assert.equal(await preview!.text(), 'begun ended')
+    await pty.kill()
   })
 })

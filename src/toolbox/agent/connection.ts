@@ -14,6 +14,7 @@ import {
   frameHeader,
   kinds,
 } from './frames.ts'
+import { ReadySockets } from './ready-sockets.ts'
 
 /** The agent cannot be reached, or went away before it had answered. */
 export class AgentGone extends Error {
@@ -76,8 +77,39 @@ const counted = <T extends Socket>(socketPath: string, open: () => T): T => {
 }
 
 /** A socket that may still be connecting: what is written to it goes out as soon as it can. */
-const openSocket = (socketPath: string): Socket =>
+const openFresh = (socketPath: string): Socket =>
   counted(socketPath, () => heedless(connect({ path: socketPath, allowHalfOpen: true })))
+
+let ready: ReadySockets | undefined
+
+/** From here on this program opens connections to agents ahead, until this ends. */
+export const openAhead = (sockets = new ReadySockets()): Disposable => {
+  ready = sockets
+  return {
+    [Symbol.dispose]: () => {
+      if (ready === sockets) ready = undefined
+      sockets[Symbol.dispose]()
+    },
+  }
+}
+
+/** The next ones are opened when this one has served its operation, so that none waits for them. */
+const openSocket = (socketPath: string): Socket => {
+  if (ready === undefined) return openFresh(socketPath)
+  const socket = ready.take(socketPath) ?? openFresh(socketPath)
+  return socket.once('close', (hadError) => {
+    // An agent that has just ended has nothing to open.
+    if (!hadError && !socket.readableEnded) fillSoon(socketPath)
+  })
+}
+
+const fillSoon = (socketPath: string) => {
+  try {
+    ready?.fill(socketPath, () => openFresh(socketPath))
+  } catch {
+    // The agent has as many connections as it takes.
+  }
+}
 
 /** The same where much may come, as it is. */
 export const openInflow = (socketPath: string): Inflow =>
@@ -124,7 +156,7 @@ export class Connection {
   /** For a request that is answered by an OK and nothing else. */
   static async command(socketPath: string, kind: number, body: Uint8Array): Promise<void> {
     const [connection, answer] = await Connection.request(socketPath, kind, body)
-    connection.close()
+    connection.closeSoon()
     answer.end()
   }
 
