@@ -153,7 +153,9 @@ suite('kill -9 of gate, runner and control', () => {
     await sandbox.fs.uploadFile(Buffer.from(serve), '/tmp/serve.py')
     await inside.executeSessionCommand('server', { command: 'python3 /tmp/serve.py', runAsync: true })
     const { url, token } = await sandbox.getPreviewLink(port)
-    const visit = () => fetch(url, { headers: { 'x-daytona-preview-token': token } })
+    // By its path, as Node does not resolve the preview's own name.
+    const path = `http://127.0.0.1:${new URL(url).port}/preview/${sandbox.id}/${port}/`
+    const visit = () => fetch(path, { headers: { 'x-daytona-preview-token': token } })
     let preview: Response | undefined
     await until('the server listens', async () => {
       preview = await visit()
