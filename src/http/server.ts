@@ -69,6 +69,14 @@ const refusalsLeft = new WeakMap<IncomingMessage, (problem: Problem) => void>()
 export const leaveRefusal = (request: IncomingMessage, onRefusal: (problem: Problem) => void): void =>
   void refusalsLeft.set(request, onRefusal)
 
+const leaves = (problem: Problem, request: FastifyRequest, reply: FastifyReply): boolean => {
+  const onRefusal = request.ws ? refusalsLeft.get(request.raw) : undefined
+  if (onRefusal === undefined) return false
+  reply.hijack()
+  onRefusal(problem)
+  return true
+}
+
 const firstStatus = (route: Pick<Route, 'replies'>) => Number(Object.keys(route.replies)[0])
 
 /** Builds the server; the caller adds plugins of its own (CORS, sockets) and listens. */
@@ -175,12 +183,7 @@ export const createServer = async <Context extends object, Needs extends string>
       const said = { err: error, cause: problem.cause }
       inCall(request, () => request.log[logLevelOf(problem)](said, 'request failed'))
     }
-    const onRefusal = request.ws ? refusalsLeft.get(request.raw) : undefined
-    if (onRefusal !== undefined) {
-      reply.hijack()
-      onRefusal(problem)
-      return
-    }
+    if (leaves(problem, request, reply)) return
     // Fastify closes after a body that it did not take. What is left of it is read away (answer.ts), and the connection serves
     // the next call, unless the sender of the body has fallen silent.
     if (problem.code !== 'timeout') reply.removeHeader('connection')
@@ -190,7 +193,7 @@ export const createServer = async <Context extends object, Needs extends string>
   })
   server.setNotFoundHandler((request, reply) => {
     const problem = new Problem('not_found', `There is no ${request.method} ${request.url.split('?')[0]}.`)
-    reply.status(404).send(renderProblem(problem, request, source))
+    if (!leaves(problem, request, reply)) reply.status(404).send(renderProblem(problem, request, source))
   })
 
   const readCall = (route: Route<Context, Needs>, request: FastifyRequest) => {
