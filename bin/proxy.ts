@@ -1,4 +1,4 @@
-// Serves every sandbox's toolbox: checks who calls with control, then forwards to the runner that holds the sandbox.
+// Serves the toolboxes and previews of this host's sandboxes: checks who calls with control, and asks the sandboxes' agents.
 import { createLog, logWholeProcess } from '#src/kit/log.ts'
 import { openTelemetry } from '#src/kit/telemetry/open.ts'
 import { loadConfig } from '#src/proxy/config.ts'

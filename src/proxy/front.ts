@@ -1,5 +1,5 @@
-// The proxy's own HTTP front. It reads heads only: bodies pass through as they are. Every call is checked with control
-// before one byte of it reaches a runner.
+// The gate's HTTP front. It reads heads: bodies are the toolbox's, or pass into sandboxes as they are. Every call is checked with
+// control before one byte of it reaches either.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { answersWithin, hasBody } from '#src/http/answer.ts'

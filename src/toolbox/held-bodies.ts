@@ -1,4 +1,4 @@
-// What the bodies of calls bring lies in the runner's memory until it has been passed on, and a sandbox that does not listen may
+// What the bodies of calls bring lies in the gate's memory until it has been passed on, and a sandbox that does not listen may
 // let it lie for long. So what is held has a bound: of each sandbox, and of all of them.
 import { Bound } from '#src/kit/bound.ts'
 import { Problem } from '#src/problems.ts'

@@ -1,5 +1,5 @@
-// What the runner can ask of the agent in one sandbox. Every call is a connection of its own to the agent's socket, so
-// a client holds nothing that a restart of the runner could lose.
+// What the gate, and the runner for a sandbox's life, can ask of the agent in one sandbox. Every operation has a connection of its own
+// to the agent's socket, so a client holds nothing that a restart of ours could lose.
 import type { Duplex } from 'node:stream'
 import { type CommandSpec, type RunningCommand, startCommand } from './command.ts'
 import { AgentGone, Connection, requestRaw } from './connection.ts'
@@ -24,9 +24,9 @@ export interface Agent {
   info(): Promise<{ version: string; bootId: string }>
   /** TERM to all, grace, KILL; settles when PID 1 has ended. */
   shutdown(graceMs: number): Promise<void>
-  /** Commands and terminals that outlive the connection, and the runner. */
+  /** Commands and terminals that outlive the connection, and the gate. */
   readonly jobs: Jobs
-  /** Shells that keep their state from one command to the next, and outlive the runner too. */
+  /** Shells that keep their state from one command to the next, and outlive the gate too. */
   readonly sessions: Sessions
   /** Files with the rights of this user, by name or uid; relative paths are below the user's home. */
   files(user: string): Files

@@ -1,4 +1,4 @@
-// The frames that runner and agent exchange (agent/PROTOCOL.md). What comes from the agent is as untrusted as the
+// The frames that gate and agent exchange (agent/PROTOCOL.md). What comes from the agent is as untrusted as the
 // sandbox it sits in: every size is checked before memory is spent on it, every field before it is believed.
 
 export const maxPayloadBytes = 1024 * 1024

@@ -1,5 +1,5 @@
 // Jobs: commands and terminals that the agent keeps, with their output, whoever is connected. Each call stands alone, so
-// a restarted runner goes on where the last one stopped: `list` says what there is, `attach` goes on from any offset.
+// a restarted gate goes on where the last one stopped: `list` says what there is, `attach` goes on from any offset.
 import { asStartFailed, type CommandSpec, type Exit, readExit, writeProgram } from './command.ts'
 import { AgentGone, Connection } from './connection.ts'
 import { BadFrame, FieldReader, FieldWriter, type Frame, kinds } from './frames.ts'

@@ -1,11 +1,11 @@
-// A command that is sent again, because its answer was lost, must not run twice. What ran is known to the runner, for a while
-// and within bounds; a command does not outlive the runner either.
+// A command that is sent again, because its answer was lost, must not run twice. What ran is known to the gate, for a while
+// and within bounds; a command does not outlive the gate either.
 import { createHash } from 'node:crypto'
 import { otherBody } from '#src/http/idempotency-key.ts'
 import { Problem } from '#src/problems.ts'
 
 const keptMs = 10 * 60_000
-/** Each of one sandbox, so that none makes the runner forget what it knows of another. */
+/** Each of one sandbox, so that none makes the gate forget what it knows of another. */
 const mostKeys = 256
 const mostBytes = 256 * 1024
 

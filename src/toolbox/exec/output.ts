@@ -1,4 +1,4 @@
-// What a command prints: its beginning and its end are kept, so that no command can fill the runner's memory.
+// What a command prints: its beginning and its end are kept, so that no command can fill the gate's memory.
 import { RingBuffer } from '#src/kit/ring-buffer.ts'
 import { brokenCharacter, endThatFitsIntoJson, fitIntoJson, wholeCharacters } from '../json-size.ts'
 

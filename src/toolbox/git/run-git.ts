@@ -15,7 +15,7 @@ import { problemOf } from './failures.ts'
 const answerBytes = 16 * 1024 * 1024
 const complaintBytes = 64 * 1024
 
-/** Far more than a work tree of that many bytes of names has; whoever prints empty ones would have the runner busy. */
+/** Far more than a work tree of that many bytes of names has; whoever prints empty ones would have the gate busy. */
 const mostRecords = 250_000
 
 /** On SIGTERM git removes its lock files, and a clone what it has made so far. */

@@ -1,4 +1,4 @@
-// The contexts of a sandbox. Each is a job in its agent, which also remembers what is known of it; the runner remembers
+// The contexts of a sandbox. Each is a job in its agent, which also remembers what is known of it; the gate remembers
 // nothing, so contexts outlive it with all that they know.
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'

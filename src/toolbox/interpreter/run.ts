@@ -1,5 +1,5 @@
 // One run in one worker, from the request to its end. The worker does one after the other, so a run that an earlier
-// runner began is waited for first; its deadline is told by the worker.
+// gate began is waited for first; its deadline is told by the worker.
 import { randomUUID } from 'node:crypto'
 import { constants } from 'node:os'
 import { type Exit, isRefused, type Jobs } from '../agent/agent.ts'
@@ -146,7 +146,7 @@ const isBusy = async (jobs: Jobs, { job }: Context): Promise<boolean> => {
   return last !== undefined && last.id !== null && last.type !== 'done'
 }
 
-/** Waits for a run that an earlier runner began, no longer than it was allowed to take. */
+/** Waits for a run that an earlier gate began, no longer than it was allowed to take. */
 const outwait = async (jobs: Jobs, context: Context): Promise<void> => {
   const { job } = context
   const deadline = new Deadline(jobs, job.id)
@@ -189,7 +189,7 @@ export const runCode = async (
   const asking = new Asking(jobs, context.job.id)
   const broken = new AbortController()
   if (at !== null) deadline.set(at)
-  // The newline ends what a runner may have been killed in the middle of.
+  // The newline ends what a gate may have been killed in the middle of.
   const request = `\n${JSON.stringify({ id: runId, code, envs, deadline: at })}\n`
   jobs.input(context.job.id, Buffer.from(request)).catch((error) => {
     // When the worker has ended, following it tells so.

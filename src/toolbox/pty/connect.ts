@@ -1,5 +1,5 @@
 // One client of one terminal. Every client follows the job by itself: the agent keeps the output, so a slow client slows
-// nobody, a new one sees what was there before, and none of them holds anything that a restart of the runner could lose.
+// nobody, a new one sees what was there before, and none of them holds anything that a restart of the gate could lose.
 import { constants } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { WebSocket } from 'ws'

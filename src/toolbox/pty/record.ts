@@ -1,4 +1,4 @@
-// What is known of a PTY lies in the agent, as the metadata of its job; the runner remembers nothing. What comes back is
+// What is known of a PTY lies in the agent, as the metadata of its job; the gate remembers nothing. What comes back is
 // as untrusted as the sandbox, so each field is looked at before it is believed.
 import { createHash } from 'node:crypto'
 import type { Job } from '../agent/agent.ts'
