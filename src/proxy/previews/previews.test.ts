@@ -165,7 +165,7 @@ suite('previews: who may pass', () => {
   for (const [name, postTwice] of Object.entries(realClients)) {
     test(`502 reaches ${name} when nothing listens, however long its body is, and the next call is answered`, async () => {
       await using sides = await startSides()
-      sides.dialStatus = 502
+      sides.dialRefusal = 'connect'
       const headers = { ...key, 'content-type': 'text/plain' }
       for (const bytes of [700_000, 5_000_000]) {
         const statuses = await postTwice(`${sides.url}/preview/box-id/3000/`, headers, bytes)
