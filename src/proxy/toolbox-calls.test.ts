@@ -20,7 +20,7 @@ const toolbox = { call: () => undefined, upgrade: async () => 101 }
 const response = { appendHeader: () => undefined } as unknown as ServerResponse
 
 suite('proxy: a call to a toolbox', () => {
-  test('tells the toolbox the version of the SDK, and nothing else of what SDKs say about themselves', () => {
+  test('tells the toolbox which SDK calls and its version, and nothing of who calls', () => {
     const call = request({
       Authorization: 'Bearer secret',
       'X-Daytona-SDK-Version': '0.216.0',
@@ -28,7 +28,7 @@ suite('proxy: a call to a toolbox', () => {
       'X-Daytona-Organization-ID': 'org-1',
     })
     passCall(toolbox, call, response, { access, rest: '/process/execute' })
-    assert.deepEqual(call.headers, { 'x-daytona-sdk-version': '0.216.0' })
+    assert.deepEqual(call.headers, { 'x-daytona-sdk-version': '0.216.0', 'x-daytona-source': 'typescript-sdk' })
     assert.equal(call.url, '/toolbox/box-1/process/execute')
   })
 

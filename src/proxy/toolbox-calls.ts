@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream'
 import { isTracing, placeHeaders } from '#src/kit/telemetry/telemetry.ts'
 import { noSandbox, Problem } from '#src/problems.ts'
 import type { Called } from '#src/toolbox/server.ts'
-import { type Access, sdkVersionHeader } from '#src/wire/access.ts'
+import { type Access, sdkSourceHeader, sdkVersionHeader } from '#src/wire/access.ts'
 import type { Compiled } from '#src/wire/gate-link.ts'
 import type { MeterReading } from '#src/wire/meter-reading.ts'
 import { corsHeaders } from './cors.ts'
@@ -18,11 +18,10 @@ export type Answering = {
 }
 
 const notForToolboxes = new Set(['authorization', 'cookie'])
+const ofSdks = new Set([sdkVersionHeader, sdkSourceHeader])
 
 const isForToolbox = (name: string) =>
-  !notForToolboxes.has(name) &&
-  (!name.startsWith('x-daytona-') || name === sdkVersionHeader) &&
-  !name.startsWith('x-service-')
+  !notForToolboxes.has(name) && (!name.startsWith('x-daytona-') || ofSdks.has(name)) && !name.startsWith('x-service-')
 
 const letIn = new WeakMap<IncomingMessage, Access>()
 

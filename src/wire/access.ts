@@ -67,6 +67,9 @@ export type AccessAhead = {
 /** The version of the SDK that calls. Toolboxes decide by it what that SDK expects; other clients send none. */
 export const sdkVersionHeader = 'x-daytona-sdk-version'
 
+/** SDKs name themselves in it. One that names no version is older than all that do. */
+export const sdkSourceHeader = 'x-daytona-source'
+
 /** The preview of this port is the toolbox, as some SDKs expect (contract/toolbox.md §1). */
 export const toolboxPort = 2280
 

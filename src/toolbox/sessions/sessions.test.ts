@@ -340,6 +340,8 @@ suite('sessions', () => {
       for (const version of ['0.143.0', '0.166.9', 'v0.20.1']) {
         assert.equal((await box.get(logs, asSdk(version))).body, marked, version)
       }
+      // An SDK that names no version.
+      assert.equal((await box.get(logs, { 'x-daytona-source': 'sdk-python' })).body, marked)
       for (const version of ['0.167.0', '0.216.0', '1.0.0', '0.0.0-dev', 'x']) {
         assert.equal((await box.get(logs, asSdk(version))).body.stdout, 'one\nthree\n', version)
       }
