@@ -8,11 +8,14 @@ const MiB = 1024 ** 2
 /** A host on which each of `rates` makes so many MiB in a second while it runs; `host` does so always. */
 const hostWith = (rates: Record<string, number>, host = 0) => {
   const held = new Set<string>()
+  let unreleased = 0
   const everHeld = new Set<string>()
   let bytes = 0
   return {
     held,
     everHeld,
+    /** Holds that nobody has let go of. */
+    unreleased: () => unreleased,
     parts: {
       uncharged: () => bytes,
       delay: async (ms: number) => {
@@ -22,7 +25,12 @@ const hostWith = (rates: Record<string, number>, host = 0) => {
       holdStill: async (id: string, release: AbortSignal) => {
         held.add(id)
         everHeld.add(id)
-        release.addEventListener('abort', () => held.delete(id), { once: true })
+        unreleased += 1
+        const letGo = () => {
+          held.delete(id)
+          unreleased -= 1
+        }
+        release.addEventListener('abort', letGo, { once: true })
         return true
       },
     },
@@ -83,6 +91,16 @@ suite('the experiment that finds whose memory grows', () => {
       if (held.size === 0) kept += 16 * MiB
     }
     assert.equal(await findGrower({ ...parts, uncharged, delay: wait }, ['busy', 'attacker']), undefined)
+  })
+
+  test('one whose memory is gone once it is still is not found, and goes on', async () => {
+    const { parts, held, unreleased } = hostWith({ busy: 0 })
+    let bytes = 0
+    const wait = async () => {
+      bytes = held.has('busy') ? 0 : bytes + 16 * MiB
+    }
+    assert.equal(await findGrower({ ...parts, uncharged: () => bytes, delay: wait }, ['busy']), undefined)
+    assert.equal(unreleased(), 0)
   })
 
   test('one that cannot be held still is not found guilty', async () => {

@@ -61,8 +61,10 @@ export const findGrower = async (parts: ExperimentParts, suspects: readonly stri
       let timesGrown = 0
       for (; timesGrown < timesToGrow; timesGrown++) {
         holds.get(sandboxId)?.abort()
-        if ((await awaitGrowth(parts, 2 * windowMs)) === undefined) break
+        const hasGrown = (await awaitGrowth(parts, 2 * windowMs)) !== undefined
+        // Held again, so that the next one is alone too. One is never held twice: the first hold would be let go of by nobody.
         if (!(await hold(sandboxId))) return undefined
+        if (!hasGrown) break
         const before = settled
         settled = await settle(parts, windowMs)
         if (settled === undefined) return undefined
@@ -70,8 +72,6 @@ export const findGrower = async (parts: ExperimentParts, suspects: readonly stri
         if (settled - before < tellingBytes / 2) break
       }
       if (timesGrown === timesToGrow) return sandboxId
-      // Held again, so that the next one is alone too.
-      if (!(await hold(sandboxId))) return undefined
     }
     return undefined
   } finally {
