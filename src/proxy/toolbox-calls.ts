@@ -23,6 +23,9 @@ const ofSdks = new Set([sdkVersionHeader, sdkSourceHeader])
 const isForToolbox = (name: string) =>
   !notForToolboxes.has(name) && (!name.startsWith('x-daytona-') || ofSdks.has(name)) && !name.startsWith('x-service-')
 
+/** No answer about a command waits longer for this: a runner may be there and not answer. */
+const memoryKillsMs = 1000
+
 const letIn = new WeakMap<IncomingMessage, Access>()
 
 /** From here on the call is the toolbox's, and nobody reads who has called. */
@@ -47,7 +50,7 @@ const calledIn = (link: RunnerLink, sandbox: Called['sandbox']): Called => {
   return {
     sandbox,
     measure: async () => (await ask<MeterReading | null>({ ask: 'measure', sandboxId })) ?? undefined,
-    memoryKills: () => ask({ ask: 'memory-kills', sandboxId }),
+    memoryKills: () => ask({ ask: 'memory-kills', sandboxId }, undefined, AbortSignal.timeout(memoryKillsMs)),
     compiler: {
       compile: (source, format, { signal }) => ask<Compiled>({ ask: 'compile', format }, oneOf(source), signal),
       typeRemover: () => ask<string>({ ask: 'type-remover' }),
