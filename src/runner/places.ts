@@ -1,5 +1,5 @@
 // Where everything of one runner lies. What must outlive a reboot is in the runner's directory, the rest below /run.
-import { chmod, chown, mkdir, readdir, readFile, rename, statfs, writeFile } from 'node:fs/promises'
+import { chmod, chown, mkdir, readdir, readFile, rename, rm, statfs, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { users } from '#src/kit/confined.ts'
 import { agentSocketsOf, allAgentSockets, runDirectoryOf } from '#src/kit/instance.ts'
@@ -70,6 +70,7 @@ const makeSockets = async ({ sockets, formerSockets }: Pick<Places, 'sockets' | 
     await chmod(path, 0o660)
     await rename(path, join(sockets, name))
   }
+  await rm(formerSockets, { recursive: true, force: true })
 }
 
 /** Of statfs(2). */
