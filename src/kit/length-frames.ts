@@ -36,6 +36,8 @@ const anyOf = (socket: Socket, events: readonly string[]): Promise<void> =>
 export class Frames {
   readonly #socket: Socket
   readonly #mostBytes: number
+  #isListening = false
+  #wake: (() => void) | undefined
 
   constructor(socket: Socket, mostBytes: number) {
     this.#socket = socket
@@ -61,7 +63,17 @@ export class Frames {
       if (bytes !== null) throw new BrokenStream('the other side has gone')
       if (socket.readableEnded) return undefined
       if (socket.destroyed) throw new BrokenStream('the other side has gone', { cause: socket.errored })
-      await anyOf(socket, ['readable', 'end', 'close'])
+      this.#listen()
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve
+      })
     }
+  }
+
+  /** Once: a stream tells each new listener of the bytes it has, even of too few, and then nothing else would have its turn. */
+  #listen() {
+    if (this.#isListening) return
+    this.#isListening = true
+    for (const event of ['readable', 'end', 'close']) this.#socket.on(event, () => this.#wake?.())
   }
 }

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { chmod, chown, rm } from 'node:fs/promises'
 import { createServer, type Socket } from 'node:net'
 import { Compile } from 'typebox/compile'
-import { Frames, jsonFrameOf, sendFrame } from '#src/kit/length-frames.ts'
+import { BrokenStream, Frames, jsonFrameOf, sendFrame } from '#src/kit/length-frames.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { Problem } from '#src/problems.ts'
 import { GateRequest, type MemoryKillsHere, requestBytes } from '#src/wire/gate-link.ts'
@@ -30,10 +30,25 @@ const sourceBytes = 1024 * 1024
 
 const isRequest = Compile(GateRequest)
 
+const noRequest = (cause?: unknown) => new Problem('bad_request', 'This is no request of a gate.', { cause })
+
+const parse = (message: Buffer | undefined): unknown => {
+  try {
+    return JSON.parse(message?.toString() ?? 'null')
+  } catch (error) {
+    throw noRequest(error)
+  }
+}
+
 const readRequest = (message: Buffer | undefined): GateRequest => {
-  const request: unknown = JSON.parse(message?.toString() ?? 'null')
-  if (!isRequest.Check(request)) throw new Problem('bad_request', 'This is no request of a gate.')
+  const request = parse(message)
+  if (!isRequest.Check(request)) throw noRequest()
   return request as GateRequest
+}
+
+const asProblem = (error: unknown): Problem => {
+  if (error instanceof Problem) return error
+  return error instanceof BrokenStream ? noRequest(error) : new Problem('internal', undefined, { cause: error })
 }
 
 /** Breaks off with an error where the other side does before the end. */
@@ -90,7 +105,7 @@ const serve = async (parts: GateParts, socket: Socket): Promise<void> => {
     socket.end(jsonFrameOf({ value: value ?? null }))
   } catch (error) {
     if (socket.destroyed) return
-    const problem = error instanceof Problem ? error : new Problem('internal', undefined, { cause: error })
+    const problem = asProblem(error)
     if (problem.status >= 500) parts.log.warn({ err: error, cause: problem.cause }, 'a request of the gate failed')
     await sendFrame(socket, jsonFrameOf({ refused: { code: problem.code, message: problem.message } }))
     socket.end()

@@ -1,5 +1,4 @@
 // One connection to an agent: frames in and out, in order, and no faster than whoever takes them.
-import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { constants } from 'node:os'
 import { Inflow } from '#src/kit/inflow.ts'
@@ -288,20 +287,23 @@ export const requestRaw = async (
   }
 }
 
+/** Listens once: a stream tells each new listener of the bytes it has, even of too few, and then nothing else would have its turn. */
 const readExactly = async (socket: Socket, size: number): Promise<Buffer> => {
-  for (;;) {
-    const bytes = socket.read(size) as Buffer | null
-    if (bytes !== null && bytes.length === size) return bytes
-    if (bytes !== null || socket.destroyed || socket.readableEnded)
-      throw new AgentGone('the agent closed the connection')
-    const ended = new AbortController()
-    const { signal } = ended
-    try {
-      await Promise.race([once(socket, 'readable', { signal }), once(socket, 'close', { signal })])
-    } catch (cause) {
-      throw new AgentGone('the connection to the agent broke', { cause })
-    } finally {
-      ended.abort()
+  let wake: (() => void) | undefined
+  const onAny = () => wake?.()
+  const events = ['readable', 'end', 'close']
+  for (const event of events) socket.on(event, onAny)
+  try {
+    for (;;) {
+      const bytes = socket.read(size) as Buffer | null
+      if (bytes !== null && bytes.length === size) return bytes
+      if (bytes !== null || socket.destroyed || socket.readableEnded)
+        throw new AgentGone('the agent closed the connection', { cause: socket.errored })
+      await new Promise<void>((resolve) => {
+        wake = resolve
+      })
     }
+  } finally {
+    for (const event of events) socket.off(event, onAny)
   }
 }
