@@ -88,6 +88,11 @@ class Reader {
     }
   }
 
+  /** What is left of a refused body can be read away only once nobody reads it here. */
+  async close(): Promise<void> {
+    await this.#pieces.return?.()
+  }
+
   async *bytes(count: number): AsyncGenerator<Buffer> {
     for (let left = count; left > 0; ) {
       if (this.#held.length === 0 && !(await this.#more())) throw cut()
@@ -110,31 +115,35 @@ async function* chunked(
 ): AsyncGenerator<Buffer> {
   const checks = new Checks(expected)
   const reader = new Reader(pieces)
-  let signature = key?.signature ?? ''
-  for (;;) {
-    const [, size, said] =
-      /^([0-9a-f]{1,8})(?:;chunk-signature=([0-9a-f]{64}))?$/i.exec((await reader.line()) ?? '') ?? []
-    if (size === undefined) throw cut()
-    const bytes = Number.parseInt(size, 16)
-    if (checks.bytes + bytes > length) throw cut()
-    const hash = createHash('sha256')
-    for await (const piece of reader.bytes(bytes)) {
-      checks.add(piece)
-      hash.update(piece)
-      yield piece
+  try {
+    let signature = key?.signature ?? ''
+    for (;;) {
+      const [, size, said] =
+        /^([0-9a-f]{1,8})(?:;chunk-signature=([0-9a-f]{64}))?$/i.exec((await reader.line()) ?? '') ?? []
+      if (size === undefined) throw cut()
+      const bytes = Number.parseInt(size, 16)
+      if (checks.bytes + bytes > length) throw cut()
+      const hash = createHash('sha256')
+      for await (const piece of reader.bytes(bytes)) {
+        checks.add(piece)
+        hash.update(piece)
+        yield piece
+      }
+      if (key !== undefined) {
+        signature = signatureOfChunk(key, signature, hash.digest('hex'))
+        if (said !== signature)
+          throw new S3Refusal('SignatureDoesNotMatch', 'A chunk of the body is not signed as it has to be.')
+      }
+      if (bytes === 0) break
+      if ((await reader.line()) !== '') throw cut()
     }
-    if (key !== undefined) {
-      signature = signatureOfChunk(key, signature, hash.digest('hex'))
-      if (said !== signature)
-        throw new S3Refusal('SignatureDoesNotMatch', 'A chunk of the body is not signed as it has to be.')
-    }
-    if (bytes === 0) break
-    if ((await reader.line()) !== '') throw cut()
+    if (hasTrailer) await readTrailer(reader, expected, key && { key, signature })
+    else if ((await reader.line()) !== '') throw cut()
+    if (checks.bytes !== length) throw cut()
+    checks.check()
+  } finally {
+    await reader.close()
   }
-  if (hasTrailer) await readTrailer(reader, expected, key && { key, signature })
-  else if ((await reader.line()) !== '') throw cut()
-  if (checks.bytes !== length) throw cut()
-  checks.check()
 }
 
 const readTrailer = async (

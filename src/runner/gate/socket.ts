@@ -115,10 +115,14 @@ const serve = async (parts: GateParts, socket: Socket): Promise<void> => {
 /** Listens where a former runner may have left its socket. */
 export const serveGates = async (parts: GateParts, path: string, gid: number): Promise<AsyncDisposable> => {
   const open = new Set<Socket>()
+  const served = new Set<Promise<void>>()
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     open.add(socket)
     socket.on('error', () => socket.destroy()).once('close', () => open.delete(socket))
-    serve(parts, socket).catch(() => socket.destroy())
+    const serving = serve(parts, socket)
+      .catch(() => void socket.destroy())
+      .finally(() => served.delete(serving))
+    served.add(serving)
   })
   server.maxConnections = mostConnections
   await rm(path, { force: true })
@@ -137,6 +141,8 @@ export const serveGates = async (parts: GateParts, path: string, gid: number): P
       server.close()
       for (const socket of open) socket.destroy()
       await closed
+      // What was being kept of a body is taken back by then.
+      await Promise.all(served)
     },
   }
 }
