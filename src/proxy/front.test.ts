@@ -222,7 +222,7 @@ suite('proxy: what control is asked', () => {
 })
 
 suite('proxy: what reaches the toolbox', () => {
-  test('neither credentials nor who calls cross', async () => {
+  test('neither credentials nor who calls cross; which SDK calls does', async () => {
     await using sides = await startSides()
     await new Promise((resolve, reject) => {
       httpRequest(
@@ -246,7 +246,13 @@ suite('proxy: what reaches the toolbox', () => {
     })
     const { headers, url } = sides.seen[0]!
     assert.equal(url, '/toolbox/box-id/x?a=1&b=%20')
-    assert.deepEqual(Object.keys(headers).toSorted(), ['connection', 'host', 'traceparent', 'x-theirs'])
+    assert.deepEqual(Object.keys(headers).toSorted(), [
+      'connection',
+      'host',
+      'traceparent',
+      'x-daytona-source',
+      'x-theirs',
+    ])
     assert.doesNotMatch(JSON.stringify(sides.seen), /s3cret|key-1/)
   })
 

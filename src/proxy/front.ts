@@ -209,10 +209,10 @@ export const createFront = ({
     }
     let refuseAs = refuseVisitor
     try {
-      const address = addressOf(request)
-      const isForStorage = address === undefined && isObjectStorage(request.url ?? '/')
-      // The object storage says it in its own shape.
+      const isForStorage = isObjectStorage(request.url ?? '/')
+      // The object storage refuses a bad head in its own shape. A bad head names no preview.
       if (!isForStorage) checkHead(request)
+      const address = isForStorage && findBadHead(request) !== undefined ? undefined : addressOf(request)
       if (address?.port === toolboxPort) {
         refuseAs = refuse
         if (request.method === 'OPTIONS') return void response.writeHead(204, preflightHeaders(request)).end()
