@@ -55,7 +55,8 @@ suite('rule 4: the entrypoint session', { skip: noBusybox }, () => {
     await until('what comes is followed', () => /\n20\n/.test(followed))
     const before = (await linesOf(sandbox)).length
     await Promise.all([alcove.kill('runner'), alcove.kill('control')])
-    await following
+    // The gate reads from the agent, and needs neither for what it has let in.
+    await until('it is followed on', () => followed.includes(`\n${before + 20}\n`))
     // The proxy may still let calls in by what control said last.
     const isControlBack = () => daytona.get(sandbox.id).then(Boolean, () => false)
     await until('control is back', isControlBack, 60)
@@ -72,6 +73,7 @@ suite('rule 4: the entrypoint session', { skip: noBusybox }, () => {
     // Its end is not the sandbox's; its log is kept.
     await sandbox.process.executeCommand('kill -TERM $(cat /pid)')
     await until('its end', async () => (await commandOf(sandbox)).exitCode !== undefined)
+    await following
     assert.equal((await commandOf(sandbox)).exitCode, 3)
     assert.match((await sandbox.process.getEntrypointLogs()).stderr ?? '', /asked/)
     assert.equal((await sandbox.process.executeCommand('echo here')).result, 'here\n')
