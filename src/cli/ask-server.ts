@@ -4,7 +4,7 @@ import { findAdminKey, findDataDirectory } from '#src/up/data-directory.ts'
 import { findRunningUp, isJoinedRunner } from '#src/up/state-file.ts'
 import { callServer } from './call.ts'
 
-/** Of the server that runs in a data directory. Throws a Complaint where there is none. */
+/** Finds the server that runs in a data directory. Throws a Complaint where there is none. */
 export const serverOf = (directory: string): { url: string; key: string } => {
   const data = findDataDirectory(directory)
   const up = data && findRunningUp(data.stateFile)

@@ -15,7 +15,7 @@ export const isIdLike = (text: string): boolean =>
   /^[0-9a-f]{32}$/.test(
     folded(text)
       .replace(/^(?:urn:)?(?:uuid:)?/, '')
-      // Of the letters some are signs, such as the long dash of Japanese.
+      // Some letters look like signs, such as the long dash of Japanese.
       .replaceAll(/[^\p{L}\p{N}]|\p{Lm}/gu, ''),
   )
 

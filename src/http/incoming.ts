@@ -23,7 +23,7 @@ type Bounds = {
   ownerOf: (request: FastifyRequest) => string
   /** All that has come and is not whole; beyond it, who has most there gives way, with what has been coming for longest. */
   mostBytes?: number
-  /** Of a body. A socket is kept alive by other means. */
+  /** How slow a body may be. A socket is kept alive by other means. */
   slow?: SlowBodiesBounds
   lookMs?: number
 }

@@ -41,7 +41,7 @@ export type FrontBounds = {
   /** How long a connection stays after the last that is said on it. */
   lingerMs?: number
   connections?: ConnectionBounds
-  /** Of what is sent to a toolbox. A preview may be silent for as long as it likes. */
+  /** Bounds what is sent to a toolbox. A preview may be silent for as long as it likes. */
   slow?: SlowBodiesBounds
 }
 
@@ -209,10 +209,11 @@ export const createFront = ({
     }
     let refuseAs = refuseVisitor
     try {
+      const complaint = findBadHead(request)
       const isForStorage = isObjectStorage(request.url ?? '/')
       // The object storage refuses a bad head in its own shape. A bad head names no preview.
-      if (!isForStorage) checkHead(request)
-      const address = isForStorage && findBadHead(request) !== undefined ? undefined : addressOf(request)
+      if (complaint !== undefined && !isForStorage) throw new Problem('bad_request', complaint)
+      const address = complaint === undefined ? addressOf(request) : undefined
       if (address?.port === toolboxPort) {
         refuseAs = refuse
         if (request.method === 'OPTIONS') return void response.writeHead(204, preflightHeaders(request)).end()

@@ -8,13 +8,13 @@ import type { Outgoing } from './destination.ts'
 import { NothingListens, NotStarted } from './hindrance.ts'
 import type { Sandboxes, Wanted } from './sandboxes.ts'
 
-/** Of one sandbox, so that none takes the descriptors of all; the agent has as many again for everything else. */
+/** The connections of one sandbox are bounded, so that none takes the descriptors of all; the agent has as many again for everything else. */
 const mostConnections = 512
 /** A sandbox that is paused or busy takes connections late. */
 const dialMs = 20_000
-/** Of an answer from inside a sandbox. */
+/** How large the head of an answer from inside a sandbox may be. */
 const answerHeadBytes = 64 * 1024
-/** As many answers 1xx to one call. */
+/** How many answers 1xx one call may have. */
 const mostInterim = 64
 
 const tooMany = () => new Problem('unavailable', 'This sandbox has too many open connections.')

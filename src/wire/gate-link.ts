@@ -31,7 +31,7 @@ export type GateNews =
 /** How often the kernel has killed processes of a sandbox for want of memory, and when that may have been. */
 export type MemoryKillsHere = { count: number; spans: readonly { after: number; until: number }[] }
 
-/** Of the compiler, when it has ended. */
+/** What the compiler said, when it has ended. */
 export type Compiled = { code: number | null; javascript: string; errors: string }
 
 const Id = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$' })
@@ -81,7 +81,7 @@ export type GateRequest = Static<typeof GateRequest>
 /** `refused`: a problem by its code, with a sentence for the caller. */
 export type GateAnswer = { value: unknown } | { refused: { code: string; message: string } }
 
-/** Of a request, and of each piece of a body. */
+/** How long a request, and each piece of a body, may be. */
 export const requestBytes = 2 * 1024 * 1024
-/** Of an answer: of what is here an environment is the largest, of answers what a compiler has written. */
+/** How long an answer may be. What a compiler has written is the longest. */
 export const answerBytes = 160 * 1024 * 1024

@@ -34,7 +34,7 @@ export type Outbound = {
 type OutboundParts = {
   /** What may be called besides the public Internet. */
   allowed: Networks
-  /** Those of this host, read anew for each call. */
+  /** The networks of this host, read anew for each call. */
   readOwn?: () => Networks
   resolve?: Resolve
   /** Calls at one time, 64 unless told; one more fails at once. */

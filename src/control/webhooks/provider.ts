@@ -11,7 +11,7 @@ export type WebhookProvider = {
   kind: ProviderKind
   /** Finds the application of an organization there, or makes it. Answers what the provider calls it; may fail. */
   initialize: (organization: { id: string; name: string }) => Promise<string>
-  /** Of an application that was initialized. `makerHash`: of the API key that asks, if one does. */
+  /** Opens the portal of an application that was initialized. `makerHash`: the hash of the API key that asks, if one does. */
   openPortal: (
     applicationId: string,
     who: { organizationId: string; userId: string; makerHash: string | null },

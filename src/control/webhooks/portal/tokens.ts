@@ -12,7 +12,7 @@ export const portalPath = '/api/webhooks/portal'
 
 const linkMinutes = 10
 const sessionMinutes = 60
-/** Of one user in one organization, links and sessions together. */
+/** How many links and sessions one user may have in one organization, together. */
 const mostPerUser = 100
 
 type TokenParts = Pick<Parts, 'database' | 'clock' | 'settings'>
