@@ -1,0 +1,10 @@
+// What every printed page is made of.
+
+const printedBy = '<!-- Printed by scripts/print-reference.ts from the code. -->'
+
+export const table = (head: readonly string[], rows: readonly (readonly string[])[]) =>
+  [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n')
+
+export const page = (title: string, ...parts: string[]) => `${[`# ${title}`, printedBy, ...parts].join('\n\n')}\n`
+
+export const code = (text: string) => `\`${text}\``

@@ -1,0 +1,65 @@
+// Describes routes of HTTP: their fields with types and bounds, and what they answer.
+import type { TSchema } from 'typebox'
+import type { ControlRoute } from '#src/control/auth/route.ts'
+import { code, table } from './markdown.ts'
+
+export type Shape = TSchema & {
+  type?: string
+  properties?: Record<string, Shape>
+  required?: string[]
+  items?: Shape
+  anyOf?: Shape[]
+  enum?: unknown[]
+  const?: unknown
+  minimum?: number
+  maximum?: number
+  maxLength?: number
+  default?: unknown
+}
+
+const typeOf = (shape: Shape): string => {
+  if (shape.enum !== undefined) return shape.enum.length > 6 ? 'one word of a list' : shape.enum.map(String).join(', ')
+  if (shape.const !== undefined) return String(shape.const)
+  if (shape.anyOf !== undefined) return shape.anyOf.map(typeOf).join(' or ')
+  if (shape.type === 'array') return `list of ${typeOf(shape.items ?? ({} as Shape))}`
+  return shape.type ?? 'anything'
+}
+
+const boundsOf = ({ minimum, maximum, maxLength, default: standard }: Shape): string =>
+  [
+    minimum === undefined ? '' : `≥ ${minimum}`,
+    maximum === undefined ? '' : `≤ ${maximum}`,
+    maxLength === undefined ? '' : `≤ ${maxLength} characters`,
+    standard === undefined ? '' : `default ${JSON.stringify(standard)}`,
+  ]
+    .filter(Boolean)
+    .join(', ')
+
+export const fieldRows = (part: string, schema: TSchema | undefined) => {
+  const { properties = {}, required = [] } = (schema ?? {}) as Shape
+  return Object.entries(properties).map(([name, shape]) => [
+    part,
+    `${code(name)}${required.includes(name) ? ' \\*' : ''}`,
+    typeOf(shape).replaceAll('|', '\\|'),
+    boundsOf(shape),
+  ])
+}
+
+/** The part of a route that a page describes, whichever program serves the route. */
+export type Described = Pick<ControlRoute, 'method' | 'path' | 'summary' | 'query' | 'body'> & {
+  replies: ControlRoute['replies']
+}
+
+export const braced = (path: string) => path.replaceAll(/:(\w+)/g, '{$1}')
+
+export const statusesOf = ({ replies }: Described) => Object.keys(replies).join(', ')
+
+export const describe = (route: Described, sentences: string, answers: string[][] = []) => {
+  const fields = [...fieldRows('query', route.query), ...fieldRows('body', route.body), ...answers]
+  return [
+    `### ${route.method} ${braced(route.path)}`,
+    route.summary,
+    sentences,
+    ...(fields.length === 0 ? [] : [table(['in', 'field', 'type', 'bounds'], fields)]),
+  ].join('\n\n')
+}

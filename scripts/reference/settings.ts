@@ -1,0 +1,79 @@
+import { loadConfig as loadControl } from '#src/control/config.ts'
+import { readTelemetry } from '#src/kit/telemetry/settings.ts'
+import { loadConfig as loadProxy } from '#src/proxy/config.ts'
+import { loadConfig as loadRunner } from '#src/runner/config.ts'
+import { readUpConfig } from '#src/up/config.ts'
+import { code, page, table } from './markdown.ts'
+import { meanings } from './setting-meanings.ts'
+import { telemetryMeanings } from './telemetry-meanings.ts'
+
+const isTelemetry = (name: string) => name.startsWith('OTEL_')
+
+const telemetryTable = (): string => {
+  const rows = Object.entries(telemetryMeanings).map(([names, meaning]) => {
+    const each = names.split(', ')
+    const patterns = each.map((name) => new RegExp(`^${name.replace('*', '(?:TRACES|METRICS|LOGS)')}$`))
+    return { names: each.map(code).join(', '), meaning, patterns }
+  })
+  for (const name of namesRead((environment) => readTelemetry(environment, ''))) {
+    if (rows.some(({ patterns }) => patterns.some((pattern) => pattern.test(name)))) continue
+    throw new Error(`Say in scripts/reference/telemetry-meanings.ts what ${name} is for.`)
+  }
+  return table(
+    ['variable', 'meaning'],
+    rows.map(({ names, meaning }) => [names, meaning] as const),
+  )
+}
+
+/** Asks a program for its settings with nothing set: it reads every name, and says what each missing one is for. */
+const settingsOf = (load: (environment: NodeJS.ProcessEnv) => unknown): (readonly [string, string])[] => {
+  const said = new Map<string, string>()
+  const names = namesRead((nothing) => {
+    try {
+      load(nothing)
+    } catch (error) {
+      for (const [, name, meaning] of String((error as Error).message).matchAll(/^(\w+) is missing: (.*)$/gm)) {
+        said.set(name!, `${meaning} \\*`)
+      }
+    }
+  })
+  return names.flatMap((name) => {
+    if (isTelemetry(name)) return []
+    const meaning = said.get(name) ?? meanings[name]
+    if (meaning === undefined) throw new Error(`Say in scripts/reference/setting-meanings.ts what ${name} is for.`)
+    return [[code(name), meaning.replaceAll('<', '\\<')] as const]
+  })
+}
+
+/** The names of all settings that a program looks up in an environment in which nothing is set. */
+const namesRead = (load: (nothing: NodeJS.ProcessEnv) => unknown): string[] => {
+  const names = new Set<string>()
+  load(
+    new Proxy({} as NodeJS.ProcessEnv, {
+      get: (_, name) => {
+        names.add(String(name))
+        return undefined
+      },
+    }),
+  )
+  return [...names]
+}
+
+export const settingsPage = () => {
+  const section = (title: string, load: (environment: NodeJS.ProcessEnv) => unknown) => [
+    `## ${title}`,
+    table(['variable', 'meaning'], settingsOf(load)),
+  ]
+  return page(
+    'Settings',
+    'Each program reads its environment once, when it starts, and names everything that is wrong with it at once. `up` sets these for the programs that it starts; whoever starts them otherwise sets them. \\*: must be there.',
+    ...section('up', readUpConfig),
+    ...section('control', loadControl),
+    ...section('proxy', loadProxy),
+    ...section('runner', loadRunner),
+    `Each of them also reads ${code('ALCOVE_LOG_LEVEL')}: ${meanings['ALCOVE_LOG_LEVEL']}.`,
+    '## Telemetry',
+    'Control, proxy and runner read these, by the specification of OpenTelemetry; `up` passes every `OTEL_…` on. What cannot be used is warned of in the log and otherwise ignored.',
+    telemetryTable(),
+  )
+}

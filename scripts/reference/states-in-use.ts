@@ -1,0 +1,13 @@
+import { moves, settlements, stateRows } from '#src/control/sandboxes/lifecycle.ts'
+import { type SandboxState, sandboxStates } from '#src/wire/sandbox-state.ts'
+
+/** States that a move, a runner's report or a timeout leads to. The other states are only words of the interface. */
+const reachedStates = new Set<SandboxState>([
+  ...moves.flatMap(([, , through, to]) => [through, to]),
+  ...Object.values(settlements).flatMap((settlement) => Object.values(settlement)),
+  ...Object.values(stateRows).flatMap(({ whenStuck }) =>
+    whenStuck === null || whenStuck === 'retry' ? [] : [whenStuck],
+  ),
+])
+
+export const statesInUse = sandboxStates.filter((state) => reachedStates.has(state))
