@@ -38,14 +38,14 @@ const processorMs = (pid: number): number =>
 const pidsOf = (data: string, agentPid: number) => {
   const programs = findRunningUp(dataDirectoryAt(data).stateFile)?.programs ?? []
   const pidOf = (wanted: string) => programs.find(({ name }) => name === wanted)!.pid
-  return { proxy: pidOf('proxy'), runner: pidOf('runner'), agent: agentPid, client: process.pid }
+  return { gate: pidOf('gate'), runner: pidOf('runner'), agent: agentPid, client: process.pid }
 }
 
 export type ExecTrace = { wall: Record<Layer, Samples>; processor: Record<Spender, number> }
-type Layer = 'command' | 'agent' | 'runner' | 'proxy'
-type Spender = 'agent' | 'runner' | 'proxy' | 'client'
+type Layer = 'command' | 'agent' | 'runner' | 'gate'
+type Spender = 'agent' | 'runner' | 'gate' | 'client'
 
-/** `execute` is one whole round trip through the proxy; `data` is the server's data directory. */
+/** `execute` is one whole round trip through the gate; `data` is the server's data directory. */
 export const traceExec = async (
   { data, agentPid, turns }: { data: string; agentPid: number; turns: number },
   box: Box,
@@ -72,11 +72,11 @@ export const traceExec = async (
       const answer = await reply.body.text()
       if (reply.statusCode !== 200) throw new Error(answer)
     },
-    proxy: execute,
+    gate: execute,
   }
   const pids = pidsOf(data, agentPid)
-  const wall: ExecTrace['wall'] = { command: [], agent: [], runner: [], proxy: [] }
-  const processor: ExecTrace['processor'] = { agent: 0, runner: 0, proxy: 0, client: 0 }
+  const wall: ExecTrace['wall'] = { command: [], agent: [], runner: [], gate: [] }
+  const processor: ExecTrace['processor'] = { agent: 0, runner: 0, gate: 0, client: 0 }
   const spent = (sign: 1 | -1) => {
     for (const [name, pid] of Object.entries(pids)) processor[name as Spender] += sign * processorMs(pid)
   }
@@ -84,12 +84,12 @@ export const traceExec = async (
     wall.command.push(...(await commandAlone(box, perTurn)))
     for (const [name, run] of Object.entries(through)) {
       await run() // the one before left other things in the caches
-      if (name === 'proxy') spent(-1)
+      if (name === 'gate') spent(-1)
       for (let round = 0; round < perTurn; round++) wall[name as Layer].push(await timed(run))
-      if (name === 'proxy') spent(1)
+      if (name === 'gate') spent(1)
     }
   }
-  for (const name of Object.keys(processor)) processor[name as Spender] /= wall.proxy.length
+  for (const name of Object.keys(processor)) processor[name as Spender] /= wall.gate.length
   await runner.close()
   return { wall, processor }
 }
@@ -103,7 +103,7 @@ export const sayTrace = ({ wall, processor }: ExecTrace): string => {
     `  the command itself              ${say(wall.command)}`,
     `  agent (fork, user, exec, wait)  ${above('agent', 'command')} ${cpu('agent')}, its child until exec not counted`,
     `  runner (HTTP, its meaning)      ${above('runner', 'agent')} ${cpu('runner')}`,
-    `  proxy (access, forwarding)      ${above('proxy', 'runner')} ${cpu('proxy')}, ${cpu('client')}`,
-    `  in all                          ${say(wall.proxy)}`,
+    `  gate (access, forwarding)       ${above('gate', 'runner')} ${cpu('gate')}, ${cpu('client')}`,
+    `  in all                          ${say(wall.gate)}`,
   ].join('\n')
 }

@@ -11,12 +11,12 @@ const ground = ['src/wire', 'src/problems.ts', 'src/kit']
 
 /** Each part of the house and what it may reach besides itself. What is missing here may reach nothing. */
 const reaches: Record<string, readonly string[]> = {
-  bin: ['src/cli', 'src/up', 'src/control', 'src/proxy', 'src/runner', ...ground],
+  bin: ['src/cli', 'src/up', 'src/control', 'src/gate', 'src/runner', ...ground],
   'src/cli': ['src/up', 'src/doctor', 'src/runner', ...ground],
   'src/up': ['src/doctor', 'src/postgres', ...ground],
   'src/doctor': ground,
   'src/control': ['src/http', 'src/postgres/url.ts', ...ground],
-  'src/proxy': ['src/toolbox', 'src/http', ...ground],
+  'src/gate': ['src/toolbox', 'src/http', ...ground],
   // What it asks of the agents of its sandboxes, and nothing that gives a caller's bytes a meaning.
   'src/runner': ['src/toolbox/agent', ...ground],
   'src/toolbox': ['src/http', ...ground],

@@ -1,6 +1,6 @@
 import { loadConfig as loadControl } from '#src/control/config.ts'
 import { readTelemetry } from '#src/kit/telemetry/settings.ts'
-import { loadConfig as loadProxy } from '#src/proxy/config.ts'
+import { loadConfig as loadGate } from '#src/gate/config.ts'
 import { loadConfig as loadRunner } from '#src/runner/config.ts'
 import { readUpConfig } from '#src/up/config.ts'
 import { code, page, table } from './markdown.ts'
@@ -69,11 +69,11 @@ export const settingsPage = () => {
     'Each program reads its environment once, when it starts, and names everything that is wrong with it at once. `up` sets these for the programs that it starts; whoever starts them otherwise sets them. \\*: must be there.',
     ...section('up', readUpConfig),
     ...section('control', loadControl),
-    ...section('proxy', loadProxy),
+    ...section('gate', loadGate),
     ...section('runner', loadRunner),
     `Each of them also reads ${code('ALCOVE_LOG_LEVEL')}: ${meanings['ALCOVE_LOG_LEVEL']}.`,
     '## Telemetry',
-    'Control, proxy and runner read these, by the specification of OpenTelemetry; `up` passes every `OTEL_…` on. What cannot be used is warned of in the log and otherwise ignored.',
+    'Control, gate and runner read these, by the specification of OpenTelemetry; `up` passes every `OTEL_…` on. What cannot be used is warned of in the log and otherwise ignored.',
     telemetryTable(),
   )
 }

@@ -10,11 +10,11 @@ export const telemetryMeanings: Record<string, string> = {
   'OTEL_EXPORTER_OTLP_TIMEOUT, OTEL_EXPORTER_OTLP_*_TIMEOUT': 'of one export, milliseconds; 10000 unless told',
   'OTEL_EXPORTER_OTLP_COMPRESSION, OTEL_EXPORTER_OTLP_*_COMPRESSION': 'gzip or none; none unless told',
   'OTEL_EXPORTER_OTLP_CERTIFICATE, OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE, OTEL_EXPORTER_OTLP_CLIENT_KEY':
-    'files for TLS, which control and proxy must be able to read; also for one signal',
+    'files for TLS, which control and gate must be able to read; also for one signal',
   OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE:
     'cumulative, delta or lowmemory; cumulative unless told, and always for what /metrics says',
   OTEL_SERVICE_NAME:
-    'alcove-control, alcove-proxy, alcove-runner unless told; `up` puts the program behind what is told',
+    'alcove-control, alcove-gate, alcove-runner unless told; `up` puts the program behind what is told',
   OTEL_RESOURCE_ATTRIBUTES: 'told of every program, as name=value with commas between',
   OTEL_TRACES_SAMPLER:
     'always_on, always_off, traceidratio, or one of them with parentbased_ in front; parentbased_always_on unless told',

@@ -6,7 +6,7 @@ import { defaultDataDirectory } from '#src/up/data-directory.ts'
 
 const portNumber = (text: string): number => {
   const port = Number(text)
-  // The proxy takes the port above.
+  // The gate takes the port above.
   if (!/^\d+$/.test(text) || port < 1 || port > 65534) throw new InvalidArgumentError('a port from 1 to 65534')
   return port
 }

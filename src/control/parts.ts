@@ -12,7 +12,7 @@ import type { ProviderChoice } from './webhooks/choice.ts'
 export type Settings = {
   /** Where clients reach us, without `/api` and without a slash at the end. */
   publicUrl: string
-  /** Where clients reach the proxy; toolboxes are below `/toolbox`. */
+  /** Where clients reach the gate; toolboxes are below `/toolbox`. */
   proxyUrl: string
   /** sha256 of service keys, as lower hex; the keys themselves are not kept. */
   proxyKeyHash: string

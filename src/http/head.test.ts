@@ -1,10 +1,10 @@
-// A head that can be read in two ways is refused, at the ports of control and of a runner's toolbox, and at the proxy's.
+// A head that can be read in two ways is refused, at the ports of control and of a runner's toolbox, and at the gate's.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, connect } from 'node:net'
 import { suite, test } from 'node:test'
+import { startSides } from '#src/gate/testing/simulated.ts'
 import { silentLog } from '#src/kit/log.ts'
-import { startSides } from '#src/proxy/testing/simulated.ts'
 import { routesOf } from './route.ts'
 import { createServer } from './server.ts'
 
@@ -87,7 +87,7 @@ suite('a server of route rows', () => {
   }
 })
 
-suite('the proxy', () => {
+suite('the gate', () => {
   const paths = { toolbox: '/toolbox/box/x', 'object storage': '/org/x/context.tar' }
   for (const [place, path] of Object.entries(paths)) {
     for (const [what, headers] of refused) {

@@ -11,7 +11,7 @@ const confine = resolve(import.meta.dirname, '../../native/build/confine')
 export const users = {
   postgres: 61001,
   control: 61002,
-  proxy: 61003,
+  gate: 61003,
   /** Answers names for sandboxes with a list of domains. */
   resolver: 61004,
   /** Brings images from registries. */

@@ -62,7 +62,7 @@ suite('the next runner', { skip: needsRoot }, () => {
       [join(sockets, `${sandboxId}.sock`), '660'],
     ] as const) {
       const found = statSync(path)
-      assert.deepEqual([(found.mode & 0o777).toString(8), found.uid, found.gid], [mode, 0, users.proxy])
+      assert.deepEqual([(found.mode & 0o777).toString(8), found.uid, found.gid], [mode, 0, users.gate])
     }
     await box.host.destroy(sandboxId)
     assert.deepEqual(await box.tracesOf(sandboxId), [])

@@ -48,7 +48,7 @@ export const loadConfig = (environment = process.env): RunnerConfig =>
       runnerKey: text('ALCOVE_RUNNER_KEY', "the runner's own key for control"),
       directory,
       socket: optional('ALCOVE_RUNNER_SOCKET') ?? `${data}/run/runner.sock`,
-      socketGid: whole('ALCOVE_RUNNER_SOCKET_GID', 'the number of the group that the proxy runs with'),
+      socketGid: whole('ALCOVE_RUNNER_SOCKET_GID', 'the number of the group that the gate runs with'),
       cacheDirectory: optional('ALCOVE_CACHE_DIR') ?? '/var/cache/alcove',
       imagesDirectory: optional('ALCOVE_IMAGES_DIR') ?? `${data}/images`,
       plainRegistries: namesIn(optional('ALCOVE_PLAIN_REGISTRIES')),

@@ -62,11 +62,11 @@ export const makePlaces = async (places: Places): Promise<void> => {
 const makeSockets = async ({ sockets, formerSockets }: Pick<Places, 'sockets' | 'formerSockets'>): Promise<void> => {
   await mkdir(allAgentSockets, { recursive: true, mode: 0o711 })
   await mkdir(sockets, { recursive: true, mode: 0o710 })
-  await chown(sockets, 0, users.proxy)
+  await chown(sockets, 0, users.gate)
   await chmod(sockets, 0o710)
   for (const name of await readdir(formerSockets).catch(() => [])) {
     const path = join(formerSockets, name)
-    await chown(path, 0, users.proxy)
+    await chown(path, 0, users.gate)
     await chmod(path, 0o660)
     await rename(path, join(sockets, name))
   }

@@ -215,7 +215,7 @@ const launch = async (
     pool.stepToSayBase(sandboxId, base),
     ...ownEtc(disk.etc, hostnameOf(sandboxId), machine.resolvers, loginScript(machine, assignment, base)),
     step.directory(disk.etcWork, 0, 0o700),
-    step.listen(socketOf(places, sandboxId), users.proxy),
+    step.listen(socketOf(places, sandboxId), users.gate),
     ...hideMounts(hiddenMounts),
     ...stepsToShow(idBaseOf(machine, slot), [
       [rootfs, mountPoints.image],

@@ -4,10 +4,10 @@ import { addressesOf } from './address.ts'
 import { Complaint } from './complaint.ts'
 
 suite('addresses', () => {
-  test('on one host everything is that host, the proxy one port above', () => {
+  test('on one host everything is that host, the gate one port above', () => {
     assert.deepEqual(addressesOf('127.0.0.1', 4600), {
       control: '127.0.0.1:4600',
-      proxy: '127.0.0.1:4601',
+      gate: '127.0.0.1:4601',
       controlUrl: 'http://127.0.0.1:4600',
       publicUrl: 'http://127.0.0.1:4600',
       publicProxyUrl: 'http://127.0.0.1:4601',
@@ -26,7 +26,7 @@ suite('addresses', () => {
     const urls = { publicUrl: 'https://box.example', publicProxyUrl: 'https://sandboxes.example:8443' }
     assert.deepEqual(addressesOf('127.0.0.1', 4600, 'other.example', urls), {
       control: '127.0.0.1:4600',
-      proxy: '127.0.0.1:4601',
+      gate: '127.0.0.1:4601',
       controlUrl: 'http://127.0.0.1:4600',
       publicUrl: 'https://box.example',
       publicProxyUrl: 'https://sandboxes.example:8443',

@@ -6,7 +6,7 @@ import { Complaint } from './complaint.ts'
 export type Addresses = {
   /** `host:port` that control binds. */
   control: string
-  proxy: string
+  gate: string
   /** What our own programs call. */
   controlUrl: string
   /** What clients call. */
@@ -65,7 +65,7 @@ export const addressesOf = (
   const outside = publicHost ?? (isEverywhere ? (firstAddressOfMachine() ?? inside) : host)
   return {
     control: `${bracketed(host)}:${port}`,
-    proxy: `${bracketed(host)}:${port + 1}`,
+    gate: `${bracketed(host)}:${port + 1}`,
     controlUrl: `http://${bracketed(inside)}:${port}`,
     publicUrl: `http://${bracketed(outside)}:${port}`,
     publicProxyUrl: `http://${bracketed(outside)}:${port + 1}`,

@@ -34,7 +34,7 @@ export const defaultDataDirectory = '/var/lib/alcove'
 
 /**
  * The sockets of all runners of this host, also of those that join a server of another data directory. It holds nothing else,
- * as it is all that a proxy sees of them.
+ * as it is all that a gate sees of them.
  */
 export const runnerSockets = '/run/alcove/runners'
 

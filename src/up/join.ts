@@ -107,7 +107,7 @@ const readUrl = (text: string): URL => {
   throw new Complaint(`--join ${text} is not the address of a server, such as http://127.0.0.1:4600`)
 }
 
-/** The proxy reaches a runner through a unix socket: one on another machine would have sandboxes that nobody can use. */
+/** The gate reaches a runner through a unix socket: one on another machine would have sandboxes that nobody can use. */
 const checkIsHere = async ({ hostname }: URL): Promise<void> => {
   const addresses = await lookup(hostname.replace(/^\[|\]$/g, ''), { all: true }).catch(() => [])
   if (addresses.length === 0) throw new Complaint(`the name ${hostname} is not known`)

@@ -7,7 +7,7 @@ const linesOf = () => {
   const write = (chunk: string | Uint8Array) => {
     text += String(chunk)
   }
-  const lines = new ProgramLines('proxy', { write })
+  const lines = new ProgramLines('gate', { write })
   return {
     lines,
     read: () =>
@@ -21,9 +21,9 @@ const linesOf = () => {
 suite('the lines of a program', () => {
   test('pass unchanged when they are structured, also in pieces', () => {
     const { lines, read } = linesOf()
-    const line = Buffer.from('{"level":30,"time":1,"program":"proxy","msg":"für"}\n')
+    const line = Buffer.from('{"level":30,"time":1,"program":"gate","msg":"für"}\n')
     for (const byte of line) lines.write(Buffer.from([byte]))
-    assert.deepEqual(read(), [{ level: 30, time: 1, program: 'proxy', msg: 'für' }])
+    assert.deepEqual(read(), [{ level: 30, time: 1, program: 'gate', msg: 'für' }])
   })
 
   test('become one structured line when they are a stack, a warning, or JSON of somebody else', () => {
@@ -38,7 +38,7 @@ suite('the lines of a program', () => {
       found.map(({ msg }) => msg),
       ['Error: 100% %s\n    at a (b.ts:1:2)\n    at c (d.ts:3:4)', 'x', '{"a":1}\n[1]', 'cut off'],
     )
-    assert.deepEqual([found[0].level, found[0].program, typeof found[0].time], [40, 'proxy', 'number'])
+    assert.deepEqual([found[0].level, found[0].program, typeof found[0].time], [40, 'gate', 'number'])
   })
 
   test('are bounded in number by their cause, and in length', () => {

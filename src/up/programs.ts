@@ -43,7 +43,7 @@ const telemetryFiles = ({ telemetry }: UpConfig): Shown[] =>
     .filter(([name, path]) => /_(CERTIFICATE|CLIENT_KEY)$/.test(name) && isAbsolute(path) && existsSync(path))
     .map(([, path]) => ({ from: path }))
 
-const unprivileged = (name: 'control' | 'proxy', parts: ProgramParts, own: readonly Shown[]): string[] =>
+const unprivileged = (name: 'control' | 'gate', parts: ProgramParts, own: readonly Shown[]): string[] =>
   confined({
     command: nodeCommand(`bin/${name}.ts`),
     uid: users[name],
@@ -82,7 +82,7 @@ const codeCacheOf = ({ config }: Pick<ProgramParts, 'config'>, name: string, uid
 
 const environment = (
   parts: Pick<ProgramParts, 'config'>,
-  name: 'control' | 'proxy' | 'runner',
+  name: 'control' | 'gate' | 'runner',
   own: Record<string, string>,
 ) => ({
   PATH: parts.config.path,
@@ -124,18 +124,18 @@ export const controlProgram = (parts: ProgramParts): Program => {
   }
 }
 
-export const proxyProgram = (parts: ProgramParts): Program => {
+export const gateProgram = (parts: ProgramParts): Program => {
   const { addresses, secrets } = parts
-  const log = logOf(parts, 'proxy')
+  const log = logOf(parts, 'gate')
   return {
-    name: 'proxy',
+    name: 'gate',
     start: () =>
       startNodeProgram({
-        name: 'proxy',
-        command: unprivileged('proxy', parts, [{ from: runnerSockets }, { from: allAgentSockets }]),
+        name: 'gate',
+        command: unprivileged('gate', parts, [{ from: runnerSockets }, { from: allAgentSockets }]),
         log,
-        env: environment(parts, 'proxy', {
-          ALCOVE_LISTEN: addresses.proxy,
+        env: environment(parts, 'gate', {
+          ALCOVE_LISTEN: addresses.gate,
           ALCOVE_CONTROL_URL: addresses.controlUrl,
           ALCOVE_PROXY_KEY: secrets.proxyKey,
           ALCOVE_PROXY_URL: addresses.publicProxyUrl,
@@ -176,7 +176,7 @@ export const runnerProgram = (parts: RunnerProgramParts): Program => {
           MALLOC_ARENA_MAX: '2',
           ALCOVE_RUNNER_DIR: data.runner,
           ALCOVE_RUNNER_SOCKET: data.runnerSocket,
-          ALCOVE_RUNNER_SOCKET_GID: String(users.proxy),
+          ALCOVE_RUNNER_SOCKET_GID: String(users.gate),
           ALCOVE_CACHE_DIR: config.cacheDirectory,
           ...config.runnerSettings,
           ...config.archive,

@@ -18,10 +18,11 @@ import {
 } from './data-directory.ts'
 import { orDiskComplaint } from './disk-complaint.ts'
 import { createDisplay, type Display, welcome } from './display.ts'
+import { takeOverFormerNames } from './former-names.ts'
 import { buildNativePrograms } from './native-programs.ts'
 import { endOrphans } from './orphans.ts'
 import { checkPortsAreFree } from './ports.ts'
-import { controlProgram, postgresProgram, proxyProgram, runnerProgram } from './programs.ts'
+import { controlProgram, gateProgram, postgresProgram, runnerProgram } from './programs.ts'
 import { checkCodeIsReadable } from './readable-code.ts'
 import { reserveIds } from './reserved-ids.ts'
 import { findRunningUp, upStateWriter, writeUpState } from './state-file.ts'
@@ -118,6 +119,7 @@ type HouseParts = {
 const triesBeforeFirstReady = 5
 
 const startPrograms = ({ data, config, options, display, addresses, firstKey }: HouseParts): House => {
+  takeOverFormerNames(data.log, config.cacheDirectory)
   const database = Promise.withResolvers<string>()
   if (config.databaseUrl) database.resolve(config.databaseUrl)
   const gaveUp = Promise.withResolvers<never>()
@@ -149,7 +151,7 @@ const startPrograms = ({ data, config, options, display, addresses, firstKey }: 
   const served = new Set<string>()
   const supervised = (program: ConstructorParameters<typeof Supervised>[0]) => new Supervised(program, onChange)
   const postgres = config.databaseUrl ? undefined : supervised(postgresProgram(parts, data.postgres, database.resolve))
-  const workers = [controlProgram, proxyProgram, runnerProgram].map((make) => supervised(make(parts)))
+  const workers = [controlProgram, gateProgram, runnerProgram].map((make) => supervised(make(parts)))
   const all = [...(postgres ? [postgres] : []), ...workers]
   const self = identityOf(process.pid)
   const current = () => ({

@@ -1,4 +1,4 @@
-// What the proxy asks control before it forwards anything: `POST /proxy/access`, with the proxy's own service key. And what
+// What the gate asks control before it forwards anything: `POST /proxy/access`, with the gate's own service key. And what
 // control tells it before it asks.
 import { createHash } from 'node:crypto'
 
@@ -28,7 +28,7 @@ export type AccessQuestion = {
 /** What opened the door: one of the credentials, the token in a signed preview's address, or nothing, where all may enter. */
 export type OpenedBy = Credential['kind'] | 'signed-preview' | 'public'
 
-/** The answer of a 200; a refusal is an ordinary problem that the proxy passes on. */
+/** The answer of a 200; a refusal is an ordinary problem that the gate passes on. */
 export type Access = {
   sandboxId: string
   organizationId: string
@@ -54,7 +54,7 @@ export const keyOfQuestion = (question: AccessQuestion): string =>
 /** How long an answer that says yes may be gone by, counted from when it was found out. Milliseconds. */
 export const accessKeptMs = 1000
 
-/** Over the link of a proxy (`GET /proxy/link`): the answer to a question that it is about to ask. */
+/** Over the link of a gate (`GET /proxy/link`): the answer to a question that it is about to ask. */
 export type AccessAhead = {
   type: 'access'
   /** `keyOfQuestion`. */

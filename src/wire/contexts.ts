@@ -1,4 +1,4 @@
-// The files that come with a definition: each a tar in the object store, uploaded by the public SDK as if to S3. The proxy
+// The files that come with a definition: each a tar in the object store, uploaded by the public SDK as if to S3. The gate
 // asks control whose credentials a call is signed with (`POST /proxy/object-storage`), and takes it to a runner, which keeps it.
 
 /** Where clients believe their files to be. */

@@ -12,7 +12,7 @@ export type Victim = Program | 'everything' | 'a sandbox'
 const victims: readonly (readonly [number, Victim])[] = [
   [5, 'runner'],
   [4, 'control'],
-  [2, 'proxy'],
+  [2, 'gate'],
   [2, 'postgres'],
   [1, 'up'],
   [1, 'everything'],

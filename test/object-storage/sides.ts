@@ -7,8 +7,8 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { S3Client } from '@aws-sdk/client-s3'
+import { startGate } from '#src/gate/main.ts'
 import { silentLog } from '#src/kit/log.ts'
-import { startProxy } from '#src/proxy/main.ts'
 import { DirectoryStore } from '#src/runner/archive/directory-store.ts'
 import type { ObjectStore } from '#src/runner/archive/store.ts'
 import { type ContextLimits, standardLimits } from '#src/runner/contexts/limits.ts'
@@ -49,11 +49,11 @@ export const startUploads = async (
     response.writeHead(status, { 'content-type': 'application/json' })
     response.end(JSON.stringify(status === 200 ? { organizationId, secret, runnerAddress: `unix:${socket}` } : {}))
   })
-  // The proxy's link, which it does without.
+  // The gate's link, which it does without.
   control.on('upgrade', (_request, socket) => socket.destroy())
   control.listen(0, '127.0.0.1')
   await once(control, 'listening')
-  const proxy = await startProxy(
+  const gate = await startGate(
     {
       listen: { host: '127.0.0.1', port: 0 },
       controlUrl: new URL(`http://127.0.0.1:${(control.address() as AddressInfo).port}`),
@@ -64,10 +64,10 @@ export const startUploads = async (
     },
     silentLog(),
   )
-  const url = `http://127.0.0.1:${proxy.port}`
+  const url = `http://127.0.0.1:${gate.port}`
   return {
     url,
-    port: proxy.port,
+    port: gate.port,
     contexts,
     time,
     /** As the SDK makes its own. */
@@ -90,7 +90,7 @@ export const startUploads = async (
       return keys.sort()
     },
     [Symbol.asyncDispose]: async () => {
-      await proxy.close()
+      await gate.close()
       await runner[Symbol.asyncDispose]()
       control.close()
       control.closeAllConnections()

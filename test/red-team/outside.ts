@@ -10,7 +10,7 @@ import { type Attack, notHeld, unless } from './attack.ts'
 
 type Asked = { status: number; text: string }
 
-/** To the proxy or the API of this machine, whatever name the request is for. */
+/** To the gate or the API of this machine, whatever name the request is for. */
 const ask = (url: string, headers: Record<string, string> = {}, method = 'GET', body?: string): Promise<Asked> =>
   new Promise((resolve, reject) => {
     const { port, pathname, search, host } = new URL(url)
@@ -66,7 +66,7 @@ export const tooMuchOf = ({ name, pid, uid }: Confinement, data: string): string
   ]
 }
 
-const programs = ['postgres', 'control', 'proxy'] as const
+const programs = ['postgres', 'control', 'gate'] as const
 
 const confinements = (platform: Platform): Promise<Confinement[]> =>
   Promise.all(programs.map(async (name) => ({ name, pid: await platform.pidOf(name), uid: users[name] })))

@@ -1,4 +1,4 @@
-// What clients do wrong with the sockets of the toolbox, through proxy and runner to a real sandbox. Each gets the answer of the
+// What clients do wrong with the sockets of the toolbox, through gate and runner to a real sandbox. Each gets the answer of the
 // contract, and nobody else is disturbed.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'

@@ -57,7 +57,7 @@ suite('rule 4: the entrypoint session', { skip: noBusybox }, () => {
     await Promise.all([alcove.kill('runner'), alcove.kill('control')])
     // The gate reads from the agent, and needs neither for what it has let in.
     await until('it is followed on', () => followed.includes(`\n${before + 20}\n`))
-    // The proxy may still let calls in by what control said last.
+    // The gate may still let calls in by what control said last.
     const isControlBack = () => daytona.get(sandbox.id).then(Boolean, () => false)
     await until('control is back', isControlBack, 60)
     await until('it went on', async () => (await linesOf(sandbox).catch(() => [])).length > before + 10, 60)

@@ -33,7 +33,7 @@ const headOf = (line: string, headers: Record<string, string | number>) =>
 
 export const faultsOf = (alcove: Platform, box: Box): readonly Fault[] => {
   const port = Number(new URL(alcove.url).port)
-  const proxy = port + 1
+  const gate = port + 1
   const known = { Authorization: `Bearer ${alcove.key}` }
   const json = { 'Content-Type': 'application/json' }
   const form = { 'Content-Type': 'application/x-www-form-urlencoded' }
@@ -52,13 +52,13 @@ export const faultsOf = (alcove: Platform, box: Box): readonly Fault[] => {
         ['a sandbox of nobody', port, '/api/sandbox', json],
         ['a sandbox', port, '/api/sandbox', { ...json, ...known }],
         ['what has no route', port, '/nowhere', { ...json, ...known }],
-        ['a command of nobody', proxy, `${inside}/process/execute`, json],
-        ['a command', proxy, `${inside}/process/execute`, { ...json, ...known }],
-        ['an upload', proxy, name, { ...parts, ...known }],
-        ['several files', proxy, `${inside}/files/bulk-upload`, { ...parts, ...known }],
-        ['code', proxy, `${inside}/process/code-run`, { ...json, ...known }],
-        ['an object', proxy, '/daytona-volume-builds/x/y/context.tar', { ...known }],
-        ['a preview', proxy, `/preview/${box.id}/3000/`, { ...json, ...known }],
+        ['a command of nobody', gate, `${inside}/process/execute`, json],
+        ['a command', gate, `${inside}/process/execute`, { ...json, ...known }],
+        ['an upload', gate, name, { ...parts, ...known }],
+        ['several files', gate, `${inside}/files/bulk-upload`, { ...parts, ...known }],
+        ['code', gate, `${inside}/process/code-run`, { ...json, ...known }],
+        ['an object', gate, '/daytona-volume-builds/x/y/context.tar', { ...known }],
+        ['a preview', gate, `/preview/${box.id}/3000/`, { ...json, ...known }],
       ] as const
     ).map(([what, at, path, headers]) => [
       `${what}, cut off in its body by a ${how}`,
@@ -66,7 +66,7 @@ export const faultsOf = (alcove: Platform, box: Box): readonly Fault[] => {
     ])
 
   const calls = async (line: string, headers: Record<string, string | number>, body = '') => {
-    for (const at of [port, proxy]) {
+    for (const at of [port, gate]) {
       await say(at, headOf(line, { ...headers, 'Content-Length': Buffer.byteLength(body), Connection: 'close' }) + body)
     }
   }
@@ -74,7 +74,7 @@ export const faultsOf = (alcove: Platform, box: Box): readonly Fault[] => {
     calls(`POST ${path}`, { ...known, ...headers }, body)
 
   const socket = async (path: string, ...frames: readonly (string | Buffer)[]) => {
-    const ws = new WebSocket(`ws://127.0.0.1:${proxy}${inside}${path}`, { headers: known })
+    const ws = new WebSocket(`ws://127.0.0.1:${gate}${inside}${path}`, { headers: known })
     ws.on('error', () => undefined)
     const closed = closing(ws)
     ws.once('open', () => {
@@ -84,17 +84,17 @@ export const faultsOf = (alcove: Platform, box: Box): readonly Fault[] => {
     await closed
   }
   const rawSocket = (path: string, bytes: Buffer) =>
-    say(proxy, Buffer.concat([Buffer.from(headOf(`GET ${inside}${path}`, { ...known, ...handshake })), bytes]), 'reset')
+    say(gate, Buffer.concat([Buffer.from(headOf(`GET ${inside}${path}`, { ...known, ...handshake })), bytes]), 'reset')
 
   const http: readonly Fault[] = [
-    ['TLS', async () => [await tls(port), await tls(proxy)]],
+    ['TLS', async () => [await tls(port), await tls(gate)]],
     ...[
       'rubbish\r\n\r\n',
       'GET /\0 HTTP/1.1\r\n\r\n',
       'GET / HTTP/9.9\r\nA: b\r\n\r\n',
       '\r\n\r\n\0\0',
       'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
-    ].map((bytes): Fault => [JSON.stringify(bytes), async () => [await say(port, bytes), await say(proxy, bytes)]]),
+    ].map((bytes): Fault => [JSON.stringify(bytes), async () => [await say(port, bytes), await say(gate, bytes)]]),
     ['two lengths', () => calls('POST /api/sandbox', { ...json, 'Transfer-Encoding': 'chunked' }, '0\r\n\r\n')],
     [
       'a bad chunk',
@@ -104,7 +104,7 @@ export const faultsOf = (alcove: Platform, box: Box): readonly Fault[] => {
       'a bad chunk to a toolbox',
       () =>
         say(
-          proxy,
+          gate,
           `${headOf(`POST ${inside}/process/execute`, { ...known, ...json, 'Transfer-Encoding': 'chunked' })}zz\r\n`,
         ),
     ],
@@ -112,7 +112,7 @@ export const faultsOf = (alcove: Platform, box: Box): readonly Fault[] => {
       'a chunk cut off in a preview',
       () =>
         say(
-          proxy,
+          gate,
           `${headOf(`POST /preview/${box.id}/3000/`, { ...known, 'Transfer-Encoding': 'chunked' })}5\r\nab`,
           'reset',
         ),
@@ -175,7 +175,7 @@ export const faultsOf = (alcove: Platform, box: Box): readonly Fault[] => {
         ),
     ],
     ['a download of what is no file', () => calls(`GET ${inside}/files/download?path=/proc/self/mem`, known)],
-    ['a download cut off', () => say(proxy, headOf(`GET ${inside}/files/download?path=/tmp/large`, known), 'reset')],
+    ['a download cut off', () => say(gate, headOf(`GET ${inside}/files/download?path=/tmp/large`, known), 'reset')],
     [
       'git of what is no repository',
       () => post(`${inside}/git/clone`, '{"url":"http://127.0.0.1:1/none","path":"/tmp/none"}'),

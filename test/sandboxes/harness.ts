@@ -13,7 +13,7 @@ import { freePorts } from './free-ports.ts'
 import { findHostPid, listSandboxTraces } from './host.ts'
 
 /** A program that `up` runs, or `up` itself. */
-export type Program = 'control' | 'proxy' | 'runner' | 'postgres' | 'up'
+export type Program = 'control' | 'gate' | 'runner' | 'postgres' | 'up'
 
 export type Platform = {
   /** `http://127.0.0.1:<port>`; the API is below `/api`. */

@@ -8,7 +8,7 @@ import { type Box, createBox, until } from './box.ts'
 import { faultsOf } from './faults-of-clients.ts'
 import { type Platform, platform } from './harness.ts'
 
-const programs = ['control', 'proxy', 'runner', 'postgres'] as const
+const programs = ['control', 'gate', 'runner', 'postgres'] as const
 const warning = 40
 
 /** Servers inside that are not there for HTTP: one says something else, one hangs up. */

@@ -53,7 +53,7 @@ suite('kill -9 of gate, runner and control', () => {
     const before = (await answered(lines)).length
     await alcove.kill('runner')
     await alcove.kill('control')
-    await alcove.kill('proxy')
+    await alcove.kill('gate')
     await until('it went on meanwhile', async () => (await answered(lines)).length > before + 10, 60)
     const { commands } = await answered(() => sandbox.process.getSession('work'))
     assert.deepEqual(
@@ -93,7 +93,7 @@ suite('kill -9 of gate, runner and control', () => {
     await pty.sendInput('i=0; while :; do i=$((i+1)); echo "tick $i"; sleep 0.1; done\n')
     await before.shows(/tick 3\r\n/)
 
-    await Promise.all([alcove.kill('proxy'), alcove.kill('runner'), alcove.kill('control')])
+    await Promise.all([alcove.kill('gate'), alcove.kill('runner'), alcove.kill('control')])
 
     const after = new Screen()
     let again: PtyHandle | undefined
@@ -128,7 +128,7 @@ suite('kill -9 of gate, runner and control', () => {
     const run = async (command: string) => (await sandbox.process.executeCommand(command)).exitCode === 0
     await until('the run has begun', () => run('test -e /tmp/begun'))
 
-    await Promise.all([alcove.kill('proxy'), alcove.kill('runner'), alcove.kill('control')])
+    await Promise.all([alcove.kill('gate'), alcove.kill('runner'), alcove.kill('control')])
 
     await lost
     await until('the sandbox answers again', () => run('touch /tmp/go').catch(() => false), 60)

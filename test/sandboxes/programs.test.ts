@@ -47,7 +47,7 @@ suite('the programs of a running server', () => {
     alcove = await platform()
     // A list of domains makes the runner start the resolver.
     box = await createBox(alcove, { domainAllowList: 'example.com' })
-    const names = ['postgres', 'control', 'proxy'] as const
+    const names = ['postgres', 'control', 'gate'] as const
     running = await Promise.all(names.map(async (name) => ({ name, pid: await alcove.pidOf(name) })))
     const runner = await alcove.pidOf('runner')
     const findResolver = () => childrenOf(runner).find((pid) => uidOf(pid) === users.resolver)
@@ -101,15 +101,15 @@ suite('the programs of a running server', () => {
     assert.deepEqual(seen('postgres'), [join(postgresSocket, '.s.PGSQL.5432')])
     assert.deepEqual(seen('resolver'), [])
     // Those of other servers' runners on this host lie beside it.
-    const ofRunners = seen('proxy')
+    const ofRunners = seen('gate')
     assert.ok(ofRunners.includes(runnerSocket), ofRunners.join(' '))
     const places = [dirname(runnerSocket), dirname(agentSockets)]
     assert.deepEqual(
       ofRunners.filter((path) => !places.some((place) => path.startsWith(`${place}/`))),
       [],
     )
-    const proxy = running.find((each) => each.name === 'proxy')!
-    assert.match(runInside(proxy, uid(proxy), `ls ${agentSockets} || echo no`), /no$/)
+    const gate = running.find((each) => each.name === 'gate')!
+    assert.match(runInside(gate, uid(gate), `ls ${agentSockets} || echo no`), /no$/)
   })
 
   test('none sees another process, and the users cannot signal each other', () => {
@@ -131,7 +131,7 @@ suite('the programs of a running server', () => {
       interfaces?.map((name) => name.trim()),
       ['lo:'],
     )
-    for (const name of ['control', 'proxy', 'resolver']) {
+    for (const name of ['control', 'gate', 'resolver']) {
       const program = running.find((each) => each.name === name)!
       const code = join(import.meta.dirname, '../../src')
       assert.match(runInside(program, 0, `touch ${code}/new`), /Read-only file system/, name)

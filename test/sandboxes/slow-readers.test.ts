@@ -8,7 +8,7 @@ import { type Platform, platform } from './harness.ts'
 
 const readers = 100
 const mostGrowthBytes = 50_000_000
-const programs = ['runner', 'proxy'] as const
+const programs = ['runner', 'gate'] as const
 /** Each, which is several times what is on the way to its reader, and more than its reader takes. */
 const secondsBusy = 6
 const busy = `for i in $(seq ${secondsBusy}); do head -c 1000000 /dev/zero; sleep 1; done`
@@ -53,7 +53,7 @@ suite('readers that are slower than what they follow', () => {
 
   const memory = async () => Promise.all(programs.map((program) => alcove.memoryOf(program)))
 
-  test(`${readers} slow readers of ${readers} busy commands: runner and proxy grow by less than 50 MB`, async () => {
+  test(`${readers} slow readers of ${readers} busy commands: runner and gate grow by less than 50 MB`, async () => {
     const sessions = Array.from({ length: readers }, (_, index) => `session-${index}`)
     for (const sessionId of sessions) {
       assert.equal((await box.toolbox('POST', '/process/session', { sessionId })).status, 201)

@@ -51,7 +51,7 @@ suite('kill -9', () => {
     )
   }
 
-  for (const program of ['control', 'proxy', 'runner', 'postgres'] as const) {
+  for (const program of ['control', 'gate', 'runner', 'postgres'] as const) {
     test(`of ${program}: it is restarted and the same sandbox answers`, async () => {
       const before = Number(await ask('cat /tmp/counter'))
       assert.ok(before > 0)

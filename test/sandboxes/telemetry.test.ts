@@ -10,7 +10,7 @@ import { type Receiver, type SeenSpan, startReceiver } from '#test/telemetry/rec
 import { type Platform, platform } from './harness.ts'
 
 const control = 'alcove-control'
-const proxy = 'alcove-proxy'
+const gate = 'alcove-gate'
 const runner = 'alcove-runner'
 
 suite('telemetry of a server', { skip: needsRoot }, () => {
@@ -112,27 +112,27 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
       traceparent,
     )
 
-  test('an execute is one trace over the proxy, control and the toolbox', async () => {
-    // Until then the proxy asks nothing: it was answered with the create.
+  test('an execute is one trace over the gate, control and the toolbox', async () => {
+    // Until then the gate asks nothing: it was answered with the create.
     await pause(accessKeptMs + 100)
     const { traceId, parentId, record } = await execute()
     assert.equal(record['result'], secrets[2])
     const spans = await arrived(traceId, [
-      [proxy, 'POST /toolbox/:sandboxIdOrName/*'],
-      [proxy, 'POST /api/proxy/access'],
+      [gate, 'POST /toolbox/:sandboxIdOrName/*'],
+      [gate, 'POST /api/proxy/access'],
       [control, 'POST /api/proxy/access'],
-      [proxy, 'POST /toolbox/:sandboxId/process/execute'],
-      [proxy, 'agent exec'],
+      [gate, 'POST /toolbox/:sandboxId/process/execute'],
+      [gate, 'agent exec'],
     ])
-    const front = `${proxy} POST /toolbox/:sandboxIdOrName/*`
-    assert.deepEqual(wayUpFrom(spans, proxy, 'agent exec'), [
-      `${proxy} agent exec`,
-      `${proxy} POST /toolbox/:sandboxId/process/execute`,
+    const front = `${gate} POST /toolbox/:sandboxIdOrName/*`
+    assert.deepEqual(wayUpFrom(spans, gate, 'agent exec'), [
+      `${gate} agent exec`,
+      `${gate} POST /toolbox/:sandboxId/process/execute`,
       front,
     ])
     assert.deepEqual(wayUpFrom(spans, control, 'POST /api/proxy/access'), [
       `${control} POST /api/proxy/access`,
-      `${proxy} POST /api/proxy/access`,
+      `${gate} POST /api/proxy/access`,
       front,
     ])
     const served = spans.find(({ service, name }) => `${service} ${name}` === front)
@@ -142,9 +142,8 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
   test('a traceparent that is none is no obstacle, and begins a trace of ours', async () => {
     const before = new Set(receiver.spans().map(({ spanId }) => spanId))
     const { traceId } = await execute(`00-${'z'.repeat(32)}-nonsense-01`)
-    const isNew = ({ service, name, spanId }: SeenSpan) =>
-      service === proxy && name.endsWith('*') && !before.has(spanId)
-    await receiver.until('a span of the proxy', () => receiver.spans().some(isNew))
+    const isNew = ({ service, name, spanId }: SeenSpan) => service === gate && name.endsWith('*') && !before.has(spanId)
+    await receiver.until('a span of the gate', () => receiver.spans().some(isNew))
     const served = receiver.spans().find(isNew)
     assert.deepEqual([served?.parentSpanId, served?.traceId === traceId], ['', false])
   })
@@ -166,7 +165,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     assert.ok(printed.includes('alcove_sandboxes'))
     const expected = [
       ...printed.map((name) => `${control} ${name}`),
-      ...[control, proxy].map((service) => `${service} http.server.request.duration`),
+      ...[control, gate].map((service) => `${service} http.server.request.duration`),
       `${runner} alcove.runner.verb.duration`,
       `${runner} alcove.runner.sandboxes`,
     ]
@@ -183,7 +182,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
   })
 
   test('every program sends its log, and nothing that is sent holds a secret', async () => {
-    const programs = [control, proxy, runner]
+    const programs = [control, gate, runner]
     const seen = () => new Set(receiver.lines().map(({ service }) => service))
     await receiver.until('lines of each program', () => programs.every((one) => seen().has(one)))
     const all = Buffer.concat(receiver.posted.map(({ body }) => body)).toString()

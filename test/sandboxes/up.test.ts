@@ -42,7 +42,7 @@ suite('alcove up', () => {
 
   for (const [what, offset] of [
     ['the port itself', 0],
-    ['the port above, which the proxy needs', 1],
+    ['the port above, which the gate needs', 1],
   ] as const) {
     test(`a taken port is refused by its number: ${what}`, async () => {
       const port = await freePorts(2)
@@ -79,7 +79,7 @@ suite('alcove up', () => {
     assert.equal(code, 0)
     assert.deepEqual(
       status.programs.map(({ name, state, alive }) => [name, state, alive]),
-      ['postgres', 'control', 'proxy', 'runner'].map((name) => [name, 'ready', true]),
+      ['postgres', 'control', 'gate', 'runner'].map((name) => [name, 'ready', true]),
     )
     assert.deepEqual(status.sandboxes, {})
   })
@@ -90,7 +90,7 @@ suite('alcove up', () => {
       assert.match(stdout, word)
   })
 
-  for (const name of ['control', 'proxy', 'runner', 'postgres'] as const) {
+  for (const name of ['control', 'gate', 'runner', 'postgres'] as const) {
     test(`${name} is started again after SIGKILL, and the API answers`, async () => {
       const before = programs().find((program) => program.name === name)
       assert.ok(before)
@@ -118,7 +118,7 @@ suite('alcove up', () => {
     assert.deepEqual(users, [
       ['postgres', 61001, true],
       ['control', 61002, true],
-      ['proxy', 61003, true],
+      ['gate', 61003, true],
       ['runner', 0, false],
     ])
   })

@@ -2,7 +2,7 @@
 // that asks the second of them. The process that makes the change is never the one that is asked.
 import assert from 'node:assert/strict'
 import { suite, type TestContext, test } from 'node:test'
-import { AccessDesk } from '#src/proxy/access.ts'
+import { AccessDesk } from '#src/gate/access.ts'
 import type { AccessQuestion } from '#src/wire/access.ts'
 import { type AddedPerson, addPerson } from '#test/control/add-person.ts'
 import { startControl, type TestControl } from '#test/control/harness.ts'

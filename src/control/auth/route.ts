@@ -11,7 +11,7 @@ export const roleNeeds = {
   member: 'A member of the organization.',
   owner: 'An owner of the organization.',
   admin: 'An operator of this server.',
-  proxy: 'A proxy, by its service key: of this server, or of the region of an organization.',
+  proxy: 'A gate by its service key (the interface says proxy): of this server, or of the region of an organization.',
   runner: 'A runner, by its service key.',
   collector: 'The telemetry collector, by its service key.',
   'owner or collector': 'An owner of the organization, or the telemetry collector.',

@@ -58,7 +58,7 @@ const readGrant = ({ encryption }: SandboxParts, sessionToken: string): Grant | 
   }
 }
 
-/** What the proxy needs to judge a signature. Asked for every call, so what was revoked opens nothing a second later. */
+/** What the gate needs to judge a signature. Asked for every call, so what was revoked opens nothing a second later. */
 export const answerUpload = async (
   parts: SandboxParts,
   { accessKey, sessionToken }: UploadQuestion,

@@ -1,4 +1,4 @@
-// What the proxy asks before it forwards anything: may this caller reach this sandbox, and where is it?
+// What the gate asks before it forwards anything: may this caller reach this sandbox, and where is it?
 import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import { hashKey } from '#src/control/auth/secret.ts'
@@ -129,7 +129,7 @@ const hasOurBearer = async ({ callers }: SandboxParts, credentials: readonly Cre
 
 type Found = Pick<Access, 'runnerAddress' | 'openedBy' | 'isBearerOurs' | 'warnsVisitors'>
 
-/** What a proxy is told. */
+/** What a gate is told. */
 export const accessOf = (row: SandboxRow, found: Found): Access => ({
   sandboxId: row.id,
   organizationId: row.organization_id,
@@ -172,14 +172,14 @@ export const accessRoutes = (parts: SandboxParts): ControlRoute[] => [
     method: 'GET',
     path: '/proxy/link',
     needs: 'proxy',
-    summary: 'The link of a proxy: a WebSocket on which it is answered before it asks.',
+    summary: 'The link of a gate: a WebSocket on which it is answered before it asks.',
     replies: { 101: null },
     run: () => {
       throw new Problem('bad_request', 'This is a WebSocket: it needs an upgrade.')
     },
     socket: (socket, { proxyRegionId }) => {
       // The key of a region's proxy can be taken back while its link is open: it is told nothing there, and asks.
-      if (proxyRegionId === undefined) parts.proxies.add(socket)
+      if (proxyRegionId === undefined) parts.gates.add(socket)
     },
   }),
 ]

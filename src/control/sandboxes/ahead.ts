@@ -1,5 +1,5 @@
-// Answers proxies before they ask: whoever has just been given a sandbox calls into it next, and that call then need not wait
-// for our answer. It is what the proxy would be told, for the same second; a proxy that does not hear it asks.
+// Answers gates before they ask: whoever has just been given a sandbox calls into it next, and that call then need not wait
+// for our answer. It is what the gate would be told, for the same second; a gate that does not hear it asks.
 import type { FastifyRequest } from 'fastify'
 import type { WebSocket } from 'ws'
 import { readBearer, readOrganizationHeader } from '#src/control/auth/bearer.ts'
@@ -9,8 +9,8 @@ import { isRunning } from './lifecycle.ts'
 import type { SandboxParts } from './parts.ts'
 import type { SandboxRow } from './sandbox.ts'
 
-/** The open links of this server's own proxies to this process. */
-export class ProxyLinks {
+/** The open links of this server's own gates to this process. */
+export class GateLinks {
   readonly #sockets = new Set<WebSocket>()
 
   add(socket: WebSocket): void {
@@ -35,7 +35,7 @@ export class ProxyLinks {
   }
 }
 
-/** As the proxy makes it from a call that carries what this request does. */
+/** As the gate makes it from a call that carries what this request does. */
 const questionAfter = ({ headers }: FastifyRequest, sandboxId: string): AccessQuestion | undefined => {
   const token = readBearer(headers)
   if (token === undefined) return undefined
@@ -46,15 +46,15 @@ const questionAfter = ({ headers }: FastifyRequest, sandboxId: string): AccessQu
 
 /** Tells them, before the answer goes out, that whoever sent this request at `at` may enter the sandbox it is answered with. */
 export const answerAhead = (
-  { proxies, links }: Pick<SandboxParts, 'proxies' | 'links'>,
+  { gates, links }: Pick<SandboxParts, 'gates' | 'links'>,
   request: FastifyRequest,
   row: SandboxRow,
   at: Date,
 ): void => {
   const runnerAddress = links.addressOf(row.runner_id)
-  if (proxies.size === 0 || runnerAddress === undefined || !isRunning(row.state, row.desired_state)) return
+  if (gates.size === 0 || runnerAddress === undefined || !isRunning(row.state, row.desired_state)) return
   const question = questionAfter(request, row.id)
   if (question === undefined) return
   const access = accessOf(row, { runnerAddress, openedBy: 'bearer', isBearerOurs: true, warnsVisitors: false })
-  proxies.tell({ type: 'access', question: keyOfQuestion(question), access, at: at.getTime() })
+  gates.tell({ type: 'access', question: keyOfQuestion(question), access, at: at.getTime() })
 }

@@ -5,7 +5,7 @@ import type { Organization } from '#src/control/organizations/organization.ts'
 import type { Parts } from '#src/control/parts.ts'
 import type { RunnerLinks } from '#src/control/runners/links.ts'
 import type { User } from '#src/control/users/user.ts'
-import type { ProxyLinks } from './ahead.ts'
+import type { GateLinks } from './ahead.ts'
 import type { ChangeFeed } from './changes.ts'
 import type { WarmDemand } from './warm-demand.ts'
 
@@ -41,7 +41,7 @@ export type SandboxParts = Parts & {
   callers: Callers
   changes: ChangeFeed
   links: RunnerLinks
-  proxies: ProxyLinks
+  gates: GateLinks
   demand: WarmDemand
   options: SandboxOptions
 }

@@ -4,7 +4,7 @@ import type { Parts } from '#src/control/parts.ts'
 import { RunnerLinks } from '#src/control/runners/links.ts'
 import { reconcileSnapshots } from '#src/control/runners/service.ts'
 import { startSweeping } from '#src/control/sweep.ts'
-import { ProxyLinks } from './ahead.ts'
+import { GateLinks } from './ahead.ts'
 import { ChangeFeed } from './changes.ts'
 import { type SandboxOptions, type SandboxParts, standardOptions } from './parts.ts'
 import { startPushing } from './reconciler.ts'
@@ -26,9 +26,9 @@ export const openSandboxRoom = async (
 ): Promise<SandboxRoom> => {
   const changes = new ChangeFeed(given.log)
   const links = new RunnerLinks()
-  const proxies = new ProxyLinks()
+  const gates = new GateLinks()
   const demand = new WarmDemand()
-  const parts: SandboxParts = { ...given, changes, links, proxies, demand, options: { ...standardOptions, ...options } }
+  const parts: SandboxParts = { ...given, changes, links, gates, demand, options: { ...standardOptions, ...options } }
   const { database, clock } = parts
   await reconcileSnapshots(database, clock.now())
   await changes.join(given.database)
@@ -45,7 +45,7 @@ export const openSandboxRoom = async (
       await filling.stop()
       changes.close()
       links.closeAll()
-      proxies.closeAll()
+      gates.closeAll()
       await swept
     },
   }

@@ -25,7 +25,7 @@ export type StateChange = {
   whileDue?: boolean
 }
 
-/** Sandboxes, each with what a verb or the proxy needs to know of its runner. */
+/** Sandboxes, each with what a verb or the gate needs to know of its runner. */
 export const withRunner = (sql: Sql): Piece => sql`
   select sandboxes.*, runners.is_silent as runner_is_silent, runners.last_heartbeat_at as runner_heartbeat_at,
     runners.address as runner_address, runners.pause as runner_pause, runners.fork as runner_fork

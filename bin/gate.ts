@@ -1,0 +1,20 @@
+// Serves the toolboxes and previews of this host's sandboxes: checks who calls with control, and asks the sandboxes' agents.
+
+import { loadConfig } from '#src/gate/config.ts'
+import { startGate } from '#src/gate/main.ts'
+import { createLog, logWholeProcess } from '#src/kit/log.ts'
+import { openTelemetry } from '#src/kit/telemetry/open.ts'
+
+const log = createLog('gate')
+logWholeProcess(log)
+const config = loadConfig()
+const telemetry = await openTelemetry(config.telemetry, log)
+const gate = await startGate(config, log)
+for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  process.once(signal, async () => {
+    await gate.close()
+    await telemetry.close()
+    process.exit(0)
+  })
+}
+process.send?.({ type: 'ready' })

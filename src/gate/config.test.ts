@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { loadConfig } from './config.ts'
+
+const needed = {
+  ALCOVE_LISTEN: '[::1]:3001',
+  ALCOVE_CONTROL_URL: 'http://127.0.0.1:3000',
+  ALCOVE_PROXY_KEY: 'k',
+  ALCOVE_PROXY_URL: 'http://p.example:3001',
+}
+
+suite('settings of the gate', () => {
+  test('are read', () => {
+    const { listen, controlUrl, proxyKey, publicUrl } = loadConfig(needed)
+    assert.deepEqual(
+      [listen, controlUrl.href, proxyKey, publicUrl.host],
+      [{ host: '::1', port: 3001 }, 'http://127.0.0.1:3000/', 'k', 'p.example:3001'],
+    )
+  })
+
+  test('all complaints come at once', () => {
+    assert.throws(
+      () => loadConfig({ ALCOVE_LISTEN: 'here' }),
+      /ALCOVE_LISTEN is not usable.*\nALCOVE_CONTROL_URL is missing.*\nALCOVE_PROXY_KEY is missing.*\nALCOVE_PROXY_URL is missing/,
+    )
+  })
+
+  test('an execute without a timeout has 10 seconds by default; 0 disables the limit', () => {
+    const secondsOf = (given?: string) =>
+      loadConfig({ ...needed, ...(given === undefined ? {} : { ALCOVE_EXECUTE_TIMEOUT_SECONDS: given }) })
+        .executeTimeoutSeconds
+    assert.deepEqual([secondsOf(), secondsOf('300'), secondsOf('0')], [10, 300, 0])
+    for (const wrong of ['-1', '1.5', '1000000', 'x']) assert.throws(() => secondsOf(wrong), /ALCOVE_EXECUTE_TIMEOUT/)
+  })
+})

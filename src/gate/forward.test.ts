@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict'
+import { createServer, request as httpRequest, type IncomingMessage } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { Duplex } from 'node:stream'
+import { suite, test } from 'node:test'
+import { Inflow } from '#src/kit/inflow.ts'
+import { Problem } from '#src/problems.ts'
+import type { Destination } from './destination.ts'
+import { forward } from './forward.ts'
+
+/** A server's end that answers and closes with the last byte of a body, while the write of it is not told to be done yet. */
+const closesAtOnce = (lastBytes: string) => {
+  let isOver = false
+  return new Duplex({
+    read: () => {},
+    write(bytes: Buffer, _encoding, done) {
+      if (isOver) return done(Object.assign(new Error('write EPIPE'), { code: 'EPIPE' }))
+      isOver = bytes.toString().endsWith(lastBytes)
+      if (!isOver) return done()
+      setImmediate(done)
+      setTimeout(() => {
+        this.push('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 2\r\n\r\nno')
+        this.push(null)
+      }, 5)
+    },
+  })
+}
+
+/** A gate that forwards everything to where this says. */
+const startForwarding = async (destinationOf: (request: IncomingMessage) => Omit<Destination, 'path' | 'failure'>) => {
+  const proxy = createServer((request, response) => {
+    const failure = (cause: unknown) => new Problem('internal', undefined, { cause })
+    const destination = { path: '/', failure, ...destinationOf(request) }
+    forward({ request, response, destination }).catch((error: Problem) =>
+      response.writeHead(502).end(String(error.cause)),
+    )
+  })
+  await new Promise<void>((listening) => proxy.listen(0, '127.0.0.1', listening))
+  return {
+    url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}/`,
+    [Symbol.dispose]() {
+      proxy.closeAllConnections()
+      proxy.close()
+    },
+  }
+}
+
+suite('gate: a server that answers and closes at the last byte of a body', () => {
+  test('is heard: nothing more is written that could break the connection before the answer is read', async () => {
+    using proxy = await startForwarding(({ headers }) => ({
+      send: ({ method, path, headers }) =>
+        httpRequest({ method, path, headers, createConnection: () => closesAtOnce('last') as Socket }),
+      inward: () => ['Host', 'there', 'Content-Length', headers['content-length'] ?? ''],
+      outward: () => ['Content-Length', '2'],
+    }))
+    const reply = await fetch(proxy.url, { method: 'POST', body: 'first and last' })
+    assert.deepEqual([reply.status, await reply.text()], [400, 'no'])
+  })
+})
+
+suite('gate: a long answer whose length does not go out', () => {
+  test('is framed piece by piece, as its caller reads it', async () => {
+    const body = 'x'.repeat(300_000)
+    const server = createServer((_request, response) => response.setHeader('Content-Length', body.length).end(body))
+    await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
+    try {
+      const { port } = server.address() as AddressInfo
+      using proxy = await startForwarding(() => ({
+        send: ({ method, path, headers }) =>
+          httpRequest({ method, path, headers, createConnection: () => Inflow.to({ port, host: '127.0.0.1' }) }),
+        inward: () => ['Host', 'there', 'Connection', 'close'],
+        outward: () => ['X-Length', 'none'],
+      }))
+      const reply = await fetch(proxy.url)
+      assert.equal((await reply.text()).length, body.length)
+    } finally {
+      server.close()
+    }
+  })
+})

@@ -1,0 +1,452 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { Agent, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http'
+import { connect } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { suite, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
+import { startSides } from './testing/simulated.ts'
+
+const bearer = { authorization: 'Bearer key-1' }
+
+suite('gate: who may pass', () => {
+  test('200 forwards the call of a bearer key to the sandbox’s runner, under the sandbox’s id', async () => {
+    await using sides = await startSides()
+    const reply = await fetch(`${sides.url}/toolbox/my-box/process/execute?a=1`, {
+      method: 'POST',
+      headers: { ...bearer, 'content-type': 'application/json' },
+      body: '{"command":"ls"}',
+    })
+    assert.deepEqual([reply.status, await reply.text()], [200, 'hello'])
+    const [call] = sides.seen
+    assert.deepEqual(
+      [call?.method, call?.url, call?.body, call?.headers['content-type']],
+      ['POST', '/toolbox/box-id/process/execute?a=1', '{"command":"ls"}', 'application/json'],
+    )
+    assert.deepEqual(sides.asked, [
+      { sandboxIdOrName: 'my-box', credentials: [{ kind: 'bearer', token: 'key-1' }], countsAsActivity: true },
+    ])
+    assert.deepEqual(sides.askedWith, ['POST /api/proxy/access Bearer the-proxy-key'])
+  })
+
+  test('a bearer comes before a preview token, a preview token before the query', async () => {
+    await using sides = await startSides()
+    const query = '?DAYTONA_SANDBOX_AUTH_KEY=q'
+    const preview = { 'X-Daytona-Preview-Token': 'p' }
+    await fetch(`${sides.url}/toolbox/box/a${query}`, { headers: { ...bearer, ...preview } })
+    await fetch(`${sides.url}/toolbox/box/b${query}`, { headers: preview })
+    await fetch(`${sides.url}/toolbox/box/c${query}`)
+    assert.deepEqual(
+      sides.asked.map(({ credentials }) => credentials.map((credential) => 'token' in credential && credential.token)),
+      [['key-1', 'p', 'q'], ['p', 'q'], ['q']],
+    )
+  })
+
+  test('the organization that a JWT is for goes with the question', async () => {
+    await using sides = await startSides()
+    await fetch(`${sides.url}/toolbox/box/a`, { headers: { ...bearer, 'X-Daytona-Organization-ID': 'org-9' } })
+    assert.deepEqual(sides.asked[0]?.credentials, [{ kind: 'bearer', token: 'key-1', organizationId: 'org-9' }])
+  })
+
+  test('401 without a credential, in the toolbox’s error body, and neither control nor runner hear of it', async () => {
+    await using sides = await startSides()
+    const reply = await fetch(`${sides.url}/toolbox/box/process/execute?secret=1`, { method: 'POST', body: '{}' })
+    const { timestamp, ...body } = (await reply.json()) as Record<string, unknown>
+    assert.equal(reply.status, 401)
+    assert.ok(!Number.isNaN(Date.parse(String(timestamp))))
+    assert.deepEqual(
+      [body['statusCode'], body['code'], body['source'], body['path'], body['method']],
+      [401, 'UNAUTHORIZED', 'DAYTONA_DAEMON', '/process/execute', 'POST'],
+    )
+    assert.deepEqual([sides.asked.length, sides.seen.length], [0, 0])
+  })
+
+  test('control’s refusal is passed on with its status and sentence, and no runner hears of the call', async () => {
+    await using sides = await startSides()
+    for (const [status, code, message] of [
+      [401, 'UNAUTHORIZED', 'unauthorized: Invalid credentials'],
+      [403, 'FORBIDDEN', 'because of 403'],
+      [404, 'NOT_FOUND', 'Sandbox with ID or name box not found.'],
+      [502, 'BAD_GATEWAY', 'because of 502'],
+    ] as const) {
+      sides.control.answer = () => ({ status, body: { message } })
+      const reply = await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })
+      const body = (await reply.json()) as { code: string; message: string }
+      assert.deepEqual([reply.status, body.code, body.message], [status, code, message])
+    }
+    assert.equal(sides.seen.length, 0)
+  })
+
+  test('409 says in which state a sandbox is that is not started, and asks anew for the next call', async () => {
+    await using sides = await startSides()
+    sides.control.answer = () => sides.access({ isStarted: false, state: 'stopped' })
+    const reply = await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })
+    assert.equal(reply.status, 409)
+    assert.match(((await reply.json()) as { message: string }).message, /stopped/)
+    sides.control.answer = () => sides.access()
+    assert.equal((await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })).status, 200)
+  })
+
+  test('a sandbox that is paused can be looked at, which is no activity; nothing else of it can be asked for', async () => {
+    await using sides = await startSides()
+    sides.control.answer = () => sides.access({ isStarted: false, state: 'paused' })
+    const call = async (path: string, method = 'GET') =>
+      (await fetch(`${sides.url}/toolbox/box${path}`, { method, headers: bearer })).status
+    assert.equal(await call('/system/metrics?x=1'), 200)
+    assert.deepEqual(
+      [await call('/system/metrics', 'POST'), await call('/system/metrics/x'), await call('/files')],
+      [409, 409, 409],
+    )
+    assert.deepEqual(
+      sides.seen.map(({ url }) => url),
+      ['/toolbox/box-id/system/metrics?x=1'],
+    )
+    assert.deepEqual(
+      sides.asked.map(({ countsAsActivity }) => countsAsActivity),
+      [false, true, true, true],
+    )
+    sides.control.answer = () => sides.access({ isStarted: false, state: 'stopped' })
+    assert.equal(await call('/system/metrics'), 409)
+  })
+
+  test('429 where its organization has as many calls open as it may, sockets and previews too; others pass', async () => {
+    await using sides = await startSides({ openOfOne: 3 })
+    sides.control.answer = ({ sandboxIdOrName }) =>
+      sides.access({ organizationId: sandboxIdOrName.slice(0, 1), sandboxId: sandboxIdOrName })
+    const hanging: ServerResponse[] = []
+    const hangs = Promise.withResolvers<void>()
+    const hang = (_request: IncomingMessage, response: ServerResponse) => {
+      if (hanging.push(response) === 2) hangs.resolve()
+    }
+    Object.assign(sides.toolbox, { call: hang, upgrade: (_request: IncomingMessage, socket: Duplex) => hold(socket) })
+    sides.inside.call = hang
+    const hold = (socket: Duplex) => {
+      socket.on('error', () => undefined)
+      socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n')
+    }
+    const first = fetch(`${sides.url}/toolbox/a-1/x`, { headers: bearer })
+    const second = fetch(`${sides.url}/preview/a-2/80/`, { headers: bearer })
+    const headers = { ...bearer, connection: 'upgrade', upgrade: 'websocket' }
+    const third = httpRequest({ port: sides.port, path: '/toolbox/a-3/x', headers }).end()
+    const [[, socket]] = await Promise.all([once(third, 'upgrade'), hangs.promise])
+    const status = async (path: string) => (await fetch(`${sides.url}${path}`, { headers: bearer })).status
+    assert.equal(await status('/toolbox/a-4/x'), 429)
+    assert.equal(await status('/preview/a-4/80/'), 429)
+    Object.assign(sides.toolbox, { call: (_request: IncomingMessage, response: ServerResponse) => response.end() })
+    assert.equal(await status('/toolbox/b-1/x'), 200)
+    socket.destroy()
+    for (const response of hanging) response.end()
+    assert.deepEqual([(await first).status, (await second).status], [200, 200])
+    for (let seen = 429; seen !== 200; ) seen = await status('/toolbox/a-4/x')
+  })
+
+  test('503 when control answers nonsense', async () => {
+    await using sides = await startSides()
+    sides.control.answer = () => ({ status: 200, body: { sandboxId: 7 } })
+    assert.equal((await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })).status, 503)
+    sides.control.answer = () => ({ status: 500, body: {} })
+    assert.equal((await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })).status, 503)
+  })
+
+  test('404 for every path that is not a sandbox’s, also for one that climbs out', async () => {
+    await using sides = await startSides()
+    const ask = (path: string) =>
+      new Promise<number>((resolve, reject) => {
+        httpRequest({ port: sides.port, path, headers: bearer }, (reply) => resolve(reply.resume().statusCode ?? 0))
+          .once('error', reject)
+          .end()
+      })
+    for (const path of ['/', '/api/x', '/toolbox/', '/toolbox//x', '/toolbox/%ff/x', '/toolbox/a%2fb/x']) {
+      assert.equal(await ask(path), 404, path)
+    }
+    for (const path of ['/toolbox/box/../other/x', '/toolbox/box/%2e%2e/other', '/toolbox/box/..']) {
+      assert.equal(await ask(path), 404, path)
+    }
+    assert.equal(await ask(`/toolbox/box/${'x'.repeat(20_000)}`), 400)
+    assert.equal(await ask(`/toolbox/box/${'x'.repeat(40_000)}`), 431)
+    assert.equal(sides.seen.length, 0)
+  })
+})
+
+suite('gate: what control is asked', () => {
+  test('a burst of calls with one key asks once; another key asks for itself', async () => {
+    await using sides = await startSides()
+    const call = (key: string) => fetch(`${sides.url}/toolbox/box/x`, { headers: { authorization: `Bearer ${key}` } })
+    await Promise.all(Array.from({ length: 20 }, () => call('one')))
+    await call('two')
+    const tokens = sides.asked.flatMap(({ credentials }) =>
+      credentials.map((given) => ('token' in given ? given.token : '')),
+    )
+    assert.deepEqual(tokens.toSorted(), ['one', 'two'])
+    assert.equal(sides.seen.length, 21)
+  })
+
+  test('a refusal is not kept: the next call asks again', async () => {
+    await using sides = await startSides()
+    sides.control.answer = () => ({ status: 404, body: {} })
+    await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })
+    await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })
+    assert.equal(sides.asked.length, 2)
+  })
+
+  test('X-Daytona-Skip-Last-Activity-Update: true is no activity', async () => {
+    await using sides = await startSides()
+    await fetch(`${sides.url}/toolbox/box/x`, { headers: { ...bearer, 'X-Daytona-Skip-Last-Activity-Update': 'true' } })
+    assert.equal(sides.asked[0]?.countsAsActivity, false)
+  })
+
+  test('a call that stays open counts as activity again and again, and stops when it ends', async () => {
+    await using sides = await startSides({ presenceMs: 5 })
+    const asked = Promise.withResolvers<void>()
+    sides.control.answer = () => {
+      if (sides.asked.length >= 4) asked.resolve()
+      return sides.access()
+    }
+    sides.toolbox.call = async (_request, response) => {
+      await asked.promise
+      response.end('done')
+    }
+    assert.equal(await (await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })).text(), 'done')
+    assert.ok(sides.asked.every(({ countsAsActivity }) => countsAsActivity))
+  })
+
+  test('a call that stays open is cut off when its key is revoked', async () => {
+    await using sides = await startSides({ presenceMs: 5 })
+    sides.toolbox.call = (_request, response) => {
+      response.write('a part')
+      sides.control.answer = () => ({ status: 401, body: {} })
+    }
+    const reply = await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })
+    await assert.rejects(reply.text())
+  })
+})
+
+suite('gate: what reaches the toolbox', () => {
+  test('neither credentials nor who calls cross; which SDK calls does', async () => {
+    await using sides = await startSides()
+    await new Promise((resolve, reject) => {
+      httpRequest(
+        {
+          port: sides.port,
+          path: '/toolbox/box/x?a=1&DAYTONA_SANDBOX_AUTH_KEY=s3cret&b=%20',
+          headers: {
+            ...bearer,
+            'X-Daytona-Preview-Token': 'p',
+            'X-Daytona-Organization-ID': 'o',
+            'X-Daytona-Source': 'sdk',
+            Cookie: 'a=b',
+            'X-Theirs': 'kept',
+            traceparent: '00-1',
+          },
+        },
+        (reply) => reply.resume().once('end', resolve),
+      )
+        .once('error', reject)
+        .end()
+    })
+    const { headers, url } = sides.seen[0]!
+    assert.equal(url, '/toolbox/box-id/x?a=1&b=%20')
+    assert.deepEqual(Object.keys(headers).toSorted(), [
+      'connection',
+      'host',
+      'traceparent',
+      'x-daytona-source',
+      'x-theirs',
+    ])
+    assert.doesNotMatch(JSON.stringify(sides.seen), /s3cret|key-1/)
+  })
+
+  test('a body without a known length crosses whole', async () => {
+    await using sides = await startSides()
+    const body = new Blob(['part one, ', 'part two']).stream()
+    await fetch(`${sides.url}/toolbox/box/x`, { method: 'POST', headers: bearer, body, duplex: 'half' } as RequestInit)
+    assert.equal(sides.seen[0]?.body, 'part one, part two')
+  })
+
+  test('an answer’s status, headers and pieces come as the toolbox sends them, its head before its body', async () => {
+    await using sides = await startSides()
+    const goOn = Promise.withResolvers<void>()
+    sides.toolbox.call = async (_request, response) => {
+      response.writeHead(207, ['X-Twice', 'a', 'X-Twice', 'b'])
+      response.flushHeaders()
+      await goOn.promise
+      response.end('late')
+    }
+    const reply = await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })
+    assert.deepEqual([reply.status, reply.headers.get('x-twice')], [207, 'a, b'])
+    goOn.resolve()
+    assert.equal(await reply.text(), 'late')
+  })
+
+  test('large bodies cross whole both ways, in pieces or of a known length, one call after the other', async () => {
+    await using sides = await startSides()
+    // Of more than many reads, and different at every place of a read.
+    const large = Buffer.from(Uint32Array.from({ length: 1_000_003 }, (_, index) => index).buffer)
+    let received = Buffer.alloc(0)
+    sides.toolbox.call = async (request, response) => {
+      received = Buffer.concat(await request.toArray())
+      if (request.url?.endsWith('/known')) response.setHeader('content-length', large.length)
+      for (let at = 0; at < large.length; at += 300_000) response.write(large.subarray(at, at + 300_000))
+      response.end()
+    }
+    for (const path of ['known', 'pieces', 'known']) {
+      const body = path === 'known' ? large : new Blob([large]).stream()
+      const call = { method: 'POST', headers: bearer, body, duplex: 'half' } as RequestInit
+      const reply = await fetch(`${sides.url}/toolbox/box/${path}`, call)
+      assert.ok(Buffer.from(await reply.arrayBuffer()).equals(large), `the answer, ${path}`)
+      assert.ok(received.equals(large), `the body, ${path}`)
+    }
+  })
+
+  test('a long answer of known length crosses whole, and the caller’s connection serves the next call', async () => {
+    await using sides = await startSides()
+    const large = Buffer.from(Uint32Array.from({ length: 1_000_003 }, (_, index) => index).buffer)
+    sides.toolbox.call = async (request, response) => {
+      const body = request.url?.endsWith('/long') ? large : Buffer.from('short')
+      response.setHeader('content-length', body.length)
+      for (let at = 0; at < body.length; at += 300_000) {
+        response.write(body.subarray(at, at + 300_000))
+        await new Promise(setImmediate)
+      }
+      response.end()
+    }
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    const sockets = new Set()
+    for (const path of ['long', 'short', 'long', 'long']) {
+      const call = httpRequest({ port: sides.port, path: `/toolbox/box/${path}`, headers: bearer, agent }).end()
+      const [reply] = (await once(call, 'response')) as [IncomingMessage]
+      sockets.add(reply.socket)
+      const body = Buffer.concat(await reply.toArray())
+      assert.ok(body.equals(path === 'long' ? large : Buffer.from('short')), path)
+    }
+    agent.destroy()
+    assert.equal(sockets.size, 1)
+  })
+
+  for (const isKnown of [false, true]) {
+    test(`a slow reader holds the toolbox back: the gate does not take in what nobody reads, ${isKnown ? 'with' : 'without'} a length`, async () => {
+      await using sides = await startSides()
+      const total = 256 * 1024 * 1024
+      let written = 0
+      const stuck = Promise.withResolvers<void>()
+      sides.toolbox.call = (_request, response) => {
+        const piece = Buffer.alloc(1024 * 1024)
+        if (isKnown) response.setHeader('content-length', total)
+        const more = () => {
+          while (written < total) {
+            written += piece.length
+            if (!response.write(piece)) {
+              stuck.resolve()
+              return
+            }
+          }
+          response.end()
+        }
+        response.on('drain', more)
+        more()
+      }
+      const socket = connect(sides.port, '127.0.0.1')
+      socket.write('GET /toolbox/box/x HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer key-1\r\n\r\n')
+      await once(socket, 'readable')
+      await stuck.promise
+      const before = written
+      // Other calls pass meanwhile, which also gives the stuck one every chance to take in more than it should.
+      for (let i = 0; i < 20; i++) {
+        const other = await fetch(`${sides.url}/toolbox/box/y`, { method: 'OPTIONS' })
+        await other.arrayBuffer()
+      }
+      socket.destroy()
+      assert.ok(before < total / 2, `${before} bytes were taken in`)
+    })
+  }
+
+  test('a reader that takes nothing is cut off, and the runner hears of it; what takes its time is waited for', async () => {
+    await using sides = await startSides({ idleMs: 300 })
+    const left = Promise.withResolvers<void>()
+    sides.toolbox.call = async ({ url }, response) => {
+      response.once('close', () => url?.endsWith('/stuck') && left.resolve())
+      await pause(url?.endsWith('/late') ? 1000 : 0)
+      response.end(Buffer.alloc(64 * 1024 * 1024))
+    }
+    const late = fetch(`${sides.url}/toolbox/box/late`, { headers: bearer })
+    const socket = connect(sides.port, '127.0.0.1').pause()
+    socket.on('error', () => {})
+    socket.write('GET /toolbox/box/stuck HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer key-1\r\n\r\n')
+    await left.promise
+    socket.destroy()
+    assert.equal((await (await late).arrayBuffer()).byteLength, 64 * 1024 * 1024)
+  })
+})
+
+suite('gate: who hangs up', () => {
+  test('a caller who hangs up is told to the toolbox', async () => {
+    await using sides = await startSides()
+    const reached = Promise.withResolvers<void>()
+    const closed = Promise.withResolvers<void>()
+    sides.toolbox.call = (_request, response) => {
+      response.once('close', closed.resolve)
+      reached.resolve()
+    }
+    const caller = new AbortController()
+    const reply = fetch(`${sides.url}/toolbox/box/x`, { headers: bearer, signal: caller.signal })
+    await reached.promise
+    caller.abort()
+    await assert.rejects(reply)
+    await closed.promise
+  })
+
+  test('an answer cut short by the toolbox is cut short for the caller, be it short or long', async () => {
+    await using sides = await startSides()
+    for (const length of [100, 10_000_000]) {
+      sides.toolbox.call = (_request, response) => {
+        response.writeHead(200, { 'content-length': length })
+        response.write(Buffer.alloc(length / 2), () => response.destroy())
+      }
+      const reply = await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })
+      await assert.rejects(reply.text())
+    }
+  })
+
+  test('a caller who hangs up in the middle of a long answer is told to the toolbox', async () => {
+    await using sides = await startSides()
+    const closed = Promise.withResolvers<void>()
+    sides.toolbox.call = (_request, response) => {
+      response.writeHead(200, { 'content-length': 10_000_000 })
+      response.write(Buffer.alloc(1_000_000))
+      response.once('close', closed.resolve)
+    }
+    const caller = new AbortController()
+    const reply = await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer, signal: caller.signal })
+    caller.abort()
+    await assert.rejects(reply.text())
+    await closed.promise
+  })
+})
+
+suite('gate: browsers', () => {
+  test('OPTIONS answers a preflight without a credential and allows what was asked for', async () => {
+    await using sides = await startSides()
+    const reply = await fetch(`${sides.url}/toolbox/box/process/execute`, {
+      method: 'OPTIONS',
+      headers: {
+        origin: 'https://app.example',
+        'access-control-request-method': 'POST',
+        'access-control-request-headers': 'authorization,x-daytona-source,traceparent',
+      },
+    })
+    assert.equal(reply.status, 204)
+    assert.equal(reply.headers.get('access-control-allow-origin'), 'https://app.example')
+    assert.equal(reply.headers.get('access-control-allow-headers'), 'authorization,x-daytona-source,traceparent')
+    assert.match(reply.headers.get('access-control-allow-methods') ?? '', /POST/)
+    assert.deepEqual([sides.asked.length, sides.seen.length], [0, 0])
+  })
+
+  test('answers and refusals name the origin, without allowing cookies', async () => {
+    await using sides = await startSides()
+    for (const headers of [{ origin: 'https://a.example', ...bearer }, { origin: 'https://a.example' }]) {
+      const reply = await fetch(`${sides.url}/toolbox/box/x`, { headers })
+      assert.equal(reply.headers.get('access-control-allow-origin'), 'https://a.example')
+      assert.equal(reply.headers.get('access-control-allow-credentials'), null)
+    }
+  })
+})

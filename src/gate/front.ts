@@ -1,0 +1,322 @@
+// The gate's HTTP front. It reads heads: bodies are the toolbox's, or pass into sandboxes as they are. Every call is checked with
+// control before one byte of it reaches either.
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { answersWithin, hasBody } from '#src/http/answer.ts'
+import { type ConnectionBounds, Connections, headTimes } from '#src/http/connections.ts'
+import { findBadHead } from '#src/http/head.ts'
+import { refuseBadHttp } from '#src/http/linger.ts'
+import { SlowBodies, type SlowBodiesBounds, tooSlow } from '#src/http/slow-bodies.ts'
+import { cutOffIdle } from '#src/http/unread.ts'
+import { Bound } from '#src/kit/bound.ts'
+import type { Logger } from '#src/kit/log.ts'
+import { logLevelOf, Problem } from '#src/problems.ts'
+import { type Access, type AccessQuestion, signedToken, toolboxPort } from '#src/wire/access.ts'
+import type { AccessDesk } from './access.ts'
+import { preflightHeaders } from './cors.ts'
+import { follow, followUpgrade } from './follow.ts'
+import { NotStarted } from './hindrance.ts'
+import type { Inside } from './inside.ts'
+import { isObjectStorage } from './object-storage/place.ts'
+import { createObjectStorage } from './object-storage/serve.ts'
+import { keepPresent } from './presence.ts'
+import { isForPreview, type PreviewAddress, readPreviewAddress } from './previews/address.ts'
+import { insideOf } from './previews/destination.ts'
+import { refusalPage } from './previews/pages.ts'
+import { checkAtId, showPreview } from './previews/show.ts'
+import { isForPerson, isPreflight, questionOf as previewQuestionOf } from './previews/visitor.ts'
+import { asRefusal, refuse, refuseUpgrade } from './refusal.ts'
+import { isToldAfterUpgrade, refuseSocket } from './refuse-socket.ts'
+import type { Sandboxes } from './sandboxes.ts'
+import { inOriginForm, questionOf, readTarget, type Target } from './target.ts'
+import { type Answering, passCall, passUpgrade } from './toolbox-calls.ts'
+import { handOver } from './upgrade.ts'
+
+export type FrontBounds = {
+  presenceMs?: number
+  /** Calls of one organization at once. */
+  openOfOne?: number
+  /** What a toolbox answers is cut off when its reader takes nothing of it for so long. */
+  idleMs?: number
+  /** How long a connection stays after the last that is said on it. */
+  lingerMs?: number
+  connections?: ConnectionBounds
+  /** Bounds what is sent to a toolbox. A preview may be silent for as long as it likes. */
+  slow?: SlowBodiesBounds
+}
+
+export type FrontParts = FrontBounds & {
+  access: AccessDesk
+  sandboxes: Pick<Sandboxes, 'find' | 'linkTo'>
+  inside: Pick<Inside, 'request'>
+  toolbox: Answering
+  log: Logger
+  /** Of the gate itself: what is asked of it is no preview. */
+  ownHost: string
+}
+
+const openCalls = 8192
+const headBytes = 32 * 1024
+
+const checkHead = (request: IncomingMessage): void => {
+  const complaint = findBadHead(request)
+  if (complaint !== undefined) throw new Problem('bad_request', complaint)
+}
+
+/** Below the preview of its port a toolbox has its own paths only. A signed address opens it there, and a cookie never does. */
+const toolboxTarget = ({ sandbox, path, query, queryToken }: PreviewAddress, method: string): Target => ({
+  ...readTarget(`/toolbox/${encodeURIComponent(sandbox)}${path}${query}`, method),
+  queryToken,
+  ...(signedToken.test(sandbox) ? { port: toolboxPort } : {}),
+})
+
+type Front = { server: Server /** Ends what is open, at once. */; hangUp: () => void }
+
+export const createFront = ({
+  access,
+  sandboxes,
+  inside,
+  toolbox,
+  log,
+  ownHost,
+  presenceMs,
+  idleMs,
+  lingerMs,
+  openOfOne = openCalls / 2,
+  connections: bounds,
+  slow,
+}: FrontParts): Front => {
+  const calls = new Bound({ each: openOfOne, all: openCalls })
+  const connections = new Connections(bounds)
+  const slowBodies = new SlowBodies(slow)
+  const upgraded = new Set<Duplex>()
+  const callObjectStorage = createObjectStorage({ ask: (question) => access.askForUpload(question), sandboxes, log })
+
+  const addressOf = ({ url = '/', headers }: IncomingMessage) => readPreviewAddress(url, headers.host, ownHost)
+
+  /** False for an address that cannot be read. */
+  const isToolbox = (request: IncomingMessage): boolean => {
+    try {
+      const address = addressOf(request)
+      return address === undefined || address.port === toolboxPort
+    } catch {
+      return false
+    }
+  }
+
+  /** Where the sandbox of this question is; throws the refusal. */
+  const admit = async (question: AccessQuestion, { mayBePaused = false } = {}): Promise<Access> => {
+    const place = await access.ask(question)
+    const isFine = place.isStarted || (mayBePaused && place.state === 'paused')
+    if (!isFine) throw new NotStarted(place.state)
+    return place
+  }
+
+  /** Answers what is called when the call is over; throws where there are too many. */
+  const present = (
+    { organizationId, openedBy }: Access,
+    question: AccessQuestion,
+    connection: Duplex,
+    end: () => void,
+  ) => {
+    connections.admit(connection, openedBy !== 'public', organizationId)
+    if (!calls.take(organizationId))
+      throw new Problem('rate_limited', 'This organization has too many calls open at once.')
+    // By what opened it alone: something else that stands beside it, and may have expired, is not what lets it go on.
+    const credentials = question.credentials.filter(({ kind }) => kind === openedBy)
+    const stop = keepPresent(access, { ...question, credentials, wasLetIn: true }, end, presenceMs)
+    return () => {
+      stop()
+      calls.give(organizationId)
+    }
+  }
+
+  const note = (problem: Problem) => {
+    if (problem.status < 500) return
+    log[logLevelOf(problem)]({ cause: problem.cause }, problem.message)
+  }
+
+  const callToolbox = async (request: IncomingMessage, response: ServerResponse, onForward: () => void) => {
+    if (request.method === 'OPTIONS') {
+      response.writeHead(204, preflightHeaders(request)).end()
+      return
+    }
+    if (request.url === '/healthz') {
+      response.writeHead(200, { 'Content-Type': 'application/json' }).end('{"status":"ok"}')
+      return
+    }
+    await intoToolbox(readTarget(request.url ?? '/', request.method ?? 'GET'), request, response, onForward)
+  }
+
+  /** Ends a body that only trickles in: who reads it hears of the problem, and it is answered as any other. */
+  const followBody = (request: IncomingMessage, response: ServerResponse) => {
+    if (!hasBody(request) || request.complete) return
+    const unfollow = slowBodies.follow(request, () => {
+      if (response.headersSent || request.listenerCount('error') === 0) response.destroy()
+      else request.emit('error', new Problem('timeout', tooSlow))
+    })
+    response.once('close', unfollow)
+  }
+
+  const intoToolbox = async (
+    target: Target,
+    request: IncomingMessage,
+    response: ServerResponse,
+    onForward: () => void,
+    check = (_place: Access): void => {},
+  ) => {
+    const question = questionOf(request.headers, target)
+    const place = await admit(question, { mayBePaused: target.onlyLooks })
+    check(place)
+    if (response.destroyed) return
+    const leave = present(place, question, request.socket, () => response.destroy())
+    response.once('close', leave)
+    onForward()
+    cutOffIdle(response, idleMs)
+    followBody(request, response)
+    passCall(toolbox, request, response, { access: place, rest: target.rest })
+  }
+
+  const callPreview = async (
+    address: PreviewAddress,
+    request: IncomingMessage,
+    response: ServerResponse,
+    onForward: () => void,
+  ) => {
+    const question = previewQuestionOf(request, address)
+    const place = await admit(question)
+    if (response.destroyed) return
+    const leave = present(place, question, request.socket, () => response.destroy())
+    await showPreview(inside, {
+      request,
+      response,
+      address,
+      access: place,
+      credentials: question.credentials,
+      onForward,
+    }).finally(leave)
+  }
+
+  /** A browser asks without credentials whether it may ask with them. That it may is no secret. */
+  const refuseVisitor = (problem: Problem, request: IncomingMessage, response: ServerResponse) => {
+    if (isPreflight(request)) response.writeHead(204, preflightHeaders(request)).end()
+    else refuse(problem, request, response, isForPerson(request) ? refusalPage(problem) : undefined)
+  }
+
+  const onCall = async (request: IncomingMessage, response: ServerResponse, awaitsContinue: boolean) => {
+    const onForward = () => {
+      if (awaitsContinue) response.writeContinue()
+    }
+    let refuseAs = refuseVisitor
+    try {
+      const complaint = findBadHead(request)
+      const isForStorage = isObjectStorage(request.url ?? '/')
+      // The object storage refuses a bad head in its own shape. A bad head names no preview.
+      if (complaint !== undefined && !isForStorage) throw new Problem('bad_request', complaint)
+      const address = complaint === undefined ? addressOf(request) : undefined
+      if (address?.port === toolboxPort) {
+        refuseAs = refuse
+        if (request.method === 'OPTIONS') return void response.writeHead(204, preflightHeaders(request)).end()
+        const target = toolboxTarget(address, request.method ?? 'GET')
+        return await intoToolbox(target, request, response, onForward, (place) => checkAtId(address, place))
+      }
+      if (address === undefined) {
+        if (isForStorage) {
+          return await callObjectStorage(request, response, (organizationId) => {
+            connections.admit(request.socket, true, organizationId)
+            onForward()
+          })
+        }
+        refuseAs = refuse
+        return await callToolbox(request, response, onForward)
+      }
+      await callPreview(address, request, response, onForward)
+    } catch (error) {
+      const problem = asRefusal(error)
+      note(problem)
+      refuseAs(problem, request, response)
+    }
+  }
+
+  type Upgrade = { request: IncomingMessage; socket: Duplex; head: Buffer }
+
+  /** Who may go on, and what then becomes of the connection. */
+  const admitUpgrade = async ({ request, socket, head }: Upgrade) => {
+    checkHead(request)
+    const address = addressOf(request)
+    if (address === undefined || address.port === toolboxPort) {
+      const target = address === undefined ? readTarget(request.url ?? '/', 'GET') : toolboxTarget(address, 'GET')
+      const question = questionOf(request.headers, target)
+      const place = await admit(question)
+      if (address !== undefined) checkAtId(address, place)
+      const goOn = () => passUpgrade(toolbox, request, socket, { head, access: place, rest: target.rest })
+      return { question, place, goOn }
+    }
+    const question = previewQuestionOf(request, address)
+    const place = await admit(question)
+    checkAtId(address, place)
+    const destination = insideOf(inside, { request, address, access: place, credentials: question.credentials })
+    return { question, place, goOn: () => handOver({ socket, head, destination, lingerMs }) }
+  }
+
+  /** Answers the status that was said, unless the caller had gone by then. */
+  const onUpgrade = async (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    socket.on('error', () => socket.destroy())
+    try {
+      const { question, place, goOn } = await admitUpgrade({ request, socket, head })
+      if (socket.destroyed) return undefined
+      const leave = present(place, question, socket, () => socket.destroy())
+      upgraded.add(socket)
+      const onClose = () => {
+        upgraded.delete(socket)
+        leave()
+      }
+      socket.once('close', onClose)
+      return await goOn().catch((error: unknown) => {
+        if (!socket.destroyed) onClose()
+        socket.off('close', onClose)
+        throw error
+      })
+    } catch (error) {
+      const problem = asRefusal(error)
+      note(problem)
+      if (socket.destroyed) return problem.status
+      if (isToolbox(request) && isToldAfterUpgrade(problem, request)) {
+        refuseSocket(problem, request, socket, head, lingerMs)
+        return 101
+      }
+      refuseUpgrade(problem, request, socket, lingerMs)
+      return problem.status
+    }
+  }
+
+  const server = createServer({
+    ServerResponse: answersWithin(),
+    maxHeaderSize: headBytes,
+    ...headTimes,
+    // A large upload may take as long as it takes; its toolbox has its own bounds.
+    requestTimeout: 0,
+    keepAliveTimeout: 90_000,
+    noDelay: true,
+    // Some clients offer HTTP/2 with an ordinary call, which is answered as if they had not (RFC 9110 §7.8).
+    shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === 'websocket',
+  })
+  connections.watch(server)
+  const isPreview = (request: IncomingMessage) => isForPreview(request.url ?? '/', request.headers.host, ownHost)
+  const serve = (request: IncomingMessage, response: ServerResponse, awaitsContinue: boolean) => {
+    if (!connections.begin(request.socket, response)) return
+    follow(inOriginForm(request), response, isPreview, () => onCall(request, response, awaitsContinue))
+  }
+  server.on('request', (request, response) => serve(request, response, false))
+  server.on('checkContinue', (request, response) => serve(request, response, true))
+  server.on('upgrade', (request, socket, head) => {
+    if (!connections.begin(socket)) return
+    followUpgrade(inOriginForm(request), isPreview, () => onUpgrade(request, socket, head))
+  })
+  server.on('clientError', (error, socket) => refuseBadHttp(error, socket, lingerMs))
+  const hangUp = () => {
+    for (const socket of upgraded) socket.destroy()
+    server.closeAllConnections()
+  }
+  return { server, hangUp }
+}

@@ -1,0 +1,71 @@
+// Puts the gate's parts together and serves.
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { backlog } from '#src/http/connections.ts'
+import { LastingSocket } from '#src/kit/lasting-socket.ts'
+import type { Logger } from '#src/kit/log.ts'
+import { openAhead } from '#src/toolbox/agent/connection.ts'
+import { Toolbox } from '#src/toolbox/server.ts'
+import { AccessDesk } from './access.ts'
+import type { GateConfig } from './config.ts'
+import { createFront, type FrontBounds, type FrontParts } from './front.ts'
+import { Inside } from './inside.ts'
+import { Sandboxes } from './sandboxes.ts'
+import { calledBy } from './toolbox-calls.ts'
+
+/** What calls that are running get to end before they are cut off; with what follows it stays below 3 s. */
+const graceMs = 2000
+
+type Gate = { port: number; close: () => Promise<void> }
+
+export const startGate = async (
+  { listen, controlUrl, proxyKey, publicUrl, runnerSocket, executeTimeoutSeconds }: Omit<GateConfig, 'telemetry'>,
+  log: Logger,
+  bounds: FrontBounds = {},
+  /** What tests put in the place of sandboxes. */
+  stands: Partial<Pick<FrontParts, 'sandboxes' | 'inside' | 'toolbox'>> = {},
+): Promise<Gate> => {
+  const access = new AccessDesk({ controlUrl, proxyKey })
+  const link = new LastingSocket({
+    url: new URL('/api/proxy/link', controlUrl),
+    key: proxyKey,
+    name: 'control',
+    log,
+    onText: (text) => access.hear(text),
+  })
+  const sandboxes = new Sandboxes(log)
+  if (runnerSocket !== undefined) sandboxes.linkTo(`unix:${runnerSocket}`)
+  const ahead = openAhead()
+  const toolbox = await Toolbox.open({ calledBy: calledBy(sandboxes), executeTimeoutSeconds, log })
+  const { server, hangUp } = createFront({
+    access,
+    sandboxes,
+    inside: new Inside(sandboxes),
+    toolbox,
+    ...stands,
+    log,
+    ownHost: publicUrl.host,
+    ...bounds,
+  })
+  server.listen({ ...listen, backlog })
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  log.info({ host: listen.host, port }, 'serving')
+  return {
+    port,
+    close: async () => {
+      const closed = once(server, 'close')
+      server.close()
+      server.closeIdleConnections()
+      const timer = setTimeout(hangUp, graceMs)
+      await closed
+      clearTimeout(timer)
+      hangUp()
+      link[Symbol.dispose]()
+      await toolbox[Symbol.asyncDispose]()
+      sandboxes[Symbol.dispose]()
+      ahead[Symbol.dispose]()
+      await access[Symbol.asyncDispose]()
+    },
+  }
+}

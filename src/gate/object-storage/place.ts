@@ -1,0 +1,24 @@
+// Which object a call names, and what it asks of it. Nothing else is in the bucket than `{organization}/{hash}/context.tar`.
+import { contextBucket, contextHash } from '#src/wire/contexts.ts'
+import { S3Refusal } from './refusal.ts'
+
+export type Place = { query: ReadonlyMap<string, string>; key: { organizationId: string; hash: string } | undefined }
+
+const path = new RegExp(`^/${contextBucket}(?:/(.*))?$`)
+
+/** The one path of the gate that is an S3 server's. */
+export const isObjectStorage = (url: string): boolean => path.test(url.split('?', 1)[0] as string)
+
+export const readPlace = (url: string): Place => {
+  const [before = '', after = ''] = url.split(/\?(.*)/s)
+  const parameters = [...new URLSearchParams(after)]
+  const query = new Map(parameters)
+  // Twice the same, a signature and whoever acts by it might each mean another.
+  if (query.size !== parameters.length) throw new S3Refusal('InvalidRequest', 'A parameter is there twice.')
+  const [, rest = ''] = path.exec(before) ?? []
+  if (rest === '') return { query, key: undefined }
+  const [, organizationId, hash = ''] = /^([\w-]{1,128})\/([^/]+)\/context\.tar$/.exec(rest) ?? []
+  if (organizationId === undefined || !contextHash.test(hash))
+    throw new S3Refusal('AccessDenied', 'Objects here are called {organization}/{hash}/context.tar.')
+  return { query, key: { organizationId, hash } }
+}

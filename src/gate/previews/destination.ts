@@ -1,0 +1,178 @@
+// A server inside a sandbox as a destination. It is told who calls as behind any reverse proxy, sees none of our
+// credentials, not even in its own address, and what it answers concerns itself only.
+import type { IncomingMessage } from 'node:http'
+import { Problem } from '#src/problems.ts'
+import type { Access, Credential } from '#src/wire/access.ts'
+import type { Destination } from '../destination.ts'
+import { crossing, framing, upgrading } from '../headers.ts'
+import type { Inside } from '../inside.ts'
+import type { PreviewAddress } from './address.ts'
+import { asVisible, withoutOurs } from './cookies.ts'
+import { findOurs, openProtocols, openQuery, openReferer } from './our-credentials.ts'
+import { protocolOf } from './visitor.ts'
+
+const forwarded = ['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-port', 'x-forwarded-proto', 'x-forwarded-prefix']
+const rewritten = new Set([
+  'host',
+  'cookie',
+  'origin',
+  'referer',
+  'expect',
+  'content-length',
+  'forwarded',
+  'sec-websocket-protocol',
+  'x-service-organization-id',
+  ...forwarded,
+])
+
+/** What would concern every preview that shares the host. */
+const ofWholeHost = new Set(['alt-svc', 'nel', 'report-to', 'service-worker-allowed', 'strict-transport-security'])
+
+/** Rewritten, or what would concern every preview below the same domain: cookies are cleared of all of it. */
+const neverOut = new Set(['set-cookie', 'location', 'clear-site-data'])
+
+type Names = {
+  /** The address as the server inside is told of it. */
+  host: string
+  prefix: string
+  /** The `Host` header, and what `Origin` and `Referer` say of pages of this preview. */
+  called: string
+  hide: (text: string) => string
+}
+
+/** A token in the address is a credential: the server inside sees the id in its place. */
+const namesOf = (address: PreviewAddress, { sandboxId, openedBy, hostInside }: Access): Names => {
+  const { host, prefix, sandbox, port } = address
+  const isToken = openedBy === 'signed-preview'
+  const hide = (text: string) => (isToken ? text.replaceAll(new RegExp(sandbox, 'gi'), sandboxId) : text)
+  const shown = hide(host)
+  // In the path the token may be written in any encoding.
+  const shownPrefix = prefix !== '' && isToken ? `/preview/${sandboxId}/${port}` : prefix
+  return { host: shown, prefix: shownPrefix, called: hostInside === 'localhost' ? `localhost:${port}` : shown, hide }
+}
+
+/** The page or origin, where it is of this preview, as one of the host that the server inside is called. */
+const asCalled = (url: string | undefined, { host, called }: Names, isSecure: boolean): string | undefined => {
+  if (url === undefined || called === host || !URL.canParse(url)) return url
+  const { host: pageHost, origin } = new URL(url)
+  if (pageHost !== new URL(`${isSecure ? 'https' : 'http'}://${host}`).host) return url
+  return `http://${called}${url.slice(origin.length)}`
+}
+
+const pairs = (name: string, value: string | undefined) => (value === undefined || value === '' ? [] : [name, value])
+
+const carriesOursIn = ({ address, access, credentials }: Visit) =>
+  findOurs(
+    access.openedBy === 'signed-preview'
+      ? [...credentials, { kind: 'preview-query', token: address.sandbox }]
+      : credentials,
+    access,
+  )
+
+const inward = (visit: Visit, isUpgrade: boolean): string[] => {
+  const { request, address, access } = visit
+  const { headers, socket } = request
+  const names = namesOf(address, access)
+  const { host, prefix, called, hide } = names
+  const [, port] = /:(\d+)$/.exec(host) ?? []
+  const protocol = protocolOf(request)
+  const carriesOurs = carriesOursIn(visit)
+  const isOpen = (text: string) => !carriesOurs(text)
+  const open = (text: string | undefined) => (text !== undefined && isOpen(text) ? text : undefined)
+  const origin = asCalled(open(headers.origin && hide(headers.origin)), names, protocol === 'https')
+  const referer = openReferer(headers.referer && hide(headers.referer), carriesOurs)
+  const isBearerOurs = access.isBearerOurs || access.openedBy === 'bearer'
+  let authorizations = 0
+  return [
+    ...pairs('Host', called),
+    ...crossing(request, (name, value) => {
+      if (rewritten.has(name) || name.startsWith('x-daytona-')) return false
+      if (name !== 'authorization') return isOpen(value) && isOpen(name)
+      // A second one was looked at by nobody.
+      authorizations += 1
+      return authorizations === 1 && isOpen(value) && !(isBearerOurs && /^bearer\s/i.test(value))
+    }),
+    ...pairs('Cookie', headers.cookie === undefined ? undefined : withoutOurs(headers.cookie, isOpen)),
+    ...pairs('Origin', origin),
+    ...pairs('Referer', asCalled(referer, names, protocol === 'https')),
+    ...pairs('Sec-WebSocket-Protocol', openProtocols(request, carriesOurs)),
+    ...pairs(
+      'X-Forwarded-For',
+      [open(headers['x-forwarded-for']?.toString()), socket.remoteAddress].filter(Boolean).join(', '),
+    ),
+    ...pairs('X-Forwarded-Host', host),
+    ...pairs('X-Forwarded-Port', port ?? (protocol === 'https' ? '443' : '80')),
+    ...pairs('X-Forwarded-Proto', protocol),
+    ...pairs('X-Forwarded-Prefix', prefix),
+    ...(isUpgrade ? upgrading(request) : [...framing(request), 'Connection', 'close']),
+  ]
+}
+
+/** The target as the server inside reads it. */
+const targetOf = (visit: Visit): string => {
+  const { address, access } = visit
+  const { hide } = namesOf(address, access)
+  const carriesOurs = carriesOursIn(visit)
+  const path = hide(address.path)
+  if (carriesOurs(path)) throw new Problem('bad_request', 'A credential does not belong in the path of a preview.')
+  return `${path || '/'}${openQuery(hide(address.query), carriesOurs)}`
+}
+
+/** Where a redirect leads, seen from outside: the server inside knows no token, and rarely its prefix. */
+const locationOf = (location: string, address: PreviewAddress, access: Access): string => {
+  const [, scheme = '', authority, rest = ''] = /^([a-z]+:)?\/\/([^/?#\\]*)(.*)$/is.exec(location) ?? []
+  const { host, prefix, called } = namesOf(address, access)
+  const outside = (path: string) =>
+    address.prefix + (prefix !== '' && path.startsWith(`${prefix}/`) ? path.slice(prefix.length) : path)
+  if (authority === undefined) return location.startsWith('/') ? outside(location) : location
+  if (authority.toLowerCase() === host.toLowerCase()) return `${scheme}//${address.host}${outside(rest)}`
+  // The scheme is the one that the server inside takes itself to be called by.
+  return authority.toLowerCase() === called ? `//${address.host}${outside(rest)}` : location
+}
+
+/**
+ * Previews by path share the gate's own origin. A page of one may not be of that origin: it could read all others that its
+ * visitor may see.
+ */
+const ofNoOrigin = [
+  'Content-Security-Policy',
+  'sandbox allow-scripts allow-forms allow-modals allow-downloads allow-popups allow-popups-to-escape-sandbox allow-pointer-lock',
+]
+
+const outward = (answer: IncomingMessage, address: PreviewAddress, access: Access, ownCookies: readonly string[]) => {
+  const plain = crossing(answer, (name) => !neverOut.has(name) && (address.prefix === '' || !ofWholeHost.has(name)))
+  const { location, 'set-cookie': cookies = [] } = answer.headers
+  const visible = cookies.flatMap((cookie) => asVisible(cookie, address.prefix) ?? [])
+  return [
+    ...plain,
+    ...(address.prefix === '' ? [] : ofNoOrigin),
+    ...(location === undefined ? [] : ['Location', locationOf(location, address, access)]),
+    ...[...visible, ...ownCookies].flatMap((cookie) => ['Set-Cookie', cookie]),
+  ]
+}
+
+export type Visit = {
+  request: IncomingMessage
+  address: PreviewAddress
+  access: Access
+  /** What the call came with. */
+  credentials: readonly Credential[]
+  /** Set for the visitor with whatever the server answers. */
+  ownCookies?: readonly string[]
+}
+
+/** Throws for a call that has a credential where it cannot be taken away. */
+export const insideOf = (inside: Pick<Inside, 'request'>, visit: Visit): Destination => {
+  const { address, access, ownCookies = [] } = visit
+  const { port } = address
+  return {
+    path: targetOf(visit),
+    send: (outgoing) => inside.request(access, port, outgoing),
+    inward: (isUpgrade) => inward(visit, isUpgrade),
+    outward: (answer) => outward(answer, address, access, ownCookies),
+    failure: (cause) =>
+      cause instanceof Problem
+        ? cause
+        : new Problem('sandbox_silent', `What listens on port ${port} did not answer this call in HTTP.`, { cause }),
+  }
+}

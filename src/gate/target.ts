@@ -1,0 +1,87 @@
+// Reads from a request's URL which sandbox's toolbox it is for, and what is left for that toolbox.
+import type { IncomingMessage } from 'node:http'
+import { Problem } from '#src/problems.ts'
+import type { AccessQuestion, Credential, toolboxPort } from '#src/wire/access.ts'
+import { countsAsActivity, credentialsOf } from './credential.ts'
+import { decoded, takeFromQuery } from './query.ts'
+
+export type Target = {
+  sandboxIdOrName: string
+  /** From after the sandbox to the end, such as `/process/execute?x=1`; without the caller's credential. */
+  rest: string
+  /** The preview token that came in the query, for callers that cannot set headers. */
+  queryToken: string | undefined
+  /** Of a signed file URL. */
+  signature: Credential | undefined
+  /** Its runner answers without the sandbox, which may be paused; and to be looked at is no activity. */
+  onlyLooks: boolean
+  /** Only at the address of a signed preview of the toolbox. */
+  port?: typeof toolboxPort
+}
+
+export const authKey = 'DAYTONA_SANDBOX_AUTH_KEY'
+export const longestUrl = 16 * 1024
+export const longestName = 255
+/** A path that a server behind us might resolve to another sandbox's. */
+const climbs = /(?:^|[/\\])(?:\.|%2e){1,2}(?:[/\\]|$)/i
+/** What a signed URL may do (contract/control-plane.md §12). */
+const signable: readonly string[] = ['GET /files/download', 'POST /files/upload-v2']
+const looks: readonly string[] = ['GET /system/metrics']
+const signedFields = ['path', 'expires', 'signature']
+
+/**
+ * A signed file URL: its credential, and the one query that it may have. What was signed is written anew for the
+ * toolbox, so that nobody behind us reads it otherwise than control did.
+ */
+const readSignature = (method: string, path: string, query: string) => {
+  if (!signable.includes(`${method} ${path}`)) return undefined
+  const fields = new URLSearchParams(query)
+  const [file, expires, signature] = signedFields.map((name) => {
+    const [value, ...more] = fields.getAll(name)
+    return more.length === 0 ? value : undefined
+  })
+  if (file === undefined || expires === undefined || signature === undefined) return undefined
+  return {
+    credential: { kind: 'file-signature', method, path: file, expires, signature } as const,
+    query: `?path=${encodeURIComponent(file)}`,
+  }
+}
+
+/** Reads a whole address as its path; the host in it counts instead of the header (RFC 9112 §3.2.2). */
+export const inOriginForm = (request: IncomingMessage): IncomingMessage => {
+  const [, host, path = ''] = /^https?:\/\/([^/?#@\\]+)(.*)$/is.exec(request.url ?? '') ?? []
+  if (host === undefined) return request
+  request.url = path.startsWith('/') ? path : `/${path}`
+  request.headers.host = host
+  return request
+}
+
+/** Throws a Problem for anything but `/toolbox/{sandboxIdOrName}/…`. */
+export const readTarget = (url: string, method: string): Target => {
+  if (url.length > longestUrl) throw new Problem('bad_request', 'The URL is too long.')
+  const [, encodedName = '', path = '', query = ''] = /^\/toolbox\/([^/?]+)(\/[^?]*)?(\?.*)?$/s.exec(url) ?? []
+  const sandboxIdOrName = decoded(encodedName)
+  if (!sandboxIdOrName) throw new Problem('not_found', 'The gate serves /toolbox/{sandboxId}/… and previews only.')
+  if (sandboxIdOrName.length > longestName || /[/\0]/.test(sandboxIdOrName) || climbs.test(path)) {
+    throw new Problem('not_found', 'Sandbox not found. There is no such sandbox or path.')
+  }
+  const { values, rest } = takeFromQuery(query, [authKey])
+  const signed = readSignature(method, path, rest)
+  return {
+    sandboxIdOrName,
+    rest: path + (signed ? signed.query : rest),
+    queryToken: values[authKey],
+    signature: signed?.credential,
+    onlyLooks: looks.includes(`${method} ${path}`),
+  }
+}
+
+export const questionOf = (
+  headers: Parameters<typeof credentialsOf>[0],
+  { sandboxIdOrName, queryToken, signature, onlyLooks, port }: Target,
+): AccessQuestion => ({
+  sandboxIdOrName,
+  credentials: [...credentialsOf(headers, queryToken), ...(signature === undefined ? [] : [signature])],
+  ...(port === undefined ? {} : { port }),
+  countsAsActivity: !onlyLooks && countsAsActivity(headers),
+})

@@ -1,0 +1,205 @@
+// What the gate has around it, as a test needs it: a control that answers what the test says and remembers what it was asked, a
+// toolbox that does what the test says, and an agent behind which a server inside a sandbox listens. The gate is the real one.
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
+import { type AddressInfo, createServer as createSocketServer, type Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { type WebSocket, WebSocketServer } from 'ws'
+import { Inflow } from '#src/kit/inflow.ts'
+import { silentLog } from '#src/kit/log.ts'
+import type { Problem } from '#src/problems.ts'
+import { AgentRefused } from '#src/toolbox/agent/agent.ts'
+import { assignmentWith } from '#src/toolbox/testing/assignment.ts'
+import type { Access, AccessQuestion } from '#src/wire/access.ts'
+import type { SandboxHere } from '#src/wire/gate-link.ts'
+import type { FrontBounds } from '../front.ts'
+import { Inside } from '../inside.ts'
+import { startGate } from '../main.ts'
+import type { RunnerLink } from '../runner-link.ts'
+import type { Wanted } from '../sandboxes.ts'
+
+type ControlAnswer = { status: number; body: unknown }
+
+type Seen = { method: string; url: string; headers: IncomingMessage['headers']; body: string }
+
+export type Sides = AsyncDisposable & {
+  url: string
+  port: number
+  controlPort: number
+  /** What control was asked, oldest first; the key it was asked with. */
+  asked: AccessQuestion[]
+  askedWith: string[]
+  /** Calls that reached the toolbox or the server inside, with their whole bodies. */
+  seen: Seen[]
+  control: { answer: (question: AccessQuestion) => ControlAnswer }
+  /** Said to the gate over its link; settles when it has taken it. */
+  tell: (text: string) => Promise<void>
+  access: (more?: Partial<Access>) => ControlAnswer
+  toolbox: {
+    call: RequestListener
+    upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void
+    /** Of an upgrade. */
+    refusal?: Problem
+  }
+  /** The server inside: every port of the sandbox is this one. */
+  inside: { call: RequestListener; upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void }
+  /** Which sandboxes were looked for. */
+  wanted: Wanted[]
+  /** What its runner has told of the sandbox. */
+  status: SandboxHere['status']
+  /** What agents were asked to connect to. */
+  dialled: string[]
+  /** Why they do not. */
+  dialRefusal: AgentRefused['stage'] | undefined
+  /** Instead of HTTP. */
+  insideSocket: ((socket: Socket) => void) | undefined
+}
+
+export const bodyOf = async (message: AsyncIterable<Buffer>): Promise<string> => {
+  const parts: Buffer[] = []
+  for await (const part of message) parts.push(part)
+  return Buffer.concat(parts).toString()
+}
+
+const listen = async (server: Server, at: number) => {
+  server.listen(at, '127.0.0.1')
+  await once(server, 'listening')
+}
+
+export const startSides = async (bounds: FrontBounds = {}): Promise<Sides> => {
+  const access = (more: Partial<Access> = {}): ControlAnswer => ({
+    status: 200,
+    body: {
+      sandboxId: 'box-id',
+      organizationId: 'org',
+      runnerAddress: 'unix:/nowhere/runner.sock',
+      isStarted: true,
+      state: 'started',
+      openedBy: 'bearer',
+      isBearerOurs: false,
+      warnsVisitors: false,
+      ...more,
+    },
+  })
+  const sides = {
+    asked: [] as AccessQuestion[],
+    askedWith: [] as string[],
+    seen: [] as Seen[],
+    control: { answer: (_question: AccessQuestion): ControlAnswer => access() },
+    toolbox: {
+      call: (async (request, response) => {
+        const body = await bodyOf(request)
+        sides.seen.push({ method: request.method!, url: request.url!, headers: request.headers, body })
+        response.end('hello')
+      }) as RequestListener,
+      upgrade: (_request: IncomingMessage, socket: Duplex) => {
+        socket.destroy()
+      },
+    } as Sides['toolbox'],
+    inside: {
+      call: (async (request, response) => {
+        const body = await bodyOf(request)
+        sides.seen.push({ method: request.method!, url: request.url!, headers: request.headers, body })
+        response.end('hello from inside')
+      }) as RequestListener,
+      upgrade: (_request: IncomingMessage, socket: Duplex) => {
+        socket.destroy()
+      },
+    } as Sides['inside'],
+    wanted: [] as Wanted[],
+    status: 'started' as SandboxHere['status'],
+    dialled: [] as string[],
+    dialRefusal: undefined as AgentRefused['stage'] | undefined,
+    insideSocket: undefined as Sides['insideSocket'],
+  }
+
+  const control = createServer(async (request, response) => {
+    const question = JSON.parse(await bodyOf(request)) as AccessQuestion
+    sides.asked.push(question)
+    sides.askedWith.push(`${request.method} ${request.url} ${request.headers.authorization}`)
+    const { status, body } = sides.control.answer(question)
+    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+  })
+  const links = new WebSocketServer({ server: control, path: '/api/proxy/link' })
+  const linked = once(links, 'connection') as Promise<[WebSocket]>
+  const tell = async (text: string) => {
+    const [link] = await linked
+    link.send(text)
+    link.ping()
+    await once(link, 'pong')
+  }
+  const inside = createServer((request, response) => sides.inside.call(request, response))
+  inside.on('upgrade', (request, socket, head) => sides.inside.upgrade(request, socket, head))
+  // The server's end of a plain connection, so that a test may say on it what no HTTP server would.
+  const atDoor = new Set<Socket>()
+  const door = createSocketServer((socket) => {
+    atDoor.add(socket)
+    socket.once('close', () => atDoor.delete(socket))
+    socket.on('error', () => undefined)
+    if (sides.insideSocket) sides.insideSocket(socket)
+    else inside.emit('connection', socket)
+  })
+  await listen(control, 0)
+  await listen(door as Server, 0)
+  const here = (id: string): SandboxHere => ({
+    id,
+    assignment: assignmentWith({ sandboxId: id }),
+    status: sides.status,
+    socketPath: id,
+  })
+  const sandboxes = {
+    find: async (wanted: Wanted) => {
+      sides.wanted.push(wanted)
+      return { sandbox: here(wanted.sandboxId), link: {} as RunnerLink }
+    },
+    linkTo: () => ({}) as RunnerLink,
+  }
+  const dial = async (id: string, port: number) => {
+    sides.dialled.push(`${id}:${port}`)
+    if (sides.dialRefusal !== undefined) throw new AgentRefused(sides.dialRefusal, 'ECONNREFUSED')
+    const there = { port: (door.address() as AddressInfo).port, host: '127.0.0.1', allowHalfOpen: true }
+    return Inflow.to(there).hearOut()
+  }
+  const gate = await startGate(
+    {
+      listen: { host: '127.0.0.1', port: 0 },
+      controlUrl: new URL(`http://127.0.0.1:${(control.address() as AddressInfo).port}`),
+      proxyKey: 'the-proxy-key',
+      publicUrl: new URL('http://80-own.proxy.test'),
+      runnerSocket: undefined,
+      executeTimeoutSeconds: 10,
+    },
+    silentLog(),
+    { presenceMs: 60_000, ...bounds },
+    {
+      sandboxes,
+      inside: new Inside(sandboxes, (id) => ({ dial: (port) => dial(id, port) })),
+      toolbox: {
+        call: (request, response) => sides.toolbox.call(request, response),
+        upgrade: async (request, socket, head) => {
+          if (sides.toolbox.refusal) throw sides.toolbox.refusal
+          sides.toolbox.upgrade(request, socket, head)
+          return 101
+        },
+      },
+    },
+  )
+  const stop = async (server: Server) => {
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
+  }
+  return Object.assign(sides, {
+    url: `http://127.0.0.1:${gate.port}`,
+    port: gate.port,
+    controlPort: (control.address() as AddressInfo).port,
+    access,
+    tell,
+    async [Symbol.asyncDispose]() {
+      await gate.close()
+      links.close()
+      await stop(control)
+      for (const socket of atDoor) socket.destroy()
+      await new Promise((resolve) => door.close(resolve))
+    },
+  })
+}
