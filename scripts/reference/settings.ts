@@ -1,6 +1,6 @@
 import { loadConfig as loadControl } from '#src/control/config.ts'
-import { readTelemetry } from '#src/kit/telemetry/settings.ts'
 import { loadConfig as loadGate } from '#src/gate/config.ts'
+import { readTelemetry } from '#src/kit/telemetry/settings.ts'
 import { loadConfig as loadRunner } from '#src/runner/config.ts'
 import { readUpConfig } from '#src/up/config.ts'
 import { code, page, table } from './markdown.ts'
