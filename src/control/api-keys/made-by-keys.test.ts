@@ -146,6 +146,31 @@ suite('what else a key has made ends with it', () => {
       assert.deepEqual([await isLive(ofMaker), await isLive(ofOther)], [false, true])
     })
 
+    test(`the preview token of a sandbox, however it is presented, for ports and the toolbox: ${how}`, async () => {
+      await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
+      await using _runner = await connectRunner(app)
+      const { value } = await make(app, 'maker', { expiresAt: inMinutes(app, 5) })
+      const other = await make(app, 'other')
+      const { id } = (await app.as('owner').post('/sandbox', { name: 'box' })).body
+      const tokenFor = async (key: string) =>
+        (await app.with(key).get(`/sandbox/${id}/ports/3000/preview-url`)).body.token
+      const [ofMaker, ofOther] = [await tokenFor(value), await tokenFor(other.value)]
+      const statuses = (token: string, wasLetIn: boolean) =>
+        Promise.all(
+          ['preview-header', 'preview-query', 'preview-cookie'].flatMap((kind) =>
+            [undefined, 3000, 3001].map(async (port) => {
+              const question = { sandboxIdOrName: id, credentials: [{ kind, token }], port, countsAsActivity: false }
+              return (await app.as('proxy').post('/proxy/access', { ...question, wasLetIn })).status
+            }),
+          ),
+        )
+      const all = (status: number) => Array.from({ length: 9 }, () => status)
+      assert.deepEqual([await statuses(ofMaker, false), await statuses(ofOther, false)], [all(200), all(200)])
+      await end(app)
+      assert.deepEqual([await statuses(ofMaker, false), await statuses(ofMaker, true)], [all(401), all(401)])
+      assert.deepEqual(await statuses(ofOther, false), all(200))
+    })
+
     test(`credentials to upload files: ${how}`, async () => {
       await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
       await using _runner = await connectRunner(app)
@@ -172,6 +197,7 @@ suite('a key that expires gives nobody access that outlives it', () => {
       organizationId: organizations.ours,
       userId: userId('member'),
       id: 'any',
+      sandboxIdOrName: 'any',
       roleId: 'any',
       invitationId: 'any',
     }
@@ -192,6 +218,59 @@ suite('a key that expires gives nobody access that outlives it', () => {
     assert.equal((await invite(expiring)).status, 403)
     assert.deepEqual((await app.as('owner').get(invitations)).body, [])
     assert.equal((await invite(value)).status, 201)
+  })
+
+  /** What these answer ends with the key; the suites above try each of them. */
+  const endsWithTheKey = [
+    'POST /api-keys',
+    'GET /object-storage/push-access',
+    'GET /sandbox/:sandboxIdOrName/ports/:port/preview-url',
+    'GET /sandbox/:sandboxIdOrName/ports/:port/signed-preview-url',
+    'POST /webhooks/organizations/:organizationId/app-portal-access',
+  ]
+  /** A secret that signs what is sent to somebody else: it opens nothing of this server. */
+  const opensNothing = [
+    'POST /webhooks/organizations/:organizationId/endpoints',
+    'POST /webhooks/organizations/:organizationId/endpoints/:endpointId/rotate-secret',
+  ]
+  /** Their fields are only called like credentials: masked values, token counts, addresses that want a credential. */
+  const holdsNone = [
+    'POST /users/mfa/sms/enroll',
+    'GET /organizations',
+    'POST /organizations',
+    'GET /organizations/:organizationId',
+    'GET /api-keys',
+    'GET /api-keys/current',
+    'GET /api-keys/:name',
+    'GET /audit',
+    'GET /audit/organizations/:organizationId',
+    'GET /snapshots/:idOrName/build-logs-url',
+    'GET /snapshots/:idOrName/build-logs',
+    'GET /sandbox/:sandboxIdOrName/build-logs-url',
+    'GET /sandbox/:sandboxIdOrName/build-logs',
+    'GET /sandbox/:sandboxIdOrName/toolbox-proxy-url',
+    'GET /sandbox/:sandboxIdOrName/telemetry/metrics',
+    'GET /webhooks/organizations/:organizationId/endpoints',
+    'GET /webhooks/organizations/:organizationId/endpoints/:endpointId',
+    'PATCH /webhooks/organizations/:organizationId/endpoints/:endpointId',
+    'GET /metrics',
+  ]
+
+  test('every endpoint whose answer may hold a credential says how that ends', async () => {
+    await using app = await startControl()
+    type Shape = { type?: string; properties?: Record<string, Shape>; items?: Shape; anyOf?: Shape[] }
+    const isCalledSo = (name: string) => /token|secret|password|credential|(?:api|access)Key|^value$|^url$/i.test(name)
+    const mayHoldOne = ({ properties = {}, items, anyOf = [] }: Shape): boolean =>
+      Object.entries(properties).some(([name, shape]) => isCalledSo(name) || mayHoldOne(shape)) ||
+      [...anyOf, ...(items ? [items] : [])].some(mayHoldOne)
+    const isForKeys = ({ needs }: { needs: string }) => !['public', 'proxy', 'runner', 'collector'].includes(needs)
+    const undecided = app.app.routes
+      .filter((row) => isForKeys(row) && !row.givesAccess)
+      .filter(({ replies }) =>
+        Object.values(replies).some((shape: Shape | null) => shape && (shape.type === 'string' || mayHoldOne(shape))),
+      )
+      .map(({ method, path }) => `${method} ${path}`)
+    assert.deepEqual(undecided.sort(), [...endsWithTheKey, ...opensNothing, ...holdsNone].sort())
   })
 
   /** These change something where access is kept, and only take away or ask. */

@@ -55,7 +55,7 @@ export const getOtelConfig = async (
 
 /** For a collector that has nothing but what a sandbox presents. */
 export const getOtelConfigOfSandbox = async (parts: OrganizationParts, token: string) => {
-  const sandbox = await findByPreviewToken(parts.database.sql, token)
+  const sandbox = await findByPreviewToken(parts.database.sql, token, parts.clock.now())
   if (sandbox === undefined) throw new Problem('not_found', 'There is no such sandbox.')
   const organizationId = sandbox.organization_id
   return { organizationId, ...(await getOtelConfig(parts, organizationId, { isCollector: true })) }

@@ -15,9 +15,10 @@ import {
 import { isSignedBy } from './file-signature.ts'
 import { isRunning } from './lifecycle.ts'
 import type { SandboxParts } from './parts.ts'
+import { findByPreviewToken } from './preview-tokens.ts'
 import { previewHostLabel, type SandboxRow } from './sandbox.ts'
 import { findSigned } from './signed-previews.ts'
-import { findByPreviewToken, findSandbox, findSandboxById, touch } from './store.ts'
+import { findSandbox, findSandboxById, touch } from './store.ts'
 
 const activityEverySeconds = 10
 
@@ -90,7 +91,7 @@ const tryCredential = async (
     }
     default: {
       // The token proves one sandbox and says nothing about any other.
-      const row = await findByPreviewToken(sql, credential.token)
+      const row = await findByPreviewToken(sql, credential.token, parts.clock.now())
       return isNamed(row, sandboxIdOrName) ? row : undefined
     }
   }

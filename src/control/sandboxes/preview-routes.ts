@@ -18,10 +18,11 @@ export const previewRoutes = (parts: SandboxParts): ControlRoute[] => [
     method: 'GET',
     path: '/sandbox/:sandboxIdOrName/ports/:port/preview-url',
     needs: 'member',
-    summary: 'Where a port of a sandbox is seen, and the token that opens it.',
+    summary:
+      'Where a port of a sandbox is seen, and the token that opens it; the token of an API key ends with the key.',
     params: ByPort,
     replies: { 200: PreviewUrl },
-    run: ({ organization, params }) => getPreviewUrl(parts, organization.id, params.sandboxIdOrName, params.port),
+    run: ({ caller, params }) => getPreviewUrl(parts, caller, params.sandboxIdOrName, params.port),
   }),
   route({
     method: 'GET',

@@ -6,6 +6,7 @@ import { previewUrl } from '#src/control/configuration/preview-template.ts'
 import { Problem } from '#src/problems.ts'
 import { reservedPorts, signedToken, toolboxPort } from '#src/wire/access.ts'
 import type { SandboxParts } from './parts.ts'
+import { previewTokenFor } from './preview-tokens.ts'
 import {
   countSignedPreviews,
   expireSignedPreview,
@@ -32,17 +33,17 @@ const readPort = (text: string): number => {
 }
 
 export const getPreviewUrl = async (
-  parts: SandboxParts,
-  organizationId: string,
+  { database, settings }: SandboxParts,
+  { organization, keyHash }: Caller,
   idOrName: string,
   portText: string,
 ) => {
-  const sandbox = await getSandbox(parts.database.sql, organizationId, idOrName)
+  const sandbox = await getSandbox(database.sql, organization.id, idOrName)
   const port = readPort(portText)
   return {
     sandboxId: sandbox.id,
-    url: previewUrl(parts.settings.proxyUrl, sandbox.id, port),
-    token: sandbox.preview_token,
+    url: previewUrl(settings.proxyUrl, sandbox.id, port),
+    token: await previewTokenFor(database.sql, sandbox, keyHash),
   }
 }
 

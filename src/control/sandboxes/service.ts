@@ -1,6 +1,6 @@
 // What other rooms may ask about sandboxes without doing anything to them; what is done, the verbs do.
+export { findByPreviewToken } from './preview-tokens.ts'
 export {
-  findByPreviewToken,
   findSandboxById,
   forgetSandboxesIn,
   getSandbox,

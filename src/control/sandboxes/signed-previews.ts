@@ -1,7 +1,6 @@
 // The SQL of signed preview URLs. Their tokens are stored as hashes only: 82 random bits that live for a day at most.
-import { isMakerGone } from '#src/control/auth/maker.ts'
-import { isDangling, type Sql } from '#src/control/storage/database.ts'
-import { noSandbox, Problem } from '#src/problems.ts'
+import type { Sql } from '#src/control/storage/database.ts'
+import { refuseDangling } from './preview-tokens.ts'
 import type { SandboxRow } from './sandbox.ts'
 import { withRunner } from './store.ts'
 
@@ -11,22 +10,17 @@ type SignedPreviewRow = {
   port: number
   created_at: Date
   expires_at: Date
-  /** Of the API key that asked for it, with which it ends; null: a person did. */
+  /** The hash of the API key that asked for it, and with which it ends; null: a person asked. */
   maker_hash: string | null
 }
 
 export const insertSignedPreview = async (sql: Sql, row: SignedPreviewRow): Promise<void> => {
   const { token_hash, sandbox_id, port, created_at, expires_at, maker_hash } = row
-  try {
-    await sql`
-      insert into signed_previews (token_hash, sandbox_id, port, created_at, maker_hash, expires_at)
-      values (${token_hash}, ${sandbox_id}, ${port}, ${created_at}, ${maker_hash},
-              least(${expires_at}, (select expires_at from api_keys where hash = ${maker_hash})))`
-  } catch (error) {
-    if (isMakerGone(error)) throw new Problem('unauthorized', undefined, { cause: error })
-    if (!isDangling(error)) throw error
-    throw noSandbox(row.sandbox_id, { cause: error })
-  }
+  await sql`
+    insert into signed_previews (token_hash, sandbox_id, port, created_at, maker_hash, expires_at)
+    values (${token_hash}, ${sandbox_id}, ${port}, ${created_at}, ${maker_hash},
+            least(${expires_at}, (select expires_at from api_keys where hash = ${maker_hash})))
+  `.catch((error) => refuseDangling(error, sandbox_id))
 }
 
 export const countSignedPreviews = async (sql: Sql, sandboxId: string, now: Date): Promise<number> => {

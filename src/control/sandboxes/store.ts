@@ -78,12 +78,6 @@ export const lockSandbox = async (transaction: Transaction, id: string): Promise
   return row
 }
 
-export const findByPreviewToken = async (sql: Sql, token: string): Promise<SandboxRow | undefined> => {
-  const [row] = await sql<SandboxRow[]>`
-    ${withRunner(sql)} where preview_token = ${token} and sandboxes.state <> 'destroyed'`
-  return row
-}
-
 const stuckAt = (state: SandboxState, now: Date): Date | null => {
   const { stuckAfterSeconds } = stateRows[state]
   return stuckAfterSeconds === null ? null : new Date(now.getTime() + stuckAfterSeconds * 1000)

@@ -1,0 +1,58 @@
+// The tokens that open the previews and the toolbox of one sandbox. The sandbox has a token of its own, which people get. An API
+// key gets a token that is made from it: this one ends when the key ends, and both change whenever the sandbox is started.
+import { createHmac } from 'node:crypto'
+import { isMakerGone } from '#src/control/auth/maker.ts'
+import { hashKey, isSameHash } from '#src/control/auth/secret.ts'
+import { isDangling, type Sql } from '#src/control/storage/database.ts'
+import { noSandbox, Problem } from '#src/problems.ts'
+import type { SandboxRow } from './sandbox.ts'
+import { withRunner } from './store.ts'
+
+/** A token of a key is longer than the token of a sandbox, so that one query finds either. */
+const keyToken = /^[\w-]{43}$/
+
+const tokenOf = (previewToken: string, keyHash: string): string =>
+  createHmac('sha256', previewToken).update(`v1:key:${keyHash}`).digest('base64url')
+
+/** Answers a failed insert: 401 if the key was deleted meanwhile, 404 if the sandbox was. */
+export const refuseDangling = (error: unknown, sandboxId: string): never => {
+  if (isMakerGone(error)) throw new Problem('unauthorized', undefined, { cause: error })
+  if (!isDangling(error)) throw error
+  throw noSandbox(sandboxId, { cause: error })
+}
+
+/** The token that a caller gets: with an API key the token of that key, otherwise the sandbox's own. */
+export const previewTokenFor = async (sql: Sql, sandbox: SandboxRow, keyHash: string | undefined): Promise<string> => {
+  if (keyHash === undefined) return sandbox.preview_token
+  const token = tokenOf(sandbox.preview_token, keyHash)
+  // The sandbox may have been started since it was read: a token from before must not take the place of a newer one.
+  await sql`
+    insert into preview_tokens (sandbox_id, maker_hash, token_hash)
+    select id, ${keyHash}, ${hashKey(token)} from sandboxes
+    where id = ${sandbox.id} and preview_token = ${sandbox.preview_token}
+    on conflict (sandbox_id, maker_hash) do update set token_hash = excluded.token_hash
+    where preview_tokens.token_hash <> excluded.token_hash`.catch((error) => refuseDangling(error, sandbox.id))
+  return token
+}
+
+/** The sandbox that a token opens at this moment. */
+export const findByPreviewToken = async (sql: Sql, token: string, now: Date): Promise<SandboxRow | undefined> => {
+  if (keyToken.test(token)) return await findByKeyToken(sql, token, now)
+  const [row] = await sql<SandboxRow[]>`
+    ${withRunner(sql)} where preview_token = ${token} and sandboxes.state <> 'destroyed'`
+  return row
+}
+
+const findByKeyToken = async (sql: Sql, token: string, now: Date): Promise<SandboxRow | undefined> => {
+  const tokenHash = hashKey(token)
+  const [made] = await sql<{ sandbox_id: string; maker_hash: string }[]>`
+    select sandbox_id, preview_tokens.maker_hash
+    from preview_tokens join api_keys on api_keys.hash = preview_tokens.maker_hash
+    where token_hash = ${tokenHash} and (expires_at is null or expires_at > ${now})`
+  if (made === undefined) return undefined
+  const [row] = await sql<SandboxRow[]>`
+    ${withRunner(sql)} where sandboxes.id = ${made.sandbox_id} and sandboxes.state <> 'destroyed'`
+  // After a start the sandbox has another token, and this one belongs to the old.
+  const isCurrent = row && isSameHash(hashKey(tokenOf(row.preview_token, made.maker_hash)), tokenHash)
+  return isCurrent ? row : undefined
+}
