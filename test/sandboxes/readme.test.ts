@@ -1,4 +1,4 @@
-// What the README shows is run here as it stands there.
+// What the README and the user's guide show is run here as it stands there.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -11,8 +11,10 @@ import { type Platform, platform } from './harness.ts'
 const root = resolve(import.meta.dirname, '../..')
 const readme = readFileSync(join(root, 'README.md'), 'utf8')
 
-const blocks = (language: string) =>
-  [...readme.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, 'g'))].map(([, text]) => text ?? '')
+const guide = readFileSync(join(root, 'docs/guides/first-agent.md'), 'utf8')
+
+const blocks = (language: string, page = readme) =>
+  [...page.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, 'g'))].map(([, text]) => text ?? '')
 
 const run = async (command: string, args: string[], options: { cwd: string; env: Record<string, string> }) => {
   const child = spawn(command, args, {
@@ -79,6 +81,22 @@ suite('the README', () => {
     const { code, output } = await run('sh', ['-c', line], { cwd: root, env: {} })
     assert.equal(code, 0, output)
     assert.match(output, /^Linux .*\n\n?42\n/m)
+  })
+
+  test('the code of the guide for a first agent, put into one file, prints what the guide shows', async () => {
+    const file = join(desk, 'agent.mjs')
+    writeFileSync(file, blocks('js', guide).join('\n'))
+    const env = { DAYTONA_API_URL: `${server.url}/api`, DAYTONA_API_KEY: server.key }
+    const { code, output } = await run(process.execPath, [file], { cwd: desk, env })
+    assert.equal(code, 0, output)
+    const shown = blocks('text', guide)
+    assert.ok(shown.length >= 5)
+    let from = 0
+    for (const lines of shown) {
+      const at = output.indexOf(lines, from)
+      assert.notEqual(at, -1, `after ${from} characters there is no ${JSON.stringify(lines)} in:\n${output}`)
+      from = at + lines.length
+    }
   })
 
   test('examples/first-sandbox.mjs runs unchanged', async () => {
