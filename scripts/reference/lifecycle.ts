@@ -1,5 +1,5 @@
-import { moves, refusals, settlements, statesAwaitingImage } from '#src/control/sandboxes/lifecycle.ts'
-import { reportable } from '#src/control/sandboxes/schemas.ts'
+import { moves, refusals, settlements, statesAwaitingImage } from '#src/control/sandboxes/record/lifecycle.ts'
+import { reportable } from '#src/control/sandboxes/record/schemas.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import { code, page, table } from './markdown.ts'
 import { statesInUse } from './states-in-use.ts'

@@ -1,4 +1,4 @@
-import { moves, settlements, stateRows } from '#src/control/sandboxes/lifecycle.ts'
+import { moves, settlements, stateRows } from '#src/control/sandboxes/record/lifecycle.ts'
 import { type SandboxState, sandboxStates } from '#src/wire/sandbox-state.ts'
 
 /** States that a move, a runner's report or a timeout leads to. The other states are only words of the interface. */

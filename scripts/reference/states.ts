@@ -5,7 +5,7 @@ import {
   refusals,
   settlements,
   stateRows,
-} from '#src/control/sandboxes/lifecycle.ts'
+} from '#src/control/sandboxes/record/lifecycle.ts'
 import { sandboxStates } from '#src/wire/sandbox-state.ts'
 import { code, page, table } from './markdown.ts'
 import { statesInUse } from './states-in-use.ts'

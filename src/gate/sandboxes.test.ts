@@ -6,7 +6,7 @@ import { suite, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { silentLog } from '#src/kit/log.ts'
 import type { ContextStore } from '#src/runner/contexts/store.ts'
-import { serveGates } from '#src/runner/gate/socket.ts'
+import { serveGates } from '#src/runner/gate-link/socket.ts'
 import { assigned, SimulatedHost } from '#src/runner/testing/simulated-host.ts'
 import { Sandboxes, type Wanted } from './sandboxes.ts'
 

@@ -10,7 +10,7 @@ import { identityOf, isAlive, waitUntilGone } from '#src/kit/process-identity.ts
 import { agentAt } from '#src/toolbox/agent/agent.ts'
 import type { Cause, Report } from '#src/wire/runner-link.ts'
 import { needsRoot } from '#test/needs-root.ts'
-import { Keeper } from './keeper.ts'
+import { Keeper } from './keeping/keeper.ts'
 import { TestHost } from './testing/test-host.ts'
 
 suite('a host', { skip: needsRoot }, () => {

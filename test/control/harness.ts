@@ -16,7 +16,7 @@
 import { type App, createApp } from '#src/control/app.ts'
 import type { MailTransport } from '#src/control/mail/transport.ts'
 import type { Parts, Settings } from '#src/control/parts.ts'
-import type { SandboxOptions } from '#src/control/sandboxes/parts.ts'
+import type { SandboxOptions } from '#src/control/running.ts'
 import type { Database } from '#src/control/storage/database.ts'
 import { type Logger, silentLog } from '#src/kit/log.ts'
 import { type Claims, sharedIssuer, type TestIssuer } from './issuer.ts'

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { WebSocket } from 'ws'
-import { isAssignment } from '#src/runner/assignment.ts'
+import { isAssignment } from '#src/runner/control-link/assignment.ts'
 import type {
   Assignment,
   FromRunner,

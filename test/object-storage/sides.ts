@@ -13,7 +13,7 @@ import { DirectoryStore } from '#src/runner/archive/directory-store.ts'
 import type { ObjectStore } from '#src/runner/archive/store.ts'
 import { type ContextLimits, standardLimits } from '#src/runner/contexts/limits.ts'
 import { ContextStore } from '#src/runner/contexts/store.ts'
-import { serveGates } from '#src/runner/gate/socket.ts'
+import { serveGates } from '#src/runner/gate-link/socket.ts'
 import { SimulatedHost } from '#src/runner/testing/simulated-host.ts'
 import { contextBucket, contextRegion, type UploadQuestion } from '#src/wire/contexts.ts'
 

@@ -1,7 +1,7 @@
 // Reading the audit log: newest first, page by page.
 import { Problem } from '#src/problems.ts'
+import { readCursor, writeCursor } from '../cursor.ts'
 import type { Parts } from '../parts.ts'
-import { readCursor, writeCursor } from '../sandboxes/cursor.ts'
 import type { AuditEntry, AuditQuery } from './schemas.ts'
 import { type EntryRow, listEntries } from './store.ts'
 import type { Trail } from './trail.ts'

@@ -1,9 +1,9 @@
 // `/config`: what a client must know before it can sign in (contract/control-plane.md §4).
 import Type from 'typebox'
+import { previewTemplate } from '#src/control/access/preview-template.ts'
 import { type ControlRoute, route } from '../auth/route.ts'
 import { issuerUrl } from '../issuer/address.ts'
 import type { Parts, Settings } from '../parts.ts'
-import { previewTemplate } from './preview-template.ts'
 
 const Rate = Type.Optional(Type.Object({ ttl: Type.Number(), limit: Type.Number() }))
 

@@ -4,12 +4,12 @@ import { suite, test } from 'node:test'
 import { WebSocket } from 'ws'
 import { announceCredentialChange } from '#src/control/auth/announce.ts'
 import { hashKey } from '#src/control/auth/secret.ts'
-import { createSandbox } from '#src/control/sandboxes/create.ts'
-import { openSandboxRoom } from '#src/control/sandboxes/room.ts'
+import { createSandbox } from '#src/control/sandboxes/verbs/create.ts'
 import { startControlProcess } from '#test/control/control-process.ts'
 import { startControl } from '#test/control/harness.ts'
 import { keys, organizations, userId } from '#test/control/people.ts'
 import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
+import { openSandboxRoom } from '../open-running.ts'
 
 /** A client that keeps what it hears, and can wait for the next of it. */
 const connect = async (base: string, query = 'EIO=4&transport=websocket') => {

@@ -6,12 +6,12 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { Compile } from 'typebox/compile'
 import type { RawData, WebSocket } from 'ws'
-import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
 import { admitConnection } from '#src/http/connections.ts'
 import { boundMessages } from '#src/http/server.ts'
 import { bytesOf } from '#src/http/socket.ts'
 import { Problem } from '#src/problems.ts'
 import type { Limits } from '../rate-limits/limits.ts'
+import type { SandboxParts } from '../running.ts'
 import { openWatchers, type Watcher, type Watchers } from './watchers.ts'
 
 const pongMilliseconds = 20_000

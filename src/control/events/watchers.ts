@@ -1,14 +1,14 @@
 // Who hears what: clients that have signed in, by organization. Nobody hears anything on a credential that has ended, and
 // whoever's has ended is put out, in whichever process the key, the member or the user went.
 import { credentialChannel } from '#src/control/auth/announce.ts'
-import type { Change, Mishap } from '#src/control/sandboxes/changes.ts'
-import { isClaim } from '#src/control/sandboxes/lifecycle.ts'
-import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
-import { asRecord } from '#src/control/sandboxes/sandbox.ts'
-import type { SandboxEvent } from '#src/control/sandboxes/schemas.ts'
+import type { Change, Mishap } from '#src/control/sandboxes/record/changes.ts'
+import { isClaim } from '#src/control/sandboxes/record/lifecycle.ts'
+import { asRecord } from '#src/control/sandboxes/record/sandbox.ts'
+import type { SandboxEvent } from '#src/control/sandboxes/record/schemas.ts'
+import { findChangeEvent, findEvent } from '#src/control/sandboxes/record/timeline.ts'
 import { findSandboxById } from '#src/control/sandboxes/service.ts'
-import { findChangeEvent, findEvent } from '#src/control/sandboxes/timeline.ts'
 import { inParallel } from '#src/kit/in-parallel.ts'
+import type { SandboxParts } from '../running.ts'
 import { createTurns } from './turns.ts'
 
 const mostPerOrganization = 1000

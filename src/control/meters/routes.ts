@@ -1,7 +1,7 @@
 // `/sandbox/{sandboxIdOrName}/telemetry/metrics` (contract/sdk-extra.md §2).
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import type { Parts } from '#src/control/parts.ts'
-import { ByIdOrName } from '#src/control/sandboxes/schemas.ts'
+import { ByIdOrName } from '#src/control/sandboxes/record/schemas.ts'
 import { MetricsResponse, SeriesQuery } from './schemas.ts'
 import { listSeries } from './service.ts'
 

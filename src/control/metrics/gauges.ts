@@ -5,7 +5,7 @@ import {
   statesAwaitingImage,
   statesHoldingCompute,
   statesHoldingDisk,
-} from '#src/control/sandboxes/lifecycle.ts'
+} from '#src/control/sandboxes/record/lifecycle.ts'
 import { statesInMaking } from '#src/control/snapshots/schemas.ts'
 import type { Sql } from '#src/control/storage/database.ts'
 

@@ -4,11 +4,11 @@
 import { randomBytes } from 'node:crypto'
 import type { Caller } from '#src/control/auth/route.ts'
 import { findSharedRunnerAddress } from '#src/control/runners/service.ts'
-import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
-import { checkNotSuspended } from '#src/control/sandboxes/suspension.ts'
+import { checkNotSuspended } from '#src/control/sandboxes/upkeep/suspension.ts'
 import { UnreadableSecret } from '#src/control/storage/encryption.ts'
 import { Problem } from '#src/problems.ts'
 import { contextBucket, contextRegion, type UploadAccess, type UploadQuestion } from '#src/wire/contexts.ts'
+import type { SandboxParts } from '../running.ts'
 
 const purpose = 'push-access'
 const lastsMs = 60 * 60_000

@@ -1,8 +1,8 @@
 // Where the SDK uploads the files of a definition to, and with what (contract/sdk-extra.md §8).
 import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
-import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
 import { Problem } from '#src/problems.ts'
+import type { SandboxParts } from '../running.ts'
 import { answerUpload, grantPushAccess } from './push-access.ts'
 
 const PushAccess = Type.Object({

@@ -1,9 +1,9 @@
 // What other rooms may ask about the files of definitions.
 import Type from 'typebox'
+import { listContextsInUse } from '#src/control/images/image-store.ts'
 import { findOwnerOfRegion } from '#src/control/runners/service.ts'
-import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
-import { listContextsInUse } from '#src/control/snapshots/image-store.ts'
 import type { ContextsInUse } from '#src/wire/contexts.ts'
+import type { SandboxParts } from '../running.ts'
 
 export const ContextsInUseShape = Type.Object({
   organizationId: Type.Optional(Type.String()),

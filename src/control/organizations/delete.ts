@@ -1,13 +1,14 @@
 // The end of an organization. One transaction takes everything that anybody could use: keys, members, roles, invitations,
 // settings, snapshots, pools. What it has on runners cannot end in a transaction: its id is kept until that is gone, and
 // sandboxes/without-organization.ts sees to it, whatever is killed meanwhile.
+
+import { dropImagesOf, pushImage } from '#src/control/images/images.ts'
 import { Problem } from '#src/problems.ts'
 import { announceCredentialChange } from '../auth/callers.ts'
 import type { Caller } from '../auth/route.ts'
 import { takeBackLettersOf } from '../invitations/service.ts'
 import { revokeRegionKeys } from '../regions/service.ts'
-import type { SandboxParts } from '../sandboxes/parts.ts'
-import { dropImagesOf, pushImage } from '../snapshots/images.ts'
+import type { SandboxParts } from '../running.ts'
 import { isDeadlock, type Transaction } from '../storage/database.ts'
 import { holdOrganization, isOwner, removeOrganization } from './store.ts'
 

@@ -2,7 +2,7 @@
 // What only the operator of the server decides is in operator-routes.ts.
 import Type from 'typebox'
 import { type ControlRoute, route } from '../auth/route.ts'
-import type { SandboxParts } from '../sandboxes/parts.ts'
+import type { SandboxParts } from '../running.ts'
 import { createOrganization } from './create.ts'
 import { deleteOrganization } from './delete.ts'
 import { asOrganizationView, type Organization } from './organization.ts'

@@ -6,9 +6,9 @@ import {
   statesHoldingCompute,
   statesHoldingDisk,
   statesOfResize,
-} from '#src/control/sandboxes/lifecycle.ts'
-import type { SandboxRow } from '#src/control/sandboxes/sandbox.ts'
-import type { Size } from '#src/control/sandboxes/size.ts'
+} from '#src/control/sandboxes/record/lifecycle.ts'
+import type { SandboxRow } from '#src/control/sandboxes/record/sandbox.ts'
+import type { Size } from '#src/control/sandboxes/record/size.ts'
 import type { Piece, Sql, Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'

@@ -2,7 +2,7 @@
 import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import { OrganizationId } from '#src/control/organizations/schemas.ts'
-import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
+import type { SandboxParts } from '../running.ts'
 import { changeQuota, changeRegionQuota } from './change.ts'
 import {
   AvailableSandboxClass,

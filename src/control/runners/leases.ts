@@ -1,7 +1,8 @@
 // A runner holds a lease by its heartbeats. One that misses it gets nothing new; what it has keeps its last known state.
-import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
-import { endOnRunner } from '#src/control/sandboxes/runner-gone.ts'
+
+import { endOnRunner } from '#src/control/sandboxes/upkeep/runner-gone.ts'
 import type { Piece, Sql } from '#src/control/storage/database.ts'
+import type { SandboxParts } from '../running.ts'
 import { listGoneWithSandboxes, markUnresponsive } from './store.ts'
 
 /** Who was last heard before is silent. */

@@ -1,6 +1,6 @@
 // Where a sandbox goes, and whether there is room. The runner's row is locked while it is decided, so that two creates
 // cannot both take the last place; what is taken is the sum over its sandboxes, which cannot drift.
-import { statesHoldingCompute, statesHoldingDisk } from '#src/control/sandboxes/lifecycle.ts'
+import { statesHoldingCompute, statesHoldingDisk } from '#src/control/sandboxes/record/lifecycle.ts'
 import type { Piece, Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 

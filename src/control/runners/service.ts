@@ -2,8 +2,12 @@
 export {
   ensureRunner,
   findAnyRunner,
+  findDatabaseId,
   findOwnerOfRegion,
   findRunnerByKey,
   findSharedRunnerAddress,
+  type RunnerIdentity,
   reconcileSnapshots,
+  writeHeartbeat,
+  writeHello,
 } from './store.ts'

@@ -1,5 +1,5 @@
 // The SQL of runners.
-import { statesHoldingDisk } from '#src/control/sandboxes/lifecycle.ts'
+import { statesHoldingDisk } from '#src/control/sandboxes/record/lifecycle.ts'
 import type { Database, Sql, Transaction } from '#src/control/storage/database.ts'
 import type { RunnerCapabilities } from '#src/wire/runner-link.ts'
 

@@ -1,10 +1,18 @@
 // What other rooms may ask about sandboxes without doing anything to them; what is done, the verbs do.
 export { findByPreviewToken } from './preview-tokens.ts'
 export {
+  type By,
+  findSandbox,
   findSandboxById,
   forgetSandboxesIn,
   getSandbox,
   hasLiveSandboxesIn,
+  insertSandbox,
   listForRunner,
+  type NewSandbox,
+  nameTaken,
+  touch,
+  withRunner,
   writeOtelEndpointIn,
-} from './store.ts'
+  writeState,
+} from './record/store.ts'

@@ -1,17 +1,17 @@
 // Creates a snapshot from an image or a definition: writes what is wanted and answers; runners bring it.
 import { randomUUID } from 'node:crypto'
+import { insertImage } from '#src/control/images/image-store.ts'
+import { pushImage } from '#src/control/images/images.ts'
+import { readSource } from '#src/control/images/source.ts'
 import { checkLimits, checkOpen, getQuota } from '#src/control/quotas/service.ts'
 import { findRegion } from '#src/control/regions/service.ts'
-import type { Actor, SandboxParts } from '#src/control/sandboxes/parts.ts'
-import { checkNotSuspended } from '#src/control/sandboxes/suspension.ts'
+import { checkNotSuspended } from '#src/control/sandboxes/upkeep/suspension.ts'
 import { Problem } from '#src/problems.ts'
+import type { Actor, SandboxParts } from '../running.ts'
 import { withSnapshots } from './bases.ts'
-import { insertImage } from './image-store.ts'
-import { pushImage } from './images.ts'
 import { checkSnapshotName } from './name.ts'
 import { checkSnapshotQuota } from './quota.ts'
 import type { CreateSnapshot } from './schemas.ts'
-import { readSource } from './source.ts'
 import { insertSnapshot, type Snapshot } from './store.ts'
 
 const smallest = { cpu: 1, memoryGiB: 1, diskGiB: 3 }

@@ -1,6 +1,6 @@
 // `/snapshots` (contract/sdk-extra.md §8).
 import { type ControlRoute, route } from '../auth/route.ts'
-import type { SandboxParts } from '../sandboxes/parts.ts'
+import type { SandboxParts } from '../running.ts'
 import { activateSnapshot, deactivateSnapshot, deleteSnapshot } from './change.ts'
 import { createSnapshot } from './create.ts'
 import { CreateSnapshot, Snapshot, SnapshotIdOrName, SnapshotPage, SnapshotsQuery } from './schemas.ts'

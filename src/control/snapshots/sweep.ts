@@ -1,10 +1,10 @@
 // What happens to snapshots because time has passed.
 
+import { dropOldBuildLogs } from '#src/control/images/build-logs.ts'
+import { dropUnusedBuilds } from '#src/control/images/builds.ts'
+import { pushImage } from '#src/control/images/images.ts'
 import { isRegionAway } from '#src/control/runners/leases.ts'
-import type { SandboxParts } from '#src/control/sandboxes/parts.ts'
-import { dropOldBuildLogs } from './build-logs.ts'
-import { dropUnusedBuilds } from './builds.ts'
-import { pushImage } from './images.ts'
+import type { SandboxParts } from '../running.ts'
 import { statesInMaking } from './schemas.ts'
 
 /** Without a word of progress. */

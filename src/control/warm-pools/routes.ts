@@ -1,7 +1,7 @@
 // `/warm-pools` (contract/sdk-extra.md §9).
 import Type from 'typebox'
 import { type ControlRoute, route } from '../auth/route.ts'
-import type { SandboxParts } from '../sandboxes/parts.ts'
+import type { SandboxParts } from '../running.ts'
 import { CreateWarmPool, UpdateWarmPool, WarmPool, WarmPoolId } from './schemas.ts'
 import { createWarmPool, deleteWarmPool, resizeWarmPool, viewWarmPools } from './service.ts'
 

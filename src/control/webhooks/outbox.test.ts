@@ -1,7 +1,7 @@
 // What the outbox promises: a message exists if and only if its change has been committed and somebody wants it.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import type { SandboxEvent } from '#src/control/sandboxes/schemas.ts'
+import type { SandboxEvent } from '#src/control/sandboxes/record/schemas.ts'
 import { openDatabase } from '#src/control/storage/database.ts'
 import { type ControlOptions, startControl, type TestControl } from '#test/control/harness.ts'
 import { organizations } from '#test/control/people.ts'

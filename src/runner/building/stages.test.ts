@@ -9,13 +9,13 @@ import { Readable } from 'node:stream'
 import { after, before, suite, test } from 'node:test'
 import { agentAt } from '#src/toolbox/agent/agent.ts'
 import { needsRoot } from '#test/needs-root.ts'
-import type { AllImages, ToBring } from '../all-images.ts'
 import { DirectoryStore } from '../archive/directory-store.ts'
 import { ContextStore } from '../contexts/store.ts'
 import { makeImage, type TarEntry, tarOf } from '../images/testing/oci-image.ts'
 import { TestRegistry } from '../images/testing/registry.ts'
 import { openBuilding } from '../testing/building.ts'
 import { TestHost } from '../testing/test-host.ts'
+import type { AllImages, ToBring } from './all-images.ts'
 
 const needs = ['/usr/bin/skopeo', '/usr/bin/umoci', '/bin/busybox'].find((path) => !existsSync(path))
 const skip = needsRoot || (needs === undefined ? false : `needs ${needs}`)

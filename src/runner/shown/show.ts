@@ -1,6 +1,6 @@
 // What a sandbox sees of its machine follows what it may use: its processors, and the files that speak of them and of memory.
-import { cgroupOf, type Machine } from '../machine.ts'
-import { shownOf } from '../places.ts'
+import { cgroupOf, type Machine } from '#src/runner/machine/machine.ts'
+import { shownOf } from '#src/runner/machine/places.ts'
 import { hostCpus, parseCpuList, writeCpuList } from './cpus.ts'
 import { makeShownFiles, removeShownFiles, rewriteShownFiles } from './files.ts'
 import { noMemoryUse } from './meminfo.ts'

@@ -1,11 +1,11 @@
 // For tests: a host of a test together with images that come from a registry on loopback or are built.
 import { join } from 'node:path'
 import { silentLog } from '#src/kit/log.ts'
+import { AllImages } from '#src/runner/building/all-images.ts'
+import { ImageBuilder } from '#src/runner/building/image-builder.ts'
 import { agentAt } from '#src/toolbox/agent/agent.ts'
-import { AllImages } from '../all-images.ts'
 import { DirectoryStore } from '../archive/directory-store.ts'
 import { ContextStore } from '../contexts/store.ts'
-import { ImageBuilder } from '../image-builder.ts'
 import { standardLimits } from '../images/limits.ts'
 import { openImageStore } from '../images/store.ts'
 import { type OpenedHost, openTestHostIn } from './test-host.ts'

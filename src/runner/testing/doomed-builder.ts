@@ -1,6 +1,6 @@
 // A process that brings one image and says how it goes until the test kills it: `node doomed-builder.ts INSTANCE DIRECTORY
 // REGISTRY`.
-import type { ToBring } from '../all-images.ts'
+import type { ToBring } from '#src/runner/building/all-images.ts'
 import { openBuilding } from './building.ts'
 
 const [instance, directory, registry] = process.argv.slice(2)

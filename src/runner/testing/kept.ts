@@ -1,7 +1,7 @@
 // A keeper above a host in memory, and what it has reported.
 import { silentLog } from '#src/kit/log.ts'
+import { Keeper, type KeeperParts } from '#src/runner/keeping/keeper.ts'
 import type { Report } from '#src/wire/runner-link.ts'
-import { Keeper, type KeeperParts } from '../keeper.ts'
 import { SimulatedHost } from './simulated-host.ts'
 
 export const startKeeper = (parts: Partial<KeeperParts> = {}) => {

@@ -1,11 +1,12 @@
 // A host in memory: the same promises as the real one, for tests of what stands above it. A test may hold verbs back, make
 // them fail, and let a sandbox end by itself.
+
+import type { WatchedHost } from '#src/runner/gate-link/watch.ts'
+import type { KeptHost } from '#src/runner/keeping/keeper.ts'
 import type { MemoryKillsHere } from '#src/wire/gate-link.ts'
 import type { MeterReading } from '#src/wire/meter-reading.ts'
 import type { Assignment, Cause, Progress } from '#src/wire/runner-link.ts'
-import type { WatchedHost } from '../gate/watch.ts'
 import type { HeldSandbox } from '../host.ts'
-import type { KeptHost } from '../keeper.ts'
 
 type Verb = 'copy' | 'start' | 'pause' | 'stop' | 'archive' | 'destroy'
 

@@ -395,7 +395,7 @@ console.log(join('a', 'b'), typeof os.cpus, Color.Blue, Space.x, new Point(4).ge
 
   test('the compiler is not root', { skip: needsRoot }, async () => {
     const { transpile } = await import('./typescript.ts')
-    const { compile } = await import('#src/runner/gate/compiler.ts')
+    const { compile } = await import('#src/runner/gate-link/compiler.ts')
     const compiler = { compile, typeRemover: async () => '' }
     const deadline = { signal: new AbortController().signal, [Symbol.dispose]: () => undefined }
     const seen = new Set<string>()

@@ -1,5 +1,5 @@
 // TypeScript → CommonJS, or a module where it awaits at its top, outside of the sandbox, because images need not have a compiler. It
-// runs confined, so whoever is root on this host starts it (src/runner/gate/compiler.ts).
+// runs confined, so whoever is root on this host starts it (src/runner/gate-link/compiler.ts).
 import { Bound } from '#src/kit/bound.ts'
 import { Problem } from '#src/problems.ts'
 import type { Compiled } from '#src/wire/gate-link.ts'

@@ -1,6 +1,6 @@
 // For tests: a sandbox as the toolbox is told of it, without a runner.
-import { compile } from '#src/runner/gate/compiler.ts'
-import { typeRemover } from '#src/runner/gate/type-remover.ts'
+import { compile } from '#src/runner/gate-link/compiler.ts'
+import { typeRemover } from '#src/runner/gate-link/type-remover.ts'
 import type { SandboxHere } from '#src/wire/gate-link.ts'
 import type { Called } from '../server.ts'
 

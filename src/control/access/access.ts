@@ -1,0 +1,186 @@
+// What the gate asks before it forwards anything: may this caller reach this sandbox, and where is it?
+import Type from 'typebox'
+import { type ControlRoute, route } from '#src/control/auth/route.ts'
+import { hashKey } from '#src/control/auth/secret.ts'
+import { hasPreviewWarning } from '#src/control/organizations/service.ts'
+import { findByPreviewToken } from '#src/control/sandboxes/preview-tokens.ts'
+import { isRunning } from '#src/control/sandboxes/record/lifecycle.ts'
+import { previewHostLabel, type SandboxRow } from '#src/control/sandboxes/record/sandbox.ts'
+import { findSandbox, findSandboxById, touch } from '#src/control/sandboxes/service.ts'
+import { noSandbox, Problem } from '#src/problems.ts'
+import {
+  type Access,
+  type AccessQuestion,
+  type Credential,
+  type OpenedBy,
+  signedToken,
+  toolboxPort,
+} from '#src/wire/access.ts'
+import type { SandboxParts } from '../running.ts'
+import { isSignedBy } from './file-signature.ts'
+import { findSigned } from './signed-previews.ts'
+
+const activityEverySeconds = 10
+
+const Text = Type.String({ maxLength: 8192 })
+
+const Question = Type.Object({
+  sandboxIdOrName: Type.String({ minLength: 1, maxLength: 255 }),
+  credentials: Type.Array(
+    Type.Union([
+      Type.Object({ kind: Type.Literal('bearer'), token: Text, organizationId: Type.Optional(Type.String()) }),
+      Type.Object({ kind: Type.Enum(['preview-header', 'preview-query', 'preview-cookie']), token: Text }),
+      Type.Object({
+        kind: Type.Literal('file-signature'),
+        method: Text,
+        path: Type.String({ maxLength: 65_536 }),
+        expires: Text,
+        signature: Text,
+      }),
+    ]),
+    { maxItems: 16 },
+  ),
+  port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535 })),
+  countsAsActivity: Type.Boolean(),
+  wasLetIn: Type.Optional(Type.Boolean()),
+})
+
+const AccessAnswer = Type.Object({
+  sandboxId: Type.String(),
+  organizationId: Type.String(),
+  runnerAddress: Type.String(),
+  isStarted: Type.Boolean(),
+  state: Type.String(),
+  leastGeneration: Type.Optional(Type.Integer()),
+  openedBy: Type.String(),
+  isBearerOurs: Type.Boolean(),
+  warnsVisitors: Type.Boolean(),
+  hostInside: Type.Optional(Type.Literal('localhost')),
+})
+
+type Opened = { row: SandboxRow; openedBy: OpenedBy }
+
+const isNamed = (row: SandboxRow | undefined, idOrName: string): row is SandboxRow =>
+  row !== undefined && row.state !== 'destroyed' && (row.id === idOrName || row.name === idOrName)
+
+/** When expiry is judged: no more, once a call has been let in. */
+const judgedAt = ({ clock }: SandboxParts, { wasLetIn }: AccessQuestion) => (wasLetIn ? undefined : clock.now())
+
+/** Tries one credential. `stranger`: it is somebody's, who has no such sandbox. */
+const tryCredential = async (
+  parts: SandboxParts,
+  question: AccessQuestion,
+  credential: Credential,
+): Promise<SandboxRow | 'stranger' | undefined> => {
+  const { sql } = parts.database
+  const { sandboxIdOrName, port } = question
+  switch (credential.kind) {
+    case 'bearer': {
+      // Any key of the organization opens its sandboxes; a stranger's key sees nothing there (contract/toolbox.md §1).
+      const holder = await parts.callers.find(credential.token)
+      if (holder === undefined) return undefined
+      const caller = await holder.in(credential.organizationId)
+      if (caller === undefined) return 'stranger'
+      return (await findSandbox(sql, caller.organization.id, sandboxIdOrName)) ?? 'stranger'
+    }
+    case 'file-signature': {
+      // By its id only: a name says nothing without an organization.
+      const row = port === undefined ? await findSandboxById(sql, sandboxIdOrName) : undefined
+      if (row === undefined || row.state === 'destroyed') return undefined
+      return isSignedBy(row.signing_key, credential, judgedAt(parts, question)) ? row : undefined
+    }
+    default: {
+      // The token proves one sandbox and says nothing about any other.
+      const row = await findByPreviewToken(sql, credential.token, parts.clock.now())
+      return isNamed(row, sandboxIdOrName) ? row : undefined
+    }
+  }
+}
+
+/** A port that is open without a credential: by a token in its address, or because the sandbox is public. No toolbox is public. */
+const findOpenPort = async (parts: SandboxParts, question: AccessQuestion): Promise<Opened | undefined> => {
+  const { sql } = parts.database
+  const { sandboxIdOrName, port } = question
+  if (port === undefined) return undefined
+  if (signedToken.test(sandboxIdOrName)) {
+    const row = await findSigned(sql, hashKey(sandboxIdOrName), port, judgedAt(parts, question))
+    if (row) return { row, openedBy: 'signed-preview' }
+  }
+  if (port === toolboxPort) return undefined
+  const row = await findSandboxById(sql, sandboxIdOrName)
+  return row?.public && row.state !== 'destroyed' ? { row, openedBy: 'public' } : undefined
+}
+
+const open = async (parts: SandboxParts, question: AccessQuestion): Promise<Opened> => {
+  let isStranger = false
+  for (const credential of question.credentials) {
+    const found = await tryCredential(parts, question, credential)
+    if (found === 'stranger') isStranger = true
+    else if (found) return { row: found, openedBy: credential.kind }
+  }
+  const opened = await findOpenPort(parts, question)
+  if (opened) return opened
+  throw isStranger ? noSandbox(question.sandboxIdOrName) : new Problem('unauthorized')
+}
+
+const hasOurBearer = async ({ callers }: SandboxParts, credentials: readonly Credential[]): Promise<boolean> => {
+  const bearer = credentials.find(({ kind }) => kind === 'bearer')
+  return bearer?.kind === 'bearer' && (await callers.find(bearer.token)) !== undefined
+}
+
+type Found = Pick<Access, 'runnerAddress' | 'openedBy' | 'isBearerOurs' | 'warnsVisitors'>
+
+/** What a gate is told. */
+export const accessOf = (row: SandboxRow, found: Found): Access => ({
+  sandboxId: row.id,
+  organizationId: row.organization_id,
+  isStarted: isRunning(row.state, row.desired_state),
+  state: row.state,
+  ...(row.least_generation === null ? {} : { leastGeneration: row.least_generation }),
+  ...(row.labels[previewHostLabel] === 'localhost' ? { hostInside: 'localhost' } : {}),
+  ...found,
+})
+
+/** `proxyRegionId`: the region whose proxy asks; for it there is nothing anywhere else. */
+const answerAccess = async (parts: SandboxParts, question: AccessQuestion, proxyRegionId?: string): Promise<Access> => {
+  const { sql } = parts.database
+  const { row, openedBy } = await open(parts, question)
+  if (proxyRegionId !== undefined && row.region_id !== proxyRegionId) throw noSandbox(question.sandboxIdOrName)
+  // One that waits for its image, or whose runner is gone, has none; and nobody is led there, as it does not run.
+  const runnerAddress = row.runner_address ?? ''
+  const isUp = isRunning(row.state, row.desired_state) || row.state === 'paused'
+  if (isUp && runnerAddress === '') throw new Problem('bad_gateway')
+  if (question.countsAsActivity) await touch(sql, row, parts.clock.now(), activityEverySeconds)
+  return accessOf(row, {
+    runnerAddress,
+    openedBy,
+    isBearerOurs: await hasOurBearer(parts, question.credentials),
+    warnsVisitors: question.port !== undefined && (await hasPreviewWarning(sql, row.organization_id)),
+  })
+}
+
+export const accessRoutes = (parts: SandboxParts): ControlRoute[] => [
+  route({
+    method: 'POST',
+    path: '/proxy/access',
+    needs: 'proxy',
+    summary: 'Whether a call may reach a sandbox, and where its toolbox is.',
+    body: Question,
+    replies: { 200: AccessAnswer },
+    run: ({ body, proxyRegionId }) => answerAccess(parts, body as AccessQuestion, proxyRegionId),
+  }),
+  route({
+    method: 'GET',
+    path: '/proxy/link',
+    needs: 'proxy',
+    summary: 'The link of a gate: a WebSocket on which it is answered before it asks.',
+    replies: { 101: null },
+    run: () => {
+      throw new Problem('bad_request', 'This is a WebSocket: it needs an upgrade.')
+    },
+    socket: (socket, { proxyRegionId }) => {
+      // The key of a region's proxy can be taken back while its link is open: it is told nothing there, and asks.
+      if (proxyRegionId === undefined) parts.gates.add(socket)
+    },
+  }),
+]

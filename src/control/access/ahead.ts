@@ -1,0 +1,60 @@
+// Answers gates before they ask: whoever has just been given a sandbox calls into it next, and that call then need not wait
+// for our answer. It is what the gate would be told, for the same second; a gate that does not hear it asks.
+import type { FastifyRequest } from 'fastify'
+import type { WebSocket } from 'ws'
+import { readBearer, readOrganizationHeader } from '#src/control/auth/bearer.ts'
+import { isRunning } from '#src/control/sandboxes/record/lifecycle.ts'
+import type { SandboxRow } from '#src/control/sandboxes/record/sandbox.ts'
+import { type AccessAhead, type AccessQuestion, keyOfQuestion } from '#src/wire/access.ts'
+import type { SandboxParts } from '../running.ts'
+import { accessOf } from './access.ts'
+
+/** The open links of this server's own gates to this process. */
+export class GateLinks {
+  readonly #sockets = new Set<WebSocket>()
+
+  add(socket: WebSocket): void {
+    this.#sockets.add(socket)
+    socket.on('close', () => this.#sockets.delete(socket))
+    socket.on('error', () => socket.terminate())
+  }
+
+  get size(): number {
+    return this.#sockets.size
+  }
+
+  /** Those that keep up. */
+  tell(message: AccessAhead): void {
+    const text = JSON.stringify(message)
+    for (const socket of this.#sockets)
+      if (socket.readyState === socket.OPEN && socket.bufferedAmount === 0) socket.send(text)
+  }
+
+  closeAll(): void {
+    for (const socket of this.#sockets) socket.close(1001, 'control is stopping')
+  }
+}
+
+/** As the gate makes it from a call that carries what this request does. */
+const questionAfter = ({ headers }: FastifyRequest, sandboxId: string): AccessQuestion | undefined => {
+  const token = readBearer(headers)
+  if (token === undefined) return undefined
+  const organizationId = readOrganizationHeader(headers)
+  const credential = { kind: 'bearer', token, ...(organizationId === undefined ? {} : { organizationId }) } as const
+  return { sandboxIdOrName: sandboxId, credentials: [credential], countsAsActivity: true }
+}
+
+/** Tells them, before the answer goes out, that whoever sent this request at `at` may enter the sandbox it is answered with. */
+export const answerAhead = (
+  { gates, links }: Pick<SandboxParts, 'gates' | 'links'>,
+  request: FastifyRequest,
+  row: SandboxRow,
+  at: Date,
+): void => {
+  const runnerAddress = links.addressOf(row.runner_id)
+  if (gates.size === 0 || runnerAddress === undefined || !isRunning(row.state, row.desired_state)) return
+  const question = questionAfter(request, row.id)
+  if (question === undefined) return
+  const access = accessOf(row, { runnerAddress, openedBy: 'bearer', isBearerOurs: true, warnsVisitors: false })
+  gates.tell({ type: 'access', question: keyOfQuestion(question), access, at: at.getTime() })
+}

@@ -1,0 +1,48 @@
+// The endpoints of previews (contract/sdk-extra.md §2).
+import Type from 'typebox'
+import { type ControlRoute, route } from '#src/control/auth/route.ts'
+import { ByIdOrName } from '#src/control/sandboxes/record/schemas.ts'
+import type { SandboxParts } from '../running.ts'
+import { expirePreviewUrl, getPreviewUrl, signPreviewUrl } from './preview.ts'
+
+const ByPort = Type.Object({ ...ByIdOrName.properties, port: Type.String() })
+const ByToken = Type.Object({ ...ByPort.properties, token: Type.String() })
+
+const SignQuery = Type.Object({ expiresInSeconds: Type.Integer({ minimum: 1, maximum: 86_400, default: 60 }) })
+
+const PreviewUrl = Type.Object({ sandboxId: Type.String(), url: Type.String(), token: Type.String() })
+const SignedPreviewUrl = Type.Object({ ...PreviewUrl.properties, port: Type.Integer() })
+
+export const previewRoutes = (parts: SandboxParts): ControlRoute[] => [
+  route({
+    method: 'GET',
+    path: '/sandbox/:sandboxIdOrName/ports/:port/preview-url',
+    needs: 'member',
+    summary:
+      'Where a port of a sandbox is seen, and the token that opens it; the token of an API key ends with the key.',
+    params: ByPort,
+    replies: { 200: PreviewUrl },
+    run: ({ caller, params }) => getPreviewUrl(parts, caller, params.sandboxIdOrName, params.port),
+  }),
+  route({
+    method: 'GET',
+    path: '/sandbox/:sandboxIdOrName/ports/:port/signed-preview-url',
+    needs: 'member',
+    summary: 'Makes an address that opens a port of a sandbox by itself, for 60 s unless told.',
+    params: ByPort,
+    query: SignQuery,
+    replies: { 200: SignedPreviewUrl },
+    run: ({ caller, params, query }) =>
+      signPreviewUrl(parts, caller, params.sandboxIdOrName, params.port, query.expiresInSeconds),
+  }),
+  route({
+    method: 'POST',
+    path: '/sandbox/:sandboxIdOrName/ports/:port/signed-preview-url/:token/expire',
+    needs: 'member',
+    summary: 'Ends a signed address before its time.',
+    params: ByToken,
+    replies: { 200: null },
+    run: ({ organization, params }) =>
+      expirePreviewUrl(parts, organization.id, params.sandboxIdOrName, params.port, params.token),
+  }),
+]

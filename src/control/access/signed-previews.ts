@@ -1,0 +1,61 @@
+// The SQL of signed preview URLs. Their tokens are stored as hashes only: 82 random bits that live for a day at most.
+
+import { refuseDangling } from '#src/control/sandboxes/preview-tokens.ts'
+import type { SandboxRow } from '#src/control/sandboxes/record/sandbox.ts'
+import { withRunner } from '#src/control/sandboxes/service.ts'
+import type { Sql } from '#src/control/storage/database.ts'
+
+type SignedPreviewRow = {
+  token_hash: string
+  sandbox_id: string
+  port: number
+  created_at: Date
+  expires_at: Date
+  /** The hash of the API key that asked for it, and with which it ends; null: a person asked. */
+  maker_hash: string | null
+}
+
+export const insertSignedPreview = async (sql: Sql, row: SignedPreviewRow): Promise<void> => {
+  const { token_hash, sandbox_id, port, created_at, expires_at, maker_hash } = row
+  await sql`
+    insert into signed_previews (token_hash, sandbox_id, port, created_at, maker_hash, expires_at)
+    values (${token_hash}, ${sandbox_id}, ${port}, ${created_at}, ${maker_hash},
+            least(${expires_at}, (select expires_at from api_keys where hash = ${maker_hash})))
+  `.catch((error) => refuseDangling(error, sandbox_id))
+}
+
+export const countSignedPreviews = async (sql: Sql, sandboxId: string, now: Date): Promise<number> => {
+  const [row] = await sql<{ count: number }[]>`
+    select count(*)::integer as count from signed_previews where sandbox_id = ${sandboxId} and expires_at > ${now}`
+  return row?.count ?? 0
+}
+
+/** The sandbox that a token opens at this port. `now` absent: also if it has expired. */
+export const findSigned = async (
+  sql: Sql,
+  tokenHash: string,
+  port: number,
+  now: Date | undefined,
+): Promise<SandboxRow | undefined> => {
+  const [row] = await sql<SandboxRow[]>`
+    ${withRunner(sql)} join signed_previews on sandbox_id = sandboxes.id
+    where token_hash = ${tokenHash} and port = ${port} and sandboxes.state <> 'destroyed'
+      and (${now === undefined} or expires_at > ${now ?? null})`
+  return row
+}
+
+/** Answers whether there was one. It is gone, not only expired, so that open connections end too. */
+export const expireSignedPreview = async (
+  sql: Sql,
+  tokenHash: string,
+  sandboxId: string,
+  port: number,
+): Promise<boolean> => {
+  const { count } = await sql`
+    delete from signed_previews where token_hash = ${tokenHash} and sandbox_id = ${sandboxId} and port = ${port}`
+  return count > 0
+}
+
+export const forgetSignedPreviews = async (sql: Sql, before: Date): Promise<void> => {
+  await sql`delete from signed_previews where expires_at < ${before}`
+}

@@ -1,0 +1,82 @@
+// What was said while an image was made: kept in pieces, within a bound for each image, and followed until it is made or not.
+import { Readable } from 'node:stream'
+import { setTimeout as pause } from 'node:timers/promises'
+import { Bound } from '#src/kit/bound.ts'
+import { Problem } from '#src/problems.ts'
+import type { SandboxParts } from '../running.ts'
+import type { Sql } from '../storage/database.ts'
+
+/** A runner says no more of one image either. */
+const mostBytes = 1024 * 1024
+const keptDays = 7
+const lookEveryMs = 500
+const longestFollowMs = 60 * 60_000
+/** So much is read from the database at a time. */
+const piecesAtOnce = 100
+
+/** Only of an image that there is, and that this runner may speak of. */
+export const addBuildLog = async (
+  { database, clock }: Pick<SandboxParts, 'database' | 'clock'>,
+  runner: { id: string; regionId: string },
+  { image, text }: { image: string; text: string },
+): Promise<void> => {
+  const { sql } = database
+  const clean = text.replaceAll('\0', '').toWellFormed()
+  if (clean === '') return
+  await sql`
+    insert into build_logs (image, at, text)
+    select name, ${clock.now()}, ${clean} from images
+    where name = ${image} and coalesce(runner_id = ${runner.id}, region_id = ${runner.regionId})
+      and (select coalesce(sum(octet_length(text)), 0) from build_logs where image = ${image}) < ${mostBytes}`
+}
+
+/** It is made anew. */
+export const forgetBuildLog = async (sql: Sql, image: string): Promise<void> => {
+  await sql`delete from build_logs where image = ${image}`
+}
+
+/** Those of images that nobody can ask about any more, and those that are old. */
+export const dropOldBuildLogs = async (sql: Sql, now: Date): Promise<void> => {
+  await sql`
+    delete from build_logs where at < ${new Date(now.getTime() - keptDays * 86_400_000)}
+      and not exists (select from images where images.name = build_logs.image and images.wanted)`
+}
+
+/** Those who follow one, of an organization and of all. */
+const followers = new Bound({ each: 50, all: 200, sure: 4 })
+
+const pieces = async function* (
+  { database }: Pick<SandboxParts, 'database'>,
+  image: string,
+  isBeingMade: () => Promise<boolean>,
+): AsyncGenerator<string> {
+  const { sql } = database
+  const end = performance.now() + longestFollowMs
+  for (let last = 0; ; ) {
+    // Asked before what it has said is read, so that its last words are read too.
+    const goesOn = performance.now() < end && (await isBeingMade())
+    for (;;) {
+      const rows = await sql<{ id: number; text: string }[]>`
+        select id, text from build_logs where image = ${image} and id > ${last} order by id limit ${piecesAtOnce}`
+      for (const { text } of rows) yield text
+      last = rows.at(-1)?.id ?? last
+      if (rows.length < piecesAtOnce) break
+    }
+    if (!goesOn) return
+    await pause(lookEveryMs, undefined, { ref: false })
+  }
+}
+
+type Reading = { follow: boolean; organizationId: string; isBeingMade: () => Promise<boolean> }
+
+/** Text as it comes; with `follow` until the image is made or has failed. */
+export const readBuildLog = (
+  parts: Pick<SandboxParts, 'database'>,
+  image: string,
+  { follow, organizationId, isBeingMade }: Reading,
+): Readable => {
+  if (!follow) return Readable.from(pieces(parts, image, async () => false))
+  if (!followers.take(organizationId))
+    throw new Problem('rate_limited', 'Too many build logs are followed at this moment.')
+  return Readable.from(pieces(parts, image, isBeingMade)).once('close', () => followers.give(organizationId))
+}

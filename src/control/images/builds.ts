@@ -1,0 +1,93 @@
+// The images that are built for sandboxes rather than snapshots: one for each definition of an organization, kept for the
+// next sandbox for a while after the last has gone.
+import { createHash } from 'node:crypto'
+import { withSnapshots } from '#src/control/snapshots/bases.ts'
+import type { Transaction } from '#src/control/storage/database.ts'
+import { Problem } from '#src/problems.ts'
+import type { Definition } from '#src/wire/runner-link.ts'
+import type { Sql } from '../storage/database.ts'
+import { forgetBuildLog } from './build-logs.ts'
+import { insertImage, writeWanted } from './image-store.ts'
+
+/** What no image of a snapshot is called. */
+const prefix = 'build-'
+const keptHours = 24
+/** Of one organization, the ones it asked for last; those that sandboxes are made of stay besides. */
+const mostKept = 500
+/** Of one organization, those that runners are still to remove too. */
+const mostBuilds = 1000
+/** Whatever the size of the sandbox that asks first: others with the same definition have the same image. */
+const mostGiB = 30
+
+type Build = { organizationId: string; regionId: string; definition: Definition }
+
+/** A definition with other files, or on other snapshots, is another image. */
+const nameOf = ({ organizationId, regionId, definition: { dockerfile, contexts, snapshots } }: Build): string => {
+  const below = snapshots === undefined ? [] : [snapshots]
+  const text = JSON.stringify([organizationId, regionId, dockerfile, ...(contexts?.hashes ?? []), ...below])
+  return `${prefix}${createHash('sha256').update(text).digest('hex').slice(0, 40)}`
+}
+
+/** Asks for the image of a definition, also where it has failed before; `pushImage` after it tells the runners. */
+export const wantBuild = async (transaction: Transaction, asked: Build, now: Date): Promise<string> => {
+  const definition = await withSnapshots(transaction, asked.organizationId, asked.definition)
+  const build = { ...asked, definition }
+  const name = nameOf(build)
+  const [known] = await transaction<{ wanted: boolean }[]>`select wanted from images where name = ${name} for update`
+  // What is said from now on is of another attempt.
+  if (!known?.wanted) await forgetBuildLog(transaction, name)
+  if (known) {
+    await writeWanted(transaction, name, true, now)
+    return name
+  }
+  const { organizationId, regionId } = build
+  await checkCount(transaction, organizationId)
+  const maxGiB = await largestOf(transaction, organizationId)
+  await insertImage(
+    transaction,
+    { name, source: definition, regionId, runnerId: null, base: null, maxGiB, builtFor: organizationId },
+    now,
+  )
+  return name
+}
+
+/** As large as a snapshot, or the disk of a sandbox, of this organization may be. */
+const largestOf = async (transaction: Transaction, organizationId: string): Promise<number> => {
+  const [row] = await transaction<{ most: number }[]>`
+    select greatest(1, least(${mostGiB}::integer, max_snapshot_size, max_disk_per_sandbox)) as most
+    from organizations where id = ${organizationId}`
+  return row?.most ?? 1
+}
+
+const checkCount = async (transaction: Transaction, organizationId: string): Promise<void> => {
+  const [row] = await transaction<[{ count: number }]>`
+    select count(*)::integer as count from images where built_for = ${organizationId}`
+  if (row.count < mostBuilds) return
+  throw new Problem(
+    'quota_exceeded',
+    `This organization has ${mostBuilds} images of definitions: delete sandboxes of some.`,
+  )
+}
+
+/** Those that no sandbox has been made from for a while, or that are too many. Answers their names, for the runners to be told. */
+export const dropUnusedBuilds = async (sql: Sql, now: Date): Promise<string[]> => {
+  const rows = await sql<{ name: string }[]>`
+    with ranked as (
+      select name, row_number() over (partition by built_for order by updated_at desc) as place
+      from images where wanted and built_for is not null
+    ), dropped as (
+      update images set wanted = false, updated_at = ${now}
+      where wanted and starts_with(name, ${prefix})
+        and (updated_at < ${new Date(now.getTime() - keptHours * 3_600_000)}
+          or name in (select name from ranked where place > ${mostKept}))
+        and not exists (
+          select from sandboxes where sandboxes.image = images.name and state not in ('destroyed', 'build_failed'))
+      returning name
+    ), taken as (
+      -- Nothing is placed there meanwhile.
+      update runners set images = array(select unnest(images) except select name from dropped)
+      where images && array(select name from dropped)
+    )
+    select name from dropped`
+  return rows.map(({ name }) => name)
+}

@@ -1,0 +1,62 @@
+// What a snapshot is to be made from, read from how callers name it.
+
+import type { CreateBuildInfo, CreateSnapshot } from '#src/control/snapshots/schemas.ts'
+import { Problem } from '#src/problems.ts'
+import { contextHash } from '#src/wire/contexts.ts'
+import type { Definition, ImageSource } from '#src/wire/runner-link.ts'
+
+/** skopeo's words for what lies in the directory that the operator set aside for images. */
+const fileTransport = /^(?:oci|oci-archive|docker-archive):(.*)$/
+
+const domain = /^(?:[a-z\d](?:[a-z\d.-]*[a-z\d])?|\[[a-f\d:]+\])(?::\d{1,5})?$/i
+const part = /^[a-z\d]+(?:(?:[._]|__|-+)[a-z\d]+)*$/
+const reference = /^(?<path>[^@]*?)(?::(?<tag>[\w][\w.-]{0,127}))?(?:@(?<digest>sha256:[a-f\d]{64}))?$/
+
+const refuse = (why: string) => new Problem('bad_request', `imageName ${why}`)
+
+const readFile = (path: string): ImageSource => {
+  const isBelow = path !== '' && !path.startsWith('/') && !/[\0\\:]/.test(path) && !path.split('/').includes('..')
+  if (!isBelow) throw refuse('must name a file below the images directory of the server, by a relative path')
+  return { kind: 'file', path }
+}
+
+/**
+ * An OCI reference in full: `python` is `docker.io/library/python:latest`, as everywhere
+ * (https://github.com/distribution/reference). A tag beside a digest is left out, as the digest says it all.
+ */
+export const readReference = (text: string): string => {
+  const { path = '', tag, digest } = reference.exec(text)?.groups ?? {}
+  const names = path.split('/')
+  const [first = ''] = names
+  const hasDomain = names.length > 1 && (/[.:]/.test(first) || first === 'localhost')
+  const host = hasDomain ? first : 'docker.io'
+  const rest = hasDomain ? names.slice(1) : names
+  const isOfficial = (host === 'docker.io' || host === 'index.docker.io') && rest.length === 1
+  const isSound = text.length <= 512 && domain.test(host) && rest.every((name) => part.test(name))
+  if (!isSound) throw refuse(`is "${text.slice(0, 100)}", which is not the name of an image`)
+  const repository = [host, ...(isOfficial ? ['library'] : []), ...rest].join('/')
+  return digest === undefined ? `${repository}:${tag ?? 'latest'}` : `${repository}@${digest}`
+}
+
+/** Whether the files are there is for the runner to find out. */
+export const readDefinition = (
+  { dockerfileContent, contextHashes: hashes = [] }: CreateBuildInfo,
+  organizationId: string,
+): Definition => {
+  const wrong = hashes.find((hash) => !contextHash.test(hash))
+  if (wrong !== undefined) throw new Problem('bad_request', `buildInfo.contextHashes has "${wrong}", which is no hash`)
+  const definition = { kind: 'definition', dockerfile: dockerfileContent } as const
+  return hashes.length === 0
+    ? definition
+    : { ...definition, contexts: { organizationId, hashes: [...new Set(hashes)] } }
+}
+
+export const readSource = ({ imageName, buildInfo }: CreateSnapshot, organizationId: string): ImageSource => {
+  if ((imageName === undefined) === (buildInfo === undefined)) {
+    throw new Problem('bad_request', 'A snapshot is made from imageName or from buildInfo: give one of them.')
+  }
+  if (buildInfo !== undefined) return readDefinition(buildInfo, organizationId)
+  const name = (imageName as string).trim()
+  const [, path] = fileTransport.exec(name) ?? []
+  return path === undefined ? { kind: 'registry', reference: readReference(name) } : readFile(path)
+}

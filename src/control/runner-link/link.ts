@@ -1,0 +1,200 @@
+// One runner's link: says hello, hears reports, is told what to do. Everything it says is checked before it counts.
+import Type from 'typebox'
+import { Compile } from 'typebox/compile'
+import type { RawData, WebSocket } from 'ws'
+import { addBuildLog } from '#src/control/images/build-logs.ts'
+import { applyImageReport, keepProgress } from '#src/control/images/images.ts'
+import { MeterSamples } from '#src/control/meters/schemas.ts'
+import { keepSamples } from '#src/control/meters/service.ts'
+import { silentBefore } from '#src/control/runners/leases.ts'
+import {
+  findDatabaseId,
+  type RunnerIdentity,
+  reconcileSnapshots,
+  writeHeartbeat,
+  writeHello,
+} from '#src/control/runners/service.ts'
+import { asAssignment } from '#src/control/sandboxes/record/sandbox.ts'
+import { ArchiveReport, Cause, reportable } from '#src/control/sandboxes/record/schemas.ts'
+import { addMishap } from '#src/control/sandboxes/record/timeline.ts'
+import { findSandboxById } from '#src/control/sandboxes/service.ts'
+import { applyProgress, applyReport } from '#src/control/sandboxes/upkeep/reports.ts'
+import { belowPlace, span } from '#src/kit/telemetry/telemetry.ts'
+import { Problem } from '#src/problems.ts'
+import { type FromRunner, imageConfigBounds, type Report, type ToRunner } from '#src/wire/runner-link.ts'
+import type { SandboxParts } from '../running.ts'
+
+const amount = Type.Number({ minimum: 0, maximum: 1e9 })
+const text = Type.String({ maxLength: 4096 })
+
+/** Of one runner: their names, of some 40 characters, are less than a message of 4 MiB together. */
+const mostImages = 80_000
+
+const word = Type.String({ maxLength: imageConfigBounds.wordCharacters })
+const name = Type.String({ maxLength: imageConfigBounds.nameCharacters })
+const path = Type.String({ maxLength: imageConfigBounds.pathCharacters })
+
+const ImageConfig = Type.Object({
+  entrypoint: Type.Array(word, { maxItems: imageConfigBounds.words }),
+  env: Type.Record(name, word),
+  user: name,
+  workdir: path,
+})
+
+const FromRunnerShape = Type.Union([
+  Type.Object({
+    type: Type.Literal('hello'),
+    address: text,
+    images: Type.Array(text, { maxItems: mostImages }),
+    capabilities: Type.Object({
+      cpu: amount,
+      memoryGiB: amount,
+      diskGiB: amount,
+      runtime: text,
+      runtimeVersion: text,
+      hardDiskLimit: Type.Boolean(),
+      pause: Type.Optional(Type.Literal('memory')),
+      fork: Type.Optional(Type.Literal('disk')),
+    }),
+    version: text,
+  }),
+  Type.Object({
+    type: Type.Literal('report'),
+    traceparent: Type.Optional(text),
+    tracestate: Type.Optional(text),
+    report: Type.Object({
+      sandboxId: text,
+      generation: Type.Integer({ minimum: 0 }),
+      state: Type.Enum([...reportable]),
+      errorReason: Type.Optional(Type.String()),
+      recoverable: Type.Optional(Type.Boolean()),
+      cause: Type.Optional(Cause),
+      refused: Type.Optional(Type.String()),
+      archive: Type.Optional(ArchiveReport),
+    }),
+  }),
+  Type.Object({
+    type: Type.Literal('image'),
+    report: Type.Object({
+      image: text,
+      state: Type.Enum(['present', 'absent', 'error']),
+      errorReason: Type.Optional(Type.String()),
+      digest: Type.Optional(text),
+      sizeBytes: Type.Optional(Type.Number({ minimum: 0, maximum: 2 ** 53 })),
+      leastDiskBytes: Type.Optional(Type.Number({ minimum: 0, maximum: 2 ** 53 })),
+      config: Type.Optional(ImageConfig),
+    }),
+  }),
+  Type.Object({ type: Type.Literal('image-progress'), image: text, step: text, percent: Type.Number() }),
+  Type.Object({ type: Type.Literal('image-log'), image: text, text: Type.String({ maxLength: 65_536 }) }),
+  Type.Object({
+    type: Type.Literal('progress'),
+    sandboxId: text,
+    generation: Type.Integer({ minimum: 0 }),
+    step: text,
+    percent: Type.Number({ minimum: 0, maximum: 100 }),
+  }),
+  Type.Object({ type: Type.Literal('mishap'), sandboxId: text, cause: Cause }),
+  Type.Object({ type: Type.Literal('meters'), samples: MeterSamples }),
+  Type.Object({ type: Type.Literal('alive') }),
+])
+
+const shape = Compile(FromRunnerShape)
+
+/** As many messages as may wait for the database before the runner is asked to begin anew. */
+const mostWaiting = 10_000
+
+const readMessage = (data: RawData): FromRunner | undefined => {
+  try {
+    const message: unknown = JSON.parse(String(data))
+    return shape.Check(message) ? (message as FromRunner) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+export const serveRunnerLink = (parts: SandboxParts, runner: RunnerIdentity, socket: WebSocket): void => {
+  const runnerId = runner.id
+  const { database, clock, log, links, options } = parts
+  links.add(runnerId, socket)
+  let waiting = 0
+  const welcome = async () => {
+    const databaseId = await findDatabaseId(database.sql)
+    const message: ToRunner = { type: 'welcome', runnerId, heartbeatSeconds: options.heartbeatSeconds, databaseId }
+    socket.send(JSON.stringify(message))
+  }
+  // One after the other: what a runner says about a sandbox counts in the order in which it says it.
+  let last = welcome().catch((error) => {
+    log.error({ err: error, runnerId }, 'a runner could not be welcomed; its link is closed')
+    socket.close(1011)
+  })
+
+  const takeReport = async (report: Report) => {
+    try {
+      await applyReport(parts, runnerId, report)
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error
+      log.info({ sandboxId: report.sandboxId, runnerId, why: error.message }, 'a report was refused')
+      // Whoever speaks of an older generation has missed the newer one.
+      const row = await findSandboxById(database.sql, report.sandboxId)
+      if (row?.runner_id === runnerId) links.push(runnerId, asAssignment(row))
+    }
+  }
+
+  const take = async (message: FromRunner) => {
+    switch (message.type) {
+      case 'hello':
+        await writeHello(database.sql, runnerId, message, { silentBefore: silentBefore(parts), now: clock.now() })
+        await reconcileSnapshots(database, clock.now())
+        links.noteAddress(runnerId, message.address)
+        links.say(runnerId, { type: 'list' })
+        return
+      case 'alive':
+        await writeHeartbeat(database.sql, runnerId, { silentBefore: silentBefore(parts), now: clock.now() })
+        return
+      case 'image':
+        await applyImageReport(parts, runner, message.report)
+        return
+      case 'image-progress':
+        await keepProgress(parts, runner, message)
+        return
+      case 'image-log':
+        await addBuildLog(parts, runner, message)
+        return
+      case 'report': {
+        const { report } = message
+        const attributes = { 'alcove.sandbox': report.sandboxId, 'alcove.sandbox.state': report.state }
+        await belowPlace(message, () =>
+          span('sandbox report', { kind: 'consumer', attributes }, () => takeReport(report)),
+        )
+        return
+      }
+      case 'mishap':
+        await addMishap(parts, runnerId, message)
+        return
+      case 'meters':
+        await keepSamples(parts, runnerId, message.samples)
+        return
+      case 'progress':
+        await applyProgress(parts, runnerId, message)
+    }
+  }
+
+  socket.on('message', (data) => {
+    const message = readMessage(data)
+    if (message === undefined || waiting >= mostWaiting) {
+      log.warn({ runnerId }, 'a runner said what nobody understands; its link is closed')
+      socket.close(1008, message ? 'too much at once' : 'not a message of this protocol')
+      return
+    }
+    waiting += 1
+    last = last
+      .then(() => take(message))
+      .catch((error) => log.error({ err: error, runnerId }, 'what a runner said could not be kept'))
+      .finally(() => {
+        waiting -= 1
+      })
+  })
+  socket.on('close', () => links.remove(runnerId, socket))
+  socket.on('error', (error) => log.info({ err: error, runnerId }, 'the link of a runner failed'))
+}

@@ -1,0 +1,50 @@
+// What the sandboxes room is built from.
+import type { Told } from '#src/control/audit/trail.ts'
+import type { Callers } from '#src/control/auth/callers.ts'
+import type { Organization } from '#src/control/organizations/organization.ts'
+import type { RunnerLinks } from '#src/control/runners/links.ts'
+import type { User } from '#src/control/users/user.ts'
+import type { GateLinks } from './access/ahead.ts'
+import type { Parts } from './parts.ts'
+import type { ChangeFeed } from './sandboxes/record/changes.ts'
+import type { WarmDemand } from './warm-pools/demand.ts'
+
+export type SandboxOptions = {
+  /** How long a create, a fork or a resize waits for its end before it answers what is there. */
+  createWaitSeconds: number
+  /** How long a pause or a resume does: it is nearly always done at once. */
+  momentMilliseconds: number
+  /** How many times a runner's cpu, memory and disk may be promised. Idle sandboxes use next to nothing of each. */
+  overcommit: { cpu: number; memory: number; disk: number }
+  /** How often a runner says that it is alive, and how long it may be silent before nothing new is given to it. */
+  heartbeatSeconds: number
+  leaseSeconds: number
+  sweepSeconds: number
+  /** How often a socket that watches must show that somebody is there. */
+  eventPingSeconds: number
+  /** Of each snapshot in a region the server itself keeps at most this many started ahead, as they are in demand. */
+  mostWarm: number
+}
+
+export const standardOptions: SandboxOptions = {
+  createWaitSeconds: 30,
+  momentMilliseconds: 500,
+  overcommit: { cpu: 64, memory: 8, disk: 8 },
+  heartbeatSeconds: 5,
+  leaseSeconds: 20,
+  sweepSeconds: 2,
+  eventPingSeconds: 25,
+  mostWarm: 8,
+}
+
+export type SandboxParts = Parts & {
+  callers: Callers
+  changes: ChangeFeed
+  links: RunnerLinks
+  gates: GateLinks
+  demand: WarmDemand
+  options: SandboxOptions
+}
+
+/** Who asks, and in which organization; and how that comes to stand in the audit log, where it is for us to see to it. */
+export type Actor = Told & { organization: Organization; user: User }

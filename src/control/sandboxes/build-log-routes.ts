@@ -1,0 +1,87 @@
+// The build logs of snapshots and of sandboxes that were made of a definition (contract/sdk-extra.md §2, §8). Clients ask for
+// the address first, and add `follow` to it.
+import type { FastifyReply } from 'fastify'
+import Type, { type Static } from 'typebox'
+import { type ControlRoute, route } from '#src/control/auth/route.ts'
+import { readBuildLog } from '#src/control/images/build-logs.ts'
+import { SnapshotIdOrName, statesInMaking } from '#src/control/snapshots/schemas.ts'
+import { findSnapshot } from '#src/control/snapshots/service.ts'
+import { noSnapshot, Problem } from '#src/problems.ts'
+import type { SandboxParts } from '../running.ts'
+import { statesAwaitingImage } from './record/lifecycle.ts'
+import { ByIdOrName } from './record/schemas.ts'
+import { findSandboxById, getSandbox } from './service.ts'
+
+const BuildLogsUrl = Type.Object({ url: Type.String() })
+const FollowQuery = Type.Object({ follow: Type.Boolean({ default: false }) })
+
+/** Whose log it is, as far as the caller may know of it. */
+type Built = { path: string; organizationId: string; image: string; isBeingMade: () => Promise<boolean> }
+
+const making: readonly string[] = statesInMaking
+const awaiting: readonly string[] = statesAwaitingImage
+
+const ofSnapshot = async (parts: SandboxParts, organizationId: string, idOrName: string): Promise<Built> => {
+  const find = () => findSnapshot(parts.database.sql, organizationId, idOrName)
+  const snapshot = await find()
+  if (snapshot === undefined) throw noSnapshot(idOrName)
+  const isBeingMade = async () => making.includes((await find())?.state ?? '')
+  return { path: `/snapshots/${encodeURIComponent(snapshot.id)}`, organizationId, image: snapshot.image, isBeingMade }
+}
+
+const ofSandbox = async (parts: SandboxParts, organizationId: string, idOrName: string): Promise<Built> => {
+  const { id, build, image } = await getSandbox(parts.database.sql, organizationId, idOrName)
+  if (build === null) throw new Problem('not_found', 'This sandbox was not made of a definition; it has no build log.')
+  const isBeingMade = async () => awaiting.includes((await findSandboxById(parts.database.sql, id))?.state ?? '')
+  return { path: `/sandbox/${id}`, organizationId, image, isBeingMade }
+}
+
+export const buildLogRoutes = (parts: SandboxParts): ControlRoute[] => {
+  const urlOf = ({ path }: Built) => ({ url: `${parts.settings.publicUrl}/api${path}/build-logs` })
+  const textOf = (reply: FastifyReply, { image, ...built }: Built, { follow }: Static<typeof FollowQuery>) => {
+    reply.type('text/plain; charset=utf-8')
+    return readBuildLog(parts, image, { follow, ...built })
+  }
+  return [
+    route({
+      method: 'GET',
+      path: '/snapshots/:idOrName/build-logs-url',
+      needs: 'member',
+      summary: 'Where the build log of a snapshot is; `?follow=true` may be added to it.',
+      params: SnapshotIdOrName,
+      replies: { 200: BuildLogsUrl },
+      run: async ({ organization, params }) => urlOf(await ofSnapshot(parts, organization.id, params.idOrName)),
+    }),
+    route({
+      method: 'GET',
+      path: '/snapshots/:idOrName/build-logs',
+      needs: 'member',
+      summary: 'The build log of a snapshot as plain text; with `follow` until it is made or has failed.',
+      params: SnapshotIdOrName,
+      query: FollowQuery,
+      replies: { 200: Type.String() },
+      run: async ({ organization, params, query, reply }) =>
+        textOf(reply, await ofSnapshot(parts, organization.id, params.idOrName), query),
+    }),
+    route({
+      method: 'GET',
+      path: '/sandbox/:sandboxIdOrName/build-logs-url',
+      needs: 'member',
+      summary: 'Where the build log of a sandbox made of a definition is; `?follow=true` may be added to it.',
+      params: ByIdOrName,
+      replies: { 200: BuildLogsUrl },
+      run: async ({ organization, params }) => urlOf(await ofSandbox(parts, organization.id, params.sandboxIdOrName)),
+    }),
+    route({
+      method: 'GET',
+      path: '/sandbox/:sandboxIdOrName/build-logs',
+      needs: 'member',
+      summary: 'The build log of a sandbox made of a definition; with `follow` until its image is made or has failed.',
+      params: ByIdOrName,
+      query: FollowQuery,
+      replies: { 200: Type.String() },
+      run: async ({ organization, params, query, reply }) =>
+        textOf(reply, await ofSandbox(parts, organization.id, params.sandboxIdOrName), query),
+    }),
+  ]
+}

@@ -1,0 +1,114 @@
+// What happened to a sandbox: each change of its state, when, by whom and why. Kept for a while, so the timeline of one that is
+// gone can still be read, by its id and in its own organization.
+
+import { readCursor, writeCursor } from '#src/control/cursor.ts'
+import type { SandboxParts } from '#src/control/running.ts'
+import type { Database } from '#src/control/storage/database.ts'
+import { deleteBeyond, deleteOld } from '#src/control/storage/history.ts'
+import { noSandbox } from '#src/problems.ts'
+import type { Cause } from '#src/wire/runner-link.ts'
+import type { SandboxState } from '#src/wire/sandbox-state.ts'
+import { cleanCause, describe } from '../upkeep/reports.ts'
+import type { SandboxEvent, TimelineQuery } from './schemas.ts'
+import { type By, findSandbox } from './store.ts'
+
+const daysKept = 30
+/** About 4 GB with their indexes. */
+const mostRows = 10_000_000
+
+type EventRow = {
+  id: number
+  at: Date
+  from_state: SandboxState | null
+  to_state: SandboxState
+  by_kind: By['kind']
+  by_id: string
+  reason: string | null
+  cause: Cause | null
+}
+
+const asEvent = (row: EventRow): SandboxEvent => ({
+  id: row.id,
+  at: row.at.toISOString(),
+  from: row.from_state,
+  to: row.to_state,
+  by: { kind: row.by_kind, id: row.by_id },
+  ...(row.reason === null ? {} : { reason: row.reason }),
+  ...(row.cause === null ? {} : { cause: row.cause }),
+})
+
+export const listEvents = async (
+  { sql }: Database,
+  organizationId: string,
+  idOrName: string,
+  { cursor, limit, order }: TimelineQuery,
+): Promise<{ items: SandboxEvent[]; nextCursor: string | null }> => {
+  const expected = { sort: 'events', order, valueIs: 'count' } as const
+  const from = cursor === undefined ? undefined : readCursor(cursor, expected)
+  const sandbox = await findSandbox(sql, organizationId, idOrName)
+  const id = sandbox?.id ?? idOrName
+  const beyond = order === 'asc' ? sql`>` : sql`<`
+  const rows = await sql<EventRow[]>`
+    select id, at, from_state, to_state, by_kind, by_id, reason, cause from sandbox_events
+    where sandbox_id = ${id} and organization_id = ${organizationId}
+      ${from === undefined ? sql`` : sql`and id ${beyond} ${from.value}::bigint`}
+    order by id ${order === 'asc' ? sql`asc` : sql`desc`} limit ${limit + 1}`
+  // To one that rests nothing may have happened that is kept. A cursor may well be at the end.
+  if (rows.length === 0 && from === undefined && !sandbox) throw noSandbox(idOrName)
+  const items = rows.slice(0, limit)
+  const last = rows.length > limit ? items.at(-1) : undefined
+  return {
+    items: items.map(asEvent),
+    nextCursor: last ? writeCursor({ sort: expected.sort, order, value: last.id, id }) : null,
+  }
+}
+
+/** The newest event of these states up to a moment. */
+export const findChangeEvent = async (
+  { sql }: Pick<Database, 'sql'>,
+  { sandboxId, from, to, until }: { sandboxId: string; from: SandboxState | null; to: SandboxState; until: Date },
+): Promise<SandboxEvent | undefined> => {
+  const [row] = await sql<EventRow[]>`
+    select id, at, from_state, to_state, by_kind, by_id, reason, cause from sandbox_events
+    where sandbox_id = ${sandboxId} and from_state is not distinct from ${from} and to_state = ${to} and at <= ${until}
+    order by id desc limit 1`
+  return row && asEvent(row)
+}
+
+export const findEvent = async (
+  { sql }: Pick<Database, 'sql'>,
+  sandboxId: string,
+  id: number,
+): Promise<SandboxEvent | undefined> => {
+  const [row] = await sql<EventRow[]>`
+    select id, at, from_state, to_state, by_kind, by_id, reason, cause from sandbox_events
+    where sandbox_id = ${sandboxId} and id = ${id}`
+  return row && asEvent(row)
+}
+
+/** Writes down, and tells, something that left a sandbox as it was. Sandboxes that are gone, or another runner's, are left out. */
+export const addMishap = async (
+  { database, clock, changes }: SandboxParts,
+  runnerId: string,
+  { sandboxId, cause: given }: { sandboxId: string; cause: Cause },
+): Promise<void> => {
+  const { sql } = database
+  const cause = cleanCause(given)
+  const [written] = await sql<{ eventId: number; organizationId: string }[]>`
+    insert into sandbox_events
+      (sandbox_id, organization_id, from_state, to_state, at, by_kind, by_id, reason, cause)
+    select id, organization_id, state, state, ${clock.now()}, 'runner', ${runnerId}, ${describe(cause) ?? null},
+      ${sql.json(cause)}
+    from sandboxes where id = ${sandboxId} and runner_id = ${runnerId} and state <> 'destroyed'
+    returning id as "eventId", organization_id as "organizationId"`
+  if (written) changes.tellMishap({ sandboxId, ...written })
+}
+
+export const sweepEvents = async (
+  { database, clock }: Pick<SandboxParts, 'database' | 'clock'>,
+  most = mostRows,
+): Promise<void> => {
+  const { sql } = database
+  await deleteOld(sql, 'sandbox_events', new Date(clock.now().getTime() - daysKept * 86_400_000))
+  await deleteBeyond(sql, 'sandbox_events', most)
+}

@@ -1,0 +1,64 @@
+// Brings what should be to the runners: at every change, and again by sweeping for whatever is still not done.
+// It takes no input but the rows, and may say everything twice.
+import { pushImage } from '#src/control/images/images.ts'
+import type { SandboxParts } from '#src/control/running.ts'
+import type { SandboxState } from '#src/wire/sandbox-state.ts'
+import type { Change } from '../record/changes.ts'
+import { isClaim, isMeant } from '../record/lifecycle.ts'
+import { asAssignment, type SandboxRow } from '../record/sandbox.ts'
+import { findSandboxById, listUnderWay } from '../record/store.ts'
+
+const askAgainSeconds = 5
+
+/**
+ * Its runner has something to do, or must know whose it is now or, where a sandbox came to be as nobody asked, that it shall
+ * stay so. Not after an error: that waits for a person, or for the sweep, or a runner that cannot would be asked without a pause.
+ */
+const isForRunner = (from: SandboxState | null, row: SandboxRow): boolean =>
+  row.state !== 'error' &&
+  (row.desired_state !== row.state ||
+    isClaim(from, row.state) ||
+    (from !== null && (from === 'resizing' || !isMeant(from, row.state))))
+
+/** What is asked of the runner, and of which image, where a snapshot is made. */
+const tell = (parts: SandboxParts, runnerId: string, row: SandboxRow): void => {
+  parts.links.push(runnerId, asAssignment(row))
+  if (row.state === 'snapshotting' && row.snapshot_image !== null) void pushImage(parts, row.snapshot_image)
+}
+
+/** Pushes changed sandboxes to the runners that are linked to this process, until the answer is called. */
+export const startPushing = (parts: SandboxParts): (() => void) => {
+  const { database, changes, links, log } = parts
+  const push = (
+    { sandboxId, runnerId, row }: Pick<Change, 'sandboxId' | 'runnerId' | 'row'>,
+    isWanted: (row: SandboxRow) => boolean,
+  ) => {
+    if (runnerId === null || !links.has(runnerId)) return
+    const onRow = (found: SandboxRow | undefined) => {
+      if (found && isWanted(found)) tell(parts, runnerId, found)
+    }
+    if (row) onRow(row)
+    else
+      findSandboxById(database.sql, sandboxId).then(onRow, (error) =>
+        log.warn({ err: error, sandboxId }, 'a change could not be pushed; the sweep will'),
+      )
+  }
+  const stops = [
+    changes.hear((change) => push(change, (row) => isForRunner(change.from, row))),
+    changes.hearRenewals((renewal) => push(renewal, () => true)),
+  ]
+  return () => {
+    for (const stop of stops) stop()
+  }
+}
+
+/** Says again what was said some time ago and has not been done. */
+export const sweepPushes = async (parts: SandboxParts): Promise<void> => {
+  const { database, clock, links } = parts
+  const runnerIds = links.ids()
+  if (runnerIds.length === 0) return
+  const before = new Date(clock.now().getTime() - askAgainSeconds * 1000)
+  for (const row of await listUnderWay(database.sql, runnerIds, before)) {
+    if (row.runner_id !== null) tell(parts, row.runner_id, row)
+  }
+}

@@ -1,0 +1,224 @@
+// What a runner says about one of its sandboxes, and what that changes.
+
+import type { SandboxParts } from '#src/control/running.ts'
+import { Problem } from '#src/problems.ts'
+import type { Cause, Progress, Report } from '#src/wire/runner-link.ts'
+import type { DesiredState } from '#src/wire/sandbox-state.ts'
+import { afterRefusal, afterReport, stateRows, statesUnderWay } from '../record/lifecycle.ts'
+import type { SandboxRow } from '../record/sandbox.ts'
+import { findSandboxById, type StateChange, writeState } from '../record/store.ts'
+import { destroy } from '../verbs/destroy.ts'
+
+const mostAttempts = 10
+const longestReason = 2000
+
+/** A report without a generation comes over the public interface and speaks of what is now. */
+type GivenReport = Omit<Report, 'generation'> & { generation?: number }
+
+/** What a sandbox's own processes may have had a hand in: kept as text that the database can hold, and not for ever. */
+const asText = (text: string): string => text.replaceAll('\0', '').toWellFormed().slice(0, longestReason).toWellFormed()
+
+export const cleanCause = ({ detail, signal, ...rest }: Cause): Cause => ({
+  ...rest,
+  ...(detail === undefined ? {} : { detail: asText(detail) }),
+  ...(signal === undefined ? {} : { signal: asText(signal) }),
+})
+
+export const describe = (cause: Cause | undefined): string | undefined => {
+  if (cause === undefined) return undefined
+  if (cause.detail) return cause.detail
+  if (cause.oomKilled) return 'It ran out of memory and was killed.'
+  if (cause.signal) return `It was ended by ${cause.signal}.`
+  if (cause.exitCode !== undefined) return `Its first process ended with exit code ${cause.exitCode}.`
+  return undefined
+}
+
+const wellAgain = { error_reason: null, recoverable: null, resize_from: null } as const
+
+/** Its disk is on a runner, whatever archive there is of what it was. */
+const onRunner = { archived_at: null, archive_not_before: null } as const
+
+const archivedAs = (row: SandboxRow, { archive }: GivenReport, now: Date): Partial<SandboxRow> => ({
+  archived_at: row.archived_at ?? now,
+  // What a timer reckons from, however the sandbox came to be archived.
+  stopped_at: row.stopped_at ?? now,
+  ...(archive === undefined
+    ? {}
+    : {
+        archive_id: archive.id,
+        archive_sha256: archive.sha256,
+        archive_bytes: archive.bytes,
+        archive_stored_bytes: archive.storedBytes,
+      }),
+})
+
+/** What a settled state means for the other columns. */
+const columnsOf = (row: SandboxRow, to: SandboxRow['state'], report: GivenReport, now: Date): Partial<SandboxRow> => {
+  switch (to) {
+    case 'started':
+      return {
+        ...onRunner,
+        stopped_at: null,
+        last_activity_at: now,
+        first_started_at: row.first_started_at ?? now,
+      }
+    case 'stopped':
+      return {
+        ...onRunner,
+        stopped_at: row.state === 'archiving' ? (row.stopped_at ?? now) : now,
+        // What has ended had started, and its disk is its own from now on.
+        first_started_at: row.first_started_at ?? (report.cause === undefined ? null : now),
+      }
+    case 'archived':
+      return archivedAs(row, report, now)
+    case 'destroyed':
+      return { destroyed_at: now, gone_at: now }
+    default:
+      return {}
+  }
+}
+
+const changeFor = (row: SandboxRow, to: SandboxRow['state'], report: GivenReport, now: Date): StateChange => {
+  const cause = report.cause && cleanCause(report.cause)
+  const said = report.errorReason === undefined ? describe(cause) : asText(report.errorReason)
+  const by = { kind: 'runner', id: row.runner_id ?? '' } as const
+  if (to === 'error') {
+    const isLost = report.state === 'destroyed'
+    const reason = said ?? (isLost ? 'Its runner no longer has this sandbox.' : 'Its runner gave no reason.')
+    const recoverable = isLost ? false : (report.recoverable ?? false)
+    return { to, by, reason, cause: cause ?? null, set: { error_reason: reason, recoverable, resize_from: null } }
+  }
+  const set = { ...wellAgain, ...columnsOf(row, to, report, now) }
+  // Where nobody asked for it, being so is what is wanted from now on: it must not start again by itself.
+  if (to === 'stopped' && row.desired_state !== 'stopped') {
+    Object.assign(set, {
+      error_reason: said ?? 'It ended by itself.',
+      desired_state: to,
+      generation: row.generation + 1,
+    } satisfies Partial<SandboxRow>)
+  }
+  return { to, by, reason: said ?? null, cause: cause ?? null, set }
+}
+
+/** How long a timer leaves alone a sandbox whose archive was refused. */
+const archiveAgainMinutes = 60
+
+/** The sandbox goes on as it was, that is what is wanted of it now, and its reason says why. */
+const refusalFor = (row: SandboxRow, to: SandboxRow['state'], report: GivenReport, now: Date): StateChange => {
+  const reason = asText(report.refused ?? '') || 'Its runner would not, and gave no reason.'
+  const { resize_from: before } = row
+  return {
+    to,
+    by: { kind: 'runner', id: row.runner_id ?? '' },
+    reason,
+    set: {
+      ...columnsOf(row, to, report, now),
+      resize_from: null,
+      recoverable: null,
+      error_reason: reason,
+      desired_state: to as DesiredState,
+      generation: row.generation + 1,
+      ...(before ? { cpu: before.cpu, memory_gib: before.memoryGiB, disk_gib: before.diskGiB } : {}),
+      // Somebody has just asked for it: what is left of its time begins anew.
+      ...(to === 'archived' ? { stopped_at: now } : {}),
+      ...(row.state === 'archiving'
+        ? { archive_not_before: new Date(now.getTime() + archiveAgainMinutes * 60_000) }
+        : {}),
+    },
+  }
+}
+
+const changeAfter = (row: SandboxRow, report: GivenReport, now: Date): StateChange | undefined => {
+  if (report.state === 'archived' && !report.archive && row.archive_sha256 === null) {
+    throw new Problem('bad_request', 'A sandbox that is archived needs to say where.')
+  }
+  // One from a warm pool that cannot be made what its caller asked for is of no use to them.
+  if (report.refused !== undefined && row.state === 'creating') {
+    return changeFor(row, 'error', { ...report, state: 'error', errorReason: report.refused }, now)
+  }
+  // A resize that was given up is refused all the same when its runner comes to it, be it by a recover.
+  const isOfResize = row.resize_from !== null && report.state === row.desired_state
+  const state = isOfResize ? 'resizing' : row.state
+  const refusedTo = report.refused === undefined ? undefined : afterRefusal(state, report.state)
+  if (refusedTo) return refusalFor(row, refusedTo, report, now)
+  const to = afterReport(row.state, row.desired_state, report.state)
+  return to && changeFor(row, to, report, now)
+}
+
+/** As it was written here, where that is what the report speaks of: a question fewer, and the write finds out if it is stale. */
+const findWrittenHere = ({ changes }: SandboxParts, runnerId: string, { sandboxId, generation }: GivenReport) => {
+  const row = changes.findUnderWay(sandboxId)
+  return row?.runner_id === runnerId && row.generation === generation ? row : undefined
+}
+
+const getReported = async (
+  { database }: SandboxParts,
+  runnerId: string,
+  { sandboxId, generation }: GivenReport,
+): Promise<SandboxRow> => {
+  const row = await findSandboxById(database.sql, sandboxId)
+  if (!row || row.runner_id !== runnerId) throw new Problem('not_found', 'This runner has no such sandbox.')
+  if (generation === undefined || generation === row.generation) return row
+  throw new Problem('conflict', `This speaks of generation ${generation}; the sandbox is at ${row.generation}.`)
+}
+
+/** Its runner says so again for as long as control's list shows that it was not heard, and nothing newer is asked for. */
+const isToldAgain = ({ to, set }: StateChange) => (to === 'started' || to === 'paused') && set?.generation === undefined
+
+/** Takes a report; one that is stale, or about a sandbox of another runner, is refused and changes nothing. */
+export const applyReport = async (parts: SandboxParts, runnerId: string, report: GivenReport): Promise<void> => {
+  const { database, clock, changes } = parts
+  if (report.state === 'started' && report.refused === undefined && report.generation !== undefined) {
+    // What was claimed is started already, and whatever has become of it since is of another generation.
+    if (changes.tellTaken(runnerId, report.sandboxId, report.generation)) return
+  }
+  for (let attempt = 0; attempt < mostAttempts; attempt++) {
+    const known = attempt === 0 ? findWrittenHere(parts, runnerId, report) : undefined
+    const row = known ?? (await getReported(parts, runnerId, report))
+    if (row.state === 'destroyed') {
+      if (report.state === 'destroyed') await confirmGone(parts, row)
+      return
+    }
+    const now = clock.now()
+    const change = changeAfter(row, report, now)
+    // Over its link a runner says what is, and again; here somebody wants it to be so (contract/gaps.md C18).
+    const isTold = report.generation === undefined && report.state !== row.state && report.state !== row.desired_state
+    if (change === undefined && isTold) {
+      throw new Problem('bad_request', `A sandbox that is ${row.state} cannot be ${report.state} by a report.`)
+    }
+    if (change === undefined && known === undefined) return
+    const written =
+      change && (await writeState(database.sql, row, { ...change, isToldAgain: isToldAgain(change) }, now))
+    if (!written) continue
+    changes.announce(row.state, written)
+    if (written.state === 'stopped' && written.auto_delete_interval === 0) {
+      await destroy(parts, written, {
+        by: { kind: 'timer', id: 'auto-delete' },
+        reason: 'Ephemeral: deleted when it stopped.',
+      })
+    }
+    return
+  }
+  throw new Problem('changing', 'The sandbox is changing too fast; report again.')
+}
+
+const confirmGone = async ({ database, clock }: SandboxParts, row: SandboxRow): Promise<void> => {
+  await database.sql`update sandboxes set gone_at = ${clock.now()} where id = ${row.id} and gone_at is null`
+}
+
+/** Keeps how far something has come. As long as it comes further it is not stuck. */
+export const applyProgress = async (
+  { database, clock }: SandboxParts,
+  runnerId: string,
+  { sandboxId, generation, step, percent }: Progress & { sandboxId: string; generation: number },
+): Promise<void> => {
+  const row = await findSandboxById(database.sql, sandboxId)
+  if (row?.runner_id !== runnerId || row.generation !== generation || !statesUnderWay.includes(row.state)) return
+  const progress = { step: asText(step), percent }
+  if (row.progress?.step === progress.step && row.progress.percent === percent) return
+  const { stuckAfterSeconds } = stateRows[row.state]
+  await database.sql`
+    update sandboxes set progress = ${database.sql.json(progress)},
+      stuck_at = ${new Date(clock.now().getTime() + (stuckAfterSeconds ?? 0) * 1000)}
+    where id = ${sandboxId} and version = ${row.version}`
+}

@@ -1,0 +1,48 @@
+// Sandboxes of a runner that was taken out of service for good. What it had on its disks is lost; what is in the archive
+// store is not.
+
+import type { SandboxParts } from '#src/control/running.ts'
+import type { SandboxRow } from '../record/sandbox.ts'
+import { type StateChange, writeState } from '../record/store.ts'
+import { endWithoutRunner } from '../verbs/destroy.ts'
+
+const reason = 'Its runner was taken out of service.'
+const by = { kind: 'timer', id: 'runner-gone' } as const
+
+const changeOf = ({ archived_at, generation }: SandboxRow): StateChange =>
+  archived_at === null
+    ? { to: 'error', by, reason, set: { error_reason: reason, recoverable: false, runner_id: null } }
+    : {
+        to: 'archived',
+        by,
+        reason,
+        set: {
+          ...{ error_reason: null, recoverable: null, runner_id: null },
+          ...{ desired_state: 'archived', generation: generation + 1 },
+        },
+      }
+
+/** Others may be writing them: what is left when this resolves is left for the next call. */
+export const endOnRunner = async (parts: SandboxParts, runnerId: string): Promise<void> => {
+  const { database, clock, changes } = parts
+  const { sql } = database
+  const now = clock.now()
+  // What is to go and has an archive is another runner's to remove, where there is one.
+  await sql`
+    update sandboxes set runner_id = other.id
+    from runners gone cross join lateral (
+      select id from runners where region_id = gone.region_id and id <> gone.id and state <> 'decommissioned'
+      order by state = 'ready' desc, id limit 1) other
+    where gone.id = ${runnerId} and sandboxes.runner_id = gone.id and archive_id is not null
+      and (sandboxes.state = 'destroying' or (sandboxes.state = 'destroyed' and gone_at is null))`
+  await sql`update sandboxes set gone_at = ${now} where runner_id = ${runnerId} and state = 'destroyed' and gone_at is null`
+  await sql`update sandboxes set runner_id = null where runner_id = ${runnerId} and state in ('destroyed', 'archived')`
+  for (const row of await sql<SandboxRow[]>`select * from sandboxes where runner_id = ${runnerId}`) {
+    if (row.desired_state === 'destroyed') {
+      await endWithoutRunner(parts, row, by)
+      continue
+    }
+    const written = await writeState(sql, row, changeOf(row), now)
+    if (written) changes.announce(row.state, written)
+  }
+}

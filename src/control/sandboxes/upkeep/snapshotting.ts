@@ -1,0 +1,25 @@
+import type { Transaction } from '#src/control/storage/database.ts'
+import type { SandboxRow } from '../record/sandbox.ts'
+import { findSandboxById, writeState } from '../record/store.ts'
+
+/**
+ * Its disk was copied, or could not be: the sandbox goes back to what it was. Answers it, for the caller to announce once
+ * the transaction is over; `undefined` where it is doing something else by now, another snapshot too.
+ */
+export const endSnapshotting = async (
+  transaction: Transaction,
+  sandboxId: string,
+  image: string,
+  reason: string,
+  now: Date,
+): Promise<SandboxRow | undefined> => {
+  // Nobody writes it until we have: what is read here is what is moved on.
+  await transaction`select 1 from sandboxes where id = ${sandboxId} for no key update`
+  const row = await findSandboxById(transaction, sandboxId)
+  const to = row?.desired_state
+  if (row?.state !== 'snapshotting' || row.snapshot_image !== image) return undefined
+  if (to !== 'started' && to !== 'stopped' && to !== 'paused') return undefined
+  const by = { kind: 'runner', id: row.runner_id ?? '' } as const
+  const set = { snapshot_image: null, ...(to === 'started' ? { last_activity_at: now } : {}) }
+  return await writeState(transaction, row, { to, by, reason, set }, now)
+}

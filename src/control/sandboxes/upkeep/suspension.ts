@@ -1,0 +1,39 @@
+import { isSuspended } from '#src/control/organizations/organization.ts'
+import type { Actor, SandboxParts } from '#src/control/running.ts'
+import { Problem } from '#src/problems.ts'
+import { moves } from '../record/lifecycle.ts'
+import type { SandboxRow } from '../record/sandbox.ts'
+import { moveSandbox } from '../verbs/move.ts'
+
+const rowsPerSweep = 500
+
+/** A suspended organization reads, stops and deletes, and sets nothing going (contract/gaps.md C32). */
+export const checkNotSuspended = ({ clock }: Pick<SandboxParts, 'clock'>, { organization }: Actor): void => {
+  if (isSuspended(organization, clock.now())) throw new Problem('forbidden', 'This organization is suspended.')
+}
+
+const stoppable = moves.filter(([on]) => on === 'stop').map(([, from]) => from)
+
+/**
+ * Stops what still runs of organizations whose hours of grace have passed. Like a timer: what is missed, or is doing
+ * something else just now, is found by the next sweep, and two sweeps leave each other alone.
+ */
+export const stopSuspended = async (parts: SandboxParts): Promise<void> => {
+  const { database, clock, log } = parts
+  const { sql } = database
+  const now = clock.now()
+  const rows = await sql<SandboxRow[]>`
+    select sandboxes.* from organizations join sandboxes on organization_id = organizations.id
+    where suspended and (suspended_until is null or suspended_until > ${now})
+      and extract(epoch from ${now}::timestamptz - suspended_at) >= suspension_cleanup_grace_period_hours * 3600.0
+      and state in ${sql(stoppable)} and warm_pool_id is null
+    order by last_activity_at limit ${rowsPerSweep} for update of sandboxes skip locked`
+  for (const row of rows) {
+    const by = { kind: 'timer', id: 'suspension' } as const
+    try {
+      await moveSandbox(parts, row, 'stop', { by, reason: 'Its organization is suspended.' })
+    } catch (error) {
+      if (!(error instanceof Problem)) log.error({ err: error, sandboxId: row.id }, 'could not be stopped')
+    }
+  }
+}

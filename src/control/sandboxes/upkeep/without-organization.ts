@@ -1,0 +1,61 @@
+// What a deleted organization still has on runners, and the rows that speak of it. Everything here looks at what is there and
+// may be done twice, by several processes, or after any of them was killed.
+
+import { dropBuildsOf, pushImage } from '#src/control/images/images.ts'
+import {
+  type DeletedOrganization,
+  endOrganization,
+  keepsAnything,
+  lookAtDeleted,
+} from '#src/control/organizations/service.ts'
+import type { SandboxParts } from '#src/control/running.ts'
+import { forgetSandboxesOf, listLiveOf } from '../record/store.ts'
+import { destroy } from '../verbs/destroy.ts'
+
+const reason = 'Its organization was deleted.'
+/** Others have their sweep too. */
+const mostPerSweep = 200
+
+const destroySome = async (
+  parts: SandboxParts,
+  { id, deletedBy }: DeletedOrganization,
+  most: number,
+): Promise<number> => {
+  const rows = await listLiveOf(parts.database.sql, id, most)
+  for (const row of rows) {
+    try {
+      await destroy(parts, row, { by: { kind: 'user', id: deletedBy }, reason })
+    } catch (error) {
+      parts.log.warn({ err: error, sandboxId: row.id }, 'a sandbox without an organization is still there; tried again')
+    }
+  }
+  return rows.length
+}
+
+/** Forgets it all, once its runners have said that nothing is left. */
+const forget = async (parts: SandboxParts, organization: DeletedOrganization): Promise<void> => {
+  const { database, clock } = parts
+  const now = clock.now()
+  const builds = await database.transaction(async (transaction) => {
+    if (await keepsAnything(transaction, organization.id)) return []
+    const dropped = await dropBuildsOf(transaction, organization.id, now)
+    await forgetSandboxesOf(transaction, organization.id)
+    await endOrganization(transaction, organization, now)
+    return dropped
+  })
+  for (const image of builds) await pushImage(parts, image)
+}
+
+export const sweepDeletedOrganizations = async (parts: SandboxParts): Promise<void> => {
+  const { database, clock, log } = parts
+  let left = mostPerSweep
+  for (const organization of await lookAtDeleted(database.sql, clock.now())) {
+    try {
+      left -= await destroySome(parts, organization, left)
+      await forget(parts, organization)
+    } catch (error) {
+      log.error({ err: error, organizationId: organization.id }, 'a deleted organization is still there; tried again')
+    }
+    if (left <= 0) return
+  }
+}

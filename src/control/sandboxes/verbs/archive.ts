@@ -1,0 +1,26 @@
+import { randomUUID } from 'node:crypto'
+import type { Actor, SandboxParts } from '#src/control/running.ts'
+import type { SandboxRow } from '../record/sandbox.ts'
+import { getSandbox } from '../record/store.ts'
+import { moveSandbox, type Occasion } from './move.ts'
+
+/**
+ * Asks for the disk of a sandbox to be put into the object store and taken off its runner. What runs is stopped first.
+ * The name of the archive is chosen here, so that a runner that begins again writes the same one.
+ */
+export const archive = (parts: SandboxParts, sandbox: SandboxRow, occasion: Occasion): Promise<SandboxRow> =>
+  moveSandbox(parts, sandbox, 'archive', {
+    ...occasion,
+    set: () => ({
+      archive_id: randomUUID(),
+      archive_sha256: null,
+      archive_bytes: null,
+      archive_stored_bytes: null,
+      archived_at: null,
+    }),
+  })
+
+export const archiveSandbox = async (parts: SandboxParts, actor: Actor, idOrName: string): Promise<SandboxRow> => {
+  const sandbox = await getSandbox(parts.database.sql, actor.organization.id, idOrName)
+  return await archive(parts, sandbox, { by: { kind: 'user', id: actor.user.id } })
+}

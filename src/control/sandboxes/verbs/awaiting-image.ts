@@ -1,0 +1,153 @@
+// Sandboxes that wait for their image (`pending_build`, `building_snapshot`): they go on when a runner has it, or end with it.
+import { reserveRunner } from '#src/control/runners/placement.ts'
+import type { SandboxParts } from '#src/control/running.ts'
+import type { Transaction } from '#src/control/storage/database.ts'
+import { Problem } from '#src/problems.ts'
+import type { ImageConfig } from '#src/wire/runner-link.ts'
+import type { SandboxState } from '#src/wire/sandbox-state.ts'
+import { moveFrom, stateRows, statesAwaitingImage } from '../record/lifecycle.ts'
+import { type SandboxRow, sizeOf } from '../record/sandbox.ts'
+import { writeState } from '../record/store.ts'
+import { moveSandbox } from './move.ts'
+
+/** Looked at, and tried, at a time. */
+const mostLookedAt = 5000
+const mostTried = 500
+/** Of one organization find no room, before it has to wait for the next time. */
+const mostRefused = 50
+/** Of one organization, with those whose image could not be made: they hold room of no runner that would bound them. */
+const mostWaiting = 1000
+
+/** Whether one more may wait; two that ask at the same time may both. */
+export const checkMayWait = async (transaction: Transaction, organizationId: string): Promise<void> => {
+  const [row] = await transaction<[{ count: number }]>`
+    select count(*)::integer as count from (
+      select from sandboxes where organization_id = ${organizationId} and state in ${transaction([...statesAwaitingImage, 'build_failed'])}
+      limit ${mostWaiting}) waiting`
+  if (row.count < mostWaiting) return
+  throw new Problem(
+    'quota_exceeded',
+    `${mostWaiting} sandboxes wait for their image, or have failed for want of it: delete some.`,
+  )
+}
+
+/** As little of it as says whether it is worth trying: the rest may be 400 KiB. */
+type Waiting = Pick<SandboxRow, 'id' | 'organization_id' | 'image' | 'cpu' | 'memory_gib' | 'disk_gib'>
+
+/**
+ * Finds a runner for those whose image is there and has said who runs what in it, or for one of them. One without room, or
+ * whose organization is suspended or would be above its quota, goes on waiting. Each organization has its turn, so that what
+ * never fits keeps nobody else waiting, nor what is smaller.
+ */
+export const placeWaiting = async (
+  parts: SandboxParts,
+  { image, sandboxId }: { image?: string; sandboxId?: string } = {},
+): Promise<void> => {
+  const { database, clock, log } = parts
+  const { sql } = database
+  const rows = await sql<Waiting[]>`
+    select id, organization_id, image, cpu, memory_gib, disk_gib from (
+      select sandboxes.*, row_number() over (partition by organization_id order by sandboxes.created_at) as turn
+      from sandboxes join images on images.name = sandboxes.image
+      where sandboxes.state in ${sql(statesAwaitingImage)} and config is not null
+        ${image === undefined ? sql`` : sql`and sandboxes.image = ${image}`}
+        ${sandboxId === undefined ? sql`` : sql`and sandboxes.id = ${sandboxId}`}
+        and exists (select from runners where sandboxes.image = any(runners.images) and runners.state = 'ready'
+          and runners.region_id = sandboxes.region_id)
+        and not exists (select from organizations where organizations.id = sandboxes.organization_id
+          and suspended and (suspended_until is null or suspended_until > ${clock.now()}))
+    ) waiting
+    order by turn, created_at limit ${mostLookedAt}`
+  const refused = new Refused()
+  let tried = 0
+  for (const row of rows) {
+    if (refused.tellsOf(row)) continue
+    if (++tried > mostTried) return
+    try {
+      await place(parts, row.id)
+    } catch (error) {
+      if (!(error instanceof Problem)) log.error({ err: error, sandboxId: row.id }, 'could not be placed')
+      // Else it was deleted or placed by somebody else meanwhile.
+      else if (error.status === 503 || error.status === 403) refused.add(row)
+    }
+  }
+}
+
+const place = async (parts: SandboxParts, id: string): Promise<void> => {
+  const { database, options } = parts
+  const [found] = await database.sql<(SandboxRow & { config: ImageConfig })[]>`
+    select sandboxes.*, images.config from sandboxes join images on images.name = sandboxes.image
+    where sandboxes.id = ${id} and sandboxes.state in ${database.sql(statesAwaitingImage)} and config is not null`
+  if (found === undefined) return
+  const { config, ...row } = found
+  const wanted = { regionId: row.region_id, image: row.image, ...sizeOf(row) }
+  await moveSandbox(parts, row, 'place', {
+    by: { kind: 'timer', id: 'build' },
+    reason: 'Its image is there.',
+    set: ({ build }) => ({
+      os_user: build?.user ?? (config.user || 'root'),
+      entrypoint: [...config.entrypoint],
+    }),
+    check: async (transaction) => ({ runner_id: await reserveRunner(transaction, wanted, options.overcommit) }),
+  })
+}
+
+/** Those that have no room, or would be above their quota: where one found no room another of its size finds none either. */
+class Refused {
+  readonly #ofOne = new Map<string, Waiting[]>()
+
+  add(row: Waiting): void {
+    this.#ofOne.set(row.organization_id, [...(this.#ofOne.get(row.organization_id) ?? []), row])
+  }
+
+  tellsOf({ organization_id, image, cpu, memory_gib, disk_gib }: Waiting): boolean {
+    const others = this.#ofOne.get(organization_id) ?? []
+    const isNoSmaller = (other: Waiting) =>
+      other.image === image && cpu >= other.cpu && memory_gib >= other.memory_gib && disk_gib >= other.disk_gib
+    return others.length >= mostRefused || others.some(isNoSmaller)
+  }
+}
+
+/** What has become of one, and the state that it left. */
+type Left = { from: SandboxState; row: SandboxRow }
+
+/** Their image cannot be made. Answers them, for the caller to announce once the transaction is over. */
+export const failWaiting = async (
+  transaction: Transaction,
+  image: string,
+  reason: string,
+  runnerId: string,
+  now: Date,
+): Promise<Left[]> => {
+  const rows = await transaction<SandboxRow[]>`
+    select * from sandboxes where image = ${image} and state in ${transaction(statesAwaitingImage)} order by id for no key update`
+  const failed: Left[] = []
+  for (const row of rows) {
+    const by = { kind: 'runner', id: runnerId } as const
+    const change = { to: 'build_failed', by, reason, set: { error_reason: reason } } as const
+    const written = await writeState(transaction, row, change, now)
+    if (written) failed.push({ from: row.state, row: written })
+  }
+  return failed
+}
+
+/** How far their image has come; as long as it comes further they are not stuck. */
+export const showWaiting = async (
+  { database, changes }: Pick<SandboxParts, 'database' | 'changes'>,
+  { image, runnerId }: { image: string; runnerId: string },
+  progress: NonNullable<SandboxRow['progress']>,
+  now: Date,
+): Promise<void> => {
+  const { sql } = database
+  const rows = await sql<SandboxRow[]>`select * from sandboxes where image = ${image} and state = 'pending_build'`
+  for (const row of rows) {
+    const { through } = moveFrom('begin-build', row.state)
+    const change = { to: through, by: { kind: 'runner', id: runnerId }, reason: 'Its image is being made.' } as const
+    const written = await writeState(sql, row, change, now)
+    if (written) changes.announce(row.state, written)
+  }
+  const stuckAt = new Date(now.getTime() + (stateRows.building_snapshot.stuckAfterSeconds ?? 0) * 1000)
+  await sql`
+    update sandboxes set progress = ${sql.json(progress)}, stuck_at = ${stuckAt}
+    where image = ${image} and state in ${sql(statesAwaitingImage)}`
+}

@@ -1,0 +1,125 @@
+// What a caller asks a sandbox to be: checked, with every default filled in. What is not built is refused by its name.
+import { readDisplayText } from '#src/control/display-text.ts'
+import { isIdLike, isTokenLike } from '#src/control/id-like.ts'
+import { readDefinition } from '#src/control/images/source.ts'
+import { readServiceUrl } from '#src/control/service-url.ts'
+import { Problem } from '#src/problems.ts'
+import type { Definition } from '#src/wire/runner-link.ts'
+import { type NetworkColumns, networkOfNew } from '../record/network-policy.ts'
+import type { CreateSandbox } from '../record/schemas.ts'
+import { destroyedPrefix } from './destroy.ts'
+
+export type Wish = {
+  name: string | undefined
+  snapshot: string | undefined
+  /** Instead of a snapshot. */
+  definition: Definition | undefined
+  target: string | undefined
+  user: string | undefined
+  env: Record<string, string>
+  labels: Record<string, string>
+  isPublic: boolean
+  network: NetworkColumns
+  /** Null: where its region says. */
+  otelEndpoint: string | null
+  cpu: number | undefined
+  memory: number | undefined
+  disk: number | undefined
+  autoStopInterval: number
+  autoPauseInterval: number
+  autoArchiveInterval: number
+  autoDeleteInterval: number
+  /** Undefined: as long as its region says. */
+  ttlMinutes: number | undefined
+}
+
+/** Minutes; also the interval that 0 stands for, and what `GET /config` says. */
+export const maxAutoArchiveInterval = 43_200
+
+const isAsked = (value: unknown): boolean => {
+  if (value === undefined || value === null || value === false || value === 0 || value === '') return false
+  return !(Array.isArray(value) && value.length === 0)
+}
+
+const notBuilt = [
+  'gpu',
+  'gpuType',
+  'volumes',
+  'linkedSandbox',
+  'secrets',
+  'outboundProxyUrl',
+] as const satisfies readonly (keyof CreateSandbox)[]
+
+export const checkName = (given: string): string => {
+  const name = readDisplayText('name', given)
+  const refuse = (why: string) => new Problem('bad_request', `name ${why}`)
+  if (/[/\\?#%]/.test(name)) throw refuse('must not contain / \\ ? # or %, because it is used in paths')
+  if (name === '.' || name === '..') throw refuse('must not be . or ..')
+  if (name.startsWith(destroyedPrefix)) throw refuse(`must not begin with ${destroyedPrefix}, which is reserved`)
+  if (isIdLike(name)) throw refuse('must not look like an id')
+  if (isTokenLike(name)) {
+    throw refuse(
+      'must not be 16 letters and digits, which is how tokens of signed previews look; add a dash, for example',
+    )
+  }
+  return name
+}
+
+/** Of all names and values together: every sandbox of a runner stands in its one list with them. */
+const mapBytes = 64 * 1024
+
+export const checkMap = (field: 'env' | 'labels', map: Record<string, string>): Record<string, string> => {
+  if (Buffer.byteLength(JSON.stringify(map)) <= mapBytes) return map
+  throw new Problem('bad_request', `${field} must have at most ${mapBytes} bytes in all`)
+}
+
+const checkEnv = (env: Record<string, string>): Record<string, string> => {
+  const wrong = Object.keys(env).find((name) => !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name))
+  if (wrong === undefined) return checkMap('env', env)
+  throw new Problem('bad_request', `env has "${wrong.slice(0, 60)}", which is not the name of a variable`)
+}
+
+/** At most one of stop and pause happens to an idle sandbox: whoever asks for a pause alone does not want the stop. */
+const readIdleIntervals = ({ autoStopInterval, autoPauseInterval = 0, autoDeleteInterval }: CreateSandbox) => {
+  if (autoPauseInterval === 0) return { autoStopInterval: autoStopInterval ?? 15, autoPauseInterval }
+  if (autoStopInterval) throw new Problem('bad_request', 'autoStopInterval and autoPauseInterval cannot both be set')
+  if (autoDeleteInterval === 0) {
+    throw new Problem('bad_request', 'autoPauseInterval cannot be set for a sandbox that is deleted when it stops')
+  }
+  return { autoStopInterval: 0, autoPauseInterval }
+}
+
+export const checkBody = (
+  body: CreateSandbox,
+  organization: { id: string; sandboxLimitedNetworkEgress: boolean },
+): Wish => {
+  const unbuilt = notBuilt.filter((field) => isAsked(body[field]))
+  if (unbuilt.length > 0) throw new Problem('unprocessable', `${unbuilt.join(', ')}: not supported yet`)
+  if (body.snapshot !== undefined) {
+    if (body.buildInfo) throw new Problem('bad_request', 'snapshot and buildInfo cannot both be given')
+    const size = (['cpu', 'memory', 'disk'] as const).filter((field) => body[field] !== undefined)
+    if (size.length > 0)
+      throw new Problem('bad_request', `${size.join(', ')} cannot be given with snapshot, which has its own`)
+  }
+  if (body.spot) throw new Problem('bad_request', 'spot is for sandboxes with a gpu, and there are none yet')
+  const archive = body.autoArchiveInterval ?? 10_080
+  return {
+    name: body.name === undefined ? undefined : checkName(body.name),
+    snapshot: body.snapshot,
+    definition: body.buildInfo && readDefinition(body.buildInfo, organization.id),
+    target: body.target,
+    user: body.user,
+    env: checkEnv(body.env ?? {}),
+    labels: checkMap('labels', body.labels ?? {}),
+    isPublic: body.public ?? false,
+    network: networkOfNew(body, organization.sandboxLimitedNetworkEgress),
+    otelEndpoint: body.otelEndpointOverride ? readServiceUrl('otelEndpointOverride', body.otelEndpointOverride) : null,
+    cpu: body.cpu,
+    memory: body.memory,
+    disk: body.disk,
+    ...readIdleIntervals(body),
+    autoArchiveInterval: archive === 0 ? maxAutoArchiveInterval : Math.min(archive, maxAutoArchiveInterval),
+    autoDeleteInterval: Math.max(body.autoDeleteInterval ?? -1, -1),
+    ttlMinutes: body.ttlMinutes,
+  }
+}

@@ -1,0 +1,286 @@
+// Creates a sandbox: checks what is asked, finds it a place, writes it, and waits a while for it to run.
+import { randomUUID } from 'node:crypto'
+import { wantBuild } from '#src/control/images/builds.ts'
+import { pushImage } from '#src/control/images/images.ts'
+import type { Organization } from '#src/control/organizations/organization.ts'
+import {
+  checkKept,
+  checkLimits,
+  checkOpen,
+  checkTotals,
+  getQuotas,
+  type Quota,
+  readTtl,
+} from '#src/control/quotas/service.ts'
+import { findRegion, type Region } from '#src/control/regions/service.ts'
+import { type HeldRunner, hasRoomOn, holdRunners, pickRunner } from '#src/control/runners/placement.ts'
+import type { Actor, SandboxParts } from '#src/control/running.ts'
+import { checkMade, untilMade } from '#src/control/snapshots/awaiting.ts'
+import { findSnapshot, markUsed, type Snapshot, snapshotColumn } from '#src/control/snapshots/service.ts'
+import type { Piece, Sql, Transaction } from '#src/control/storage/database.ts'
+import { claimWarm, holdWarm } from '#src/control/warm-pools/claim.ts'
+import { noSnapshot, Problem } from '#src/problems.ts'
+import type { Definition } from '#src/wire/runner-link.ts'
+import { moveFrom } from '../record/lifecycle.ts'
+import type { SandboxRow } from '../record/sandbox.ts'
+import type { CreateSandbox } from '../record/schemas.ts'
+import { newSecret } from '../record/secret.ts'
+import type { Size } from '../record/size.ts'
+import { findSandboxById, insertSandbox } from '../record/store.ts'
+import { checkNotSuspended } from '../upkeep/suspension.ts'
+import { checkMayWait, placeWaiting } from './awaiting-image.ts'
+import { checkBody, type Wish } from './create-body.ts'
+import { findMade, holdKey, onceFor, rememberMade } from './idempotency.ts'
+import { untilTaken, waitWhile } from './wait.ts'
+
+const getSnapshot = async (sql: Sql, organizationId: string, idOrName: string): Promise<Snapshot> => {
+  const snapshot = await findSnapshot(sql, organizationId, idOrName)
+  if (!snapshot) throw noSnapshot(idOrName, 'bad_request')
+  if (snapshot.state === 'active') return snapshot
+  checkMade(snapshot)
+  throw new Problem(
+    'snapshot_inactive',
+    `The snapshot "${snapshot.name}" is ${snapshot.state}; sandboxes need one that is active.`,
+  )
+}
+
+const regionIdFor = ({ defaultRegionId }: Organization, { target }: Wish): string => {
+  const id = target ?? defaultRegionId
+  if (id !== null) return id
+  throw new Problem('bad_request', 'target is needed: this organization has no default region')
+}
+
+const getRegion = async (sql: Sql, organization: Organization, id: string): Promise<Region> => {
+  const region = await findRegion(sql, organization.id, id)
+  if (!region) throw new Problem('not_found', `There is no region "${id}".`)
+  return region
+}
+
+/**
+ * What its files come from: a snapshot, with a warm sandbox of it that may be the caller's and the runners that have it, all held;
+ * or a definition whose image may have to be built first.
+ */
+type Origin = { snapshot: Snapshot; warm: SandboxRow | undefined; runners: HeldRunner[] } | { definition: Definition }
+
+type Plan = {
+  origin: Origin
+  regionId: string
+  otelEndpoint: string | null
+  size: Size
+  ttlMinutes: number
+  quota: Quota
+}
+
+const smallest: Size = { cpu: 1, memoryGiB: 1, diskGiB: 3 }
+
+const getOrigin = async (
+  transaction: Transaction,
+  organizationId: string,
+  { definition }: Wish,
+  idOrName: string,
+  regionId: string,
+): Promise<Origin> => {
+  if (definition !== undefined) return { definition }
+  const hold = async (id: string | Piece, image: string | Piece) => {
+    const [warm, runners] = await Promise.all([
+      holdWarm(transaction, { organizationId, regionId, snapshotId: id }),
+      holdRunners(transaction, { regionId, image }),
+    ])
+    return { warm, runners }
+  }
+  const column = (name: 'id' | 'image') => snapshotColumn(transaction, name, organizationId, idOrName)
+  // By the name that the caller gave it, so that nothing waits for what is known by another name.
+  const [snapshot, held] = await Promise.all([
+    getSnapshot(transaction, organizationId, idOrName),
+    hold(column('id'), column('image')),
+  ])
+  const { id, image } = snapshot
+  const isOfThis = (held.warm?.snapshot_id ?? id) === id && held.runners.every((runner) => runner.image === image)
+  // Else another snapshot came to be called so between the questions.
+  return { snapshot, ...(isOfThis ? held : await hold(id, image)) }
+}
+
+/** Everything that has to be found out; with the word that it is asked for, it is one message to the database. */
+const plan = async (
+  transaction: Transaction,
+  parts: SandboxParts,
+  { organization, tellIn }: Actor,
+  wish: Wish,
+): Promise<Plan> => {
+  const regionId = regionIdFor(organization, wish)
+  const snapshot = wish.snapshot ?? parts.settings.defaultSnapshot
+  // What is held comes last, and is held no longer than it must be.
+  const [region, quotaOf, , origin] = await Promise.all([
+    getRegion(transaction, organization, regionId),
+    getQuotas(transaction, organization, regionId),
+    tellIn?.(transaction),
+    getOrigin(transaction, organization.id, wish, snapshot, regionId),
+  ])
+  const quota = quotaOf('snapshot' in origin ? origin.snapshot.sandboxClass : 'container')
+  checkOpen(region, quota)
+  const standard = 'snapshot' in origin ? origin.snapshot : smallest
+  const size = {
+    cpu: wish.cpu ?? standard.cpu,
+    memoryGiB: wish.memory ?? standard.memoryGiB,
+    diskGiB: wish.disk ?? standard.diskGiB,
+  }
+  checkLimits(size, quota)
+  checkKept(size.diskGiB, wish.autoDeleteInterval, quota)
+  return {
+    origin,
+    regionId,
+    otelEndpoint: wish.otelEndpoint ?? region.otelEndpoint,
+    size,
+    ttlMinutes: readTtl(wish.ttlMinutes, quota),
+    quota,
+  }
+}
+
+/** `from`: the state that a warm sandbox was claimed in. */
+type Made = { row: SandboxRow; from: SandboxRow['state'] | null }
+
+/** The columns that say what its files come from. */
+const columnsOf = async (
+  transaction: Transaction,
+  { organization }: Actor,
+  wish: Wish,
+  { origin, regionId }: Plan,
+  now: Date,
+) => {
+  if ('snapshot' in origin) {
+    const { id, name, image, osUser, entrypoint, sandboxClass } = origin.snapshot
+    const os_user = wish.user ?? osUser
+    const sandbox_class = sandboxClass as SandboxRow['sandbox_class']
+    return { snapshot_id: id, snapshot: name, image, os_user, entrypoint, sandbox_class, build: null }
+  }
+  const { definition } = origin
+  await checkMayWait(transaction, organization.id)
+  return {
+    snapshot_id: '',
+    snapshot: '',
+    image: await wantBuild(transaction, { organizationId: organization.id, regionId, definition }, now),
+    // Until the image says whom and what it is made for.
+    os_user: wish.user ?? 'root',
+    entrypoint: null,
+    sandbox_class: 'container' as const,
+    build: buildOf(definition, wish),
+  }
+}
+
+const buildOf = ({ dockerfile, contexts }: Definition, { user }: Wish): SandboxRow['build'] => ({
+  dockerfile,
+  ...(contexts === undefined ? {} : { contextHashes: [...contexts.hashes] }),
+  user: user ?? null,
+})
+
+const write = async (
+  transaction: Transaction,
+  parts: SandboxParts,
+  actor: Actor,
+  wish: Wish,
+  planned: Plan,
+): Promise<Made> => {
+  const { organization, user } = actor
+  const { origin, regionId, otelEndpoint, size, ttlMinutes } = planned
+  const { options, clock } = parts
+  const id = randomUUID()
+  const now = clock.now()
+  const by = { kind: 'user', id: user.id } as const
+  const wanted = {
+    organization_id: organization.id,
+    region_id: regionId,
+    ...(await columnsOf(transaction, actor, wish, planned, now)),
+    cpu: size.cpu,
+    memory_gib: size.memoryGiB,
+    disk_gib: size.diskGiB,
+    env: wish.env,
+    labels: wish.labels,
+    public: wish.isPublic,
+    ...wish.network,
+    otel_endpoint_override: wish.otelEndpoint,
+    otel_endpoint: otelEndpoint,
+    auto_stop_interval: wish.autoStopInterval,
+    auto_pause_interval: wish.autoPauseInterval,
+    auto_archive_interval: wish.autoArchiveInterval,
+    auto_delete_interval: wish.autoDeleteInterval,
+    auto_destroy_at: ttlMinutes > 0 ? new Date(now.getTime() + ttlMinutes * 60_000) : null,
+    preview_token: newSecret(),
+    signing_key: newSecret(),
+    created_by: user.id,
+    created_at: now,
+  }
+  const { warm, runners } = 'snapshot' in origin ? origin : {}
+  // Where the size that is wanted has no room beside a warm one, it is made cold, on a runner that has.
+  if (warm && runners && hasRoomOn(runners, warm.runner_id, size, options.overcommit)) {
+    return { row: await claimWarm(transaction, parts, warm, wanted, wish.name, by), from: 'started' }
+  }
+  const place = { regionId, image: wanted.image, ...size }
+  const runnerId = runners ? await pickRunner(transaction, runners, place, options.overcommit) : null
+  const move = moveFrom(runners ? 'create' : 'build', null)
+  const row = {
+    ...wanted,
+    id,
+    name: wish.name ?? id,
+    state: move.through,
+    desired_state: move.to,
+    version: 1,
+    generation: 1,
+    runner_id: runnerId,
+  }
+  return { row: await insertSandbox(transaction, row, by), from: null }
+}
+
+/** Its network has rules to be set, which may fail. Whatever else is new about one that was claimed, its runner only notes. */
+const isClosed = (row: SandboxRow) =>
+  row.network_block_all || row.network_allow_list !== null || row.domain_allow_list !== null
+
+/** Waits for nothing but the sandbox itself, where its image is there already. */
+const beginBuild = async (parts: SandboxParts, row: SandboxRow): Promise<SandboxRow> => {
+  await pushImage(parts, row.image)
+  await placeWaiting(parts, { sandboxId: row.id })
+  const placed = (await findSandboxById(parts.database.sql, row.id)) ?? row
+  return await waitWhile(parts, placed, 'creating', parts.options.createWaitSeconds * 1000)
+}
+
+/** The same key with the same body answers the same sandbox; with another body it is a mistake of the caller (422). */
+export const createSandbox = async (
+  parts: SandboxParts,
+  actor: Actor,
+  body: CreateSandbox,
+  idempotencyKey?: string,
+): Promise<SandboxRow> => {
+  checkNotSuspended(parts, actor)
+  const { database, changes, demand, options } = parts
+  const wish = checkBody(body, actor.organization)
+  const once = idempotencyKey === undefined ? undefined : onceFor(actor.organization.id, idempotencyKey, body)
+  const known = once && (await findMade(database.sql, once))
+  if (known) return await waitWhile(parts, known, 'creating', options.createWaitSeconds * 1000)
+
+  const attempt = () =>
+    database.keyed.transaction(async (transaction) => {
+      if (once) {
+        await holdKey(transaction, once)
+        const other = await findMade(transaction, once)
+        if (other) return { row: other, from: null, isNew: false }
+      }
+      const planned = await plan(transaction, parts, actor, wish)
+      const snapshot = 'snapshot' in planned.origin ? planned.origin.snapshot : undefined
+      const made = await write(transaction, parts, actor, wish, planned)
+      if (snapshot) await markUsed(transaction, snapshot, made.row.created_at)
+      if (once) await rememberMade(transaction, once, made.row.id, made.row.created_at)
+      await checkTotals(transaction, { from: null, written: made.row, to: 'started' }, planned.quota.row)
+      return { ...made, isNew: true }
+    })
+  const snapshot = wish.definition === undefined ? (wish.snapshot ?? parts.settings.defaultSnapshot) : undefined
+  const { row, from, isNew } = await attempt().catch(async (error) => {
+    if (!(error instanceof Problem) || error.code !== 'snapshot_in_making' || snapshot === undefined) throw error
+    await untilMade(parts, actor.organization.id, snapshot, options.createWaitSeconds * 1000)
+    return await attempt()
+  })
+  if (isNew && row.snapshot_id !== '') demand.count({ snapshotId: row.snapshot_id, regionId: row.region_id })
+  if (isNew) changes.announce(from, row)
+  if (isNew && row.state === 'started' && isClosed(row))
+    return await untilTaken(parts, row, options.createWaitSeconds * 1000)
+  if (isNew && row.state === 'pending_build') return await beginBuild(parts, row)
+  return await waitWhile(parts, row, 'creating', options.createWaitSeconds * 1000)
+}

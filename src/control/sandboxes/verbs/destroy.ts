@@ -1,0 +1,50 @@
+import { findAnyRunner } from '#src/control/runners/service.ts'
+import type { Actor, SandboxParts } from '#src/control/running.ts'
+import type { Transaction } from '#src/control/storage/database.ts'
+import type { SandboxRow } from '../record/sandbox.ts'
+import { type By, getSandbox, writeState } from '../record/store.ts'
+import { moveSandbox, type Occasion } from './move.ts'
+
+/** Cancels whatever is under way and asks for the end of a sandbox, from any state. Its name is free at once. */
+export const destroy = async (parts: SandboxParts, sandbox: SandboxRow, occasion: Occasion): Promise<SandboxRow> => {
+  const row = await moveSandbox(parts, sandbox, 'delete', {
+    ...occasion,
+    set: ({ name }) => ({
+      name: name.startsWith(destroyedPrefix) ? name : `${destroyedPrefix}${name}_${parts.clock.now().getTime()}`,
+      stop_signal: 'SIGKILL',
+    }),
+    check: whoeverThereIs,
+    checksWhen: isOnlyInStore,
+  })
+  const isOver = row.state === 'destroying' && row.runner_id === null
+  return isOver ? await endWithoutRunner(parts, row, occasion.by) : row
+}
+
+/** It never had a runner, so there is nothing to take away. */
+export const endWithoutRunner = async (
+  { database, clock, changes }: SandboxParts,
+  row: SandboxRow,
+  by: By,
+): Promise<SandboxRow> => {
+  const now = clock.now()
+  const change = { to: 'destroyed', by, set: { destroyed_at: now, gone_at: now } } as const
+  const written = await writeState(database.sql, row, change, now)
+  if (written) changes.announce(row.state, written)
+  return written ?? row
+}
+
+/** There is nothing of it but an archive, be it an old one of a sandbox whose runner is gone. */
+const isOnlyInStore = ({ state, runner_id, archive_id }: SandboxRow): boolean =>
+  state === 'archived' || (runner_id === null && archive_id !== null)
+
+/** Any runner of its region can take that away, if only when it is back. */
+const whoeverThereIs = async (transaction: Transaction, sandbox: SandboxRow): Promise<Partial<SandboxRow>> => ({
+  runner_id: await findAnyRunner(transaction, sandbox.region_id, sandbox.runner_id),
+})
+
+export const deleteSandbox = async (parts: SandboxParts, actor: Actor, idOrName: string): Promise<SandboxRow> => {
+  const sandbox = await getSandbox(parts.database.sql, actor.organization.id, idOrName)
+  return await destroy(parts, sandbox, { by: { kind: 'user', id: actor.user.id } })
+}
+
+export const destroyedPrefix = 'DESTROYED_'

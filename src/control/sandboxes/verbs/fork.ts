@@ -1,0 +1,192 @@
+// A fork: another sandbox that begins with the disk of this one, as it is now. Its parent goes on as it was.
+import { randomUUID } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
+import { checkKept, checkLimits, checkTotals, endOfLife, getQuota, type Quota } from '#src/control/quotas/service.ts'
+import { checkRoom } from '#src/control/runners/placement.ts'
+import type { Actor, SandboxParts } from '#src/control/running.ts'
+import type { Transaction } from '#src/control/storage/database.ts'
+import { Problem } from '#src/problems.ts'
+import { checkForkable, moveFrom } from '../record/lifecycle.ts'
+import { type SandboxRow, sizeOf } from '../record/sandbox.ts'
+import type { ForkSandbox } from '../record/schemas.ts'
+import { newSecret } from '../record/secret.ts'
+import { findSandbox, getSandbox, insertSandbox, lockSandbox, type NewSandbox } from '../record/store.ts'
+import { checkNotSuspended } from '../upkeep/suspension.ts'
+import { checkName } from './create-body.ts'
+import { findMade, holdKey, onceFor, rememberMade } from './idempotency.ts'
+import { waitWhile } from './wait.ts'
+
+const mostListed = 100
+const mostAncestors = 50
+
+const checkCanFork = ({ runner_fork }: SandboxRow): void => {
+  if (!runner_fork) throw new Problem('unprocessable', 'The runner of this sandbox cannot fork.')
+}
+
+const checkParent = (parent: SandboxRow): void => {
+  checkForkable(parent)
+  if (parent.first_started_at === null) {
+    throw new Problem('bad_request', 'This sandbox has never run, so there is nothing to fork.')
+  }
+}
+
+const earlier = (one: Date | null, other: Date | null): Date | null =>
+  one === null || other === null ? (one ?? other) : one < other ? one : other
+
+/** All that its parent has and does, under a name and with secrets of its own. */
+const childOf = (
+  parent: SandboxRow,
+  name: string | undefined,
+  createdBy: string,
+  quota: Quota,
+  now: Date,
+): NewSandbox => {
+  const id = randomUUID()
+  const move = moveFrom('fork', null)
+  return {
+    id,
+    organization_id: parent.organization_id,
+    name: name ?? id,
+    region_id: parent.region_id,
+    sandbox_class: parent.sandbox_class,
+    snapshot_id: parent.snapshot_id,
+    snapshot: parent.snapshot,
+    image: parent.image,
+    build: parent.build,
+    os_user: parent.os_user,
+    entrypoint: parent.entrypoint,
+    env: parent.env,
+    labels: parent.labels,
+    public: parent.public,
+    network_block_all: parent.network_block_all,
+    network_allow_list: parent.network_allow_list,
+    domain_allow_list: parent.domain_allow_list,
+    otel_endpoint_override: parent.otel_endpoint_override,
+    otel_endpoint: parent.otel_endpoint,
+    cpu: parent.cpu,
+    memory_gib: parent.memory_gib,
+    disk_gib: parent.disk_gib,
+    state: move.through,
+    desired_state: move.to,
+    version: 1,
+    generation: 1,
+    runner_id: parent.runner_id,
+    auto_stop_interval: parent.auto_stop_interval,
+    auto_pause_interval: parent.auto_pause_interval,
+    auto_archive_interval: parent.auto_archive_interval,
+    auto_delete_interval: parent.auto_delete_interval,
+    // Not anew: or a fork would outlive the time that its parent was given.
+    auto_destroy_at: earlier(parent.auto_destroy_at, endOfLife(quota, now)),
+    parent_id: parent.id,
+    ancestor_ids: [...parent.ancestor_ids, parent.id].slice(-mostAncestors),
+    fork_kind: 'disk',
+    preview_token: newSecret(),
+    signing_key: newSecret(),
+    created_by: createdBy,
+    created_at: now,
+  }
+}
+
+const write = async (
+  transaction: Transaction,
+  { options, clock }: SandboxParts,
+  { organization, user }: Actor,
+  found: SandboxRow,
+  name: string | undefined,
+): Promise<{ row: SandboxRow; quota: Quota }> => {
+  checkParent(found)
+  checkCanFork(found)
+  const size = sizeOf(found)
+  const quota = await getQuota(transaction, organization, found.region_id, found.sandbox_class)
+  checkLimits(size, quota)
+  checkKept(size.diskGiB, found.auto_delete_interval, quota)
+  // Its runner first and then the sandbox, as every verb does, or two would wait for each other.
+  await checkRoom(transaction, found.runner_id, null, size, options.overcommit)
+  const parent = await lockSandbox(transaction, found.id)
+  checkParent(parent)
+  if (parent.runner_id !== found.runner_id || !isDeepStrictEqual(sizeOf(parent), size)) {
+    throw new Problem('changing', 'The sandbox is changing; try again.')
+  }
+  const child = childOf(parent, name, user.id, quota, clock.now())
+  const row = await insertSandbox(transaction, child, { kind: 'user', id: user.id })
+  return { row, quota }
+}
+
+/** Answers the child, and waits a while for it to be started; like a create, the same key answers the same child. */
+export const forkSandbox = async (
+  parts: SandboxParts,
+  actor: Actor,
+  idOrName: string,
+  body: ForkSandbox,
+  idempotencyKey?: string,
+): Promise<SandboxRow> => {
+  checkNotSuspended(parts, actor)
+  const { database, changes, options } = parts
+  const name = body.name === undefined ? undefined : checkName(body.name)
+  const once =
+    idempotencyKey === undefined ? undefined : onceFor(actor.organization.id, idempotencyKey, { idOrName, ...body })
+  const before = once && (await findMade(database.sql, once))
+  if (before) return await waitWhile(parts, before, 'forking', options.createWaitSeconds * 1000)
+
+  const parent = await getSandbox(database.sql, actor.organization.id, idOrName)
+  const { row, isNew } = await database.transaction(async (transaction) => {
+    if (once) {
+      await holdKey(transaction, once)
+      const known = await findMade(transaction, once)
+      if (known) return { row: known, isNew: false }
+    }
+    const [{ row: made, quota }] = await Promise.all([
+      write(transaction, parts, actor, parent, name),
+      actor.tellIn?.(transaction),
+    ])
+    if (once) await rememberMade(transaction, once, made.id, made.created_at)
+    await checkTotals(transaction, { from: null, written: made, to: 'started' }, quota.row)
+    return { row: made, isNew: true }
+  })
+  if (isNew) changes.announce(null, row)
+  return await waitWhile(parts, row, 'forking', options.createWaitSeconds * 1000)
+}
+
+/** The newest first. */
+export const listForks = async (
+  { database }: SandboxParts,
+  { organization }: Pick<Actor, 'organization'>,
+  idOrName: string,
+  { includeDestroyed }: { includeDestroyed: boolean },
+): Promise<SandboxRow[]> => {
+  const { sql } = database
+  const parent = await getSandbox(sql, organization.id, idOrName)
+  return await sql<SandboxRow[]>`
+    select * from sandboxes
+    where organization_id = ${organization.id} and parent_id = ${parent.id}
+      ${includeDestroyed ? sql`` : sql`and state <> 'destroyed'`}
+    order by created_at desc, id limit ${mostListed}`
+}
+
+/** 404 for what is no fork, and where the parent is gone. */
+export const getParent = async (
+  { database }: SandboxParts,
+  { organization }: Pick<Actor, 'organization'>,
+  idOrName: string,
+): Promise<SandboxRow> => {
+  const { parent_id } = await getSandbox(database.sql, organization.id, idOrName)
+  if (parent_id === null) throw new Problem('not_found', 'This sandbox is not a fork.')
+  const parent = await findSandbox(database.sql, organization.id, parent_id)
+  if (parent?.id !== parent_id) throw new Problem('not_found', 'The parent of this sandbox is gone.')
+  return parent
+}
+
+/** Those that there still are, the root first and the parent last. */
+export const listAncestors = async (
+  { database }: SandboxParts,
+  { organization }: Pick<Actor, 'organization'>,
+  idOrName: string,
+): Promise<SandboxRow[]> => {
+  const { sql } = database
+  const { ancestor_ids } = await getSandbox(sql, organization.id, idOrName)
+  if (ancestor_ids.length === 0) return []
+  const rows = await sql<SandboxRow[]>`
+    select * from sandboxes
+    where organization_id = ${organization.id} and id in ${sql(ancestor_ids)} and state <> 'destroyed'`
+  return ancestor_ids.flatMap((id) => rows.find((row) => row.id === id) ?? [])
+}

@@ -1,0 +1,89 @@
+// Carries out a verb: finds its move in the table, writes it, and tells who waits.
+import { checkTotals, mayGrow } from '#src/control/quotas/service.ts'
+import type { SandboxParts } from '#src/control/running.ts'
+import type { Sql, Transaction } from '#src/control/storage/database.ts'
+import { noSandbox, Problem } from '#src/problems.ts'
+import { isAlreadyDone, type Move, moveFor, type Verb } from '../record/lifecycle.ts'
+import type { SandboxRow } from '../record/sandbox.ts'
+import { type By, findSandboxById, writeState } from '../record/store.ts'
+
+const mostAttempts = 10
+
+/** Who or what moves a sandbox, and what the timeline says of it. */
+export type Occasion = {
+  by: By
+  reason?: string
+  /** Of a timer: only where it is due when it is written. What puts it off leaves `version` as it is. */
+  whileDue?: boolean
+}
+
+type MoveOptions = Occasion & {
+  /** Columns that change with the state. */
+  set?: (sandbox: SandboxRow) => Partial<SandboxRow>
+  /** Runs in the move's own transaction before it is written; may refuse it, write what belongs to it, and say columns. */
+  check?: (transaction: Transaction, sandbox: SandboxRow) => Promise<Partial<SandboxRow>>
+  /** Where it does not hold there is nothing to check, and a transaction less to wait for. */
+  checksWhen?: (sandbox: SandboxRow) => boolean
+}
+
+/** Somebody else was first: whatever `check` has written is undone. */
+class Overtaken extends Error {}
+
+/** The columns that every move writes: what is wanted now, under a new generation, and a clean slate of errors. */
+const intent = (sandbox: SandboxRow, move: Move): Partial<SandboxRow> => ({
+  desired_state: move.to,
+  generation: sandbox.generation + 1,
+  error_reason: null,
+  recoverable: null,
+  stop_signal: 'SIGTERM',
+  resize_from: null,
+})
+
+/**
+ * Makes the move of `verb`, starting from the sandbox as it was read. Where somebody else is first it looks again: the
+ * verb may by then be done already, or not be possible any more. Only a timer does not: it decided for the sandbox as it
+ * was, which may be somebody's by now, or in use; so it answers that one, and its next sweep decides anew. A move by which
+ * its organization would hold more than its quota is refused here, so that no verb forgets to ask.
+ */
+export const moveSandbox = async (
+  { database, clock, changes }: SandboxParts,
+  found: SandboxRow,
+  verb: Verb,
+  { by, reason, whileDue = false, set, check, checksWhen = () => true }: MoveOptions,
+): Promise<SandboxRow> => {
+  let sandbox = found
+  for (let attempt = 0; attempt < mostAttempts; attempt++) {
+    if (isAlreadyDone(verb, sandbox.state)) return sandbox
+    const move = moveFor(verb, sandbox)
+    const from = sandbox
+    const write = (sql: Sql, more: Partial<SandboxRow> = {}) => {
+      const columns = { ...intent(from, move), ...set?.(from), ...more }
+      const change = { to: move.through, by, reason: reason ?? null, set: columns, whileDue }
+      return writeState(sql, from, change, clock.now())
+    }
+    const isChecked = check !== undefined && checksWhen(from)
+    const moved =
+      isChecked || mayGrow(from, move)
+        ? await database
+            .transaction(async (transaction) => {
+              const written = await write(transaction, isChecked ? await check(transaction, from) : {})
+              if (!written) throw new Overtaken()
+              await checkTotals(transaction, { from, written, to: move.to })
+              return written
+            })
+            .catch((error) => {
+              if (error instanceof Overtaken) return undefined
+              throw error
+            })
+        : await write(database.sql)
+    if (moved) {
+      changes.announce(from.state, moved)
+      return moved
+    }
+    if (by.kind === 'timer') return found
+    const again = await findSandboxById(database.sql, sandbox.id)
+    if (!again) throw noSandbox(sandbox.id)
+    sandbox = again
+  }
+  throw new Problem('changing', 'The sandbox is changing too fast; try again.')
+}

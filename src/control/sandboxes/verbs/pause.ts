@@ -1,0 +1,31 @@
+import type { Actor, SandboxParts } from '#src/control/running.ts'
+import { Problem } from '#src/problems.ts'
+import { isAlreadyDone, moveFor } from '../record/lifecycle.ts'
+import type { SandboxRow } from '../record/sandbox.ts'
+import { getSandbox } from '../record/store.ts'
+import { moveSandbox, type Occasion } from './move.ts'
+import { waitWhile } from './wait.ts'
+
+const howToPause = ({ runner_pause }: SandboxRow) => {
+  if (runner_pause) return runner_pause
+  throw new Problem('unprocessable', 'The runner of this sandbox cannot pause.')
+}
+
+/** Stops the clock of everything that runs in a sandbox; nothing of it is lost. */
+export const pause = async (parts: SandboxParts, sandbox: SandboxRow, occasion: Occasion): Promise<SandboxRow> => {
+  if (isAlreadyDone('pause', sandbox.state)) return sandbox
+  // What is wrong with its state is said before what its runner cannot.
+  moveFor('pause', sandbox)
+  const pauseKind = howToPause(sandbox)
+  return await moveSandbox(parts, sandbox, 'pause', {
+    ...occasion,
+    set: () => ({ pause_kind: pauseKind }),
+  })
+}
+
+export const pauseSandbox = async (parts: SandboxParts, actor: Actor, idOrName: string): Promise<SandboxRow> => {
+  const sandbox = await getSandbox(parts.database.sql, actor.organization.id, idOrName)
+  await actor.told
+  const moved = await pause(parts, sandbox, { by: { kind: 'user', id: actor.user.id } })
+  return await waitWhile(parts, moved, 'pausing', parts.options.momentMilliseconds)
+}

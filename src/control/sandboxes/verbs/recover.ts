@@ -1,0 +1,34 @@
+import type { Actor, SandboxParts } from '#src/control/running.ts'
+import { Problem } from '#src/problems.ts'
+import type { SandboxRow } from '../record/sandbox.ts'
+import { getSandbox } from '../record/store.ts'
+import { checkNotSuspended } from '../upkeep/suspension.ts'
+import { moveSandbox } from './move.ts'
+import { findRunnerForArchived } from './start.ts'
+
+/** Takes a sandbox out of `error`, to `started` or, with `skipStart`, to `stopped`. */
+export const recoverSandbox = async (
+  parts: SandboxParts,
+  actor: Actor,
+  idOrName: string,
+  { skipStart }: { skipStart: boolean },
+): Promise<SandboxRow> => {
+  checkNotSuspended(parts, actor)
+  const sandbox = await getSandbox(parts.database.sql, actor.organization.id, idOrName)
+  if (sandbox.state === 'error' && (!sandbox.recoverable || sandbox.desired_state === 'destroyed')) {
+    throw new Problem(
+      'bad_request',
+      `This sandbox cannot be recovered: ${sandbox.error_reason ?? 'it can only be deleted'}`,
+    )
+  }
+  return await moveSandbox(parts, sandbox, skipStart ? 'recover-stopped' : 'recover', {
+    by: { kind: 'user', id: actor.user.id },
+    // Of a resize that was given up: its runner may still refuse that size.
+    set: ({ resize_from }) => ({ resize_from }),
+    // It failed on its way out of its archive, perhaps because of the runner that it was on.
+    check: async (transaction, found) => ({
+      runner_id: await findRunnerForArchived(transaction, found, parts.options),
+    }),
+    checksWhen: ({ archived_at }) => archived_at !== null && !skipStart,
+  })
+}

@@ -1,0 +1,49 @@
+// A snapshot of a sandbox: its disk, as it is at one moment, becomes an image that others are made from.
+import { randomUUID } from 'node:crypto'
+import type { Actor, SandboxParts } from '#src/control/running.ts'
+import { writeSnapshotOf } from '#src/control/snapshots/of-sandbox.ts'
+import { Problem } from '#src/problems.ts'
+import type { SandboxRow } from '../record/sandbox.ts'
+import type { CreateSandboxSnapshot } from '../record/schemas.ts'
+import { getSandbox } from '../record/store.ts'
+import { checkNotSuspended } from '../upkeep/suspension.ts'
+import { findMade, onceFor, rememberMade } from './idempotency.ts'
+import { moveSandbox } from './move.ts'
+
+/**
+ * Writes what is wanted, the snapshot with it, and returns; what its runner says of the image ends it. The same key again
+ * answers the sandbox as it is by then.
+ */
+export const snapshotSandbox = async (
+  parts: SandboxParts,
+  actor: Actor,
+  idOrName: string,
+  { name, includeMemory }: CreateSandboxSnapshot,
+  idempotencyKey?: string,
+): Promise<SandboxRow> => {
+  checkNotSuspended(parts, actor)
+  const { database, clock } = parts
+  if (includeMemory) throw new Problem('unprocessable', 'includeMemory: only the disk can be kept.')
+  const once =
+    idempotencyKey === undefined ? undefined : onceFor(actor.organization.id, idempotencyKey, { idOrName, name })
+  const findDone = async () => once && (await findMade(database.sql, once))
+  const done = await findDone()
+  if (done) return done
+  const sandbox = await getSandbox(database.sql, actor.organization.id, idOrName)
+  try {
+    return await moveSandbox(parts, sandbox, 'snapshot', {
+      by: { kind: 'user', id: actor.user.id },
+      check: async (transaction, found) => {
+        const image = `snap-${randomUUID()}`
+        await writeSnapshotOf(transaction, found, name, image, clock.now())
+        if (once) await rememberMade(transaction, once, found.id, clock.now())
+        return { snapshot_image: image }
+      },
+    })
+  } catch (error) {
+    // The same request was at it in this very moment.
+    const made = await findDone()
+    if (made) return made
+    throw error
+  }
+}

@@ -1,0 +1,47 @@
+import { baseOf } from '#src/control/images/images.ts'
+import { checkRoom, reserveRunner } from '#src/control/runners/placement.ts'
+import type { Actor, SandboxOptions, SandboxParts } from '#src/control/running.ts'
+import type { Transaction } from '#src/control/storage/database.ts'
+import { type SandboxRow, sizeOf } from '../record/sandbox.ts'
+import { newSecret } from '../record/secret.ts'
+import { getSandbox } from '../record/store.ts'
+import { checkNotSuspended } from '../upkeep/suspension.ts'
+import { moveSandbox } from './move.ts'
+import { waitWhile } from './wait.ts'
+
+/** The archive has all that the sandbox has of its own: a runner needs only the image that lies below that. */
+export const findRunnerForArchived = async (
+  transaction: Transaction,
+  sandbox: SandboxRow,
+  { overcommit }: Pick<SandboxOptions, 'overcommit'>,
+): Promise<string> => {
+  const image = await baseOf(transaction, sandbox.image)
+  const wanted = { regionId: sandbox.region_id, image, sandboxId: sandbox.id, ...sizeOf(sandbox) }
+  return await reserveRunner(transaction, wanted, overcommit)
+}
+
+/** While it was stopped its cpu and memory may have been given to others. An archived one goes wherever there is room. */
+const findRoom =
+  ({ options }: SandboxParts) =>
+  async (transaction: Transaction, sandbox: SandboxRow): Promise<Partial<SandboxRow>> => {
+    if (sandbox.archived_at !== null) return { runner_id: await findRunnerForArchived(transaction, sandbox, options) }
+    const wanted = { cpu: sandbox.cpu, memoryGiB: sandbox.memory_gib }
+    await checkRoom(transaction, sandbox.runner_id, sandbox.id, wanted, options.overcommit)
+    return {}
+  }
+
+/** Asks a sandbox that rests to run and returns, a pause of a moment aside, at once; its runner does the starting. */
+export const startSandbox = async (parts: SandboxParts, actor: Actor, idOrName: string): Promise<SandboxRow> => {
+  checkNotSuspended(parts, actor)
+  const sandbox = await getSandbox(parts.database.sql, actor.organization.id, idOrName)
+  await actor.told
+  const moved = await moveSandbox(parts, sandbox, 'start', {
+    by: { kind: 'user', id: actor.user.id },
+    // Whoever was given the old one saw what ran before. What was paused runs on.
+    set: ({ state }) => (state === 'paused' ? {} : { preview_token: newSecret() }),
+    check: findRoom(parts),
+    // One that is paused has kept its room.
+    checksWhen: ({ state }) => state !== 'paused',
+  })
+  return await waitWhile(parts, moved, 'resuming', parts.options.momentMilliseconds)
+}

@@ -1,0 +1,18 @@
+import type { Actor, SandboxParts } from '#src/control/running.ts'
+import type { SandboxRow } from '../record/sandbox.ts'
+import { getSandbox } from '../record/store.ts'
+import { moveSandbox } from './move.ts'
+
+/** Asks a started sandbox to stop and returns at once. `force`: without the grace that SIGTERM gives. */
+export const stopSandbox = async (
+  parts: SandboxParts,
+  actor: Actor,
+  idOrName: string,
+  { force }: { force: boolean },
+): Promise<SandboxRow> => {
+  const sandbox = await getSandbox(parts.database.sql, actor.organization.id, idOrName)
+  return await moveSandbox(parts, sandbox, 'stop', {
+    by: { kind: 'user', id: actor.user.id },
+    set: () => ({ stop_signal: force ? 'SIGKILL' : 'SIGTERM' }),
+  })
+}

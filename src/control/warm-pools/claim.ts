@@ -1,0 +1,67 @@
+// Gives a caller a sandbox that runs already. One transaction: it is the caller's, or still anybody's.
+
+import { moveFrom } from '#src/control/sandboxes/record/lifecycle.ts'
+import type { SandboxRow } from '#src/control/sandboxes/record/sandbox.ts'
+import { type By, type NewSandbox, nameTaken, writeState } from '#src/control/sandboxes/service.ts'
+import { isDuplicate, type Piece, type Transaction } from '#src/control/storage/database.ts'
+import type { SandboxParts } from '../running.ts'
+
+/** What a sandbox keeps of what it was before anybody wanted it: where it is, and what it was made from. */
+type Wanted = Omit<NewSandbox, 'id' | 'name' | 'state' | 'desired_state' | 'version' | 'generation' | 'runner_id'>
+
+type WantedWarm = { organizationId: string; regionId: string; snapshotId: string | Piece }
+
+/** One that is ready, held for this transaction. Of the caller's own pools first; one that somebody else is taking is passed over. */
+export const holdWarm = async (
+  transaction: Transaction,
+  { organizationId, regionId, snapshotId }: WantedWarm,
+): Promise<SandboxRow | undefined> => {
+  const [row] = await transaction<SandboxRow[]>`
+    select sandboxes.* from sandboxes
+      join warm_pools on warm_pools.id = warm_pool_id
+      join runners on runners.id = runner_id
+    where warm_pools.snapshot_id = ${snapshotId} and warm_pools.region_id = ${regionId}
+      and (warm_pools.organization_id = ${organizationId} or warm_pools.organization_id is null)
+      and sandboxes.state = 'started' and desired_state = 'started' and runners.state = 'ready'
+    order by warm_pools.organization_id nulls last, sandboxes.created_at, sandboxes.id
+    limit 1 for no key update of sandboxes skip locked`
+  return row
+}
+
+const isOfSize = (row: SandboxRow, size: Pick<Wanted, 'cpu' | 'memory_gib' | 'disk_gib'>) =>
+  row.cpu === size.cpu && row.memory_gib === size.memory_gib && row.disk_gib === size.disk_gib
+
+/**
+ * Writes down whose it is from now on, and as what. It runs on; no call gets inside before its runner has taken what is
+ * new about it. Of another size it is being created: its runner may find that it cannot be.
+ */
+export const claimWarm = async (
+  transaction: Transaction,
+  { clock }: SandboxParts,
+  warm: SandboxRow,
+  wanted: Wanted,
+  /** Absent: its id. */
+  name: string | undefined,
+  by: By,
+): Promise<SandboxRow> => {
+  const move = moveFrom(isOfSize(warm, wanted) ? 'claim' : 'claim-resizing', warm.state)
+  const { env, labels, ...columns } = wanted
+  const set = {
+    ...columns,
+    name: name ?? warm.id,
+    env: transaction.json(env) as unknown as SandboxRow['env'],
+    labels: transaction.json(labels) as unknown as SandboxRow['labels'],
+    warm_pool_id: null,
+    desired_state: move.to,
+    generation: warm.generation + 1,
+    least_generation: warm.generation + 1,
+    last_activity_at: clock.now(),
+  }
+  try {
+    const change = { to: move.through, by, reason: 'Claimed from a warm pool.', set }
+    return (await writeState(transaction, warm, change, clock.now()))!
+  } catch (error) {
+    if (!isDuplicate(error)) throw error
+    throw nameTaken(name, error)
+  }
+}

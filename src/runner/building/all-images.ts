@@ -1,0 +1,207 @@
+// Every image of this runner, whichever way it came here: brought from elsewhere, or made of a sandbox's disk.
+
+import { planOf } from '#src/runner/images/definition/plan.ts'
+import { ImageFailed } from '#src/runner/images/image-failed.ts'
+import type { BringRequest, Library } from '#src/runner/images/library.ts'
+import type { ContainerConfig } from '#src/runner/images/manifest.ts'
+import { leastDiskFor } from '#src/runner/overlay/pool.ts'
+import type { Template } from '#src/runner/overlay/templates.ts'
+import type {
+  Definition,
+  ImageAssignment,
+  ImageConfig,
+  ImageReport,
+  ImageSource,
+  Progress,
+} from '#src/wire/runner-link.ts'
+import type { Host } from '../host.ts'
+import { type ImageBuilder, isStageName } from './image-builder.ts'
+
+/** What is said of an image that is here. */
+export type Known = Pick<ImageReport, 'digest' | 'sizeBytes' | 'leastDiskBytes' | 'config'>
+
+/** As much of the image store as is needed here. */
+export type BroughtImages = {
+  list(): string[]
+  rootfsOf(image: string): string | undefined
+  configOf(image: string): ImageConfig | undefined
+  /** Of its files, in bytes; undefined where that is not known. */
+  sizeOf(image: string): number | undefined
+  /** Undefined for one that was not brought but built in. */
+  find(image: string): Known | undefined
+  bring(request: {
+    image: string
+    source: ImageSource
+    maxGiB: number
+    organizationId?: string | undefined
+    signal: AbortSignal
+    onProgress: (progress: Progress) => void
+    onLine?: (line: string) => void
+  }): Promise<Known>
+  /** What a definition begins with, under a name that counts for nothing until it is complete. */
+  bringBase(request: BringRequest): Promise<{ container: ContainerConfig }>
+  withWebFile: Library['withWebFile']
+  /** The definition that begins with it has been carried out, and what it made is a template of that name. */
+  complete(image: string, config: ContainerConfig): Promise<void>
+  remove(image: string): Promise<void>
+}
+
+type TemplateHost = Pick<Host, 'snapshot' | 'templates' | 'template' | 'removeTemplate' | 'basesInUse'>
+
+/** With what it is made of. */
+export type ToBring = ImageAssignment & { source: ImageSource }
+
+type Bringing = {
+  signal: AbortSignal
+  onProgress: (progress: Progress) => void
+  /** What a person may read of it, as it comes. */
+  onText?: (text: string) => void
+}
+
+export class AllImages {
+  readonly #brought: BroughtImages
+  readonly #host: TemplateHost
+  readonly #builder: Pick<ImageBuilder, 'build'>
+  readonly #configs = new Map<string, ImageConfig | undefined>()
+  readonly #templates = new Map<string, Template>()
+
+  private constructor(brought: BroughtImages, host: TemplateHost, builder: Pick<ImageBuilder, 'build'>) {
+    this.#brought = brought
+    this.#host = host
+    this.#builder = builder
+  }
+
+  /** Removes what was half built by a runner that was killed. */
+  static async open(
+    brought: BroughtImages,
+    host: TemplateHost,
+    builder: Pick<ImageBuilder, 'build' | 'removeLeft'>,
+  ): Promise<AllImages> {
+    const images = new AllImages(brought, host, builder)
+    await builder.removeLeft()
+    for (const { image, ...template } of await host.templates()) {
+      const isTorn = image === template.base && brought.find(image) === undefined
+      if (isTorn || isStageName(image)) await host.removeTemplate(image)
+      else images.#templates.set(image, template)
+    }
+    return images
+  }
+
+  list(): string[] {
+    return [...new Set([...this.#brought.list(), ...this.#templates.keys()])]
+  }
+
+  /** What an image says that was brought and lies below the disks of sandboxes; what is built in says nothing. */
+  configOf(image: string): ImageConfig | undefined {
+    if (!this.#configs.has(image)) this.#configs.set(image, this.#brought.find(image)?.config)
+    return this.#configs.get(image)
+  }
+
+  /** Undefined if it is not here. */
+  find(image: string): Known | undefined {
+    const template = this.#templates.get(image)
+    if (template === undefined) {
+      if (this.#brought.rootfsOf(image) === undefined) return undefined
+      const config = this.#brought.configOf(image)
+      // Without a word of its own it is not complete.
+      return this.#brought.find(image) ?? (config && { config })
+    }
+    const { base, sizeBytes } = template
+    const config = this.#brought.configOf(base)
+    const below = base === image ? this.#brought.find(base) : undefined
+    const least = sizeBytes === undefined ? {} : { leastDiskBytes: leastDiskFor(sizeBytes) }
+    const whole = sizeBytes === undefined ? {} : { sizeBytes: (this.#brought.sizeOf(base) ?? 0) + sizeBytes }
+    if (below !== undefined) return { ...below, ...least, ...whole }
+    return { ...whole, ...least, ...(config ? { config } : {}) }
+  }
+
+  async bring(assignment: ToBring, { signal, onProgress, onText = () => {} }: Bringing): Promise<Known> {
+    const { image, source, maxGiB, organizationId } = assignment
+    if (source.kind === 'definition') return this.#build(assignment, source, { signal, onProgress, onText })
+    if (source.kind !== 'sandbox') {
+      const known = await this.#brought.bring({
+        ...{ image, source, maxGiB, organizationId, signal, onProgress },
+        onLine: (line) => onText(`${line}\n`),
+      })
+      this.#configs.clear()
+      return this.find(image) ?? known
+    }
+    if (source.isMade)
+      throw new ImageFailed('not-found', 'It is lost. Its sandbox has gone on since, so it cannot be made again.')
+    await this.#host.snapshot(source.sandboxId, image)
+    await this.#look(image)
+    return this.find(image) ?? {}
+  }
+
+  /** Also what was made and could not be said to be. False: something here needs it, and it stays. */
+  async remove(image: string): Promise<boolean> {
+    const template = await this.#look(image)
+    if (template === undefined && this.#brought.rootfsOf(image) === undefined) return true
+    if (template?.base === image) {
+      if ((await this.#host.basesInUse(image)).has(image)) return false
+      // The record first: without it the template counts for nothing, and the next runner removes it.
+      await this.#brought.remove(image)
+      await this.#host.removeTemplate(image)
+      await this.#look(image)
+      return true
+    }
+    if (template !== undefined) {
+      // What was made from it has a disk of its own.
+      await this.#host.removeTemplate(image)
+      await this.#look(image)
+      return true
+    }
+    if ((await this.#host.basesInUse()).has(image)) return false
+    await this.#brought.remove(image)
+    return true
+  }
+
+  async #build(
+    { image, maxGiB, organizationId }: ToBring,
+    { dockerfile, contexts, snapshots }: Definition,
+    { signal, onProgress, onText = () => {} }: Bringing,
+  ): Promise<Known> {
+    const plan = planOf(dockerfile, contexts !== undefined, new Set(Object.keys(snapshots ?? {})))
+    const brought = this.#brought
+    const onLine = (line: string) => onText(`${line}\n`)
+    try {
+      const config = await this.#builder.build({
+        ...{ image, plan, contexts, snapshots, maxGiB, signal, onProgress, onText },
+        bringBase: async (name, source) => {
+          const request = { image: name, maxGiB, organizationId, signal, onProgress, onLine }
+          if (source.kind !== 'image') return (await brought.bringBase({ ...request, source })).container
+          const { base, container } = this.#here(source.image)
+          await brought.bringBase({ ...request, source: { kind: 'image', image: base } })
+          return container
+        },
+        removeBase: (name) => brought.remove(name),
+        withWebFile: (wanted, use) => brought.withWebFile(wanted, use),
+      })
+      await brought.complete(image, config)
+    } catch (error) {
+      await brought.remove(image)
+      throw error
+    }
+    await this.#look(image)
+    return this.find(image) ?? {}
+  }
+
+  /** What lies below an image of this runner, and what it says of itself. */
+  #here(image: string): { base: string; container: ContainerConfig } {
+    const config = this.find(image)?.config
+    if (config === undefined)
+      throw new ImageFailed('not-found', 'The snapshot that the definition builds on is not on this runner.')
+    const { entrypoint, env, user, workdir } = config
+    const container = { entrypoint: [...entrypoint], cmd: [], env: { ...env }, user, workdir }
+    return { base: this.#templates.get(image)?.base ?? image, container }
+  }
+
+  /** At this one alone: what is known of the others may be newer than what is read here. */
+  async #look(image: string): Promise<Template | undefined> {
+    this.#configs.clear()
+    const template = await this.#host.template(image)
+    if (template === undefined) this.#templates.delete(image)
+    else this.#templates.set(image, template)
+    return template
+  }
+}

@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { suite, test } from 'node:test'
+import { silentLog } from '#src/kit/log.ts'
+import { ControlClient } from './control-client.ts'
+import { Refusal, refusedAfterMs } from './key-refused.ts'
+
+/** What is told, with a clock that only the test moves. */
+const listen = () => {
+  const told: boolean[] = []
+  let now = 0
+  const refusal = new Refusal(
+    (isRefused) => told.push(isRefused),
+    () => now,
+  )
+  const hears = (status: number | undefined, laterMs = 0) => {
+    now += laterMs
+    refusal.heard(status)
+  }
+  return { told, hears }
+}
+
+suite('a runner whose key control does not take', () => {
+  test('is refused after a minute of nothing but 401, and is told so once', () => {
+    const { told, hears } = listen()
+    hears(200)
+    hears(401)
+    hears(401, refusedAfterMs - 1)
+    assert.deepEqual(told, [])
+    hears(401, 1)
+    hears(401, 5000)
+    assert.deepEqual(told, [true])
+  })
+
+  test('is not where anything else is heard in between: an answer, trouble of control, or nothing', () => {
+    for (const status of [200, 404, 429, 500, 503, undefined]) {
+      const { told, hears } = listen()
+      hears(401)
+      hears(status, refusedAfterMs - 1)
+      hears(401, 1)
+      hears(401, refusedAfterMs - 1)
+      assert.deepEqual(told, [], String(status))
+    }
+  })
+
+  test('is taken again by an answer to what it asks, and by no trouble of control', () => {
+    const { told, hears } = listen()
+    hears(401)
+    hears(401, refusedAfterMs)
+    hears(503)
+    hears(undefined)
+    assert.deepEqual(told, [true])
+    hears(200)
+    assert.deepEqual(told, [true, false])
+  })
+
+  test('hears of every call: a list, a report, and a control that is away', async () => {
+    const control = createServer((_request, response) => response.writeHead(401).end('{}'))
+    await once(control.listen(0, '127.0.0.1'), 'listening')
+    const controlUrl = new URL(`http://127.0.0.1:${(control.address() as AddressInfo).port}`)
+    const heard: (number | undefined)[] = []
+    await using client = new ControlClient({
+      controlUrl,
+      runnerKey: 'k',
+      log: silentLog(),
+      onAnswer: (status) => heard.push(status),
+    })
+    await assert.rejects(client.list(), /401/)
+    await assert.rejects(client.tell({ sandboxId: 'box', generation: 1, state: 'started' }), /401/)
+    control.closeAllConnections()
+    await new Promise((resolve) => control.close(resolve))
+    await assert.rejects(client.list())
+    assert.deepEqual(heard, [401, 401, undefined])
+  })
+})

@@ -1,0 +1,452 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { gate, startKeeper } from '#src/runner/testing/kept.ts'
+import { assigned } from '#src/runner/testing/simulated-host.ts'
+
+const minutes = 60_000
+
+suite('keeper: what should be is made so', () => {
+  test('one that is in its archive and never was here is archived, whatever rest is asked of it', async () => {
+    using kept = startKeeper()
+    const archive = { id: 'first', sha256: 'a'.repeat(64) }
+    kept.keeper.take(assigned('box', 1, { target: 'archived', archive }))
+    kept.keeper.take(assigned('box', 2, { target: 'stopped', archive }))
+    await kept.reported(2)
+    assert.deepEqual(kept.said(), ['box 1 archived', 'box 2 archived'])
+    assert.deepEqual(
+      kept.reports.map(({ refused }) => refused),
+      [undefined, 'The sandbox is archived. Start it to have it back.'],
+    )
+    assert.deepEqual(kept.host.asked, [])
+  })
+
+  test('started, stopped, started, destroyed, each reported with its generation', async () => {
+    using kept = startKeeper()
+    const targets = ['started', 'stopped', 'started', 'destroyed'] as const
+    for (const [index, target] of targets.entries()) {
+      kept.keeper.take(assigned('box', index + 1, { target }))
+      await kept.reported(index + 1)
+    }
+    assert.deepEqual(kept.host.asked, ['start box 1', 'stop box 2', 'start box 3', 'destroy box'])
+    assert.deepEqual(kept.said(), ['box 1 started', 'box 2 stopped', 'box 3 started', 'box 4 destroyed'])
+  })
+
+  test('paused and resumed; what a paused one ended of is reported, and it is not started again', async () => {
+    using kept = startKeeper()
+    for (const [index, target] of (['started', 'paused', 'started', 'paused'] as const).entries()) {
+      kept.keeper.take(assigned('box', index + 1, { target }))
+      await kept.reported(index + 1)
+    }
+    assert.deepEqual(kept.host.asked, ['start box 1', 'pause box 2', 'start box 3', 'pause box 4'])
+    assert.deepEqual(kept.said(), ['box 1 started', 'box 2 paused', 'box 3 started', 'box 4 paused'])
+    kept.host.endByItself('box', { detail: 'It was ended.' })
+    assert.equal(kept.said().at(-1), 'box 4 stopped')
+  })
+
+  test('archived, with where the disk is; its progress is told at most once a second', async () => {
+    const progress: string[] = []
+    using kept = startKeeper({
+      onProgress: (sandboxId, generation, { step, percent }) =>
+        progress.push(`${sandboxId} ${generation} ${step} ${percent}`),
+    })
+    kept.keeper.take(assigned('box', 1))
+    await kept.reported(1)
+    kept.keeper.take(assigned('box', 2, { target: 'archived', archive: { id: 'a' } }))
+    await kept.reported(2)
+    assert.deepEqual([kept.said().at(-1), progress], ['box 2 archived', ['box 2 archiving 10']])
+    kept.keeper.take(assigned('box', 3, { archive: { id: 'a', sha256: 'f'.repeat(64) } }))
+    await kept.reported(3)
+    kept.host.refuses = 'The archive store is full.'
+    kept.keeper.take(assigned('box', 4, { target: 'archived', archive: { id: 'b' } }))
+    await kept.reported(4)
+    assert.deepEqual(kept.reports.at(-1), {
+      sandboxId: 'box',
+      generation: 4,
+      state: 'stopped',
+      refused: 'The archive store is full.',
+    })
+  })
+
+  test('an archived one that is not here any more is still archived, and is destroyed with its archives', async () => {
+    using kept = startKeeper()
+    const archive = { id: 'a', sha256: 'f'.repeat(64) }
+    kept.keeper.take(assigned('box', 4, { target: 'archived', archive }))
+    kept.keeper.take(assigned('box', 5, { target: 'destroyed', archive }))
+    await kept.reported(2)
+    assert.deepEqual(kept.said(), ['box 4 archived', 'box 5 destroyed'])
+    assert.deepEqual(kept.host.asked, ['destroy box with archives'])
+  })
+
+  test('one that is deleted while it starts for the first time is gone when that is said, and does not come after it', async () => {
+    using kept = startKeeper()
+    const { passed, open } = gate()
+    // As on a real host, which does one thing at a time to a sandbox and knows of a new one when it has started.
+    kept.host.before = async (verb) => {
+      await passed
+      while (verb === 'destroy' && kept.host.get('box') === undefined) await new Promise(setImmediate)
+    }
+    kept.keeper.take(assigned('box', 1))
+    kept.keeper.take(assigned('box', 2, { target: 'destroyed' }))
+    await new Promise(setImmediate)
+    assert.deepEqual(kept.said(), [])
+    open()
+    await kept.reported(1)
+    assert.deepEqual([kept.said(), kept.host.list()], [['box 2 destroyed'], []])
+    await kept.settled()
+    assert.deepEqual([kept.host.asked, kept.host.list()], [['start box 1', 'destroy box'], []])
+  })
+
+  test('a refusal is reported with what the sandbox still is', async () => {
+    using kept = startKeeper()
+    kept.keeper.take(assigned('box', 1))
+    await kept.reported(1)
+    kept.host.refuses = 'Its memory is in use.'
+    kept.keeper.take(assigned('box', 2, { memoryGiB: 0.1 }))
+    await kept.reported(2)
+    assert.deepEqual(kept.reports.at(-1), {
+      sandboxId: 'box',
+      generation: 2,
+      state: 'started',
+      refused: 'Its memory is in use.',
+    })
+  })
+
+  test('the same thing said again is reported again, and not done again', async () => {
+    using kept = startKeeper()
+    kept.keeper.take(assigned('box', 1))
+    await kept.reported(1)
+    kept.keeper.take(assigned('box', 1))
+    await kept.settled()
+    assert.deepEqual(kept.host.asked, ['start box 1'])
+    assert.deepEqual(kept.said(), ['box 1 started', 'box 1 started'])
+  })
+
+  test('an older generation is ignored', async () => {
+    using kept = startKeeper()
+    kept.keeper.take(assigned('box', 5))
+    await kept.reported(1)
+    kept.keeper.takeAll(
+      [{ assignment: assigned('box', 4, { target: 'destroyed' }), state: 'destroying' }],
+      kept.time.now,
+    )
+    await kept.settled()
+    assert.deepEqual(kept.host.asked, ['start box 5'])
+  })
+
+  test('a newer generation that needs nothing but to be known is given to the host', async () => {
+    using kept = startKeeper()
+    kept.host.hold(assigned('box', 1), 'started')
+    kept.keeper.take(assigned('box', 2, { network: { blockAll: true, allowList: null } }))
+    await kept.reported(1)
+    assert.deepEqual(kept.host.asked, ['start box 2'])
+    assert.equal(kept.host.get('box')?.assignment.network.blockAll, true)
+  })
+
+  test('one verb at a time, and of the wishes that wait only the last counts', async () => {
+    using kept = startKeeper()
+    const { passed, open } = gate()
+    kept.host.before = (verb) => (verb === 'start' && kept.host.asked.length === 1 ? passed : undefined)
+    kept.keeper.take(assigned('box', 1))
+    kept.keeper.take(assigned('box', 2, { target: 'stopped' }))
+    kept.keeper.take(assigned('box', 3))
+    kept.keeper.take(assigned('box', 4, { target: 'stopped' }))
+    await new Promise(setImmediate)
+    open()
+    await kept.reported(1)
+    assert.deepEqual(kept.host.asked, ['start box 1', 'stop box 4'])
+    assert.deepEqual(kept.said(), ['box 4 stopped'])
+  })
+
+  test('a delete, and a forced stop, need not wait for a polite stop', async () => {
+    for (const change of [{ target: 'destroyed' }, { target: 'stopped', signal: 'SIGKILL' }] as const) {
+      using kept = startKeeper()
+      kept.host.hold(assigned('box', 1), 'started')
+      const { passed, open } = gate()
+      kept.host.before = () => (kept.host.asked.length === 1 ? passed : undefined)
+      kept.keeper.take(assigned('box', 2, { target: 'stopped' }))
+      kept.keeper.take(assigned('box', 3, change))
+      await kept.reported(1)
+      assert.equal(kept.host.asked.length, 2)
+      assert.deepEqual(kept.said(), [`box 3 ${change.target}`])
+      open()
+      await kept.settled()
+      assert.equal(kept.said().at(-1), `box 3 ${change.target}`)
+    }
+  })
+
+  test('what it was asked before its turn came is not done in the name of what it is asked now', async () => {
+    using kept = startKeeper({ atOnce: { work: 1, stops: 1, transfers: 1 } })
+    const { passed, open } = gate()
+    kept.host.before = () => passed
+    kept.host.hold(assigned('box', 1), 'stopped')
+    kept.keeper.take(assigned('other', 1))
+    kept.keeper.take(assigned('box', 2))
+    kept.keeper.take(assigned('box', 3, { target: 'stopped' }))
+    open()
+    await kept.reported(2)
+    await kept.settled()
+    assert.deepEqual(kept.host.asked, ['start other 1', 'stop box 3'])
+    assert.equal(kept.host.get('box')?.status, 'stopped')
+  })
+
+  test('a sandbox that is not here and shall be gone is reported gone at once', async () => {
+    using kept = startKeeper()
+    kept.keeper.take(assigned('box', 7, { target: 'destroyed' }))
+    assert.deepEqual([kept.said(), kept.host.asked], [['box 7 destroyed'], []])
+  })
+
+  test('a sandbox that shall be stopped and is not here is reported lost; one that never began to start is stopped', async () => {
+    using kept = startKeeper({ atOnce: { work: 1, stops: 1, transfers: 1 } })
+    kept.keeper.take(assigned('lost', 2, { target: 'stopped' }))
+    assert.deepEqual(kept.said(), ['lost 2 destroyed'])
+    const { passed, open } = gate()
+    kept.host.before = () => passed
+    kept.keeper.take(assigned('first', 1))
+    kept.keeper.take(assigned('second', 1))
+    kept.keeper.take(assigned('second', 2, { target: 'stopped' }))
+    open()
+    await kept.settled()
+    await kept.settled()
+    assert.equal(kept.said().includes('second 2 destroyed'), false)
+    assert.equal(kept.said().includes('second 2 stopped'), true)
+  })
+})
+
+suite('keeper: what fails', () => {
+  test('is tried again, and reported only when it has worked', async () => {
+    using kept = startKeeper()
+    kept.host.before = () => {
+      if (kept.host.asked.length < 3) throw new Error('The disk is full.')
+    }
+    kept.keeper.take(assigned('box', 1))
+    await kept.reported(1)
+    assert.deepEqual([kept.host.asked.length, kept.said()], [3, ['box 1 started']])
+  })
+
+  test('three times is an error with its reason, and rests until there is a new generation', async () => {
+    using kept = startKeeper()
+    kept.host.before = () => {
+      throw new Error('The disk is full.')
+    }
+    kept.keeper.take(assigned('box', 1))
+    await kept.reported(1)
+    assert.deepEqual(kept.reports, [
+      { sandboxId: 'box', generation: 1, state: 'error', errorReason: 'The disk is full.', recoverable: true },
+    ])
+    kept.keeper.takeAll([{ assignment: assigned('box', 1), state: 'error' }], kept.time.now)
+    await kept.settled()
+    assert.equal(kept.host.asked.length, 3)
+    kept.host.before = () => undefined
+    kept.keeper.take(assigned('box', 2))
+    await kept.reported(2)
+    assert.equal(kept.said().at(-1), 'box 2 started')
+  })
+
+  test('a pause that fails leaves it running, and says why', async () => {
+    using kept = startKeeper()
+    kept.keeper.take(assigned('box', 1))
+    await kept.reported(1)
+    kept.host.before = () => {
+      throw new Error('It does not freeze.')
+    }
+    kept.keeper.take(assigned('box', 2, { target: 'paused' }))
+    await kept.reported(2)
+    assert.deepEqual([kept.reports.at(-1)?.state, kept.reports.at(-1)?.refused], ['started', 'It does not freeze.'])
+  })
+
+  test('to be destroyed is tried until it works', async () => {
+    using kept = startKeeper()
+    kept.host.hold(assigned('box', 1), 'started')
+    kept.host.before = () => {
+      if (kept.host.asked.length < 10) throw new Error('busy')
+    }
+    kept.keeper.take(assigned('box', 2, { target: 'destroyed' }))
+    await kept.reported(1)
+    assert.deepEqual([kept.host.asked.length, kept.said()], [10, ['box 2 destroyed']])
+  })
+
+  test('to be destroyed is tried until it works, also of one that was not here yet', async () => {
+    using kept = startKeeper()
+    const { passed, open } = gate()
+    kept.host.before = async (verb) => {
+      if (verb === 'start') await passed
+      if (kept.host.asked.length < 3) throw new Error('not now')
+    }
+    kept.keeper.take(assigned('box', 1))
+    kept.keeper.take(assigned('box', 2, { target: 'destroyed' }))
+    open()
+    await kept.reported(1)
+    assert.deepEqual(
+      [kept.said(), kept.host.asked],
+      [['box 2 destroyed'], ['start box 1', 'destroy box', 'destroy box']],
+    )
+  })
+
+  test('a newer wish does not wait for the next try', async () => {
+    using kept = startKeeper({ retryMs: [1e9] })
+    kept.host.before = (verb) => {
+      if (verb === 'start') throw new Error('no')
+    }
+    kept.keeper.take(assigned('box', 1))
+    await kept.settled()
+    kept.keeper.take(assigned('box', 2, { target: 'destroyed' }))
+    await kept.reported(1)
+    assert.deepEqual(kept.said(), ['box 2 destroyed'])
+  })
+
+  test('an error that control knows of is not tried again by a new runner', async () => {
+    using kept = startKeeper()
+    kept.host.hold(assigned('box', 3), 'error')
+    kept.keeper.takeAll([{ assignment: assigned('box', 3), state: 'error' }], kept.time.now)
+    await kept.settled()
+    assert.deepEqual([kept.host.asked, kept.said()], [[], []])
+  })
+})
+
+suite('keeper: sandboxes that end by themselves', () => {
+  test('are reported stopped with their cause, and are not started again', async () => {
+    using kept = startKeeper()
+    kept.keeper.take(assigned('box', 1))
+    await kept.reported(1)
+    kept.host.endByItself('box', { detail: 'Its first process has ended.' })
+    assert.deepEqual(kept.reports.at(-1), {
+      sandboxId: 'box',
+      generation: 1,
+      state: 'stopped',
+      cause: { detail: 'Its first process has ended.' },
+    })
+    kept.keeper.takeAll([{ assignment: assigned('box', 1), state: 'started' }], kept.time.now)
+    await kept.settled()
+    assert.deepEqual(kept.host.asked, ['start box 1'])
+    kept.keeper.take(assigned('box', 2))
+    await kept.reported(4)
+    assert.equal(kept.said().at(-1), 'box 2 started')
+  })
+
+  test('are not started again by what was to change about them; a warm one that nobody had is', async () => {
+    using kept = startKeeper()
+    for (const [id, isWarm] of [
+      ['box', undefined],
+      ['warm', true],
+    ] as const) {
+      kept.host.hold(assigned(id, 1, isWarm ? { isWarm } : {}), 'stopped', { detail: 'It has ended.' })
+      kept.keeper.take(assigned(id, 2, { isRunning: true, memoryGiB: 2 }))
+    }
+    await kept.reported(2)
+    assert.deepEqual([kept.said(), kept.host.asked], [['box 2 stopped', 'warm 2 started'], ['start warm 2']])
+  })
+
+  test('for want of memory are errors', async () => {
+    using kept = startKeeper()
+    kept.keeper.take(assigned('box', 1))
+    await kept.reported(1)
+    kept.host.endByItself('box', { oomKilled: true, detail: 'It ran out of memory.' })
+    const { state, errorReason, recoverable } = kept.reports.at(-1)!
+    assert.deepEqual([state, errorReason, recoverable], ['error', 'It ran out of memory.', true])
+  })
+
+  test('of which control knew more than the journal are not started again by the next runner', async () => {
+    using kept = startKeeper()
+    kept.host.hold(assigned('box', 4), 'stopped', { detail: 'The machine was restarted.' })
+    kept.keeper.takeAll([{ assignment: assigned('box', 6), state: 'started' }], kept.time.now)
+    await kept.settled()
+    assert.deepEqual([kept.host.asked, kept.said()], [[], ['box 6 stopped']])
+  })
+
+  test('while no runner looked are reported by the next', async () => {
+    using kept = startKeeper()
+    kept.host.hold(assigned('box', 4), 'stopped', { detail: 'The machine was restarted.' })
+    kept.keeper.takeAll([{ assignment: assigned('box', 4), state: 'started' }], kept.time.now)
+    await kept.settled()
+    assert.deepEqual([kept.host.asked, kept.said()], [[], ['box 4 stopped']])
+  })
+
+  test('before control had heard that they run are reported stopped as well; a start that was cut short is begun again', async () => {
+    using kept = startKeeper()
+    kept.host.hold(assigned('ended', 2), 'stopped', { detail: 'Its first process was ended from outside the sandbox.' })
+    kept.host.hold(assigned('cut', 2), 'stopped')
+    const listed = ['ended', 'cut'].map((id) => ({ assignment: assigned(id, 2), state: 'restoring' }) as const)
+    kept.keeper.takeAll(listed, kept.time.now)
+    await kept.settled()
+    assert.deepEqual([kept.host.asked, kept.said()], [['start cut 2'], ['ended 2 stopped', 'cut 2 started']])
+  })
+})
+
+suite('keeper: the whole list', () => {
+  test('an adopted sandbox that is as control knows it costs nothing', async () => {
+    using kept = startKeeper()
+    kept.host.hold(assigned('box', 3), 'started')
+    kept.keeper.takeAll([{ assignment: assigned('box', 3), state: 'started' }], kept.time.now)
+    await kept.settled()
+    assert.deepEqual([kept.host.asked, kept.said()], [[], []])
+  })
+
+  test('what control has not heard is reported again', async () => {
+    using kept = startKeeper()
+    kept.keeper.take(assigned('box', 3))
+    await kept.reported(1)
+    kept.keeper.takeAll([{ assignment: assigned('box', 3), state: 'starting' }], kept.time.now)
+    kept.keeper.takeAll([{ assignment: assigned('box', 3), state: 'started' }], kept.time.now)
+    assert.deepEqual(kept.said(), ['box 3 started', 'box 3 started'])
+  })
+
+  test('a list that was asked for before a sandbox was destroyed does not bring it back', async () => {
+    using kept = startKeeper()
+    const askedAt = kept.time.now
+    kept.time.now += 10
+    kept.keeper.take(assigned('box', 2, { target: 'destroyed' }))
+    kept.keeper.takeAll([], askedAt)
+    kept.keeper.takeAll([{ assignment: assigned('box', 1), state: 'started' }], askedAt)
+    await kept.settled()
+    assert.deepEqual([kept.host.asked, kept.said()], [[], ['box 2 destroyed']])
+  })
+
+  test('a sandbox that control does not list is left alone for some minutes, then removed', async () => {
+    using kept = startKeeper({ strangerGraceMs: 10 * minutes })
+    kept.host.hold(assigned('stranger', 1), 'started')
+    for (const later of [0, 1, 4, 4]) {
+      kept.time.now += later * minutes
+      kept.keeper.takeAll([], kept.time.now)
+    }
+    await kept.settled()
+    assert.deepEqual(kept.host.asked, [])
+    kept.time.now += 1 * minutes
+    kept.keeper.takeAll([], kept.time.now)
+    await kept.settled()
+    assert.deepEqual([kept.host.asked, kept.said()], [['destroy stranger'], []])
+  })
+
+  test('a list that comes back in between gives the whole grace again', async () => {
+    using kept = startKeeper({ strangerGraceMs: 10 * minutes })
+    kept.host.hold(assigned('box', 1), 'started')
+    const listed = [{ assignment: assigned('box', 1), state: 'started' as const }]
+    kept.keeper.takeAll([], kept.time.now)
+    kept.time.now += 9 * minutes
+    kept.keeper.takeAll(listed, kept.time.now)
+    kept.time.now += 9 * minutes
+    kept.keeper.takeAll([], kept.time.now)
+    kept.time.now += 9 * minutes
+    kept.keeper.takeAll([], kept.time.now)
+    await kept.settled()
+    assert.deepEqual(kept.host.asked, [])
+  })
+
+  test('one that is listed and cannot be read is no stranger, and nothing is done with it', async () => {
+    using kept = startKeeper({ strangerGraceMs: 0 })
+    kept.host.hold(assigned('unread', 1), 'started')
+    for (let times = 0; times < 2; times += 1) kept.keeper.takeAll([{ sandboxId: 'unread' }], kept.time.now)
+    await kept.settled()
+    assert.deepEqual([kept.host.asked, kept.said()], [[], []])
+  })
+
+  test('what was pushed after the list was asked for is no stranger', async () => {
+    using kept = startKeeper({ strangerGraceMs: 0 })
+    const askedAt = kept.time.now - 1
+    kept.keeper.take(assigned('box', 1))
+    await kept.reported(1)
+    kept.keeper.takeAll([], askedAt)
+    kept.keeper.takeAll([], askedAt)
+    await kept.settled()
+    assert.deepEqual(kept.host.asked, ['start box 1'])
+  })
+})

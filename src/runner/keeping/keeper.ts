@@ -1,0 +1,312 @@
+// Makes the sandboxes of this host what control says they should be, and tells what became of them.
+//
+// Level-triggered: it is told what should be, as often as control likes, compares that with the host and acts on the
+// difference. For each sandbox only the newest generation counts, one verb runs at a time, and what failed is tried again.
+import type { Logger } from '#src/kit/log.ts'
+import { isBuildId } from '#src/runner/building/image-builder.ts'
+import { idOf, isRead, type Listed, type Unread } from '#src/runner/control-link/assignment.ts'
+import { NotRecoverable } from '#src/runner/machine/machine.ts'
+import type { Assignment, Cause, Progress, Report, Target } from '#src/wire/runner-link.ts'
+import type { SandboxState } from '#src/wire/sandbox-state.ts'
+import type { Host } from '../host.ts'
+import { followVerb } from './follow-verb.ts'
+import { Strangers } from './strangers.ts'
+import { type AtOnce, isFork, Turns, type Verb, verbTo } from './verb-lanes.ts'
+
+export type KeptHost = Pick<
+  Host,
+  'list' | 'get' | 'copyParent' | 'start' | 'pause' | 'stop' | 'archive' | 'destroy' | 'cutShort' | 'onExit'
+>
+
+export type KeeperParts = {
+  host: KeptHost
+  report: (report: Report) => void
+  /** How far something long has come, at most once a second for each sandbox. */
+  onProgress?: (sandboxId: string, generation: number, progress: Progress) => void
+  log: Logger
+  now?: () => number
+  /** Waits before the second, third … try of a verb; the last one goes on for a destroy, which is never given up. */
+  retryMs?: readonly number[]
+  /** How long a sandbox that control does not list is left alone. */
+  strangerGraceMs?: number
+  atOnce?: AtOnce
+}
+
+const progressEveryMs = 1000
+
+type Entry = {
+  assignment: Assignment
+  /** What became of the assignment's generation; nothing is done until there is a newer one. */
+  settled?: Report
+  settledAt: number
+  takenAt: number
+  /** Under way or in line for a lane. */
+  verb?: Verb
+  progressAt: number
+  attempts: number
+  retry?: NodeJS.Timeout
+  /** Control has given it to another runner, or up, while it was being started here. */
+  isLeft: boolean
+  /** It may have the copy of its parent's disk, although nothing of it is held yet. */
+  mayHaveCopy: boolean
+  /** A start was superseded before it began, so there may rightly be nothing on the host. */
+  mayBeUnborn: boolean
+}
+
+const stillArchived = 'The sandbox is archived. Start it to have it back.'
+
+type Outcome = Omit<Report, 'sandboxId' | 'generation'>
+
+const sentenceOf = (error: unknown) => (error instanceof Error && error.message ? error.message : 'It failed.')
+
+export class Keeper implements Disposable {
+  readonly #host: KeptHost
+  readonly #report: (report: Report) => void
+  readonly #log: Logger
+  readonly #now: () => number
+  readonly #retryMs: readonly number[]
+  readonly #turns: Turns
+  readonly #onProgress: NonNullable<KeeperParts['onProgress']>
+  readonly #strangers: Strangers
+  readonly #entries = new Map<string, Entry>()
+  #isClosed = false
+
+  constructor({ host, report, log, now = Date.now, ...parts }: KeeperParts) {
+    this.#host = host
+    this.#report = report
+    this.#log = log
+    this.#now = now
+    this.#retryMs = parts.retryMs ?? [500, 2000, 10_000, 30_000]
+    this.#turns = new Turns(host, parts.atOnce)
+    this.#onProgress = parts.onProgress ?? (() => undefined)
+    this.#strangers = new Strangers({ graceMs: parts.strangerGraceMs ?? 24 * 3_600_000, log })
+    host.onExit((sandboxId, cause) => this.#onExit(sandboxId, cause))
+  }
+
+  /** One sandbox should be this. Older generations than the newest known are ignored; the same one again is fine. */
+  take(assignment: Assignment): void {
+    const entry = this.#entryFor(assignment)
+    if (entry.settled) this.#report(entry.settled)
+    else this.#reconcile(entry)
+  }
+
+  /** The whole list, as control knew it when it was asked, at `askedAt`. */
+  takeAll(listed: readonly (Listed | Unread)[], askedAt: number): void {
+    // Forks first: nothing that was asked of a parent since may come before its copy.
+    const read = listed.filter(isRead).sort((a, b) => Number(isFork(b.assignment)) - Number(isFork(a.assignment)))
+    for (const { assignment, state } of read) this.#takeListed(assignment, state)
+    const names = new Set(listed.map(idOf))
+    for (const [sandboxId, entry] of this.#entries) {
+      const isOver = entry.verb === undefined && entry.retry === undefined
+      const isForgotten = !names.has(sandboxId) && Math.max(entry.takenAt, entry.settledAt) < askedAt
+      if (!isForgotten) continue
+      if (isOver) this.#entries.delete(sandboxId)
+      if (entry.verb === 'start') this.#leave(sandboxId, entry)
+    }
+    const unlisted = this.#host.list().filter(({ id }) => !(names.has(id) || this.#entries.has(id) || isBuildId(id)))
+    for (const id of this.#strangers.due(new Set(unlisted.map(({ id }) => id)), this.#now())) this.#remove(id)
+  }
+
+  /** It is being brought back elsewhere by now: here it must not come up beside that. */
+  #leave(sandboxId: string, entry: Entry) {
+    entry.isLeft = true
+    this.#host.cutShort(sandboxId)
+  }
+
+  #takeListed(assignment: Assignment, known: SandboxState) {
+    const entry = this.#entryFor(assignment)
+    if (entry.assignment.generation !== assignment.generation) return
+    if (!entry.settled) this.#reconcile(entry, known)
+    else if (entry.settled.state !== known) this.#report(entry.settled)
+  }
+
+  #entryFor(assignment: Assignment): Entry {
+    const known = this.#entries.get(assignment.sandboxId)
+    if (known) known.isLeft = false
+    else {
+      const entry: Entry = {
+        assignment,
+        settledAt: 0,
+        progressAt: 0,
+        takenAt: this.#now(),
+        attempts: 0,
+        isLeft: false,
+        mayHaveCopy: false,
+        mayBeUnborn: false,
+      }
+      this.#entries.set(assignment.sandboxId, entry)
+      return entry
+    }
+    if (assignment.generation <= known.assignment.generation) return known
+    known.mayBeUnborn ||= known.assignment.target === 'started' && this.#host.get(assignment.sandboxId) === undefined
+    known.assignment = assignment
+    known.takenAt = this.#now()
+    known.attempts = 0
+    clearTimeout(known.retry)
+    delete known.retry
+    delete known.settled
+    return known
+  }
+
+  /** Compares and acts. `known` is what control believes already, which need not be told to it. */
+  #reconcile(entry: Entry, known?: SandboxState): void {
+    if (this.#isClosed || entry.settled || entry.retry) return
+    if (entry.verb !== undefined && !overtakes(entry)) return
+    const outcome = this.#reached(entry, known)
+    if (outcome !== undefined) {
+      this.#settle(entry, outcome, known)
+      return
+    }
+    const { assignment } = entry
+    const verb = verbTo[assignment.target]
+    entry.verb = verb
+    entry.mayHaveCopy ||= isFork(assignment)
+    const isWanted = () => !this.#isClosed && entry.assignment === assignment
+    this.#turns.take(verb, assignment, isWanted, () => this.#perform(entry, verb))
+  }
+
+  /** The outcome, if there is nothing to do. */
+  #reached({ assignment, mayBeUnborn, verb, attempts, mayHaveCopy }: Entry, known?: SandboxState): Outcome | undefined {
+    const { sandboxId, target, generation } = assignment
+    const held = this.#host.get(sandboxId)
+    // Its archives may lie in the store although nothing of it is here, one that is being made is not here before it is, and what
+    // could not be removed is.
+    const mayHaveParts = assignment.archive !== undefined || verb !== undefined || attempts > 0 || mayHaveCopy
+    if (target === 'destroyed') return held || mayHaveParts ? undefined : { state: 'destroyed' }
+    if (!held) {
+      if (target === 'started') return undefined
+      if (target !== 'paused' && assignment.archive?.sha256 !== undefined)
+        return { state: 'archived', ...(target === 'archived' ? {} : { refused: stillArchived }) }
+      return mayBeUnborn ? { state: 'stopped' } : { state: 'destroyed', errorReason: 'It is not on this runner.' }
+    }
+    const { status, cause, refused, archive } = held
+    const isThisGeneration = held.assignment.generation === generation
+    // It ended by itself, perhaps while no runner looked: it stays so until someone wants it started again. That control
+    // has once heard of it as it should be tells as much as the journal, which is not asked to keep every generation. A warm
+    // one that nobody has had may as well be started anew.
+    const isChanged = assignment.isRunning && !held.assignment.isWarm
+    const wasReached = isThisGeneration || known === target || isChanged
+    if (runs(target) && wasReached && status === 'stopped' && cause) return ended(cause)
+    if (!isThisGeneration) return undefined
+    // It failed and control has heard so, perhaps from a former runner: trying again is for a person to say.
+    if (status === 'error') return known === 'error' ? { state: 'error' } : undefined
+    if (refused !== undefined) return { state: status, refused }
+    if (status !== target) return undefined
+    return { state: target, ...(target === 'archived' && archive ? { archive } : {}) }
+  }
+
+  async #perform(entry: Entry, verb: Verb): Promise<void> {
+    const { assignment } = entry
+    const isCurrent = () => entry.assignment.generation === assignment.generation
+    // While it waited for its turn, something else may have been asked, or been done already.
+    const isWanted = verbTo[assignment.target] === verb && !entry.isLeft
+    let failure: { error: unknown } | undefined
+    if (!this.#isClosed && isWanted) {
+      try {
+        await followVerb(assignment, verb, () =>
+          verb === 'destroy'
+            ? this.#host.destroy(assignment.sandboxId, assignment.archive ? 'with archives' : undefined)
+            : this.#host[verb](assignment, (progress) => this.#say(entry, assignment, progress)),
+        )
+      } catch (error) {
+        failure = { error }
+      }
+    }
+    if (entry.verb === verb) delete entry.verb
+    if (entry.isLeft) this.#entries.delete(assignment.sandboxId)
+    else if (!isWanted || !isCurrent()) this.#reconcile(entry)
+    else if (failure) this.#failed(entry, verb, failure.error)
+    else if (!entry.settled) {
+      const isGone = verb === 'destroy'
+      this.#settle(entry, (isGone ? undefined : this.#reached(entry)) ?? { state: assignment.target })
+    }
+  }
+
+  #say(entry: Entry, { sandboxId, generation }: Assignment, progress: Progress) {
+    const now = this.#now()
+    if (this.#isClosed || entry.assignment.generation !== generation || now - entry.progressAt < progressEveryMs) return
+    entry.progressAt = now
+    this.#onProgress(sandboxId, generation, progress)
+  }
+
+  #failed(entry: Entry, verb: Verb, error: unknown) {
+    const { sandboxId, generation } = entry.assignment
+    const waitMs = this.#retryMs[entry.attempts]
+    entry.attempts += 1
+    this.#log.warn({ err: error, sandboxId, generation, verb, attempts: entry.attempts }, 'a verb failed')
+    // Two more tries for what may have been bad luck; a destroy is owed for ever.
+    const isOwed = verb === 'destroy'
+    if (!isOwed && (entry.attempts > 2 || error instanceof NotRecoverable)) {
+      this.#settle(entry, this.#givenUp(entry, verb, error))
+      return
+    }
+    if (this.#isClosed) return
+    entry.retry = setTimeout(
+      () => {
+        delete entry.retry
+        this.#reconcile(entry)
+      },
+      waitMs ?? this.#retryMs.at(-1) ?? 1000,
+    )
+  }
+
+  #givenUp({ assignment }: Entry, verb: Verb, error: unknown): Outcome {
+    const reason = sentenceOf(error)
+    const status = this.#host.get(assignment.sandboxId)?.status
+    const recoverable = !(error instanceof NotRecoverable)
+    // What could not be paused runs on, and what could not be archived has its disk.
+    const isWell = (verb === 'pause' && status === 'started') || (verb === 'archive' && status === 'stopped')
+    if (recoverable && isWell) return { state: status, refused: reason }
+    return { state: 'error', errorReason: reason, recoverable }
+  }
+
+  #settle(entry: Entry, outcome: Outcome, known?: SandboxState) {
+    const { sandboxId, generation } = entry.assignment
+    entry.settled = { sandboxId, generation, ...outcome }
+    entry.settledAt = this.#now()
+    entry.mayBeUnborn = false
+    if (known !== outcome.state) this.#report(entry.settled)
+  }
+
+  #onExit(sandboxId: string, cause: Cause) {
+    const entry = this.#entries.get(sandboxId)
+    // A verb that is under way, or a newer wish, decides what becomes of it.
+    if (!entry || entry.verb !== undefined || !runs(entry.assignment.target)) return
+    this.#settle(entry, ended(cause))
+  }
+
+  /** On this host, and control has not known it for long: it goes. */
+  #remove(sandboxId: string) {
+    this.#log.warn({ sandboxId }, 'control does not know this sandbox: it is removed')
+    void this.#turns.remove(async () => {
+      if (this.#isClosed || this.#entries.has(sandboxId)) return
+      await this.#host
+        .destroy(sandboxId)
+        .catch((error) => this.#log.error({ err: error, sandboxId }, 'could not be removed'))
+    })
+  }
+
+  [Symbol.dispose]() {
+    this.#isClosed = true
+    for (const { retry } of this.#entries.values()) clearTimeout(retry)
+  }
+}
+
+/** Alive, be it frozen. */
+const runs = (target: Target) => target === 'started' || target === 'paused'
+
+/** Running out of memory is a failure; any other end may well be what the processes inside wanted. */
+const ended = (cause: Cause): Outcome =>
+  cause.oomKilled || cause.signal !== undefined
+    ? { state: 'error', errorReason: cause.detail ?? 'It was killed.', recoverable: true, cause }
+    : { state: 'stopped', cause }
+
+/**
+ * A polite stop waits for processes to end, and what moves whole disks waits for a store: who wants something else by now
+ * need not wait for that. A destroy waits for nothing.
+ */
+const overtakes = ({ verb, assignment: { target, signal } }: Entry) => {
+  if (target === 'destroyed') return verb !== 'destroy'
+  if (verb === 'archive') return target !== 'archived'
+  return verb === 'stop' && target === 'stopped' && signal === 'SIGKILL'
+}

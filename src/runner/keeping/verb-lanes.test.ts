@@ -1,0 +1,183 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { gate, startKeeper } from '#src/runner/testing/kept.ts'
+import { assigned } from '#src/runner/testing/simulated-host.ts'
+
+const oneLane = { atOnce: { work: 1, stops: 1, transfers: 1 } }
+
+suite('turns', () => {
+  test('a delete waits neither for a start nor for an archive; what still waits for its turn is not done any more', async () => {
+    for (const first of [{}, { target: 'archived', archive: { id: 'a' } }] as const) {
+      using kept = startKeeper({ atOnce: { work: 2, stops: 1, transfers: 1 } })
+      kept.host.hold(assigned('other', 1), 'stopped')
+      kept.host.hold(assigned('box', 1), 'stopped')
+      const { passed, open } = gate()
+      kept.host.before = (verb) => (verb === 'destroy' ? undefined : passed)
+      kept.keeper.take(assigned('other', 2, first))
+      kept.keeper.take(assigned('box', 2, first))
+      kept.keeper.take(assigned('box', 3, { target: 'destroyed' }))
+      await kept.reported(1)
+      assert.deepEqual(kept.said(), ['box 3 destroyed'])
+      open()
+      await kept.settled()
+      const late = kept.host.asked.slice(kept.host.asked.indexOf('destroy box') + 1)
+      assert.deepEqual(late, [])
+    }
+  })
+
+  test('what is brought back from its archive waits for nothing that goes to one', async () => {
+    using kept = startKeeper()
+    const { passed, open } = gate()
+    kept.host.before = (verb) => (verb === 'archive' ? passed : undefined)
+    for (let n = 0; n < 20; n++) {
+      kept.host.hold(assigned(`box${n}`, 1), 'stopped')
+      kept.keeper.take(assigned(`box${n}`, 2, { target: 'archived', archive: { id: 'a' } }))
+    }
+    kept.keeper.take(assigned('back', 3, { archive: { id: 'b', sha256: 'c' } }))
+    await kept.reported(1)
+    assert.deepEqual(kept.said(), ['back 3 started'])
+    open()
+    await kept.reported(21)
+  })
+
+  test('no more than 8 starts at one time, of one organization 6, and all get their turn', async () => {
+    using kept = startKeeper()
+    const { passed, open } = gate()
+    kept.host.before = () => passed
+    for (let i = 0; i < 30; i++) kept.keeper.take(assigned(`box${i}`, 1))
+    await new Promise(setImmediate)
+    assert.equal(kept.host.running, 6)
+    for (let i = 0; i < 30; i++) kept.keeper.take(assigned(`other${i}`, 1, { organizationId: 'other' }))
+    await new Promise(setImmediate)
+    assert.equal(kept.host.running, 8)
+    open()
+    await kept.reported(60)
+    assert.equal(kept.host.mostRunning, 8)
+  })
+
+  test('what goes to the archive is stopped before it waits for its turn to go there', async () => {
+    using kept = startKeeper()
+    const { passed, open } = gate()
+    kept.host.before = (verb) => (verb === 'archive' ? passed : undefined)
+    const archived = { target: 'archived', archive: { id: 'a' } } as const
+    for (let n = 0; n < 6; n++) {
+      kept.host.hold(assigned(`box${n}`, 1), n % 2 === 0 ? 'started' : 'paused')
+      kept.keeper.take(assigned(`box${n}`, 2, archived))
+    }
+    await new Promise(setImmediate)
+    await new Promise(setImmediate)
+    assert.deepEqual(
+      kept.host.list().map(({ status }) => status),
+      Array(6).fill('stopped'),
+    )
+    assert.equal(kept.host.running, 2)
+    open()
+    await kept.reported(6)
+    assert.ok(kept.host.list().every(({ status }) => status === 'archived'))
+  })
+
+  test('whose end is wanted is broken off at once, also where its end waits for a lane', async () => {
+    using kept = startKeeper(oneLane)
+    const { passed, open } = gate()
+    for (const id of ['first', 'second']) kept.host.hold(assigned(id, 1), 'started')
+    kept.host.before = () => passed
+    for (const id of ['first', 'second']) kept.keeper.take(assigned(id, 2, { target: 'destroyed' }))
+    assert.deepEqual([kept.host.cut, kept.host.asked], [['first', 'second'], ['destroy first']])
+    open()
+    await kept.reported(2)
+  })
+
+  test('what control has given to another runner while it was in line, or came back, is neither begun nor told of', async () => {
+    using kept = startKeeper(oneLane)
+    const { passed, open } = gate()
+    kept.host.before = () => passed
+    const archive = { id: 'a', sha256: 'f'.repeat(64) }
+    for (const id of ['first', 'second', 'third']) kept.keeper.take(assigned(id, 2, { archive }))
+    kept.keeper.takeAll([{ assignment: assigned('third', 2, { archive }), state: 'restoring' }], kept.time.now + 1)
+    assert.deepEqual(kept.host.cut, ['first', 'second'])
+    open()
+    await kept.reported(1)
+    await kept.settled()
+    assert.deepEqual([kept.said(), kept.host.asked], [['third 2 started'], ['start first 2', 'start third 2']])
+    // What comes back to this runner later is done as anything else.
+    kept.keeper.take(assigned('second', 3, { archive }))
+    await kept.reported(2)
+    assert.equal(kept.said().at(-1), 'second 3 started')
+  })
+})
+
+suite('turns of forks', () => {
+  const fork = (id: string, generation = 1) => assigned(id, generation, { isNew: true, forkOf: 'parent' })
+
+  test('wait for what is done to their parent without a lane that others need', async () => {
+    using kept = startKeeper(oneLane)
+    const { passed, open } = gate()
+    kept.host.hold(assigned('parent', 1), 'started')
+    kept.host.before = (verb) => (verb === 'copy' ? passed : undefined)
+    for (let n = 0; n < 30; n++) kept.keeper.take(fork(`fork${n}`))
+    kept.keeper.take(assigned('box', 1))
+    await kept.reported(1)
+    assert.deepEqual([kept.said(), kept.host.running], [['box 1 started'], 1])
+    open()
+    await kept.reported(31)
+    assert.ok(kept.said().every((line) => line.endsWith(' 1 started')))
+  })
+
+  test('have their copies before anything is done that was asked of their parent later', async () => {
+    for (const target of ['archived', 'destroyed', 'stopped', 'paused'] as const) {
+      using kept = startKeeper()
+      const { passed, open } = gate()
+      kept.host.hold(assigned('parent', 1), 'started')
+      kept.host.before = (verb) => (verb === 'copy' ? passed : undefined)
+      for (let n = 0; n < 10; n++) kept.keeper.take(fork(`fork${n}`))
+      kept.keeper.take(assigned('parent', 2, { target, archive: { id: 'a' } }))
+      await new Promise(setImmediate)
+      assert.deepEqual([kept.said(), kept.host.get('parent')?.status], [[], 'started'])
+      open()
+      await kept.reported(11)
+      assert.deepEqual(new Set(kept.reports.map(({ state }) => state)), new Set(['started', target]))
+    }
+  })
+
+  test('have them also where all of it is told at once, in whatever order', async () => {
+    using kept = startKeeper()
+    kept.host.hold(assigned('parent', 1), 'stopped')
+    kept.keeper.takeAll(
+      [
+        { assignment: assigned('parent', 2, { target: 'destroyed' }), state: 'destroying' },
+        { assignment: fork('fork'), state: 'forking' },
+      ],
+      kept.time.now,
+    )
+    await kept.reported(2)
+    assert.deepEqual(kept.said().sort(), ['fork 1 started', 'parent 2 destroyed'])
+  })
+
+  test('whose parent has no disk any more say so', async () => {
+    using kept = startKeeper()
+    kept.host.before = (verb) => {
+      if (verb === 'start') throw new Error('The sandbox that was to be forked is gone.')
+    }
+    kept.keeper.take(fork('fork'))
+    await kept.reported(1)
+    assert.deepEqual(
+      kept.reports.map(({ state, errorReason }) => [state, errorReason]),
+      [['error', 'The sandbox that was to be forked is gone.']],
+    )
+  })
+
+  test('that are given up after their copy leave nothing of it', async () => {
+    using kept = startKeeper()
+    const { passed, open } = gate()
+    kept.host.hold(assigned('parent', 1), 'stopped')
+    kept.host.before = (verb) => (verb === 'copy' ? passed : undefined)
+    kept.keeper.take(fork('fork'))
+    kept.keeper.take(assigned('fork', 2, { target: 'stopped' }))
+    open()
+    await kept.reported(1)
+    kept.keeper.take(assigned('fork', 3, { target: 'destroyed' }))
+    await kept.reported(2)
+    assert.deepEqual(kept.said(), ['fork 2 stopped', 'fork 3 destroyed'])
+    assert.deepEqual(kept.host.asked, ['copy fork 1', 'destroy fork'])
+  })
+})

@@ -1,0 +1,72 @@
+// The parts that every verb works with: this host, opened once.
+import type { Logger } from '#src/kit/log.ts'
+import type { ObjectStore } from '#src/runner/archive/store.ts'
+import { type Cgroup, cgroupAt } from '#src/runner/cgroup/cgroup.ts'
+import type { DiskSpeed } from '#src/runner/cgroup/disk-speed.ts'
+import type { CgroupLayout } from '#src/runner/cgroup/layout.ts'
+import type { NetworkPool } from '#src/runner/network/pool.ts'
+import type { Filter } from '#src/runner/oci/config.ts'
+import type { Runtime } from '#src/runner/oci/runtime.ts'
+import type { ResourceLimit } from '#src/runner/oci/sandbox-limits.ts'
+import type { StoragePool } from '#src/runner/overlay/pool.ts'
+import type { CpuSpread } from '#src/runner/shown/cpus.ts'
+import type { Agent } from '#src/toolbox/agent/agent.ts'
+import type { ImageConfig } from '#src/wire/runner-link.ts'
+import type { Journal } from './journal.ts'
+import { cgroupPathOf, type Places } from './places.ts'
+
+/** As much of the toolbox's agent as the verbs need. */
+export type AgentLink = Pick<Agent, 'info' | 'shutdown' | 'exec' | 'jobs'>
+
+export type Images = {
+  /** The directory of an image's files, shifted to the uids of sandboxes; undefined if it is not on this host. */
+  rootfsOf(image: string): string | undefined
+  /** What it says of the sandboxes that are made from it. */
+  configOf?(image: string): ImageConfig | undefined
+}
+
+export type Machine = {
+  places: Places
+  launcher: string
+  /** The agent's program, in a place of our own, so that an upgrade does not disturb running sandboxes. */
+  agentProgram: string
+  agentAt: (socketPath: string) => AgentLink
+  cgroups: CgroupLayout
+  /** How fast a sandbox may read and write its disk; absent where there is no limit. */
+  diskSpeed: DiskSpeed | undefined
+  limitsSwap: boolean
+  limitsSockets: boolean
+  /** Absent where the host cannot keep a sandbox to some of its processors; it then counts all of them. */
+  cpus: CpuSpread | undefined
+  /** `/proc/cpuinfo` of the host. */
+  hostCpuinfo: string
+  hiddenMounts: readonly string[]
+  /** Whether each sandbox can have ids of its own on the host; else all share one range. */
+  mapsOwners: boolean
+  resourceLimits: readonly ResourceLimit[]
+  runtime: Runtime
+  filter: Filter
+  /** Of the host's /proc and /sys. */
+  maskedPaths: readonly string[]
+  pool: StoragePool
+  network: NetworkPool
+  images: Images
+  /** IPv4 addresses for `/etc/resolv.conf`. */
+  resolvers: readonly string[]
+  journal: Journal
+  /** Where the disks of archived sandboxes go. */
+  archiveStore: ObjectStore
+  bootId: string
+  log: Logger
+}
+
+export const cgroupOf = (machine: Machine, sandboxId: string): Cgroup =>
+  cgroupAt(machine.cgroups, cgroupPathOf(machine.places, sandboxId))
+
+/** Trying again will not help. */
+export class NotRecoverable extends Error {
+  override readonly name = 'NotRecoverable'
+}
+
+/** What a person may read about a failure; the error itself, with its cause, goes to the log. */
+export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -1,0 +1,163 @@
+// Looks at the host once and makes the parts that every verb works with.
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { chmod, chown, copyFile, readFile, rename, stat } from 'node:fs/promises'
+import { availableParallelism, totalmem } from 'node:os'
+import { join } from 'node:path'
+import { users } from '#src/kit/confined.ts'
+import type { Logger } from '#src/kit/log.ts'
+import type { ObjectStore } from '#src/runner/archive/store.ts'
+import { limitsSockets, limitsSwap } from '#src/runner/cgroup/cgroup.ts'
+import { findDiskSpeed } from '#src/runner/cgroup/disk-speed.ts'
+import { hasCpusets, mountsToHide, readLayout } from '#src/runner/cgroup/layout.ts'
+import { keepReserve } from '#src/runner/cgroup/reserve.ts'
+import type { NetworkPool } from '#src/runner/network/pool.ts'
+import { resolversForSandboxes } from '#src/runner/network/resolvers.ts'
+import { uidBase } from '#src/runner/oci/ids.ts'
+import { findMaskedPaths } from '#src/runner/oci/masked.ts'
+import { openCrun } from '#src/runner/oci/runtime.ts'
+import { GiB, resourceLimits } from '#src/runner/oci/sandbox-limits.ts'
+import { compiledFilter } from '#src/runner/oci/seccomp/compile.ts'
+import { makeSeccompProfile } from '#src/runner/oci/seccomp/profile.ts'
+import { canMapOwners } from '#src/runner/overlay/owners.ts'
+import { openStoragePool } from '#src/runner/overlay/pool.ts'
+import { CpuSpread, hostCpus } from '#src/runner/shown/cpus.ts'
+import type { RunnerCapabilities } from '#src/wire/runner-link.ts'
+import { Journal } from './journal.ts'
+import type { AgentLink, Images, Machine } from './machine.ts'
+import { makePlaces, placesOf } from './places.ts'
+import { bootId } from './processes.ts'
+import { giveBackSharedLimits, raiseSharedLimits } from './shared-limits.ts'
+
+export type HostParts = {
+  instance: string
+  /** `<data>/runner`. */
+  directory: string
+  /** The program made of `native/launch.c`. */
+  launcher: string
+  /** The agent's program as it was built. */
+  agentProgram: string
+  agentAt: (socketPath: string) => AgentLink
+  network: NetworkPool
+  images: Images
+  archiveStore: ObjectStore
+  log: Logger
+  /** Absent: those of the host that a sandbox can reach. */
+  resolvers?: readonly string[]
+  /** False: one range of ids for all sandboxes, as where the kernel has no more. */
+  mapsOwners?: boolean
+  /** False: plain directories, without a hard disk limit. */
+  useBtrfs?: boolean
+  /** Of the storage pool's image file, when one has to be made. */
+  poolBytes?: number
+  /** How fast a sandbox may read, and write, its disk. 0: no limit, which is also the default here. */
+  diskMebibytesPerSecond?: number
+}
+
+export const openMachine = async (parts: HostParts): Promise<Machine> => {
+  const { launcher, log } = parts
+  const places = placesOf(parts.instance, parts.directory)
+  const cgroups = readLayout()
+  await Promise.all([
+    makePlaces(places),
+    raiseSharedLimits(log, cgroups),
+    giveBackSharedLimits(log),
+    takeBackNull(),
+    keepReserve(cgroups, places.cgroup, log),
+  ])
+  const hiddenMounts = mountsToHide(cgroups)
+  const runtime = await openCrun({
+    launcher,
+    root: places.runtimeState,
+    hiddenMounts,
+    mountPoint: places.mountPoints.runtime,
+  })
+  const [base64, pool, agentProgram, swap] = await Promise.all([
+    compiledFilter(
+      { launcher, hiddenMounts, crunVersion: runtime.version, directory: places.filters },
+      makeSeccompProfile(),
+    ),
+    openStoragePool({
+      directory: parts.directory,
+      launcher,
+      log,
+      ...(parts.useBtrfs === undefined ? {} : { useBtrfs: parts.useBtrfs }),
+      ...(parts.poolBytes === undefined ? {} : { imageBytes: parts.poolBytes }),
+    }),
+    keepAgent(parts.agentProgram, places.agents),
+    limitsSwap(cgroups),
+  ])
+  const mapsOwners =
+    parts.mapsOwners ??
+    (await canMapOwners({
+      launcher,
+      log,
+      directories: [parts.directory, pool.directory],
+      mountPoints: places.mountPoints,
+    }))
+  const diskSpeed = await findDiskSpeed({
+    layout: cgroups,
+    directory: pool.directory,
+    mebibytesPerSecond: parts.diskMebibytesPerSecond ?? 0,
+    log,
+  })
+  return {
+    places,
+    launcher,
+    agentProgram,
+    agentAt: parts.agentAt,
+    cgroups,
+    diskSpeed,
+    limitsSwap: swap,
+    limitsSockets: limitsSockets(cgroups),
+    cpus: hasCpusets(cgroups) ? new CpuSpread(hostCpus()) : undefined,
+    hostCpuinfo: readFileSync('/proc/cpuinfo', 'utf8'),
+    hiddenMounts,
+    mapsOwners,
+    resourceLimits: resourceLimits(),
+    runtime,
+    filter: { kind: 'compiled', base64 },
+    maskedPaths: findMaskedPaths(),
+    pool,
+    network: parts.network,
+    images: parts.images,
+    resolvers: parts.resolvers ?? resolversForSandboxes(),
+    journal: new Journal(places.sandboxes),
+    archiveStore: parts.archiveStore,
+    bootId: bootId(),
+    log,
+  }
+}
+
+export const capabilitiesOf = ({ pool, runtime }: Machine): RunnerCapabilities => ({
+  cpu: availableParallelism(),
+  memoryGiB: Math.floor(totalmem() / GiB),
+  diskGiB: pool.sizeGiB,
+  runtime: runtime.name,
+  runtimeVersion: runtime.version,
+  hardDiskLimit: pool.hardDiskLimit,
+  pause: 'memory',
+  fork: 'disk',
+})
+
+/** Old runners let crun give the host's own /dev/null to sandboxes, and to what brought images as the resolver's user. */
+const takeBackNull = async (): Promise<void> => {
+  const { uid } = await stat('/dev/null')
+  if (uid !== uidBase && uid !== users.resolver) return
+  await chown('/dev/null', 0, 0)
+  await chmod('/dev/null', 0o666)
+}
+
+/** A copy by content, so that a sandbox started earlier keeps the agent it was started with. */
+const keepAgent = async (program: string, directory: string): Promise<string> => {
+  const hash = createHash('sha256')
+    .update(await readFile(program))
+    .digest('hex')
+    .slice(0, 16)
+  const kept = join(directory, hash)
+  if (await stat(kept).catch(() => undefined)) return kept
+  await copyFile(program, `${kept}.new`)
+  await chmod(`${kept}.new`, 0o555)
+  await rename(`${kept}.new`, kept)
+  return kept
+}

@@ -1,0 +1,34 @@
+// What /proc says of a sandbox's first process.
+import { readFileSync } from 'node:fs'
+import { identityOf, isAlive, type ProcessIdentity } from '#src/kit/process-identity.ts'
+import { readIfThere } from '#src/runner/cgroup/files.ts'
+
+export type Init = ProcessIdentity
+
+/** The numbers of a process in each pid namespace it is in, the host's first. */
+export const parseNamespacePids = (status: string): number[] =>
+  /^NSpid:\s*(.*)$/m.exec(status)?.[1]?.split(/\s+/).map(Number) ?? []
+
+/** Among the processes of a sandbox's cgroup, the one that is PID 1 inside. */
+export const findInit = async (pids: readonly number[]): Promise<Init | undefined> => {
+  for (const pid of pids) {
+    const status = await readOrNothing(`/proc/${pid}/status`)
+    const numbers = parseNamespacePids(status)
+    if (numbers.length < 2 || numbers.at(-1) !== 1) continue
+    const init = identityOf(pid)
+    if (isAlive(init)) return init
+  }
+  return undefined
+}
+
+/** A process that ends while it is read reads as nothing. */
+const readOrNothing = async (path: string): Promise<string> => {
+  try {
+    return (await readIfThere(path)) ?? ''
+  } catch {
+    return ''
+  }
+}
+
+/** A new one for every boot of the machine. */
+export const bootId = () => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()

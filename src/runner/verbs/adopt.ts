@@ -1,0 +1,129 @@
+// What a new runner does first: looks at what is really on the host and brings it in line with the journal. What is known
+// and alive is adopted, what is known and dead is stopped with a reason, what nobody knows is removed, and all of it is said
+// in the log.
+import { readdir } from 'node:fs/promises'
+import { inParallel } from '#src/kit/in-parallel.ts'
+import { settlesWithin } from '#src/kit/settles-within.ts'
+import { listCgroups } from '#src/runner/cgroup/cgroup.ts'
+import type { Entry, Run, Spec } from '#src/runner/machine/journal.ts'
+import { cgroupOf, type Machine, reasonOf } from '#src/runner/machine/machine.ts'
+import { socketOf } from '#src/runner/machine/places.ts'
+import { findInit } from '#src/runner/machine/processes.ts'
+import { adoptShown } from '#src/runner/shown/show.ts'
+import type { Cause } from '#src/wire/runner-link.ts'
+import { clearSandbox } from './clear.ts'
+import { destroySandbox } from './destroy.ts'
+import { causeOfEnd } from './ended.ts'
+import { startEntrypoint } from './entrypoint.ts'
+import type { Running } from './start.ts'
+
+export type Adopted = { spec: Spec; running?: Running }
+
+const atOnce = 8
+const agentAnswersWithinMs = 5_000
+
+export const adoptSandboxes = async (machine: Machine): Promise<Map<string, Adopted>> => {
+  const { journal, log } = machine
+  const adopted = new Map<string, Adopted>()
+  await inParallel(atOnce, await journal.list(), async (sandboxId) => {
+    const entry = await journal.read(sandboxId)
+    if (entry !== undefined) adopted.set(sandboxId, await adoptOne(machine, sandboxId, entry))
+  })
+  const removed = await sweep(machine, new Set(adopted.keys()))
+  const alive = [...adopted.values()].flatMap(({ running }) => running ?? [])
+  const slots = await machine.network.sweep(new Set(alive.map(({ slot }) => slot.name)))
+  log.info({ alive: alive.length, known: adopted.size, removed, slots }, 'looked at what is on this host')
+  return adopted
+}
+
+const adoptOne = async (machine: Machine, sandboxId: string, entry: Entry): Promise<Adopted> => {
+  const { spec, run } = entry
+  try {
+    const found = await findAlive(machine, sandboxId, entry)
+    if (found.isAlive) return found.adopted
+
+    const cause = found.cause ?? (await causeOfEnd(machine, spec.assignment.memoryGiB, run))
+    // Its network goes in the sweep, together with the others.
+    await clearSandbox(machine, sandboxId, undefined)
+    // It is in its archive. What of it is here may be what was not yet removed, or only half brought back.
+    if (spec.status === 'archived') await machine.pool.remove(sandboxId)
+    if (spec.status !== 'started') return { spec }
+    machine.log.info({ sandboxId, cause }, 'ended while no runner looked')
+    // A start that was cut short has not ended by itself: without a cause it is begun again, if it is still wanted.
+    const wasStarted = run === undefined || run.pid !== undefined
+    const stopped: Spec = { assignment: spec.assignment, status: 'stopped', ...(wasStarted ? { cause } : {}) }
+    await machine.journal.writeSpec(sandboxId, stopped)
+    return { spec: stopped }
+  } catch (error) {
+    // One sandbox that cannot be understood must not keep the others from their runner.
+    machine.log.error({ err: error, sandboxId }, 'could not be adopted')
+    return { spec: { assignment: spec.assignment, status: 'error', errorReason: reasonOf(error) } }
+  }
+}
+
+type Found = { isAlive: true; adopted: Adopted } | { isAlive: false; cause?: Cause }
+
+/** Alive means: PID 1 is the process that was started, and its network is whole. It may be paused, and then answers nobody. */
+const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Entry): Promise<Found> => {
+  if (run === undefined || run.bootId !== machine.bootId) return { isAlive: false }
+  const init = await findInit(await cgroupOf(machine, sandboxId).pids())
+  if (init === undefined) return { isAlive: false }
+  const isComplete = run.pid !== undefined
+  if (isComplete && (run.pid !== init.pid || run.startTime !== init.startTime)) return { isAlive: false }
+  if (!isComplete && !(await agentAnswers(machine, sandboxId))) return { isAlive: false }
+  const slot = machine.network.adopt(run.slot)
+  if (slot === undefined) return { isAlive: false, cause: { detail: 'The network of the sandbox was gone.' } }
+
+  const started: Spec = spec.status === 'started' ? spec : { assignment: spec.assignment, status: 'started' }
+  // Also where it is in force already: the rules may have been lost while no runner looked, and the kernel knows no domains.
+  const applied = machine.network.apply(slot, spec.assignment.network, spec.assignment.organizationId)
+  if (!isComplete) {
+    // What may be missing of the start is the policy, the entrypoint, and its own last note.
+    await applied
+    await startEntrypoint(machine, spec.assignment)
+    await machine.journal.writeRun(sandboxId, { ...run, ...init })
+  } else {
+    // What the kernel has stays in force, and a sandbox that runs is not given up for it.
+    await applied.catch((err: unknown) => machine.log.error({ err, sandboxId }, 'its policy could not be applied anew'))
+  }
+  if (started !== spec) await machine.journal.writeSpec(sandboxId, started)
+  await adoptShown(machine, spec.assignment)
+  const isPaused = await adoptPause(machine, sandboxId, run)
+  return { isAlive: true, adopted: { spec: started, running: { init, slot, isPaused } } }
+}
+
+/** Frozen without having been paused, it was held still by a runner that was killed meanwhile. */
+const adoptPause = async (machine: Machine, sandboxId: string, { isPaused = false }: Run): Promise<boolean> => {
+  const cgroup = cgroupOf(machine, sandboxId)
+  if (!(await cgroup.isFrozen())) return false
+  if (isPaused) await cgroup.freeze()
+  else await cgroup.thaw()
+  return isPaused
+}
+
+const agentAnswers = ({ agentAt, places }: Machine, sandboxId: string) =>
+  settlesWithin(agentAt(socketOf(places, sandboxId)).info(), agentAnswersWithinMs)
+
+/** Removes whatever carries the name of a sandbox that no journal knows; answers those names. */
+const sweep = async (machine: Machine, known: ReadonlySet<string>): Promise<string[]> => {
+  const { journal, pool, places, cgroups } = machine
+  const withoutSpec = (await journal.list()).filter((id) => !known.has(id))
+  const lists = await Promise.all([
+    journal.listGone(),
+    pool.list(),
+    listCgroups(cgroups, places.cgroup),
+    readdir(places.runtimeState),
+    readdir(places.shown),
+    readdir(places.sockets).then((names) => names.map((name) => name.replace(/\.sock$/, ''))),
+  ])
+  const unknown = new Set([...withoutSpec, ...lists.flat()].filter((id) => !known.has(id)))
+  await inParallel(atOnce, [...unknown], async (id) => {
+    try {
+      await destroySandbox(machine, id, undefined, await journal.owesArchives(id))
+    } catch (error) {
+      // It stays for the next runner to try again.
+      machine.log.error({ err: error, id }, 'what no journal knows could not be removed')
+    }
+  })
+  return [...unknown]
+}

@@ -1,0 +1,235 @@
+// Sandboxes that are archived and brought back, on this machine. Needs root; elsewhere it is skipped and says so.
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { DoomedRunner } from '#src/runner/testing/doomed.ts'
+import { TestHost } from '#src/runner/testing/test-host.ts'
+import type { Assignment } from '#src/wire/runner-link.ts'
+import { needsRoot } from '#test/needs-root.ts'
+import { checkReturns } from './archive.ts'
+
+test('a disk with so many directories that a restore would take minutes is not archived, and told why', () => {
+  const extent = { bytesApart: 0, directories: 250_000 }
+  checkReturns(extent, 1)
+  const because = /has 250,001 directories; one with more than 250,000 cannot be archived/
+  for (const limit of [1, undefined])
+    assert.throws(() => checkReturns({ ...extent, directories: 250_001 }, limit), because)
+})
+
+suite('archive', { skip: needsRoot }, () => {
+  let box: TestHost
+  before(async () => {
+    box = await TestHost.start()
+  })
+  after(async () => {
+    await box[Symbol.asyncDispose]()
+  })
+
+  const archived = (assignment: Assignment, id = 'first'): Assignment => ({
+    ...assignment,
+    isNew: false,
+    generation: assignment.generation + 1,
+    target: 'archived',
+    archive: { id },
+  })
+  const brought = (assignment: Assignment): Assignment => {
+    const { sandboxId, generation } = assignment
+    const archive = box.host.get(sandboxId)?.archive
+    assert.ok(archive, 'it is archived')
+    const { id, sha256 } = archive
+    return { ...assignment, isNew: false, generation: generation + 1, target: 'started', archive: { id, sha256 } }
+  }
+  const said = async ({ sandboxId }: Assignment, line: string) => (await box.run(sandboxId, line)).output
+  const store = ({ sandboxId }: Assignment) => join(box.directory, 'archive/sandboxes', sandboxId)
+  const chunksOf = (assignment: Assignment) =>
+    execFileSync('find', [join(store(assignment), 'chunks'), '-type', 'f'], { encoding: 'utf8' })
+      .trim()
+      .split('\n')
+  const diskOf = ({ sandboxId }: Assignment) => join(box.directory, 'runner/pool/disks', sandboxId)
+
+  const fill = `rm /bin/tail; mkdir -p /root/d; echo kept > /root/d/file; ls -la /bin > /root/list; stat -c %a /root/d;
+    dd if=/dev/urandom of=/root/big bs=1M count=6 2>/dev/null; hostname >> /etc/hosts`
+
+  test('is refused where files that share their contents would not fit apart, and nothing is lost', async () => {
+    const assignment = await box.started({ diskGiB: 0.125 })
+    const { sandboxId } = assignment
+    await said(assignment, 'dd if=/dev/zero of=/root/a bs=1M count=50')
+    const [one, other] = ['a', 'b'].map((name) => join(diskOf(assignment), 'upper/root', name))
+    execFileSync('cp', ['--reflink=always', one!, other!])
+    const refusedOf = () => box.host.get(sandboxId)?.refused
+    await box.host.archive(archived(assignment))
+    assert.deepEqual([box.host.get(sandboxId)?.status, refusedOf()], ['archived', undefined])
+    const back = brought(archived(assignment))
+    await box.host.start(back)
+    execFileSync('cp', ['--reflink=always', one!, `${other}2`])
+    await box.host.archive(archived(back, 'second'))
+    assert.equal(box.host.get(sandboxId)?.status, 'stopped')
+    assert.match(refusedOf() ?? '', /apart they need 0\.2 GiB/)
+    await box.host.start({ ...back, generation: 9 })
+    assert.equal(await said(assignment, 'ls /root'), 'a\nb\nb2')
+  })
+
+  test('takes its disk off this host and brings it back as it was, itself included', async () => {
+    const assignment = await box.started()
+    const { sandboxId } = assignment
+    await said(assignment, fill)
+    const look = 'cat /etc/machine-id /etc/hosts /root/d/file; ls /bin/tail; stat -c "%s %Y %u" /root/big /root/d'
+    const before = await said(assignment, look)
+    const progress: number[] = []
+    await box.host.archive(archived(assignment), ({ percent }) => progress.push(percent))
+    const held = box.host.get(sandboxId)
+    assert.deepEqual([held?.status, held?.archive?.id, existsSync(diskOf(assignment))], ['archived', 'first', false])
+    assert.ok(progress.length > 0 && progress.every((percent) => percent >= 0 && percent < 100))
+    assert.deepEqual(await box.cgroupOf(sandboxId).pids(), [])
+    await box.host.archive(archived(assignment))
+
+    await box.close()
+    await box.open()
+    assert.deepEqual(box.host.get(sandboxId)?.archive, held?.archive)
+    const restored = brought(archived(assignment))
+    await box.host.start(restored)
+    assert.equal(await said(assignment, look), before)
+    await box.host.destroy(sandboxId, 'with archives')
+    assert.deepEqual(await box.tracesOf(sandboxId), [])
+    assert.equal(existsSync(store(assignment)), false)
+  })
+
+  test('what was brought back outlives a power cut right after', async () => {
+    const assignment = await box.started()
+    await said(assignment, fill)
+    await box.host.archive(archived(assignment))
+    const back = brought(archived(assignment))
+    await box.host.start(back)
+    // Whoever has heard that it is started may remove its archive.
+    const { archive: _, ...withoutArchive } = back
+    await box.cutPower()
+    await box.host.start({ ...withoutArchive, generation: 9 })
+    assert.equal(await said(assignment, 'cat /root/d/file; stat -c %s /root/big'), 'kept\n6291456')
+  })
+
+  test('of one that is paused or stopped; a second archive replaces the first', async () => {
+    const assignment = await box.started()
+    await said(assignment, fill)
+    await box.host.pause({ ...assignment, generation: 2, target: 'paused' })
+    await box.host.archive(archived({ ...assignment, generation: 2 }))
+    const again = brought({ ...assignment, generation: 3 })
+    await box.host.start(again)
+    await said(assignment, 'echo second > /root/d/file; rm /root/big')
+    await box.host.stop({ ...again, generation: 5, target: 'stopped' })
+    await box.host.archive(archived({ ...again, generation: 5 }, 'second'))
+    assert.deepEqual(readdirSync(join(store(assignment), 'archives')), ['second.json'])
+    await box.host.start(brought({ ...assignment, generation: 6 }))
+    assert.equal(await said(assignment, 'cat /root/d/file'), 'second')
+  })
+
+  test('another runner brings it back from the archive alone', async () => {
+    const assignment = await box.started()
+    await said(assignment, fill)
+    await box.host.archive(archived(assignment))
+    const there = brought(archived(assignment))
+    // As a runner that has never heard of it: no journal.
+    await box.host.destroy(assignment.sandboxId)
+    assert.equal(box.host.get(assignment.sandboxId), undefined)
+    await box.host.start(there)
+    assert.equal(await said(assignment, 'cat /root/d/file'), 'kept')
+  })
+
+  test('a store that does not work is refused: the sandbox rests with its disk', async () => {
+    const assignment = await box.started()
+    await said(assignment, fill)
+    const place = join(box.directory, 'archive')
+    renameSync(place, `${place}.away`)
+    writeFileSync(place, 'no directory')
+    try {
+      await box.host.archive(archived(assignment))
+    } finally {
+      rmSync(place)
+      renameSync(`${place}.away`, place)
+    }
+    const held = box.host.get(assignment.sandboxId)
+    assert.equal(held?.status, 'stopped')
+    assert.match(held?.refused ?? '', /archive store/)
+    await box.host.start({ ...assignment, generation: 3 })
+    assert.equal(await said(assignment, 'cat /root/d/file'), 'kept')
+  })
+
+  test('a damaged archive is refused with the reason, nothing half is left, and it stays archived', async () => {
+    const assignment = await box.started()
+    await said(assignment, fill)
+    await box.host.archive(archived(assignment))
+    const [chunk = ''] = chunksOf(assignment)
+    const whole = readFileSync(chunk)
+    const damaged = Buffer.from(whole)
+    damaged.writeUInt8(damaged.readUInt8(100) ^ 1, 100)
+    writeFileSync(chunk, damaged)
+    const wanted = brought(archived(assignment))
+    await box.host.start(wanted)
+    const held = box.host.get(assignment.sandboxId)
+    assert.equal(held?.status, 'archived')
+    assert.match(held?.refused ?? '', /archive .*is damaged/)
+    assert.equal(existsSync(diskOf(assignment)), false)
+    writeFileSync(chunk, whole)
+    await box.host.start({ ...wanted, generation: 9 })
+    assert.equal(await said(assignment, 'cat /root/d/file'), 'kept')
+  })
+
+  test('a delete cuts an archive short, and nothing is left of either', async () => {
+    const assignment = await box.started()
+    await said(assignment, 'dd if=/dev/urandom of=/root/big bs=1M count=40 2>/dev/null')
+    const began = Promise.withResolvers<void>()
+    const archiving = box.host.archive(archived(assignment), () => began.resolve())
+    archiving.catch(() => undefined)
+    await began.promise
+    await box.host.destroy(assignment.sandboxId, 'with archives')
+    await assert.rejects(archiving)
+    assert.deepEqual(await box.tracesOf(assignment.sandboxId), [])
+    assert.equal(existsSync(store(assignment)), false)
+  })
+
+  test('a delete does not wait for a store that does not work; the next runner removes what is owed', async () => {
+    const assignment = await box.started()
+    await said(assignment, fill)
+    await box.host.archive(archived(assignment))
+    const place = join(box.directory, 'archive')
+    renameSync(place, `${place}.away`)
+    writeFileSync(place, 'no directory')
+    try {
+      await box.host.destroy(assignment.sandboxId, 'with archives')
+    } finally {
+      rmSync(place)
+      renameSync(`${place}.away`, place)
+    }
+    assert.equal(box.host.get(assignment.sandboxId), undefined)
+    assert.ok(existsSync(store(assignment)))
+    await box.close()
+    await box.open()
+    assert.equal(existsSync(store(assignment)), false)
+    assert.deepEqual(await box.tracesOf(assignment.sandboxId), [])
+  })
+
+  for (const verb of ['archive', 'start'] as const)
+    test(`${verb === 'archive' ? 'an archive' : 'a restore'} that was killed at any moment is finished by the next runner`, async () => {
+      for (const afterMs of [0, 20, 60, 120, 200, 400]) {
+        const assignment = await box.started({ signal: 'SIGKILL' })
+        await said(assignment, fill)
+        const wanted = archived(assignment)
+        if (verb === 'start') await box.host.archive(wanted)
+        const order = { verb, assignment: verb === 'start' ? brought(wanted) : wanted }
+        await box.close()
+        const doomed = await DoomedRunner.open(box)
+        await doomed.asked(order)
+        await delay(afterMs)
+        await doomed.kill()
+        await box.open()
+        await box.host[verb](order.assignment)
+        if (verb === 'archive') await box.host.start(brought(wanted))
+        assert.equal(await said(assignment, 'cat /root/d/file; ls /bin/tail 2>/dev/null'), 'kept', `${afterMs} ms`)
+        await box.host.destroy(assignment.sandboxId, 'with archives')
+        assert.deepEqual(await box.tracesOf(assignment.sandboxId), [], `${afterMs} ms`)
+        assert.equal(existsSync(store(assignment)), false)
+      }
+    })
+})

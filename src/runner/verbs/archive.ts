@@ -1,0 +1,65 @@
+// Moves the disk of a sandbox that rests into the archive store. The journal says so before anything local goes, and is
+// what the next runner finishes from: killed earlier, all of it is done again under the same name.
+
+import { ArchiveFailed } from '#src/runner/archive/failed.ts'
+import { packDisk } from '#src/runner/archive/pack.ts'
+import { removeArchives } from '#src/runner/archive/remove.ts'
+import { type Extent, extentOf } from '#src/runner/archive/tar.ts'
+import type { Spec } from '#src/runner/machine/journal.ts'
+import { type Machine, NotRecoverable } from '#src/runner/machine/machine.ts'
+import { GiB } from '#src/runner/oci/sandbox-limits.ts'
+import { roomForStart } from '#src/runner/overlay/pool.ts'
+import type { Assignment, Progress } from '#src/wire/runner-link.ts'
+
+export type Transfer = { signal: AbortSignal; onProgress: (progress: Progress) => void }
+
+/** The archive is whole, and known to be, when this resolves; the disk is still there. */
+export const archiveDisk = async (
+  { journal, pool, archiveStore: store }: Machine,
+  assignment: Assignment,
+  { signal, onProgress }: Transfer,
+): Promise<Spec> => {
+  const { sandboxId, diskGiB, archive: wanted } = assignment
+  if (wanted === undefined) throw new NotRecoverable('Nobody has said what the archive is called.')
+  if (!(await pool.exists(sandboxId))) throw new NotRecoverable('The disk of the sandbox is gone.')
+  checkReturns(await extentOf(pool.diskOf(sandboxId)), pool.hardDiskLimit ? diskGiB : undefined)
+  const size = (await pool.sizeOfDisk(sandboxId)) ?? diskGiB * GiB
+  const archive = await packDisk({
+    store,
+    sandboxId,
+    archiveId: wanted.id,
+    disk: pool.diskOf(sandboxId),
+    onProgress: ({ bytes }) => onProgress({ step: 'archiving', percent: percentOf(bytes, size) }),
+    signal,
+  })
+  signal.throwIfAborted()
+  const archived: Spec = { assignment, status: 'archived', archive }
+  await journal.writeSpec(sandboxId, archived)
+  return archived
+}
+
+/** For each directory tar looks through all others when it makes them again. So many take it minutes. */
+const mostDirectories = 250_000
+
+/** An archive keeps the contents of each file for itself, so the disk that it is restored to must have room for that. */
+export const checkReturns = ({ bytesApart, directories }: Extent, diskGiB = Number.POSITIVE_INFINITY): void => {
+  if (directories > mostDirectories) {
+    const [found, most] = [directories, mostDirectories].map((number) => number.toLocaleString('en'))
+    throw new ArchiveFailed('disk', `Its disk has ${found} directories; one with more than ${most} cannot be archived.`)
+  }
+  if (bytesApart <= diskGiB * GiB + roomForStart) return
+  const needed = `${(Math.ceil((bytesApart / GiB) * 10) / 10).toFixed(1)} GiB`
+  const reason = `Its files share their contents, as copies made by cp do; apart they need ${needed}, more than its disk.`
+  throw new ArchiveFailed('disk', reason)
+}
+
+/** What nobody needs once a sandbox is archived: its disk, and archives of it that this one replaces. */
+export const finishArchiving = async (machine: Machine, sandboxId: string, keep: string): Promise<void> => {
+  await machine.pool.remove(sandboxId)
+  // Room in the store, and nothing else, hangs on this; the next archive or the delete takes them too.
+  await removeArchives({ store: machine.archiveStore, sandboxId, keep }).catch((err: unknown) =>
+    machine.log.warn({ err, sandboxId }, 'older archives could not be removed'),
+  )
+}
+
+export const percentOf = (done: number, of: number) => Math.min(99, Math.floor((done / Math.max(of, 1)) * 100))

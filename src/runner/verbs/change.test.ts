@@ -1,0 +1,108 @@
+// New sizes for sandboxes that run, on this machine. Needs root; elsewhere it is skipped and says so.
+import assert from 'node:assert/strict'
+import { after, before, suite, test } from 'node:test'
+import { TestHost } from '#src/runner/testing/test-host.ts'
+import { needsRoot } from '#test/needs-root.ts'
+
+suite('resize', { skip: needsRoot }, () => {
+  let box: TestHost
+  before(async () => {
+    box = await TestHost.start()
+  })
+  after(async () => {
+    await box[Symbol.asyncDispose]()
+  })
+
+  const memoryLimit = async (sandboxId: string) => {
+    const { output } = await box.run(
+      sandboxId,
+      'cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null',
+    )
+    return Number(output) / 1024 ** 3
+  }
+
+  test('processes follow the memory: the kernel’s limit, and what programs see of it', async () => {
+    const assignment = await box.started({ memoryGiB: 0.25 })
+    const { sandboxId } = assignment
+    const seen = async () => {
+      const file = 'cat /sys/fs/cgroup/pids.max /sys/fs/cgroup/pids/pids.max 2>/dev/null; ulimit -u'
+      return (await box.run(sandboxId, file)).output.split('\n').map(Number)
+    }
+    assert.equal((await seen())[0], 1024)
+    assert.equal((await seen())[1], 1025)
+    await box.host.start({ ...assignment, generation: 2, memoryGiB: 0.75 })
+    assert.equal((await seen())[0], 3072)
+    assert.equal((await seen())[1], 3073)
+    await box.host.start({ ...assignment, generation: 3, memoryGiB: 0.25 })
+    assert.equal((await seen())[0], 1024)
+    assert.equal((await seen())[1], 1025)
+    await box.host.destroy(sandboxId)
+  })
+
+  test('less memory than is in use is refused with both numbers, and every size stays as it was', async () => {
+    const assignment = await box.started({ memoryGiB: 0.5, cpu: 1 })
+    const { sandboxId } = assignment
+    await box.run(sandboxId, 'dd if=/dev/zero of=/dev/shm/held bs=1M count=200 2>/dev/null')
+    await box.host.start({ ...assignment, generation: 2, memoryGiB: 0.125, cpu: 2, diskGiB: 2 })
+    const held = box.host.get(sandboxId)
+    assert.match(held?.refused ?? '', /^The sandbox uses 0\.2\d* GiB of memory, so it cannot be given 0\.125 GiB\.$/)
+    assert.deepEqual(held?.assignment, { ...assignment, generation: 2 })
+    assert.equal(held?.status, 'started')
+    assert.equal(await memoryLimit(sandboxId), 0.5)
+
+    await box.close()
+    await box.open()
+    assert.equal(box.host.get(sandboxId)?.refused, held?.refused, 'the next runner knows it too')
+
+    await box.run(sandboxId, 'rm /dev/shm/held')
+    await box.host.start({ ...assignment, generation: 3, memoryGiB: 0.125 })
+    assert.equal(box.host.get(sandboxId)?.refused, undefined)
+    assert.equal(await memoryLimit(sandboxId), 0.125)
+  })
+
+  test('/dev/shm is half of the memory, also of one that is paused, and is not made smaller than what lies in it', async () => {
+    const assignment = await box.started({ memoryGiB: 0.5 })
+    const { sandboxId } = assignment
+    const size = async () => {
+      const { output } = await box.run(sandboxId, 'stat -f -c "%b %S" /dev/shm')
+      const [blocks = 0, blockBytes = 0] = output.split(' ').map(Number)
+      return (blocks * blockBytes) / 1024 ** 2
+    }
+    await box.run(sandboxId, 'dd if=/dev/zero of=/dev/shm/held bs=1M count=80 2>/dev/null')
+    assert.equal(await size(), 256)
+    await box.host.start({ ...assignment, generation: 2, memoryGiB: 0.125 })
+    assert.match(
+      box.host.get(sandboxId)?.refused ?? '',
+      /^More than 0\.07 GiB of \/dev\/shm, .* cannot be given 0\.125 GiB\.$/,
+    )
+    assert.deepEqual([await size(), await memoryLimit(sandboxId)], [256, 0.5])
+    await box.run(sandboxId, 'rm /dev/shm/held')
+    await box.host.start({ ...assignment, generation: 3, memoryGiB: 0.125 })
+    assert.deepEqual([await size(), await memoryLimit(sandboxId)], [64, 0.125])
+    await box.host.pause({ ...assignment, generation: 4, target: 'paused', memoryGiB: 1 })
+    await box.host.start({ ...assignment, generation: 5, memoryGiB: 1 })
+    assert.equal(await size(), 512)
+    const options = (await box.run(sandboxId, 'cat /proc/mounts')).output
+      .split('\n')
+      .find((line) => line.includes(' /dev/shm '))
+    for (const option of ['nosuid', 'nodev', 'noexec']) assert.match(options ?? '', new RegExp(option))
+  })
+
+  test('a larger disk is there at once', async () => {
+    const assignment = await box.started({ diskGiB: 0.03125 })
+    const { sandboxId } = assignment
+    assert.notEqual((await box.run(sandboxId, 'dd if=/dev/zero of=/root/file bs=1M count=64 conv=fsync')).exitCode, 0)
+    await box.host.start({ ...assignment, generation: 2, diskGiB: 1 })
+    assert.equal((await box.run(sandboxId, 'dd if=/dev/zero of=/root/file bs=1M count=64 conv=fsync')).exitCode, 0)
+  })
+
+  test('one that rests takes a new disk limit, and has the rest when it starts', async () => {
+    const assignment = await box.started({ diskGiB: 0.03125 })
+    const { sandboxId } = assignment
+    await box.host.stop(assignment)
+    await box.host.stop({ ...assignment, generation: 2, target: 'stopped', diskGiB: 1, memoryGiB: 0.5 })
+    await box.host.start({ ...assignment, generation: 3, diskGiB: 1, memoryGiB: 0.5 })
+    assert.equal(await memoryLimit(sandboxId), 0.5)
+    assert.equal((await box.run(sandboxId, 'dd if=/dev/zero of=/root/file bs=1M count=64 conv=fsync')).exitCode, 0)
+  })
+})

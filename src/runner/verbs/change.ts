@@ -1,0 +1,93 @@
+// Brings a sandbox that runs, or is paused, in line with a newer assignment, without a restart.
+import { isDeepStrictEqual } from 'node:util'
+import { MemoryInUse } from '#src/runner/cgroup/cgroup.ts'
+import type { Spec } from '#src/runner/machine/journal.ts'
+import { cgroupOf, type Machine } from '#src/runner/machine/machine.ts'
+import type { Init } from '#src/runner/machine/processes.ts'
+import { GiB, sharedMemoryBytes } from '#src/runner/oci/sandbox-limits.ts'
+import { showNewSizes } from '#src/runner/shown/show.ts'
+import type { Assignment } from '#src/wire/runner-link.ts'
+import { LaunchFailed, runSteps, step } from '../launch.ts'
+import { startEntrypoint } from './entrypoint.ts'
+import type { Running } from './start.ts'
+
+/**
+ * The journal comes last: it never says more than is true, and nobody waits for it. After a power cut nothing runs, and what
+ * it said before will do until control says how the sandbox is to start; so it will for the next runner, which control tells
+ * the same. What is refused leaves every size as it was, and is on the disk before control hears of it.
+ */
+export const changeSandbox = async (
+  machine: Machine,
+  spec: Spec,
+  wanted: Assignment,
+  { slot, init }: Pick<Running, 'slot' | 'init'>,
+): Promise<Spec> => {
+  const { assignment } = spec
+  if (isDeepStrictEqual(assignment, wanted)) return spec
+  const { sandboxId } = wanted
+  const { network, organizationId } = wanted
+  // A warm sandbox gets its organization now.
+  if (!isDeepStrictEqual(assignment.network, network) || assignment.organizationId !== organizationId)
+    await machine.network.apply(slot, network, organizationId)
+  const refused = await resize(machine, assignment, wanted, init)
+  if (assignment.isWarm && !wanted.isWarm) await startEntrypoint(machine, wanted)
+  const { cpu, memoryGiB, diskGiB } = refused === undefined ? wanted : assignment
+  const changed: Spec = {
+    assignment: { ...wanted, cpu, memoryGiB, diskGiB },
+    status: 'started',
+    ...(refused === undefined ? {} : { refused }),
+  }
+  if (refused !== undefined) await machine.journal.rewriteSpec(sandboxId, changed)
+  else if (!isDeepStrictEqual(lasting(assignment), lasting(wanted)))
+    machine.journal.rewriteSpecLate(sandboxId, changed, (err) =>
+      machine.log.error({ err, sandboxId }, 'the journal could not be written'),
+    )
+  return changed
+}
+
+/** Without what was only asked for now. Who pauses and goes on again waits for no disk: control tells it anew. */
+const lasting = (assignment: Assignment) => ({ ...assignment, generation: 0, target: 0, signal: 0 })
+
+/** Why not, in a sentence, if the sandbox cannot have the new sizes. */
+const resize = async (
+  machine: Machine,
+  now: Assignment,
+  wanted: Assignment,
+  init: Init,
+): Promise<string | undefined> => {
+  const { sandboxId } = wanted
+  const cgroup = cgroupOf(machine, sandboxId)
+  if (now.cpu !== wanted.cpu || now.memoryGiB !== wanted.memoryGiB) {
+    try {
+      await cgroup.limit(wanted)
+    } catch (error) {
+      if (!(error instanceof MemoryInUse)) throw error
+      return `The sandbox uses ${inGiB(error.usedBytes)} GiB of memory, so it cannot be given ${wanted.memoryGiB} GiB.`
+    }
+  }
+  if (now.memoryGiB !== wanted.memoryGiB) {
+    const bytes = sharedMemoryBytes(wanted.memoryGiB)
+    try {
+      await runSteps(machine.launcher, [step.sharedMemory(init.pid, bytes)])
+    } catch (error) {
+      await cgroup.limit(now)
+      if (!(error instanceof LaunchFailed) || wanted.memoryGiB > now.memoryGiB) throw error
+      machine.log.info({ err: error, sandboxId }, 'shared memory cannot be made smaller')
+      return `More than ${inGiB(bytes)} GiB of /dev/shm, half of its memory, is in use, so it cannot be given ${wanted.memoryGiB} GiB.`
+    }
+  }
+  if (now.diskGiB !== wanted.diskGiB) {
+    try {
+      await machine.pool.limit(sandboxId, wanted.diskGiB)
+    } catch (error) {
+      await cgroup.limit(now)
+      if (now.memoryGiB !== wanted.memoryGiB)
+        await runSteps(machine.launcher, [step.sharedMemory(init.pid, sharedMemoryBytes(now.memoryGiB))])
+      throw error
+    }
+  }
+  if (now.cpu !== wanted.cpu || now.memoryGiB !== wanted.memoryGiB) await showNewSizes(machine, wanted)
+  return undefined
+}
+
+const inGiB = (bytes: number) => Math.ceil((bytes / GiB) * 100) / 100

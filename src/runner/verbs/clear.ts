@@ -1,0 +1,20 @@
+// Takes away everything of a sandbox that lives in the kernel or below /run: processes, cgroup, runtime state, socket,
+// network. Its disk and its journal stay. Safe at any moment and any number of times.
+import { rm } from 'node:fs/promises'
+import { cgroupOf, type Machine } from '#src/runner/machine/machine.ts'
+import { socketOf } from '#src/runner/machine/places.ts'
+import type { Slot } from '#src/runner/network/pool.ts'
+import { showNothing } from '#src/runner/shown/show.ts'
+
+export const clearSandbox = async (machine: Machine, sandboxId: string, slot: Slot | undefined) => {
+  const cgroup = cgroupOf(machine, sandboxId)
+  // First and alone: nothing else may be taken from under a process that still runs.
+  await cgroup.kill()
+  await machine.runtime.forget(sandboxId)
+  showNothing(machine, sandboxId)
+  await Promise.all([
+    cgroup.remove(),
+    rm(socketOf(machine.places, sandboxId), { force: true }),
+    slot && machine.network.release(slot),
+  ])
+}

@@ -1,0 +1,56 @@
+// Why a sandbox ended by itself, or lost a process and lives on: as far as the kernel tells, in a sentence for a person.
+
+import type { Evidence } from '#src/runner/kernel-memory/watch.ts'
+import type { Run } from '#src/runner/machine/journal.ts'
+import type { Machine } from '#src/runner/machine/machine.ts'
+import { kernelWordOf } from '#src/runner/watching/kernel-log.ts'
+import type { Cause } from '#src/wire/runner-link.ts'
+
+const limit = (memoryGiB: number) => `(limit ${memoryGiB} GiB)`
+
+/** Nothing inside can end the first process: the kernel lets no signal of theirs through to it, and the filter sets it no limit. */
+export const causeOfEnd = async (machine: Machine, memoryGiB: number, run: Run | undefined): Promise<Cause> => {
+  if (run === undefined || run.bootId !== machine.bootId) return { detail: 'The machine was restarted.' }
+  const { pid, startTime } = run
+  if (pid === undefined || startTime === undefined) return { detail: 'It ended before it had started.' }
+  switch (await kernelWordOf({ pid, startTime })) {
+    case 'out of memory':
+      return {
+        oomKilled: true,
+        signal: 'SIGKILL',
+        detail: `It ran out of memory ${limit(memoryGiB)} and was killed.`,
+      }
+    case 'crashed':
+      return { signal: 'SIGSEGV', detail: 'Its first process, which is ours, crashed.' }
+    default:
+      return { detail: 'Its first process was ended from outside the sandbox.' }
+  }
+}
+
+const tooMuch: Record<Evidence, string> = {
+  'netlink sockets': 'Its netlink sockets held more than 64 MiB of the host’s memory',
+  'unaccepted connections': 'Connections that it did not accept held more than 64 MiB of the host’s memory',
+  'unsent datagrams': 'Datagrams that it did not send held more than 64 MiB of the host’s memory',
+  growth: 'It filled the kernel’s memory with objects that no limit counts',
+}
+
+/** For one that we have ended (kernel-memory/watch.ts). */
+export const causeOfTooMuch = (evidence: Evidence): Cause => ({
+  signal: 'SIGKILL',
+  detail: `${tooMuch[evidence]}, so it was ended.`,
+})
+
+/** Of processes that were killed for want of memory, in a sandbox that lives on. */
+export const causeOfKills = (kills: number, memoryGiB: number): Cause => ({
+  oomKilled: true,
+  signal: 'SIGKILL',
+  detail:
+    kills === 1
+      ? `It ran out of memory ${limit(memoryGiB)}, and a process was killed for it.`
+      : `It ran out of memory ${limit(memoryGiB)}, and ${kills} processes were killed for it.`,
+})
+
+/** For one that lives on and has as many processes as it may. */
+export const causeOfRefusals = (most: number): Cause => ({
+  detail: `It has as many processes and threads as it may (limit ${most}), and could not start another.`,
+})

@@ -1,0 +1,175 @@
+// The entrypoint in real sandboxes, which needs root, elsewhere it is skipped and says so; and with an agent that does not answer.
+import assert from 'node:assert/strict'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import { createLog } from '#src/kit/log.ts'
+import { placesOf } from '#src/runner/machine/places.ts'
+import { DoomedRunner } from '#src/runner/testing/doomed.ts'
+import { openTestHostIn, TestHost } from '#src/runner/testing/test-host.ts'
+import { type Agent, agentAt } from '#src/toolbox/agent/agent.ts'
+import { until } from '#src/toolbox/agent/testing/native-agent.ts'
+import type { Assignment } from '#src/wire/runner-link.ts'
+import { needsRoot } from '#test/needs-root.ts'
+import { startEntrypoint } from './entrypoint.ts'
+
+/** Notes each run on the sandbox's disk, and stays. */
+const noting = ['/bin/sh', '-c', 'echo "$USER $PWD $OWN $IMAGE" >> /root/runs; exec sleep 1000']
+
+suite('the entrypoint', { skip: needsRoot }, () => {
+  let box: TestHost
+  before(async () => {
+    box = await TestHost.start()
+  })
+  after(async () => {
+    await box[Symbol.asyncDispose]()
+  })
+
+  const jobsOf = (sandboxId: string) => agentAt(box.host.get(sandboxId)!.socketPath).jobs.list()
+
+  /** What each run has noted; it may take a moment until one has. */
+  const runsOf = async (sandboxId: string, count: number): Promise<string[]> => {
+    let runs: string[] = []
+    await until(async () => {
+      const { output } = await box.run(sandboxId, 'cat /root/runs 2>/dev/null')
+      runs = output.split('\n').filter(Boolean)
+      return runs.length >= count
+    }, `${count} runs`)
+    return runs.map((run) => run.trim())
+  }
+
+  test('runs as the user of the sandbox with its environment, and again each time it starts, not when it is resumed', async () => {
+    const assignment = await box.started({ user: 'root', entrypoint: noting, env: { OWN: 'mine' } })
+    const { sandboxId } = assignment
+    const run = 'root /root mine'
+    assert.deepEqual(await runsOf(sandboxId, 1), [run])
+    assert.deepEqual(
+      (await jobsOf(sandboxId)).map(({ id, state }) => [id, state]),
+      [['entrypoint', 'running']],
+    )
+    await box.host.pause({ ...assignment, generation: 2, target: 'paused' })
+    await box.host.start({ ...assignment, generation: 3 })
+    assert.deepEqual(await runsOf(sandboxId, 1), [run])
+    await box.host.stop({ ...assignment, generation: 4, target: 'stopped' })
+    await box.host.start({ ...assignment, generation: 5 })
+    assert.deepEqual(await runsOf(sandboxId, 2), [run, run])
+    await box.host.destroy(sandboxId)
+  })
+
+  test('its end is not the end of the sandbox, and what cannot be started keeps no sandbox from its start', async () => {
+    for (const [entrypoint, exitCode] of [
+      [['/bin/true'], 0],
+      [['/bin/sh', '-c', 'kill -9 $$'], 137],
+      [['/nowhere'], 127],
+    ] as const) {
+      const { sandboxId } = await box.started({ user: 'root', entrypoint })
+      assert.equal((await box.run(sandboxId, 'echo here; sleep 0.1')).output, 'here')
+      const [job] = await jobsOf(sandboxId)
+      assert.deepEqual([job?.state, job?.exit?.exitCode], ['ended', exitCode])
+      assert.equal(box.host.get(sandboxId)?.status, 'started')
+      await box.host.destroy(sandboxId)
+    }
+  })
+
+  test('of one in a warm pool runs when it is claimed, once, with what its owner gave it', async () => {
+    const warm = await box.started({ user: 'root', isWarm: true, entrypoint: noting })
+    const { isWarm: _, ...claimed } = { ...warm, generation: 2, env: { OWN: 'claimed' } }
+    const { sandboxId } = warm
+    assert.deepEqual(await jobsOf(sandboxId), [])
+    await box.host.start(claimed)
+    assert.deepEqual(await runsOf(sandboxId, 1), ['root /root claimed'])
+    await box.host.start({ ...claimed, generation: 3 })
+    assert.equal((await jobsOf(sandboxId)).length, 1)
+    assert.deepEqual(await runsOf(sandboxId, 1), ['root /root claimed'])
+    await box.host.destroy(sandboxId)
+  })
+
+  test('runs once although the runner was killed while it started the sandbox, and lives on with it', async () => {
+    await box.close()
+    const doomed = await DoomedRunner.open(box)
+    const assignment = box.assignment({ user: 'root', entrypoint: noting })
+    const { sandboxId } = assignment
+    await doomed.does({ verb: 'start', assignment })
+    await doomed.kill()
+    // As if it had been killed before its last note: the next runner cannot know how far it had come.
+    const path = join(box.directory, 'runner/sandboxes', sandboxId, 'run.json')
+    const { bootId, slot } = JSON.parse(readFileSync(path, 'utf8'))
+    writeFileSync(path, JSON.stringify({ bootId, slot }))
+    await box.open()
+    assert.deepEqual(await runsOf(sandboxId, 1), ['root /root'])
+    const [job] = await jobsOf(sandboxId)
+    assert.equal(job?.state, 'running')
+    await agentAt(box.host.get(sandboxId)!.socketPath).jobs.remove('entrypoint')
+    await box.close()
+    writeFileSync(path, JSON.stringify({ bootId, slot }))
+    await box.open()
+    assert.deepEqual(await runsOf(sandboxId, 2), ['root /root', 'root /root'])
+    await box.host.destroy(sandboxId)
+  })
+
+  test('has the directory and the environment of its image, below the sandbox’s own', async () => {
+    await box.close()
+    const config = { entrypoint: noting, env: { IMAGE: 'says', OWN: 'image' }, user: 'root', workdir: '/tmp' }
+    const rootfsOf = () => join(box.directory, 'small')
+    box.use(await openTestHostIn(box.instance, box.directory, { brought: { rootfsOf, configOf: () => config } }))
+    const { sandboxId } = await box.started({ user: 'root', entrypoint: noting, env: { OWN: 'mine' } })
+    assert.deepEqual(await runsOf(sandboxId, 1), ['root /tmp mine says'])
+    await box.host.destroy(sandboxId)
+  })
+})
+
+suite('the entrypoint of a sandbox whose agent', () => {
+  /** Starts one by an agent that answers `answer`; `asked` resolves when it has the question. */
+  const startWith = (answer: Promise<never>) => {
+    const lines: string[] = []
+    const asked = Promise.withResolvers<void>()
+    const spawn = () => {
+      asked.resolve()
+      return answer
+    }
+    const agentAt = () => ({ jobs: { spawn } as Partial<Agent['jobs']> }) as Agent
+    const log = createLog('runner', 'info', { write: (line) => lines.push(line) })
+    const parts = {
+      agentAt,
+      places: placesOf('ABCDEF', '/nowhere'),
+      log,
+      pool: { baseOf: async () => 'small' },
+      images: {},
+    }
+    const assignment = {
+      sandboxId: 'box',
+      image: 'small',
+      user: 'root',
+      env: {},
+      entrypoint: noting,
+    } as Partial<Assignment>
+    const started = startEntrypoint(parts, assignment as Assignment)
+    return { started, asked: asked.promise, said: () => lines.map((line) => JSON.parse(line).msg) }
+  }
+
+  test('does not answer holds nobody up: after ten seconds that is logged, and what it says later too', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    const answer = Promise.withResolvers<never>()
+    const { started, asked, said } = startWith(answer.promise)
+    let isOver = false
+    const over = started.then(() => {
+      isOver = true
+    })
+    await asked
+    t.mock.timers.tick(9_999)
+    await new Promise(setImmediate)
+    assert.deepEqual([isOver, said()], [false, []])
+    t.mock.timers.tick(1)
+    await over
+    assert.deepEqual(said(), ['its entrypoint does not start in time'])
+    answer.reject(new Error('gone'))
+    await new Promise(setImmediate)
+    assert.deepEqual(said().slice(1), ['its entrypoint could not be run'])
+  })
+
+  test('is gone is as well without: that is logged, once', async () => {
+    const { started, said } = startWith(Promise.reject(new Error('gone')))
+    await started
+    assert.deepEqual(said(), ['its entrypoint could not be run'])
+  })
+})

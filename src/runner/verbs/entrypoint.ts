@@ -1,0 +1,33 @@
+// Runs the command that a sandbox is made for, as the first thing of its user's in it: once each time it starts. The agent knows
+// whether it was, so this may be asked for twice. Whatever becomes of it, the sandbox is as well without; and as whoever asks
+// holds the sandbox's start, a claim or a new runner meanwhile, it is not waited for longer than for any first answer.
+
+import { settlesWithin } from '#src/kit/settles-within.ts'
+import type { Machine } from '#src/runner/machine/machine.ts'
+import { socketOf } from '#src/runner/machine/places.ts'
+import { startEntrypoint as startInside } from '#src/toolbox/agent/entrypoint.ts'
+import type { Assignment } from '#src/wire/runner-link.ts'
+
+const answersWithinMs = 10_000
+
+type Parts = Pick<Machine, 'agentAt' | 'places' | 'log'> & {
+  pool: Pick<Machine['pool'], 'baseOf'>
+  images: Pick<Machine['images'], 'configOf'>
+}
+
+export const startEntrypoint = async (parts: Parts, assignment: Assignment): Promise<void> => {
+  const { pool, images, agentAt, places, log } = parts
+  const { sandboxId, entrypoint = [], isWarm = false, image } = assignment
+  // Nobody's yet: it runs with the environment of whoever claims it.
+  if (entrypoint.length === 0 || isWarm) return
+  const start = async () => {
+    const config = images.configOf?.((await pool.baseOf({ sandboxId })) ?? image)
+    const env = { ...config?.env, ...assignment.env }
+    const agent = agentAt(socketOf(places, sandboxId))
+    await startInside({ assignment: { ...assignment, env }, agent }, entrypoint, config?.workdir)
+  }
+  const starting = start().catch((err: unknown) => log.info({ err, sandboxId }, 'its entrypoint could not be run'))
+  // An agent that comes to itself later still has the question, and runs it then.
+  if (!(await settlesWithin(starting, answersWithinMs)))
+    log.info({ sandboxId }, 'its entrypoint does not start in time')
+}

@@ -1,0 +1,25 @@
+// Gives a new sandbox the disk of another as it is now. The other one goes on; if it runs, it is held still meanwhile, so the
+// copy is what a crash at that moment would have left of it.
+
+import { type Machine, NotRecoverable } from '#src/runner/machine/machine.ts'
+import type { Assignment } from '#src/wire/runner-link.ts'
+import type { Adopted } from './adopt.ts'
+import { whileHeldStill } from './pause.ts'
+
+/** To be called while no verb of the parent is under way. Answers the image below the new disk. */
+export const forkDisk = async (
+  machine: Machine,
+  { sandboxId, diskGiB }: Assignment,
+  parentId: string,
+  parent: Adopted | undefined,
+): Promise<string> => {
+  const { pool } = machine
+  const [hasParent, belowParent] = await Promise.all([pool.exists(parentId), pool.baseOf({ sandboxId: parentId })])
+  if (parent === undefined || !hasParent)
+    throw new NotRecoverable('The sandbox that was to be forked has no disk on this runner any more.')
+  const base = belowParent ?? parent.spec.assignment.image
+  await whileHeldStill(machine, parentId, parent.running, () =>
+    pool.copyDisk({ sandboxId: parentId }, sandboxId, base, diskGiB),
+  )
+  return base
+}

@@ -1,0 +1,176 @@
+// Sandboxes that are paused, on this machine. Needs root; elsewhere it is skipped and says so.
+import assert from 'node:assert/strict'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import { DoomedRunner } from '#src/runner/testing/doomed.ts'
+import { TestHost } from '#src/runner/testing/test-host.ts'
+import { agentAt } from '#src/toolbox/agent/agent.ts'
+import type { Assignment } from '#src/wire/runner-link.ts'
+import { needsRoot } from '#test/needs-root.ts'
+
+const counting = 'i=0; while :; do i=$((i+1)); echo $i > /dev/shm/n; done >/dev/null 2>&1 &'
+
+suite('pause', { skip: needsRoot }, () => {
+  let box: TestHost
+  before(async () => {
+    box = await TestHost.start()
+  })
+  after(async () => {
+    await box[Symbol.asyncDispose]()
+  })
+
+  const paused = (assignment: Assignment): Assignment => ({
+    ...assignment,
+    generation: assignment.generation + 1,
+    target: 'paused',
+  })
+  const resumed = (assignment: Assignment): Assignment => ({ ...paused(assignment), target: 'started' })
+  const statusOf = ({ sandboxId }: Assignment) => box.host.get(sandboxId)?.status
+  const ticksOf = (pids: readonly number[]) =>
+    pids.map((pid) => readFileSync(`/proc/${pid}/stat`, 'utf8').split(' ').slice(13, 15).join()).join()
+  // For a moment at each count the file is empty.
+  const readCount = 'n=; while [ -z "$n" ]; do read n < /dev/shm/n; done 2>/dev/null; echo $n'
+  const counter = async ({ sandboxId }: Assignment) => Number((await box.run(sandboxId, readCount)).output)
+  const counts = async (assignment: Assignment) => {
+    const from = await counter(assignment)
+    while ((await counter(assignment)) <= from);
+    return from
+  }
+
+  test('nothing runs while it is paused, and all of it goes on where it was', async () => {
+    const assignment = await box.started()
+    await box.run(assignment.sandboxId, counting)
+    const before = await counts(assignment)
+    const pids = await box.cgroupOf(assignment.sandboxId).pids()
+    await box.host.pause(paused(assignment))
+    assert.equal(statusOf(assignment), 'paused')
+    const ticks = ticksOf(pids)
+    for (let round = 0; round < 200; round++) await new Promise(setImmediate)
+    assert.equal(ticksOf(pids), ticks)
+    await box.host.start(resumed(paused(assignment)))
+    assert.equal(statusOf(assignment), 'started')
+    assert.ok((await counts(assignment)) >= before)
+    assert.deepEqual(new Set(await box.cgroupOf(assignment.sandboxId).pids()), new Set(pids))
+  })
+
+  test('a command that streams its output loses and doubles nothing over 50 pauses', async () => {
+    const assignment = await box.started()
+    const { sandboxId } = assignment
+    const command = await agentAt(box.host.get(sandboxId)!.socketPath).exec({
+      argv: ['/bin/sh', '-c', 'i=0; while [ ! -e /dev/shm/end ]; do i=$((i+1)); echo $i; sleep 0.001; done'],
+      env: { PATH: '/bin' },
+      cwd: '/',
+      user: 'root',
+      mergeOutput: true,
+    })
+    const read = (async () => {
+      let output = ''
+      for await (const { data } of command) output += data
+      return output.trim().split('\n').map(Number)
+    })()
+    let now = assignment
+    for (let cycle = 0; cycle < 50; cycle++) {
+      now = paused(now)
+      await box.host.pause(now)
+      now = resumed(now)
+      await box.host.start(now)
+    }
+    await box.run(sandboxId, 'echo > /dev/shm/end')
+    const numbers = await read
+    assert.equal((await command.exit).exitCode, 0)
+    assert.deepEqual(
+      numbers,
+      numbers.map((_, index) => index + 1),
+    )
+    assert.equal(box.host.get(sandboxId)?.assignment.generation, 101)
+  })
+
+  test('may be asked twice, and the generation that asked last is known', async () => {
+    const assignment = await box.started()
+    await Promise.all([box.host.pause(paused(assignment)), box.host.pause(paused(assignment))])
+    await box.host.pause(paused(paused(assignment)))
+    const held = box.host.get(assignment.sandboxId)
+    assert.deepEqual([held?.status, held?.assignment.generation], ['paused', 3])
+  })
+
+  for (const signal of ['SIGTERM', 'SIGKILL'] as const)
+    test(`a stop with ${signal} ends what is paused and keeps its disk`, async () => {
+      const assignment = await box.started({ signal })
+      await box.run(assignment.sandboxId, 'echo kept > /root/file')
+      await box.host.pause(paused(assignment))
+      await box.host.stop({ ...assignment, generation: 3, target: 'stopped' })
+      assert.equal(statusOf(assignment), 'stopped')
+      assert.deepEqual(await box.cgroupOf(assignment.sandboxId).pids(), [])
+      await box.host.start({ ...assignment, generation: 4 })
+      assert.equal((await box.run(assignment.sandboxId, 'cat /root/file')).output, 'kept')
+    })
+
+  test('destroy of one that is paused leaves nothing', async () => {
+    const assignment = await box.started()
+    const { sandboxId } = assignment
+    await box.host.pause(paused(assignment))
+    await box.host.destroy(sandboxId)
+    assert.deepEqual(await box.tracesOf(sandboxId), [])
+    assert.deepEqual(await box.cgroupOf(sandboxId).pids(), [])
+  })
+
+  test('one that rests is not started for it, and stays stopped', async () => {
+    const assignment = await box.started()
+    await box.host.stop(assignment)
+    await box.host.pause(paused(assignment))
+    const held = box.host.get(assignment.sandboxId)
+    assert.deepEqual([held?.status, held?.cause], ['stopped', { detail: 'The sandbox was not running.' }])
+    await assert.rejects(box.host.pause(box.assignment()), /not on this runner/)
+  })
+
+  test('a new size reaches a sandbox that stays paused', async () => {
+    const assignment = await box.started()
+    const { sandboxId } = assignment
+    await box.host.pause(paused(assignment))
+    await box.host.pause({ ...paused(paused(assignment)), memoryGiB: 0.5 })
+    assert.equal(statusOf(assignment), 'paused')
+    await box.host.start(resumed({ ...assignment, generation: 3, memoryGiB: 0.5 }))
+    const { output } = await box.run(
+      sandboxId,
+      'cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null',
+    )
+    assert.equal(output, String(512 * 1024 ** 2))
+  })
+
+  test('a runner that is killed leaves it paused for the next, which resumes it', async () => {
+    await box.close()
+    const doomed = await DoomedRunner.open(box)
+    const assignment = box.assignment()
+    await doomed.does({ verb: 'start', assignment })
+    await doomed.does({ verb: 'pause', assignment: paused(assignment) })
+    await doomed.kill()
+    await box.open()
+    assert.equal(statusOf(assignment), 'paused')
+    await box.host.start(resumed(paused(assignment)))
+    assert.equal((await box.run(assignment.sandboxId, 'echo here')).output, 'here')
+    await box.close()
+    await box.open()
+    assert.equal(statusOf(assignment), 'started')
+  })
+
+  test('what a runner held still when it was killed, and nobody paused, goes on with the next', async () => {
+    const assignment = await box.started()
+    await box.close()
+    await box.cgroupOf(assignment.sandboxId).freeze()
+    await box.open()
+    assert.equal(statusOf(assignment), 'started')
+    assert.equal((await box.run(assignment.sandboxId, 'echo here')).output, 'here')
+  })
+
+  test('a restart of the machine ends it, and says so', async () => {
+    const assignment = await box.started()
+    await box.host.pause(paused(assignment))
+    await box.close()
+    const path = join(box.directory, 'runner/sandboxes', assignment.sandboxId, 'run.json')
+    writeFileSync(path, JSON.stringify({ ...JSON.parse(readFileSync(path, 'utf8')), bootId: 'an earlier one' }))
+    await box.open()
+    const held = box.host.get(assignment.sandboxId)
+    assert.deepEqual([held?.status, held?.cause], ['stopped', { detail: 'The machine was restarted.' }])
+  })
+})

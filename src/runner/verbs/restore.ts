@@ -1,0 +1,32 @@
+// Makes the disk of an archived sandbox again, as it was, or nothing. The archive stays in its store.
+
+import { unpackDisk } from '#src/runner/archive/unpack.ts'
+import type { Machine } from '#src/runner/machine/machine.ts'
+import type { ArchiveRef, Assignment } from '#src/wire/runner-link.ts'
+import { runSteps } from '../launch.ts'
+import { percentOf, type Transfer } from './archive.ts'
+
+export const restoreDisk = async (
+  { pool, launcher, archiveStore: store }: Machine,
+  { sandboxId, diskGiB }: Assignment,
+  archive: Required<ArchiveRef>,
+  { signal, onProgress }: Transfer,
+): Promise<void> => {
+  // What a runner left that was killed here.
+  await pool.remove(sandboxId)
+  await runSteps(launcher, pool.stepsToMakeEmpty(sandboxId, diskGiB))
+  try {
+    await unpackDisk({
+      launcher,
+      store,
+      sandboxId,
+      archive,
+      disk: pool.diskOf(sandboxId),
+      onProgress: ({ bytes, of }) => onProgress({ step: 'restoring', percent: percentOf(bytes, of) }),
+      signal,
+    })
+  } catch (error) {
+    await pool.remove(sandboxId)
+    throw error
+  }
+}

@@ -1,0 +1,261 @@
+// Turns an assignment into a running sandbox: over the disk it has, or a new one.
+//
+// Order: what names the sandbox's network is written down before anything can use it; the durable journal is on the disk
+// before this resolves; nothing of a user runs before the network policy is in force. What does not depend on each other
+// runs side by side, because a person waits.
+import { randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { users } from '#src/kit/confined.ts'
+import { settlesWithin } from '#src/kit/settles-within.ts'
+import { span } from '#src/kit/telemetry/telemetry.ts'
+import type { Run } from '#src/runner/machine/journal.ts'
+import { cgroupOf, type Machine, NotRecoverable, reasonOf } from '#src/runner/machine/machine.ts'
+import { cgroupPathOf, shownOf, socketOf } from '#src/runner/machine/places.ts'
+import { findInit, type Init } from '#src/runner/machine/processes.ts'
+import type { Slot } from '#src/runner/network/pool.ts'
+import { hostnameOf, loginPathScript, makeConfig } from '#src/runner/oci/config.ts'
+import { ownBase, uidBase } from '#src/runner/oci/ids.ts'
+import { hideMounts } from '#src/runner/oci/runtime.ts'
+import { GiB } from '#src/runner/oci/sandbox-limits.ts'
+import { overlayOptions } from '#src/runner/overlay/options.ts'
+import { stepsToShow } from '#src/runner/overlay/owners.ts'
+import { diskAt, leastDiskFor } from '#src/runner/overlay/pool.ts'
+import { showMachine } from '#src/runner/shown/show.ts'
+import type { ArchiveRef, Assignment } from '#src/wire/runner-link.ts'
+import { LaunchFailed, runSteps, type Step, step } from '../launch.ts'
+import type { Transfer } from './archive.ts'
+import { clearSandbox } from './clear.ts'
+import { startEntrypoint } from './entrypoint.ts'
+import { restoreDisk } from './restore.ts'
+
+/** The disk could not be brought back; the archive is as it was. */
+export class RestoreFailed extends Error {
+  override readonly name = 'RestoreFailed'
+}
+
+/** What a sandbox has only while it runs. */
+export type Running = { init: Init; slot: Slot; isPaused: boolean }
+
+const loginPath = readFileSync(new URL('../oci/login-path.sh', import.meta.url), 'utf8')
+/** Where neither the image nor the sandbox names one; the agent's own (launch.c). */
+const defaultPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+
+/** The PATH of the sandbox stands in the script, since `su -` and servers for logins take it out of the environment. */
+const loginScript = ({ images }: Pick<Machine, 'images'>, { env }: Assignment, base: string): string => {
+  const path = env['PATH'] ?? images.configOf?.(base)?.env['PATH'] ?? defaultPath
+  return `_alcove_own='${path.replaceAll("'", `'\\''`)}'\n${loginPath}`
+}
+
+const agentAnswersWithinMs = 10_000
+
+export const startSandbox = async (machine: Machine, assignment: Assignment, from: DiskFrom): Promise<Running> => {
+  const { journal, network } = machine
+  const { sandboxId } = assignment
+  const isNew = assignment.isNew ?? (await journal.read(sandboxId))?.run?.pid === undefined
+  const preparing = span('disk', {}, () => prepareDisk(machine, assignment, isNew, from))
+  // Bringing one back may take minutes, and nothing is to be held meanwhile. And whoever has lost its disk keeps the note of
+  // its last run, without which it would be new.
+  if (!isNew || from.archive?.sha256 !== undefined) await preparing
+  const acquiring = span('network', {}, () => network.acquire())
+  try {
+    const [{ base, isMissing, isCopied }, { slot, run, bundle }] = await allSettledOrThrow([
+      preparing,
+      makeBundle(machine, assignment, acquiring),
+    ])
+    const rootfs = machine.images.rootfsOf(base)
+    if (rootfs === undefined) throw new Error(`The image ${base} is not on this runner.`)
+    const makeDisk = isMissing ? machine.pool.stepsToMake(sandboxId, base) : []
+    await allSettledOrThrow([
+      span('launch', {}, () => launch(machine, assignment, { slot, bundle, base }, rootfs, makeDisk)),
+      span('journal', {}, () => journal.writeSpec(sandboxId, { assignment, status: 'started' })),
+      span('network policy', {}, () => network.apply(slot, assignment.network, assignment.organizationId)),
+      // Nobody hears of a copy that a power cut could take away again.
+      ...(isCopied ? [span('disk settles', {}, () => machine.pool.settleDisks())] : []),
+    ])
+    const [init] = await allSettledOrThrow([
+      getInit(machine, sandboxId),
+      span('agent answers', {}, () => checkAgentAnswers(machine, sandboxId)),
+    ])
+    await startEntrypoint(machine, assignment)
+    await journal.writeRun(sandboxId, { ...run, ...init })
+    return { init, slot, isPaused: false }
+  } catch (error) {
+    // Why it failed matters more than that the undo failed too; the next start or destroy clears again.
+    const slot = await acquiring.catch(() => undefined)
+    await clearSandbox(machine, sandboxId, slot).catch((err: unknown) =>
+      machine.log.error({ err, sandboxId }, 'a failed start could not be cleared away'),
+    )
+    throw error
+  }
+}
+
+/** Where the disk of one that has none comes from, if not from its image. */
+export type DiskFrom = Transfer & {
+  /** Makes it as a copy of another sandbox's; answers the image below it. */
+  copyDisk: (() => Promise<string>) | undefined
+  archive: ArchiveRef | undefined
+}
+
+type Disk = {
+  /** The image below it. */
+  base: string
+  /** To be made as the first step of the launch, which costs nothing there. */
+  isMissing: boolean
+  isCopied?: boolean
+}
+
+const prepareDisk = async (
+  machine: Machine,
+  assignment: Assignment,
+  isNew: boolean,
+  { archive, copyDisk, ...transfer }: DiskFrom,
+): Promise<Disk> => {
+  const { pool } = machine
+  const { sandboxId, image } = assignment
+  if (copyDisk) return { base: await copyDisk(), isMissing: false, isCopied: true }
+  const found = async () => ({
+    base: (await pool.baseOf({ sandboxId })) ?? (await pool.baseOf({ template: image })) ?? image,
+    isMissing: false,
+  })
+  if (await pool.exists(sandboxId)) return found()
+  if (archive?.sha256 !== undefined) {
+    try {
+      await restoreDisk(machine, assignment, { id: archive.id, sha256: archive.sha256 }, transfer)
+    } catch (error) {
+      transfer.signal.throwIfAborted()
+      throw new RestoreFailed(reasonOf(error), { cause: error })
+    }
+    return found()
+  }
+  if (!isNew) throw new NotRecoverable('The disk of the sandbox is gone.')
+  const base = await pool.baseOf({ template: image })
+  if (base === undefined) return { base: image, isMissing: true }
+  await copyTemplate(machine, assignment, base)
+  return { base, isMissing: false, isCopied: true }
+}
+
+const copyTemplate = async ({ pool }: Machine, { sandboxId, image, diskGiB }: Assignment, base: string) => {
+  try {
+    await pool.copyDisk({ template: image }, sandboxId, base, diskGiB)
+  } catch (error) {
+    const leastGiB = leastDiskFor((await pool.sizeOfTemplate(image)) ?? 0) / GiB
+    if (leastGiB <= diskGiB) throw error
+    const said = Math.ceil(leastGiB * 1000) / 1000
+    throw new NotRecoverable(`The image needs a disk of at least ${said} GiB, and this one has ${diskGiB} GiB.`, {
+      cause: error,
+    })
+  }
+}
+
+/** Waits for all, also when one fails: an undo must not run beside what it undoes. */
+export const allSettledOrThrow = async <const T extends readonly Promise<unknown>[]>(promises: T) => {
+  await Promise.allSettled(promises)
+  return Promise.all(promises)
+}
+
+/** All that the runtime reads, and the note of which network it is to use. */
+const makeBundle = async (machine: Machine, assignment: Assignment, acquiring: Promise<Slot>) => {
+  const { journal, bootId } = machine
+  const { sandboxId } = assignment
+  const [bundle, slot] = await Promise.all([journal.makeDirectory(sandboxId), acquiring])
+  const run: Run = { bootId, slot: slot.name }
+  await allSettledOrThrow([journal.writeRun(sandboxId, run), writeConfig(machine, assignment, slot, bundle)])
+  return { bundle, slot, run }
+}
+
+const getInit = async (machine: Machine, sandboxId: string): Promise<Init> => {
+  const init = await findInit(await cgroupOf(machine, sandboxId).pids())
+  if (init === undefined) throw new Error('The sandbox ended as soon as it had started.')
+  return init
+}
+
+const writeConfig = async (machine: Machine, assignment: Assignment, slot: Slot, bundle: string) => {
+  const { places, limitsSwap, limitsSockets, resourceLimits, filter, maskedPaths } = machine
+  const { sandboxId, cpu, memoryGiB } = assignment
+  const config = makeConfig({
+    ...places.mountPoints,
+    hostname: hostnameOf(sandboxId),
+    agent: basename(machine.agentProgram),
+    cpus: showMachine(machine, assignment),
+    idBase: idBaseOf(machine, slot),
+    netnsPath: slot.netnsPath,
+    cgroupsPath: cgroupPathOf(places, sandboxId),
+    cgroupVersion: machine.cgroups.version,
+    diskSpeed: machine.diskSpeed,
+    cpu,
+    memoryGiB,
+    limitsSwap,
+    limitsSockets,
+    resourceLimits,
+    filter,
+    maskedPaths,
+  })
+  await writeFile(join(bundle, 'config.json'), JSON.stringify(config), { mode: 0o600 })
+}
+
+const idBaseOf = ({ mapsOwners }: Machine, { address }: Slot) => (mapsOwners ? ownBase(address) : uidBase)
+
+const launch = async (
+  machine: Machine,
+  assignment: Assignment,
+  { slot, bundle, base }: { slot: Slot; bundle: string; base: string },
+  rootfs: string,
+  makeDisk: readonly Step[],
+) => {
+  const { pool, places, runtime, launcher, hiddenMounts, agentProgram } = machine
+  const { sandboxId, diskGiB } = assignment
+  const disk = pool.diskOf(sandboxId)
+  const { mountPoints } = places
+  const shown = diskAt(mountPoints.disk)
+  const steps: Step[] = [
+    ...makeDisk,
+    ...pool.stepsToLimit(sandboxId, diskGiB, 'with room'),
+    pool.stepToSayBase(sandboxId, base),
+    ...ownEtc(disk.etc, hostnameOf(sandboxId), machine.resolvers, loginScript(machine, assignment, base)),
+    step.directory(disk.etcWork, 0, 0o700),
+    step.listen(socketOf(places, sandboxId), users.gate),
+    ...hideMounts(hiddenMounts),
+    ...stepsToShow(idBaseOf(machine, slot), [
+      [rootfs, mountPoints.image],
+      [disk.directory, mountPoints.disk],
+    ]),
+    step.overlay(overlayOptions([mountPoints.image], shown.upper, shown.work), mountPoints.rootfs),
+    step.overlay(
+      overlayOptions([shownOf(places, sandboxId), dirname(agentProgram)], shown.etc, shown.etcWork),
+      mountPoints.own,
+    ),
+    step.sysfs(slot.netnsPath, mountPoints.sys),
+    step.ownTime(),
+    ...pool.stepsToLimit(sandboxId, diskGiB),
+    ...runtime.stepsToRun(sandboxId, bundle),
+  ]
+  try {
+    await runSteps(launcher, steps)
+  } catch (error) {
+    if (!(error instanceof LaunchFailed)) throw error
+    throw new Error(`The sandbox could not be started: ${(await runtime.complaint(bundle)) ?? error.message}`, {
+      cause: error,
+    })
+  }
+}
+
+/** Written into files that the sandbox may change but whose directory it never sees. */
+const ownEtc = (etc: string, hostname: string, resolvers: readonly string[], login: string): Step[] => {
+  const hosts = `127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\t${hostname}\n`
+  return [
+    step.newFile(join(etc, 'hostname'), uidBase, `${hostname}\n`),
+    step.newFile(join(etc, 'hosts'), uidBase, hosts),
+    step.newFile(join(etc, 'machine-id'), uidBase, `${randomUUID().replaceAll('-', '')}\n`),
+    step.file(join(etc, loginPathScript), uidBase, login),
+    // Anew at every start, as the host may have moved to another network since.
+    step.file(join(etc, 'resolv.conf'), uidBase, resolvers.map((address) => `nameserver ${address}\n`).join('')),
+  ]
+}
+
+/** The socket listens since before PID 1 ran, so asking works at once and the answer says that PID 1 is there. */
+const checkAgentAnswers = async ({ agentAt, places }: Machine, sandboxId: string) => {
+  const answer = agentAt(socketOf(places, sandboxId)).info()
+  if (!(await settlesWithin(answer, agentAnswersWithinMs))) throw new Error('The agent of the sandbox does not answer.')
+}

@@ -1,0 +1,36 @@
+// Ends a sandbox and keeps its disk. Asked politely, its processes get SIGTERM and ten seconds; then nothing is left alive.
+
+import { settlesWithin } from '#src/kit/settles-within.ts'
+import type { Spec } from '#src/runner/machine/journal.ts'
+import { cgroupOf, type Machine } from '#src/runner/machine/machine.ts'
+import { socketOf } from '#src/runner/machine/places.ts'
+import type { Assignment } from '#src/wire/runner-link.ts'
+import { clearSandbox } from './clear.ts'
+import type { Running } from './start.ts'
+
+const graceMs = 10_000
+/** For the agent to say that it has understood, on top of the grace. */
+const answerMs = 2_000
+
+/** `hurry` cuts the grace short: somebody has asked for more than a polite end meanwhile. */
+export const stopSandbox = async (
+  machine: Machine,
+  assignment: Assignment,
+  running: Running,
+  hurry: AbortSignal,
+): Promise<Spec> => {
+  const { sandboxId, signal } = assignment
+  if (signal === 'SIGTERM') await askToEnd(machine, sandboxId, hurry)
+  await clearSandbox(machine, sandboxId, running.slot)
+  const stopped: Spec = { assignment, status: 'stopped' }
+  await machine.journal.writeSpec(sandboxId, stopped)
+  return stopped
+}
+
+const askToEnd = async (machine: Machine, sandboxId: string, hurry: AbortSignal) => {
+  // A paused one could not hear it.
+  await cgroupOf(machine, sandboxId).thaw()
+  const agent = machine.agentAt(socketOf(machine.places, sandboxId))
+  // Whatever it answers, what is still there afterwards is killed.
+  await settlesWithin(agent.shutdown(graceMs), graceMs + answerMs, hurry)
+}

@@ -1,0 +1,38 @@
+// What the kernel's log says of a process that has ended. Who is not its parent learns how it ended nowhere else, and a
+// sandbox's first process has no parent that could tell.
+import { CommandFailed, runCommand } from '#src/kit/run-command.ts'
+import type { Init } from '#src/runner/machine/processes.ts'
+
+type KernelWord = 'out of memory' | 'crashed'
+
+/** Clock ticks of `/proc/{pid}/stat` in a second; the same on every Linux that we run on (proc(5), USER_HZ). */
+const ticksPerSecond = 100
+
+/**
+ * `[12345.678901] text`, oldest first. A process chooses its name, of 15 characters: too few to read as a line about another.
+ */
+export const findKernelWord = (log: string, { pid, startTime }: Init): KernelWord | undefined => {
+  const killed = new RegExp(`(?:^|: )Killed process ${pid} \\(`)
+  const crashed = new RegExp(
+    `^(?:traps: )?[^\\[\\]]{0,16}\\[${pid}\\]:? (?:segfault at|general protection fault|bad frame in) `,
+  )
+  for (const line of log.split('\n').reverse()) {
+    const [, seconds, text = ''] = /^\[\s*(\d+\.\d+)\] (.*)$/.exec(line) ?? []
+    if (seconds === undefined) continue
+    // Older lines speak of another process that had the same number.
+    if (Number(seconds) * ticksPerSecond < Number(startTime)) return undefined
+    if (killed.test(text)) return 'out of memory'
+    if (crashed.test(text)) return 'crashed'
+  }
+  return undefined
+}
+
+/** Nothing where the log cannot be read. */
+export const kernelWordOf = async (init: Init): Promise<KernelWord | undefined> => {
+  try {
+    return findKernelWord(await runCommand(['dmesg'], { timeoutMs: 5_000 }), init)
+  } catch (error) {
+    if (error instanceof CommandFailed) return undefined
+    throw error
+  }
+}

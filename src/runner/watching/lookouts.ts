@@ -1,0 +1,100 @@
+// What is looked at from time to time in each sandbox that runs or is paused: whether its first process lives, what it takes of
+// the host that no limit of it knows, what it is shown of its memory, and what it uses. One that has stopped costs nothing.
+
+import type { ExperimentParts } from '#src/runner/kernel-memory/experiment.ts'
+import { type Evidence, KernelMemoryWatch } from '#src/runner/kernel-memory/watch.ts'
+import { cgroupOf, type Machine } from '#src/runner/machine/machine.ts'
+import { shownOf } from '#src/runner/machine/places.ts'
+import type { Init } from '#src/runner/machine/processes.ts'
+import { Meters } from '#src/runner/meters/meters.ts'
+import { Refresher } from '#src/runner/shown/refresh.ts'
+import type { Running } from '#src/runner/verbs/start.ts'
+import type { MemoryKillsHere } from '#src/wire/gate-link.ts'
+import type { Assignment } from '#src/wire/runner-link.ts'
+import { MemoryKills } from './memory-kills.ts'
+import { Mishaps } from './mishaps.ts'
+import { Watch } from './watch.ts'
+
+type Listeners = {
+  /** Its first process has ended; told once. */
+  onEnd: (sandboxId: string) => void
+  /** It fills the kernel's memory with what no limit counts; told again while it does. */
+  onTooMuch: (sandboxId: string, evidence: Evidence) => void
+  holdStill: ExperimentParts['holdStill']
+  /** So many processes of it were killed for want of memory; false if that could not be passed on, and it is told again. */
+  onKills: (sandboxId: string, kills: number) => boolean
+  /** So many processes of it could not be started, as it had as many as it may; false as above. */
+  onRefusals: (sandboxId: string, refusals: number) => boolean
+}
+
+export class Lookouts {
+  readonly meters: Meters
+  readonly #machine: Machine
+  readonly #watch: Watch
+  readonly #kernelMemory: KernelMemoryWatch
+  readonly #kills: Mishaps
+  readonly #memoryKills = new MemoryKills()
+  readonly #refusals: Mishaps
+  readonly #refresher: Refresher
+
+  constructor(machine: Machine, { onEnd, onTooMuch, holdStill, onKills, onRefusals }: Listeners) {
+    const { log } = machine
+    this.#machine = machine
+    this.meters = new Meters(machine)
+    this.#watch = new Watch(onEnd)
+    this.#kernelMemory = new KernelMemoryWatch({ layout: machine.cgroups, onTooMuch, holdStill, log })
+    this.#kills = new Mishaps(onKills)
+    this.#refusals = new Mishaps(onRefusals)
+    this.#refresher = new Refresher({
+      onLook: (sandboxId, kills) => this.#memoryKills.look(sandboxId, kills),
+      onKills: (sandboxId, kills) => this.#kills.add(sandboxId, kills),
+      onRefusals: (sandboxId, refusals) => this.#refusals.add(sandboxId, refusals),
+      onError: (err, sandboxId) =>
+        log.warn({ err, sandboxId }, 'what it is shown of its memory could not be refreshed'),
+    })
+  }
+
+  /** It runs from now on; or goes on, with limits that may have changed. */
+  begin(sandboxId: string, { memoryGiB }: Assignment, { init }: Running) {
+    this.awaitEnd(sandboxId, init)
+    this.#kernelMemory.add(sandboxId, { init, cgroup: cgroupOf(this.#machine, sandboxId) })
+    this.meters.begin(sandboxId)
+    // So that a kill is told from those before.
+    this.memoryKills(sandboxId)
+    this.#refresher.add(sandboxId, {
+      cgroup: cgroupOf(this.#machine, sandboxId),
+      directory: shownOf(this.#machine.places, sandboxId),
+      memoryGiB,
+    })
+  }
+
+  /** Tells of its end within a second, also if it was told before. */
+  awaitEnd(sandboxId: string, init: Init) {
+    this.#watch.add(sandboxId, init)
+  }
+
+  end(sandboxId: string) {
+    this.#watch.remove(sandboxId)
+    this.#kernelMemory.remove(sandboxId)
+    this.meters.forget(sandboxId)
+    this.#refresher.remove(sandboxId)
+    this.#memoryKills.remove(sandboxId)
+    this.#kills.remove(sandboxId)
+    this.#refusals.remove(sandboxId)
+  }
+
+  /** How often processes of it have been killed for want of memory since it started, and when that may have been. */
+  memoryKills(sandboxId: string): MemoryKillsHere {
+    const count = cgroupOf(this.#machine, sandboxId).outOfMemoryKills()
+    this.#memoryKills.look(sandboxId, count)
+    return { count, spans: this.#memoryKills.spans(sandboxId) }
+  }
+
+  close() {
+    this.#watch.close()
+    this.#kernelMemory.close()
+    this.#refresher.close()
+    this.#kills.close()
+    this.#refusals.close()
+  }
+}

@@ -1,0 +1,47 @@
+// Notices sandboxes whose first process has ended by itself. Nobody on the host is its parent and Node has no pidfd, so
+// the process is looked at once a second: one read of a small file for each.
+import { isAlive } from '#src/kit/process-identity.ts'
+import type { Init } from '#src/runner/machine/processes.ts'
+
+const intervalMs = 1_000
+/** A look takes some microseconds; this many at a stretch never hold up a request for long. */
+const atOnce = 200
+
+export class Watch {
+  readonly #watched = new Map<string, Init>()
+  readonly #onEnd: (sandboxId: string) => void
+  readonly #timer: NodeJS.Timeout
+  #isLooking = false
+
+  /** `onEnd` is called once, and the sandbox is watched no more. */
+  constructor(onEnd: (sandboxId: string) => void) {
+    this.#onEnd = onEnd
+    this.#timer = setInterval(() => void this.#look(), intervalMs).unref()
+  }
+
+  add(sandboxId: string, init: Init) {
+    this.#watched.set(sandboxId, init)
+  }
+
+  remove(sandboxId: string) {
+    this.#watched.delete(sandboxId)
+  }
+
+  close() {
+    clearInterval(this.#timer)
+    this.#watched.clear()
+  }
+
+  async #look() {
+    if (this.#isLooking) return
+    this.#isLooking = true
+    let looked = 0
+    for (const [sandboxId, init] of [...this.#watched]) {
+      if (++looked % atOnce === 0) await new Promise(setImmediate)
+      if (this.#watched.get(sandboxId) !== init || isAlive(init)) continue
+      this.#watched.delete(sandboxId)
+      this.#onEnd(sandboxId)
+    }
+    this.#isLooking = false
+  }
+}
