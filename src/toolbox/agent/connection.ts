@@ -1,6 +1,7 @@
 // One connection to an agent: frames in and out, in order, and no faster than whoever takes them.
 import { connect, type Socket } from 'node:net'
 import { constants } from 'node:os'
+import { BrokenStream, ByteReader } from '#src/kit/byte-reader.ts'
 import { Inflow } from '#src/kit/inflow.ts'
 import { giveBack } from '#src/kit/pour.ts'
 import {
@@ -11,6 +12,7 @@ import {
   type Frame,
   FrameDecoder,
   frameHeader,
+  headerBytes,
   kinds,
 } from './frames.ts'
 import { ReadySockets } from './ready-sockets.ts'
@@ -122,14 +124,14 @@ const givenInARow = 128
 
 export class Connection {
   readonly #socket: Socket
+  readonly #bytes: ByteReader
   readonly #decoder = new FrameDecoder()
   #frames: Frame[] = []
-  #wake: (() => void) | undefined
   #given = 0
 
   private constructor(socket: Socket) {
     this.#socket = socket
-    for (const event of ['readable', 'end', 'close']) socket.on(event, () => this.#wake?.())
+    this.#bytes = new ByteReader(socket)
   }
 
   /** Connects, sends the request and waits for the OK, until the signal comes; answers what the OK carried. */
@@ -217,15 +219,10 @@ export class Connection {
 
   /** What has come since the last, which the socket does not read ahead of; `undefined` at the end. */
   async #chunk(): Promise<Buffer | undefined> {
-    const socket = this.#socket
-    for (;;) {
-      const chunk = socket.read() as Buffer | null
-      if (chunk !== null) return chunk
-      if (socket.readableEnded) return undefined
-      if (socket.destroyed) throw new AgentGone('the agent is out of reach', { cause: socket.errored })
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve
-      })
+    try {
+      return await this.#bytes.some()
+    } catch (error) {
+      throw error instanceof BrokenStream ? new AgentGone('the agent is out of reach', { cause: error.cause }) : error
     }
   }
 
@@ -259,6 +256,9 @@ export class Connection {
   }
 }
 
+/** What an OK carries where raw bytes follow. */
+const longestRawAnswer = 64
+
 /**
  * Sends a request whose OK is followed by raw bytes both ways, and hands over the socket just behind the OK, with what
  * the OK carried. Each direction ends on its own.
@@ -269,13 +269,14 @@ export const requestRaw = async (
   body: Uint8Array,
 ): Promise<[socket: Inflow, answer: FieldReader]> => {
   const socket = openInflow(socketPath)
+  const bytes = new ByteReader(socket)
   const timer = setTimeout(() => socket.destroy(), answerTimeoutMs)
   try {
     for (const frame of encodeRequest(kind, body)) socket.write(frame)
-    const header = await readExactly(socket, 5)
+    const header = await readExactly(bytes, headerBytes)
     const size = header.readUInt32LE(0)
-    if (size > 64) throw new BadFrame('an answer that is too long')
-    const payload = size === 0 ? Buffer.alloc(0) : await readExactly(socket, size)
+    if (size > longestRawAnswer) throw new BadFrame('an answer that is too long')
+    const payload = await readExactly(bytes, size)
     if (header[4] === kinds.failed) throw readRefusal(payload)
     if (header[4] !== kinds.ok) throw new BadFrame(`kind ${header[4]} as an answer`)
     return [socket, new FieldReader(payload)]
@@ -284,26 +285,16 @@ export const requestRaw = async (
     throw error
   } finally {
     clearTimeout(timer)
+    bytes.release()
   }
 }
 
-/** Listens once: a stream tells each new listener of the bytes it has, even of too few, and then nothing else would have its turn. */
-const readExactly = async (socket: Socket, size: number): Promise<Buffer> => {
-  let wake: (() => void) | undefined
-  const onAny = () => wake?.()
-  const events = ['readable', 'end', 'close']
-  for (const event of events) socket.on(event, onAny)
-  try {
-    for (;;) {
-      const bytes = socket.read(size) as Buffer | null
-      if (bytes !== null && bytes.length === size) return bytes
-      if (bytes !== null || socket.destroyed || socket.readableEnded)
-        throw new AgentGone('the agent closed the connection', { cause: socket.errored })
-      await new Promise<void>((resolve) => {
-        wake = resolve
-      })
-    }
-  } finally {
-    for (const event of events) socket.off(event, onAny)
-  }
+const agentGone = (cause: unknown) => new AgentGone('the agent closed the connection', { cause })
+
+const readExactly = async (bytes: ByteReader, size: number): Promise<Buffer> => {
+  const read = await bytes.exactly(size).catch((error: unknown) => {
+    throw error instanceof BrokenStream ? agentGone(error.cause ?? error) : error
+  })
+  if (read === undefined) throw agentGone(undefined)
+  return read
 }

@@ -89,14 +89,17 @@ suite('jobs', () => {
       const [before, after] = [events.slice(0, Math.max(0, gap)), events.slice(gap + 1)]
       assert.equal(text(before).length, gap < 0 ? 0 : 256, id)
       const wholeLines = (part: string) => part.split('\n').slice(1, -1)
+      let wholeLinesKept = 0
       for (const stream of ['stdout', 'stderr'] as const) {
         const letter = stream === 'stdout' ? 'o' : 'e'
         const all = Array.from({ length: lines }, (_, i) => `${letter}${i}`)
         const [first, last] = [text(before, stream), wholeLines(text(after, stream))]
         assert.ok(`${all.join('\n')}\n`.startsWith(first), `${id} ${stream}`)
         assert.deepEqual(last, all.slice(all.length - last.length), `${id} ${stream}`)
-        assert.ok(last.length > 9 - 1, `${id} ${stream}`)
+        wholeLinesKept += last.length
       }
+      // Not of each stream: the agent may hear much of one before it hears of the other.
+      assert.ok(wholeLinesKept > 16, id)
       // From any offset the sum of what is told is the way to the end.
       for (const offset of [0, 100, 255, 256, 257, 1000, endOffset - 1].filter((at) => at < endOffset)) {
         const told = await collect(jobs.attach(id, offset))
