@@ -33,7 +33,7 @@ const settingsOf = (load: (environment: NodeJS.ProcessEnv) => unknown): (readonl
       load(nothing)
     } catch (error) {
       for (const [, name, meaning] of String((error as Error).message).matchAll(/^(\w+) is missing: (.*)$/gm)) {
-        said.set(name!, `${meaning} \\*`)
+        said.set(name!, `${sentence(meaning!)} \\*`)
       }
     }
   })
@@ -44,6 +44,9 @@ const settingsOf = (load: (environment: NodeJS.ProcessEnv) => unknown): (readonl
     return [[code(name), meaning.replaceAll('<', '\\<')] as const]
   })
 }
+
+/** A complaint names what is missing in a few words; a table shows a sentence. */
+const sentence = (words: string) => `${words[0]?.toUpperCase()}${words.slice(1)}.`
 
 /** The names of all settings that a program looks up in an environment in which nothing is set. */
 const namesRead = (load: (nothing: NodeJS.ProcessEnv) => unknown): string[] => {
@@ -66,14 +69,14 @@ export const settingsPage = () => {
   ]
   return page(
     'Settings',
-    'Each program reads its environment once, when it starts, and names everything that is wrong with it at once. `up` sets these for the programs that it starts; whoever starts them otherwise sets them. \\*: must be there.',
+    'Each program reads its environment once, when it starts, and prints all mistakes in it together. `up` sets the variables of the programs that it starts. Set them yourself where you start a program in another way. \\*: required.',
     ...section('up', readUpConfig),
     ...section('control', loadControl),
     ...section('gate', loadGate),
     ...section('runner', loadRunner),
-    `Each of them also reads ${code('ALCOVE_LOG_LEVEL')}: ${meanings['ALCOVE_LOG_LEVEL']}.`,
+    `Each program also reads ${code('ALCOVE_LOG_LEVEL')}. ${meanings['ALCOVE_LOG_LEVEL']}`,
     '## Telemetry',
-    'Control, gate and runner read these, by the specification of OpenTelemetry; `up` passes every `OTEL_…` on. What cannot be used is warned of in the log and otherwise ignored.',
+    'Control, gate and runner read these as the specification of OpenTelemetry says. `up` passes every `OTEL_…` on to them. A value that cannot be used is a warning in the log, and has no effect.',
     telemetryTable(),
   )
 }

@@ -2,7 +2,7 @@
 
 export type Rate = { limit: number; ttlSeconds: number }
 
-export const rateMeaning = 'how many calls in how many seconds, such as 1000/60; at most 1000000000 in a day'
+export const rateMeaning = 'calls/seconds, such as 1000/60, at most 1000000000 in a day'
 
 /** `1000/60`; `undefined` for what is no rate. */
 export const readRate = (text: string): Rate | undefined => {
