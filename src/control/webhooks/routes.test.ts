@@ -253,6 +253,20 @@ suite('one endpoint', () => {
     assert.equal((await app.as('owner').post(at)).status, 409)
   })
 
+  test('404 for a message of another organization, which is not sent', async () => {
+    await using app = await startControl()
+    const { id } = (await add(app)).body
+    await app.database.sql`
+      insert into webhook_messages (public_id, organization_id, event, subject_id, at, is_dispatched)
+      select name, organization, 'sandbox.created', 'one', ${app.clock.now()}, true
+      from (values ('msg_ours', ${ours}), ('msg_theirs', ${theirs})) messages (name, organization)`
+    const resend = (message: string) => app.as('owner').post(`${base}/endpoints/${id}/messages/${message}/resend`)
+    assert.deepEqual([(await resend('msg_ours')).status, (await resend('msg_theirs')).status], [202, 404])
+    const queued = await app.database.sql`
+      select public_id from webhook_deliveries d join webhook_messages m on m.id = d.message_id`
+    assert.deepEqual([...queued], [{ public_id: 'msg_ours' }])
+  })
+
   test('a message is not queued again for an endpoint that is deleted at that moment', async () => {
     await using app = await startControl()
     const { id } = (await add(app)).body
