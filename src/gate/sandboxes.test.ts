@@ -81,6 +81,23 @@ suite('the sandboxes of this host', () => {
     assert.equal((await sides.find(sides.wanted()))?.status, 'stopped')
   })
 
+  test('a call is still waiting just before ten seconds have passed, and gets the generation that comes then', async (t) => {
+    await using sides = await startSides()
+    sides.host.hold(assigned('box', 1), 'started')
+    await until(() => sides.link.get('box') !== undefined)
+    let now = 0
+    let looks = 0
+    t.mock.method(performance, 'now', () => now)
+    t.mock.method(sides.link, 'untilChanged', async (_: string, milliseconds: number) => {
+      looks += 1
+      assert.equal(milliseconds, 10_000 - now)
+      if (looks < 100) now += 99
+      else t.mock.method(sides.link, 'get', () => ({ status: 'started', assignment: assigned('box', 2) }))
+    })
+    const found = await sides.find(sides.wanted({ leastGeneration: 2 }))
+    assert.deepEqual([found?.assignment.generation, looks, now], [2, 100, 9801])
+  })
+
   test('503 when a call has waited for ten seconds', async (t) => {
     await using sides = await startSides()
     sides.host.hold(assigned('box', 1), 'started')
