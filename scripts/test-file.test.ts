@@ -10,12 +10,12 @@ suite('running one test file', () => {
   const scratch = mkdtempSync(join(tmpdir(), 'alcove-test-file-'))
   after(() => rmSync(scratch, { recursive: true, force: true }))
 
-  const run = async (code: string, timeoutSeconds = 60) => {
+  const run = async (code: string, timeoutSeconds = 60, name?: string) => {
     const file = join(scratch, 'sample.test.mjs')
     writeFileSync(file, `import { after, suite, test } from 'node:test'\n${code}`)
     // A test runner inside a test runner would report to its parent.
     const { NODE_TEST_CONTEXT: _, ...env } = process.env
-    return runTestFile(file, { scratch, env, timeoutSeconds })
+    return runTestFile(file, { scratch, env, timeoutSeconds, name })
   }
 
   test('counts tests, not the suites around them, and gives them their whole name', async () => {
@@ -74,6 +74,14 @@ suite('running one test file', () => {
   test('a file without tests is failed', async () => {
     const { results } = await run('')
     assert.deepEqual(results, [{ name: '(file)', outcome: 'failed', detail: 'has no tests' }])
+  })
+
+  test('a name runs only the tests that hold it as plain text, and one that no test holds is failed', async () => {
+    const code = `suite('s', () => { test('a.b (c)', () => {}); test('axb c', () => { throw new Error('ran') }) })`
+    const { results } = await run(code, 60, 'a.b (c)')
+    assert.deepEqual(results, [{ name: 's › a.b (c)', outcome: 'passed' }])
+    const none = await run(code, 60, 'a.b (d)')
+    assert.deepEqual(none.results, [{ name: '(file)', outcome: 'failed', detail: 'has no test named "a.b (d)"' }])
   })
 
   test('a hook that fails is a failure, though every test passed', async () => {

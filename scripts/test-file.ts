@@ -5,12 +5,25 @@ import { readFileSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { TestResult } from './test-reporter.ts'
 
-export type FileOutcome = { file: string; results: TestResult[]; output: string; seconds: number }
+export type FileOutcome = {
+  file: string
+  results: TestResult[]
+  output: string
+  seconds: number
+  /** The command that does it again. */
+  again: string
+}
 
-type Settings = { scratch: string; env: NodeJS.ProcessEnv; timeoutSeconds: number }
+type Settings = {
+  scratch: string
+  env: NodeJS.ProcessEnv
+  timeoutSeconds: number
+  /** Only the tests whose full name holds this text. Default: all. */
+  name?: string | undefined
+}
 
 const reporter = resolve(import.meta.dirname, 'test-reporter.ts')
-/** Of what a file prints, this much is kept; the end says most. */
+/** A file may print more than this; only the end is kept, which says most. */
 const maxOutput = 256 * 1024
 
 let nextReport = 0
@@ -25,7 +38,8 @@ const readResults = (path: string): TestResult[] => {
   }
 }
 
-export const runTestFile = async (file: string, { scratch, env, timeoutSeconds }: Settings): Promise<FileOutcome> => {
+export const runTestFile = async (file: string, settings: Settings): Promise<FileOutcome> => {
+  const { scratch, env, timeoutSeconds, name } = settings
   const began = performance.now()
   const report = join(scratch, `report-${nextReport++}`)
   const child = spawn(
@@ -35,6 +49,7 @@ export const runTestFile = async (file: string, { scratch, env, timeoutSeconds }
       `--test-reporter-destination=${report}`,
       // A test that hangs is named, as there is time left for its hooks and those after it.
       `--test-timeout=${timeoutSeconds * 750}`,
+      ...(name === undefined ? [] : [`--test-name-pattern=${RegExp.escape(name)}`]),
       file,
     ],
     // A group of its own, so that what it started can be ended with it.
@@ -72,7 +87,11 @@ export const runTestFile = async (file: string, { scratch, env, timeoutSeconds }
   } else if (code !== 0 && !hasFailure) {
     results.push({ name: '(file)', outcome: 'failed', detail: `ended with ${signal ?? `exit code ${code}`}` })
   } else if (results.length === 0) {
-    results.push({ name: '(file)', outcome: 'failed', detail: 'has no tests' })
+    results.push({
+      name: '(file)',
+      outcome: 'failed',
+      detail: name === undefined ? 'has no tests' : `has no test named "${name}"`,
+    })
   }
-  return { file, results, output, seconds: (performance.now() - began) / 1000 }
+  return { file, results, output, seconds: (performance.now() - began) / 1000, again: `./alcove test ${file}` }
 }

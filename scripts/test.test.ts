@@ -1,9 +1,22 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { suite, test } from 'node:test'
 
+const root = resolve(import.meta.dirname, '..')
+
 suite('alcove test', () => {
+  test('0 for pure code on a system that has no programs at all: nothing is looked for, built or started', () => {
+    const { NODE_TEST_CONTEXT: _, ...env } = process.env
+    const said = spawnSync(process.execPath, [join(root, 'scripts/test.ts'), 'src/kit/bound.test.ts'], {
+      encoding: 'utf8',
+      env: { ...env, PATH: '/nonexistent' },
+      timeout: 60_000,
+    })
+    assert.match(said.stdout, /^ok {3}src\/kit\/bound\.test\.ts .*\n\n\d+ passed, 0 failed\n$/, said.stderr)
+    assert.equal(said.status, 0)
+  })
+
   test('fails, and says so, where no test file is meant: nothing that was tested is nothing that holds', () => {
     const words = [join(import.meta.dirname, 'test.ts'), 'nosuchfile']
     const { status, stdout, stderr } = spawnSync(process.execPath, words, { encoding: 'utf8', timeout: 60_000 })

@@ -5,46 +5,40 @@
 //   3 alone, one after the other: tests that measure the whole machine
 // A file that fails is run a second time, alone, and both are told: the machine is shared, and a race should be seen
 // without stopping everything.
+// With parts of paths, step 1 is left out, and only what the files need is looked for, built and started: see test-needs.ts.
 import { spawnSync } from 'node:child_process'
-import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { enableCompileCache } from 'node:module'
 import { availableParallelism, tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join, relative, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { requiredPackages } from '#src/doctor/packages.ts'
-import { readUpConfig } from '#src/up/config.ts'
-import { buildNativePrograms } from '#src/up/native-programs.ts'
-import { ensurePackages, hostNeeding } from '#src/up/system-packages.ts'
-import { startTestPostgres } from '#test/control/test-postgres.ts'
 import { type FileOutcome, runTestFile } from './test-file.ts'
 import { type Queue, runInLanes } from './test-lanes.ts'
-import { testPackages } from './test-packages.ts'
+import { needsOf } from './test-needs.ts'
+import { countOf, hasFailed, lineOf, type Red, redLine, redTests, type Verdict } from './test-report.ts'
 import type { TestResult } from './test-reporter.ts'
-import { purgeBelow, startSharedPlatform } from './test-server.ts'
 
 const root = resolve(import.meta.dirname, '..')
 process.chdir(root)
 
-const { values, positionals: filters } = parseArgs({
+const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { check: { type: 'boolean', default: false } },
+  options: { check: { type: 'boolean', default: false }, name: { type: 'string' } },
 })
+const filters = positionals.map((part) => (/^\.{0,2}\//.test(part) ? relative(root, resolve(part)) : part))
 const isCi = process.env['CI'] === 'true'
 const isRoot = process.getuid?.() === 0
+const isWhole = filters.length === 0
 const outcomes: FileOutcome[] = []
 
-const countOf = (results: readonly TestResult[], outcome: TestResult['outcome']) =>
-  results.filter((result) => result.outcome === outcome).length
+/** What Node has made of our code for one run, it need not make again for the next. */
+const compiled = join(root, '.alcove/compiled-tests')
 
 const tell = (outcome: FileOutcome) => {
   outcomes.push(outcome)
-  const failed = countOf(outcome.results, 'failed')
-  const counts = (['passed', 'failed', 'skipped'] as const)
-    .map((kind) => [countOf(outcome.results, kind), kind] as const)
-    .filter(([count]) => count > 0)
-    .map(([count, kind]) => `${count} ${kind}`)
-  console.log(
-    `${failed > 0 ? 'FAIL' : 'ok  '} ${outcome.file}  ${counts.join(', ')}  (${outcome.seconds.toFixed(1)} s)`,
-  )
+  console.log(lineOf(outcome))
+  // A second run may follow, and the end of the command says everything.
+  for (const red of redTests(outcome)) console.log(`     ${redLine(red)}`)
 }
 
 /** A command counts as one test. */
@@ -58,34 +52,41 @@ const runCheck = (file: string, command: string, args: string[]) => {
   const results: TestResult[] = [
     status === 0 ? { name: file, outcome: 'passed' } : { name: file, outcome: 'failed', detail: `exit code ${status}` },
   ]
-  tell({ file, results, output, seconds: (performance.now() - began) / 1000 })
+  tell({ file, results, output, seconds: (performance.now() - began) / 1000, again: './alcove test --check' })
 }
 
-const wanted = (file: string) => filters.length === 0 || filters.some((filter) => file.includes(filter))
+const testFiles = '{src,agent,native,bin,scripts,bench,test}/**/*.test.ts'
 
-const find = (pattern: string, exclude: string[] = []) =>
-  globSync(pattern, { exclude: ['node_modules/**', ...exclude] })
-    .filter(wanted)
-    .sort()
+const isTestFile = (path: string) => path.endsWith('.test.ts') && existsSync(path)
 
-const hasFailed = ({ results }: FileOutcome) => countOf(results, 'failed') > 0
+const findFiles = (): string[] => {
+  if (!isWhole && filters.every(isTestFile)) return [...new Set(filters)]
+  const all = globSync(testFiles, { exclude: ['node_modules/**'] }).sort()
+  const unknown = filters.filter((filter) => !all.some((file) => file.includes(filter)))
+  if (unknown.length > 0) {
+    console.error(`no test file has ${unknown.map((filter) => `"${filter}"`).join(' or ')} in its path`)
+    process.exit(1)
+  }
+  return all.filter((file) => isWhole || filters.some((filter) => file.includes(filter)))
+}
 
 /** What failed beside others is run again alone, unless so much failed that it cannot be the machine's other work. */
 const mostSecondRuns = 3
-const firstRuns: FileOutcome[] = []
+const firstRuns = new Map<string, FileOutcome>()
 
 /** Runs what is in the lanes, and then alone and once more what failed beside others. */
 const runEach = async (lanes: readonly (readonly Queue[])[], run: (file: string) => Promise<FileOutcome>) => {
   const failed: FileOutcome[] = []
+  const isOnlyOne = new Set(lanes.flat(2)).size === 1
   await runInLanes(lanes, async (file) => {
     const outcome = await run(file)
-    if (hasFailed(outcome)) failed.push(outcome)
+    if (hasFailed(outcome) && !isOnlyOne) failed.push(outcome)
     else tell(outcome)
   })
   for (const first of failed) {
     if (failed.length > mostSecondRuns) tell(first)
     else {
-      firstRuns.push(first)
+      firstRuns.set(first.file, first)
       tell(await run(first.file))
     }
   }
@@ -100,14 +101,20 @@ const sharesServer = (file: string) => /\bplatform\(\)/.test(readFileSync(file, 
 const runsAlone = (file: string) =>
   ['busy', 'kernel-memory', 'slow-readers'].some((name) => file === `${sandboxTests}${name}.test.ts`)
 
-const testFiles = '{src,agent,native,bin,scripts,bench,test}/**/*.test.ts'
+/** Heavy files first, so that quick ones are left to fill the lanes until all end together. */
+const weightOf = (file: string): number => {
+  const needs = needsOf(file)
+  return needs.has('database') ? 1 : needs.has('programs') ? 2 : 0
+}
 
-const runTests = async (scratch: string) => {
-  const code: Queue = find(testFiles, [`${sandboxTests}**`])
-  const withSandboxes = find(`${sandboxTests}**/*.test.ts`)
+const runTests = async (files: readonly string[], scratch: string) => {
+  const code: Queue = files
+    .filter((file) => !file.startsWith(sandboxTests))
+    .sort((one, other) => weightOf(other) - weightOf(one))
+  const withSandboxes = files.filter((file) => file.startsWith(sandboxTests))
   if (!isRoot) {
     const results: TestResult[] = [{ name: '(file)', outcome: 'skipped', detail: 'real sandboxes need root' }]
-    for (const file of withSandboxes.splice(0)) tell({ file, results, output: '', seconds: 0 })
+    for (const file of withSandboxes.splice(0)) tell({ file, results, output: '', seconds: 0, again: '' })
   }
   const sharing = withSandboxes.filter(sharesServer)
   const alone: Queue = withSandboxes.filter(runsAlone)
@@ -116,50 +123,74 @@ const runTests = async (scratch: string) => {
 
   const servers = join(scratch, 'servers')
   mkdirSync(servers)
-  const database = code.length > 0 ? await startTestPostgres() : undefined
-  const server = sharing.length > 0 ? startSharedPlatform(join(servers, 'shared')) : undefined
+  const database = code.some((file) => needsOf(file).has('database'))
+    ? (await import('#test/control/test-postgres.ts')).startTestPostgres()
+    : undefined
+  const url = await database?.then((started) => started.url)
+  const server =
+    sharing.length > 0
+      ? import('./test-server.ts').then(({ startSharedPlatform }) => startSharedPlatform(join(servers, 'shared')))
+      : undefined
   const whyNoServer = server?.then(
     () => undefined,
     (error: Error) => `the shared server: ${error.message}`,
   )
-  const env = {
-    ...process.env,
-    // What Node has made of our code for one file, it need not make again for the next.
-    NODE_COMPILE_CACHE: join(scratch, 'compiled'),
-    ALCOVE_TEST_DATABASE_URL: database?.url,
-  }
+  const env = { ...process.env, NODE_COMPILE_CACHE: compiled, ALCOVE_TEST_DATABASE_URL: url }
+  const common = { scratch, name: values.name }
   const run = async (file: string): Promise<FileOutcome> => {
-    if (!file.startsWith(sandboxTests)) return await runTestFile(file, { scratch, env, timeoutSeconds: 300 })
+    if (!file.startsWith(sandboxTests)) return await runTestFile(file, { ...common, env, timeoutSeconds: 300 })
     const detail = sharing.includes(file) ? await whyNoServer : undefined
-    if (detail) return { file, results: [{ name: '(file)', outcome: 'failed', detail }], output: '', seconds: 0 }
+    if (detail) {
+      const results: TestResult[] = [{ name: '(file)', outcome: 'failed', detail }]
+      return { file, results, output: '', seconds: 0, again: `./alcove test ${file}` }
+    }
     const places = { ALCOVE_TEST_SERVER: join(servers, 'shared'), ALCOVE_TEST_SERVERS: servers }
-    return await runTestFile(file, { scratch, env: { ...env, ...places }, timeoutSeconds: 450 })
+    return await runTestFile(file, { ...common, env: { ...env, ...places }, timeoutSeconds: 450 })
   }
   try {
     // One more than there are processors, because all of them also wait.
-    const lanes = Array.from({ length: availableParallelism() }, () => [code, own])
+    const lanes = Array.from({ length: availableParallelism() }, (_, lane) => (lane === 0 ? [own, code] : [code, own]))
     await runEach([[shared, own, code], ...lanes], run)
     await runEach([[alone]], run)
   } finally {
     await server?.then(({ stop }) => stop()).catch(() => {})
-    await database?.stop()
+    await database?.then(({ stop }) => stop())
     if (withSandboxes.length > 0) tell(await purgeServers(servers))
   }
 }
 
 const purgeServers = async (servers: string): Promise<FileOutcome> => {
   const began = performance.now()
+  const { purgeBelow } = await import('./test-server.ts')
   const left = await purgeBelow(servers).catch((error: Error) => [error.message])
   const name = 'nothing is left on the host'
   const result: TestResult =
     left.length === 0 ? { name, outcome: 'passed' } : { name, outcome: 'failed', detail: left.join('\n') }
-  return { file: 'alcove purge', results: [result], output: '', seconds: (performance.now() - began) / 1000 }
+  const seconds = (performance.now() - began) / 1000
+  return { file: 'alcove purge', results: [result], output: '', seconds, again: `./alcove test ${sandboxTests}` }
 }
 
-const sayFailures = (verb: string, { file, results, output }: FileOutcome) => {
-  const failures = results.filter(({ outcome }) => outcome === 'failed')
-  for (const { name, detail } of failures) console.log(`\n${verb} ${file}: ${name}\n${detail}`)
-  if (failures.length > 0 && output.trim() !== '') console.log(`--- what ${file} printed:\n${output.trim()}`)
+const sayDetails = ({ verdict, file, name, detail }: Red) => console.log(`\n${verdict} ${file}: ${name}\n${detail}`)
+
+/** The details of everything red first, and then a line for each, so that the end of the output can be read alone. */
+const sayRed = (): void => {
+  const red = outcomes.flatMap((last) => {
+    const tests = redTests(last, firstRuns.get(last.file))
+    for (const test of tests) sayDetails(test)
+    const said = (hasFailed(last) ? last : firstRuns.get(last.file))?.output.trim() ?? ''
+    if (tests.length > 0 && said !== '') console.log(`--- what ${last.file} printed:\n${said}`)
+    return tests
+  })
+  const meanings: Record<Verdict, string> = {
+    FAILED: '',
+    'FAILED TWICE': ', the second time alone',
+    'FAILED AT FIRST': ' and passed alone, so it has a race to be mended',
+  }
+  for (const [verdict, meaning] of Object.entries(meanings)) {
+    const some = red.filter((test) => test.verdict === verdict)
+    if (some.length > 0) console.log(`\n${verdict}${meaning}:`)
+    for (const test of some) console.log(`  ${redLine(test)}`)
+  }
 }
 
 const summarize = (): number => {
@@ -169,32 +200,41 @@ const summarize = (): number => {
   const refused = isCi ? skipped.filter(({ detail }) => /needs? root/i.test(detail ?? '')) : []
   if (skipped.length > 0) console.log(`\nSKIPPED ${skipped.length}:`)
   for (const { file, name, detail } of skipped) console.log(`  ${file}: ${name}: ${detail}`)
-  for (const first of firstRuns) sayFailures('FAILED AT FIRST, so it has a race to be mended:', first)
-  for (const outcome of outcomes) sayFailures('FAILED', outcome)
+  sayRed()
   for (const { file, name } of refused) console.log(`\nFAILED ${file}: ${name}: skipped, though CI runs as root`)
   const failed = countOf(all, 'failed') + refused.length
   console.log(`\n${countOf(all, 'passed')} passed, ${failed} failed`)
   return failed
 }
 
-const unknown = filters.filter(
-  (filter) => !globSync(testFiles, { exclude: ['node_modules/**'] }).some((file) => file.includes(filter)),
-)
-if (unknown.length > 0) {
-  console.error(`no test file has ${unknown.map((filter) => `"${filter}"`).join(' or ')} in its path`)
-  process.exit(1)
+/** Looks for, installs and builds what the system is to have for tests that start programs. */
+const prepareSystem = async () => {
+  const [packages, { testPackages }, { requiredPackages }, config, native] = await Promise.all([
+    import('#src/up/system-packages.ts'),
+    import('./test-packages.ts'),
+    import('#src/doctor/packages.ts'),
+    import('#src/up/config.ts'),
+    import('#src/up/native-programs.ts'),
+  ])
+  if (isRoot) packages.ensurePackages(console.log, packages.hostNeeding([...requiredPackages, ...testPackages]))
+  if (values.check) return
+  config.readUpConfig(process.env)
+  native.buildNativePrograms(console.log)
 }
-if (isRoot) ensurePackages(console.log, hostNeeding([...requiredPackages, ...testPackages]))
-if (filters.length === 0) {
+
+const files = findFiles()
+// Every file adds to it; a whole run begins anew, so that what is gone from the code does not stay there.
+if (isWhole) rmSync(compiled, { recursive: true, force: true })
+enableCompileCache(compiled)
+if (isWhole || files.some((file) => needsOf(file).has('programs'))) await prepareSystem()
+if (isWhole) {
   runCheck('format and lint', 'biome', ['ci', '--colors=off'])
   runCheck('types', 'tsc', ['--noEmit', '-p', root])
 }
 if (!values.check) {
-  readUpConfig(process.env)
-  buildNativePrograms(console.log)
   const scratch = mkdtempSync(join(tmpdir(), 'alcove-test-'))
   try {
-    await runTests(scratch)
+    await runTests(files, scratch)
   } finally {
     rmSync(scratch, { recursive: true, force: true })
   }

@@ -198,6 +198,7 @@ const createCommandLine = (): Command => {
     .command('test')
     .description('run the tests of this checkout')
     .argument('[files...]', 'parts of the paths of the test files to run; everything without any')
+    .option('--name <text>', 'only the tests whose name holds this text')
     .option('--check', 'only format, lint and types')
     .option('--faults', 'only the fault ring: programs are killed at random while sandboxes are used')
     .option('--red-team', 'only the attacks of SECURITY.md, on this host: what holds, what does not')

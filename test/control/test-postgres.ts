@@ -1,9 +1,11 @@
-// A PostgreSQL for tests: the real one, and quick, because what tests write need not survive the machine.
-import { spawn } from 'node:child_process'
-import { chmodSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs'
+// A PostgreSQL for tests: the real one, and quick. It lies in memory, because what tests write need not survive the machine,
+// and its cluster is a copy of one that an earlier run has made.
+import { spawn, spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statfsSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { silentLog } from '#src/kit/log.ts'
 import { startPostgres } from '#src/postgres/embedded.ts'
 
@@ -13,7 +15,7 @@ const uid = 64_202
 const memory = '/dev/shm'
 const roomyBytes = 2 ** 30
 
-/** Whether syncing costs nothing there, and this machine lets that much be kept and run there. */
+/** Whether there is memory to keep files in, with enough room and leave to run programs. Syncing costs nothing there. */
 const isRoomyMemory = () => {
   const mounts = readFileSync('/proc/self/mounts', 'utf8').split('\n')
   const mount = mounts.find((line) => line.startsWith(`tmpfs ${memory} `))
@@ -22,14 +24,53 @@ const isRoomyMemory = () => {
   return bavail * bsize > roomyBytes
 }
 
+const root = resolve(import.meta.dirname, '../..')
+const clusters = join(root, '.alcove/test-clusters')
+
+/** Where the cluster lies that this code, these packages and this user make. */
+const readyCluster = (): string => {
+  const made = createHash('sha256').update(String(process.getuid?.()))
+  for (const file of ['package-lock.json', 'src/postgres/embedded.ts', 'src/postgres/programs.ts']) {
+    made.update(readFileSync(join(root, file)))
+  }
+  return join(clusters, made.digest('hex').slice(0, 16))
+}
+
+/** With owners and modes, which Node's own copy leaves behind. */
+const copyTree = (from: string, to: string): boolean =>
+  spawnSync('cp', ['--archive', '--reflink=auto', from, to], { stdio: 'ignore' }).status === 0
+
+const takeCluster = (data: string): boolean => {
+  const ready = readyCluster()
+  if (!existsSync(ready)) return false
+  if (copyTree(ready, data)) return true
+  // Somebody has removed it meanwhile.
+  rmSync(data, { recursive: true, force: true })
+  return false
+}
+
+/** Keeps a cluster that has been stopped, and only this one. Where that cannot be written, each start makes its own. */
+const keepCluster = (data: string): void => {
+  try {
+    rmSync(clusters, { recursive: true, force: true })
+    mkdirSync(clusters, { recursive: true, mode: 0o700 })
+    const unfinished = mkdtempSync(join(clusters, 'unfinished-'))
+    // Only a whole one ever has the final name, whenever we are killed.
+    if (copyTree(data, join(unfinished, 'data'))) renameSync(join(unfinished, 'data'), readyCluster())
+    rmSync(unfinished, { recursive: true, force: true })
+  } catch {
+    // The checkout is somebody else's, or another run keeps one at this moment.
+  }
+}
+
 export type TestPostgres = {
-  /** Of a superuser. */
+  /** As a superuser. */
   url: string
   pid: number
   stop: () => Promise<void>
 }
 
-/** A test that is killed stops nothing; so somebody waits for the end of a pipe that only we hold open. */
+/** Ends PostgreSQL after a test that is killed: a shell waits for the end of a pipe that only the test holds open. */
 const endAfterUs = (pid: number, place: string) => {
   const script = 'read -r _; kill -QUIT "$1"; timeout 10 tail --pid="$1" -f /dev/null; rm -rf -- "$2"'
   const guard = spawn('sh', ['-c', script, 'sh', String(pid), place], {
@@ -45,13 +86,16 @@ export const startTestPostgres = async (): Promise<TestPostgres> => {
   const place = mkdtempSync(join(isRoomyMemory() ? memory : tmpdir(), 'alcove-test-postgres-'))
   const remove = () => rmSync(place, { recursive: true, force: true })
   chmodSync(place, 0o711)
-  const { url, pid, stop } = await startPostgres({
-    directory: join(place, 'data'),
-    socketDirectory: join(place, 'socket'),
-    uid,
-    gid: uid,
-    log: silentLog(),
-  }).catch((error) => {
+  const directory = join(place, 'data')
+  const start = () =>
+    startPostgres({ directory, socketDirectory: join(place, 'socket'), uid, gid: uid, log: silentLog() })
+  const startFirst = async () => {
+    if (takeCluster(directory)) return await start()
+    await (await start()).stop()
+    keepCluster(directory)
+    return await start()
+  }
+  const { url, pid, stop } = await startFirst().catch((error) => {
     remove()
     throw error
   })

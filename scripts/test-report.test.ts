@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import type { FileOutcome } from './test-file.ts'
+import { lineOf, redLine, redTests } from './test-report.ts'
+
+const file = 'src/kit/bound.test.ts'
+
+const detail = `AssertionError [ERR_ASSERTION]: Expected values to be strictly equal:
+
+1 !== 2
+
+    at TestContext.<anonymous> (file:///code/src/kit/bound.test.ts:14:12)`
+
+const outcome = (...failed: string[]): FileOutcome => ({
+  file,
+  results: [
+    { name: 'bound › gives back', outcome: 'passed' },
+    ...failed.map((name) => ({ name, outcome: 'failed' as const, detail })),
+  ],
+  output: '',
+  seconds: 0.25,
+  again: `./alcove test ${file}`,
+})
+
+const verdicts = (last: FileOutcome, first?: FileOutcome) =>
+  redTests(last, first).map(({ verdict, name }) => [verdict, name])
+
+suite('the report of the test command', () => {
+  test('one line for a file, with its counts and its time', () => {
+    assert.equal(lineOf(outcome()), `ok   ${file}  1 passed  (0.3 s)`)
+    assert.equal(lineOf(outcome('bound › refuses')), `FAIL ${file}  1 passed, 1 failed  (0.3 s)`)
+  })
+
+  test('one line for a red test: the command that runs it again, and the first lines of the reason', () => {
+    const [red] = redTests(outcome('bound › refuses'))
+    assert.ok(red)
+    assert.equal(
+      redLine(red),
+      `./alcove test ${file} --name 'refuses'  # Expected values to be strictly equal: 1 !== 2`,
+    )
+  })
+
+  test('a name with quotes is still one word of the shell', () => {
+    const [red] = redTests(outcome(`bound › doesn't "$HOME"`))
+    assert.equal(red?.again, `./alcove test ${file} --name 'doesn'\\''t "$HOME"'`)
+  })
+
+  test('what is no single test is run again by its file', () => {
+    const [red] = redTests(outcome('(file)'))
+    assert.equal(red?.again, `./alcove test ${file}`)
+  })
+
+  test('FAILED AT FIRST is what passed alone, FAILED TWICE what did not, FAILED what ran once', () => {
+    assert.deepEqual(verdicts(outcome('a')), [['FAILED', 'a']])
+    assert.deepEqual(verdicts(outcome('b', 'c'), outcome('a', 'b')), [
+      ['FAILED AT FIRST', 'a'],
+      ['FAILED TWICE', 'b'],
+      ['FAILED', 'c'],
+    ])
+    assert.deepEqual(verdicts(outcome(), outcome('a')), [['FAILED AT FIRST', 'a']])
+  })
+})

@@ -1,0 +1,60 @@
+// What the test command says of its outcomes: a line for each file, and a line for each red test with the command that runs
+// it again.
+import type { FileOutcome } from './test-file.ts'
+import type { TestResult } from './test-reporter.ts'
+
+export const countOf = (results: readonly TestResult[], outcome: TestResult['outcome']): number =>
+  results.filter((result) => result.outcome === outcome).length
+
+export const hasFailed = ({ results }: FileOutcome): boolean => countOf(results, 'failed') > 0
+
+export const lineOf = ({ file, results, seconds }: FileOutcome): string => {
+  const counts = (['passed', 'failed', 'skipped'] as const)
+    .map((kind) => [countOf(results, kind), kind] as const)
+    .filter(([count]) => count > 0)
+    .map(([count, kind]) => `${count} ${kind}`)
+  return `${countOf(results, 'failed') > 0 ? 'FAIL' : 'ok  '} ${file}  ${counts.join(', ')}  (${seconds.toFixed(1)} s)`
+}
+
+/** `FAILED AT FIRST`: it passed when it ran again alone, so it has a race. `FAILED`: it ran only once. */
+export type Verdict = 'FAILED' | 'FAILED TWICE' | 'FAILED AT FIRST'
+
+export type Red = { verdict: Verdict; file: string; name: string; detail: string; again: string }
+
+const failuresOf = ({ results }: FileOutcome) => results.filter(({ outcome }) => outcome === 'failed')
+
+/** The red tests of a file: of its last run, and of the run before if there was one. */
+export const redTests = (last: FileOutcome, first?: FileOutcome): Red[] => {
+  const before = first === undefined ? [] : failuresOf(first)
+  const now = failuresOf(last)
+  const has = (failures: readonly TestResult[], name: string) => failures.some((failure) => failure.name === name)
+  const red = (verdict: Verdict, { name, detail = '' }: TestResult): Red => {
+    return { verdict, file: last.file, name, detail, again: commandFor(last, name) }
+  }
+  return [
+    ...before.filter(({ name }) => !has(now, name)).map((failure) => red('FAILED AT FIRST', failure)),
+    ...now.map((failure) => red(has(before, failure.name) ? 'FAILED TWICE' : 'FAILED', failure)),
+  ]
+}
+
+const quoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
+
+/** The whole file is named by a name in parentheses, such as `(file)`. */
+const commandFor = ({ file, again }: FileOutcome, name: string): string => {
+  const title = name.split(' › ').at(-1) as string
+  return file.endsWith('.test.ts') && !name.startsWith('(') ? `${again} --name ${quoted(title)}` : again
+}
+
+const reasonLength = 160
+
+/** The first lines of why it failed, as one: those before the stack, without the word for the class of the error. */
+const reasonOf = (detail: string): string => {
+  const lines = detail.split('\n').map((line) => line.trim())
+  const stack = lines.findIndex((line) => line.startsWith('at '))
+  const said = (stack < 1 ? lines : lines.slice(0, stack)).filter(Boolean).join(' ')
+  const reason = said.replace(/^AssertionError \[ERR_ASSERTION\]: /, '')
+  return reason.length > reasonLength ? `${reason.slice(0, reasonLength)} …` : reason
+}
+
+/** One line that can be pasted into a shell. */
+export const redLine = ({ again, detail }: Red): string => `${again}  # ${reasonOf(detail)}`
