@@ -9,9 +9,9 @@ import { needsRoot } from '#test/needs-root.ts'
 import { parseCounters } from './cgroup/files.ts'
 import { readLayout } from './cgroup/layout.ts'
 import { reserveBytes } from './cgroup/reserve.ts'
+import { pidsLimit } from './cgroup/sandbox-limits.ts'
 import { terminals } from './oci/config.ts'
 import { uidBase, uidCount } from './oci/ids.ts'
-import { pidsLimit } from './oci/sandbox-limits.ts'
 import { cannotMapOwners, TestHost } from './testing/test-host.ts'
 
 const { EPERM, ENOSYS, EAFNOSUPPORT, EPROTONOSUPPORT, EINVAL, ENOMEM, ENOPROTOOPT, ENOSPC } = constants.errno

@@ -3,7 +3,6 @@ import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import { hashKey } from '#src/control/auth/secret.ts'
 import { hasPreviewWarning } from '#src/control/organizations/service.ts'
-import { findByPreviewToken } from '#src/control/sandboxes/preview-tokens.ts'
 import { isRunning } from '#src/control/sandboxes/record/lifecycle.ts'
 import { previewHostLabel, type SandboxRow } from '#src/control/sandboxes/record/sandbox.ts'
 import { findSandbox, findSandboxById, touch } from '#src/control/sandboxes/service.ts'
@@ -18,6 +17,7 @@ import {
 } from '#src/wire/access.ts'
 import type { SandboxParts } from '../running.ts'
 import { isSignedBy } from './file-signature.ts'
+import { findByPreviewToken } from './preview-tokens.ts'
 import { findSigned } from './signed-previews.ts'
 
 const activityEverySeconds = 10

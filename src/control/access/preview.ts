@@ -2,12 +2,12 @@
 import { randomInt } from 'node:crypto'
 import type { Caller } from '#src/control/auth/route.ts'
 import { hashKey } from '#src/control/auth/secret.ts'
-import { previewTokenFor } from '#src/control/sandboxes/preview-tokens.ts'
 import { getSandbox } from '#src/control/sandboxes/service.ts'
 import { Problem } from '#src/problems.ts'
 import { reservedPorts, signedToken, toolboxPort } from '#src/wire/access.ts'
 import type { SandboxParts } from '../running.ts'
 import { previewUrl } from './preview-template.ts'
+import { previewTokenFor } from './preview-tokens.ts'
 import {
   countSignedPreviews,
   expireSignedPreview,

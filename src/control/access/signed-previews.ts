@@ -1,9 +1,9 @@
 // The SQL of signed preview URLs. Their tokens are stored as hashes only: 82 random bits that live for a day at most.
 
-import { refuseDangling } from '#src/control/sandboxes/preview-tokens.ts'
 import type { SandboxRow } from '#src/control/sandboxes/record/sandbox.ts'
 import { withRunner } from '#src/control/sandboxes/service.ts'
 import type { Sql } from '#src/control/storage/database.ts'
+import { refuseDangling } from './preview-tokens.ts'
 
 type SignedPreviewRow = {
   token_hash: string

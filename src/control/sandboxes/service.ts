@@ -1,5 +1,5 @@
 // What other rooms may ask about sandboxes without doing anything to them; what is done, the verbs do.
-export { findByPreviewToken } from './preview-tokens.ts'
+export { findByPreviewToken } from '#src/control/access/preview-tokens.ts'
 export {
   type By,
   findSandbox,

@@ -4,10 +4,10 @@ import { existsSync } from 'node:fs'
 import { readdir, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Compute, cpuLimit, memoryLimitBytes, pidsLimit, socketLimitBytes } from '../oci/sandbox-limits.ts'
-import type { MemoryUse } from '../shown/meminfo.ts'
 import { hasCode, parseCounters, parsePids, readIfThere, readNowIfThere, write } from './files.ts'
 import type { CgroupLayout } from './layout.ts'
+import type { MemoryUse } from './memory-use.ts'
+import { type Compute, cpuLimit, memoryLimitBytes, pidsLimit, socketLimitBytes } from './sandbox-limits.ts'
 
 type Usage = { cpuSeconds: number; memoryBytes: number; processes: number }
 

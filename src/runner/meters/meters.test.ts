@@ -4,9 +4,9 @@ import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
+import { GiB } from '#src/runner/cgroup/sandbox-limits.ts'
 import type { Assignment } from '#src/wire/runner-link.ts'
 import { needsRoot } from '#test/needs-root.ts'
-import { GiB } from '../oci/sandbox-limits.ts'
 import { TestHost } from '../testing/test-host.ts'
 
 const MiB = 1024 * 1024

@@ -1,10 +1,10 @@
 // What sandboxes use of what they may use: processors and memory by their cgroups, disks by what the kernel counts for their
 // quotas. Nothing here is the host's, and no sandbox is asked or woken for it: one that is paused is read like any other.
 import { setTimeout as pause, setImmediate } from 'node:timers/promises'
+import { GiB } from '#src/runner/cgroup/sandbox-limits.ts'
 import { cgroupOf, type Machine } from '#src/runner/machine/machine.ts'
 import type { MeterReading } from '#src/wire/meter-reading.ts'
 import type { Assignment } from '#src/wire/runner-link.ts'
-import { GiB } from '../oci/sandbox-limits.ts'
 
 type Mark = { cpuSeconds: number; at: number }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
+import { cpuLimit, parseHardLimits, pidsLimit, resourceLimits } from '#src/runner/cgroup/sandbox-limits.ts'
 import { hostnameOf, makeConfig, type SandboxConfig } from './config.ts'
-import { cpuLimit, parseHardLimits, pidsLimit, resourceLimits } from './sandbox-limits.ts'
 import { makeSeccompProfile } from './seccomp/profile.ts'
 
 const sandbox: SandboxConfig = {

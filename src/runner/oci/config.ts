@@ -1,8 +1,6 @@
 // What the OCI runtime is told about one sandbox (runtime-spec: config.json). A pure function: what it says of a sandbox
 // can be read and tested without starting one.
-import type { DiskSpeed } from '../cgroup/disk-speed.ts'
-import { shownFiles } from '../shown/files.ts'
-import { uidCount } from './ids.ts'
+
 import {
   cpuLimit,
   memoryFiles,
@@ -11,7 +9,9 @@ import {
   type ResourceLimit,
   sharedMemoryBytes,
   socketLimitBytes,
-} from './sandbox-limits.ts'
+} from '#src/runner/cgroup/sandbox-limits.ts'
+import type { DiskSpeed } from '../cgroup/disk-speed.ts'
+import { uidCount } from './ids.ts'
 import type { SeccompProfile } from './seccomp/profile.ts'
 
 /** The filter, as the runtime at hand takes it: compiled for crun, which then starts 13 ms sooner, else the profile. */
@@ -49,6 +49,14 @@ export type SandboxConfig = {
   /** Where a sandbox finds nothing (masked.ts). */
   maskedPaths: readonly string[]
 }
+
+/** The files that a sandbox is shown in place of the kernel's own (shown/), and what each stands for inside. */
+const shownFiles = [
+  { name: 'meminfo', inside: '/proc/meminfo' },
+  { name: 'cpuinfo', inside: '/proc/cpuinfo' },
+  // Where the C library counts processors (sysconf(3), _SC_NPROCESSORS_ONLN).
+  { name: 'online', inside: '/sys/devices/system/cpu/online' },
+] as const
 
 /** The script that keeps the PATH of login shells. Its name comes last, as `/etc/profile` runs them in order. */
 export const loginPathScript = 'zz-alcove-path.sh'

@@ -2,20 +2,15 @@
 // read-only for it, and are written in place: it has them mounted for as long as it runs, over every restart of a runner.
 import { closeSync, ftruncateSync, mkdirSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
+import { writeCpuList } from '#src/runner/cgroup/cpus.ts'
 import { hasCode } from '../cgroup/files.ts'
-import { renderCpuinfo, writeCpuList } from './cpus.ts'
-import { type MemoryUse, noMemoryUse, renderMeminfo } from './meminfo.ts'
-
-/** Below the sandbox's directory, and what each stands for inside. */
-export const shownFiles = [
-  { name: 'meminfo', inside: '/proc/meminfo' },
-  { name: 'cpuinfo', inside: '/proc/cpuinfo' },
-  // Where the C library counts processors (sysconf(3), _SC_NPROCESSORS_ONLN).
-  { name: 'online', inside: '/sys/devices/system/cpu/online' },
-] as const
+import { type MemoryUse, noMemoryUse } from '../cgroup/memory-use.ts'
+import { renderCpuinfo } from './cpuinfo.ts'
+import { renderMeminfo } from './meminfo.ts'
 
 type Shown = { memoryGiB: number; cpus: readonly number[]; hostCpuinfo: string }
 
+/** The name of each file below the sandbox's directory, and its text; oci/config.ts mounts them. */
 const textsOf = ({ memoryGiB, cpus, hostCpuinfo }: Shown, use: MemoryUse) => ({
   meminfo: renderMeminfo(memoryGiB, use),
   cpuinfo: renderCpuinfo(hostCpuinfo, cpus),

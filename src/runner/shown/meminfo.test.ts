@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { suite, test } from 'node:test'
-import { noMemoryUse, renderMeminfo } from './meminfo.ts'
+import { noMemoryUse } from '../cgroup/memory-use.ts'
+import { renderMeminfo } from './meminfo.ts'
 
 const MiB = 1024 ** 2
 const read = (text: string) =>

@@ -1,41 +1,7 @@
 // `/proc/meminfo` (proc(5)) as a machine of the sandbox's own size would show it: the limit is all the memory that there is.
-import { GiB } from '../oci/sandbox-limits.ts'
 
-/** Bytes, as the kernel accounts them to one cgroup. */
-export type MemoryUse = {
-  used: number
-  anonymous: number
-  /** Of files and of shared memory. */
-  cached: number
-  shared: number
-  mapped: number
-  dirty: number
-  writeback: number
-  activeAnonymous: number
-  inactiveAnonymous: number
-  activeFile: number
-  inactiveFile: number
-  unevictable: number
-  slabReclaimable: number
-  slabUnreclaimable: number
-}
-
-export const noMemoryUse: MemoryUse = {
-  used: 0,
-  anonymous: 0,
-  cached: 0,
-  shared: 0,
-  mapped: 0,
-  dirty: 0,
-  writeback: 0,
-  activeAnonymous: 0,
-  inactiveAnonymous: 0,
-  activeFile: 0,
-  inactiveFile: 0,
-  unevictable: 0,
-  slabReclaimable: 0,
-  slabUnreclaimable: 0,
-}
+import { GiB } from '#src/runner/cgroup/sandbox-limits.ts'
+import type { MemoryUse } from '../cgroup/memory-use.ts'
 
 const line = (name: string, bytes: number) =>
   `${`${name}:`.padEnd(16)}${String(Math.floor(Math.max(0, bytes) / 1024)).padStart(8)} kB\n`

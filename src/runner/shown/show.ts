@@ -1,9 +1,10 @@
 // What a sandbox sees of its machine follows what it may use: its processors, and the files that speak of them and of memory.
+
+import { hostCpus, parseCpuList, writeCpuList } from '#src/runner/cgroup/cpus.ts'
 import { cgroupOf, type Machine } from '#src/runner/machine/machine.ts'
 import { shownOf } from '#src/runner/machine/places.ts'
-import { hostCpus, parseCpuList, writeCpuList } from './cpus.ts'
+import { noMemoryUse } from '../cgroup/memory-use.ts'
 import { makeShownFiles, removeShownFiles, rewriteShownFiles } from './files.ts'
-import { noMemoryUse } from './meminfo.ts'
 
 type Sizes = { sandboxId: string; cpu: number; memoryGiB: number }
 

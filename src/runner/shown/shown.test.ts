@@ -1,11 +1,11 @@
 // What real sandboxes are shown of their machine. Needs root; elsewhere it is skipped and says so.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
+import { hostCpus, parseCpuList } from '#src/runner/cgroup/cpus.ts'
 import type { Assignment, Cause } from '#src/wire/runner-link.ts'
 import { needsRoot } from '#test/needs-root.ts'
 import { runSteps, step } from '../launch.ts'
 import { builtLauncher, TestHost } from '../testing/test-host.ts'
-import { hostCpus, parseCpuList } from './cpus.ts'
 
 const later = (assignment: Assignment, changes: Partial<Assignment> = {}): Assignment => ({
   ...assignment,

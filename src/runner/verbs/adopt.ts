@@ -9,13 +9,13 @@ import type { Entry, Run, Spec } from '#src/runner/machine/journal.ts'
 import { cgroupOf, type Machine, reasonOf } from '#src/runner/machine/machine.ts'
 import { socketOf } from '#src/runner/machine/places.ts'
 import { findInit } from '#src/runner/machine/processes.ts'
+import type { Running } from '#src/runner/machine/running.ts'
 import { adoptShown } from '#src/runner/shown/show.ts'
+import { causeOfEnd } from '#src/runner/watching/causes.ts'
 import type { Cause } from '#src/wire/runner-link.ts'
 import { clearSandbox } from './clear.ts'
 import { destroySandbox } from './destroy.ts'
-import { causeOfEnd } from './ended.ts'
 import { startEntrypoint } from './entrypoint.ts'
-import type { Running } from './start.ts'
 
 export type Adopted = { spec: Spec; running?: Running }
 

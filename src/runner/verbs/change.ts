@@ -1,15 +1,15 @@
 // Brings a sandbox that runs, or is paused, in line with a newer assignment, without a restart.
 import { isDeepStrictEqual } from 'node:util'
 import { MemoryInUse } from '#src/runner/cgroup/cgroup.ts'
+import { GiB, sharedMemoryBytes } from '#src/runner/cgroup/sandbox-limits.ts'
 import type { Spec } from '#src/runner/machine/journal.ts'
 import { cgroupOf, type Machine } from '#src/runner/machine/machine.ts'
 import type { Init } from '#src/runner/machine/processes.ts'
-import { GiB, sharedMemoryBytes } from '#src/runner/oci/sandbox-limits.ts'
+import type { Running } from '#src/runner/machine/running.ts'
 import { showNewSizes } from '#src/runner/shown/show.ts'
 import type { Assignment } from '#src/wire/runner-link.ts'
 import { LaunchFailed, runSteps, step } from '../launch.ts'
 import { startEntrypoint } from './entrypoint.ts'
-import type { Running } from './start.ts'
 
 /**
  * The journal comes last: it never says more than is true, and nobody waits for it. After a power cut nothing runs, and what

@@ -4,7 +4,8 @@
 // that the sandbox was meant to be paused: one that is frozen without it was only held still for a moment by a runner that
 // did not live to let go. The note alone, of one that is not frozen, means nothing: the two need not wait for each other.
 import { cgroupOf, type Machine } from '#src/runner/machine/machine.ts'
-import { allSettledOrThrow, type Running } from './start.ts'
+import type { Running } from '#src/runner/machine/running.ts'
+import { allSettledOrThrow } from './start.ts'
 
 export const pauseSandbox = async (machine: Machine, sandboxId: string, running: Running): Promise<Running> => {
   if (running.isPaused) return running

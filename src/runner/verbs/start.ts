@@ -10,15 +10,16 @@ import { basename, dirname, join } from 'node:path'
 import { users } from '#src/kit/confined.ts'
 import { settlesWithin } from '#src/kit/settles-within.ts'
 import { span } from '#src/kit/telemetry/telemetry.ts'
+import { GiB } from '#src/runner/cgroup/sandbox-limits.ts'
 import type { Run } from '#src/runner/machine/journal.ts'
 import { cgroupOf, type Machine, NotRecoverable, reasonOf } from '#src/runner/machine/machine.ts'
 import { cgroupPathOf, shownOf, socketOf } from '#src/runner/machine/places.ts'
 import { findInit, type Init } from '#src/runner/machine/processes.ts'
+import type { Running } from '#src/runner/machine/running.ts'
 import type { Slot } from '#src/runner/network/pool.ts'
 import { hostnameOf, loginPathScript, makeConfig } from '#src/runner/oci/config.ts'
 import { ownBase, uidBase } from '#src/runner/oci/ids.ts'
 import { hideMounts } from '#src/runner/oci/runtime.ts'
-import { GiB } from '#src/runner/oci/sandbox-limits.ts'
 import { overlayOptions } from '#src/runner/overlay/options.ts'
 import { stepsToShow } from '#src/runner/overlay/owners.ts'
 import { diskAt, leastDiskFor } from '#src/runner/overlay/pool.ts'
@@ -34,9 +35,6 @@ import { restoreDisk } from './restore.ts'
 export class RestoreFailed extends Error {
   override readonly name = 'RestoreFailed'
 }
-
-/** What a sandbox has only while it runs. */
-export type Running = { init: Init; slot: Slot; isPaused: boolean }
 
 const loginPath = readFileSync(new URL('../oci/login-path.sh', import.meta.url), 'utf8')
 /** Where neither the image nor the sandbox names one; the agent's own (launch.c). */

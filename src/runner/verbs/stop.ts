@@ -4,9 +4,9 @@ import { settlesWithin } from '#src/kit/settles-within.ts'
 import type { Spec } from '#src/runner/machine/journal.ts'
 import { cgroupOf, type Machine } from '#src/runner/machine/machine.ts'
 import { socketOf } from '#src/runner/machine/places.ts'
+import type { Running } from '#src/runner/machine/running.ts'
 import type { Assignment } from '#src/wire/runner-link.ts'
 import { clearSandbox } from './clear.ts'
-import type { Running } from './start.ts'
 
 const graceMs = 10_000
 /** For the agent to say that it has understood, on top of the grace. */

@@ -3,10 +3,10 @@
 import { createHmac } from 'node:crypto'
 import { isMakerGone } from '#src/control/auth/maker.ts'
 import { hashKey, isSameHash } from '#src/control/auth/secret.ts'
+import type { SandboxRow } from '#src/control/sandboxes/record/sandbox.ts'
+import { withRunner } from '#src/control/sandboxes/service.ts'
 import { isDangling, type Sql } from '#src/control/storage/database.ts'
 import { noSandbox, Problem } from '#src/problems.ts'
-import type { SandboxRow } from './record/sandbox.ts'
-import { withRunner } from './record/store.ts'
 
 /** A token of a key is longer than the token of a sandbox, so that one query finds either. */
 const keyToken = /^[\w-]{43}$/

@@ -3,8 +3,8 @@
 import type { Evidence } from '#src/runner/kernel-memory/watch.ts'
 import type { Run } from '#src/runner/machine/journal.ts'
 import type { Machine } from '#src/runner/machine/machine.ts'
-import { kernelWordOf } from '#src/runner/watching/kernel-log.ts'
 import type { Cause } from '#src/wire/runner-link.ts'
+import { kernelWordOf } from './kernel-log.ts'
 
 const limit = (memoryGiB: number) => `(limit ${memoryGiB} GiB)`
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import { CpuSpread, parseCpuList, renderCpuinfo, writeCpuList } from './cpus.ts'
+import { CpuSpread, parseCpuList, writeCpuList } from './cpus.ts'
 
 suite('the processors of sandboxes', () => {
   test('lists are read and written as the kernel does', () => {
@@ -41,10 +41,5 @@ suite('the processors of sandboxes', () => {
     assert.deepEqual(spread.take('b', 1), [1])
     spread.release('a')
     assert.deepEqual(spread.take('c', 1), [0])
-  })
-
-  test('cpuinfo keeps the blocks of the set, and what speaks of all', () => {
-    const ofHost = 'processor\t: 0\nmodel name\t: X\n\nprocessor\t: 1\nmodel name\t: Y\n\nHardware\t: Z\n\n'
-    assert.equal(renderCpuinfo(ofHost, [1]), 'processor\t: 1\nmodel name\t: Y\n\nHardware\t: Z\n\n')
   })
 })

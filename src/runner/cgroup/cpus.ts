@@ -29,17 +29,6 @@ export const hostCpus = (): number[] => {
   return parseCpuList(/^Cpus_allowed_list:\s*(.+)$/m.exec(status)?.[1] ?? '0')
 }
 
-/** `/proc/cpuinfo` without the processors that are not in the set. */
-export const renderCpuinfo = (ofHost: string, cpus: readonly number[]): string =>
-  ofHost
-    .split(/\n\n+/)
-    .filter((block) => {
-      const [, number] = /^processor\s*:\s*(\d+)$/m.exec(block) ?? []
-      return block.trim() !== '' && (number === undefined || cpus.includes(Number(number)))
-    })
-    .map((block) => `${block.trimEnd()}\n\n`)
-    .join('')
-
 type Held = { cpus: readonly number[]; each: number }
 
 export class CpuSpread {

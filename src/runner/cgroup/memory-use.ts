@@ -1,0 +1,35 @@
+/** Bytes, as the kernel accounts them to one cgroup. */
+export type MemoryUse = {
+  used: number
+  anonymous: number
+  /** Of files and of shared memory. */
+  cached: number
+  shared: number
+  mapped: number
+  dirty: number
+  writeback: number
+  activeAnonymous: number
+  inactiveAnonymous: number
+  activeFile: number
+  inactiveFile: number
+  unevictable: number
+  slabReclaimable: number
+  slabUnreclaimable: number
+}
+
+export const noMemoryUse: MemoryUse = {
+  used: 0,
+  anonymous: 0,
+  cached: 0,
+  shared: 0,
+  mapped: 0,
+  dirty: 0,
+  writeback: 0,
+  activeAnonymous: 0,
+  inactiveAnonymous: 0,
+  activeFile: 0,
+  inactiveFile: 0,
+  unevictable: 0,
+  slabReclaimable: 0,
+  slabUnreclaimable: 0,
+}
