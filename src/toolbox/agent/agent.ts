@@ -40,7 +40,7 @@ const dial = async (socketPath: string, port: number): Promise<Duplex> => {
 
 const info = async (socketPath: string): Promise<{ version: string; bootId: string }> => {
   const [connection, answer] = await Connection.request(socketPath, kinds.info, Buffer.alloc(0))
-  connection.closeSoon()
+  connection.close()
   const version = answer.string()
   const bootId = answer.string()
   answer.end()

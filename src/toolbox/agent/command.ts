@@ -130,14 +130,14 @@ class Command implements RunningCommand {
   }
 
   close(): void {
-    this.#connection.close()
+    this.#connection.abort()
     this.#letInputGo()
     this.#outputs.end()
     this.#told.reject(new AgentGone('the command was given up'))
   }
 
   #fail(error: unknown): void {
-    this.#connection.close()
+    this.#connection.abort()
     this.#letInputGo()
     this.#told.reject(error)
     this.#outputs.end(error)
@@ -169,7 +169,7 @@ class Command implements RunningCommand {
         this.#told.resolve(readExit(frame.payload))
         this.#letInputGo()
         this.#outputs.end()
-        this.#connection.closeSoon()
+        this.#connection.close()
         return
       }
       await this.#take(frame)

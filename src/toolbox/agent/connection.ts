@@ -119,6 +119,12 @@ export const openInflow = (socketPath: string): Inflow =>
 /** Whoever reads learns of an error by the end of what there is to read. */
 const heedless = <T extends Socket>(socket: T): T => socket.on('error', () => {})
 
+/**
+ * Closes a connection that has served, once what is under way has been done: closing wakes the agent, on a processor that an answer
+ * may be waiting for.
+ */
+export const closeSoon = (socket: Socket): void => void setImmediate(() => socket.destroy())
+
 /** Frames, before others have their turn. */
 const givenInARow = 128
 
@@ -144,7 +150,7 @@ export class Connection {
     const frames = encodeRequest(kind, body)
     const connection = new Connection(openSocket(socketPath))
     for (const frame of frames) connection.#socket.write(frame)
-    const stop = (): void => connection.close()
+    const stop = (): void => connection.abort()
     if (signal?.aborted) stop()
     signal?.addEventListener('abort', stop, { once: true })
     try {
@@ -157,18 +163,18 @@ export class Connection {
   /** For a request that is answered by an OK and nothing else. */
   static async command(socketPath: string, kind: number, body: Uint8Array): Promise<void> {
     const [connection, answer] = await Connection.request(socketPath, kind, body)
-    connection.closeSoon()
+    connection.close()
     answer.end()
   }
 
   async #answer(): Promise<FieldReader> {
-    const timer = setTimeout(() => this.close(), answerTimeoutMs)
+    const timer = setTimeout(() => this.abort(), answerTimeoutMs)
     try {
       const frame = await this.nextOrRefusal()
       if (frame.kind !== kinds.ok) throw new BadFrame(`kind ${frame.kind} as an answer`)
       return new FieldReader(frame.payload)
     } catch (error) {
-      this.close()
+      this.abort()
       throw error
     } finally {
       clearTimeout(timer)
@@ -185,7 +191,7 @@ export class Connection {
   /** The next frame, of an agent that has something to say: one that says nothing for long is given up. */
   async nextSoon(): Promise<Frame> {
     if (this.#frames.length > 0) return await this.next()
-    const timer = setTimeout(() => this.close(), answerTimeoutMs)
+    const timer = setTimeout(() => this.abort(), answerTimeoutMs)
     try {
       return await this.next()
     } finally {
@@ -210,7 +216,7 @@ export class Connection {
         this.#frames = this.#decoder.push(chunk)
         giveBack(chunk)
       } catch (error) {
-        this.close()
+        this.abort()
         throw error
       }
     }
@@ -246,13 +252,14 @@ export class Connection {
     if (this.#socket.writable) this.#socket.end()
   }
 
-  close(): void {
+  /** It is given up: whoever waits for a frame hears that the agent is gone. */
+  abort(): void {
     this.#socket.destroy()
   }
 
-  /** Once what is under way has been done: closing wakes the agent, on a processor that an answer may be waiting for. */
-  closeSoon(): void {
-    setImmediate(() => this.close())
+  /** It has served. */
+  close(): void {
+    closeSoon(this.#socket)
   }
 }
 

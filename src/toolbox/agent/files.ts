@@ -3,7 +3,7 @@
 import { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { beneath, type Inflow, type Take, writeThrough } from '#src/kit/inflow.ts'
-import { AgentGone, Connection, requestRaw } from './connection.ts'
+import { AgentGone, Connection, closeSoon, requestRaw } from './connection.ts'
 import { takeTurn } from './file-turns.ts'
 import { BadFrame, FieldReader, FieldWriter, kinds, maxPayloadBytes } from './frames.ts'
 
@@ -177,7 +177,8 @@ class Contents extends Readable {
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
-    this.#from.destroy()
+    if (error === null) closeSoon(this.#from)
+    else this.#from.destroy()
     done(error)
   }
 }
@@ -229,7 +230,7 @@ const write = async (
     if (kind !== kinds.end) throw new BadFrame(`kind ${kind} for a file that was written`)
   } catch (error) {
     // The new file goes away before anybody hears that it did not come about.
-    const waiting = setTimeout(() => connection.close(), removalMs)
+    const waiting = setTimeout(() => connection.abort(), removalMs)
     connection.sendNoMore()
     await answer.catch(() => {}).finally(() => clearTimeout(waiting))
     throw error

@@ -136,7 +136,7 @@ export async function* followRequest<End extends { type: 'exit' }>(
   if (signal?.aborted) return
   const connection = await connectBy(socketPath, kind, request)
   onTaken?.()
-  const stop = (): void => connection.close()
+  const stop = (): void => connection.abort()
   signal?.addEventListener('abort', stop, { once: true })
   try {
     for (let at = offset; !signal?.aborted; ) {

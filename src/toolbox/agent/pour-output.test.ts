@@ -179,6 +179,20 @@ suite('pouring output', () => {
     assert.deepEqual(pieces, [{ type: 'truncated', lostBytes: 12 }])
   })
 
+  test('nothing that is said behind the end is taken', async () => {
+    const more = encodeFrame(kinds.stdout, Buffer.from('more'))
+    for (const end of [exit, encodeFrame(kinds.end)]) {
+      answer = (socket) => {
+        socket.write(Buffer.concat([ok, end, more]))
+        setImmediate(() => socket.end(more))
+      }
+      const taken: Piece[] = []
+      await pour((piece) => taken.push(piece) > 0)
+      for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate)
+      assert.deepEqual(taken, [])
+    }
+  })
+
   test('a refusal is thrown, and so is an agent that goes away or says what it must not', async () => {
     const never = () => assert.fail('nothing was to be taken')
     answer = (socket) => void socket.end(encodeFrame(kinds.failed, Buffer.of(8, 3, 0, 0, 0)))

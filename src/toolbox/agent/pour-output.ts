@@ -1,6 +1,6 @@
 // Kept output for whoever takes it at once: it is read into the same memory over and over and never copied to any other, and
 // nothing more is read before the last pieces were taken.
-import { AgentGone, answerTimeoutMs, openInflow, readRefusal } from './connection.ts'
+import { AgentGone, answerTimeoutMs, closeSoon, openInflow, readRefusal } from './connection.ts'
 import {
   BadFrame,
   checkSize,
@@ -116,6 +116,11 @@ export const pourOutput = async (
   const timer = setTimeout(stop, answerTimeoutMs)
   const finder = new PartFinder()
   let isAnswered = false
+  let isOver = false
+  const end = (exit: Buffer | undefined) => {
+    isOver = true
+    ended.resolve(exit)
+  }
   let untaken = 0
   const onTaken = () => {
     untaken -= 1
@@ -126,8 +131,8 @@ export const pourOutput = async (
       checkOk(part)
       isAnswered = true
       clearTimeout(timer)
-    } else if (part.type === 'frame' && part.kind === kinds.exit) ended.resolve(part.payload)
-    else if (part.type === 'frame' && part.kind === kinds.end) ended.resolve(undefined)
+    } else if (part.type === 'frame' && part.kind === kinds.exit) end(part.payload)
+    else if (part.type === 'frame' && part.kind === kinds.end) end(undefined)
     else if (!take(part.type === 'frame' ? readLost(part) : part, onTaken)) untaken += 1
   }
   for (const frame of encodeRequest(kind, request.done())) socket.write(frame)
@@ -139,7 +144,7 @@ export const pourOutput = async (
   socket.takeOver((chunk) => {
     try {
       for (const part of finder.parts(chunk)) {
-        if (signal.aborted) return false
+        if (isOver || signal.aborted) return false
         onPart(part)
       }
     } catch (error) {
@@ -153,7 +158,7 @@ export const pourOutput = async (
   } finally {
     clearTimeout(timer)
     signal.removeEventListener('abort', stop)
-    stop()
+    closeSoon(socket)
   }
 }
 
