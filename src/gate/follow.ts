@@ -1,7 +1,7 @@
-// Tells of the calls that come through here. Of a path only the beginning is told: what follows is a sandbox's own, and in the
-// address of a preview may stand a token.
+// Tells of the calls that come through here. The toolbox tells the route of those that it serves. Of any other path only the
+// beginning is told: what follows is a sandbox's own, and the address of a preview may hold a token.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type FollowedCall, followCall } from '#src/http/followed-call.ts'
+import { followCall } from '#src/http/followed-call.ts'
 import { decoded } from './query.ts'
 import { longestName } from './target.ts'
 
@@ -17,15 +17,13 @@ const placeIn = (request: IncomingMessage, isPreview: IsPreview) => {
   return { route: '/toolbox/:sandboxIdOrName/*', attributes: { 'alcove.sandbox': sandbox } }
 }
 
-const begin = ({ method = 'GET', headers }: IncomingMessage): FollowedCall | undefined => followCall(method, headers)
-
 export const follow = (
   request: IncomingMessage,
   response: ServerResponse,
   isPreview: IsPreview,
   work: () => Promise<void>,
 ): Promise<void> => {
-  const call = begin(request)
+  const call = followCall(request)
   if (call === undefined) return work()
   response.once('close', () => {
     const status = response.headersSent ? response.statusCode : undefined
@@ -40,7 +38,7 @@ export const followUpgrade = async (
   isPreview: IsPreview,
   work: () => Promise<number | undefined>,
 ): Promise<void> => {
-  const call = begin(request)
+  const call = followCall(request)
   if (call === undefined) return void (await work())
   const status = await call.during(work)
   call.end({ ...placeIn(request, isPreview), status })

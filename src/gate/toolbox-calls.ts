@@ -1,7 +1,6 @@
 // Hands calls that were let in to the toolbox, under the sandbox's id and without who calls.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { isTracing, placeHeaders } from '#src/kit/telemetry/telemetry.ts'
 import { noSandbox, Problem } from '#src/problems.ts'
 import type { Called } from '#src/toolbox/server.ts'
 import { type Access, sdkSourceHeader, sdkVersionHeader } from '#src/wire/access.ts'
@@ -32,7 +31,6 @@ const letIn = new WeakMap<IncomingMessage, Access>()
 const admit = (request: IncomingMessage, access: Access, rest: string) => {
   const { headers } = request
   for (const name of Object.keys(headers)) if (!isForToolbox(name)) delete headers[name]
-  if (isTracing()) Object.assign(headers, placeHeaders())
   request.url = `/toolbox/${encodeURIComponent(access.sandboxId)}${rest || '/'}`
   letIn.set(request, access)
 }

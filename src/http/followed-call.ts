@@ -1,7 +1,7 @@
 // One HTTP call that a program serves, told of to whoever watches it: as a span and as a duration, by the names that
 // OpenTelemetry's conventions have for them. Paths and queries are never told, since some hold credentials; the row of the
 // route is.
-import type { IncomingHttpHeaders } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { type Attributes, beginSpan, duration, isFollowed, type TracePlace } from '#src/kit/telemetry/telemetry.ts'
 
 const durations = duration(
@@ -25,8 +25,15 @@ type Outcome = {
 export type FollowedCall = {
   /** What is done for this call. */
   during: <T>(work: () => T) => T
+  /** What is known of its outcome by somebody further in, who knows it better. */
+  say: (known: Outcome) => void
   end: (outcome: Outcome) => void
 }
+
+const followed = new WeakMap<IncomingMessage, FollowedCall>()
+
+/** The call, where somebody further out follows it. */
+export const findFollowed = (request: IncomingMessage): FollowedCall | undefined => followed.get(request)
 
 /** Where the caller is in a trace of its own; what it says twice is no place. */
 const placeOf = ({ traceparent, tracestate }: IncomingHttpHeaders): TracePlace => ({
@@ -35,8 +42,9 @@ const placeOf = ({ traceparent, tracestate }: IncomingHttpHeaders): TracePlace =
 })
 
 /** `undefined`: nobody watches, which is to cost nothing. */
-export const followCall = (method: string, headers: IncomingHttpHeaders): FollowedCall | undefined => {
+export const followCall = (request: IncomingMessage): FollowedCall | undefined => {
   if (!isFollowed()) return undefined
+  const { method = 'GET', headers } = request
   const known = knownMethods.has(method) ? method : '_OTHER'
   const name = known === '_OTHER' ? 'HTTP' : known
   const begunAt = performance.now()
@@ -46,11 +54,19 @@ export const followCall = (method: string, headers: IncomingHttpHeaders): Follow
     placeOf(headers),
   )
   let isOver = false
-  return {
+  let said: Outcome = {}
+  const call: FollowedCall = {
     during: (work) => (span === undefined ? work() : span.during(work)),
-    end: ({ route, status, problem, attributes = {} }) => {
+    say: (more) => {
+      said = { ...said, ...more }
+    },
+    end: (outcome) => {
       if (isOver) return
       isOver = true
+      const route = said.route ?? outcome.route
+      const status = outcome.status ?? said.status
+      const problem = said.problem ?? outcome.problem
+      const attributes = { ...outcome.attributes, ...said.attributes }
       const shared = { 'http.route': route, 'http.response.status_code': status }
       if (span !== undefined) {
         if (route !== undefined) span.rename(`${name} ${route}`)
@@ -68,4 +84,6 @@ export const followCall = (method: string, headers: IncomingHttpHeaders): Follow
       })
     },
   }
+  followed.set(request, call)
+  return call
 }

@@ -104,6 +104,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     assert.ok(spans.every(({ isFailure }) => !isFailure))
   })
 
+  const executeRoute = '/toolbox/:sandboxId/process/execute'
   const execute = (traceparent?: string) =>
     call(
       'POST',
@@ -118,18 +119,13 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     const { traceId, parentId, record } = await execute()
     assert.equal(record['result'], secrets[2])
     const spans = await arrived(traceId, [
-      [gate, 'POST /toolbox/:sandboxIdOrName/*'],
       [gate, 'POST /api/proxy/access'],
       [control, 'POST /api/proxy/access'],
       [gate, 'POST /toolbox/:sandboxId/process/execute'],
       [gate, 'agent exec'],
     ])
-    const front = `${gate} POST /toolbox/:sandboxIdOrName/*`
-    assert.deepEqual(wayUpFrom(spans, gate, 'agent exec'), [
-      `${gate} agent exec`,
-      `${gate} POST /toolbox/:sandboxId/process/execute`,
-      front,
-    ])
+    const front = `${gate} POST ${executeRoute}`
+    assert.deepEqual(wayUpFrom(spans, gate, 'agent exec'), [`${gate} agent exec`, front])
     assert.deepEqual(wayUpFrom(spans, control, 'POST /api/proxy/access'), [
       `${control} POST /api/proxy/access`,
       `${gate} POST /api/proxy/access`,
@@ -139,10 +135,26 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     assert.deepEqual([served?.parentSpanId, served?.attributes['alcove.sandbox']], [parentId, sandboxId])
   })
 
+  test('calls of a toolbox are counted once each, by the toolbox’s routes', async () => {
+    const rows = () =>
+      receiver
+        .metrics()
+        .filter(({ service, name }) => service === gate && name === 'http.server.request.duration')
+        .at(-1)
+        ?.points.map(({ attributes, count }) => [
+          String((attributes as Record<string, unknown>)['http.route']),
+          Number(count),
+        ])
+        .filter(([route]) => String(route).startsWith('/toolbox')) ?? []
+    await receiver.until('the call of the last test to be counted', () => rows().length > 0)
+    assert.deepEqual(rows(), [[executeRoute, 1]])
+  })
+
   test('a traceparent that is none is no obstacle, and begins a trace of ours', async () => {
     const before = new Set(receiver.spans().map(({ spanId }) => spanId))
     const { traceId } = await execute(`00-${'z'.repeat(32)}-nonsense-01`)
-    const isNew = ({ service, name, spanId }: SeenSpan) => service === gate && name.endsWith('*') && !before.has(spanId)
+    const isNew = ({ service, name, spanId }: SeenSpan) =>
+      service === gate && name.endsWith(executeRoute) && !before.has(spanId)
     await receiver.until('a span of the gate', () => receiver.spans().some(isNew))
     const served = receiver.spans().find(isNew)
     assert.deepEqual([served?.parentSpanId, served?.traceId === traceId], ['', false])

@@ -109,9 +109,6 @@ export const placeNow = (): TracePlace => open.tracing?.place() ?? {}
 /** The same where headers are a plain record. */
 export const placeHeaders = (): Record<string, string> => placeNow() as Record<string, string>
 
-/** Whether this program carries traces on, so that what came in is not to be passed along as it was. */
-export const isTracing = (): boolean => open.tracing !== undefined
-
 /** What stands on a line of the log while a trace is under way. */
 export const traceIds = (): Record<string, string> => open.tracing?.ids() ?? {}
 
