@@ -14,6 +14,8 @@ export type Shape = TSchema & {
   minimum?: number
   maximum?: number
   maxLength?: number
+  maxItems?: number
+  maxProperties?: number
   default?: unknown
 }
 
@@ -25,15 +27,22 @@ const typeOf = (shape: Shape): string => {
   return shape.type ?? 'anything'
 }
 
-const boundsOf = ({ minimum, maximum, maxLength, default: standard }: Shape): string =>
-  [
+const boundsOf = (shape: Shape): string => {
+  const { anyOf = [], items, minimum, maximum, maxLength, maxItems, maxProperties, default: standard } = shape
+  const ofEach = items === undefined ? '' : boundsOf(items)
+  return [
+    ...anyOf.map(boundsOf),
     minimum === undefined ? '' : `≥ ${minimum}`,
     maximum === undefined ? '' : `≤ ${maximum}`,
     maxLength === undefined ? '' : `≤ ${maxLength} characters`,
+    maxItems === undefined ? '' : `≤ ${maxItems} items`,
+    maxProperties === undefined ? '' : `≤ ${maxProperties} names`,
+    ofEach === '' ? '' : `each ${ofEach}`,
     standard === undefined ? '' : `default ${JSON.stringify(standard)}`,
   ]
     .filter(Boolean)
     .join(', ')
+}
 
 export const fieldRows = (part: string, schema: TSchema | undefined) => {
   const { properties = {}, required = [] } = (schema ?? {}) as Shape

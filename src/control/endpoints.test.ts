@@ -5,6 +5,7 @@ import { after, before, suite, test } from 'node:test'
 import fc from 'fast-check'
 import type { TSchema } from 'typebox'
 import Value from 'typebox/value'
+import { findUnbounded } from '#src/http/testing/unbounded.ts'
 import { everything } from '#test/control/everything.ts'
 import { startControl, type TestControl } from '#test/control/harness.ts'
 import { organizations, userId, type Who } from '#test/control/people.ts'
@@ -169,6 +170,20 @@ suite('endpoints', () => {
         titles.some((text) => text.split(/[\s,;]+(?=[A-Z]+ \/)|(?<=\/\S*)[\s,;:]+/).includes(title))
       const missing = app.app.routes.map((route) => normal(titleOf(route))).filter((title) => !isNamed(title))
       assert.deepEqual(missing, [])
+    })
+
+    /** Values of any kind. The body's own bounds hold: 1 MiB, 10,000 values, 64 levels; and 64 KiB for a configuration. */
+    const anyValue = [
+      'PUT /organizations/:organizationId/experimental-config body',
+      'PUT /organizations/:organizationId/experimental-config body{}',
+      'POST /snapshots body.gpuType',
+      ...['outboundProxyUrl', 'gpu', 'gpuType', 'spot', 'volumes', 'linkedSandbox', 'secrets'].map(
+        (field) => `POST /sandbox body.${field}`,
+      ),
+    ]
+
+    test('bounds every text, list and map that it takes', () => {
+      assert.deepEqual(findUnbounded(app.app.routes), anyValue)
     })
 
     test('answers 401 without a credential and with a wrong one, unless it is public', async () => {

@@ -22,6 +22,7 @@ import { findTooMuch } from './json-text.ts'
 import { refuseBadHttp } from './linger.ts'
 import { asProblem, renderProblem } from './render-problem.ts'
 import type { Route } from './route.ts'
+import { longestInPath } from './shapes.ts'
 import { answerPings } from './socket.ts'
 import { boundUnread } from './unread.ts'
 import { readPart } from './validate.ts'
@@ -102,7 +103,7 @@ export const createServer = async <Context extends object, Needs extends string>
     http: { ServerResponse: answersWithin() as never, ...headTimes },
     clientErrorHandler: refuseBadHttp,
     genReqId: () => randomUUID(),
-    routerOptions: { maxParamLength: 1024, ignoreTrailingSlash: true },
+    routerOptions: { maxParamLength: longestInPath, ignoreTrailingSlash: true },
   })
   followCalls(server, {
     problemOf,

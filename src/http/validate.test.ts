@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import Type from 'typebox'
 import { mostValues } from './json-text.ts'
-import { DateTime, optional } from './shapes.ts'
+import { DateTime, optional, textMap } from './shapes.ts'
 import { readPart } from './validate.ts'
 
 const Command = Type.Object({
@@ -108,6 +108,7 @@ suite('readPart', () => {
       until: optional(DateTime),
       size: optional(Type.Object({ cpu: Type.Number() })),
       author: optional(Type.String({ pattern: '^[a-z]+$', description: 'small letters' })),
+      map: Type.Optional(textMap({ names: 4, values: 5, most: 10 })),
       list: Type.Optional(Type.Array(Type.Enum(Array.from({ length: 40 }, (_, n) => `v${n}`)))),
     })
     const refusals: [object, string][] = [
@@ -120,6 +121,8 @@ suite('readPart', () => {
       [{ size: { cpu: 'x' } }, 'body.size.cpu must be number'],
       [{ size: null, author: 'B' }, 'body.author must be small letters'],
       [{ author: 5, mode: 'x' }, 'body.mode must be one of soft, hard, body.author must be string'],
+      [{ map: { abcde: 'x' } }, 'body.map has a name that is too long'],
+      [{ map: { abcd: 'abcdef' } }, 'body.map.abcd must not have more than 5 characters'],
       [{ list: ['x'] }, `body.list.0 must be one of ${Array.from({ length: 30 }, (_, n) => `v${n}`).join(', ')}, …`],
     ]
     for (const [body, message] of refusals)

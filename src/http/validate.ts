@@ -154,6 +154,7 @@ const allowedBy = (schema: TSchema, { keyword, params, schemaPath, message }: Co
     return `must be ${values.length > 1 ? 'one of ' : ''}${named.join(', ')}${values.length > mostNamed ? ', …' : ''}`
   }
   if (format === 'date-time') return 'must be a date and time such as 2026-01-31T12:00:00Z'
+  if (keyword === 'propertyNames') return 'has a name that is too long'
   if (keyword !== 'pattern') return message
   const steps = schemaPath.split('/').slice(1)
   type Shape = Record<string, unknown> | undefined
@@ -161,9 +162,14 @@ const allowedBy = (schema: TSchema, { keyword, params, schemaPath, message }: Co
   return shape?.['description'] === undefined ? message : `must be ${shape['description']}`
 }
 
-/** A choice of shapes complains for each of them and for itself; that null would do helps nobody who has sent something. */
+/**
+ * A choice of shapes complains for each of them and for itself; that null would do helps nobody who has sent something. A bad name
+ * in a map complains for itself, which reads as if its value were bad, and for the map.
+ */
 const findTelling = (complaints: readonly Complaint[]): Complaint[] => {
-  const ofShapes = complaints.filter(({ keyword }) => keyword !== 'anyOf')
+  const isOfName = ({ keyword, schemaPath }: Complaint) =>
+    keyword !== 'propertyNames' && /\/propertyNames\b/.test(schemaPath)
+  const ofShapes = complaints.filter((each) => each.keyword !== 'anyOf' && !isOfName(each))
   const isOfNull = ({ params }: Complaint) => 'type' in params && params.type === 'null'
   const others = ofShapes.filter((each) => !isOfNull(each))
   const isAnswered = ({ instancePath }: Complaint) =>

@@ -5,6 +5,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { WebSocket } from 'ws'
+import { findUnbounded } from '#src/http/testing/unbounded.ts'
 import { toolboxEndpoints } from './endpoints.ts'
 import { type Reply, startToolbox, type Toolbox } from './testing/toolbox.ts'
 
@@ -45,6 +46,10 @@ suite('every endpoint of the toolbox', () => {
       })
     }
   }
+
+  test('bounds every text, list and map that it takes', () => {
+    assert.deepEqual(findUnbounded(toolboxEndpoints), [])
+  })
 
   test('stands in the table once, says what it does, and is named by a specification of its own', () => {
     const titles = toolboxEndpoints.map(titleOf)

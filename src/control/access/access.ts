@@ -28,7 +28,7 @@ const Question = Type.Object({
   sandboxIdOrName: Type.String({ minLength: 1, maxLength: 255 }),
   credentials: Type.Array(
     Type.Union([
-      Type.Object({ kind: Type.Literal('bearer'), token: Text, organizationId: Type.Optional(Type.String()) }),
+      Type.Object({ kind: Type.Literal('bearer'), token: Text, organizationId: Type.Optional(Text) }),
       Type.Object({ kind: Type.Enum(['preview-header', 'preview-query', 'preview-cookie']), token: Text }),
       Type.Object({
         kind: Type.Literal('file-signature'),

@@ -2,11 +2,12 @@
 import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import { ByIdOrName } from '#src/control/sandboxes/record/schemas.ts'
+import { PathText } from '#src/http/shapes.ts'
 import type { SandboxParts } from '../running.ts'
 import { expirePreviewUrl, getPreviewUrl, signPreviewUrl } from './preview.ts'
 
-const ByPort = Type.Object({ ...ByIdOrName.properties, port: Type.String() })
-const ByToken = Type.Object({ ...ByPort.properties, token: Type.String() })
+const ByPort = Type.Object({ ...ByIdOrName.properties, port: PathText })
+const ByToken = Type.Object({ ...ByPort.properties, token: PathText })
 
 const SignQuery = Type.Object({ expiresInSeconds: Type.Integer({ minimum: 1, maximum: 86_400, default: 60 }) })
 

@@ -1,6 +1,6 @@
 // The shapes of `/api-keys` (contract/control-plane.md §5).
 import Type, { type Static } from 'typebox'
-import { DateTime, optional, orNull } from '#src/http/shapes.ts'
+import { DateTime, optional, orNull, PathText } from '#src/http/shapes.ts'
 import { allPermissions } from '../auth/permissions.ts'
 
 const Permissions = Type.Array(Type.Enum(allPermissions), { maxItems: 100 })
@@ -27,5 +27,5 @@ export const ApiKey = Type.Object({
   userId: Type.String(),
 })
 
-export const KeyName = Type.Object({ name: Type.String() })
-export const UserKeyName = Type.Object({ userId: Type.String(), name: Type.String() })
+export const KeyName = Type.Object({ name: PathText })
+export const UserKeyName = Type.Object({ userId: PathText, name: PathText })

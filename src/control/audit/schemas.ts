@@ -1,6 +1,6 @@
 // The shapes of `/audit` (ours); the names are those of the public clients where they have one.
 import Type, { type Static } from 'typebox'
-import { orNull } from '#src/http/shapes.ts'
+import { orNull, PathText } from '#src/http/shapes.ts'
 
 const Id = Type.String({ maxLength: 255 })
 const DateTime = Type.String({ format: 'date-time', maxLength: 64 })
@@ -52,4 +52,4 @@ export const AuditPage = Type.Object({
   nextCursor: orNull(Type.String()),
 })
 
-export const OrganizationId = Type.Object({ organizationId: Type.String() })
+export const OrganizationId = Type.Object({ organizationId: PathText })

@@ -1,6 +1,6 @@
 // The shapes of identity providers (contract/control-plane.md §9).
 import Type, { type Static } from 'typebox'
-import { DateTime } from '#src/http/shapes.ts'
+import { DateTime, PathText } from '#src/http/shapes.ts'
 
 const IssuerUrl = Type.String({ minLength: 1, maxLength: 2048 })
 const ClientId = Type.String({ minLength: 1, maxLength: 512 })
@@ -79,4 +79,4 @@ export const ProviderTemplate = Type.Object({
   notes: Type.String(),
 })
 
-export const ProviderId = Type.Object({ organizationId: Type.String(), id: Type.String() })
+export const ProviderId = Type.Object({ organizationId: PathText, id: PathText })

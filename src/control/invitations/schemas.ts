@@ -1,6 +1,6 @@
 // The shapes of invitations (contract/control-plane.md §7).
 import Type, { type Static } from 'typebox'
-import { DateTime, optional } from '#src/http/shapes.ts'
+import { DateTime, optional, PathText } from '#src/http/shapes.ts'
 import { MemberRole, RoleIds } from '../members/schemas.ts'
 import { Role } from '../roles/schemas.ts'
 
@@ -31,5 +31,5 @@ export const Invitation = Type.Object({
   updatedAt: DateTime,
 })
 
-export const OwnInvitationId = Type.Object({ invitationId: Type.String() })
-export const InvitationId = Type.Object({ organizationId: Type.String(), invitationId: Type.String() })
+export const OwnInvitationId = Type.Object({ invitationId: PathText })
+export const InvitationId = Type.Object({ organizationId: PathText, invitationId: PathText })

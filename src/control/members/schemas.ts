@@ -1,6 +1,6 @@
 // The shapes of members (contract/control-plane.md §7).
 import Type, { type Static } from 'typebox'
-import { DateTime } from '#src/http/shapes.ts'
+import { DateTime, PathText } from '#src/http/shapes.ts'
 import { Role } from '../roles/schemas.ts'
 
 export const MemberRole = Type.Enum(['owner', 'member'])
@@ -20,4 +20,4 @@ export const Member = Type.Object({
   updatedAt: DateTime,
 })
 
-export const MemberId = Type.Object({ organizationId: Type.String(), userId: Type.String() })
+export const MemberId = Type.Object({ organizationId: PathText, userId: PathText })

@@ -1,8 +1,8 @@
 // The shapes of `/organizations` (contract/control-plane.md §6).
 import Type from 'typebox'
-import { DateTime, optional, orNull } from '#src/http/shapes.ts'
+import { DateTime, optional, orNull, PathText, textMap } from '#src/http/shapes.ts'
 
-const Headers = orNull(Type.Record(Type.String(), Type.String(), { maxProperties: 100 }))
+const Headers = orNull(textMap({ names: 1024, values: 16_384, most: 100 }))
 
 export const OtelConfig = Type.Object({
   endpoint: Type.String({ maxLength: 2048 }),
@@ -47,9 +47,9 @@ export const Organization = Type.Object({
   updatedAt: DateTime,
 })
 
-export const OrganizationId = Type.Object({ organizationId: Type.String() })
+export const OrganizationId = Type.Object({ organizationId: PathText })
 
-export const SandboxToken = Type.Object({ authToken: Type.String() })
+export const SandboxToken = Type.Object({ authToken: PathText })
 
 export const CreateOrganization = Type.Object({
   name: Type.String({ maxLength: 1000 }),

@@ -1,7 +1,7 @@
 // The shapes of quotas and usage (contract/control-plane.md §6.3, §6.4).
 import Type, { type Static } from 'typebox'
 import { sandboxClasses } from '#src/control/sandboxes/record/schemas.ts'
-import { optional, orNull } from '#src/http/shapes.ts'
+import { optional, orNull, PathText } from '#src/http/shapes.ts'
 
 export const gpuTypes = ['H100', 'H200', 'RTX-PRO-6000', 'RTX-4090', 'RTX-5090', 'MI355X'] as const
 
@@ -53,7 +53,7 @@ export const UpdateOrganizationRegionQuota = Type.Object({
 
 export type UpdateOrganizationRegionQuota = Static<typeof UpdateOrganizationRegionQuota>
 
-export const QuotaRegion = Type.Object({ organizationId: Type.String(), regionId: Type.String() })
+export const QuotaRegion = Type.Object({ organizationId: PathText, regionId: PathText })
 
 const numberOrNull = orNull(Type.Number())
 

@@ -1,6 +1,6 @@
 // The shapes of `/regions` (contract/control-plane.md §8).
 import Type from 'typebox'
-import { DateTime, optional, orNull } from '#src/http/shapes.ts'
+import { DateTime, optional, orNull, PathText } from '#src/http/shapes.ts'
 
 const textOrNull = orNull(Type.String())
 
@@ -17,7 +17,7 @@ export const Region = Type.Object({
   otelEndpoint: textOrNull,
 })
 
-export const RegionId = Type.Object({ id: Type.String() })
+export const RegionId = Type.Object({ id: PathText })
 
 const address = optional(Type.String({ maxLength: 2048 }))
 

@@ -1,6 +1,6 @@
 // The shapes of roles (contract/control-plane.md §7).
 import Type, { type Static } from 'typebox'
-import { DateTime } from '#src/http/shapes.ts'
+import { DateTime, PathText } from '#src/http/shapes.ts'
 import { allPermissions } from '../auth/permissions.ts'
 
 /** Of a create and of an update, which replaces all of it. */
@@ -21,4 +21,4 @@ export const Role = Type.Object({
   updatedAt: DateTime,
 })
 
-export const RoleId = Type.Object({ organizationId: Type.String(), roleId: Type.String() })
+export const RoleId = Type.Object({ organizationId: PathText, roleId: PathText })

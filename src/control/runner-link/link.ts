@@ -15,7 +15,7 @@ import {
   writeHello,
 } from '#src/control/runners/service.ts'
 import { asAssignment } from '#src/control/sandboxes/record/sandbox.ts'
-import { ArchiveReport, Cause, reportable } from '#src/control/sandboxes/record/schemas.ts'
+import { ArchiveReport, Cause, Reason, reportable } from '#src/control/sandboxes/record/schemas.ts'
 import { addMishap } from '#src/control/sandboxes/record/timeline.ts'
 import { findSandboxById } from '#src/control/sandboxes/service.ts'
 import { applyProgress, applyReport } from '#src/control/sandboxes/upkeep/reports.ts'
@@ -66,10 +66,10 @@ const FromRunnerShape = Type.Union([
       sandboxId: text,
       generation: Type.Integer({ minimum: 0 }),
       state: Type.Enum([...reportable]),
-      errorReason: Type.Optional(Type.String()),
+      errorReason: Type.Optional(Reason),
       recoverable: Type.Optional(Type.Boolean()),
       cause: Type.Optional(Cause),
-      refused: Type.Optional(Type.String()),
+      refused: Type.Optional(Reason),
       archive: Type.Optional(ArchiveReport),
     }),
   }),
@@ -78,7 +78,7 @@ const FromRunnerShape = Type.Union([
     report: Type.Object({
       image: text,
       state: Type.Enum(['present', 'absent', 'error']),
-      errorReason: Type.Optional(Type.String()),
+      errorReason: Type.Optional(Reason),
       digest: Type.Optional(text),
       sizeBytes: Type.Optional(Type.Number({ minimum: 0, maximum: 2 ** 53 })),
       leastDiskBytes: Type.Optional(Type.Number({ minimum: 0, maximum: 2 ** 53 })),

@@ -9,6 +9,7 @@ import { ForRunnerQuery, reportable, SandboxRecord, UpdateSandboxState } from '#
 import { listForRunner } from '#src/control/sandboxes/service.ts'
 import { applyReport } from '#src/control/sandboxes/upkeep/reports.ts'
 import { ImageAssignmentShape } from '#src/control/snapshots/schemas.ts'
+import { PathText } from '#src/http/shapes.ts'
 import { Problem } from '#src/problems.ts'
 import type { SandboxParts } from '../running.ts'
 import { addRunner, drainRunner, removeRunner, viewRunners } from './operate.ts'
@@ -39,7 +40,7 @@ export const runnerRoutes = (parts: SandboxParts): ControlRoute[] => [
     path: '/sandbox/:sandboxId/state',
     needs: 'runner',
     summary: 'A runner reports what became of a sandbox.',
-    params: Type.Object({ sandboxId: Type.String() }),
+    params: Type.Object({ sandboxId: PathText }),
     body: UpdateSandboxState,
     replies: { 200: null },
     run: async ({ runner, params, body }) => {

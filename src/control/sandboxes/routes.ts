@@ -4,6 +4,7 @@ import Type from 'typebox'
 import { answerAhead } from '#src/control/access/ahead.ts'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import { readIdempotencyKey } from '#src/http/idempotency-key.ts'
+import { PathText } from '#src/http/shapes.ts'
 import type { SandboxParts } from '../running.ts'
 import { listSandboxes, pageSandboxes } from './listing/listing.ts'
 import { asListItem, asRecord, type SandboxRow } from './record/sandbox.ts'
@@ -27,8 +28,7 @@ import { stopSandbox } from './verbs/stop.ts'
 const { ByIdOrName, SandboxRecord } = shapes
 
 const byIdOrNameAnd = <const K extends string>(name: K) =>
-  Type.Object({ ...ByIdOrName.properties, [name]: Type.String() } as typeof ByIdOrName.properties &
-    Record<K, Type.TString>)
+  Type.Object({ ...ByIdOrName.properties, [name]: PathText } as typeof ByIdOrName.properties & Record<K, Type.TString>)
 
 export const sandboxRoutes = (parts: SandboxParts): ControlRoute[] => {
   const { database, clock, settings: server } = parts
@@ -340,7 +340,7 @@ export const sandboxRoutes = (parts: SandboxParts): ControlRoute[] => {
       needs: 'member',
       summary: 'Counts as activity of a sandbox.',
       params: ByIdOrName,
-      body: Type.Object({ activityType: Type.Optional(Type.String()) }),
+      body: Type.Object({ activityType: Type.Optional(Type.String({ maxLength: 255 })) }),
       bodyOptional: true,
       replies: { 201: null },
       run: async ({ params, ...actor }) => {

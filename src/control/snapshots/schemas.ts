@@ -1,6 +1,6 @@
 // The shapes of `/snapshots` (contract/sdk-extra.md §8). The record says `mem` where everything else says `memory`.
 import Type, { type Static } from 'typebox'
-import { DateTime, orNull } from '#src/http/shapes.ts'
+import { DateTime, orNull, PathText } from '#src/http/shapes.ts'
 
 /** Of a snapshot that may not be used yet: its image is being made or brought. */
 export const statesInMaking = ['building', 'pending', 'pulling', 'snapshotting'] as const
@@ -86,7 +86,7 @@ export const SnapshotsQuery = Type.Object({
 })
 export type SnapshotsQuery = Static<typeof SnapshotsQuery>
 
-export const SnapshotIdOrName = Type.Object({ idOrName: Type.String() })
+export const SnapshotIdOrName = Type.Object({ idOrName: PathText })
 
 /** What a runner is told of one image; `source` as the runner link says it, and only where it may have to make it. */
 export const ImageAssignmentShape = Type.Object({

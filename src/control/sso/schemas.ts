@@ -1,6 +1,6 @@
 // The shapes of signing in (contract/control-plane.md §9, §10).
 import Type from 'typebox'
-import { DateTime, orNull } from '#src/http/shapes.ts'
+import { DateTime, orNull, PathText } from '#src/http/shapes.ts'
 
 export const BeginQuery = Type.Object({
   /** Where an organization has several that are enabled; the oldest unless told. */
@@ -27,4 +27,4 @@ export const PendingLink = Type.Object({
   expiresAt: DateTime,
 })
 
-export const LinkId = Type.Object({ id: Type.String() })
+export const LinkId = Type.Object({ id: PathText })

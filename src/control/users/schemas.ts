@@ -1,6 +1,6 @@
 // The shapes of `/users` (contract/control-plane.md §10).
 import Type from 'typebox'
-import { DateTime } from '#src/http/shapes.ts'
+import { DateTime, PathText } from '#src/http/shapes.ts'
 
 export const User = Type.Object({
   id: Type.String(),
@@ -21,4 +21,4 @@ export const AccountProvider = Type.Object({
 const Word = Type.String({ minLength: 1, maxLength: 255 })
 
 export const CreateLinkedAccount = Type.Object({ provider: Word, userId: Word })
-export const LinkedAccount = Type.Object({ provider: Type.String(), providerUserId: Type.String() })
+export const LinkedAccount = Type.Object({ provider: PathText, providerUserId: PathText })

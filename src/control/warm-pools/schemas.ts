@@ -1,6 +1,6 @@
 // The shapes of `/warm-pools` (contract/sdk-extra.md §9, the public client's types).
 import Type, { type Static } from 'typebox'
-import { DateTime, orNull } from '#src/http/shapes.ts'
+import { DateTime, orNull, PathText } from '#src/http/shapes.ts'
 
 export const mostWarm = 100
 
@@ -32,4 +32,4 @@ export type CreateWarmPool = Static<typeof CreateWarmPool>
 
 export const UpdateWarmPool = Type.Object({ pool: Pool })
 
-export const WarmPoolId = Type.Object({ warmPoolId: Type.String() })
+export const WarmPoolId = Type.Object({ warmPoolId: PathText })

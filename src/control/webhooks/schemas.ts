@@ -1,14 +1,14 @@
 // The shapes of `/webhooks` (contract/control-plane.md §13; endpoints and attempts are ours).
 import Type, { type Static } from 'typebox'
-import { DateTime, orNull } from '#src/http/shapes.ts'
+import { DateTime, orNull, PathText } from '#src/http/shapes.ts'
 import { webhookEvents } from './event.ts'
 
-export const OrganizationId = Type.Object({ organizationId: Type.String() })
-export const EndpointId = Type.Object({ organizationId: Type.String(), endpointId: Type.String() })
+export const OrganizationId = Type.Object({ organizationId: PathText })
+export const EndpointId = Type.Object({ organizationId: PathText, endpointId: PathText })
 export const MessageId = Type.Object({
-  organizationId: Type.String(),
-  endpointId: Type.String(),
-  messageId: Type.String(),
+  organizationId: PathText,
+  endpointId: PathText,
+  messageId: PathText,
 })
 
 export const PortalAccess = Type.Object({ token: Type.String(), url: Type.String() })
@@ -60,7 +60,7 @@ export const EndpointWithSecret = Type.Object({ ...Endpoint.properties, secret: 
 export const EndpointSecret = Type.Object({ secret: Type.String() })
 
 export const AttemptsQuery = Type.Object({
-  cursor: Type.Optional(Type.String({ pattern: '^\\d{1,15}$' })),
+  cursor: Type.Optional(Type.String({ pattern: '^\\d{1,15}$', maxLength: 15 })),
   limit: Type.Integer({ minimum: 1, maximum: 200, default: 50 }),
 })
 

@@ -1,3 +1,4 @@
+import { longestText } from '#src/http/shapes.ts'
 import { deadlineOf } from '../exec/deadline.ts'
 import { route } from '../sandbox.ts'
 import { CodeRunRequest, CodeRunResponse } from './schemas.ts'
@@ -10,7 +11,7 @@ export const codeRunRoutes = [
     needs: 'sandbox',
     summary: 'Runs Python, JavaScript or TypeScript code in a fresh process.',
     body: CodeRunRequest,
-    bodyLimit: 8 * 1024 * 1024,
+    bodyLimit: longestText,
     replies: { 200: CodeRunResponse },
     run: async (call) => {
       checkCode(call.body)

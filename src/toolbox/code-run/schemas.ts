@@ -1,14 +1,14 @@
 import Type from 'typebox'
-import { optional } from '#src/http/shapes.ts'
+import { LongText, optional } from '#src/http/shapes.ts'
 import { Environment, outOfMemory, TimeoutSeconds } from '../exec/schemas.ts'
 
 export const languages = ['python', 'javascript', 'typescript'] as const
 export type Language = (typeof languages)[number]
 
 export const CodeRunRequest = Type.Object({
-  code: Type.String(),
+  code: LongText,
   language: optional(Type.Enum([...languages])),
-  argv: optional(Type.Array(Type.String(), { maxItems: 4096 })),
+  argv: optional(Type.Array(Type.String({ maxLength: 1024 * 1024 }), { maxItems: 4096 })),
   envs: Environment,
   timeout: TimeoutSeconds,
 })

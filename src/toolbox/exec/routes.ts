@@ -1,4 +1,5 @@
 import { readIdempotencyKey } from '#src/http/idempotency-key.ts'
+import { longestText } from '#src/http/shapes.ts'
 import { sdkVersionHeader } from '#src/wire/access.ts'
 import { route, type ToolboxContext } from '../sandbox.ts'
 import { deadlineOf, type Limit } from './deadline.ts'
@@ -24,7 +25,7 @@ export const execRoutes = [
     needs: 'sandbox',
     summary: 'Runs a shell command and answers its exit code and output.',
     body: ExecuteRequest,
-    bodyLimit: 8 * 1024 * 1024,
+    bodyLimit: longestText,
     replies: { 200: ExecuteResponse },
     run: async (call) => {
       const { sandbox, request, reply } = call

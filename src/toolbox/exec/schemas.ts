@@ -1,13 +1,13 @@
 import Type from 'typebox'
-import { optional } from '#src/http/shapes.ts'
+import { LongText, optional, textMap } from '#src/http/shapes.ts'
 
 /** Seconds; 0 means none. */
 export const TimeoutSeconds = optional(Type.Number({ minimum: 0 }))
-export const Environment = optional(Type.Record(Type.String(), Type.String(), { maxProperties: 1000 }))
+export const Environment = optional(textMap({ names: 65_536, values: 1024 * 1024, most: 1000 }))
 
 export const ExecuteRequest = Type.Object({
-  command: Type.String(),
-  cwd: optional(Type.String()),
+  command: LongText,
+  cwd: optional(Type.String({ maxLength: 16_384 })),
   timeout: TimeoutSeconds,
   envs: Environment,
 })

@@ -1,6 +1,7 @@
 import { basename } from 'node:path'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
+import { longestText } from '#src/http/shapes.ts'
 import { type Deadline, deadlineOf } from '../exec/deadline.ts'
 import { route, type ToolboxSandbox } from '../sandbox.ts'
 import { bulkDownload } from './bulk-download.ts'
@@ -166,7 +167,7 @@ export const fileRoutes = [
     needs: 'sandbox',
     summary: 'Replaces a literal text in files, each as a whole or not at all; binary files stay as they are.',
     body: ReplaceRequest,
-    bodyLimit: 8 * 1024 * 1024,
+    bodyLimit: longestText,
     replies: { 200: Type.Array(ReplaceResult) },
     run: ({ sandbox, body, reply }) =>
       within(reply, changeSeconds, (deadline) => replaceInFiles(filesOf(sandbox), body, deadline)),
@@ -195,7 +196,7 @@ export const fileRoutes = [
     needs: 'sandbox',
     summary: 'A multipart form with a part for each path: `file`, or `error` for one that could not be read.',
     body: BulkDownloadRequest,
-    bodyLimit: 8 * 1024 * 1024,
+    bodyLimit: longestText,
     replies: { 200: Type.Any() },
     run: ({ sandbox, body, request, reply }) => bulkDownload(filesOf(sandbox), body.paths, request, reply),
   }),

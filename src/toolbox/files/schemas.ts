@@ -1,11 +1,15 @@
 // What the file endpoints take and answer (contract/sdk-extra.md §4).
 import Type from 'typebox'
+import { LongText, longestText } from '#src/http/shapes.ts'
 
-/** Absolute, or relative to the user's home. How long it may be is for the kernel to say. */
-const Path = Type.String({ minLength: 1 })
+/** Longer than any path that the kernel takes: it says for each file of a list what is too long. */
+const longestPath = 16_384
+
+/** Absolute, or relative to the user's home. */
+const Path = Type.String({ minLength: 1, maxLength: longestPath })
 
 /** `755`, `0644`, `4755`. */
-const Mode = Type.String({ pattern: '^0?[0-7]{3,4}$', description: 'an octal mode such as 644 or 0755' })
+const Mode = Type.String({ pattern: '^0?[0-7]{3,4}$', description: 'an octal mode such as 644 or 0755', maxLength: 5 })
 
 export const modeOf = (mode: string | undefined) => (mode === undefined ? {} : { mode: Number.parseInt(mode, 8) })
 
@@ -32,7 +36,7 @@ export const UploadedFile = Type.Object({
 export const AtPath = Type.Object({ path: Path })
 
 export const ListQuery = Type.Object({
-  path: Type.Optional(Type.String()),
+  path: Type.Optional(Type.String({ maxLength: longestPath })),
   depth: Type.Optional(Type.Integer({ minimum: 1 })),
 })
 
@@ -65,8 +69,8 @@ export const DeleteQuery = Type.Object({ path: Path, recursive: Type.Optional(Ty
 
 export const ReplaceRequest = Type.Object({
   files: Type.Array(Path, { minItems: 1, maxItems: 1000 }),
-  pattern: Type.String({ minLength: 1 }),
-  newValue: Type.String(),
+  pattern: Type.String({ minLength: 1, maxLength: longestText }),
+  newValue: LongText,
 })
 export type ReplaceRequest = Type.Static<typeof ReplaceRequest>
 

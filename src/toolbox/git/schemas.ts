@@ -62,7 +62,7 @@ export type AddRequest = Type.Static<typeof AddRequest>
 
 export const CommitRequest = Type.Object({
   path: Path,
-  message: Type.String({ pattern: /\S/.source, description: 'a message that is not empty' }),
+  message: Type.String({ pattern: /\S/.source, description: 'a message that is not empty', maxLength: 1024 * 1024 }),
   author: Line,
   email: Line,
   allow_empty: optional(Type.Boolean()),

@@ -1,5 +1,5 @@
 import Type from 'typebox'
-import { DateTime, optional } from '#src/http/shapes.ts'
+import { DateTime, longestText, optional, PathText } from '#src/http/shapes.ts'
 import { Environment } from '../exec/schemas.ts'
 
 export const CreateContextRequest = Type.Object({
@@ -19,13 +19,13 @@ export const InterpreterContext = Type.Object({
 export type InterpreterContext = Type.Static<typeof InterpreterContext>
 
 export const ContextList = Type.Object({ contexts: Type.Array(InterpreterContext) })
-export const ContextParams = Type.Object({ contextId: Type.String() })
+export const ContextParams = Type.Object({ contextId: PathText })
 export const Message = Type.Object({ message: Type.String() })
 
 /** The first message on the socket. Seconds; a timeout of 0 means none. */
 export const ExecuteRequest = Type.Object({
-  code: Type.String({ minLength: 1 }),
-  contextId: optional(Type.String()),
+  code: Type.String({ minLength: 1, maxLength: longestText }),
+  contextId: optional(PathText),
   timeout: optional(Type.Number({ minimum: 0 })),
   envs: Environment,
 })

@@ -1,6 +1,7 @@
 // Which ports inside a sandbox have a server.
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
+import { PathText } from '#src/http/shapes.ts'
 import { notStarted, Problem } from '#src/problems.ts'
 import { AgentRefused, StartFailed } from '../agent/agent.ts'
 import { environmentOf } from '../agent/environment.ts'
@@ -72,7 +73,7 @@ export const portRoutes = [
     path: '/port/:port/in-use',
     needs: 'sandbox',
     summary: 'Whether something answers on one port inside the sandbox.',
-    params: Type.Object({ port: Type.String() }),
+    params: Type.Object({ port: PathText }),
     replies: { 200: Type.Object({ isInUse: Type.Boolean() }) },
     run: ({ sandbox, params, reply }) => isInUse(sandbox, reply, portOf(params.port)),
   }),

@@ -1,5 +1,5 @@
 import Type from 'typebox'
-import { DateTime, optional } from '#src/http/shapes.ts'
+import { DateTime, optional, PathText } from '#src/http/shapes.ts'
 import { Environment } from '../exec/schemas.ts'
 
 const Dimension = Type.Integer({ minimum: 1, maximum: 1000 })
@@ -37,7 +37,7 @@ export const ResizeRequest = Type.Object({ cols: Dimension, rows: Dimension })
 export type ResizeRequest = Type.Static<typeof ResizeRequest>
 
 /** Any text: what was never a PTY is not found, and not a bad request. */
-export const PtyParams = Type.Object({ sessionId: Type.String() })
+export const PtyParams = Type.Object({ sessionId: PathText })
 
 export const PtyInfo = Type.Object({
   id: Type.String(),

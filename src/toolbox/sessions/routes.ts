@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { readIdempotencyKey } from '#src/http/idempotency-key.ts'
+import { longestText } from '#src/http/shapes.ts'
 import { route } from '../sandbox.ts'
 import { entrypointId, getEntrypoint, pourEntrypoint, readEntrypointLogs } from './entrypoint.ts'
 import { hangUpOf } from './hang-up.ts'
@@ -44,7 +45,7 @@ const asWanted = async (
 }
 
 /** The text may be 1 MiB, and JSON may take six bytes for one. */
-const bodyLimit = 8 * 1024 * 1024
+const bodyLimit = longestText
 
 export const sessionRoutes = [
   route({

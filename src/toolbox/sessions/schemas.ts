@@ -1,5 +1,5 @@
 import Type from 'typebox'
-import { optional } from '#src/http/shapes.ts'
+import { LongText, optional, PathText } from '#src/http/shapes.ts'
 import { outOfMemory } from '../exec/schemas.ts'
 
 /** It stands in paths, so it is one segment of them. */
@@ -13,8 +13,8 @@ const Id = Type.String({
 export const CreateSessionRequest = Type.Object({ sessionId: Id })
 
 /** Any text: what was never there is not found, and not a bad request. */
-export const SessionParams = Type.Object({ sessionId: Type.String() })
-export const CommandParams = Type.Object({ sessionId: Type.String(), commandId: Type.String() })
+export const SessionParams = Type.Object({ sessionId: PathText })
+export const CommandParams = Type.Object({ sessionId: PathText, commandId: PathText })
 export type CommandParams = Type.Static<typeof CommandParams>
 
 export const Command = Type.Object({
@@ -32,7 +32,7 @@ export type Session = Type.Static<typeof Session>
 export const SessionList = Type.Array(Session)
 
 export const ExecRequest = Type.Object({
-  command: Type.String(),
+  command: LongText,
   runAsync: optional(Type.Boolean()),
   /** The same by its older name. */
   async: optional(Type.Boolean()),
@@ -56,4 +56,4 @@ export type ExecResult = Type.Static<typeof ExecResult>
 export const ExecAccepted = Type.Object({ cmdId: Type.String() })
 
 export const LogsQuery = Type.Object({ follow: Type.Optional(Type.Boolean()) })
-export const InputRequest = Type.Object({ data: Type.String() })
+export const InputRequest = Type.Object({ data: LongText })

@@ -1,7 +1,7 @@
 // The shapes of the sandbox endpoints (contract/control-plane.md §3, §11).
 import Type, { type Static } from 'typebox'
 import { BuildInfo, CreateBuildInfo } from '#src/control/snapshots/schemas.ts'
-import { DateTime, optional, orNull } from '#src/http/shapes.ts'
+import { DateTime, optional, orNull, textMap } from '#src/http/shapes.ts'
 import { desiredStates, sandboxStates } from '#src/wire/sandbox-state.ts'
 
 const oneOf = <const T extends string>(values: readonly T[]) => Type.Enum([...values] as T[])
@@ -10,7 +10,7 @@ export const sandboxClasses = ['linux-vm', 'container', 'android', 'windows'] as
 
 const SandboxState = oneOf(sandboxStates)
 const SandboxClass = oneOf(sandboxClasses)
-const TextMap = Type.Record(Type.String(), Type.String({ maxLength: 65_536 }), { maxProperties: 1000 })
+const TextMap = textMap({ names: 65_536, values: 65_536, most: 1000 })
 
 export const largestInterval = 525_600_000
 
@@ -89,7 +89,11 @@ export const CreateSandbox = Type.Object({
   name: Type.Optional(Type.String({ maxLength: 255 })),
   snapshot: Type.Optional(Type.String({ maxLength: 255 })),
   user: Type.Optional(
-    Type.String({ pattern: '^[a-z_][a-z0-9_-]{0,31}$', description: 'the name of a user, such as daytona' }),
+    Type.String({
+      pattern: '^[a-z_][a-z0-9_-]{0,31}$',
+      description: 'the name of a user, such as daytona',
+      maxLength: 32,
+    }),
   ),
   env: Type.Optional(TextMap),
   labels: Type.Optional(TextMap),
@@ -236,11 +240,14 @@ export const ForRunnerQuery = Type.Object({
 
 export type ForRunnerQuery = Static<typeof ForRunnerQuery>
 
+/** What a runner says went wrong. It may quote the end of an output. */
+export const Reason = Type.String({ maxLength: 1024 * 1024 })
+
 export const Cause = Type.Object({
   exitCode: Type.Optional(Type.Integer()),
-  signal: Type.Optional(Type.String()),
+  signal: Type.Optional(Type.String({ maxLength: 255 })),
   oomKilled: Type.Optional(Type.Boolean()),
-  detail: Type.Optional(Type.String()),
+  detail: Type.Optional(Reason),
 })
 
 /** Ours, and not in the contract: the timeline of a sandbox. */
@@ -274,7 +281,7 @@ export const SandboxEvents = Type.Object({
 
 export const ArchiveReport = Type.Object({
   id: Type.String({ maxLength: 255 }),
-  sha256: Type.String({ pattern: '^[0-9a-f]{64}$' }),
+  sha256: Type.String({ pattern: '^[0-9a-f]{64}$', maxLength: 64 }),
   bytes: Type.Integer({ minimum: 0 }),
   storedBytes: Type.Integer({ minimum: 0 }),
 })
@@ -285,11 +292,11 @@ export const reportable = ['started', 'stopped', 'paused', 'archived', 'destroye
 /** The contract's fields, and what our own runner adds: which assignment it speaks of, and why (wire/runner-link.ts). */
 export const UpdateSandboxState = Type.Object({
   state: SandboxState,
-  errorReason: Type.Optional(Type.String()),
+  errorReason: Type.Optional(Reason),
   recoverable: Type.Optional(Type.Boolean()),
   generation: Type.Optional(Type.Integer({ minimum: 0 })),
   cause: Type.Optional(Cause),
-  refused: Type.Optional(Type.String()),
+  refused: Type.Optional(Reason),
   archive: Type.Optional(ArchiveReport),
 })
 

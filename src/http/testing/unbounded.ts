@@ -1,0 +1,49 @@
+// Finds what a request may hold without an end: texts, lists and maps whose schema names no bound.
+import type { TSchema } from 'typebox'
+import type { Route } from '../route.ts'
+
+type Shape = TSchema & {
+  type?: string
+  anyOf?: Shape[]
+  items?: Shape
+  properties?: Record<string, Shape>
+  patternProperties?: Record<string, Shape>
+  enum?: unknown[]
+  const?: unknown
+  maxLength?: number
+  maxItems?: number
+  maxProperties?: number
+  propertyNames?: { maxLength?: number }
+}
+
+const findIn = (shape: Shape, path: string): string[] => {
+  const { anyOf = [], items, properties = {}, patternProperties } = shape
+  if (shape.enum !== undefined || shape.const !== undefined) return []
+  const inside = [
+    ...anyOf.flatMap((choice) => findIn(choice, path)),
+    ...(items ? findIn(items, `${path}[]`) : []),
+    ...Object.entries(properties).flatMap(([name, property]) => findIn(property, `${path}.${name}`)),
+    ...Object.values(patternProperties ?? {}).flatMap((value) => findIn(value, `${path}{}`)),
+  ]
+  const isUnbounded =
+    (shape.type === 'string' && shape.maxLength === undefined) ||
+    (shape.type === 'array' && shape.maxItems === undefined) ||
+    // An object that names its fields has at most 1,000 (validate.ts), and keeps those only.
+    (patternProperties !== undefined &&
+      (shape.maxProperties === undefined || shape.propertyNames?.maxLength === undefined)) ||
+    // A shape that says nothing takes anything.
+    (anyOf.length === 0 && shape.type === undefined)
+  return isUnbounded ? [path, ...inside] : inside
+}
+
+/** `METHOD /path part.field` for each. */
+export const findUnbounded = (
+  routes: readonly Pick<Route, 'method' | 'path' | 'params' | 'query' | 'body'>[],
+): string[] =>
+  routes.flatMap((route) =>
+    (['params', 'query', 'body'] as const).flatMap((part) =>
+      route[part] === undefined
+        ? []
+        : findIn(route[part] as Shape, part).map((field) => `${route.method} ${route.path} ${field}`),
+    ),
+  )
