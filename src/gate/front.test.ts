@@ -361,20 +361,25 @@ suite('gate: what reaches the toolbox', () => {
   }
 
   test('a reader that takes nothing is cut off, and the runner hears of it; what takes its time is waited for', async () => {
-    await using sides = await startSides({ idleMs: 300 })
+    // Long enough that a reader at work on a busy machine takes something in it.
+    const idleMs = 1500
+    await using sides = await startSides({ idleMs })
     const left = Promise.withResolvers<void>()
+    const sizes = { stuck: 64 * 1024 * 1024, late: 8 * 1024 * 1024 }
     sides.toolbox.call = async ({ url }, response) => {
-      response.once('close', () => url?.endsWith('/stuck') && left.resolve())
-      await pause(url?.endsWith('/late') ? 1000 : 0)
-      response.end(Buffer.alloc(64 * 1024 * 1024))
+      const isLate = url?.endsWith('/late')
+      response.once('close', () => !isLate && left.resolve())
+      await pause(isLate ? idleMs * 1.5 : 0)
+      response.end(Buffer.alloc(isLate ? sizes.late : sizes.stuck))
     }
-    const late = fetch(`${sides.url}/toolbox/box/late`, { headers: bearer })
+    // It reads from the start: a reader that waits until the other is cut off takes nothing either.
+    const late = fetch(`${sides.url}/toolbox/box/late`, { headers: bearer }).then((reply) => reply.arrayBuffer())
     const socket = connect(sides.port, '127.0.0.1').pause()
     socket.on('error', () => {})
     socket.write('GET /toolbox/box/stuck HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer key-1\r\n\r\n')
     await left.promise
     socket.destroy()
-    assert.equal((await (await late).arrayBuffer()).byteLength, 64 * 1024 * 1024)
+    assert.equal((await late).byteLength, sizes.late)
   })
 })
 

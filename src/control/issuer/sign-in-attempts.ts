@@ -4,6 +4,7 @@
 // - A name that is being attacked leaves each source fewer tries, but never none.
 import { createHmac, randomBytes } from 'node:crypto'
 import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible'
+import { networkOf } from '#src/kit/network-of.ts'
 import { createAddressKeys, siteGroups } from '../rate-limits/address-key.ts'
 
 const quarter = 15 * 60
@@ -41,8 +42,8 @@ type From = { address: string; name: string; browser: string | undefined }
 export type SignInAttempts = (from: From) => Promise<() => Promise<void>>
 
 const nameSlots = 65_536
-/** More than there can be tries in a quarter of an hour, as each costs a password hash. */
-const pairSlots = 2 ** 20
+/** So many that no two pairs meet. There are few at a time: only tries that cost a password hash make one. */
+const pairSlots = 2 ** 32
 
 export const createSignInAttempts = (): SignInAttempts => {
   const counter = (duration: number) => new RateLimiterMemory({ points: Number.MAX_SAFE_INTEGER, duration })
@@ -63,7 +64,8 @@ export const createSignInAttempts = (): SignInAttempts => {
 
   const countNewBrowser = async (address: string, name: string) => {
     const [source, site, nameKey] = [sourceOf(address), siteOf(address), slotOf(name, nameSlots)]
-    const pair = slotOf(`${source} ${name}`, pairSlots)
+    // By the network itself: strangers far away may share the slot of a source, and must not share its tries of a name.
+    const pair = slotOf(`${networkOf(address)} ${name}`, pairSlots)
     // Only looked at before the source has passed, so that one busy source does not use up the site of its neighbours.
     const ofSite = await bySite.get(site)
     if (ofSite !== null && ofSite.consumedPoints >= allowed.site) throw new TooManyAttempts(ofSite)
