@@ -22,20 +22,27 @@ bool parse_id(const char *text, uint32_t *id) {
   return true;
 }
 
+/* Memory of its own for a file of usual length, so that starting a program maps none. No two files are open at once. */
+static char usual[BYTES_AT_FIRST + 1]; /* and a NUL behind the last line */
+
 static bool read_text(struct accounts *accounts, int fd) {
   size_t room = BYTES_AT_FIRST, size = 0;
   ssize_t got;
-  for (;; room *= 2) {
-    char *more = realloc(accounts->text, room + 1); /* and a NUL behind the last line */
-    if (!more) return false;
-    accounts->text = accounts->next = more;
-    while (size < room && (got = read(fd, more + size, room - size)) > 0) size += (size_t)got;
+  char *text = usual;
+  for (;;) {
+    while (size < room && (got = read(fd, text + size, room - size)) > 0) size += (size_t)got;
     if (size < room || room == BYTES_MAX) break;
+    room *= 2;
+    char *more = realloc(accounts->longer, room + 1);
+    if (!more) return false;
+    if (!accounts->longer) memcpy(more, usual, size);
+    accounts->longer = text = more;
   }
   if (size == BYTES_MAX) { /* half a line may hold half an id */
-    const char *last = memrchr(accounts->text, '\n', size);
-    size = last ? (size_t)(last + 1 - accounts->text) : 0;
+    const char *last = memrchr(text, '\n', size);
+    size = last ? (size_t)(last + 1 - text) : 0;
   }
+  accounts->next = text;
   accounts->left = size;
   return true;
 }
@@ -68,7 +75,7 @@ bool accounts_next(struct accounts *accounts) {
   return true;
 }
 
-void accounts_close(struct accounts *accounts) { free(accounts->text); }
+void accounts_close(struct accounts *accounts) { free(accounts->longer); }
 
 bool account_id(const char *path, const char *name_or_id, uint32_t *id) {
   struct accounts file;

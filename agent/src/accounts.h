@@ -11,9 +11,10 @@
 #include <stdint.h>
 
 struct accounts {
-  char *text, *next; /* of the whole file; behind the current line */
-  size_t left;       /* bytes from there on */
-  char *field[7];    /* of the current line; missing ones are empty */
+  char *next;     /* behind the current line */
+  size_t left;    /* bytes from there on */
+  char *field[7]; /* of the current line; missing ones are empty */
+  char *longer;   /* memory of a file of unusual length; otherwise NULL */
 };
 
 bool accounts_open(struct accounts *, const char *path);

@@ -126,9 +126,9 @@ void check_complete(const struct fields *request) {
 }
 
 _Noreturn static void serve_as_user(int peer, struct fields *request, void (*serve)(struct fields *)) {
+  setup_child();
   if (dup2(peer, PEER) < 0) _exit(1);
   close_from(locks >= 0 && dup2(locks, LOCKS) == LOCKS ? LOCKS + 1 : LOCKS);
-  setup_child();
   fcntl(PEER, F_SETFL, fcntl(PEER, F_GETFL) & ~O_NONBLOCK); /* the agent closes its own descriptor of it */
   wait_at_most(PATIENCE_SECONDS);
   signal(SIGPIPE, SIG_IGN);

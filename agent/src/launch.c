@@ -110,11 +110,11 @@ static void tell_directory(void) {
 }
 
 _Noreturn static void become_program(const struct program *program, const int streams[3], bool is_terminal, int report) {
+  setup_child();
   for (int i = 0; i < 3; i++)
     if (dup2(streams[i], i) < 0) _exit(126);
   if (dup3(report, REPORT_FD, O_CLOEXEC) < 0) _exit(126);
   close_from(REPORT_FD + 1);
-  setup_child();
   if (is_terminal && ioctl(0, TIOCSCTTY, 0) < 0) report_failure(STAGE_SYSTEM, errno);
   struct user user;
   if (!user_find(&user, program->user)) report_failure(STAGE_USER, errno);

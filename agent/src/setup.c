@@ -27,7 +27,7 @@
 
 static struct rlimit files_at_start;
 static int agent_score, child_score;
-static bool counts_processes;
+static int process_limit = -1; /* the file that says it, where it counts for the sandbox */
 
 void close_from(int first) {
   if (syscall(SYS_close_range, (unsigned)first, ~0u, 0u) == 0) return;
@@ -63,18 +63,17 @@ static void choose_scores(void) {
   if (child_score > 1000) child_score = 1000;
 }
 
-/* The limit of the sandbox's control group, of either version; 0 where there is none. */
+/* The limit of the sandbox's control group, of either version. Kept open, as each new process asks. */
+static int open_process_limit(void) {
+  int fd = open("/sys/fs/cgroup/pids.max", O_RDONLY | O_CLOEXEC);
+  return fd < 0 ? open("/sys/fs/cgroup/pids/pids.max", O_RDONLY | O_CLOEXEC) : fd;
+}
+
+/* 0 where there is none. */
 static rlim_t read_process_limit(void) {
-  static const char *const places[] = {"/sys/fs/cgroup/pids.max", "/sys/fs/cgroup/pids/pids.max"};
-  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-    char text[24] = {0};
-    int fd = open(places[i], O_RDONLY | O_CLOEXEC);
-    if (fd < 0) continue;
-    ssize_t size = read(fd, text, sizeof text - 1);
-    close(fd);
-    return size > 0 ? strtoul(text, NULL, 10) : 0; /* "max" is none */
-  }
-  return 0;
+  char text[24] = {0};
+  ssize_t size = pread(process_limit, text, sizeof text - 1, 0);
+  return size > 0 ? strtoul(text, NULL, 10) : 0; /* "max" is none */
 }
 
 /* Before Linux 5.14 this counts for an id of the host, and sandboxes may share their ids. */
@@ -91,7 +90,7 @@ static bool counts_for_sandbox(void) {
  */
 static void show_process_limit(void) {
   struct rlimit limit;
-  rlim_t most = counts_processes ? read_process_limit() + 1 : 1;
+  rlim_t most = read_process_limit() + 1;
   if (most == 1 || getrlimit(RLIMIT_NPROC, &limit) < 0) return;
   if (most > limit.rlim_max) most = limit.rlim_max;
   limit = (struct rlimit){.rlim_cur = most, .rlim_max = most};
@@ -132,7 +131,7 @@ void setup_agent(void) {
 #endif
   if (getpid() != 1) prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   choose_scores();
-  counts_processes = getpid() == 1 && counts_for_sandbox();
+  if (getpid() == 1 && counts_for_sandbox()) process_limit = open_process_limit();
   bring_loopback_up();
   if (getrlimit(RLIMIT_NOFILE, &files_at_start) == 0) {
     struct rlimit all = {.rlim_cur = files_at_start.rlim_max, .rlim_max = files_at_start.rlim_max};
