@@ -1,12 +1,12 @@
 // A server of a checkout, with what a measurement needs: a client that keeps its connections, and the programs' processor time.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { Pool } from 'undici'
 import { WebSocket } from 'ws'
-import { runDirectoryOf } from '#src/kit/instance.ts'
+import { agentSocketsOf, runDirectoryOf } from '#src/kit/instance.ts'
 import { runCommand } from '#src/kit/run-command.ts'
 import { dataDirectoryAt, findAdminKey } from '#src/up/data-directory.ts'
 import { findRunningUp } from '#src/up/state-file.ts'
@@ -125,10 +125,13 @@ export class Served {
     })
   }
 
-  /** The agent's own socket; only root may connect. */
+  /** The agent's own socket. Checkouts from before the gate have it elsewhere. */
   agentSocket({ id }: Sandbox): string {
     const { instance } = dataDirectoryAt(realpathSync(this.#directory))
-    return join(runDirectoryOf(instance), 's', `${id}.sock`)
+    const known = [agentSocketsOf(instance), join(runDirectoryOf(instance), 's')]
+    const path = known.map((directory) => join(directory, `${id}.sock`)).find(existsSync)
+    if (path === undefined) throw new Error(`the agent's socket of ${id} is not found`)
+    return path
   }
 
   agentPid({ id }: Sandbox): number {
