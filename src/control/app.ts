@@ -122,10 +122,15 @@ export const createApp = async (
   await attachEvents(server, sandboxes, limits)
   await own?.attach(server, limits.anonymous)
   await servePortal(server, webhooks)
-  server.addHook('onSend', async (request, reply) => {
-    await trail.complete(request, reply)
-    limits.tell(request, reply)
-    reply.header('X-Daytona-Api-Version', settings.version)
+  server.addHook('onSend', (request, reply, payload, done) => {
+    const goOn = () => {
+      limits.tell(request, reply)
+      reply.header('X-Daytona-Api-Version', settings.version)
+      done(null, payload)
+    }
+    const completing = trail.complete(request, reply)
+    if (completing === undefined) goOn()
+    else completing.then(goOn, done)
   })
   return {
     server,

@@ -103,6 +103,8 @@ export const createServer = async <Context extends object, Needs extends string>
     http: { ServerResponse: answersWithin() as never, ...headTimes },
     clientErrorHandler: refuseBadHttp,
     genReqId: () => randomUUID(),
+    // A log of its own costs each call more than its guard. What is logged of a call names it instead.
+    childLoggerFactory: (logger) => logger,
     routerOptions: { maxParamLength: longestInPath, ignoreTrailingSlash: true },
   })
   followCalls(server, {
@@ -121,7 +123,7 @@ export const createServer = async <Context extends object, Needs extends string>
     // To whoever broke the protocol the socket itself says what was wrong, and closes; cut off, they would never hear it.
     errorHandler: (error, socket, request) => {
       if ((error as NodeJS.ErrnoException).code?.startsWith('WS_ERR_')) return
-      inCall(request, () => request.log.error({ err: error }, 'a socket failed'))
+      inCall(request, () => log.error({ reqId: request.id, err: error }, 'a socket failed'))
       socket.terminate()
     },
     options: {
@@ -174,15 +176,17 @@ export const createServer = async <Context extends object, Needs extends string>
   }
   boundIncoming(server, { ownerOf: ownerOfCall })
   boundUnread(server, { ownerOf: ownerOfCall })
-  server.addHook('onSend', async (request, reply) => {
+  // No promise: a hook with one would have each answer wait for a turn, and Fastify watch it meanwhile.
+  server.addHook('onSend', (request, reply, payload, done) => {
     reply.header('x-request-id', request.id)
+    done(null, payload)
   })
   server.setErrorHandler((error, request, reply) => {
     const problem = asProblem(error)
     refusals.set(request, problem)
     if (problem.status >= 500) {
-      const said = { err: error, cause: problem.cause }
-      inCall(request, () => request.log[logLevelOf(problem)](said, 'request failed'))
+      const said = { reqId: request.id, err: error, cause: problem.cause }
+      inCall(request, () => log[logLevelOf(problem)](said, 'request failed'))
     }
     if (leaves(problem, request, reply)) return
     // Fastify closes after a body that it did not take. What is left of it is read away (answer.ts), and the connection serves
@@ -220,7 +224,7 @@ export const createServer = async <Context extends object, Needs extends string>
         if (reply.sent || reply.raw.headersSent) return reply
         if (reply.statusCode === 200) reply.status(firstStatus(route))
         // An empty answer is empty, and not the JSON word for nothing.
-        return answer === undefined ? reply.send() : reply.send(answer)
+        return answer === undefined ? reply.send() : answer
       }
       const { socket } = route
       scope.route({

@@ -29,12 +29,16 @@ type Bounds = {
 export const boundUnread = (server: FastifyInstance, { ownerOf, mostBytes, idleMs }: Bounds): void => {
   const unread = new Shares<ServerResponse>(mostBytes)
 
-  server.addHook('onSend', async (request, { raw: answer }, payload) => {
-    const bytes = typeof payload === 'string' || Buffer.isBuffer(payload) ? Buffer.byteLength(payload) : 0
-    if (bytes < largeBytes) return
+  const follow = (answer: ServerResponse, request: FastifyRequest, bytes: number) => {
     unread.put(answer, ownerOf(request), bytes)
     answer.once('close', () => unread.remove(answer))
     unread.fit((giving) => giving.destroy(), answer)
     cutOffIdle(answer, idleMs)
+  }
+
+  server.addHook('onSend', (request, { raw: answer }, payload, done) => {
+    const bytes = typeof payload === 'string' || Buffer.isBuffer(payload) ? Buffer.byteLength(payload) : 0
+    if (bytes >= largeBytes) follow(answer, request, bytes)
+    done(null, payload)
   })
 }

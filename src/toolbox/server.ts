@@ -81,7 +81,10 @@ export class Toolbox {
   static async open(parts: ToolboxParts): Promise<Toolbox> {
     const server = await createToolboxServer(parts)
     const toolbox = new Toolbox(server)
-    server.addHook('onResponse', async ({ raw }, { statusCode }) => toolbox.#settle(raw, statusCode))
+    server.addHook('onResponse', ({ raw }, { statusCode }, done) => {
+      toolbox.#settle(raw, statusCode)
+      done()
+    })
     server.websocketServer.on('connection', (_socket, request: IncomingMessage) => toolbox.#settle(request, 101))
     await server.ready()
     return toolbox

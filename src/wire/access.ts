@@ -1,6 +1,6 @@
 // What the gate asks control before it forwards anything: `POST /proxy/access`, with the gate's own service key. And what
 // control tells it before it asks.
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 
 /** One proof of who calls. Those that a call carries are tried in the order of the contract (contract/toolbox.md §1). */
 export type Credential =
@@ -48,8 +48,7 @@ export type Access = {
 }
 
 /** The question in a form that can be compared and kept: no credential can be read from it. */
-export const keyOfQuestion = (question: AccessQuestion): string =>
-  createHash('sha256').update(JSON.stringify(question)).digest('base64')
+export const keyOfQuestion = (question: AccessQuestion): string => hash('sha256', JSON.stringify(question), 'base64')
 
 /** How long an answer that says yes may be gone by, counted from when it was found out. Milliseconds. */
 export const accessKeptMs = 1000

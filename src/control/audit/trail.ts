@@ -16,8 +16,11 @@ export type Trail = {
   meet: (request: FastifyRequest, route: ControlRoute) => void
   /** A route that runs only after its row is there. */
   follow: (route: ControlRoute) => ControlRoute
-  /** Call before the answer goes out: how it ended follows it to the log. Settles then for what never ran. */
-  complete: (request: FastifyRequest, reply: FastifyReply) => Promise<void>
+  /**
+   * Call before the answer goes out: how it ended follows it to the log. The answer waits for what this returns, which is the
+   * row of a call that never ran.
+   */
+  complete: (request: FastifyRequest, reply: FastifyReply) => Promise<void> | undefined
   /** How everything ended that was answered before stands in the log. */
   settled: () => Promise<void>
 }
@@ -116,9 +119,9 @@ export const createTrail = ({ database, clock, log }: Pick<Parts, 'database' | '
         return answer
       },
     }),
-    complete: async (request, reply) => {
+    complete: (request, reply) => {
       const found = met.get(request)
-      if (found === undefined) return
+      if (found === undefined) return undefined
       const status = reply.statusCode
       // The answer is not held up by what it costs to say so.
       const completing: Promise<void> = afterThis()
@@ -131,7 +134,7 @@ export const createTrail = ({ database, clock, log }: Pick<Parts, 'database' | '
       onTheirWay.add(completing)
       // Of what never ran, or was rolled back, the row is written only now; rows stand in the order in which things happened.
       const hasRow = found.id !== undefined && !(status >= 400 && tellThemselves.has(nameOf(found.route)))
-      if (!hasRow || onTheirWay.size > mostOnTheirWay) await completing
+      return !hasRow || onTheirWay.size > mostOnTheirWay ? completing : undefined
     },
     settled: async () => {
       await Promise.all(onTheirWay)

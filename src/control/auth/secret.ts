@@ -1,10 +1,10 @@
 // API keys and service keys as text: 32 random bytes, so a plain sha256 cannot be guessed back.
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
 
 export const newKey = (): string => `dtn_${randomBytes(32).toString('hex')}`
 
 /** Lower hex; the only form in which a key is stored, or any other secret that is only ever compared. */
-export const hashKey = (key: string): string => createHash('sha256').update(key).digest('hex')
+export const hashKey = (key: string): string => hash('sha256', key, 'hex')
 
 /** Compares two hashes without telling by its duration how much of them agrees. */
 export const isSameHash = (one: string, other: string): boolean => {

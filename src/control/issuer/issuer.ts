@@ -127,8 +127,9 @@ export const openIssuer = async (parts: Parts): Promise<EmbeddedIssuer> => {
           } catch (error) {
             const isAway = isUnreachable(error)
             // What is refused is what a browser sent; only the database's absence is ours.
-            if (isAway) request.log.warn({ err: error }, 'nobody can sign in while the database is away')
-            else request.log.debug({ err: error }, 'a step of signing in was refused')
+            if (isAway)
+              request.log.warn({ reqId: request.id, err: error }, 'nobody can sign in while the database is away')
+            else request.log.debug({ reqId: request.id, err: error }, 'a step of signing in was refused')
             if (reply.raw.headersSent) return void reply.raw.destroy()
             reply.raw.writeHead(isAway ? 503 : 400, { 'content-type': 'text/html; charset=utf-8' })
             reply.raw.end(messagePage('This did not work', isAway ? 'Try again in a moment.' : begunElsewhere))

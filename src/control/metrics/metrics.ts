@@ -96,13 +96,15 @@ export const createMetrics = ({ database, clock }: Pick<Parts, 'database' | 'clo
       return await registry.metrics()
     },
     follow: (server) => {
-      server.addHook('onResponse', async (request, reply) => {
+      server.addHook('onResponse', (request, reply, done) => {
         // A socket's duration says nothing; a path that is no route is somebody's guess.
         const { url } = request.routeOptions
-        if (request.ws || url === undefined) return
-        const route = url.replace(/^\/api(?=\/)/, '')
-        const status = `${Math.floor(reply.statusCode / 100)}xx`
-        requests.observe({ method: request.method, route, status }, reply.elapsedTime / 1000)
+        if (!request.ws && url !== undefined) {
+          const route = url.replace(/^\/api(?=\/)/, '')
+          const status = `${Math.floor(reply.statusCode / 100)}xx`
+          requests.observe({ method: request.method, route, status }, reply.elapsedTime / 1000)
+        }
+        done()
       })
     },
     includeProcess: () => {

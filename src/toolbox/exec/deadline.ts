@@ -43,5 +43,15 @@ export const beforeDeadline = <T>(work: Promise<T>, { signal }: Pick<Deadline, '
     const onAbort = () => reject(signal.reason)
     if (signal.aborted) onAbort()
     else signal.addEventListener('abort', onAbort, { once: true })
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
+    const done = (): void => signal.removeEventListener('abort', onAbort)
+    work.then(
+      (value) => {
+        done()
+        resolve(value)
+      },
+      (error) => {
+        done()
+        reject(error)
+      },
+    )
   })

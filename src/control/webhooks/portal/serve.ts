@@ -160,7 +160,7 @@ export const servePortal = async (server: FastifyInstance, parts: WebhookParts):
       })
       scope.setErrorHandler((error, request, reply) => {
         const problem = asProblem(error)
-        if (problem.status >= 500) request.log.error({ err: error }, 'the webhook portal failed')
+        if (problem.status >= 500) request.log.error({ reqId: request.id, err: error }, 'the webhook portal failed')
         return send(reply, problem.status, messagePage('This did not work', problem.message))
       })
 
