@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { suite, test } from 'node:test'
-import { isIdLike, isTokenLike } from './id-like.ts'
+import { isIdLike, isTokenLike, looksLikeId } from './id-like.ts'
 
 suite('names that read like ids or tokens', () => {
   test('every way to write a UUID is one: case, separators, none, braces, a URN, wide or invisible letters', () => {
@@ -29,6 +29,37 @@ suite('names that read like ids or tokens', () => {
     }
   })
 
+  test('letters that only look like those of an id make a name that is refused, and that is still found where it exists', () => {
+    const id = '01230123-abcd-4ef6-8abc-deadbeef0001'
+    for (const [from, to] of [
+      ['a', '\u0430'],
+      ['a', '\u03b1'],
+      ['c', '\u0441'],
+      ['e', '\u0435'],
+      ['e', 'e\u0301'],
+      ['e', '\u00e9'],
+      ['d', '\u0501'],
+      ['b', '\u044c'],
+      ['3', '\u0437'],
+      ['6', '\u0431'],
+      ['0', 'o'],
+      ['0', '\u043e'],
+      ['1', 'l'],
+      ['1', '\u0456'],
+    ] as const) {
+      const name = id.replaceAll(from, to)
+      assert.deepEqual([looksLikeId(name), looksLikeId(`urn:uuid:${name}`), isIdLike(name)], [true, true, false], name)
+    }
+    assert.deepEqual([looksLikeId(id), looksLikeId(id.toUpperCase())], [true, true])
+    const words = [
+      '\u043c\u043e\u044f-\u043f\u0435\u0441\u043e\u0447\u043d\u0438\u0446\u0430',
+      'deadbeef-box',
+      'loadable-feed-of-a-cool-blob',
+      `agent-${id}`,
+    ]
+    for (const name of words) assert.equal(looksLikeId(name), false, name)
+  })
+
   test('a name that has an id in it is none, nor is one that is longer or shorter', () => {
     const id = randomUUID()
     for (const name of [`agent-${id}`, `${id}-2`, id.slice(1), `${id}0`, 'box', '', 'feed-beef-1']) {
@@ -37,10 +68,22 @@ suite('names that read like ids or tokens', () => {
   })
 
   test('sixteen letters and digits are a token, in any case; with a dash or another length they are none', () => {
-    for (const name of ['abcdefghijklmn01', 'ABCDEFGHIJKLMN01', 'abcdefgh\u200bijklmn01', '0123456789012345']) {
+    for (const name of [
+      'abcdefghijklmn01',
+      'ABCDEFGHIJKLMN01',
+      'abcdefgh\u200bijklmn01',
+      '\u0430b\u0441defghijklmn01',
+      '0123456789012345',
+    ]) {
       assert.equal(isTokenLike(name), true, name)
     }
-    for (const name of ['abcdefgh-jklmn01', 'abcdefghijklmn0', 'abcdefghijklmn012', 'my box']) {
+    for (const name of [
+      '\u043f\u0435\u0441\u043e\u0447\u043d\u0438\u0446\u0430\u0431\u043e\u043b\u044c\u0448\u0430\u044f',
+      'abcdefgh-jklmn01',
+      'abcdefghijklmn0',
+      'abcdefghijklmn012',
+      'my box',
+    ]) {
       assert.equal(isTokenLike(name), false, name)
     }
   })

@@ -1,8 +1,9 @@
-// The networks that this host is a member of. Their addresses may be public, but from here they are reached behind every firewall
-// that stands before the host, so what others name may not lead there.
+// The networks that this host is a member of, and its gateways. Their addresses may be public, but from here they are reached
+// behind every firewall that stands before the host, so what others name may not lead there.
 import { BlockList } from 'node:net'
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os'
 import { isPublicAddress, type Networks } from '#src/kit/networks.ts'
+import { type NextNetwork, readNextNetworks } from './routes-of-host.ts'
 
 type Interfaces = NodeJS.Dict<Pick<NetworkInterfaceInfo, 'address' | 'cidr'>[]>
 
@@ -10,14 +11,19 @@ type Interfaces = NodeJS.Dict<Pick<NetworkInterfaceInfo, 'address' | 'cidr'>[]>
 const shortest = { ipv4: 8, ipv6: 32 }
 
 /** What is not public is closed by itself, so only public networks are listed. */
-export const readOwnNetworks = (interfaces: Interfaces = networkInterfaces()): Networks => {
+export const readOwnNetworks = (
+  interfaces: Interfaces = networkInterfaces(),
+  next: readonly NextNetwork[] = readNextNetworks(),
+): Networks => {
   const list = new BlockList()
-  for (const { address, cidr } of Object.values(interfaces).flatMap((infos = []) => infos)) {
-    if (!isPublicAddress(address)) continue
+  const add = (address: string, bits: number) => {
     const family = address.includes(':') ? 'ipv6' : 'ipv4'
-    const bits = Number(cidr?.split('/')[1])
-    list.addAddress(address, family)
-    if (bits >= shortest[family]) list.addSubnet(address, bits, family)
+    if (bits >= shortest[family] && isPublicAddress(address)) list.addSubnet(address, bits, family)
   }
+  for (const { address, cidr } of Object.values(interfaces).flatMap((infos = []) => infos)) {
+    add(address, address.includes(':') ? 128 : 32)
+    add(address, Number(cidr?.split('/')[1]))
+  }
+  for (const { address, bits } of next) add(address, bits)
   return list
 }

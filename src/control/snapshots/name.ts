@@ -1,5 +1,5 @@
 import { readDisplayText } from '#src/control/display-text.ts'
-import { isIdLike } from '#src/control/id-like.ts'
+import { looksLikeId } from '#src/control/id-like.ts'
 import { Problem } from '#src/problems.ts'
 
 /** As people name images (`team/python:3.12`), which is why it may have slashes. */
@@ -9,6 +9,6 @@ export const checkSnapshotName = (given: string): string => {
   if (/[\\?#%\s]/.test(name)) throw refuse('must not contain spaces, \\ ? # or %, because it is used in paths')
   if (name.split('/').some((part) => part === '' || part === '.' || part === '..'))
     throw refuse('must not have empty parts, . or .. between its slashes')
-  if (isIdLike(name)) throw refuse('must not look like an id')
+  if (looksLikeId(name)) throw refuse('must not look like an id')
   return name
 }

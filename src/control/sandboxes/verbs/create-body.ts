@@ -1,6 +1,6 @@
 // What a caller asks a sandbox to be: checked, with every default filled in. What is not built is refused by its name.
 import { readDisplayText } from '#src/control/display-text.ts'
-import { isIdLike, isTokenLike } from '#src/control/id-like.ts'
+import { isTokenLike, looksLikeId } from '#src/control/id-like.ts'
 import { readDefinition } from '#src/control/images/source.ts'
 import { readServiceUrl } from '#src/control/service-url.ts'
 import { Problem } from '#src/problems.ts'
@@ -56,7 +56,7 @@ export const checkName = (given: string): string => {
   if (/[/\\?#%]/.test(name)) throw refuse('must not contain / \\ ? # or %, because it is used in paths')
   if (name === '.' || name === '..') throw refuse('must not be . or ..')
   if (name.startsWith(destroyedPrefix)) throw refuse(`must not begin with ${destroyedPrefix}, which is reserved`)
-  if (isIdLike(name)) throw refuse('must not look like an id')
+  if (looksLikeId(name)) throw refuse('must not look like an id')
   if (isTokenLike(name)) {
     throw refuse(
       'must not be 16 letters and digits, which is how tokens of signed previews look; add a dash, for example',

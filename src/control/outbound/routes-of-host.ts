@@ -1,0 +1,66 @@
+// Where this host's packets go next: its gateways and the networks that it reaches without one. A host whose own address is a
+// /32 has its gateway and its neighbours in no network of an interface. Control sees only its own entry of /proc, which is enough.
+import { closeSync, openSync, readSync } from 'node:fs'
+
+export type NextNetwork = { address: string; bits: number }
+
+/** Bytes. A router has the routes of the whole Internet; the default route stands among the first. */
+const mostRead = 256 * 1024
+
+const readBeginning = (path: string): string => {
+  try {
+    const file = openSync(path, 'r')
+    try {
+      const buffer = Buffer.alloc(mostRead)
+      let length = 0
+      for (let read = -1; read !== 0 && length < mostRead; length += read)
+        read = readSync(file, buffer, length, mostRead - length, null)
+      return buffer.toString('latin1', 0, length)
+    } finally {
+      closeSync(file)
+    }
+  } catch {
+    // A kernel without IPv6 has no such file.
+    return ''
+  }
+}
+
+/** Flags of a route (linux/route.h): it is in use, and it does not only refuse. */
+const isUsed = (flags: number) => (flags & 0x1) !== 0 && (flags & 0x200) === 0
+
+const bytesOf = (hex: string) => hex.match(/../g)?.map((byte) => Number.parseInt(byte, 16)) ?? []
+
+/** `010200C0` is 192.0.2.1: the bytes stand in the order of the machine. */
+const ipv4Of = (hex: string) => bytesOf(hex).reverse().join('.')
+
+const ipv6Of = (hex: string) => hex.match(/.{4}/g)?.join(':') ?? ''
+
+const countBits = (hex: string) =>
+  bytesOf(hex).reduce((sum, byte) => sum + byte.toString(2).replaceAll('0', '').length, 0)
+
+/** `text` is /proc/net/route. */
+export const nextIpv4 = (text: string): NextNetwork[] =>
+  text.split('\n').flatMap((line) => {
+    const [, destination = '', gateway = '', flags = '', , , , mask = ''] = line.split('\t').map((word) => word.trim())
+    if (!/^[\dA-F]{8}$/.test(destination) || !/^[\dA-F]{8}$/.test(gateway) || !isUsed(Number.parseInt(flags, 16)))
+      return []
+    return gateway === '00000000'
+      ? [{ address: ipv4Of(destination), bits: countBits(mask) }]
+      : [{ address: ipv4Of(gateway), bits: 32 }]
+  })
+
+/** `text` is /proc/net/ipv6_route. */
+export const nextIpv6 = (text: string): NextNetwork[] =>
+  text.split('\n').flatMap((line) => {
+    const [destination = '', bits = '', , , gateway = '', , , , flags = ''] = line.split(/ +/)
+    if (!/^[\da-f]{32}$/.test(destination) || !/^[\da-f]{32}$/.test(gateway) || !isUsed(Number.parseInt(flags, 16)))
+      return []
+    return /^0+$/.test(gateway)
+      ? [{ address: ipv6Of(destination), bits: Number.parseInt(bits, 16) }]
+      : [{ address: ipv6Of(gateway), bits: 128 }]
+  })
+
+export const readNextNetworks = (): NextNetwork[] => [
+  ...nextIpv4(readBeginning('/proc/self/net/route')),
+  ...nextIpv6(readBeginning('/proc/self/net/ipv6_route')),
+]
