@@ -23,6 +23,8 @@ import { findRegionIdByProxyKey } from './regions/service.ts'
 import { findRunnerByKey } from './runners/service.ts'
 import type { SandboxOptions } from './running.ts'
 import { isDangling, isDeadlock, isOverdue, isUnreachable } from './storage/database.ts'
+import { findUserById } from './users/service.ts'
+import { signIn } from './users/sign-in.ts'
 import { servePortal } from './webhooks/portal/serve.ts'
 import { openWebhookRoom, type WebhookRoom } from './webhooks/room.ts'
 
@@ -81,7 +83,11 @@ export const createApp = async (
   const { database, log, settings } = parts
   const own = settings.identity.issuers.length === 0 ? await openIssuer(parts) : undefined
   const ownTokens = createOwnTokens(parts)
-  const callers = await createCallers({ ...parts, own: own === undefined ? [ownTokens] : [own, ownTokens] })
+  const callers = await createCallers({
+    ...parts,
+    own: own === undefined ? [ownTokens] : [own, ownTokens],
+    people: { findById: findUserById, signIn },
+  })
   const sandboxes = await openSandboxRoom({ ...parts, callers }, sandboxOptions)
   const outbox = openOutbox({ ...parts, transport }, sandboxes.options)
   const outbound = createOutbound({ allowed: settings.privateTargets })

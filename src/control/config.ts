@@ -1,17 +1,18 @@
 // What the operator says to control, read once. All complaints come at once, and none shows a secret.
+
 import { type Networks, noNetworks, readNetworks } from '#src/kit/networks.ts'
 import { rateMeaning, readRate } from '#src/kit/rate.ts'
 import { readSettings } from '#src/kit/settings.ts'
 import { readSmtpAddress, type SmtpAddress } from '#src/kit/smtp-address.ts'
 import { readTelemetry, type TelemetrySettings } from '#src/kit/telemetry/settings.ts'
 import { version } from '#src/kit/version.ts'
-import { readIdentity } from './auth/identity-settings.ts'
 import { hashKey } from './auth/secret.ts'
 import type { Settings } from './parts.ts'
-import { type Bucket, buckets, type RateLimits } from './rate-limits/buckets.ts'
 import type { Overcommit } from './runners/placement.ts'
+import { readIdentity } from './settings/identity.ts'
+import { type Bucket, buckets, type RateLimits } from './settings/rates.ts'
+import { readProviderChoice } from './settings/webhook-provider.ts'
 import { createEncryption, type Encryption, readEncryptionKey } from './storage/encryption.ts'
-import { readProviderChoice } from './webhooks/choice.ts'
 
 export type ControlConfig = {
   databaseUrl: string

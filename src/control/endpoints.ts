@@ -1,7 +1,9 @@
 // Every endpoint of control, gathered from the rooms. The server, the reference page and the coverage test read this.
 
 import { accessRoutes } from './access/access.ts'
+import type { GateParts } from './access/ahead.ts'
 import { previewRoutes } from './access/preview-routes.ts'
+import { sandboxTelemetryRoutes } from './access/telemetry.ts'
 import { apiKeyRoutes } from './api-keys/routes.ts'
 import { auditRoutes } from './audit/routes.ts'
 import type { Trail } from './audit/trail.ts'
@@ -24,8 +26,7 @@ import type { Outbound } from './outbound/outbound.ts'
 import { quotaRoutes } from './quotas/routes.ts'
 import { regionRoutes } from './regions/routes.ts'
 import { roleRoutes } from './roles/routes.ts'
-import { runnerRoutes } from './runners/routes.ts'
-import type { SandboxParts } from './running.ts'
+import { runnerRoutes } from './runner-link/routes.ts'
 import { buildLogRoutes } from './sandboxes/build-log-routes.ts'
 import { sandboxRoutes } from './sandboxes/routes.ts'
 import { snapshotRoutes } from './snapshots/routes.ts'
@@ -36,7 +37,7 @@ import { warmPoolRoutes } from './warm-pools/routes.ts'
 import type { WebhookParts } from './webhooks/parts.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
 
-export type EndpointParts = SandboxParts &
+export type EndpointParts = GateParts &
   WebhookParts & {
     outbound: Outbound
     outbox: Outbox
@@ -58,6 +59,7 @@ export const endpoints = (parts: EndpointParts): ControlRoute[] => [
   ...userRoutes(parts),
   ...accountRoutes(parts),
   ...organizationRoutes(parts),
+  ...sandboxTelemetryRoutes(parts),
   ...roleRoutes(parts),
   ...memberRoutes(parts),
   ...organizationOperatorRoutes(parts),

@@ -1,17 +1,18 @@
 // Sets the sandboxes room going: what it hears, and in which order it stops.
 import type { Callers } from '#src/control/auth/callers.ts'
-import { RunnerLinks } from '#src/control/runners/links.ts'
 import { reconcileSnapshots } from '#src/control/runners/service.ts'
-import { GateLinks } from './access/ahead.ts'
+import { GateLinks, type GateParts } from './access/ahead.ts'
 import type { Parts } from './parts.ts'
-import { type SandboxOptions, type SandboxParts, standardOptions } from './running.ts'
+import { RunnerLinks } from './runner-links.ts'
+import { type SandboxOptions, standardOptions } from './running.ts'
 import { ChangeFeed } from './sandboxes/record/changes.ts'
 import { startPushing } from './sandboxes/upkeep/reconciler.ts'
+import { destroy } from './sandboxes/verbs/destroy.ts'
 import { startSweeping } from './sweep.ts'
 import { WarmDemand } from './warm-pools/demand.ts'
 import { keepFilling } from './warm-pools/fill.ts'
 
-export type SandboxRoom = SandboxParts & {
+export type SandboxRoom = GateParts & {
   /** Does once what is done every few seconds: timers, leases, pushes that were lost. */
   sweep: () => Promise<void>
   close: () => Promise<void>
@@ -28,13 +29,13 @@ export const openSandboxRoom = async (
   const links = new RunnerLinks()
   const gates = new GateLinks()
   const demand = new WarmDemand()
-  const parts: SandboxParts = { ...given, changes, links, gates, demand, options: { ...standardOptions, ...options } }
+  const parts: GateParts = { ...given, changes, links, gates, demand, options: { ...standardOptions, ...options } }
   const { database, clock } = parts
   await reconcileSnapshots(database, clock.now())
   await changes.join(given.database)
   const stopPushing = startPushing(parts)
-  const filling = keepFilling(parts)
-  const sweeping = startSweeping(parts, () => filling.fill())
+  const filling = keepFilling(parts, destroy)
+  const sweeping = startSweeping(parts, [() => demand.write(parts), () => filling.fill()])
 
   return {
     ...parts,

@@ -1,12 +1,13 @@
 // What the rooms of control are built from, made once in app.ts and handed to each room.
+
 import type { Clock } from '#src/kit/clock.ts'
 import type { Logger } from '#src/kit/log.ts'
 import type { Networks } from '#src/kit/networks.ts'
-import type { IdentitySettings } from './auth/identity-settings.ts'
-import type { RateLimits } from './rate-limits/buckets.ts'
+import type { IdentitySettings } from './settings/identity.ts'
+import type { RateLimits } from './settings/rates.ts'
+import type { ProviderChoice } from './settings/webhook-provider.ts'
 import type { Database } from './storage/database.ts'
 import type { Encryption } from './storage/encryption.ts'
-import type { ProviderChoice } from './webhooks/choice.ts'
 
 /** What the operator decides; config.ts reads it from the environment. */
 export type Settings = {

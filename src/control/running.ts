@@ -1,13 +1,9 @@
 // What the sandboxes room is built from.
-import type { Told } from '#src/control/audit/trail.ts'
+
 import type { Callers } from '#src/control/auth/callers.ts'
-import type { Organization } from '#src/control/organizations/organization.ts'
-import type { RunnerLinks } from '#src/control/runners/links.ts'
-import type { User } from '#src/control/users/user.ts'
-import type { GateLinks } from './access/ahead.ts'
 import type { Parts } from './parts.ts'
+import type { RunnerLinks } from './runner-links.ts'
 import type { ChangeFeed } from './sandboxes/record/changes.ts'
-import type { WarmDemand } from './warm-pools/demand.ts'
 
 export type SandboxOptions = {
   /** How long a create, a fork or a resize waits for its end before it answers what is there. */
@@ -41,10 +37,7 @@ export type SandboxParts = Parts & {
   callers: Callers
   changes: ChangeFeed
   links: RunnerLinks
-  gates: GateLinks
-  demand: WarmDemand
+  /** Counts the creates of each snapshot (warm-pools/demand.ts). */
+  demand: { count: (of: { snapshotId: string; regionId: string }) => void }
   options: SandboxOptions
 }
-
-/** Who asks, and in which organization; and how that comes to stand in the audit log, where it is for us to see to it. */
-export type Actor = Told & { organization: Organization; user: User }

@@ -1,8 +1,9 @@
 // What is done every few seconds, whether or not anything happened: timers, leases, pushes that were lost.
+
 import { sweepAudit } from './audit/sweep.ts'
 import { sweepInvitations } from './invitations/sweep.ts'
 import { sweepMeters } from './meters/service.ts'
-import { sweepLeases } from './runners/leases.ts'
+import { sweepLeases } from './runner-link/leases.ts'
 import type { SandboxParts } from './running.ts'
 import { sweepEvents } from './sandboxes/record/timeline.ts'
 import { sweepPushes } from './sandboxes/upkeep/reconciler.ts'
@@ -21,8 +22,8 @@ type Sweeping = {
   stop: () => Promise<void>
 }
 
-/** `fill` is of the warm pools. `sweepSeconds: 0` leaves the sweeping to whoever calls `sweep`. */
-export const startSweeping = (parts: SandboxParts, fill: Step): Sweeping => {
+/** `more` is what others have to do as often. `sweepSeconds: 0` leaves the sweeping to whoever calls `sweep`. */
+export const startSweeping = (parts: SandboxParts, more: readonly Step[]): Sweeping => {
   const steps: readonly Step[] = [
     () => sweepLeases(parts),
     () => sweepTimers(parts),
@@ -35,8 +36,7 @@ export const startSweeping = (parts: SandboxParts, fill: Step): Sweeping => {
     () => sweepInvitations(parts),
     () => placeWaiting(parts),
     () => sweepPushes(parts),
-    () => parts.demand.write(parts),
-    fill,
+    ...more,
   ]
 
   /** One that fails, such as for want of time, keeps none of the others from being done. */

@@ -16,6 +16,7 @@ import {
   toolboxPort,
 } from '#src/wire/access.ts'
 import type { SandboxParts } from '../running.ts'
+import type { GateParts } from './ahead.ts'
 import { isSignedBy } from './file-signature.ts'
 import { findByPreviewToken } from './preview-tokens.ts'
 import { findSigned } from './signed-previews.ts'
@@ -159,7 +160,7 @@ const answerAccess = async (parts: SandboxParts, question: AccessQuestion, proxy
   })
 }
 
-export const accessRoutes = (parts: SandboxParts): ControlRoute[] => [
+export const accessRoutes = (parts: GateParts): ControlRoute[] => [
   route({
     method: 'POST',
     path: '/proxy/access',

@@ -44,9 +44,11 @@ const questionAfter = ({ headers }: FastifyRequest, sandboxId: string): AccessQu
   return { sandboxIdOrName: sandboxId, credentials: [credential], countsAsActivity: true }
 }
 
+export type GateParts = SandboxParts & { gates: GateLinks }
+
 /** Tells them, before the answer goes out, that whoever sent this request at `at` may enter the sandbox it is answered with. */
 export const answerAhead = (
-  { gates, links }: Pick<SandboxParts, 'gates' | 'links'>,
+  { gates, links }: Pick<GateParts, 'gates' | 'links'>,
   request: FastifyRequest,
   row: SandboxRow,
   at: Date,

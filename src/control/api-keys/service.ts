@@ -1,5 +1,8 @@
 // What API keys mean: who may make, see and end which. A key never gives what its maker does not hold, a key that a key
 // has made ends with it at the latest, and the key itself is seen once, in the answer that makes it.
+
+import { lockMembership } from '#src/control/auth/change-membership.ts'
+import { findHeld } from '#src/control/auth/held.ts'
 import { Problem } from '#src/problems.ts'
 import { announceCredentialChange, type Callers } from '../auth/callers.ts'
 import { checkHoldsAll } from '../auth/grant.ts'
@@ -7,8 +10,6 @@ import type { Caller } from '../auth/route.ts'
 import { hashKey, maskKey, newKey } from '../auth/secret.ts'
 import { readDisplayText } from '../display-text.ts'
 import { readExpiry } from '../expiry.ts'
-import { lockMembership } from '../members/change.ts'
-import { findHeld } from '../members/service.ts'
 import type { Parts } from '../parts.ts'
 import { isDuplicate, type Transaction } from '../storage/database.ts'
 import type { CreateApiKey } from './schemas.ts'

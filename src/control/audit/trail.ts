@@ -3,10 +3,11 @@
 import { setImmediate as afterThis } from 'node:timers/promises'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { problemOf } from '#src/http/server.ts'
+import type { Told } from '../auth/actor.ts'
 import { callerOf } from '../auth/guard.ts'
 import type { Caller, ControlRoute } from '../auth/route.ts'
 import type { Parts } from '../parts.ts'
-import type { Sql, Transaction } from '../storage/database.ts'
+import type { Sql } from '../storage/database.ts'
 import { RefusalBudget } from './refusal-budget.ts'
 import { completeEntry, deleteEntry, type Entry, insertEntry } from './store.ts'
 import { keepable, nameInAnswer, originOf, type Subject, subjectOf } from './subject.ts'
@@ -23,14 +24,6 @@ export type Trail = {
   complete: (request: FastifyRequest, reply: FastifyReply) => Promise<void> | undefined
   /** How everything ended that was answered before stands in the log. */
   settled: () => Promise<void>
-}
-
-/** What the runs of some routes are given. */
-export type Told = {
-  /** To those of `readFirst`: settles when it stands in the log that this is asked for; throws where it cannot. */
-  told?: Promise<unknown>
-  /** To those of `tellThemselves`: writes that this is asked for, in the transaction that does it. */
-  tellIn?: (transaction: Transaction) => Promise<void>
 }
 
 /** These write their row in their own transaction: what is rolled back has none until it is answered. */

@@ -1,14 +1,14 @@
 // Tokens become callers here. What was found out is kept for at most a second and dropped at once when something that
 // decides changes, in whichever process: a deleted key is refused by the next request.
+
+import type { User } from '#src/control/people/user.ts'
+import type { IdentitySettings } from '#src/control/settings/identity.ts'
 import type { Clock } from '#src/kit/clock.ts'
 import type { Logger } from '#src/kit/log.ts'
-import type { Database } from '../storage/database.ts'
-import { findUserById } from '../users/service.ts'
-import { signIn } from '../users/sign-in.ts'
-import type { User } from '../users/user.ts'
+import type { Database, Sql } from '../storage/database.ts'
 import { credentialChannel } from './announce.ts'
 import { isJwt } from './bearer.ts'
-import type { IdentitySettings } from './identity-settings.ts'
+import type { Claims } from './claims.ts'
 import { createIssuers, type OwnIssuer } from './issuers.ts'
 import { keepAnswers } from './kept.ts'
 import { allPermissions, type Permission } from './permissions.ts'
@@ -44,24 +44,39 @@ export type Callers = {
   forget: () => void
 }
 
+/** What the room of users knows of people. */
+type People = {
+  findById: (sql: Sql, userId: string) => Promise<User | undefined>
+  /** The user whom an issuer vouches for, who becomes one if nobody is. */
+  signIn: (database: Database, claims: Claims, now: Date) => Promise<User>
+}
+
 type CallersParts = {
   database: Database
   clock: Clock
   log: Logger
   settings: { identity: IdentitySettings }
   own: readonly OwnIssuer[]
+  people: People
 }
 
-export const createCallers = async ({ database, clock, log, settings, own }: CallersParts): Promise<Callers> => {
+export const createCallers = async ({
+  database,
+  clock,
+  log,
+  settings,
+  own,
+  people,
+}: CallersParts): Promise<Callers> => {
   const { sql } = database.keyed
   const { identity } = settings
   const issuers = createIssuers({ identity, clock, log, own })
   const keys = keepAnswers<KnownKey | undefined>()
-  const people = keepAnswers<{ user: User; expiresAt: Date } | undefined>()
+  const signedIn = keepAnswers<{ user: User; expiresAt: Date } | undefined>()
   const standings = keepAnswers<Standing | undefined>()
 
   const forget = () => {
-    for (const kept of [keys, people, standings]) kept.forget()
+    for (const kept of [keys, signedIn, standings]) kept.forget()
   }
   await database.listen(credentialChannel, forget, forget)
 
@@ -93,12 +108,12 @@ export const createCallers = async ({ database, clock, log, settings, own }: Cal
     const claims = await issuers.verify(token)
     if (claims === undefined) return undefined
     const isOwn = own.some(({ url }) => url === claims.issuer)
-    const user = isOwn ? await findUserById(sql, claims.subject) : await signIn(database, claims, clock.now())
+    const user = isOwn ? await people.findById(sql, claims.subject) : await people.signIn(database, claims, clock.now())
     return user && { user, expiresAt: claims.expiresAt }
   }
 
   const findPerson = async (token: string): Promise<Holder | undefined> => {
-    const person = await people.get(hashKey(token), () => askForPerson(token))
+    const person = await signedIn.get(hashKey(token), () => askForPerson(token))
     const skewMilliseconds = identity.clockSkewSeconds * 1000
     if (person === undefined || person.expiresAt.getTime() + skewMilliseconds <= clock.now().getTime()) return undefined
     const { user } = person
@@ -121,7 +136,7 @@ export const createCallers = async ({ database, clock, log, settings, own }: Cal
       const key = await keys.get(keyHash, () => askForKey(keyHash))
       return key === undefined || isOver(key) ? undefined : asCaller(key)
     }
-    const user = await findUserById(sql, userId)
+    const user = await people.findById(sql, userId)
     const standing = user && (await findStanding(sql, user, organizationId))
     return user && standing && asPerson(user, standing)
   }

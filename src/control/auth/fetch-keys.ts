@@ -1,5 +1,6 @@
 // Asks an issuer for its keys: discovery, then the key set, each within bounds of time and size, and neither by a detour.
 import { errors } from 'jose'
+import { isIssuerUrl } from '#src/control/settings/identity.ts'
 import { readWhole } from '#src/kit/read-whole.ts'
 
 const mostBytes = 256 * 1024
@@ -9,14 +10,6 @@ const believedMilliseconds = 60 * 60 * 1000
 
 /** How long an issuer that failed is left alone while nothing is known of its keys. */
 const pauseMilliseconds = 2_000
-
-/** Plain http is for an issuer on this machine only. */
-export const isIssuerUrl = (text: string): boolean => {
-  if (!URL.canParse(text)) return false
-  const { protocol, hostname, username, password, search, hash } = new URL(text)
-  if (username || password || search || hash) return false
-  return protocol === 'https:' || (protocol === 'http:' && /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname))
-}
 
 const tooLarge = () => new errors.JWKSInvalid(`more than ${mostBytes} bytes`)
 

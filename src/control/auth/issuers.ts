@@ -10,12 +10,12 @@ import {
   type JWTVerifyGetKey,
   jwtVerify,
 } from 'jose'
+import type { IdentitySettings } from '#src/control/settings/identity.ts'
 import type { Clock } from '#src/kit/clock.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { Problem } from '#src/problems.ts'
 import { type Claims, readClaims } from './claims.ts'
 import { keyFetcher } from './fetch-keys.ts'
-import type { IdentitySettings } from './identity-settings.ts'
 
 /** Public keys only: with a shared secret, or none, whoever can check a token can make one. */
 const algorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'] as const

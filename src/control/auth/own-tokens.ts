@@ -3,9 +3,9 @@
 // replaced every month, and believed as long as a token of theirs may live.
 import { randomUUID } from 'node:crypto'
 import { errors, exportJWK, generateKeyPair, importJWK, type JWK, SignJWT } from 'jose'
+import type { User } from '#src/control/people/user.ts'
 import type { Parts } from '../parts.ts'
 import type { Sql } from '../storage/database.ts'
-import type { User } from '../users/user.ts'
 import type { OwnIssuer } from './issuers.ts'
 
 export type OwnTokens = OwnIssuer & {

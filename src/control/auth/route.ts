@@ -1,8 +1,8 @@
 // Who may call a route, in one word, and what the route then knows about its caller.
 import type { TObject, TSchema } from 'typebox'
+import type { Organization } from '#src/control/people/organization.ts'
+import type { User } from '#src/control/people/user.ts'
 import type { Route, RouteRow } from '#src/http/route.ts'
-import type { Organization } from '../organizations/organization.ts'
-import type { User } from '../users/user.ts'
 import type { Permission } from './permissions.ts'
 
 export const roleNeeds = {

@@ -1,7 +1,7 @@
 // Where somebody stands in an organization, and with what.
-import { type Organization, type OrganizationRow, readOrganization } from '../organizations/organization.ts'
+import { type Organization, type OrganizationRow, readOrganization } from '#src/control/people/organization.ts'
+import type { User } from '#src/control/people/user.ts'
 import type { Sql } from '../storage/database.ts'
-import type { User } from '../users/user.ts'
 import { allPermissions, isPermission, type Permission } from './permissions.ts'
 import type { Caller } from './route.ts'
 import { withDates } from './store.ts'

@@ -1,7 +1,7 @@
 // The questions that authentication asks.
-import { type Organization, type OrganizationRow, readOrganization } from '../organizations/organization.ts'
+import { type Organization, type OrganizationRow, readOrganization } from '#src/control/people/organization.ts'
+import { readUser, type User, type UserRow } from '#src/control/people/user.ts'
 import type { Sql } from '../storage/database.ts'
-import { readUser, type User, type UserRow } from '../users/user.ts'
 import { isPermission, type Permission } from './permissions.ts'
 
 export type KnownKey = {

@@ -1,7 +1,8 @@
 // `/organizations/{organizationId}/identity-providers`. Every rule is in service.ts.
+
 import Type from 'typebox'
+import { OrganizationId } from '#src/control/people/schemas.ts'
 import { type ControlRoute, route } from '../auth/route.ts'
-import { OrganizationId } from '../organizations/schemas.ts'
 import {
   CreateIdentityProvider,
   IdentityProviderView,

@@ -2,12 +2,12 @@
 // provider of the whole server, and only where a member has proven an address of it in some other way than by SSO. Nobody
 // lets others in with more than they hold themselves.
 import { randomUUID } from 'node:crypto'
+import { lockMembership } from '#src/control/auth/change-membership.ts'
+import type { Organization } from '#src/control/people/organization.ts'
 import { Problem } from '#src/problems.ts'
 import { checkHoldsAll } from '../auth/grant.ts'
 import type { Caller } from '../auth/route.ts'
 import { readDisplayText } from '../display-text.ts'
-import { lockMembership } from '../members/change.ts'
-import type { Organization } from '../organizations/organization.ts'
 import { type Outbound, outboundOf } from '../outbound/outbound.ts'
 import type { Parts } from '../parts.ts'
 import { getAssignableRoles } from '../roles/service.ts'

@@ -1,7 +1,6 @@
 // The images that are built for sandboxes rather than snapshots: one for each definition of an organization, kept for the
 // next sandbox for a while after the last has gone.
 import { createHash } from 'node:crypto'
-import { withSnapshots } from '#src/control/snapshots/bases.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import type { Definition } from '#src/wire/runner-link.ts'
@@ -29,9 +28,7 @@ const nameOf = ({ organizationId, regionId, definition: { dockerfile, contexts, 
 }
 
 /** Asks for the image of a definition, also where it has failed before; `pushImage` after it tells the runners. */
-export const wantBuild = async (transaction: Transaction, asked: Build, now: Date): Promise<string> => {
-  const definition = await withSnapshots(transaction, asked.organizationId, asked.definition)
-  const build = { ...asked, definition }
+export const wantBuild = async (transaction: Transaction, build: Build, now: Date): Promise<string> => {
   const name = nameOf(build)
   const [known] = await transaction<{ wanted: boolean }[]>`select wanted from images where name = ${name} for update`
   // What is said from now on is of another attempt.
@@ -40,7 +37,7 @@ export const wantBuild = async (transaction: Transaction, asked: Build, now: Dat
     await writeWanted(transaction, name, true, now)
     return name
   }
-  const { organizationId, regionId } = build
+  const { organizationId, regionId, definition } = build
   await checkCount(transaction, organizationId)
   const maxGiB = await largestOf(transaction, organizationId)
   await insertImage(

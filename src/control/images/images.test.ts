@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
+import { applyImageReport } from '#src/control/runner-link/image-reports.ts'
 import type { ImageReport } from '#src/wire/runner-link.ts'
 import { startControl, type TestControl } from '#test/control/harness.ts'
 import { keys } from '#test/control/people.ts'
 import { connectRunner } from '#test/control/simulated-runner.ts'
 import { listImagesFor } from './image-store.ts'
-import { applyImageReport } from './images.ts'
 
 const runner = { id: 'local', regionId: 'local' }
 

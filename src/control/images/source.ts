@@ -1,6 +1,6 @@
 // What a snapshot is to be made from, read from how callers name it.
 
-import type { CreateBuildInfo, CreateSnapshot } from '#src/control/snapshots/schemas.ts'
+import type { CreateBuildInfo } from '#src/control/build-info.ts'
 import { Problem } from '#src/problems.ts'
 import { contextHash } from '#src/wire/contexts.ts'
 import type { Definition, ImageSource } from '#src/wire/runner-link.ts'
@@ -51,7 +51,10 @@ export const readDefinition = (
     : { ...definition, contexts: { organizationId, hashes: [...new Set(hashes)] } }
 }
 
-export const readSource = ({ imageName, buildInfo }: CreateSnapshot, organizationId: string): ImageSource => {
+export const readSource = (
+  { imageName, buildInfo }: { name?: string; imageName?: string; buildInfo?: CreateBuildInfo },
+  organizationId: string,
+): ImageSource => {
   if ((imageName === undefined) === (buildInfo === undefined)) {
     throw new Problem('bad_request', 'A snapshot is made from imageName or from buildInfo: give one of them.')
   }

@@ -1,14 +1,16 @@
 // What somebody does with the invitations that are addressed to them. Whose an address is, only a verified one says, and not
 // one that some organization's own identity provider vouches for: without, there are none to be seen, and whether one
 // exists is not told. Those of others do not exist either.
+
+import { changeMembership } from '#src/control/auth/change-membership.ts'
+import { checkActsForUser } from '#src/control/auth/held.ts'
+import type { User } from '#src/control/people/user.ts'
 import { Problem } from '#src/problems.ts'
 import type { Caller } from '../auth/route.ts'
 import { foldAddress } from '../mail/address.ts'
 import { takeBackMail } from '../mail/service.ts'
-import { changeMembership } from '../members/change.ts'
-import { checkActsForUser, joinOrganization } from '../members/service.ts'
+import { joinOrganization } from '../members/service.ts'
 import type { Transaction } from '../storage/database.ts'
-import type { User } from '../users/user.ts'
 import { asInvitationView, type Invitation } from './invitation.ts'
 import { checkIsOpen, type InvitationParts } from './service.ts'
 import { countForAddress, findForAddress, listForAddress, settleInvitation } from './store.ts'

@@ -1,8 +1,9 @@
 // `/organizations/{organizationId}/invitations`, and `/organizations/invitations` of who is invited. The rules are in
 // service.ts and answer.ts.
+
 import Type from 'typebox'
+import { OrganizationId } from '#src/control/people/schemas.ts'
 import { type ControlRoute, route } from '../auth/route.ts'
-import { OrganizationId } from '../organizations/schemas.ts'
 import { acceptInvitation, countOwnInvitations, declineInvitation, listOwnInvitations } from './answer.ts'
 import { CreateInvitation, Invitation, InvitationId, OwnInvitationId, UpdateInvitation } from './schemas.ts'
 import {

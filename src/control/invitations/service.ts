@@ -1,13 +1,14 @@
 // What an organization does with its invitations. Owners invite, by a credential that holds everything; the letter is queued
 // with the invitation and taken back with it.
+
+import { type ChangeParts, changeAsOwner } from '#src/control/auth/change-membership.ts'
+import type { Organization } from '#src/control/people/organization.ts'
 import { Problem } from '#src/problems.ts'
 import type { Caller } from '../auth/route.ts'
 import { readExpiry } from '../expiry.ts'
 import { readAddress } from '../mail/address.ts'
 import type { Outbox } from '../mail/outbox.ts'
 import { queueMail, takeBackMail } from '../mail/service.ts'
-import { type ChangeParts, changeAsOwner } from '../members/change.ts'
-import type { Organization } from '../organizations/organization.ts'
 import type { Settings } from '../parts.ts'
 import { developerRoleId, getAssignableRoles } from '../roles/service.ts'
 import type { Sql, Transaction } from '../storage/database.ts'

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
+import { lockMembership } from '#src/control/auth/change-membership.ts'
 import { type AddedPerson, addPerson } from '#test/control/add-person.ts'
 import { startControl, type TestControl } from '#test/control/harness.ts'
 import { keys, organizations, userId } from '#test/control/people.ts'
 import { allPermissions } from '../auth/permissions.ts'
 import { developerRoleId } from '../roles/service.ts'
-import { lockMembership } from './change.ts'
 
 const organization = `/organizations/${organizations.ours}`
 const users = `${organization}/users`

@@ -1,8 +1,9 @@
 // `/organizations/{organizationId}/users` and leaving. Every rule is in service.ts.
+
 import Type from 'typebox'
+import type { ChangeParts } from '#src/control/auth/change-membership.ts'
+import { OrganizationId } from '#src/control/people/schemas.ts'
 import { type ControlRoute, route } from '../auth/route.ts'
-import { OrganizationId } from '../organizations/schemas.ts'
-import type { ChangeParts } from './change.ts'
 import { Member, MemberAccess, MemberId } from './schemas.ts'
 import { changeAccess, leaveOrganization, listMembers, removeMember } from './service.ts'
 

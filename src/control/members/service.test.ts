@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
+import { changeMembership } from '#src/control/auth/change-membership.ts'
 import { startControl, type TestControl } from '#test/control/harness.ts'
 import { organizations, userId } from '#test/control/people.ts'
-import { changeMembership } from './change.ts'
 import { joinOrganization } from './service.ts'
 
 const join = async (app: TestControl, user: string) => {

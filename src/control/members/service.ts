@@ -1,13 +1,14 @@
 // What membership means: who belongs to an organization and by which roles. An organization always keeps an owner, and
 // nobody changes their own access. Who changes that of others holds everything (the guard), and so gives nothing they lack.
+
+import { type ChangeParts, changeAsOwner, changeMembership } from '#src/control/auth/change-membership.ts'
+import type { Organization } from '#src/control/people/organization.ts'
 import { Problem } from '#src/problems.ts'
 import { cutBackKeys } from '../api-keys/cut-back.ts'
 import { checkHoldsAll, heldThrough } from '../auth/grant.ts'
 import type { Caller } from '../auth/route.ts'
-import type { Organization } from '../organizations/organization.ts'
 import { type AsOwner, getAssignableRoles } from '../roles/service.ts'
 import type { Sql, Transaction } from '../storage/database.ts'
-import { type ChangeParts, changeAsOwner, changeMembership } from './change.ts'
 import { asMemberView, type Member } from './member.ts'
 import type { MemberAccess } from './schemas.ts'
 import {
@@ -29,18 +30,6 @@ const getMember = async (sql: Sql, organizationId: string, userId: string): Prom
 }
 
 const heldBy = ({ role, assignedRoles }: Member) => heldThrough(role, assignedRoles)
-
-/** What somebody holds in an organization now; `undefined` for who is no member. */
-export const findHeld = async (sql: Sql, organizationId: string, userId: string) => {
-  const member = await findMember(sql, organizationId, userId)
-  return member && heldBy(member)
-}
-
-/** A key that allows less than its user holds has its own purpose: it decides nothing for them outside its organization. */
-export const checkActsForUser = async (sql: Sql, caller: Caller): Promise<void> => {
-  if (caller.keyName === undefined) return
-  checkHoldsAll(caller, (await findHeld(sql, caller.organization.id, caller.user.id)) ?? [])
-}
 
 /** Holds as long as the membership is locked. */
 const checkKeepsOwner = async (sql: Sql, { organizationId, userId, role }: Member): Promise<void> => {

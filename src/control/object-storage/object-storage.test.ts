@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import { applyImageReport } from '#src/control/images/images.ts'
+import { applyImageReport } from '#src/control/runner-link/image-reports.ts'
 import { contextBucket } from '#src/wire/contexts.ts'
 import { startControl, type TestControl } from '#test/control/harness.ts'
 import { organizations, userId } from '#test/control/people.ts'

@@ -1,10 +1,11 @@
 // Credentials for uploading the files of a definition. They are good for an hour, in one organization, for as long as whoever
 // asked for them may make something of a definition there. Nothing of them is stored: all that they are is in the session
 // token, encrypted.
+
 import { randomBytes } from 'node:crypto'
 import type { Caller } from '#src/control/auth/route.ts'
+import { checkNotSuspended } from '#src/control/people/organization.ts'
 import { findSharedRunnerAddress } from '#src/control/runners/service.ts'
-import { checkNotSuspended } from '#src/control/sandboxes/upkeep/suspension.ts'
 import { UnreadableSecret } from '#src/control/storage/encryption.ts'
 import { Problem } from '#src/problems.ts'
 import { contextBucket, contextRegion, type UploadAccess, type UploadQuestion } from '#src/wire/contexts.ts'

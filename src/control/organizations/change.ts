@@ -1,8 +1,9 @@
 // How an organization is changed: one at a time, and every process hears of it, since what is known of a caller includes it.
+
+import type { Organization, OrganizationRow } from '#src/control/people/organization.ts'
 import { Problem } from '#src/problems.ts'
 import { announceCredentialChange, type Callers } from '../auth/callers.ts'
 import type { Parts } from '../parts.ts'
-import type { Organization, OrganizationRow } from './organization.ts'
 import { lockOrganization, writeOrganization } from './store.ts'
 
 export type OrganizationParts = Parts & { callers: Callers }

@@ -1,12 +1,12 @@
+import { checkActsForUser } from '#src/control/auth/held.ts'
+import type { Organization } from '#src/control/people/organization.ts'
 import { Problem } from '#src/problems.ts'
 import { announceCredentialChange } from '../auth/callers.ts'
 import type { Caller } from '../auth/route.ts'
 import { readDisplayText } from '../display-text.ts'
-import { checkActsForUser } from '../members/service.ts'
 import { findSharedRegion } from '../regions/service.ts'
 import { isDangling } from '../storage/database.ts'
 import type { OrganizationParts } from './change.ts'
-import type { Organization } from './organization.ts'
 import { countCreatedBy, insertOrganization } from './store.ts'
 
 /** Without the personal one. */

@@ -1,7 +1,8 @@
 // What only the operator of the server decides about an organization, whichever it is.
+import { OrganizationId } from '#src/control/people/schemas.ts'
 import { type ControlRoute, route } from '../auth/route.ts'
 import type { OrganizationParts } from './change.ts'
-import { LimitedEgress, OrganizationId, PreviewWarning, SsoEnabled, Suspension } from './schemas.ts'
+import { LimitedEgress, PreviewWarning, SsoEnabled, Suspension } from './schemas.ts'
 import { setSwitch, suspend, unsuspend } from './settings.ts'
 
 export const organizationOperatorRoutes = (parts: OrganizationParts): ControlRoute[] => [

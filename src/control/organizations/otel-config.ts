@@ -1,14 +1,13 @@
 // Where an organization wants the telemetry of its sandboxes sent. The headers are credentials of somebody else's service, so
 // all of it is encrypted at rest; only a collector of this server is told their values.
+
+import type { OtelConfig } from '#src/control/people/organization.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { Problem } from '#src/problems.ts'
-import { findByPreviewToken } from '../sandboxes/service.ts'
 import { readServiceUrl } from '../service-url.ts'
 import { type Encryption, UnreadableSecret } from '../storage/encryption.ts'
 import { changeOrganization, type OrganizationParts } from './change.ts'
 import { findOtelConfig } from './store.ts'
-
-export type OtelConfig = { endpoint: string; headers: Record<string, string> | null }
 
 const mostHeaders = 64
 const longestValue = 8192
@@ -51,14 +50,6 @@ export const getOtelConfig = async (
   if (!stored) throw new Problem('not_found', 'No telemetry is configured here.')
   const config = open(parts, organizationId, stored)
   return isCollector ? config : mask(config)
-}
-
-/** For a collector that has nothing but what a sandbox presents. */
-export const getOtelConfigOfSandbox = async (parts: OrganizationParts, token: string) => {
-  const sandbox = await findByPreviewToken(parts.database.sql, token, parts.clock.now())
-  if (sandbox === undefined) throw new Problem('not_found', 'There is no such sandbox.')
-  const organizationId = sandbox.organization_id
-  return { organizationId, ...(await getOtelConfig(parts, organizationId, { isCollector: true })) }
 }
 
 const isMasked = (value: string) => /^\*+$/.test(value)

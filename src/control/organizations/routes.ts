@@ -1,28 +1,21 @@
 // `/organizations`: what the caller belongs to, makes and rules. The guard has read it already and hides every other.
 // What only the operator of the server decides is in operator-routes.ts.
+
 import Type from 'typebox'
+import { asOrganizationView, type Organization } from '#src/control/people/organization.ts'
+import { OrganizationId } from '#src/control/people/schemas.ts'
 import { type ControlRoute, route } from '../auth/route.ts'
 import type { SandboxParts } from '../running.ts'
 import { createOrganization } from './create.ts'
 import { deleteOrganization } from './delete.ts'
-import { asOrganizationView, type Organization } from './organization.ts'
-import {
-  getOtelConfig,
-  getOtelConfigOfSandbox,
-  removeOtelConfig,
-  setOtelConfig,
-  viewOtelConfig,
-} from './otel-config.ts'
+import { getOtelConfig, removeOtelConfig, setOtelConfig, viewOtelConfig } from './otel-config.ts'
 import {
   CreateOrganization,
   DefaultRegion,
   ExperimentalConfig,
   mostExperimentalBytes,
-  OrganizationId,
   Organization as OrganizationShape,
   OtelConfig,
-  OtelConfigOfOrganization,
-  SandboxToken,
 } from './schemas.ts'
 import { listOrganizationsOf } from './service.ts'
 import { setDefaultRegion, setExperimentalConfig } from './settings.ts'
@@ -94,15 +87,6 @@ export const organizationRoutes = (parts: SandboxParts): ControlRoute[] => {
       bodyLimit: mostExperimentalBytes,
       replies: { 200: null },
       run: ({ organization, body }) => setExperimentalConfig(parts, organization.id, body),
-    }),
-    route({
-      method: 'GET',
-      path: '/organizations/otel-config/by-sandbox-auth-token/:authToken',
-      needs: 'collector',
-      summary: 'Where the telemetry of a sandbox goes, by the token that the sandbox presents.',
-      params: SandboxToken,
-      replies: { 200: OtelConfigOfOrganization },
-      run: ({ params }) => getOtelConfigOfSandbox(parts, params.authToken),
     }),
     route({
       method: 'GET',

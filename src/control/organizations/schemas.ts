@@ -47,8 +47,6 @@ export const Organization = Type.Object({
   updatedAt: DateTime,
 })
 
-export const OrganizationId = Type.Object({ organizationId: PathText })
-
 export const SandboxToken = Type.Object({ authToken: PathText })
 
 export const CreateOrganization = Type.Object({

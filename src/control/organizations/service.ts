@@ -1,6 +1,7 @@
 // What other rooms may ask about organizations.
+
+import { type Organization, type OrganizationRow, readOrganization } from '#src/control/people/organization.ts'
 import type { Sql } from '../storage/database.ts'
-import { type Organization, type OrganizationRow, readOrganization } from './organization.ts'
 
 export { type DeletedOrganization, endOrganization, keepsAnything, lookAtDeleted } from './deleted.ts'
 

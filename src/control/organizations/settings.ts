@@ -1,9 +1,10 @@
 // What an organization, or the operator for it, decides about itself.
+
+import { isSuspended, type OrganizationRow } from '#src/control/people/organization.ts'
 import { Problem } from '#src/problems.ts'
 import { readFutureDate } from '../future-date.ts'
 import { findRegion } from '../regions/service.ts'
 import { changeOrganization, type OrganizationParts } from './change.ts'
-import { isSuspended, type OrganizationRow } from './organization.ts'
 
 /** Once it is set, sandboxes and quotas rest on it: another one only where the operator allows that. */
 export const setDefaultRegion = async (

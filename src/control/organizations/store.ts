@@ -1,6 +1,7 @@
 // The SQL of organizations.
+
+import { type Organization, type OrganizationRow, readOrganization } from '#src/control/people/organization.ts'
 import type { Sql, Transaction } from '../storage/database.ts'
-import { type Organization, type OrganizationRow, readOrganization } from './organization.ts'
 
 /** As it is now; nobody changes it until the transaction ends, but others may go on adding to it. */
 export const lockOrganization = async (transaction: Transaction, id: string): Promise<Organization | undefined> => {

@@ -1,5 +1,5 @@
 // What one sandbox may have at most, and for how long.
-import type { Organization } from '#src/control/organizations/organization.ts'
+import type { Organization } from '#src/control/people/organization.ts'
 import type { Region } from '#src/control/regions/service.ts'
 import type { Size } from '#src/control/sandboxes/record/size.ts'
 import type { Sql } from '#src/control/storage/database.ts'

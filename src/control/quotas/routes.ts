@@ -1,7 +1,8 @@
 // What organizations may have: read by their members, changed by operators (contract/control-plane.md §6.2).
+
 import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
-import { OrganizationId } from '#src/control/organizations/schemas.ts'
+import { OrganizationId } from '#src/control/people/schemas.ts'
 import type { SandboxParts } from '../running.ts'
 import { changeQuota, changeRegionQuota } from './change.ts'
 import {

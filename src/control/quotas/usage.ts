@@ -1,6 +1,7 @@
 // What an organization may have and what it has, and where it can have sandboxes at all.
-import type { Organization } from '#src/control/organizations/organization.ts'
+
 import type { Parts } from '#src/control/parts.ts'
+import type { Organization } from '#src/control/people/organization.ts'
 import type { Overcommit } from '#src/control/runners/placement.ts'
 import { Problem } from '#src/problems.ts'
 import { type Held, listHeld, nothing } from './held.ts'

@@ -1,14 +1,9 @@
-// What is counted together: buckets of calls, and which route falls into which (contract/control-plane.md §1.2).
+// Which route is counted in which bucket (contract/control-plane.md §1.2).
+
+import type { Organization } from '#src/control/people/organization.ts'
 import type { Rate } from '#src/kit/rate.ts'
 import type { ControlRoute } from '../auth/route.ts'
-import type { Organization } from '../organizations/organization.ts'
-
-export const buckets = ['anonymous', 'failed-auth', 'authenticated', 'sandbox-create', 'sandbox-lifecycle'] as const
-
-export type Bucket = (typeof buckets)[number]
-
-/** A bucket that is absent is not limited. */
-export type RateLimits = Readonly<Partial<Record<Bucket, Rate>>>
+import type { Bucket, RateLimits } from '../settings/rates.ts'
 
 export const bucketsOfRoutes: Readonly<Record<string, Bucket>> = {
   'POST /sandbox': 'sandbox-create',

@@ -5,10 +5,11 @@ import { Daytona, DaytonaRateLimitError } from '@daytona/sdk'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { WebSocket } from 'ws'
 import type { ControlRoute } from '#src/control/auth/route.ts'
+import type { RateLimits } from '#src/control/settings/rates.ts'
 import { type Reply, startControl } from '#test/control/harness.ts'
 import { keys, organizations } from '#test/control/people.ts'
 import { testSettings } from '#test/control/test-settings.ts'
-import { bucketsOfRoutes, type RateLimits } from './buckets.ts'
+import { bucketsOfRoutes } from './buckets.ts'
 import { createLimits, limitHeaders } from './limits.ts'
 
 const { ours } = organizations

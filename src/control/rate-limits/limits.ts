@@ -1,13 +1,15 @@
 // Counts calls before and after the guard, and says 429 to those that are too many. In the memory of this process: a
 // second control process counts for itself.
+
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible'
+import { type Bucket, buckets, type RateLimits } from '#src/control/settings/rates.ts'
 import type { Rate } from '#src/kit/rate.ts'
 import { Problem } from '#src/problems.ts'
 import { callerOf } from '../auth/guard.ts'
 import type { ControlRoute } from '../auth/route.ts'
 import { createAddressKeys } from './address-key.ts'
-import { type Bucket, bucketOf, buckets, isProbe, type RateLimits, rateFor } from './buckets.ts'
+import { bucketOf, isProbe, rateFor } from './buckets.ts'
 
 type Guard = (request: FastifyRequest, route: ControlRoute) => Promise<object>
 

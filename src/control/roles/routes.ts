@@ -1,8 +1,9 @@
 // `/organizations/{organizationId}/roles`. Every rule is in service.ts.
+
 import Type from 'typebox'
+import type { ChangeParts } from '#src/control/auth/change-membership.ts'
+import { OrganizationId } from '#src/control/people/schemas.ts'
 import { type ControlRoute, route } from '../auth/route.ts'
-import type { ChangeParts } from '../members/change.ts'
-import { OrganizationId } from '../organizations/schemas.ts'
 import { Role, RoleId, RoleText } from './schemas.ts'
 import { createRole, deleteRole, listRoles, updateRole } from './service.ts'
 

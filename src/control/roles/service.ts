@@ -1,10 +1,11 @@
 // What roles mean: a name for permissions, given to members. The global ones belong to everybody and are nobody's to
 // change. Owners make the others, by a credential that holds everything (the guard), so none gives what its maker lacks.
+
+import { type ChangeParts, changeAsOwner } from '#src/control/auth/change-membership.ts'
 import { Problem } from '#src/problems.ts'
 import { cutBackKeys } from '../api-keys/cut-back.ts'
 import type { Caller } from '../auth/route.ts'
 import { readDisplayText } from '../display-text.ts'
-import { type ChangeParts, changeAsOwner } from '../members/change.ts'
 import { isDuplicate, type Sql } from '../storage/database.ts'
 import { asRoleView, type Role } from './role.ts'
 import type { RoleText } from './schemas.ts'

@@ -1,9 +1,9 @@
 // One runner's link: says hello, hears reports, is told what to do. Everything it says is checked before it counts.
+
 import Type from 'typebox'
 import { Compile } from 'typebox/compile'
 import type { RawData, WebSocket } from 'ws'
 import { addBuildLog } from '#src/control/images/build-logs.ts'
-import { applyImageReport, keepProgress } from '#src/control/images/images.ts'
 import { MeterSamples } from '#src/control/meters/schemas.ts'
 import { keepSamples } from '#src/control/meters/service.ts'
 import { silentBefore } from '#src/control/runners/leases.ts'
@@ -23,6 +23,7 @@ import { belowPlace, span } from '#src/kit/telemetry/telemetry.ts'
 import { Problem } from '#src/problems.ts'
 import { type FromRunner, imageConfigBounds, type Report, type ToRunner } from '#src/wire/runner-link.ts'
 import type { SandboxParts } from '../running.ts'
+import { applyImageReport, keepProgress } from './image-reports.ts'
 
 const amount = Type.Number({ minimum: 0, maximum: 1e9 })
 const text = Type.String({ maxLength: 4096 })

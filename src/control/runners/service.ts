@@ -1,13 +1,20 @@
 // What other rooms may ask about runners. How the answers are stored is this room's own affair.
 export {
+  decommission,
   ensureRunner,
   findAnyRunner,
   findDatabaseId,
   findOwnerOfRegion,
   findRunnerByKey,
   findSharedRunnerAddress,
+  insertRunner,
+  listGoneWithSandboxes,
+  listRunners,
+  lockRunner,
+  markUnresponsive,
   type RunnerIdentity,
   reconcileSnapshots,
+  writeDrained,
   writeHeartbeat,
   writeHello,
 } from './store.ts'

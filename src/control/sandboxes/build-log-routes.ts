@@ -1,10 +1,12 @@
 // The build logs of snapshots and of sandboxes that were made of a definition (contract/sdk-extra.md §2, §8). Clients ask for
 // the address first, and add `follow` to it.
+
 import type { FastifyReply } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import { readBuildLog } from '#src/control/images/build-logs.ts'
-import { SnapshotIdOrName, statesInMaking } from '#src/control/snapshots/schemas.ts'
+import { statesInMaking } from '#src/control/images/making.ts'
+import { SnapshotIdOrName } from '#src/control/snapshots/schemas.ts'
 import { findSnapshot } from '#src/control/snapshots/service.ts'
 import { noSnapshot, Problem } from '#src/problems.ts'
 import type { SandboxParts } from '../running.ts'

@@ -1,11 +1,10 @@
 // The sandbox endpoints (contract/control-plane.md §12). `/sandbox/for-runner` and `/state` are in runners/.
 import type { FastifyRequest } from 'fastify'
 import Type from 'typebox'
-import { answerAhead } from '#src/control/access/ahead.ts'
+import { answerAhead, type GateParts } from '#src/control/access/ahead.ts'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import { readIdempotencyKey } from '#src/http/idempotency-key.ts'
 import { PathText } from '#src/http/shapes.ts'
-import type { SandboxParts } from '../running.ts'
 import { listSandboxes, pageSandboxes } from './listing/listing.ts'
 import { asListItem, asRecord, type SandboxRow } from './record/sandbox.ts'
 import * as shapes from './record/schemas.ts'
@@ -30,7 +29,7 @@ const { ByIdOrName, SandboxRecord } = shapes
 const byIdOrNameAnd = <const K extends string>(name: K) =>
   Type.Object({ ...ByIdOrName.properties, [name]: PathText } as typeof ByIdOrName.properties & Record<K, Type.TString>)
 
-export const sandboxRoutes = (parts: SandboxParts): ControlRoute[] => {
+export const sandboxRoutes = (parts: GateParts): ControlRoute[] => {
   const { database, clock, settings: server } = parts
   const record = (row: SandboxRow) => asRecord(row, server.proxyUrl)
   /** For the record of one that its caller will call into next. */

@@ -1,5 +1,4 @@
 // What other rooms may ask about sandboxes without doing anything to them; what is done, the verbs do.
-export { findByPreviewToken } from '#src/control/access/preview-tokens.ts'
 export {
   type By,
   findSandbox,

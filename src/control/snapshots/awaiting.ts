@@ -1,9 +1,10 @@
 // A create whose snapshot is still being made waits for it a while, as at the first start of a server.
+
 import { setTimeout as delay } from 'node:timers/promises'
+import { statesInMaking } from '#src/control/images/making.ts'
 import { Bound } from '#src/kit/bound.ts'
 import { Problem } from '#src/problems.ts'
 import type { Parts } from '../parts.ts'
-import { statesInMaking } from './schemas.ts'
 import { findSnapshotByIdOrName, type Snapshot } from './store.ts'
 
 const lookEveryMs = 250

@@ -1,6 +1,7 @@
 // Deletes a snapshot, puts it out of use and back. Only the organization that it belongs to may; a general one is the
 // operator's.
 
+import type { Actor } from '#src/control/auth/actor.ts'
 import { forgetBuildLog } from '#src/control/images/build-logs.ts'
 import {
   findImage,
@@ -11,10 +12,10 @@ import {
   writeWanted,
 } from '#src/control/images/image-store.ts'
 import { dropImage, pushImage } from '#src/control/images/images.ts'
-import { checkNotSuspended } from '#src/control/sandboxes/upkeep/suspension.ts'
+import { checkNotSuspended } from '#src/control/people/organization.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
 import { noSnapshot, Problem } from '#src/problems.ts'
-import type { Actor, SandboxParts } from '../running.ts'
+import type { SandboxParts } from '../running.ts'
 import { findSnapshotByIdOrName, removeSnapshot, type Snapshot, writeSnapshotState } from './store.ts'
 
 const getOwn = async ({ database }: SandboxParts, { organization }: Actor, idOrName: string): Promise<Snapshot> => {

@@ -1,13 +1,15 @@
 // Creates a snapshot from an image or a definition: writes what is wanted and answers; runners bring it.
+
 import { randomUUID } from 'node:crypto'
+import type { Actor } from '#src/control/auth/actor.ts'
 import { insertImage } from '#src/control/images/image-store.ts'
 import { pushImage } from '#src/control/images/images.ts'
 import { readSource } from '#src/control/images/source.ts'
+import { checkNotSuspended } from '#src/control/people/organization.ts'
 import { checkLimits, checkOpen, getQuota } from '#src/control/quotas/service.ts'
 import { findRegion } from '#src/control/regions/service.ts'
-import { checkNotSuspended } from '#src/control/sandboxes/upkeep/suspension.ts'
 import { Problem } from '#src/problems.ts'
-import type { Actor, SandboxParts } from '../running.ts'
+import type { SandboxParts } from '../running.ts'
 import { withSnapshots } from './bases.ts'
 import { checkSnapshotName } from './name.ts'
 import { checkSnapshotQuota } from './quota.ts'

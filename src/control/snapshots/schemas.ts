@@ -1,28 +1,12 @@
 // The shapes of `/snapshots` (contract/sdk-extra.md §8). The record says `mem` where everything else says `memory`.
 import Type, { type Static } from 'typebox'
 import { DateTime, orNull, PathText } from '#src/http/shapes.ts'
-
-/** Of a snapshot that may not be used yet: its image is being made or brought. */
-export const statesInMaking = ['building', 'pending', 'pulling', 'snapshotting'] as const
+import { BuildInfo, CreateBuildInfo } from '../build-info.ts'
+import { statesInMaking } from '../images/making.ts'
 
 export const snapshotStates = [...statesInMaking, 'active', 'inactive', 'error', 'build_failed', 'removing'] as const
 
 export const snapshotSorts = ['name', 'state', 'lastUsedAt', 'createdAt'] as const
-
-export const BuildInfo = Type.Object({
-  dockerfileContent: Type.String(),
-  /** Of the files that came with it, if any did. */
-  contextHashes: Type.Optional(Type.Array(Type.String())),
-  createdAt: DateTime,
-  updatedAt: DateTime,
-  snapshotRef: Type.String(),
-})
-
-export const CreateBuildInfo = Type.Object({
-  dockerfileContent: Type.String({ minLength: 1, maxLength: 256 * 1024, pattern: '^[^\\u0000]*$' }),
-  contextHashes: Type.Optional(Type.Array(Type.String({ maxLength: 200 }), { maxItems: 100 })),
-})
-export type CreateBuildInfo = Static<typeof CreateBuildInfo>
 
 export const Snapshot = Type.Object({
   id: Type.String(),

@@ -3,9 +3,9 @@
 import { dropOldBuildLogs } from '#src/control/images/build-logs.ts'
 import { dropUnusedBuilds } from '#src/control/images/builds.ts'
 import { pushImage } from '#src/control/images/images.ts'
+import { statesInMaking } from '#src/control/images/making.ts'
 import { isRegionAway } from '#src/control/runners/leases.ts'
 import type { SandboxParts } from '../running.ts'
-import { statesInMaking } from './schemas.ts'
 
 /** Without a word of progress. */
 const silentForSeconds = 3600

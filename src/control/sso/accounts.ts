@@ -1,6 +1,10 @@
 // From somebody whom a provider has signed in to a user of ours. A new address becomes a user and a member at once; one that
 // has an account is never enough to get it: its owner has to say so first. Nor does an account get the address's place in an
 // organization by having been made ahead on it: it is linked only where somebody else than a provider has proven the address.
+
+import { changeMembership } from '#src/control/auth/change-membership.ts'
+import { findHeld } from '#src/control/auth/held.ts'
+import type { User } from '#src/control/people/user.ts'
 import { Problem } from '#src/problems.ts'
 import { endKeysOf } from '../api-keys/cut-back.ts'
 import { tellOfSsoJoining } from '../audit/page-write.ts'
@@ -10,14 +14,12 @@ import { heldThrough } from '../auth/grant.ts'
 import { domainOf } from '../identity-providers/domain.ts'
 import type { IdentityProvider } from '../identity-providers/identity-provider.ts'
 import { findProviderOf } from '../identity-providers/service.ts'
-import { changeMembership } from '../members/change.ts'
-import { findHeld, joinOrganization } from '../members/service.ts'
+import { joinOrganization } from '../members/service.ts'
 import type { Parts } from '../parts.ts'
 import { getAssignableRoles } from '../roles/service.ts'
 import type { Transaction } from '../storage/database.ts'
 import { admitUser } from '../users/admit.ts'
 import { findUserByEmail, findUserById } from '../users/service.ts'
-import type { User } from '../users/user.ts'
 import { type Person, requireEnabled } from './steps.ts'
 import { deleteLinksOf, findLinkedUserId, findStrandedUserId, putLink } from './store.ts'
 

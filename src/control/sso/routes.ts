@@ -1,9 +1,10 @@
 // `/auth/sso` and the links that wait. Every rule is in sign-in.ts, steps.ts and links.ts.
+
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
+import { OrganizationId } from '#src/control/people/schemas.ts'
 import { originOf } from '../audit/subject.ts'
 import { type ControlRoute, route } from '../auth/route.ts'
-import { OrganizationId } from '../organizations/schemas.ts'
 import { createAddressLimit } from '../rate-limits/by-address.ts'
 import { findBrowserSecret, keepBrowserSecret } from './browser.ts'
 import { type Delivery, delivering, deliverRedirect, deliverSession } from './deliver.ts'

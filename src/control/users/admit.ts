@@ -1,8 +1,9 @@
 // Somebody new becomes a user.
+
+import type { User } from '#src/control/people/user.ts'
 import { makePersonalOrganization } from '../organizations/personal.ts'
 import type { Transaction } from '../storage/database.ts'
 import { insertUser, type NewUser } from './store.ts'
-import type { User } from './user.ts'
 
 /** A user with an organization of their own; `undefined`: somebody has this address. */
 export const admitUser = async (transaction: Transaction, user: NewUser): Promise<User | undefined> => {

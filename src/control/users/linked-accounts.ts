@@ -1,11 +1,12 @@
 // By which issuers a user may sign in. A second one is linked by the owner of the account, who is signed in by the first, and only
 // when both vouch for the same address.
+
+import type { User } from '#src/control/people/user.ts'
 import { Problem } from '#src/problems.ts'
 import { announceCredentialChange, type Callers } from '../auth/callers.ts'
 import type { Caller } from '../auth/route.ts'
 import type { Parts } from '../parts.ts'
 import { countSignIns, linkIdentity, listLinked, unlinkIdentity } from './store.ts'
-import type { User } from './user.ts'
 
 export type UserParts = Pick<Parts, 'database' | 'settings'> & { callers: Callers }
 

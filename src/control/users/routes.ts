@@ -1,10 +1,10 @@
 // `/users`: the caller themselves. The guard has read the user already.
 import Type from 'typebox'
+import { asUserView } from '#src/control/people/user.ts'
 import { Problem } from '#src/problems.ts'
 import { type ControlRoute, route } from '../auth/route.ts'
 import { linkAccount, listAccountProviders, type UserParts, unlinkAccount } from './linked-accounts.ts'
 import { AccountProvider, CreateLinkedAccount, LinkedAccount, User } from './schemas.ts'
-import { asUserView } from './user.ts'
 
 export const userRoutes = (parts: UserParts): ControlRoute[] => [
   route({

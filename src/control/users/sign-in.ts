@@ -2,6 +2,8 @@
 // of their own; whoever was seen before is kept up to date. An address that has an account already is never enough to get it:
 // such an identity waits until the account's owner links it (linked-accounts.ts). Where only single sign-on vouches for that
 // account, it loses the address instead.
+
+import type { User } from '#src/control/people/user.ts'
 import { Problem } from '#src/problems.ts'
 import { announceCredentialChange } from '../auth/announce.ts'
 import type { Claims } from '../auth/claims.ts'
@@ -15,7 +17,6 @@ import {
   updateFromIdentity,
   updateIdentity,
 } from './store.ts'
-import type { User } from './user.ts'
 
 /** A token that was issued before what is known says nothing new. */
 const isNews = ({ saidAt, email, emailVerified, name }: Claims, known: Identity): boolean =>

@@ -1,7 +1,8 @@
 // Users, and who they are at the issuers that sign them in.
+
+import { readUser, type User, type UserRow } from '#src/control/people/user.ts'
 import type { Claims } from '../auth/claims.ts'
 import type { Sql } from '../storage/database.ts'
-import { readUser, type User, type UserRow } from './user.ts'
 
 export type Identity = {
   issuer: string

@@ -6,10 +6,9 @@ import { randomUUID } from 'node:crypto'
 import { reserveRunner } from '#src/control/runners/placement.ts'
 import { isClaim, moveFrom } from '#src/control/sandboxes/record/lifecycle.ts'
 import type { SandboxRow } from '#src/control/sandboxes/record/sandbox.ts'
+import { maxAutoArchiveInterval } from '#src/control/sandboxes/record/schemas.ts'
 import { newSecret } from '#src/control/sandboxes/record/secret.ts'
-import { insertSandbox } from '#src/control/sandboxes/service.ts'
-import { maxAutoArchiveInterval } from '#src/control/sandboxes/verbs/create-body.ts'
-import { destroy } from '#src/control/sandboxes/verbs/destroy.ts'
+import { type By, insertSandbox } from '#src/control/sandboxes/service.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import type { SandboxParts } from '../running.ts'
@@ -21,6 +20,11 @@ const poolsPerSweep = 100
 const againAfterSeconds = 60
 
 const by = { kind: 'timer', id: 'warm-pool' } as const
+
+/** The verb of the sandboxes' room: what nobody is going to claim is deleted as any sandbox is. */
+type Destroy = (parts: SandboxParts, row: SandboxRow, why: { by: By; reason: string }) => Promise<unknown>
+
+type FillParts = SandboxParts & { destroy: Destroy }
 
 type Pool = {
   id: string
@@ -148,12 +152,12 @@ const complain = async ({ database, clock }: SandboxParts, poolId: string, error
     where id = ${poolId}`
 }
 
-const fill = async (parts: SandboxParts, poolId: string): Promise<void> => {
+const fill = async (parts: FillParts, poolId: string): Promise<void> => {
   const { changes, log } = parts
   try {
     for (;;) {
       const { made, refused, surplus } = await step(parts, poolId)
-      for (const row of surplus) await destroy(parts, row, { by, reason: 'No longer wanted in its warm pool.' })
+      for (const row of surplus) await parts.destroy(parts, row, { by, reason: 'No longer wanted in its warm pool.' })
       if (refused) throw refused
       if (made === undefined) break
       changes.announce(null, made)
@@ -165,15 +169,15 @@ const fill = async (parts: SandboxParts, poolId: string): Promise<void> => {
 }
 
 /** Whose pool is gone. */
-const sweepOrphans = async (parts: SandboxParts): Promise<void> => {
+const sweepOrphans = async (parts: FillParts): Promise<void> => {
   const rows = await parts.database.sql<SandboxRow[]>`
     select * from sandboxes where warm_pool_id is not null and desired_state <> 'destroyed'
       and not exists (select from warm_pools where id = warm_pool_id) limit 100`
-  for (const row of rows) await destroy(parts, row, { by, reason: 'Its warm pool is gone.' })
+  for (const row of rows) await parts.destroy(parts, row, { by, reason: 'Its warm pool is gone.' })
 }
 
 /** Takes every pool as far as it can be taken now; it goes on when one of its sandboxes has started, or is claimed. */
-const fillAll = async (parts: SandboxParts): Promise<void> => {
+const fillAll = async (parts: FillParts): Promise<void> => {
   const { database, clock } = parts
   const pools = await database.sql<{ id: string }[]>`
     select id from warm_pools where not_before is null or not_before <= ${clock.now()}
@@ -193,7 +197,8 @@ type Filling = {
 }
 
 /** Fills when it is told to, and soon after one was claimed or has become ready. */
-export const keepFilling = (parts: SandboxParts): Filling => {
+export const keepFilling = (given: SandboxParts, destroy: Destroy): Filling => {
+  const parts = { ...given, destroy }
   const { changes, log } = parts
   let filling: Promise<void> = Promise.resolve()
   let soon: NodeJS.Timeout | undefined

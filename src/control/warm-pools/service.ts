@@ -1,10 +1,12 @@
 // Sandboxes that an organization wants started ahead. This room keeps what is wanted; sandboxes/warm-fill.ts makes it so.
+
+import type { Actor } from '#src/control/auth/actor.ts'
+import { checkNotSuspended } from '#src/control/people/organization.ts'
 import { checkLimits, checkOpen, getQuota } from '#src/control/quotas/service.ts'
 import { findRegion } from '#src/control/regions/service.ts'
-import { checkNotSuspended } from '#src/control/sandboxes/upkeep/suspension.ts'
 import { findSnapshot } from '#src/control/snapshots/service.ts'
 import { Problem } from '#src/problems.ts'
-import type { Actor, SandboxParts } from '../running.ts'
+import type { SandboxParts } from '../running.ts'
 import type { CreateWarmPool } from './schemas.ts'
 import { findPool, insertPool, listPools, removePool, type WarmPool, writeSize } from './store.ts'
 

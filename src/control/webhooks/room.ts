@@ -1,8 +1,8 @@
 // Sets the webhooks room going: which provider, the sender, and what is done every few seconds.
 import { createOutbound, type Outbound } from '#src/control/outbound/outbound.ts'
 import type { Parts } from '#src/control/parts.ts'
+import type { ProviderChoice } from '#src/control/settings/webhook-provider.ts'
 import { listenFor } from './application-store.ts'
-import type { ProviderChoice } from './choice.ts'
 import { createEmbedded } from './embedded.ts'
 import { findEndpointById } from './endpoint-store.ts'
 import { disable } from './endpoints.ts'

@@ -1,6 +1,6 @@
 // The shapes of the sandbox endpoints (contract/control-plane.md §3, §11).
 import Type, { type Static } from 'typebox'
-import { BuildInfo, CreateBuildInfo } from '#src/control/snapshots/schemas.ts'
+import { BuildInfo, CreateBuildInfo } from '#src/control/build-info.ts'
 import { DateTime, optional, orNull, textMap } from '#src/http/shapes.ts'
 import { desiredStates, sandboxStates } from '#src/wire/sandbox-state.ts'
 
@@ -13,6 +13,9 @@ const SandboxClass = oneOf(sandboxClasses)
 const TextMap = textMap({ names: 65_536, values: 65_536, most: 1000 })
 
 export const largestInterval = 525_600_000
+
+/** Minutes. */
+export const maxAutoArchiveInterval = 43_200
 
 const Minutes = Type.Integer({ minimum: 0, maximum: largestInterval })
 

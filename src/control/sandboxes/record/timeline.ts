@@ -2,13 +2,14 @@
 // gone can still be read, by its id and in its own organization.
 
 import { readCursor, writeCursor } from '#src/control/cursor.ts'
-import type { SandboxParts } from '#src/control/running.ts'
+import type { Parts } from '#src/control/parts.ts'
 import type { Database } from '#src/control/storage/database.ts'
 import { deleteBeyond, deleteOld } from '#src/control/storage/history.ts'
 import { noSandbox } from '#src/problems.ts'
 import type { Cause } from '#src/wire/runner-link.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
-import { cleanCause, describe } from '../upkeep/reports.ts'
+import { cleanCause, describe } from './cause.ts'
+import type { ChangeFeed } from './changes.ts'
 import type { SandboxEvent, TimelineQuery } from './schemas.ts'
 import { type By, findSandbox } from './store.ts'
 
@@ -88,7 +89,7 @@ export const findEvent = async (
 
 /** Writes down, and tells, something that left a sandbox as it was. Sandboxes that are gone, or another runner's, are left out. */
 export const addMishap = async (
-  { database, clock, changes }: SandboxParts,
+  { database, clock, changes }: Pick<Parts, 'database' | 'clock'> & { changes: ChangeFeed },
   runnerId: string,
   { sandboxId, cause: given }: { sandboxId: string; cause: Cause },
 ): Promise<void> => {
@@ -105,7 +106,7 @@ export const addMishap = async (
 }
 
 export const sweepEvents = async (
-  { database, clock }: Pick<SandboxParts, 'database' | 'clock'>,
+  { database, clock }: Pick<Parts, 'database' | 'clock'>,
   most = mostRows,
 ): Promise<void> => {
   const { sql } = database

@@ -2,36 +2,18 @@
 
 import type { SandboxParts } from '#src/control/running.ts'
 import { Problem } from '#src/problems.ts'
-import type { Cause, Progress, Report } from '#src/wire/runner-link.ts'
+import type { Progress, Report } from '#src/wire/runner-link.ts'
 import type { DesiredState } from '#src/wire/sandbox-state.ts'
+import { asText, cleanCause, describe } from '../record/cause.ts'
 import { afterRefusal, afterReport, stateRows, statesUnderWay } from '../record/lifecycle.ts'
 import type { SandboxRow } from '../record/sandbox.ts'
 import { findSandboxById, type StateChange, writeState } from '../record/store.ts'
 import { destroy } from '../verbs/destroy.ts'
 
 const mostAttempts = 10
-const longestReason = 2000
 
 /** A report without a generation comes over the public interface and speaks of what is now. */
 type GivenReport = Omit<Report, 'generation'> & { generation?: number }
-
-/** What a sandbox's own processes may have had a hand in: kept as text that the database can hold, and not for ever. */
-const asText = (text: string): string => text.replaceAll('\0', '').toWellFormed().slice(0, longestReason).toWellFormed()
-
-export const cleanCause = ({ detail, signal, ...rest }: Cause): Cause => ({
-  ...rest,
-  ...(detail === undefined ? {} : { detail: asText(detail) }),
-  ...(signal === undefined ? {} : { signal: asText(signal) }),
-})
-
-export const describe = (cause: Cause | undefined): string | undefined => {
-  if (cause === undefined) return undefined
-  if (cause.detail) return cause.detail
-  if (cause.oomKilled) return 'It ran out of memory and was killed.'
-  if (cause.signal) return `It was ended by ${cause.signal}.`
-  if (cause.exitCode !== undefined) return `Its first process ended with exit code ${cause.exitCode}.`
-  return undefined
-}
 
 const wellAgain = { error_reason: null, recoverable: null, resize_from: null } as const
 

@@ -1,16 +1,10 @@
-import { isSuspended } from '#src/control/organizations/organization.ts'
-import type { Actor, SandboxParts } from '#src/control/running.ts'
+import type { SandboxParts } from '#src/control/running.ts'
 import { Problem } from '#src/problems.ts'
 import { moves } from '../record/lifecycle.ts'
 import type { SandboxRow } from '../record/sandbox.ts'
 import { moveSandbox } from '../verbs/move.ts'
 
 const rowsPerSweep = 500
-
-/** A suspended organization reads, stops and deletes, and sets nothing going (contract/gaps.md C32). */
-export const checkNotSuspended = ({ clock }: Pick<SandboxParts, 'clock'>, { organization }: Actor): void => {
-  if (isSuspended(organization, clock.now())) throw new Problem('forbidden', 'This organization is suspended.')
-}
 
 const stoppable = moves.filter(([on]) => on === 'stop').map(([, from]) => from)
 

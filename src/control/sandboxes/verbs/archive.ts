@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import type { Actor, SandboxParts } from '#src/control/running.ts'
+import type { Actor } from '#src/control/auth/actor.ts'
+import type { SandboxParts } from '#src/control/running.ts'
 import type { SandboxRow } from '../record/sandbox.ts'
 import { getSandbox } from '../record/store.ts'
 import { moveSandbox, type Occasion } from './move.ts'

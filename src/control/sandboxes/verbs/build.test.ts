@@ -1,8 +1,9 @@
 // Sandboxes made of a definition, as `daytona.create({ image })` asks for them.
+
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { writeConfig } from '#src/control/images/image-store.ts'
-import { applyImageReport } from '#src/control/images/images.ts'
+import { applyImageReport } from '#src/control/runner-link/image-reports.ts'
 import { type ImageReport, imageConfigBounds } from '#src/wire/runner-link.ts'
 import { startControl, type TestControl } from '#test/control/harness.ts'
 import { keys } from '#test/control/people.ts'

@@ -1,4 +1,5 @@
 // What a caller asks a sandbox to be: checked, with every default filled in. What is not built is refused by its name.
+
 import { readDisplayText } from '#src/control/display-text.ts'
 import { isTokenLike, looksLikeId } from '#src/control/id-like.ts'
 import { readDefinition } from '#src/control/images/source.ts'
@@ -7,6 +8,7 @@ import { Problem } from '#src/problems.ts'
 import type { Definition } from '#src/wire/runner-link.ts'
 import { type NetworkColumns, networkOfNew } from '../record/network-policy.ts'
 import type { CreateSandbox } from '../record/schemas.ts'
+import { maxAutoArchiveInterval } from '../record/schemas.ts'
 import { destroyedPrefix } from './destroy.ts'
 
 export type Wish = {
@@ -34,7 +36,6 @@ export type Wish = {
 }
 
 /** Minutes; also the interval that 0 stands for, and what `GET /config` says. */
-export const maxAutoArchiveInterval = 43_200
 
 const isAsked = (value: unknown): boolean => {
   if (value === undefined || value === null || value === false || value === 0 || value === '') return false

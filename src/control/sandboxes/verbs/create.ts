@@ -1,8 +1,11 @@
 // Creates a sandbox: checks what is asked, finds it a place, writes it, and waits a while for it to run.
+
 import { randomUUID } from 'node:crypto'
+import type { Actor } from '#src/control/auth/actor.ts'
 import { wantBuild } from '#src/control/images/builds.ts'
 import { pushImage } from '#src/control/images/images.ts'
-import type { Organization } from '#src/control/organizations/organization.ts'
+import type { Organization } from '#src/control/people/organization.ts'
+import { checkNotSuspended } from '#src/control/people/organization.ts'
 import {
   checkKept,
   checkLimits,
@@ -14,8 +17,9 @@ import {
 } from '#src/control/quotas/service.ts'
 import { findRegion, type Region } from '#src/control/regions/service.ts'
 import { type HeldRunner, hasRoomOn, holdRunners, pickRunner } from '#src/control/runners/placement.ts'
-import type { Actor, SandboxParts } from '#src/control/running.ts'
+import type { SandboxParts } from '#src/control/running.ts'
 import { checkMade, untilMade } from '#src/control/snapshots/awaiting.ts'
+import { withSnapshots } from '#src/control/snapshots/bases.ts'
 import { findSnapshot, markUsed, type Snapshot, snapshotColumn } from '#src/control/snapshots/service.ts'
 import type { Piece, Sql, Transaction } from '#src/control/storage/database.ts'
 import { claimWarm, holdWarm } from '#src/control/warm-pools/claim.ts'
@@ -27,7 +31,6 @@ import type { CreateSandbox } from '../record/schemas.ts'
 import { newSecret } from '../record/secret.ts'
 import type { Size } from '../record/size.ts'
 import { findSandboxById, insertSandbox } from '../record/store.ts'
-import { checkNotSuspended } from '../upkeep/suspension.ts'
 import { checkMayWait, placeWaiting } from './awaiting-image.ts'
 import { checkBody, type Wish } from './create-body.ts'
 import { findMade, holdKey, onceFor, rememberMade } from './idempotency.ts'
@@ -153,12 +156,13 @@ const columnsOf = async (
     const sandbox_class = sandboxClass as SandboxRow['sandbox_class']
     return { snapshot_id: id, snapshot: name, image, os_user, entrypoint, sandbox_class, build: null }
   }
-  const { definition } = origin
   await checkMayWait(transaction, organization.id)
+  const { definition } = origin
+  const based = await withSnapshots(transaction, organization.id, definition)
   return {
     snapshot_id: '',
     snapshot: '',
-    image: await wantBuild(transaction, { organizationId: organization.id, regionId, definition }, now),
+    image: await wantBuild(transaction, { organizationId: organization.id, regionId, definition: based }, now),
     // Until the image says whom and what it is made for.
     os_user: wish.user ?? 'root',
     entrypoint: null,

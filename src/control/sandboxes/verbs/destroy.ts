@@ -1,5 +1,6 @@
+import type { Actor } from '#src/control/auth/actor.ts'
 import { findAnyRunner } from '#src/control/runners/service.ts'
-import type { Actor, SandboxParts } from '#src/control/running.ts'
+import type { SandboxParts } from '#src/control/running.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
 import type { SandboxRow } from '../record/sandbox.ts'
 import { type By, getSandbox, writeState } from '../record/store.ts'

@@ -1,7 +1,8 @@
 // Which command the runner of a sandbox is told to run at each start.
+
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import { applyImageReport } from '#src/control/images/images.ts'
+import { applyImageReport } from '#src/control/runner-link/image-reports.ts'
 import { startControl, type TestControl } from '#test/control/harness.ts'
 import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
 

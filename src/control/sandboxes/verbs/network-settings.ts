@@ -1,7 +1,8 @@
 // Changes what a sandbox may reach. A runner that has it makes that so at once, for open connections too; in every other
 // state it is in force before anything runs again.
 
-import type { Actor, SandboxParts } from '#src/control/running.ts'
+import type { Actor } from '#src/control/auth/actor.ts'
+import type { SandboxParts } from '#src/control/running.ts'
 import type { Sql } from '#src/control/storage/database.ts'
 import { noSandbox } from '#src/problems.ts'
 import { type NetworkColumns, networkChange } from '../record/network-policy.ts'

@@ -1,4 +1,5 @@
-import type { Actor, SandboxParts } from '#src/control/running.ts'
+import type { Actor } from '#src/control/auth/actor.ts'
+import type { SandboxParts } from '#src/control/running.ts'
 import { Problem } from '#src/problems.ts'
 import { isAlreadyDone, moveFor } from '../record/lifecycle.ts'
 import type { SandboxRow } from '../record/sandbox.ts'

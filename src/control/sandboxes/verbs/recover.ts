@@ -1,8 +1,9 @@
-import type { Actor, SandboxParts } from '#src/control/running.ts'
+import type { Actor } from '#src/control/auth/actor.ts'
+import { checkNotSuspended } from '#src/control/people/organization.ts'
+import type { SandboxParts } from '#src/control/running.ts'
 import { Problem } from '#src/problems.ts'
 import type { SandboxRow } from '../record/sandbox.ts'
 import { getSandbox } from '../record/store.ts'
-import { checkNotSuspended } from '../upkeep/suspension.ts'
 import { moveSandbox } from './move.ts'
 import { findRunnerForArchived } from './start.ts'
 

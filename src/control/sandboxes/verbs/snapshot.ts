@@ -1,12 +1,14 @@
 // A snapshot of a sandbox: its disk, as it is at one moment, becomes an image that others are made from.
+
 import { randomUUID } from 'node:crypto'
-import type { Actor, SandboxParts } from '#src/control/running.ts'
+import type { Actor } from '#src/control/auth/actor.ts'
+import { checkNotSuspended } from '#src/control/people/organization.ts'
+import type { SandboxParts } from '#src/control/running.ts'
 import { writeSnapshotOf } from '#src/control/snapshots/of-sandbox.ts'
 import { Problem } from '#src/problems.ts'
 import type { SandboxRow } from '../record/sandbox.ts'
 import type { CreateSandboxSnapshot } from '../record/schemas.ts'
 import { getSandbox } from '../record/store.ts'
-import { checkNotSuspended } from '../upkeep/suspension.ts'
 import { findMade, onceFor, rememberMade } from './idempotency.ts'
 import { moveSandbox } from './move.ts'
 

@@ -1,4 +1,5 @@
-import type { Actor, SandboxParts } from '#src/control/running.ts'
+import type { Actor } from '#src/control/auth/actor.ts'
+import type { SandboxParts } from '#src/control/running.ts'
 import type { SandboxRow } from '../record/sandbox.ts'
 import { getSandbox } from '../record/store.ts'
 import { moveSandbox } from './move.ts'

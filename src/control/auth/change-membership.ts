@@ -1,10 +1,10 @@
 // Changes of who may do what in an organization happen one at a time, so that each sees what the one before has left:
 // that is how the last owner is never lost, and how no key keeps what its user has just lost.
 import { Problem } from '#src/problems.ts'
-import { announceCredentialChange, type Callers } from '../auth/callers.ts'
-import type { Caller } from '../auth/route.ts'
 import type { Parts } from '../parts.ts'
 import type { Sql, Transaction } from '../storage/database.ts'
+import { announceCredentialChange, type Callers } from './callers.ts'
+import type { Caller } from './route.ts'
 
 export type ChangeParts = Pick<Parts, 'database' | 'clock'> & { callers: Callers }
 

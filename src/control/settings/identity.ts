@@ -1,5 +1,12 @@
 // What the operator says of those who sign people in.
-import { isIssuerUrl } from './fetch-keys.ts'
+
+/** Plain http is for an issuer on this machine only. */
+export const isIssuerUrl = (text: string): boolean => {
+  if (!URL.canParse(text)) return false
+  const { protocol, hostname, username, password, search, hash } = new URL(text)
+  if (username || password || search || hash) return false
+  return protocol === 'https:' || (protocol === 'http:' && /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname))
+}
 
 export type IdentitySettings = {
   /** Whose tokens are believed; the first is the one that clients are told of. */

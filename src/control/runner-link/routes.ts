@@ -3,7 +3,15 @@ import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import { listForRunner as listImages } from '#src/control/images/images.ts'
 import { ContextsInUseShape, listContexts } from '#src/control/object-storage/service.ts'
-import { serveRunnerLink } from '#src/control/runner-link/link.ts'
+import {
+  CreateRunner,
+  NewRunner,
+  OwnRunner,
+  RemoveRunner,
+  Runner,
+  RunnerId,
+  UpdateRunner,
+} from '#src/control/runners/schemas.ts'
 import { asAssignment, asRecord } from '#src/control/sandboxes/record/sandbox.ts'
 import { ForRunnerQuery, reportable, SandboxRecord, UpdateSandboxState } from '#src/control/sandboxes/record/schemas.ts'
 import { listForRunner } from '#src/control/sandboxes/service.ts'
@@ -12,8 +20,8 @@ import { ImageAssignmentShape } from '#src/control/snapshots/schemas.ts'
 import { PathText } from '#src/http/shapes.ts'
 import { Problem } from '#src/problems.ts'
 import type { SandboxParts } from '../running.ts'
+import { serveRunnerLink } from './link.ts'
 import { addRunner, drainRunner, removeRunner, viewRunners } from './operate.ts'
-import { CreateRunner, NewRunner, OwnRunner, RemoveRunner, Runner, RunnerId, UpdateRunner } from './schemas.ts'
 
 const isReportable = (state: string): state is (typeof reportable)[number] =>
   (reportable as readonly string[]).includes(state)

@@ -3,13 +3,13 @@ import { randomBytes } from 'node:crypto'
 import { hashKey } from '#src/control/auth/secret.ts'
 import { localRunnerId } from '#src/control/bootstrap.ts'
 import { findSharedRegion } from '#src/control/regions/service.ts'
+import type { CreateRunner } from '#src/control/runners/schemas.ts'
+import { decommission, insertRunner, listRunners, lockRunner, writeDrained } from '#src/control/runners/service.ts'
 import { statesHoldingDisk } from '#src/control/sandboxes/record/lifecycle.ts'
 import { endOnRunner } from '#src/control/sandboxes/upkeep/runner-gone.ts'
 import { isDuplicate, type Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import type { SandboxParts } from '../running.ts'
-import type { CreateRunner } from './schemas.ts'
-import { decommission, insertRunner, listRunners, lockRunner, writeDrained } from './store.ts'
 
 const newToken = () => `alr_${randomBytes(32).toString('hex')}`
 

@@ -1,5 +1,9 @@
 // An organization as control knows it, and as it is shown (contract/control-plane.md §6.1).
-import type { OtelConfig } from './otel-config.ts'
+import type { Clock } from '#src/kit/clock.ts'
+import { Problem } from '#src/problems.ts'
+
+/** Where the telemetry of its sandboxes is sent. */
+export type OtelConfig = { endpoint: string; headers: Record<string, string> | null }
 
 export type OrganizationRow = {
   id: string
@@ -105,6 +109,14 @@ export const isSuspended = (
   { suspended, suspendedUntil }: Pick<Organization, 'suspended' | 'suspendedUntil'>,
   now: Date,
 ): boolean => suspended && (suspendedUntil === null || suspendedUntil > now)
+
+/** A suspended organization reads, stops and deletes, and sets nothing going (contract/gaps.md C32). */
+export const checkNotSuspended = (
+  { clock }: { clock: Clock },
+  { organization }: { organization: Organization },
+): void => {
+  if (isSuspended(organization, clock.now())) throw new Problem('forbidden', 'This organization is suspended.')
+}
 
 /** `otelConfig` as it may be seen: without the values of its headers. */
 export const asOrganizationView = (organization: Organization, now: Date, otelConfig: OtelConfig | null) => {

@@ -1,0 +1,22 @@
+// What somebody holds in an organization at this moment, whatever was known of them before.
+import type { Sql } from '../storage/database.ts'
+import { checkHoldsAll } from './grant.ts'
+import { allPermissions, isPermission, type Permission } from './permissions.ts'
+import type { Caller } from './route.ts'
+
+/** `undefined` for who is no member. An owner holds everything without roles. */
+export const findHeld = async (sql: Sql, organizationId: string, userId: string): Promise<Permission[] | undefined> => {
+  const [member] = await sql<{ role: 'owner' | 'member'; permissions: string[] }[]>`
+    select m.role, array(
+      select distinct p from member_roles mr join roles r on r.id = mr.role_id, unnest(r.permissions) p
+      where mr.organization_id = m.organization_id and mr.user_id = m.user_id) as permissions
+    from members m where m.organization_id = ${organizationId} and m.user_id = ${userId}`
+  if (member === undefined) return undefined
+  return member.role === 'owner' ? allPermissions : member.permissions.filter(isPermission)
+}
+
+/** A key that allows less than its user holds has its own purpose: it decides nothing for them outside its organization. */
+export const checkActsForUser = async (sql: Sql, caller: Caller): Promise<void> => {
+  if (caller.keyName === undefined) return
+  checkHoldsAll(caller, (await findHeld(sql, caller.organization.id, caller.user.id)) ?? [])
+}

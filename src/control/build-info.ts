@@ -1,0 +1,18 @@
+// The shapes of a definition that an image is built from, as bodies and answers have them.
+import Type, { type Static } from 'typebox'
+import { DateTime } from '#src/http/shapes.ts'
+
+export const BuildInfo = Type.Object({
+  dockerfileContent: Type.String(),
+  /** Of the files that came with it, if any did. */
+  contextHashes: Type.Optional(Type.Array(Type.String())),
+  createdAt: DateTime,
+  updatedAt: DateTime,
+  snapshotRef: Type.String(),
+})
+
+export const CreateBuildInfo = Type.Object({
+  dockerfileContent: Type.String({ minLength: 1, maxLength: 256 * 1024, pattern: '^[^\\u0000]*$' }),
+  contextHashes: Type.Optional(Type.Array(Type.String({ maxLength: 200 }), { maxItems: 100 })),
+})
+export type CreateBuildInfo = Static<typeof CreateBuildInfo>

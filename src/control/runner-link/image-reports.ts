@@ -1,0 +1,162 @@
+// Takes what runners say of images, and what that means for the snapshots and the sandboxes that wait for them.
+
+import type { SandboxRow } from '#src/control/sandboxes/record/sandbox.ts'
+import { endSnapshotting } from '#src/control/sandboxes/upkeep/snapshotting.ts'
+import { failWaiting, placeWaiting, showWaiting } from '#src/control/sandboxes/verbs/awaiting-image.ts'
+import type { Transaction } from '#src/control/storage/database.ts'
+import type { ImageReport, Progress } from '#src/wire/runner-link.ts'
+import type { SandboxState } from '#src/wire/sandbox-state.ts'
+import {
+  addToRunner,
+  findImage,
+  forgetUnneeded,
+  holdImage,
+  type Image,
+  isImageNeeded,
+  isOnRunner,
+  pinDigest,
+  pinMade,
+  takeFromRunner,
+  writeConfig,
+  writeFailedOn,
+  writeProgress,
+  writeWanted,
+} from '../images/image-store.ts'
+import { dropImage, pushImage } from '../images/images.ts'
+import type { SandboxParts } from '../running.ts'
+import { activateSnapshots, failSnapshots, noteProgress, refuseWhatCannotBe } from '../snapshots/of-image.ts'
+
+type Runner = { id: string; regionId: string }
+
+const isRunnerOf = (image: Image, runner: Runner): boolean =>
+  image.runnerId === null ? image.regionId === runner.regionId : image.runnerId === runner.id
+
+/** What a registry answered may have been anybody's text; what the database keeps of it is bounded. */
+const longestReason = 2000
+const reasonOf = ({ errorReason }: ImageReport): string =>
+  (errorReason ?? 'Its runner gave no reason.')
+    .replaceAll('\0', '')
+    .toWellFormed()
+    .slice(0, longestReason)
+    .toWellFormed()
+
+/** A sandbox that is somewhere else with its image, and where it was. */
+type Settled = { from: SandboxState; row: SandboxRow }
+
+/** Takes what a runner says of an image; what it says of one that is none of its own changes nothing. */
+export const applyImageReport = async (parts: SandboxParts, runner: Runner, report: ImageReport): Promise<void> => {
+  const { database, clock, changes } = parts
+  const now = clock.now()
+  const settled = await database.transaction(async (transaction): Promise<Settled[]> => {
+    // Nobody asks for it anew meanwhile, so that whoever waits for it is met by what is written here.
+    await holdImage(transaction, report.image)
+    const image = await findImage(transaction, report.image)
+    if (image === undefined || !isRunnerOf(image, runner)) return []
+    switch (report.state) {
+      case 'absent':
+        await takeFromRunner(transaction, runner.id, image.name)
+        await forgetUnneeded(transaction, image.name)
+        return await releaseSource(transaction, image, 'Its snapshot was deleted while it was made.', now)
+      case 'present':
+        await addToRunner(transaction, runner.id, image.name)
+        await keepDigest(transaction, image, report, now)
+        if (image.source.kind === 'sandbox' && !image.source.isMade) await pinMade(transaction, image.name)
+        if (report.config) await writeConfig(transaction, image.name, report.config)
+        await activate(transaction, image, report, now)
+        return await releaseSource(transaction, image, 'Its snapshot is made.', now)
+      case 'error': {
+        await takeFromRunner(transaction, runner.id, image.name)
+        await writeProgress(transaction, image.name, null, now)
+        const reason = reasonOf(report)
+        const isFinal = await fail(transaction, image, { reason, runnerId: runner.id }, now)
+        const failed = isFinal ? await failWaiting(transaction, image.name, reason, runner.id, now) : []
+        const released = await releaseSource(transaction, image, `No snapshot was made: ${reason}`, now)
+        return [...released, ...failed]
+      }
+    }
+  })
+  for (const { from, row } of settled) changes.announce(from, row)
+  if (report.state === 'present') await placeWaiting(parts, { image: report.image })
+  // Removed by a list of a moment ago; the next one is half a minute away.
+  if (report.state === 'absent' && (await isImageNeeded(database.sql, report.image)))
+    await pushImage(parts, report.image)
+}
+
+const keepDigest = async (transaction: Transaction, image: Image, { digest }: ImageReport, now: Date) => {
+  const { source } = image
+  if (source.kind !== 'registry' || digest === undefined || !/^sha256:[0-9a-f]{64}$/.test(digest)) {
+    await writeProgress(transaction, image.name, null, now)
+    return
+  }
+  const [, bare = source.reference] = /^(.+?)(?::[^/:@]+)?(?:@.+)?$/.exec(source.reference) ?? []
+  await pinDigest(transaction, image.name, digest, `${bare}@${digest}`, now)
+}
+
+const inGiB = (bytes: number | undefined): number | null => (bytes === undefined ? null : bytes / 2 ** 30)
+
+const sizeOf = ({ sizeBytes }: ImageReport): number | null => {
+  const size = inGiB(sizeBytes)
+  return size === null ? null : Math.round(size * 1000) / 1000
+}
+
+/** Its snapshots may be used, unless what is known of it only now forbids that. */
+const activate = async (transaction: Transaction, image: Image, report: ImageReport, now: Date) => {
+  const { config } = report
+  const sizeGiB = sizeOf(report)
+  const leastGiB = inGiB(report.leastDiskBytes)
+  if (await refuseWhatCannotBe(transaction, image.name, { sizeGiB, leastGiB }, now))
+    await dropImage(transaction, image.name, now)
+  // Who runs in a sandbox may be another than its image says, and so it is for those that are made of it.
+  const user = config === undefined || image.source.kind === 'sandbox' ? null : config.user || 'root'
+  const entrypoint = config && config.entrypoint.length > 0 ? [...config.entrypoint] : null
+  await activateSnapshots(transaction, image.name, { sizeGiB, user, entrypoint }, now)
+}
+
+/**
+ * What was lost, and cannot be brought again, is as unusable as what never came. The built-in image has no row here: its
+ * runners make it anew when they start.
+ * Answers false where another runner has it, or may yet bring it: then nothing has failed but one runner.
+ */
+const fail = async (
+  transaction: Transaction,
+  image: Image,
+  { reason, runnerId }: { reason: string; runnerId: string },
+  now: Date,
+): Promise<boolean> => {
+  if (await isOnRunner(transaction, image.name)) return false
+  if (await writeFailedOn(transaction, image.name, runnerId)) return false
+  await failSnapshots(transaction, image.name, reason, now)
+  // Tried again only when somebody asks for it again: a registry that says no is not asked without end.
+  await writeWanted(transaction, image.name, false, now)
+  return true
+}
+
+const releaseSource = async (
+  transaction: Transaction,
+  { name, source }: Image,
+  reason: string,
+  now: Date,
+): Promise<Settled[]> => {
+  if (source.kind !== 'sandbox') return []
+  const row = await endSnapshotting(transaction, source.sandboxId, name, reason, now)
+  return row ? [{ from: 'snapshotting', row }] : []
+}
+
+/** Kept only for whoever looks; nothing waits for it. */
+export const keepProgress = async (
+  parts: Pick<SandboxParts, 'database' | 'clock' | 'changes'>,
+  runner: Runner,
+  { image, step, percent }: Progress & { image: string },
+): Promise<void> => {
+  const { database, clock } = parts
+  const known = await findImage(database.sql, image)
+  if (known === undefined || !isRunnerOf(known, runner)) return
+  const progress = {
+    step: step.replaceAll('\0', '').toWellFormed().slice(0, 200).toWellFormed(),
+    percent: Math.min(100, Math.max(0, percent)),
+  }
+  const now = clock.now()
+  await writeProgress(database.sql, image, progress, now)
+  await showWaiting(parts, { image, runnerId: runner.id }, progress, now)
+  await noteProgress(database.sql, image, now)
+}

@@ -1,0 +1,23 @@
+// Why something happened to a sandbox, as its runner says it: cleaned for the database, and in a sentence.
+import type { Cause } from '#src/wire/runner-link.ts'
+
+const longestReason = 2000
+
+/** What a sandbox's own processes may have had a hand in: kept as text that the database can hold, and not for ever. */
+export const asText = (text: string): string =>
+  text.replaceAll('\0', '').toWellFormed().slice(0, longestReason).toWellFormed()
+
+export const cleanCause = ({ detail, signal, ...rest }: Cause): Cause => ({
+  ...rest,
+  ...(detail === undefined ? {} : { detail: asText(detail) }),
+  ...(signal === undefined ? {} : { signal: asText(signal) }),
+})
+
+export const describe = (cause: Cause | undefined): string | undefined => {
+  if (cause === undefined) return undefined
+  if (cause.detail) return cause.detail
+  if (cause.oomKilled) return 'It ran out of memory and was killed.'
+  if (cause.signal) return `It was ended by ${cause.signal}.`
+  if (cause.exitCode !== undefined) return `Its first process ended with exit code ${cause.exitCode}.`
+  return undefined
+}
