@@ -12,6 +12,8 @@ import { reserveBytes } from './cgroup/reserve.ts'
 import { pidsLimit } from './cgroup/sandbox-limits.ts'
 import { terminals } from './oci/config.ts'
 import { uidBase, uidCount } from './oci/ids.ts'
+import { numbers } from './oci/seccomp/arguments.ts'
+import { forbiddenCalls } from './oci/seccomp/testing/forbidden-calls.ts'
 import { cannotMapOwners, TestHost } from './testing/test-host.ts'
 
 const { EPERM, ENOSYS, EAFNOSUPPORT, EPROTONOSUPPORT, EINVAL, ENOMEM, ENOPROTOOPT, ENOSPC } = constants.errno
@@ -152,6 +154,20 @@ suite('inside a sandbox', { skip: needsRoot }, () => {
         segments: ENOSYS,
       },
       `EINVAL would mean that the kernel was reached: ${EINVAL}`,
+    )
+  })
+
+  test('every call whose arguments are forbidden gets the answer of the filter', async () => {
+    const arch = process.arch as 'x64' | 'arm64'
+    const tried = forbiddenCalls.flatMap(({ name, call, given, errno }) => {
+      const number = numbers[call]?.[arch]
+      return number === undefined ? [] : [{ name, errno, line: [number, ...given].join(',') }]
+    })
+    const { output } = await box.run(id, `probe calls ${tried.map(({ line }) => line).join(' ')}`)
+    const answers = Object.fromEntries(output.split('\n').map((line) => line.split(' ')))
+    assert.deepEqual(
+      tried.map(({ name, line }) => [name, Number(answers[line])]),
+      tried.map(({ name, errno }) => [name, errno]),
     )
   })
 

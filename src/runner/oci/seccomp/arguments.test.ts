@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import { makeArgumentFilter, reasons } from './arguments.ts'
+import { type Forbidden, makeArgumentFilter, numbers, reasons } from './arguments.ts'
 import { systemCalls } from './syscalls.ts'
+import { forbiddenCalls } from './testing/forbidden-calls.ts'
 
 const goesOn = 'goes on'
 
@@ -23,6 +24,15 @@ const answerOf = (program: Buffer, call: number, given: readonly bigint[]) => {
   }
   return goesOn
 }
+
+const lowerHalf = (value: number) => BigInt(value >>> 0)
+
+const isMet = ({ when }: Forbidden, given: readonly number[]) =>
+  when.every((condition) => {
+    const value = ((given[condition.argument] ?? 0) & (condition.bits ?? -1)) >>> 0
+    if ('is' in condition) return value === condition.is
+    return 'isNot' in condition ? value !== condition.isNot : value > condition.above
+  })
 
 suite('the filter of arguments', () => {
   for (const [arch, calls] of [
@@ -79,6 +89,27 @@ suite('the filter of arguments', () => {
       expect(22, 'pselect6', 2049)
       for (const name of [14, 31, 32, 38]) expect(92, 'setsockopt', 9, 6, name)
     })
+
+  for (const arch of ['x64', 'arm64'] as const)
+    test(`each call of the list of forbidden ones is answered as the list says: ${arch}`, () => {
+      const filter = makeArgumentFilter(arch)
+      for (const { name, call, given, errno } of forbiddenCalls) {
+        const number = numbers[call]?.[arch]
+        if (number === undefined) continue
+        assert.equal(answerOf(filter, number, given.map(lowerHalf)), errno, name)
+      }
+    })
+
+  test('the list of forbidden calls meets every row of the filter, with every call of the row', () => {
+    const untried = reasons.flatMap(({ forbidden }) =>
+      forbidden.flatMap((row) =>
+        row.calls
+          .filter((call) => !forbiddenCalls.some((each) => each.call === call && isMet(row, each.given)))
+          .map((call) => `${call} ${JSON.stringify(row.when)}`),
+      ),
+    )
+    assert.deepEqual(untried, [])
+  })
 
   test('every name is a call of the kernel', () => {
     const names = reasons.flatMap(({ forbidden }) => forbidden.flatMap(({ calls }) => calls))

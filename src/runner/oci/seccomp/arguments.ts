@@ -3,7 +3,7 @@
 // takes only the lower half of an `int`, so whoever sets a bit of the upper half would pass. Here the lower half is looked at.
 
 type Condition = { argument: number; bits?: number } & ({ is: number } | { isNot: number } | { above: number })
-type Forbidden = { calls: readonly string[]; when: readonly Condition[]; errno: number }
+export type Forbidden = { calls: readonly string[]; when: readonly Condition[]; errno: number }
 type Reason = { reason: string; forbidden: readonly Forbidden[] }
 
 /** `done` stands for what is answered as if it was done. */
@@ -39,7 +39,7 @@ const mostAttributeBytes = 1004
 /** The most descriptors one call may wait for. */
 const mostPolled = 2048
 
-/** Of `socket`: the kind without its flags (`SOCK_NONBLOCK`, `SOCK_CLOEXEC`). */
+/** The kind of a `socket` without its flags (`SOCK_NONBLOCK`, `SOCK_CLOEXEC`). */
 const kind = { argument: 1, bits: 0xf } as const
 const inet = [2, 10] as const
 const [stream, datagram, raw] = [1, 2, 3]
@@ -166,7 +166,7 @@ export const reasons: readonly Reason[] = [
 ]
 
 /** The numbers of the calls above: x86-64, and arm64 as all newer architectures, which lack some older calls. */
-const numbers: Record<string, { x64: number; arm64?: number }> = {
+export const numbers: Record<string, { x64: number; arm64?: number }> = {
   fsetxattr: { x64: 190, arm64: 7 },
   ioprio_set: { x64: 251, arm64: 30 },
   lsetxattr: { x64: 189, arm64: 6 },
