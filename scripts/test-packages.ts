@@ -16,6 +16,7 @@ export const testPackages: readonly RequiredPackage[] = [
     command: '/usr/lib/python3/dist-packages/httpx/__init__.py',
     why: 'is a client that the tests of refused uploads send with',
   },
+  { name: 'strace', command: 'strace', why: 'records what is synced, for the tests that cut the power' },
   { name: 'vim-tiny', command: 'vi', why: 'is what the tests of terminals draw a whole screen with' },
   { name: 'busybox-static', command: 'busybox', why: 'is all that the barest image of the tests has' },
   {

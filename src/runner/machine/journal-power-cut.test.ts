@@ -1,0 +1,135 @@
+// What the journal promises holds wherever the power fails. Needs root, as strace records what is synced; elsewhere it is
+// skipped and says so.
+import assert from 'node:assert/strict'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { suite, test } from 'node:test'
+import { needsRoot } from '#test/needs-root.ts'
+import { Recorder } from '#test/power-cut/recorder.ts'
+import { cutsOf, layOut } from '#test/power-cut/remains.ts'
+import { Journal, type Spec } from './journal.ts'
+
+const specOf = (errorReason: string) => ({ assignment: { sandboxId: 'a' }, status: 'error', errorReason }) as Spec
+
+type Look = { told: number; journal: Journal; after: string }
+
+/** Records `act` on a journal, and looks at what is left after each cut. */
+const cutEverywhere = async (
+  act: (journal: Journal, mark: () => void) => Promise<void>,
+  look: (left: Look) => Promise<void>,
+) => {
+  const root = mkdtempSync(join(tmpdir(), 'alcove-cut-journal-'))
+  try {
+    const place = join(root, 'journal')
+    mkdirSync(place)
+    await using recorder = await Recorder.attach()
+    let marked = 0
+    await act(new Journal(place), () => {
+      recorder.mark()
+      marked += 1
+    })
+    const operations = await recorder.stop()
+    const marks = operations.filter(({ kind }) => kind === 'told').length
+    let last = 0
+    for (const { told, remains, after } of cutsOf(operations, place)) {
+      const left = join(root, 'left')
+      mkdirSync(left)
+      layOut(remains, left)
+      await look({ told, journal: new Journal(left), after })
+      last = told
+      rmSync(left, { recursive: true })
+    }
+    assert.deepEqual([last, marks], [marked, marked], 'every mark was recorded')
+  } finally {
+    rmSync(root, { recursive: true, force: true })
+  }
+}
+
+const reasonIn = async (journal: Journal) => (await journal.read('a'))?.spec.errorReason
+
+suite('wherever the power fails', { skip: needsRoot }, () => {
+  test('a spec is on the disk before anybody hears of it, and is none or whole until then', () =>
+    cutEverywhere(
+      async (journal, mark) => {
+        await journal.writeSpec('a', specOf('first'))
+        mark()
+      },
+      async ({ told, journal, after }) => {
+        const found = await reasonIn(journal)
+        if (told > 0 || found !== undefined) assert.equal(found, 'first', after)
+        if (told > 0) assert.deepEqual(await journal.list(), ['a'], after)
+      },
+    ))
+
+  test('a spec that is written again is the old or the new one, and whole', () =>
+    cutEverywhere(
+      async (journal, mark) => {
+        await journal.writeSpec('a', specOf('old'))
+        mark()
+        await journal.rewriteSpec('a', specOf('new'))
+        mark()
+      },
+      async ({ told, journal, after }) => {
+        if (told > 0) assert.match((await reasonIn(journal)) ?? 'none', /^(?:old|new)$/, after)
+      },
+    ))
+
+  test('a spec that control tells anew, and nobody waits for, never harms the one before', () =>
+    cutEverywhere(
+      async (journal, mark) => {
+        await journal.writeSpec('a', specOf('old'))
+        mark()
+        journal.rewriteSpecLate('a', specOf('new'), assert.ifError)
+        await journal.settled()
+      },
+      async ({ told, journal, after }) => {
+        if (told > 0) assert.match((await reasonIn(journal)) ?? 'none', /^(?:old|new)$/, after)
+      },
+    ))
+
+  test('a run is whole or none, whatever is left of it, and its spec stays', () =>
+    cutEverywhere(
+      async (journal, mark) => {
+        await journal.writeSpec('a', specOf('first'))
+        mark()
+        await journal.writeRun('a', { bootId: 'b', slot: 's', pid: 7 })
+      },
+      async ({ told, journal, after }) => {
+        if (told === 0) return
+        const entry = await journal.read('a')
+        assert.equal(entry?.spec.errorReason, 'first', after)
+        assert.ok(entry.run === undefined || entry.run.pid === 7, after)
+      },
+    ))
+
+  test('a sandbox that was disowned is not there again', () =>
+    cutEverywhere(
+      async (journal, mark) => {
+        await journal.writeSpec('a', specOf('first'))
+        mark()
+        await journal.disown('a')
+        mark()
+      },
+      async ({ told, journal, after }) => {
+        if (told === 1) assert.equal((await journal.list()).length + (await journal.listGone()).length, 1, after)
+        if (told === 2) assert.deepEqual([await journal.list(), await journal.listGone()], [[], ['a']], after)
+      },
+    ))
+
+  test('that archives are owed is known from the moment on that it was written down', () =>
+    cutEverywhere(
+      async (journal, mark) => {
+        await journal.writeSpec('a', specOf('first'))
+        await journal.oweArchives('a')
+        mark()
+        await journal.disown('a')
+        mark()
+      },
+      async ({ told, journal, after }) => {
+        if (told === 0) return
+        if ((await journal.list()).includes('a')) await journal.disown('a')
+        assert.equal(await journal.owesArchives('a'), true, after)
+      },
+    ))
+})

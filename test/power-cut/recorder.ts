@@ -1,0 +1,183 @@
+// What a process asks of the file system, in order, as the kernel is asked: strace stands between, so nothing that is not
+// really synced counts as synced. Threads and children are followed. Needs root, as other processes are attached to.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, dirname, join, resolve } from 'node:path'
+
+/** Paths are absolute. A file that has no name yet has one of the kernel's, such as `/var/tmp/#123 (deleted)`. */
+export type Operation =
+  | { kind: 'create' | 'empty' | 'mkdir' | 'remove' | 'sync'; path: string }
+  | { kind: 'write'; path: string; bytes: Buffer; at: number | undefined }
+  | { kind: 'cut'; path: string; length: number }
+  | { kind: 'rename' | 'link'; path: string; to: string }
+  | { kind: 'copy'; path: string; to: string }
+  | { kind: 'sync-all' }
+  /** Somebody hears of it: the recorder's own mark, or in another process bytes that a socket takes. */
+  | { kind: 'told' }
+
+const calls =
+  'open,openat,write,pwrite64,writev,pwritev,ftruncate,truncate,fsync,fdatasync,syncfs,sync,rename,renameat,renameat2,link,' +
+  'linkat,mkdir,mkdirat,unlink,unlinkat,rmdir,ioctl,sendto,sendmsg,copy_file_range,sendfile'
+
+export class Recorder {
+  readonly #directory = mkdtempSync(join(tmpdir(), 'alcove-recorder-'))
+  readonly #trace = join(this.#directory, 'trace')
+  readonly #marks = openSync(join(this.#directory, 'marks'), 'a')
+  readonly #pid: number
+  #strace: ReturnType<typeof spawn> | undefined
+
+  private constructor(pid: number) {
+    this.#pid = pid
+  }
+
+  static async attach(pid = process.pid): Promise<Recorder> {
+    const recorder = new Recorder(pid)
+    const options = ['-f', '-y', '-s', '1000000', '-e', 'signal=none', '-e', `trace=${calls}`]
+    const strace = spawn('strace', [...options, '-o', recorder.#trace, '-p', String(pid)], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    recorder.#strace = strace
+    let said = ''
+    const attached = Promise.withResolvers<void>()
+    strace.stderr.setEncoding('utf8').on('data', (text: string) => {
+      said += text
+      if (said.includes('attached')) attached.resolve()
+    })
+    strace.once('exit', () => attached.reject(new Error(`strace ended: ${said}`)))
+    strace.once('error', attached.reject)
+    await attached.promise
+    return recorder
+  }
+
+  /** For a recorded process that is this one: here the caller would be told. */
+  mark() {
+    writeSync(this.#marks, '.')
+  }
+
+  async stop(): Promise<Operation[]> {
+    if (this.#strace?.exitCode === null && this.#strace.signalCode === null) {
+      const exit = once(this.#strace, 'exit')
+      this.#strace.kill('SIGINT')
+      await exit
+    }
+    const marks = join(this.#directory, 'marks')
+    const isTold = (path: string) => (this.#pid === process.pid ? path === marks : /^(?:socket|UNIX):/.test(path))
+    return readOperations(readFileSync(this.#trace, 'utf8'), isTold)
+  }
+
+  async [Symbol.asyncDispose]() {
+    await this.stop()
+    closeSync(this.#marks)
+    rmSync(this.#directory, { recursive: true, force: true })
+  }
+}
+
+/** One call per line: a call that others came between is joined again, where it ended. */
+const wholeCalls = (trace: string): string[] => {
+  const begun = new Map<string, string>()
+  const whole: string[] = []
+  for (const line of trace.split('\n')) {
+    const [, pid = '', text = ''] = /^(\d+) +(.*)$/.exec(line) ?? []
+    const [, first] = /^(.*) <unfinished \.\.\.>$/.exec(text) ?? []
+    const [, rest] = /^<\.\.\. \w+ resumed>(.*)$/.exec(text) ?? []
+    if (first !== undefined) begun.set(pid, first)
+    else whole.push(rest === undefined ? text : `${begun.get(pid) ?? ''}${rest}`)
+  }
+  return whole
+}
+
+const escapes: Record<string, number> = { n: 10, t: 9, r: 13, v: 11, f: 12, '"': 34, '\\': 92 }
+
+/** The bytes of a string as strace writes it. */
+const bytesOf = (text: string): Buffer => {
+  const bytes: number[] = []
+  for (const [piece] of text.matchAll(/\\[0-7]{1,3}|\\x[0-9a-f]{2}|\\.|[^\\]/gs)) {
+    if (!piece.startsWith('\\')) bytes.push(...Buffer.from(piece))
+    else if (/^\\[0-7]/.test(piece)) bytes.push(Number.parseInt(piece.slice(1), 8))
+    else bytes.push(escapes[piece[1]!] ?? Number.parseInt(piece.slice(2), 16))
+  }
+  return Buffer.from(bytes)
+}
+
+const string = String.raw`"((?:[^"\\]|\\.)*)"`
+const file = String.raw`-?\w+<((?:[^>\\]|\\.|>\()*?)>(?:\(deleted\))?`
+const place = `(?:${file}, )?${string}`
+
+const matchers: [RegExp, (found: (string | undefined)[], result: number) => Operation[]][] = [
+  [
+    RegExp(`^open(?:at)?\\(${place}, ([A-Z_|]+).*<(.*)>$`, 's'),
+    ([, , , flags = '', opened = '']) => {
+      if (flags.includes('O_TRUNC')) return [{ kind: 'empty', path: opened }]
+      return /O_CREAT|O_TMPFILE/.test(flags) ? [{ kind: 'create', path: opened }] : []
+    },
+  ],
+  [
+    RegExp(`^write\\(${file}, ${string}, `, 's'),
+    ([, path = '', bytes = ''], count) => [
+      { kind: 'write', path, bytes: bytesOf(bytes).subarray(0, count), at: undefined },
+    ],
+  ],
+  [
+    RegExp(`^pwrite64\\(${file}, ${string}, \\d+, (\\d+)`, 's'),
+    ([, path = '', bytes = '', at], count) => [
+      { kind: 'write', path, bytes: bytesOf(bytes).subarray(0, count), at: Number(at) },
+    ],
+  ],
+  [
+    RegExp(`^p?writev\\(${file}, \\[(.*)\\], \\d+`, 's'),
+    ([, path = '', pieces = ''], count) => {
+      const bytes = [...pieces.matchAll(RegExp(`iov_base=${string}`, 'gs'))].map(([, piece = '']) => bytesOf(piece))
+      return [{ kind: 'write', path, bytes: Buffer.concat(bytes).subarray(0, count), at: undefined }]
+    },
+  ],
+  [RegExp(`^ftruncate\\(${file}, (\\d+)`), ([, path = '', length]) => [{ kind: 'cut', path, length: Number(length) }]],
+  [RegExp(`^f(?:data)?sync\\(${file}`), ([, path = '']) => [{ kind: 'sync', path }]],
+  [
+    RegExp(`^send(?:to|msg)\\(${file}`),
+    ([, path = '']) => [{ kind: 'write', path, bytes: Buffer.alloc(0), at: undefined }],
+  ],
+  [/^sync(?:fs)?\(/, () => [{ kind: 'sync-all' }]],
+  [
+    RegExp(`^(?:rename|link)(?:at2?)?\\(${place}, ${place}`),
+    ([whole = '', from, name = '', into, target = '']) => [
+      {
+        kind: whole.startsWith('rename') ? 'rename' : 'link',
+        path: resolve(from ?? '/', bytesOf(name).toString()),
+        to: resolve(into ?? '/', bytesOf(target).toString()),
+      },
+    ],
+  ],
+  [
+    RegExp(`^mkdir(?:at)?\\(${place}`),
+    ([, from, name = '']) => [{ kind: 'mkdir', path: resolve(from ?? '/', bytesOf(name).toString()) }],
+  ],
+  [
+    RegExp(`^(?:unlink|rmdir|unlinkat)\\(${place}`),
+    ([, from, name = '']) => [{ kind: 'remove', path: resolve(from ?? '/', bytesOf(name).toString()) }],
+  ],
+  [RegExp(`^ioctl\\(${file}, .*FICLONE.*<(.*)>`), ([, to = '', path = '']) => [{ kind: 'copy', path, to }]],
+]
+
+/** Descriptors in /proc lead to the files that they had when they were opened. */
+const readOperations = (trace: string, isTold: (path: string) => boolean): Operation[] => {
+  const opened = new Map<string, string>()
+  return wholeCalls(trace).flatMap((text): Operation[] => {
+    const [, result] = / = (-?\d+)(?:<.*>)?(?: .*)?$/s.exec(text) ?? []
+    if (result === undefined || Number(result) < 0) return []
+    for (const [, number = '', path = ''] of text.matchAll(/\b(\d+)<([^>]*)>/g)) opened.set(number, path)
+    assert.doesNotMatch(text, /^(?:copy_file_range|sendfile|truncate)\(/, 'the recorder knows how to read it')
+    for (const [shape, read] of matchers) {
+      const found = shape.exec(text)
+      if (found === null) continue
+      return read([...found], Number(result)).map((operation): Operation => {
+        if (operation.kind === 'write' && isTold(operation.path)) return { kind: 'told' }
+        if (operation.kind !== 'link' || dirname(operation.path) !== '/proc/self/fd') return operation
+        return { ...operation, path: opened.get(basename(operation.path)) ?? operation.path }
+      })
+    }
+    return []
+  })
+}
