@@ -37,17 +37,19 @@ static int make_directory(const char *path) {
   return reason == EEXIST ? ENOTDIR : reason;
 }
 
-bool make_parents(char *path) {
+int make_parents(char *path) {
+  int made = 0;
   for (char *slash = path; (slash = strchr(slash, '/')); slash++) {
     if (slash == path || slash[-1] == '/' || slash[1 + strspn(slash + 1, "/")] == 0) continue;
     *slash = 0;
     int reason = make_directory(path);
     *slash = '/';
+    made += !reason;
     if (!reason || reason == EEXIST) continue;
     errno = reason;
-    return false;
+    return -1;
   }
-  return true;
+  return made;
 }
 
 static void serve_mkdir(struct fields *request) {
@@ -55,7 +57,7 @@ static void serve_mkdir(struct fields *request) {
   uint32_t mode = take_u32(request);
   check_complete(request);
   if (mode != KEEP_MODE && mode > 07777) peer_fail(STAGE_PROTOCOL, EPROTO);
-  if (!make_parents(path)) peer_fail(STAGE_FILE, errno);
+  if (make_parents(path) < 0) peer_fail(STAGE_FILE, errno);
   int reason = make_directory(path);
   uint8_t created = reason == 0;
   if (!created && reason != EEXIST) peer_fail(STAGE_FILE, reason);

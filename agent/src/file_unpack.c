@@ -166,7 +166,7 @@ static void serve_unpack(struct fields *request) {
   peer_send(KIND_OK, NULL, 0);
   static struct entry entry;
   while (take_entry(&entry)) {
-    if (!make_parents(entry.path)) peer_fail(STAGE_FILE, errno);
+    if (make_parents(entry.path) < 0) peer_fail(STAGE_FILE, errno);
     if (entry.type == RECORD_FILE) make_file(&entry);
     else if (entry.type == RECORD_DIRECTORY) make_directory(&entry);
     else if (entry.type == RECORD_LINK) make_link(&entry);

@@ -36,6 +36,7 @@ static struct {
   /* Of the path, and where a file lies until it has its name: watchers of the first need not hear of that. */
   int directory, elsewhere, fd;
   bool has_name;
+  int parents_made;
   char temporary[48];
   char *name;
 } file;
@@ -70,7 +71,9 @@ static char *follow_link(const char *path) {
 static void find_place(char *path, bool makes_parents) {
   for (int links = 0; path; links++) {
     if (links > LINKS_MAX) peer_fail(STAGE_FILE, ELOOP);
-    if (makes_parents && !make_parents(path)) peer_fail(STAGE_FILE, errno);
+    int made = makes_parents ? make_parents(path) : 0;
+    if (made < 0) peer_fail(STAGE_FILE, errno);
+    file.parents_made += made;
     open_parent(path);
     path = follow_link(path);
   }
@@ -185,12 +188,15 @@ static void receive(void) {
   }
 }
 
-/* The new name is as durable as the contents, where the directory may be read at all. */
+/* The new name is as durable as the contents, and so are new directories above it, where they may be read at all. */
 static void sync_directory(void) {
   int fd = openat(file.directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return;
-  fsync(fd);
-  close(fd);
+  for (int left = file.parents_made; fd >= 0; left--) {
+    fsync(fd);
+    int above = left > 0 ? openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    close(fd);
+    fd = above;
+  }
 }
 
 static bool name_it(int directory, const char *name) {

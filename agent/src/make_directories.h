@@ -4,9 +4,10 @@
 #ifndef ALCOVE_MAKE_DIRECTORIES_H
 #define ALCOVE_MAKE_DIRECTORIES_H
 
-#include <stdbool.h>
-
-/* Every directory that is missing on the way to the last part of the path. Changes the path only while it runs. */
-bool make_parents(char *path);
+/*
+ * Makes every directory that is missing on the way to the last part of the path. Returns how many it made, or -1 with errno.
+ * The path is changed only while it runs.
+ */
+int make_parents(char *path);
 
 #endif

@@ -10,6 +10,7 @@ import { basename, dirname, join, resolve } from 'node:path'
 /** Paths are absolute. A file that has no name yet has one of the kernel's, such as `/var/tmp/#123 (deleted)`. */
 export type Operation =
   | { kind: 'create' | 'empty' | 'mkdir' | 'remove' | 'sync'; path: string }
+  /** `at`: undefined is the end of the file. */
   | { kind: 'write'; path: string; bytes: Buffer; at: number | undefined }
   | { kind: 'cut'; path: string; length: number }
   | { kind: 'rename' | 'link'; path: string; to: string }
@@ -19,7 +20,7 @@ export type Operation =
   | { kind: 'told' }
 
 const calls =
-  'open,openat,write,pwrite64,writev,pwritev,ftruncate,truncate,fsync,fdatasync,syncfs,sync,rename,renameat,renameat2,link,' +
+  'open,openat,lseek,write,pwrite64,writev,pwritev,ftruncate,truncate,fsync,fdatasync,syncfs,sync,rename,renameat,renameat2,link,' +
   'linkat,mkdir,mkdirat,unlink,unlinkat,rmdir,ioctl,sendto,sendmsg,copy_file_range,sendfile'
 
 export class Recorder {
@@ -161,23 +162,51 @@ const matchers: [RegExp, (found: (string | undefined)[], result: number) => Oper
   [RegExp(`^ioctl\\(${file}, .*FICLONE.*<(.*)>`), ([, to = '', path = '']) => [{ kind: 'copy', path, to }]],
 ]
 
+/** Where the next write of each open file begins. A file that is open twice at once would need more than its path. */
+class Positions {
+  readonly #next = new Map<string, number>()
+  readonly #appended = new Set<string>()
+
+  see(text: string, result: number) {
+    const [, , , flags, path] = RegExp(`^open(?:at)?\\(${place}, ([A-Z_|]+).*<(.*)>$`, 's').exec(text) ?? []
+    if (path !== undefined) {
+      this.#next.set(path, 0)
+      if (flags?.includes('O_APPEND')) this.#appended.add(path)
+      else this.#appended.delete(path)
+    }
+    const [, sought] = RegExp(`^lseek\\(${file}`).exec(text) ?? []
+    if (sought !== undefined) this.#next.set(sought, result)
+  }
+
+  /** Undefined: at the end. */
+  take(path: string, length: number): number | undefined {
+    if (this.#appended.has(path)) return undefined
+    const at = this.#next.get(path) ?? 0
+    this.#next.set(path, at + length)
+    return at
+  }
+}
+
 /** Descriptors in /proc lead to the files that they had when they were opened. */
 const readOperations = (trace: string, isTold: (path: string) => boolean): Operation[] => {
   const opened = new Map<string, string>()
+  const positions = new Positions()
   return wholeCalls(trace).flatMap((text): Operation[] => {
     const [, result] = / = (-?\d+)(?:<.*>)?(?: .*)?$/s.exec(text) ?? []
     if (result === undefined || Number(result) < 0) return []
     for (const [, number = '', path = ''] of text.matchAll(/\b(\d+)<([^>]*)>/g)) opened.set(number, path)
+    positions.see(text, Number(result))
     assert.doesNotMatch(text, /^(?:copy_file_range|sendfile|truncate)\(/, 'the recorder knows how to read it')
-    for (const [shape, read] of matchers) {
-      const found = shape.exec(text)
-      if (found === null) continue
-      return read([...found], Number(result)).map((operation): Operation => {
-        if (operation.kind === 'write' && isTold(operation.path)) return { kind: 'told' }
-        if (operation.kind !== 'link' || dirname(operation.path) !== '/proc/self/fd') return operation
-        return { ...operation, path: opened.get(basename(operation.path)) ?? operation.path }
-      })
-    }
-    return []
+    const found = matchers
+      .map(([shape, read]) => ({ parts: shape.exec(text), read }))
+      .find(({ parts }) => parts !== null)
+    return (found?.read([...found.parts!], Number(result)) ?? []).map((operation): Operation => {
+      if (operation.kind === 'write') {
+        if (isTold(operation.path)) return { kind: 'told' }
+        return { ...operation, at: operation.at ?? positions.take(operation.path, operation.bytes.length) }
+      }
+      if (operation.kind !== 'link' || dirname(operation.path) !== '/proc/self/fd') return operation
+      return { ...operation, path: opened.get(basename(operation.path)) ?? operation.path }
+    })
   })
 }
