@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { chmod, chown, lchown, mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { chmod, chown, lchown, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
@@ -10,6 +10,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import postgres from 'postgres'
 import { confined } from '#src/kit/confined.ts'
 import type { Logger } from '#src/kit/log.ts'
+import { syncPath } from '#src/kit/sync-path.ts'
 import { endPrevious, socketPath } from './previous.ts'
 import { installPrograms } from './programs.ts'
 import { connectionFrom } from './url.ts'
@@ -120,10 +121,10 @@ const makeCluster = async ({ commandOf, directory, cluster, identity, log }: Mak
   for (const path of [unfinished, passwordFile]) await give(path, identity)
   await run(commandOf('initdb', initdbArguments(unfinished, passwordFile)), log)
   if (identity.uid !== undefined) await chown(passwordFile, 0, 0)
-  await syncFile(passwordFile)
+  await syncPath(passwordFile)
   // From here on the cluster counts as made; before, the next start makes it anew.
   await rename(unfinished, cluster)
-  await syncFile(directory)
+  await syncPath(directory)
 }
 
 const initdbArguments = (cluster: string, passwordFile: string) => [
@@ -138,11 +139,6 @@ const initdbArguments = (cluster: string, passwordFile: string) => [
   '--data-checksums',
   '--no-instructions',
 ]
-
-const syncFile = async (path: string) => {
-  const file = await open(path, 'r')
-  await file.sync().finally(() => file.close())
-}
 
 // Nothing of our own environment is theirs to know; PG* variables would also change what they do.
 const environment = { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' }

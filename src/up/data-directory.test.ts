@@ -3,9 +3,11 @@ import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
   chownSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   renameSync,
   rmSync,
   statSync,
@@ -16,6 +18,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, suite, test } from 'node:test'
 import { instanceOf } from '#src/kit/instance.ts'
+import { cutEverywhere } from '#test/power-cut/cut-everywhere.ts'
 import { Complaint } from './complaint.ts'
 import {
   findAdminKey,
@@ -60,6 +63,23 @@ suite('the data directory', { skip: needsRoot }, () => {
     assert.match(first.value, /^dtn_[0-9a-f]{64}$/)
     assert.deepEqual(readdirSync(data.secrets), ['admin.key'])
     assert.equal(statSync(join(data.secrets, 'admin.key')).mode & 0o777, 0o600)
+  })
+
+  test('keeps a secret from the moment on that it is told, also when the power fails', () => {
+    const at = (directory: string) => ({ ...data, secrets: join(directory, 'secrets') })
+    const told: string[] = []
+    return cutEverywhere(
+      (directory, mark) => {
+        mkdirSync(join(directory, 'secrets'))
+        told.push(readSecret(at(directory), 'encryption.key', newEncryptionKey).value)
+        mark()
+      },
+      (left) => {
+        const path = join(left.directory, 'secrets/encryption.key')
+        if (left.told > 0) assert.ok(existsSync(path), left.after)
+        if (existsSync(path)) assert.equal(readFileSync(path, 'utf8'), `${told[0]}\n`, left.after)
+      },
+    )
   })
 
   test('an encryption key that is moved aside is an older key from then on, and a new one takes its place', () => {

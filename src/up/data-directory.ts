@@ -27,6 +27,7 @@ import {
 import { dirname, join, resolve } from 'node:path'
 import { users } from '#src/kit/confined.ts'
 import { agentSocketsOf, allAgentSockets, instanceOf, runDirectoryOf } from '#src/kit/instance.ts'
+import { syncPathNow } from '#src/kit/sync-path.ts'
 import { Complaint } from './complaint.ts'
 import { checkOwner, checkPlace } from './ownership.ts'
 
@@ -177,6 +178,8 @@ export const readSecret = (
     } finally {
       unlinkSync(draft)
     }
+    // Before anything is written with it, possibly to a database on another machine.
+    for (const directory of [data.secrets, dirname(data.secrets)]) syncPathNow(directory)
   }
   return { value: readFileSync(path, 'utf8').trim(), isNew }
 }

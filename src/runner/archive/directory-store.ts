@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { mkdir, open, opendir, readdir, rename, rmdir, stat, unlink } from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
 import { freeBytes } from '#src/kit/file-system.ts'
+import { syncPath } from '#src/kit/sync-path.ts'
 import { hasCode } from '../cgroup/files.ts'
 import { ArchiveFailed } from './failed.ts'
 import type { ObjectStore, StoredObject } from './store.ts'
@@ -23,11 +24,6 @@ const keyOf = (file: string) => (isHash(basename(file)) ? join(dirname(dirname(f
 
 const full = ['ENOSPC', 'EDQUOT', 'EFBIG']
 const refused = ['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'ELOOP', 'EISDIR']
-
-const syncDirectory = async (path: string) => {
-  const directory = await open(path, 'r')
-  await directory.sync().finally(() => directory.close())
-}
 
 export class DirectoryStore implements ObjectStore {
   readonly #root: string
@@ -99,7 +95,7 @@ export class DirectoryStore implements ObjectStore {
         if (!hasCode(error, 'ENOENT') || triesLeft === 0) throw error
       }
     }
-    for (let above = dirname(path); above.startsWith(this.#root); above = dirname(above)) await syncDirectory(above)
+    for (let above = dirname(path); above.startsWith(this.#root); above = dirname(above)) await syncPath(above)
   }
 
   /** What a killed writer left; a living one needs seconds. */

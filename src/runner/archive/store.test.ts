@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { after, before, suite, test } from 'node:test'
 import type { S3Address } from '#src/kit/store-address.ts'
 import { needsRoot } from '#test/needs-root.ts'
+import { cutEverywhere } from '#test/power-cut/cut-everywhere.ts'
 import { DirectoryStore } from './directory-store.ts'
 import { ArchiveFailed, type Why } from './failed.ts'
 import { patient } from './patient-store.ts'
@@ -126,6 +127,30 @@ suite('a store in a directory', () => {
     writeFileSync(scratch.at('file'), '')
     const store = new DirectoryStore(scratch.at('file'))
     await assert.rejects(store.put('k', Buffer.from('x')), fails('store refused', /cannot be used/))
+  })
+})
+
+suite('a store in a directory, wherever the power fails', { skip: needsRoot }, () => {
+  test('keeps what was put, and has it whole or not at all until then', () => {
+    const keys = ['one/manifest', `one/chunks/${hash}`]
+    return cutEverywhere(
+      async (directory, mark) => {
+        const store = new DirectoryStore(directory)
+        for (const key of keys) {
+          await store.put(key, Buffer.from(`contents of ${key}`))
+          mark()
+        }
+        store.close()
+      },
+      async ({ told, directory, after }) => {
+        const store = new DirectoryStore(directory)
+        for (const [n, key] of keys.entries()) {
+          const found = (await store.get(key, limit))?.toString()
+          if (n < told || found !== undefined) assert.equal(found, `contents of ${key}`, after)
+        }
+        store.close()
+      },
+    )
   })
 })
 

@@ -3,6 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite, test } from 'node:test'
+import { needsRoot } from '#test/needs-root.ts'
+import { cutEverywhere } from '#test/power-cut/cut-everywhere.ts'
 import { isOurDatabase } from './database-mark.ts'
 
 suite('the database that sandboxes of a host are in', () => {
@@ -17,4 +19,17 @@ suite('the database that sandboxes of a host are in', () => {
       rmSync(scratch, { recursive: true })
     }
   })
+
+  test('is still the first one after a power cut, once anything was served from it', { skip: needsRoot }, () =>
+    cutEverywhere(
+      (directory, mark) => {
+        assert.equal(isOurDatabase(directory, 'one'), true)
+        mark()
+      },
+      ({ told, directory, after }) => {
+        if (told > 0) assert.equal(isOurDatabase(directory, 'two'), false, after)
+        else assert.equal(isOurDatabase(directory, 'one'), true, after)
+      },
+    ),
+  )
 })

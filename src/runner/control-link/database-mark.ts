@@ -2,6 +2,7 @@
 // the end: so a server that was started over a wrong or an empty database would have every disk here removed.
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { syncPathNow } from '#src/kit/sync-path.ts'
 
 const name = 'database'
 
@@ -12,6 +13,7 @@ export const isOurDatabase = (directory: string, databaseId: string): boolean =>
   if (known !== '') return known === databaseId
   writeFileSync(`${path}.new`, `${databaseId}\n`, { flush: true })
   renameSync(`${path}.new`, path)
+  syncPathNow(directory)
   return true
 }
 

@@ -1,56 +1,29 @@
 // What the journal promises holds wherever the power fails. Needs root, as strace records what is synced; elsewhere it is
 // skipped and says so.
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { suite, test } from 'node:test'
 import { needsRoot } from '#test/needs-root.ts'
-import { Recorder } from '#test/power-cut/recorder.ts'
-import { cutsOf, layOut } from '#test/power-cut/remains.ts'
+import { cutEverywhere } from '#test/power-cut/cut-everywhere.ts'
 import { Journal, type Spec } from './journal.ts'
 
 const specOf = (errorReason: string) => ({ assignment: { sandboxId: 'a' }, status: 'error', errorReason }) as Spec
 
 type Look = { told: number; journal: Journal; after: string }
 
-/** Records `act` on a journal, and looks at what is left after each cut. */
-const cutEverywhere = async (
+const cutJournal = (
   act: (journal: Journal, mark: () => void) => Promise<void>,
   look: (left: Look) => Promise<void>,
-) => {
-  const root = mkdtempSync(join(tmpdir(), 'alcove-cut-journal-'))
-  try {
-    const place = join(root, 'journal')
-    mkdirSync(place)
-    await using recorder = await Recorder.attach()
-    let marked = 0
-    await act(new Journal(place), () => {
-      recorder.mark()
-      marked += 1
-    })
-    const operations = await recorder.stop()
-    const marks = operations.filter(({ kind }) => kind === 'told').length
-    let last = 0
-    for (const { told, remains, after } of cutsOf(operations, place)) {
-      const left = join(root, 'left')
-      mkdirSync(left)
-      layOut(remains, left)
-      await look({ told, journal: new Journal(left), after })
-      last = told
-      rmSync(left, { recursive: true })
-    }
-    assert.deepEqual([last, marks], [marked, marked], 'every mark was recorded')
-  } finally {
-    rmSync(root, { recursive: true, force: true })
-  }
-}
+): Promise<void> =>
+  cutEverywhere(
+    (directory, mark) => act(new Journal(directory), mark),
+    ({ directory, ...left }) => look({ ...left, journal: new Journal(directory) }),
+  )
 
 const reasonIn = async (journal: Journal) => (await journal.read('a'))?.spec.errorReason
 
 suite('wherever the power fails', { skip: needsRoot }, () => {
   test('a spec is on the disk before anybody hears of it, and is none or whole until then', () =>
-    cutEverywhere(
+    cutJournal(
       async (journal, mark) => {
         await journal.writeSpec('a', specOf('first'))
         mark()
@@ -63,7 +36,7 @@ suite('wherever the power fails', { skip: needsRoot }, () => {
     ))
 
   test('a spec that is written again is the old or the new one, and whole', () =>
-    cutEverywhere(
+    cutJournal(
       async (journal, mark) => {
         await journal.writeSpec('a', specOf('old'))
         mark()
@@ -76,7 +49,7 @@ suite('wherever the power fails', { skip: needsRoot }, () => {
     ))
 
   test('a spec that control tells anew, and nobody waits for, never harms the one before', () =>
-    cutEverywhere(
+    cutJournal(
       async (journal, mark) => {
         await journal.writeSpec('a', specOf('old'))
         mark()
@@ -89,7 +62,7 @@ suite('wherever the power fails', { skip: needsRoot }, () => {
     ))
 
   test('a run is whole or none, whatever is left of it, and its spec stays', () =>
-    cutEverywhere(
+    cutJournal(
       async (journal, mark) => {
         await journal.writeSpec('a', specOf('first'))
         mark()
@@ -104,7 +77,7 @@ suite('wherever the power fails', { skip: needsRoot }, () => {
     ))
 
   test('a sandbox that was disowned is not there again', () =>
-    cutEverywhere(
+    cutJournal(
       async (journal, mark) => {
         await journal.writeSpec('a', specOf('first'))
         mark()
@@ -118,7 +91,7 @@ suite('wherever the power fails', { skip: needsRoot }, () => {
     ))
 
   test('that archives are owed is known from the moment on that it was written down', () =>
-    cutEverywhere(
+    cutJournal(
       async (journal, mark) => {
         await journal.writeSpec('a', specOf('first'))
         await journal.oweArchives('a')

@@ -3,8 +3,9 @@
 // `spec.json` is the durable half: it is on the disk before anybody hears that the sandbox is there. `run.json` is true for
 // one boot of the machine only, so it is replaced atomically but never waited for: after a power cut it means nothing.
 // A directory without a readable spec belongs to a sandbox that nobody was ever told of.
-import { mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { syncPath } from '#src/kit/sync-path.ts'
 import type { Archive } from '#src/runner/archive/pack.ts'
 import { hasCode } from '#src/runner/cgroup/files.ts'
 import type { Assignment, Cause } from '#src/wire/runner-link.ts'
@@ -83,7 +84,7 @@ export class Journal {
     await this.#late.get(sandboxId)
     const directory = await this.makeDirectory(sandboxId)
     await replace(join(directory, specName), spec, true)
-    await Promise.all([sync(directory), sync(this.#directory)])
+    await Promise.all([syncPath(directory), syncPath(this.#directory)])
   }
 
   /** In place of another one: after a power cut it is this or that, and whole. */
@@ -125,14 +126,14 @@ export class Journal {
     } catch (error) {
       if (!hasCode(error, 'ENOENT')) throw error
     }
-    await sync(this.#directory)
+    await syncPath(this.#directory)
   }
 
   /** That its archives go too will be known until it is forgotten. */
   async oweArchives(sandboxId: string): Promise<void> {
     const directory = await this.makeDirectory(sandboxId)
     await replace(join(directory, owedName), {}, true)
-    await sync(directory)
+    await syncPath(directory)
   }
 
   /** Of those whose removal was begun. */
@@ -160,13 +161,4 @@ const replace = async (path: string, value: unknown, isDurable: boolean) => {
   const unfinished = `${path}.${++written}`
   await writeFile(unfinished, JSON.stringify(value), { mode: 0o600, flush: isDurable })
   await rename(unfinished, path)
-}
-
-const sync = async (directory: string) => {
-  const handle = await open(directory, 'r')
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
 }

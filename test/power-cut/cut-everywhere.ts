@@ -1,0 +1,43 @@
+// For tests of a module that writes to a directory: does something with it once, under the recorder, and shows what each cut leaves.
+import assert from 'node:assert/strict'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Recorder } from './recorder.ts'
+import { cutsOf, layOut } from './remains.ts'
+
+/** `told`: how many marks were set before the cut. `after`: which cut it is, for messages. */
+export type Left = { told: number; directory: string; after: string }
+
+/** `directories` are there, and on the disk, before `act` begins. */
+export const cutEverywhere = async (
+  act: (directory: string, mark: () => void) => unknown,
+  look: (left: Left) => unknown,
+  directories: readonly string[] = [],
+): Promise<void> => {
+  const root = mkdtempSync(join(tmpdir(), 'alcove-cut-'))
+  try {
+    const place = join(root, 'place')
+    for (const path of ['', ...directories]) mkdirSync(join(place, path))
+    await using recorder = await Recorder.attach()
+    let marked = 0
+    await act(place, () => {
+      recorder.mark()
+      marked += 1
+    })
+    const operations = await recorder.stop()
+    let last = 0
+    for (const { told, remains, after } of cutsOf(operations, place)) {
+      const directory = join(root, 'left')
+      for (const path of ['', ...directories]) mkdirSync(join(directory, path))
+      layOut(remains, directory)
+      await look({ told, directory, after })
+      rmSync(directory, { recursive: true })
+      last = told
+    }
+    assert.ok(marked > 0)
+    assert.equal(last, marked, 'every mark was recorded')
+  } finally {
+    rmSync(root, { recursive: true, force: true })
+  }
+}
