@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import {
+  chmodSync,
+  chownSync,
   existsSync,
   mkdtempSync,
   readdirSync,
@@ -59,6 +61,31 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
       assert.equal(statSync(inner).mode & 0o777, 0o750)
       assert.equal(readFileSync(join(inner, 'always'), 'utf8'), 'two')
       assert.equal(readFileSync(join(inner, 'once'), 'utf8'), 'one')
+    })
+
+    test('a file that is as it should be is not written again; one with other text, owner or mode is', async () => {
+      const path = join(directory, 'text')
+      const write = (text = 'one') => runSteps(launcher, [step.file(path, self, text)])
+      const changedAt = () => statSync(path, { bigint: true }).ctimeNs
+      await write()
+      const before = changedAt()
+      await write()
+      assert.equal(changedAt(), before)
+      const spoil: (() => void)[] = [
+        () => writeFileSync(path, 'one and more'),
+        () => writeFileSync(path, 'on'),
+        () => chmodSync(path, 0o755),
+        ...(self === 0 ? [() => chownSync(path, 7, 0), () => chownSync(path, 0, 7)] : []),
+      ]
+      for (const one of spoil) {
+        one()
+        await write()
+        const { mode, uid, gid } = statSync(path)
+        assert.deepEqual([readFileSync(path, 'utf8'), mode & 0o7777, uid, gid], ['one', 0o644, self, self])
+      }
+      const long = 'x'.repeat(10_000)
+      await write(long)
+      assert.equal(readFileSync(path, 'utf8'), long)
     })
 
     test('the first step that fails is named, with its reason, and nothing comes after it', async () => {

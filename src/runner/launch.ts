@@ -22,6 +22,7 @@ export const step = {
   sync: (path: string): Step => ['sync', path],
   /** Made if absent, and given its owner and mode either way. */
   directory: (path: string, owner: number, mode: number): Step => ['directory', path, String(owner), mode.toString(8)],
+  /** With this text, owner and mode 0644 afterwards, whatever was there. */
   file: (path: string, owner: number, text: string): Step => ['file', path, String(owner), text],
   /** Only if it is absent or empty. */
   newFile: (path: string, owner: number, text: string): Step => ['new-file', path, String(owner), text],
