@@ -42,8 +42,11 @@ export type Firewall = {
   /** Lets the slot reach everything that is not closed to all. */
   open: (slots: readonly number[]) => Promise<void>
   apply: (slot: number, policy: NetworkPolicy) => Promise<void>
-  /** Counts what the slot does as this organization's, from a moment later on: nobody waits for it. */
-  assign: (slot: number, organizationId: string) => void
+  /**
+   * Counts what the slot does as this organization's. A slot that has just been taken is counted so when this resolves; one whose
+   * sandbox changes hands while it runs, a moment later: nobody waits for that.
+   */
+  assign: (slot: number, organizationId: string | undefined) => Promise<void>
   forget: (slots: readonly number[]) => Promise<void>
   /** Sends what slots with a list of domains ask to our resolver. */
   lead: (ports: Ports) => Promise<void>
@@ -74,6 +77,9 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
   await load(rulesetText(parts, present))
   const rules = await readRules(instance, range)
   const organizations = await readOrganizations(instance)
+  /** New slots are counted as those of the organization that has taken the last one: mostly that is right, and saves a process. */
+  const guessed = new Set<number>()
+  let likely: number | undefined
   const opened = new Map<number, Opened>()
 
   const keyOf = (slot: number) => `"${linkName(instance, slot)}" . ${addressOf(range, slot)}`
@@ -118,11 +124,18 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     const changed = slots.filter((slot) => (next === undefined ? rules.has(slot) : !isSame(rules.get(slot), next)))
     if (changed.length === 0) return
     const texts = await Promise.all(changed.map((slot) => changeOf(slot, rules.get(slot), next)))
-    await load(texts.flat().join('\n'))
+    const isNew = (slot: number) => next !== undefined && !rules.has(slot) && !organizations.has(slot)
+    const [mark, marked] = [likely, likely === undefined ? [] : changed.filter(isNew)]
+    await load([...texts.flat(), ...marked.flatMap((slot) => organizationLine('add', slot, mark))].join('\n'))
+    for (const slot of marked) {
+      organizations.set(slot, mark!)
+      guessed.add(slot)
+    }
     for (const slot of changed) {
       if (next === undefined) {
         rules.delete(slot)
         organizations.delete(slot)
+        guessed.delete(slot)
         unassigned.delete(slot)
       } else rules.set(slot, next)
       if (next?.verdict !== 'named') opened.delete(slot)
@@ -141,8 +154,8 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     await load(`${removalText(instance)}\n${rulesetText(parts, present)}${everything.join('\n')}`)
   }
 
-  // Several that come together are one transaction, and the start of a sandbox does not wait for it.
-  const unassigned = new Map<number, number>()
+  // Several that come together are one transaction.
+  const unassigned = new Map<number, number | undefined>()
   let assignSoon: NodeJS.Timeout | undefined
   const assignNow = async () => {
     const batch = [...unassigned].filter(([slot, mark]) => rules.has(slot) && organizations.get(slot) !== mark)
@@ -153,7 +166,10 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
       ...organizationLine('add', slot, mark),
     ])
     await orAnew(() => load(texts.join('\n')))
-    for (const [slot, mark] of batch) organizations.set(slot, mark)
+    for (const [slot, mark] of batch) {
+      if (mark === undefined) organizations.delete(slot)
+      else organizations.set(slot, mark)
+    }
   }
 
   // One change at a time. If the table is not as remembered, it is loaded anew as it should be, and the change tried again.
@@ -214,8 +230,13 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     slots: () => [...rules.keys()],
     open: (slots) => changeInTurn(slots, openToAll),
     apply: async (slot, policy) => changeInTurn([slot], ruleOf(policy)),
-    assign: (slot, organizationId) => {
-      unassigned.set(slot, markOf(organizationId))
+    assign: async (slot, organizationId) => {
+      const mark = organizationId === undefined ? undefined : markOf(organizationId)
+      const isNew = guessed.delete(slot) || !organizations.has(slot)
+      if (isNew) likely = mark ?? likely
+      if (organizations.get(slot) === mark) return void unassigned.delete(slot)
+      unassigned.set(slot, mark)
+      if (isNew) return await inTurn(assignNow)
       if (assignSoon !== undefined) return
       assignSoon = setTimeout(() => {
         assignSoon = undefined

@@ -6,7 +6,7 @@ import { silentLog } from '#src/kit/log.ts'
 import { runCommand } from '#src/kit/run-command.ts'
 import type { NetworkPolicy } from '#src/wire/runner-link.ts'
 import { needsRoot } from '#test/needs-root.ts'
-import { type NetworkPoolOptions, openNetworkPool } from './pool.ts'
+import { type NetworkPoolOptions, openNetworkPool, type Slot } from './pool.ts'
 import { removeNetwork } from './remove.ts'
 import { isPrivateHost, preparePrivateHost, runOnPrivateHost } from './testing/private-host.ts'
 
@@ -61,6 +61,32 @@ if (!isPrivateHost) {
       assert.notEqual(second.name, first.name)
       assert.doesNotMatch(await runCommand(['ip', '-n', second.name, 'addr']), /10\.1\.2\.3/)
       await assert.rejects(pool.apply(first, everything))
+      await pool.close()
+    })
+
+    test('a slot is its organization’s as soon as it is applied, whoever took the one before', async () => {
+      const pool = await openPool()
+      const takenBy = async (organizationId: string) => {
+        const slot = await pool.acquire()
+        const before = await markOf(slot)
+        await pool.apply(slot, everything, organizationId)
+        return { before, mark: await markOf(slot) }
+      }
+      const markOf = async ({ address }: Slot) => {
+        const map = await runCommand(['nft', 'list', 'map', 'inet', `alcove_${instance}`, 'organizations'])
+        return new RegExp(`${address} : (\\S+)`).exec(map)?.[1]
+      }
+      const [one, again, two, twoAgain] = [
+        await takenBy('one'),
+        await takenBy('one'),
+        await takenBy('two'),
+        await takenBy('two'),
+      ]
+      assert.ok(one.mark !== undefined && two.mark !== undefined && one.mark !== two.mark)
+      assert.deepEqual(
+        [one.before, again, two.before, twoAgain],
+        [undefined, { before: one.mark, mark: one.mark }, one.mark, { before: two.mark, mark: two.mark }],
+      )
       await pool.close()
     })
 

@@ -163,7 +163,7 @@ class Pool implements NetworkPool {
     // does not start is no reason not to.
     await (policy.blockAll ? serving?.catch(() => {}) : serving)
     await firewall.apply(n, policy)
-    if (organizationId !== undefined) firewall.assign(n, organizationId)
+    await firewall.assign(n, organizationId)
     resolver.allow(slot.address, domains)
   }
 
