@@ -56,6 +56,8 @@ export const tellGate = async (parts: WatchParts, socket: Socket): Promise<void>
       await new Promise<void>((resolve) => {
         wake = resolve
       })
+      // Control is told first, as callers wait for its word. The gate waits for ours where control is ahead.
+      await new Promise(setImmediate)
     }
   } finally {
     ignore()

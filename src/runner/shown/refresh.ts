@@ -15,7 +15,7 @@ type Entry = Refreshed & { shownBytes: number } & Counts
 type Counts = { kills: number; refusals: number }
 
 export type RefresherListeners = {
-  /** How many processes have been killed for want of memory since its cgroup was made; told at each look. */
+  /** How many processes have been killed for want of memory since its cgroup was made; told when that is read. */
   onLook: (sandboxId: string, kills: number) => void
   /** How many processes have been killed for want of memory since the last time. */
   onKills: (sandboxId: string, kills: number) => void
@@ -41,11 +41,15 @@ export class Refresher {
     this.#timer = setInterval(() => void this.look(), intervalMs).unref()
   }
 
-  /** Of one that is known already, what may have changed; of one that a former runner had, earlier kills do not count. */
+  /**
+   * What is known already goes on with limits that may have changed: nothing is read for it, as a pause or a resume waits for this.
+   * Kills and refusals from before a sandbox is known, which a former runner has told of, do not count.
+   */
   add(sandboxId: string, refreshed: Refreshed) {
     const known = this.#entries.get(sandboxId)
-    const { kills, refusals } = known ?? countsOf(refreshed)
-    this.#listeners.onLook(sandboxId, kills)
+    const counts = known ?? countsOf(refreshed)
+    if (known === undefined) this.#listeners.onLook(sandboxId, counts.kills)
+    const { kills, refusals } = counts
     this.#entries.set(sandboxId, { ...refreshed, kills, refusals, shownBytes: Number.NEGATIVE_INFINITY })
   }
 

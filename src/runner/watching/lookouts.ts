@@ -59,8 +59,6 @@ export class Lookouts {
     this.awaitEnd(sandboxId, init)
     this.#kernelMemory.add(sandboxId, { init, cgroup: cgroupOf(this.#machine, sandboxId) })
     this.meters.begin(sandboxId)
-    // So that a kill is told from those before.
-    this.memoryKills(sandboxId)
     this.#refresher.add(sandboxId, {
       cgroup: cgroupOf(this.#machine, sandboxId),
       directory: shownOf(this.#machine.places, sandboxId),
