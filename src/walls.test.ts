@@ -1,10 +1,21 @@
 // The house has walls. An import that goes through one fails here, with the name of both sides.
 import assert from 'node:assert/strict'
-import { existsSync, globSync, readFileSync } from 'node:fs'
-import { dirname, join, relative, resolve } from 'node:path'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { suite, test } from 'node:test'
-
-const root = resolve(import.meta.dirname, '..')
+import {
+  imports,
+  isBelow,
+  isTest,
+  programs,
+  root,
+  say,
+  specifiersOf,
+  tables,
+  tablesWrittenBy,
+  textOf,
+} from './testing/house.ts'
+import { foreignWriters, rooms, writers } from './testing/rooms.ts'
 
 /** What everybody may read: words, errors, and things that know nothing of ours. */
 const ground = ['src/wire', 'src/problems.ts', 'src/kit']
@@ -27,38 +38,14 @@ const reaches: Record<string, readonly string[]> = {
   'src/wire': [],
 }
 
-type Import = { file: string; target: string }
-
-/** The file that an import of ours names; packages and Node's own modules are not ours. */
-const targetOf = (file: string, specifier: string): string | undefined => {
-  if (specifier.startsWith('#')) return specifier.slice(1)
-  if (specifier.startsWith('.')) return relative(root, resolve(root, dirname(file), specifier))
-  return undefined
-}
-
-const specifiersOf = (file: string): string[] => {
-  const text = readFileSync(join(root, file), 'utf8')
-  const forms = /^(?:import|export)\b[^'"]*\bfrom\s*'([^']+)'|^import\s*'([^']+)'|\bimport\(\s*'([^']+)'/gm
-  return [...text.matchAll(forms)].map(([, named, bare, lazy]) => (named ?? bare ?? lazy)!)
-}
-
-const isTest = (file: string) => /\.test\.ts$|\/testing\//.test(file)
-
-const sources = globSync('{bin,src}/**/*.ts', { cwd: root }).sort()
-const programs = sources.filter((file) => !isTest(file))
-
-const imports: Import[] = programs.flatMap((file) =>
-  specifiersOf(file).flatMap((specifier) => {
-    const target = targetOf(file, specifier)
-    return target === undefined ? [] : [{ file, target }]
-  }),
-)
-
 const partOf = (file: string) => (file.startsWith('bin/') ? 'bin' : file.split('/').slice(0, 2).join('/'))
 
-const isBelow = (file: string, place: string) => file === place || file.startsWith(`${place}/`)
-
-const say = ({ file, target }: Import) => `${file} → ${target}`
+/** The room of a file of a program that has rooms, as testing/rooms.ts names it. */
+const roomOf = (file: string): string | undefined => {
+  const program = partOf(file)
+  const path = file.slice(program.length + 1)
+  return rooms[program]?.find((room) => isBelow(path, room))
+}
 
 suite('walls', () => {
   test('there are imports to look at, and each names a file that exists', () => {
@@ -95,13 +82,51 @@ suite('walls', () => {
     )
   })
 
+  test('every file of a program with rooms is in one of them, and every room that is named is there', () => {
+    const inRooms = programs.filter((file) => rooms[partOf(file)] !== undefined)
+    assert.deepEqual(
+      inRooms.filter((file) => roomOf(file) === undefined),
+      [],
+    )
+    const named = Object.entries(rooms).flatMap(([program, list]) => list.map((room) => `${program}/${room}`))
+    assert.deepEqual(
+      named.filter((room) => !inRooms.some((file) => isBelow(file, room))),
+      [],
+    )
+  })
+
+  test('inside a program imports go down: a room knows only the rooms that stand before it', () => {
+    const up = imports.filter(({ file, target }) => {
+      const program = partOf(file)
+      const list = rooms[program]
+      if (list === undefined || partOf(target) !== program) return false
+      return list.indexOf(roomOf(target)!) > list.indexOf(roomOf(file)!)
+    })
+    assert.deepEqual(up.map(say), [])
+  })
+
   test('rooms of control meet through their services and verbs, never through another room’s store', () => {
-    const roomOf = (file: string) => /^src\/control\/([^/]+)\//.exec(file)?.[1]
+    const folderOf = (file: string) => /^src\/control\/([^/]+)\//.exec(file)?.[1]
     const through = imports.filter(({ file, target }) => {
-      const [here, there] = [roomOf(file), roomOf(target)]
+      const [here, there] = [folderOf(file), folderOf(target)]
       return here !== undefined && target.endsWith('/store.ts') && here !== there
     })
     assert.deepEqual(through.map(say), [])
+  })
+
+  test('each table is written by the one room that owns it', () => {
+    const known = tables()
+    const writing = programs
+      .filter((file) => isBelow(file, 'src/control'))
+      .flatMap((file) => tablesWrittenBy(file, known).map((table) => ({ file, table })))
+    assert.ok(writing.length > known.size)
+    assert.deepEqual([...known].sort(), Object.keys(writers).sort())
+    assert.deepEqual(
+      writing.filter(({ table }) => table === '${').map(({ file }) => file),
+      ['src/control/storage/history.ts'], // which is told the table by the room that owns it
+    )
+    const foreign = writing.filter(({ file, table }) => table !== '${' && writers[table] !== roomOf(file))
+    assert.deepEqual(foreign.map(({ file, table }) => `${file} writes ${table}`).sort(), [...foreignWriters].sort())
   })
 
   test('only storage and PostgreSQL’s own folder know the driver', () => {
@@ -125,7 +150,7 @@ suite('walls', () => {
   })
 
   test('the environment is read where a program’s settings are, and nowhere else', () => {
-    const reading = programs.filter((file) => /\bprocess\s*\.\s*env\b/.test(readFileSync(join(root, file), 'utf8')))
+    const reading = programs.filter((file) => /\bprocess\s*\.\s*env\b/.test(textOf(file)))
     const allowed = [
       'src/kit/log.ts', // the level of every program's log
       'src/cli/command-line.ts', // hands it to the settings of `up`

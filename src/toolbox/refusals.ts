@@ -1,7 +1,7 @@
 // What stood between us and a job in the sandbox, in words for the caller.
 import { notStarted, Problem } from '#src/problems.ts'
 import { AgentGone, AgentRefused, StartFailed } from './agent/agent.ts'
-import { callersFault } from './exec/start-failure.ts'
+import { callersFault } from './running/start-failure.ts'
 
 /** Always a Problem. */
 export const asTold = (error: unknown): Problem => {

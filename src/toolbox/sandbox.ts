@@ -1,9 +1,10 @@
 // What every room of the toolbox knows about the sandbox that a call is for.
+
 import { type Route, routesOf } from '#src/http/route.ts'
 import type { KnownAssignment, MemoryKillsHere } from '#src/wire/gate-link.ts'
 import type { MeterReading } from '#src/wire/meter-reading.ts'
 import type { Agent } from './agent/agent.ts'
-import type { Compiler } from './code-run/typescript.ts'
+import type { Compiler } from './compiler.ts'
 import { HeldBody } from './held-bodies.ts'
 
 export type ToolboxSandbox = {

@@ -1,4 +1,5 @@
 // The toolbox of every sandbox of this host, as a server that does not listen: the gate hands it the calls that it has let in.
+
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { posix } from 'node:path'
 import type { Duplex } from 'node:stream'
@@ -10,7 +11,7 @@ import type { MemoryKillsHere, SandboxHere } from '#src/wire/gate-link.ts'
 import type { MeterReading } from '#src/wire/meter-reading.ts'
 import { agentAt } from './agent/agent.ts'
 import { agentIn } from './agent/work-directory.ts'
-import type { Compiler } from './code-run/typescript.ts'
+import type { Compiler } from './compiler.ts'
 import { toolboxEndpoints } from './endpoints.ts'
 import type { ToolboxContext, ToolboxNeeds, ToolboxSandbox } from './sandbox.ts'
 

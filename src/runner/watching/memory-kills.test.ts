@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import { wasBetween } from '#src/toolbox/exec/out-of-memory.ts'
+import { wasBetween } from '#src/toolbox/running/out-of-memory.ts'
 import { MemoryKills } from './memory-kills.ts'
 
 suite('kills for want of memory', () => {

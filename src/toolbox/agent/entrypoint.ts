@@ -1,8 +1,9 @@
 // Starts the command that the sandbox's image or snapshot names: a job, because an image need not have a shell that a session could be.
-import { plainWord } from '../exec/plain.ts'
+
 import { type Agent, isRefused, StartFailed } from './agent.ts'
 import { type EnvironmentSource, environmentOf } from './environment.ts'
 import { keptOutputBytes } from './kept-output.ts'
+import { plainWord } from './plain.ts'
 
 export const entrypointJob = 'entrypoint'
 /** As much as the agent remembers of a job, and no less than lists show of any command. */

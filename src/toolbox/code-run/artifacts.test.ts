@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import fc from 'fast-check'
-import { BoundedOutput } from '../exec/output.ts'
+import { BoundedOutput } from '#src/toolbox/running/output.ts'
 import { ArtifactSieve, chartMark } from './artifacts.ts'
 
 const chartLine = (value: unknown) => `${chartMark}${JSON.stringify({ type: 'chart', value })}\n`

@@ -1,6 +1,6 @@
 // Takes the chart lines out of what a program prints (contract/toolbox.md §3). A chart line is a whole line that starts
 // with the mark; all other output passes through in order, byte for byte, also where a piece ends in mid-line.
-import { BoundedOutput } from '../exec/output.ts'
+import { BoundedOutput } from '#src/toolbox/running/output.ts'
 
 export const chartMark = Buffer.from('dtn_artifact_k39fd2:')
 

@@ -1,5 +1,5 @@
 import { longestText } from '#src/http/shapes.ts'
-import { deadlineOf } from '../exec/deadline.ts'
+import { deadlineOf } from '#src/toolbox/running/deadline.ts'
 import { route } from '../sandbox.ts'
 import { CodeRunRequest, CodeRunResponse } from './schemas.ts'
 import { checkCode, runCode } from './service.ts'

@@ -1,13 +1,15 @@
 // `process/code-run`: a program in one of three languages, in a fresh process (contract/toolbox.md §3).
+
 import { Problem } from '#src/problems.ts'
+import type { Deadline } from '#src/toolbox/running/deadline.ts'
+import { checkEnvironment } from '#src/toolbox/running/environment.ts'
+import { watchMemory } from '#src/toolbox/running/out-of-memory.ts'
+import { BoundedOutput } from '#src/toolbox/running/output.ts'
+import { followToEnd, startWithin, withOutputSoFar } from '#src/toolbox/running/run.ts'
+import { callersFault } from '#src/toolbox/running/start-failure.ts'
 import { type CommandSpec, type RunningCommand, StartFailed } from '../agent/agent.ts'
 import { environmentOf } from '../agent/environment.ts'
-import type { Deadline } from '../exec/deadline.ts'
-import { checkEnvironment } from '../exec/environment.ts'
-import { watchMemory } from '../exec/out-of-memory.ts'
-import { BoundedOutput } from '../exec/output.ts'
-import { followToEnd, startWithin, withOutputSoFar } from '../exec/run.ts'
-import { callersFault } from '../exec/start-failure.ts'
+import type { Compiler } from '../compiler.ts'
 import type { Given } from '../held-bodies.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'
 import { ArtifactSieve } from './artifacts.ts'
@@ -21,7 +23,7 @@ import {
   typescriptProgram,
 } from './programs.ts'
 import { type CodeRunRequest, type CodeRunResponse, type Language, languages } from './schemas.ts'
-import { type Compiler, transpile } from './typescript.ts'
+import { transpile } from './typescript.ts'
 
 /** Throws a 400 for what can be seen before anything is started. */
 export const checkCode = ({ code, envs }: CodeRunRequest): void => {

@@ -2,8 +2,8 @@
 // runs confined, so whoever is root on this host starts it (src/runner/gate-link/compiler.ts).
 import { Bound } from '#src/kit/bound.ts'
 import { Problem } from '#src/problems.ts'
-import type { Compiled } from '#src/wire/gate-link.ts'
-import type { Deadline } from '../exec/deadline.ts'
+import type { Deadline } from '#src/toolbox/running/deadline.ts'
+import type { Compiler } from '../compiler.ts'
 import { Turns } from './turns.ts'
 
 const atOnce = 2
@@ -11,13 +11,6 @@ const atOnce = 2
 const waitingAtMost = { each: 16, all: 64, sure: 2 }
 const turns = new Turns(atOnce, new Bound(waitingAtMost))
 const sourceBytes = 1024 * 1024
-
-export type Compiler = {
-  /** `files`: like cjs, and what the code imports when it runs is required, as Node cannot import TypeScript. */
-  compile: (source: string, format: 'cjs' | 'esm' | 'files', limits: { signal: AbortSignal }) => Promise<Compiled>
-  /** An expression: a function that takes types out of a file inside the sandbox, where the compiler is not. */
-  typeRemover: () => Promise<string>
-}
 
 type Transpiled = { javascript: string; isModule: boolean } | { complaint: string }
 

@@ -152,7 +152,7 @@ suite('POST /process/execute: timeout', () => {
 
   test('10 seconds when none is given', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
-    const { deadlineOf } = await import('./deadline.ts')
+    const { deadlineOf } = await import('#src/toolbox/running/deadline.ts')
     const { defaultExecuteTimeoutSeconds } = await import('#src/gate/config.ts')
     const { ServerResponse, IncomingMessage } = await import('node:http')
     const { Socket } = await import('node:net')

@@ -1,17 +1,17 @@
 // `process/execute`: one shell command, its whole output in arrival order, and its exit code (contract/toolbox.md §2).
 import { Problem } from '#src/problems.ts'
+import { plainWordsOf } from '#src/toolbox/agent/plain.ts'
+import type { Deadline } from '#src/toolbox/running/deadline.ts'
+import { checkEnvironment } from '#src/toolbox/running/environment.ts'
+import { watchMemory } from '#src/toolbox/running/out-of-memory.ts'
+import { BoundedOutput } from '#src/toolbox/running/output.ts'
+import { followToEnd, startWithin, withOutputSoFar } from '#src/toolbox/running/run.ts'
+import { callersFault } from '#src/toolbox/running/start-failure.ts'
 import { type CommandSpec, type RunningCommand, StartFailed } from '../agent/agent.ts'
 import { environmentOf } from '../agent/environment.ts'
 import type { Given } from '../held-bodies.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'
-import type { Deadline } from './deadline.ts'
-import { checkEnvironment } from './environment.ts'
-import { watchMemory } from './out-of-memory.ts'
-import { BoundedOutput } from './output.ts'
-import { plainWordsOf } from './plain.ts'
-import { followToEnd, startWithin, withOutputSoFar } from './run.ts'
 import type { ExecuteRequest, ExecuteResponse } from './schemas.ts'
-import { callersFault } from './start-failure.ts'
 
 const shells = ['bash', 'sh'] as const
 

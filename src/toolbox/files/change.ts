@@ -1,8 +1,8 @@
 // Making, moving, deleting, and rights.
 import { Problem } from '#src/problems.ts'
+import type { Deadline } from '#src/toolbox/running/deadline.ts'
+import { BoundedOutput } from '#src/toolbox/running/output.ts'
 import type { Files } from '../agent/agent.ts'
-import type { Deadline } from '../exec/deadline.ts'
-import { BoundedOutput } from '../exec/output.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'
 import { aboutPath, errnoOf, isErrno, problemOf, told } from './failures.ts'
 import { operand, runTool } from './run-tool.ts'

@@ -1,5 +1,5 @@
 // Lines that hold a text, found by the image's own `grep`. The text is literal, as it is for `replace`.
-import type { Deadline } from '../exec/deadline.ts'
+import type { Deadline } from '#src/toolbox/running/deadline.ts'
 import { jsonBytes } from '../json-size.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'
 import { aboutPath } from './failures.ts'

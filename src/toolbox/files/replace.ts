@@ -1,6 +1,7 @@
 // Replaces a text in files, as a stream and each file as a whole or not at all. The text is literal.
+
+import type { Deadline } from '#src/toolbox/running/deadline.ts'
 import type { Files } from '../agent/agent.ts'
-import type { Deadline } from '../exec/deadline.ts'
 import { aboutPath, problemOf } from './failures.ts'
 import type { ReplaceRequest, ReplaceResult } from './schemas.ts'
 

@@ -1,10 +1,10 @@
 // Runs one of the image's own tools, with arguments and never through a shell, until it ends, the deadline comes, or
 // enough has been heard.
 
+import type { Deadline } from '#src/toolbox/running/deadline.ts'
+import { runToEnd } from '#src/toolbox/running/run.ts'
 import { environmentOf } from '../agent/environment.ts'
 import { pathFrom } from '../agent/work-directory.ts'
-import type { Deadline } from '../exec/deadline.ts'
-import { runToEnd } from '../exec/run.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'
 
 type Tool = {

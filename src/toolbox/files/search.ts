@@ -1,6 +1,6 @@
 // Names that fit a pattern, found by the image's own `find`.
 import { Problem } from '#src/problems.ts'
-import type { Deadline } from '../exec/deadline.ts'
+import type { Deadline } from '#src/toolbox/running/deadline.ts'
 import { jsonBytes } from '../json-size.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'
 import { below } from './file-info.ts'

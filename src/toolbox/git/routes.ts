@@ -1,6 +1,6 @@
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
-import { deadlineOf } from '../exec/deadline.ts'
+import { deadlineOf } from '#src/toolbox/running/deadline.ts'
 import { route, type ToolboxSandbox } from '../sandbox.ts'
 import { checkout, createBranch, deleteBranch, listBranches } from './branches.ts'
 import { clone, init } from './clone.ts'

@@ -2,13 +2,13 @@
 // opens an editor, its words are English so that failures.ts can read them, and everything of it has a bound.
 import { constants } from 'node:os'
 import { Problem } from '#src/problems.ts'
+import type { Deadline } from '#src/toolbox/running/deadline.ts'
+import { BoundedOutput } from '#src/toolbox/running/output.ts'
+import { runToEnd } from '#src/toolbox/running/run.ts'
+import { callersFault } from '#src/toolbox/running/start-failure.ts'
 import { type RunningCommand, StartFailed } from '../agent/agent.ts'
 import { environmentOf } from '../agent/environment.ts'
 import { pathFrom } from '../agent/work-directory.ts'
-import type { Deadline } from '../exec/deadline.ts'
-import { BoundedOutput } from '../exec/output.ts'
-import { runToEnd } from '../exec/run.ts'
-import { callersFault } from '../exec/start-failure.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'
 import { problemOf } from './failures.ts'
 

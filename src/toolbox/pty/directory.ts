@@ -1,8 +1,9 @@
 // Which directory a terminal or an interpreter starts in, as an absolute path to tell.
+
+import { deadlineOf } from '#src/toolbox/running/deadline.ts'
+import { runToEnd } from '#src/toolbox/running/run.ts'
 import { type Output, StartFailed } from '../agent/agent.ts'
 import { environmentOf } from '../agent/environment.ts'
-import { deadlineOf } from '../exec/deadline.ts'
-import { runToEnd } from '../exec/run.ts'
 import { asNotStarted, asTold } from '../refusals.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'
 

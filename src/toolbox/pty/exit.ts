@@ -1,6 +1,7 @@
 // How the end of a shell is told: by a message to clients that understand it, and by how the socket is closed.
+
+import type { OutOfMemory } from '#src/toolbox/running/out-of-memory.ts'
 import type { Exit } from '../agent/agent.ts'
-import type { OutOfMemory } from '../exec/out-of-memory.ts'
 
 const words: Record<number, string> = { 130: 'Ctrl+C', 137: 'SIGKILL', 143: 'SIGTERM' }
 

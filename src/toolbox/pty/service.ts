@@ -1,8 +1,8 @@
 // Terminals that live in the sandbox: they are made, listed, resized and killed here; connect.ts talks with them.
 import { Problem } from '#src/problems.ts'
+import { checkEnvironment } from '#src/toolbox/running/environment.ts'
 import { isRefused, StartFailed } from '../agent/agent.ts'
 import { environmentOf } from '../agent/environment.ts'
-import { checkEnvironment } from '../exec/environment.ts'
 import { asNotStarted, asTold } from '../refusals.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'
 import { findDirectory } from './directory.ts'

@@ -1,7 +1,7 @@
 // What a client says with the subprotocols that it offers: some runtimes can set no header on a WebSocket.
 import type { IncomingMessage } from 'node:http'
 import { Problem } from '#src/problems.ts'
-import { checkEnvironment } from '../exec/environment.ts'
+import { checkEnvironment } from '#src/toolbox/running/environment.ts'
 
 /** The client understands the `exited` message. */
 export const exitControl = 'X-Daytona-Pty-Exit-Control'

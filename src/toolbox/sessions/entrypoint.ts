@@ -1,9 +1,9 @@
 // The entrypoint: the command that the sandbox's image or snapshot names, run once each time the sandbox starts. To callers
 // it is a command of a session; in the agent it is a job, because an image need not have a shell that a session could be.
 import { Problem } from '#src/problems.ts'
+import { hasRunShort, lookBack, type OutOfMemory } from '#src/toolbox/running/out-of-memory.ts'
 import { type Agent, isRefused, type Job, type TakePiece } from '../agent/agent.ts'
 import { entrypointJob as jobId } from '../agent/entrypoint.ts'
-import { hasRunShort, lookBack, type OutOfMemory } from '../exec/out-of-memory.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'
 import { collectLogs, withShortage } from './logs.ts'
 import { told } from './refusals.ts'

@@ -2,10 +2,10 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { otherBody } from '#src/http/idempotency-key.ts'
 import { Problem } from '#src/problems.ts'
+import { hasRunShort, lookBack, type OutOfMemory, watchMemory } from '#src/toolbox/running/out-of-memory.ts'
 import { type AgentSession, isRefused, type SessionCommand, StartFailed, type TakePiece } from '../agent/agent.ts'
 import { environmentOf } from '../agent/environment.ts'
 import { keptOutputBytes } from '../agent/kept-output.ts'
-import { hasRunShort, lookBack, type OutOfMemory, watchMemory } from '../exec/out-of-memory.ts'
 import type { Given } from '../held-bodies.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'
 import {

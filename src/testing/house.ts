@@ -1,0 +1,70 @@
+// Reads the code of the house as walls.test.ts looks at it: who imports whom, and who writes which table.
+import { globSync, readFileSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
+
+export const root = resolve(import.meta.dirname, '../..')
+
+export type Import = { file: string; target: string }
+
+export const textOf = (file: string): string => readFileSync(join(root, file), 'utf8')
+
+/** The file that an import of ours names; packages and Node's own modules are not ours. */
+const targetOf = (file: string, specifier: string): string | undefined => {
+  if (specifier.startsWith('#')) return specifier.slice(1)
+  if (specifier.startsWith('.')) return relative(root, resolve(root, dirname(file), specifier))
+  return undefined
+}
+
+export const specifiersOf = (file: string): string[] => {
+  const forms = /^(?:import|export)\b[^'"]*\bfrom\s*'([^']+)'|^import\s*'([^']+)'|\bimport\(\s*'([^']+)'/gm
+  return [...textOf(file).matchAll(forms)].map(([, named, bare, lazy]) => (named ?? bare ?? lazy)!)
+}
+
+export const isTest = (file: string): boolean => /\.test\.ts$|\/testing\//.test(file)
+
+/** Every source that runs in a program. */
+export const programs: readonly string[] = globSync('{bin,src}/**/*.ts', { cwd: root })
+  .filter((file) => !isTest(file))
+  .sort()
+
+export const imports: readonly Import[] = programs.flatMap((file) =>
+  specifiersOf(file).flatMap((specifier) => {
+    const target = targetOf(file, specifier)
+    return target === undefined ? [] : [{ file, target }]
+  }),
+)
+
+export const isBelow = (file: string, place: string): boolean => file === place || file.startsWith(`${place}/`)
+
+export const say = ({ file, target }: Import): string => `${file} → ${target}`
+
+const migrations = 'src/control/storage/migrations'
+
+/** The tables that the migrations leave. */
+export const tables = (): Set<string> => {
+  const found = new Set(['migrations'])
+  for (const file of globSync(`${migrations}/*.sql`, { cwd: root }).sort()) {
+    const words = textOf(file).replaceAll(/--.*$/gm, '')
+    for (const [, verb, name] of words.matchAll(
+      /\b(create|drop)\s+table\s+(?:if\s+(?:not\s+)?exists\s+)?([a-z_]+)/gi,
+    )) {
+      if (verb!.toLowerCase() === 'create') found.add(name!)
+      else found.delete(name!)
+    }
+  }
+  return found
+}
+
+const withoutComments = (text: string) => text.replaceAll(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$|\s\/\/ .*$/gm, '')
+
+const statements =
+  /\b(?:insert\s+into|update|delete\s+from|merge\s+into|truncate(?:\s+table)?)\s+(?:only\s+)?("?[a-z_]+|\$\{)/gi
+/** Two functions of storage delete old rows of the table that they are told. */
+const deletions = /\bdelete(?:Old|Beyond)\(\s*\w+,\s*'([a-z_]+)'/g
+
+/** The tables that the SQL of a source writes; `${` for one that a variable names. */
+export const tablesWrittenBy = (file: string, known: ReadonlySet<string>): string[] => {
+  const text = withoutComments(textOf(file))
+  const named = [...text.matchAll(statements), ...text.matchAll(deletions)].map(([, name]) => name!.replace('"', ''))
+  return [...new Set(named.filter((name) => name === '${' || known.has(name)))]
+}
