@@ -12,6 +12,7 @@ const root = resolve(import.meta.dirname, '../..')
 const readme = readFileSync(join(root, 'README.md'), 'utf8')
 
 const guide = readFileSync(join(root, 'docs/guides/first-agent.md'), 'utf8')
+const dayTwo = readFileSync(join(root, 'docs/guides/day-two.md'), 'utf8')
 
 const blocks = (language: string, page = readme) =>
   [...page.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, 'g'))].map(([, text]) => text ?? '')
@@ -97,6 +98,15 @@ suite('the README', () => {
       assert.notEqual(at, -1, `after ${from} characters there is no ${JSON.stringify(lines)} in:\n${output}`)
       from = at + lines.length
     }
+  })
+
+  test('the lines of the guide for the second day limit an organization', async () => {
+    const [lines] = blocks('sh', dayTwo)
+    assert.ok(lines)
+    const made = await server.api('POST', '/organizations', { name: 'tenant', defaultRegionId: 'local' })
+    assert.equal(made.status, 201, JSON.stringify(made.body))
+    const { code, output } = await run('sh', ['-ec', here(lines)], { cwd: root, env: { ORG: String(made.body['id']) } })
+    assert.equal(code, 0, output)
   })
 
   test('examples/first-sandbox.mjs runs unchanged', async () => {

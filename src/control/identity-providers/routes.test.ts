@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
 import { suite, test } from 'node:test'
 import { readNetworks } from '#src/kit/networks.ts'
 import { addPerson } from '#test/control/add-person.ts'
@@ -52,6 +54,14 @@ suite('POST /organizations/{organizationId}/identity-providers', () => {
       defaultAssignedRoleIds: [],
       enabled: true,
     })
+  })
+
+  test('201 for the body that the operator’s guide shows', async () => {
+    await using app = await start()
+    const guide = readFileSync(join(import.meta.dirname, '../../../docs/guides/day-two.md'), 'utf8')
+    const [, shown] = /```json\n([\s\S]*?)```/.exec(guide) ?? []
+    assert.ok(shown)
+    assert.equal((await app.as('owner').post(providers, JSON.parse(shown))).status, 201)
   })
 
   test('the secret lies encrypted in the database and is in no answer', async () => {

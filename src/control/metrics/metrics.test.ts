@@ -88,14 +88,17 @@ suite('GET /metrics', () => {
       assert.ok(!text.includes(word), word)
   })
 
-  test('every metric of the dashboard is there', async () => {
+  test('every metric of the dashboard and of the alerts is there', async () => {
     await using app = await startControl()
     app.app.metrics.includeProcess()
     const { text } = await app.as('admin').get('/metrics')
     const known = new Set([...text.matchAll(/^# TYPE (\w+)/gm)].map(([, name]) => name))
-    const path = join(import.meta.dirname, '../../../deploy/grafana/alcove.json')
-    const asked = [...readFileSync(path, 'utf8').matchAll(/\balcove_\w+/g)].map(([name]) => name)
-    assert.ok(asked.length > 10)
+    const asked = ['grafana/alcove.json', 'prometheus/alcove.rules.yaml'].flatMap((path) => {
+      const text = readFileSync(join(import.meta.dirname, '../../../deploy', path), 'utf8')
+      const names = [...text.matchAll(/\balcove_\w+/g)].map(([name]) => name)
+      assert.ok(names.length > 5, path)
+      return names
+    })
     const missing = asked.filter((name) => !known.has(name) && !known.has(name.replace(/_(?:bucket|count|sum)$/, '')))
     assert.deepEqual(missing, [])
   })
