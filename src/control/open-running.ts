@@ -2,6 +2,7 @@
 import type { Callers } from '#src/control/auth/callers.ts'
 import { reconcileSnapshots } from '#src/control/runners/service.ts'
 import { GateLinks, type GateParts } from './access/ahead.ts'
+import { Tickets } from './access/tickets.ts'
 import type { Parts } from './parts.ts'
 import { RunnerLinks } from './runner-links.ts'
 import { type SandboxOptions, standardOptions } from './running.ts'
@@ -29,13 +30,22 @@ export const openSandboxRoom = async (
   const links = new RunnerLinks()
   const gates = new GateLinks()
   const demand = new WarmDemand()
-  const parts: GateParts = { ...given, changes, links, gates, demand, options: { ...standardOptions, ...options } }
+  const tickets = await Tickets.open(given)
+  const parts: GateParts = {
+    ...given,
+    changes,
+    links,
+    gates,
+    tickets,
+    demand,
+    options: { ...standardOptions, ...options },
+  }
   const { database, clock } = parts
   await reconcileSnapshots(database, clock.now())
   await changes.join(given.database)
   const stopPushing = startPushing(parts)
   const filling = keepFilling(parts, destroy)
-  const sweeping = startSweeping(parts, [() => demand.write(parts), () => filling.fill()])
+  const sweeping = startSweeping(parts, [() => tickets.renew(), () => demand.write(parts), () => filling.fill()])
 
   return {
     ...parts,

@@ -13,6 +13,7 @@ const question: AccessQuestion = {
 }
 
 const yes: Omit<Access, 'isBearerOurs' | 'warnsVisitors'> = {
+  ticket: 'signed by control',
   sandboxId: 'box',
   organizationId: 'org',
   runnerAddress: 'unix:/x',

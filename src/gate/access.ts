@@ -7,6 +7,7 @@ import { placeHeaders, span } from '#src/kit/telemetry/telemetry.ts'
 import { Problem, type ProblemCode } from '#src/problems.ts'
 import { type Access, type AccessAhead, type AccessQuestion, accessKeptMs, keyOfQuestion } from '#src/wire/access.ts'
 import type { UploadAccess, UploadQuestion } from '#src/wire/contexts.ts'
+import type { TicketKey, TicketKeys } from '#src/wire/ticket.ts'
 
 const keptAnswers = 4096
 const openQuestions = 1024
@@ -30,7 +31,8 @@ const isAccess = (body: Partial<Access> | null): body is Access =>
   typeof body?.sandboxId === 'string' &&
   typeof body.runnerAddress === 'string' &&
   typeof body.isStarted === 'boolean' &&
-  typeof body.openedBy === 'string'
+  typeof body.openedBy === 'string' &&
+  typeof body.ticket === 'string'
 
 const isAhead = (said: Partial<AccessAhead> | null): said is AccessAhead =>
   said?.type === 'access' &&
@@ -40,6 +42,10 @@ const isAhead = (said: Partial<AccessAhead> | null): said is AccessAhead =>
 
 /** Control's clock may be ours, or a little off; what comes from further away is asked for. Milliseconds. */
 const clockSkewMs = 50
+
+const isTicketKeys = (body: Partial<TicketKeys> | null): body is TicketKeys =>
+  Array.isArray(body?.keys) &&
+  body.keys.every((key: Partial<TicketKey> | null) => typeof key?.id === 'string' && typeof key.publicKey === 'string')
 
 const isUploadAccess = (body: Partial<UploadAccess> | null): body is UploadAccess =>
   typeof body?.organizationId === 'string' && typeof body.secret === 'string' && typeof body.runnerAddress === 'string'
@@ -115,9 +121,15 @@ export class AccessDesk implements AsyncDisposable {
     throw unavailable('control answered something that is no access')
   }
 
+  async listTicketKeys(): Promise<TicketKey[]> {
+    const body: Partial<TicketKeys> | null = await this.#asked('/api/proxy/ticket-keys')
+    if (isTicketKeys(body)) return body.keys
+    throw unavailable('control answered something that is no list of keys')
+  }
+
   /** Throws the refusal. */
-  async #asked(path: string, question: object): Promise<object | null> {
-    const answer = await this.#post(path, question).catch((error) => {
+  async #asked(path: string, question?: object): Promise<object | null> {
+    const answer = await this.#send(path, question).catch((error) => {
       throw unavailable(error)
     })
     const body = parsed(answer.text)
@@ -127,8 +139,8 @@ export class AccessDesk implements AsyncDisposable {
     throw new Problem(code, typeof body?.message === 'string' ? body.message : undefined)
   }
 
-  #post(path: string, question: object) {
-    const method = 'POST'
+  #send(path: string, question: object | undefined) {
+    const method = question === undefined ? 'GET' : 'POST'
     return span(
       `${method} ${path}`,
       { kind: 'client', attributes: { 'http.request.method': method } },
@@ -136,8 +148,12 @@ export class AccessDesk implements AsyncDisposable {
         const { statusCode, body } = await this.#control.request({
           method,
           path,
-          headers: { ...placeHeaders(), authorization: this.#authorization, 'content-type': 'application/json' },
-          body: JSON.stringify(question),
+          headers: {
+            ...placeHeaders(),
+            authorization: this.#authorization,
+            ...(question === undefined ? {} : { 'content-type': 'application/json' }),
+          },
+          ...(question === undefined ? {} : { body: JSON.stringify(question) }),
         })
         asking.set({ 'http.response.status_code': statusCode })
         return { statusCode, text: (await readWhole(body, answerBytes, tooLarge)).toString('utf8') }

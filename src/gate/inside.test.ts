@@ -7,8 +7,11 @@ import { Inflow } from '#src/kit/inflow.ts'
 import { NativeAgent } from '#src/toolbox/agent/testing/native-agent.ts'
 import { assignmentWith } from '#src/toolbox/testing/assignment.ts'
 import type { SandboxHere } from '#src/wire/gate-link.ts'
+import { createDoor } from './door.ts'
 import { Inside } from './inside.ts'
 import type { RunnerLink } from './runner-link.ts'
+import type { Wanted } from './sandboxes.ts'
+import { newSigner, ticketsOf } from './testing/signer.ts'
 
 /** A real agent, and a server that listens on 127.0.0.1 beside it. */
 const startSides = async (onConnection: (socket: Socket) => void = () => undefined) => {
@@ -19,8 +22,15 @@ const startSides = async (onConnection: (socket: Socket) => void = () => undefin
     status: 'started',
     socketPath: native.socketPath,
   }
-  const inner = new Inside({
-    find: async ({ sandboxId }) => ({ sandbox: sandboxId === 'box' ? held : undefined, link: {} as RunnerLink }),
+  const find = async ({ sandboxId }: Wanted) => ({
+    sandbox: sandboxId === 'box' ? held : undefined,
+    link: {} as RunnerLink,
+  })
+  const inner = new Inside(createDoor({ find }, ticketsOf(signer)))
+  const entering = (sandboxId: string, port: number) => ({
+    ...wanted,
+    sandboxId,
+    ticket: signer.sign({ sandboxId, organizationId: 'org-1', allowed: { kind: 'port', port } }),
   })
   const sockets = new Set<Socket>()
   const inside = createServer({ allowHalfOpen: true }, (socket) => {
@@ -35,9 +45,12 @@ const startSides = async (onConnection: (socket: Socket) => void = () => undefin
     native,
     held,
     insidePort,
-    request: (headers: string[], method = 'GET') => inner.request(wanted, insidePort, { method, path: '/', headers }),
+    request: (headers: string[], method = 'GET') =>
+      inner.request(entering('box', insidePort), insidePort, { method, path: '/', headers }),
     dial: async (port = insidePort, sandboxId = 'box'): Promise<Duplex> =>
-      (await inner.dial({ ...wanted, sandboxId }, port)).on('error', () => undefined),
+      (await inner.dial(entering(sandboxId, port), port)).on('error', () => undefined),
+    /** With a ticket of the test's own. */
+    dialWith: (ticket: string) => inner.dial({ ...wanted, ticket }, insidePort),
     async [Symbol.asyncDispose]() {
       for (const socket of sockets) socket.destroy()
       await new Promise((resolve) => inside.close(resolve))
@@ -47,8 +60,30 @@ const startSides = async (onConnection: (socket: Socket) => void = () => undefin
 }
 
 const wanted = { sandboxId: 'box', runnerAddress: 'unix:/nowhere', isStarted: true }
+const signer = newSigner()
 
 suite('a connection to a port inside a sandbox', () => {
+  test('needs a ticket for that port of that sandbox: no other port, and no toolbox, opens it', async () => {
+    let count = 0
+    await using sides = await startSides(() => {
+      count += 1
+    })
+    const box = { sandboxId: 'box', organizationId: 'org-1' } as const
+    const here = { kind: 'port', port: sides.insidePort } as const
+    for (const [ticket, status] of [
+      [signer.sign({ ...box, allowed: { kind: 'port', port: sides.insidePort - 1 } }), 403],
+      [signer.sign({ ...box, allowed: { kind: 'toolbox' } }), 403],
+      [signer.sign({ ...box, allowed: here, sandboxId: 'other' }), 401],
+      [signer.sign({ ...box, allowed: here, organizationId: 'org-2' }), 401],
+      ['', 401],
+    ] as const) {
+      await assert.rejects(sides.dialWith(ticket), { status })
+    }
+    assert.equal(count, 0)
+    const socket = await sides.dialWith(signer.sign({ ...box, allowed: here }))
+    socket.destroy()
+  })
+
   test('carries raw bytes both ways, and the end of either side', async () => {
     await using sides = await startSides((socket) => void socket.pipe(socket))
     const socket = await sides.dial()

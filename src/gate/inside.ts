@@ -5,8 +5,8 @@ import type { Duplex } from 'node:stream'
 import { Problem } from '#src/problems.ts'
 import { type Agent, AgentRefused, agentAt } from '#src/toolbox/agent/agent.ts'
 import type { Outgoing } from './destination.ts'
+import type { Door, Entering } from './door.ts'
 import { NothingListens, NotStarted } from './hindrance.ts'
-import type { Sandboxes, Wanted } from './sandboxes.ts'
 
 /** The connections of one sandbox are bounded, so that none takes the descriptors of all; the agent has as many again for everything else. */
 const mostConnections = 512
@@ -27,23 +27,23 @@ const problemOf = (error: unknown, port: number): Problem => {
 }
 
 export class Inside {
-  readonly #sandboxes: Pick<Sandboxes, 'find'>
+  readonly #door: Door
   readonly #agentAt: (socketPath: string) => Pick<Agent, 'dial'>
   readonly #open = new Map<string, number>()
 
-  constructor(sandboxes: Pick<Sandboxes, 'find'>, dialled: (socketPath: string) => Pick<Agent, 'dial'> = agentAt) {
-    this.#sandboxes = sandboxes
+  constructor(door: Door, dialled: (socketPath: string) => Pick<Agent, 'dial'> = agentAt) {
+    this.#door = door
     this.#agentAt = dialled
   }
 
   /** A request that has not been sent yet, over a connection of its own: many such servers serve one at a time. */
-  request(wanted: Wanted, port: number, { method, path, headers }: Outgoing): ClientRequest {
+  request(entering: Entering, port: number, { method, path, headers }: Outgoing): ClientRequest {
     const outgoing = request({
       method,
       path,
       headers,
       createConnection: (_options, done) => {
-        this.dial(wanted, port).then(
+        this.dial(entering, port).then(
           (socket) => done(null, socket),
           (error) => done(error, undefined as never),
         )
@@ -62,8 +62,8 @@ export class Inside {
   }
 
   /** A connection to this port. */
-  async dial(wanted: Wanted, port: number): Promise<Duplex> {
-    const { sandbox } = await this.#sandboxes.find(wanted)
+  async dial(entering: Entering, port: number): Promise<Duplex> {
+    const { sandbox } = await this.#door.enter(entering, { port })
     if (sandbox === undefined) throw new Problem('bad_gateway', undefined, { cause: 'the sandbox is not here' })
     if (sandbox.status !== 'started') throw new NotStarted()
     const { id, socketPath } = sandbox

@@ -8,9 +8,11 @@ import { openAhead } from '#src/toolbox/agent/connection.ts'
 import { Toolbox } from '#src/toolbox/server.ts'
 import { AccessDesk } from './access.ts'
 import type { GateConfig } from './config.ts'
+import { createDoor } from './door.ts'
 import { createFront, type FrontBounds, type FrontParts } from './front.ts'
 import { Inside } from './inside.ts'
 import { Sandboxes } from './sandboxes.ts'
+import { Tickets } from './tickets.ts'
 import { calledBy } from './toolbox-calls.ts'
 
 /** What calls that are running get to end before they are cut off; with what follows it stays below 3 s. */
@@ -26,21 +28,25 @@ export const startGate = async (
   stands: Partial<Pick<FrontParts, 'sandboxes' | 'inside' | 'toolbox'>> = {},
 ): Promise<Gate> => {
   const access = new AccessDesk({ controlUrl, proxyKey })
+  const tickets = new Tickets({ listKeys: () => access.listTicketKeys(), log })
   const link = new LastingSocket({
     url: new URL('/api/proxy/link', controlUrl),
     key: proxyKey,
     name: 'control',
     log,
+    // Ahead of the first call, which asks itself where this fails.
+    onOpen: () => void tickets.renewKeys().catch(() => {}),
     onText: (text) => access.hear(text),
   })
   const sandboxes = new Sandboxes(log)
   if (runnerSocket !== undefined) sandboxes.linkTo(`unix:${runnerSocket}`)
+  const door = createDoor(sandboxes, tickets)
   const ahead = openAhead()
-  const toolbox = await Toolbox.open({ calledBy: calledBy(sandboxes), executeTimeoutSeconds, log })
+  const toolbox = await Toolbox.open({ calledBy: calledBy(door), executeTimeoutSeconds, log })
   const { server, hangUp } = createFront({
     access,
     sandboxes,
-    inside: new Inside(sandboxes),
+    inside: new Inside(door),
     toolbox,
     ...stands,
     log,

@@ -1,7 +1,7 @@
 // Reads from a request's URL which sandbox's toolbox it is for, and what is left for that toolbox.
 import type { IncomingMessage } from 'node:http'
 import { Problem } from '#src/problems.ts'
-import type { AccessQuestion, Credential, toolboxPort } from '#src/wire/access.ts'
+import { type AccessQuestion, type Credential, pathOfSignedFile, type toolboxPort } from '#src/wire/access.ts'
 import { countsAsActivity, credentialsOf } from './credential.ts'
 import { decoded, takeFromQuery } from './query.ts'
 
@@ -30,7 +30,7 @@ const looks: readonly string[] = ['GET /system/metrics']
 const signedFields = ['path', 'expires', 'signature']
 
 /**
- * A signed file URL: its credential, and the one query that it may have. What was signed is written anew for the
+ * A signed file URL: its credential, and the one call that it may be. What was signed is written anew for the
  * toolbox, so that nobody behind us reads it otherwise than control did.
  */
 const readSignature = (method: string, path: string, query: string) => {
@@ -43,7 +43,7 @@ const readSignature = (method: string, path: string, query: string) => {
   if (file === undefined || expires === undefined || signature === undefined) return undefined
   return {
     credential: { kind: 'file-signature', method, path: file, expires, signature } as const,
-    query: `?path=${encodeURIComponent(file)}`,
+    rest: pathOfSignedFile(method, file),
   }
 }
 
@@ -69,7 +69,7 @@ export const readTarget = (url: string, method: string): Target => {
   const signed = readSignature(method, path, rest)
   return {
     sandboxIdOrName,
-    rest: path + (signed ? signed.query : rest),
+    rest: signed ? signed.rest : path + rest,
     queryToken: values[authKey],
     signature: signed?.credential,
     onlyLooks: looks.includes(`${method} ${path}`),

@@ -3,10 +3,13 @@ import { IncomingMessage, type ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { suite, test } from 'node:test'
 import { assignmentWith } from '#src/toolbox/testing/assignment.ts'
-import type { Access } from '#src/wire/access.ts'
+import { type Access, pathOfSignedFile } from '#src/wire/access.ts'
 import type { SandboxHere } from '#src/wire/gate-link.ts'
+import { digestOfCall, ticketLastsMs, ticketSkewMs } from '#src/wire/ticket.ts'
+import { createDoor } from './door.ts'
 import type { RunnerLink } from './runner-link.ts'
 import type { Wanted } from './sandboxes.ts'
+import { newSigner, ticketsOf } from './testing/signer.ts'
 import { calledBy, passCall } from './toolbox-calls.ts'
 
 const request = (headers: Record<string, string> = {}) => {
@@ -15,9 +18,25 @@ const request = (headers: Record<string, string> = {}) => {
   return made
 }
 
-const access = { sandboxId: 'box-1', runnerAddress: 'unix:/runner', isStarted: true, leastGeneration: 7 } as Access
+const signer = newSigner()
+const endingIn = (ms: number) => signer.sign({ ...whose, expiresAt: Date.now() + ms })
+const whose = { sandboxId: 'box-1', organizationId: 'org-1' }
+const access = {
+  ...whose,
+  ticket: signer.sign(whose),
+  runnerAddress: 'unix:/runner',
+  isStarted: true,
+  leastGeneration: 7,
+} as Access
 const toolbox = { call: () => undefined, upgrade: async () => 101 }
 const response = { appendHeader: () => undefined } as unknown as ServerResponse
+
+const sandbox: SandboxHere = {
+  id: 'box-1',
+  assignment: assignmentWith({}),
+  status: 'started',
+  socketPath: '/agent',
+}
 
 suite('gate: a call to a toolbox', () => {
   test('tells the toolbox which SDK calls and its version, and nothing of who calls', () => {
@@ -34,22 +53,74 @@ suite('gate: a call to a toolbox', () => {
 
   test('reaches the sandbox that it was let in to, in the generation that control means, and no other', async () => {
     const wanted: Wanted[] = []
-    const sandbox: SandboxHere = {
-      id: 'box-1',
-      assignment: assignmentWith({}),
-      status: 'started',
-      socketPath: '/agent',
-    }
     const find = async (asked: Wanted) => {
       wanted.push(asked)
       return { sandbox, link: {} as RunnerLink }
     }
+    const door = createDoor({ find }, ticketsOf(signer))
     const call = request()
     passCall(toolbox, call, response, { access, rest: '' })
-    assert.equal((await calledBy({ find })(call, 'box-1')).sandbox.socketPath, '/agent')
+    assert.equal((await calledBy(door)(call, 'box-1')).sandbox.socketPath, '/agent')
     assert.equal(wanted[0]?.leastGeneration, 7)
-    await assert.rejects(calledBy({ find })(call, 'box-2'), { status: 401 })
-    await assert.rejects(calledBy({ find })(request(), 'box-1'), { status: 401 })
+    await assert.rejects(calledBy(door)(call, 'box-2'), { status: 401 })
+    await assert.rejects(calledBy(door)(request(), 'box-1'), { status: 401 })
     assert.equal(wanted.length, 1)
   })
+
+  const signedFile = { kind: 'call', digest: digestOfCall('GET', pathOfSignedFile('GET', '/tmp/a b')) } as const
+  const download = '/files/download?path=%2Ftmp%2Fa%20b'
+
+  for (const [what, status, ticket, call = {}] of [
+    ['200 with a ticket for the toolbox', 200, () => signer.sign(whose)],
+    ['401 without a ticket', 401, () => undefined],
+    ['401 with a text that is none', 401, () => 'v1.key-1.e30.AA'],
+    ['401 with one that somebody else signed under the name of the key', 401, () => newSigner().sign(whose)],
+    ['401 with one of an unknown key', 401, () => newSigner('key-2').sign(whose)],
+    ['401 with one that is cut off', 401, () => signer.sign(whose).slice(0, -1)],
+    ['401 with one for another sandbox', 401, () => signer.sign({ ...whose, sandboxId: 'box-2' })],
+    ['401 with one for another organization', 401, () => signer.sign({ ...whose, organizationId: 'org-2' })],
+    ['200 with one that ended within the skew of clocks', 200, () => endingIn(-ticketSkewMs + 1000)],
+    ['401 with one that ended before', 401, () => endingIn(-ticketSkewMs - 1000)],
+    ['200 with one of a clock that is ahead', 200, () => endingIn(ticketLastsMs + ticketSkewMs - 1000)],
+    ['401 with one of a clock that is far ahead', 401, () => endingIn(ticketLastsMs + ticketSkewMs + 1000)],
+    ['403 with one for a port', 403, () => signer.sign({ ...whose, allowed: { kind: 'port', port: 2280 } })],
+    ['200 with one for this file', 200, () => signer.sign({ ...whose, allowed: signedFile }), { rest: download }],
+    [
+      '403 with one for this file, for another',
+      403,
+      () => signer.sign({ ...whose, allowed: signedFile }),
+      { rest: `${download}x` },
+    ],
+    [
+      '403 with one for a download, for an upload',
+      403,
+      () => signer.sign({ ...whose, allowed: signedFile }),
+      { method: 'POST', rest: download },
+    ],
+    [
+      '403 with one for a download, for a command',
+      403,
+      () => signer.sign({ ...whose, allowed: signedFile }),
+      { method: 'POST', rest: '/process/execute' },
+    ],
+  ] as readonly [string, number, () => string | undefined, { method?: string; rest?: string }?][]) {
+    test(`${what}; the sandbox is looked for only after a good ticket`, async () => {
+      let looked = 0
+      const find = async () => {
+        looked += 1
+        return { sandbox, link: {} as RunnerLink }
+      }
+      const { method = 'GET', rest = '/work-dir' } = call
+      const made = request()
+      made.method = method
+      passCall(toolbox, made, response, { access: { ...access, ticket: ticket() } as Access, rest })
+      const answered = await calledBy(createDoor({ find }, ticketsOf(signer)))(made, 'box-1').then(
+        () => 200,
+        (error) => error.status,
+      )
+      assert.equal(answered, status)
+      // Whose a sandbox is, only its runner says.
+      if (!what.includes('organization')) assert.equal(looked, status === 200 ? 1 : 0)
+    })
+  }
 })

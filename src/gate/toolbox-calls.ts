@@ -7,8 +7,8 @@ import { type Access, sdkSourceHeader, sdkVersionHeader } from '#src/wire/access
 import type { Compiled } from '#src/wire/gate-link.ts'
 import type { MeterReading } from '#src/wire/meter-reading.ts'
 import { corsHeaders } from './cors.ts'
+import type { Door } from './door.ts'
 import { RunnerAway, type RunnerLink } from './runner-link.ts'
-import type { Sandboxes } from './sandboxes.ts'
 
 /** What answers calls, such as `Toolbox`. An upgrade that is refused is a Problem, and nothing was said. */
 export type Answering = {
@@ -25,14 +25,15 @@ const isForToolbox = (name: string) =>
 /** No answer about a command waits longer for this: a runner may be there and not answer. */
 const memoryKillsMs = 1000
 
-const letIn = new WeakMap<IncomingMessage, Access>()
+const letIn = new WeakMap<IncomingMessage, { access: Access; path: string }>()
 
 /** From here on the call is the toolbox's, and nobody reads who has called. */
 const admit = (request: IncomingMessage, access: Access, rest: string) => {
   const { headers } = request
   for (const name of Object.keys(headers)) if (!isForToolbox(name)) delete headers[name]
-  request.url = `/toolbox/${encodeURIComponent(access.sandboxId)}${rest || '/'}`
-  letIn.set(request, access)
+  const path = rest || '/'
+  request.url = `/toolbox/${encodeURIComponent(access.sandboxId)}${path}`
+  letIn.set(request, { access, path })
 }
 
 const calledIn = (link: RunnerLink, sandbox: Called['sandbox']): Called => {
@@ -60,13 +61,14 @@ async function* oneOf(text: string) {
   yield Buffer.from(text)
 }
 
-/** The sandbox of a call that was let in to it. */
+/** The sandbox of a call that has a ticket for it. */
 export const calledBy =
-  (sandboxes: Pick<Sandboxes, 'find'>) =>
+  (door: Door) =>
   async (request: IncomingMessage, sandboxId: string): Promise<Called> => {
-    const access = letIn.get(request)
-    if (access?.sandboxId !== sandboxId) throw new Problem('unauthorized')
-    const { sandbox, link } = await sandboxes.find(access)
+    const { access, path } = letIn.get(request) ?? {}
+    if (access === undefined || path === undefined) throw new Problem('unauthorized')
+    if (access.sandboxId !== sandboxId) throw new Problem('unauthorized')
+    const { sandbox, link } = await door.enter(access, { method: request.method ?? 'GET', path })
     if (sandbox === undefined) throw noSandbox(sandboxId)
     return calledIn(link, sandbox)
   }

@@ -32,6 +32,8 @@ export type OpenedBy = Credential['kind'] | 'signed-preview' | 'public'
 export type Access = {
   sandboxId: string
   organizationId: string
+  /** Signed by control (ticket.ts): what this answer allows. */
+  ticket: string
   /** Where its runner listens for gates: `unix:/path`. */
   runnerAddress: string
   isStarted: boolean
@@ -46,6 +48,10 @@ export type Access = {
   /** Servers inside are called by this name and their port, as many refuse to be called otherwise. Absent: by the preview's. */
   hostInside?: 'localhost'
 }
+
+/** The call that a signed file URL stands for, as toolboxes are asked it: from after the sandbox to the end. */
+export const pathOfSignedFile = (method: string, path: string): string =>
+  `${method === 'POST' ? '/files/upload-v2' : '/files/download'}?path=${encodeURIComponent(path.toWellFormed())}`
 
 /** The question in a form that can be compared and kept: no credential can be read from it. */
 export const keyOfQuestion = (question: AccessQuestion): string => hash('sha256', JSON.stringify(question), 'base64')

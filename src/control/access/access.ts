@@ -12,9 +12,11 @@ import {
   type AccessQuestion,
   type Credential,
   type OpenedBy,
+  pathOfSignedFile,
   signedToken,
   toolboxPort,
 } from '#src/wire/access.ts'
+import { type Allowed, digestOfCall } from '#src/wire/ticket.ts'
 import type { SandboxParts } from '../running.ts'
 import type { GateParts } from './ahead.ts'
 import { isSignedBy } from './file-signature.ts'
@@ -47,6 +49,7 @@ const Question = Type.Object({
 })
 
 const AccessAnswer = Type.Object({
+  ticket: Type.String(),
   sandboxId: Type.String(),
   organizationId: Type.String(),
   runnerAddress: Type.String(),
@@ -59,13 +62,24 @@ const AccessAnswer = Type.Object({
   hostInside: Type.Optional(Type.Literal('localhost')),
 })
 
-type Opened = { row: SandboxRow; openedBy: OpenedBy }
+const TicketKeysAnswer = Type.Object({ keys: Type.Array(Type.Object({ id: Type.String(), publicKey: Type.String() })) })
+
+type Opened = { row: SandboxRow; openedBy: OpenedBy; allowed: Allowed }
 
 const isNamed = (row: SandboxRow | undefined, idOrName: string): row is SandboxRow =>
   row !== undefined && row.state !== 'destroyed' && (row.id === idOrName || row.name === idOrName)
 
 /** When expiry is judged: no more, once a call has been let in. */
 const judgedAt = ({ clock }: SandboxParts, { wasLetIn }: AccessQuestion) => (wasLetIn ? undefined : clock.now())
+
+/** What a call may do that this has let in: a signed file URL its one call, anything else the whole toolbox or one port. */
+const allowedTo = ({ port }: AccessQuestion, credential?: Credential): Allowed => {
+  if (credential?.kind === 'file-signature') {
+    const { method, path } = credential
+    return { kind: 'call', digest: digestOfCall(method, pathOfSignedFile(method, path)) }
+  }
+  return port === undefined || port === toolboxPort ? { kind: 'toolbox' } : { kind: 'port', port }
+}
 
 /** Tries one credential. `stranger`: it is somebody's, who has no such sandbox. */
 const tryCredential = async (
@@ -105,11 +119,12 @@ const findOpenPort = async (parts: SandboxParts, question: AccessQuestion): Prom
   if (port === undefined) return undefined
   if (signedToken.test(sandboxIdOrName)) {
     const row = await findSigned(sql, hashKey(sandboxIdOrName), port, judgedAt(parts, question))
-    if (row) return { row, openedBy: 'signed-preview' }
+    if (row) return { row, openedBy: 'signed-preview', allowed: allowedTo(question) }
   }
   if (port === toolboxPort) return undefined
   const row = await findSandboxById(sql, sandboxIdOrName)
-  return row?.public && row.state !== 'destroyed' ? { row, openedBy: 'public' } : undefined
+  const isOpen = row?.public && row.state !== 'destroyed'
+  return isOpen ? { row, openedBy: 'public', allowed: { kind: 'port', port } } : undefined
 }
 
 const open = async (parts: SandboxParts, question: AccessQuestion): Promise<Opened> => {
@@ -117,7 +132,7 @@ const open = async (parts: SandboxParts, question: AccessQuestion): Promise<Open
   for (const credential of question.credentials) {
     const found = await tryCredential(parts, question, credential)
     if (found === 'stranger') isStranger = true
-    else if (found) return { row: found, openedBy: credential.kind }
+    else if (found) return { row: found, openedBy: credential.kind, allowed: allowedTo(question, credential) }
   }
   const opened = await findOpenPort(parts, question)
   if (opened) return opened
@@ -132,7 +147,13 @@ const hasOurBearer = async ({ callers }: SandboxParts, credentials: readonly Cre
 type Found = Pick<Access, 'runnerAddress' | 'openedBy' | 'isBearerOurs' | 'warnsVisitors'>
 
 /** What a gate is told. */
-export const accessOf = (row: SandboxRow, found: Found): Access => ({
+export const accessOf = (
+  { tickets }: Pick<GateParts, 'tickets'>,
+  row: SandboxRow,
+  allowed: Allowed,
+  found: Found,
+): Access => ({
+  ticket: tickets.sign({ sandboxId: row.id, organizationId: row.organization_id, allowed }),
   sandboxId: row.id,
   organizationId: row.organization_id,
   isStarted: isRunning(row.state, row.desired_state),
@@ -143,16 +164,16 @@ export const accessOf = (row: SandboxRow, found: Found): Access => ({
 })
 
 /** `proxyRegionId`: the region whose proxy asks; for it there is nothing anywhere else. */
-const answerAccess = async (parts: SandboxParts, question: AccessQuestion, proxyRegionId?: string): Promise<Access> => {
+const answerAccess = async (parts: GateParts, question: AccessQuestion, proxyRegionId?: string): Promise<Access> => {
   const { sql } = parts.database
-  const { row, openedBy } = await open(parts, question)
+  const { row, openedBy, allowed } = await open(parts, question)
   if (proxyRegionId !== undefined && row.region_id !== proxyRegionId) throw noSandbox(question.sandboxIdOrName)
   // One that waits for its image, or whose runner is gone, has none; and nobody is led there, as it does not run.
   const runnerAddress = row.runner_address ?? ''
   const isUp = isRunning(row.state, row.desired_state) || row.state === 'paused'
   if (isUp && runnerAddress === '') throw new Problem('bad_gateway')
   if (question.countsAsActivity) await touch(sql, row, parts.clock.now(), activityEverySeconds)
-  return accessOf(row, {
+  return accessOf(parts, row, allowed, {
     runnerAddress,
     openedBy,
     isBearerOurs: await hasOurBearer(parts, question.credentials),
@@ -169,6 +190,14 @@ export const accessRoutes = (parts: GateParts): ControlRoute[] => [
     body: Question,
     replies: { 200: AccessAnswer },
     run: ({ body, proxyRegionId }) => answerAccess(parts, body as AccessQuestion, proxyRegionId),
+  }),
+  route({
+    method: 'GET',
+    path: '/proxy/ticket-keys',
+    needs: 'proxy',
+    summary: 'The public keys of the tickets that count now.',
+    replies: { 200: TicketKeysAnswer },
+    run: async () => ({ keys: await parts.tickets.listKeys() }),
   }),
   route({
     method: 'GET',

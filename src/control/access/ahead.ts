@@ -8,6 +8,7 @@ import type { SandboxRow } from '#src/control/sandboxes/record/sandbox.ts'
 import { type AccessAhead, type AccessQuestion, keyOfQuestion } from '#src/wire/access.ts'
 import type { SandboxParts } from '../running.ts'
 import { accessOf } from './access.ts'
+import type { Tickets } from './tickets.ts'
 
 /** The open links of this server's own gates to this process. */
 export class GateLinks {
@@ -44,11 +45,11 @@ const questionAfter = ({ headers }: FastifyRequest, sandboxId: string): AccessQu
   return { sandboxIdOrName: sandboxId, credentials: [credential], countsAsActivity: true }
 }
 
-export type GateParts = SandboxParts & { gates: GateLinks }
+export type GateParts = SandboxParts & { gates: GateLinks; tickets: Tickets }
 
 /** Tells them, before the answer goes out, that whoever sent this request at `at` may enter the sandbox it is answered with. */
 export const answerAhead = (
-  { gates, links }: Pick<GateParts, 'gates' | 'links'>,
+  { gates, links, tickets }: Pick<GateParts, 'gates' | 'links' | 'tickets'>,
   request: FastifyRequest,
   row: SandboxRow,
   at: Date,
@@ -57,6 +58,7 @@ export const answerAhead = (
   if (gates.size === 0 || runnerAddress === undefined || !isRunning(row.state, row.desired_state)) return
   const question = questionAfter(request, row.id)
   if (question === undefined) return
-  const access = accessOf(row, { runnerAddress, openedBy: 'bearer', isBearerOurs: true, warnsVisitors: false })
+  const found = { runnerAddress, openedBy: 'bearer', isBearerOurs: true, warnsVisitors: false } as const
+  const access = accessOf({ tickets }, row, { kind: 'toolbox' }, found)
   gates.tell({ type: 'access', question: keyOfQuestion(question), access, at: at.getTime() })
 }

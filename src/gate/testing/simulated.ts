@@ -10,13 +10,16 @@ import { silentLog } from '#src/kit/log.ts'
 import type { Problem } from '#src/problems.ts'
 import { AgentRefused } from '#src/toolbox/agent/agent.ts'
 import { assignmentWith } from '#src/toolbox/testing/assignment.ts'
-import type { Access, AccessQuestion } from '#src/wire/access.ts'
+import { type Access, type AccessQuestion, toolboxPort } from '#src/wire/access.ts'
 import type { SandboxHere } from '#src/wire/gate-link.ts'
+import type { Allowed } from '#src/wire/ticket.ts'
+import { createDoor, type Entering } from '../door.ts'
 import type { FrontBounds } from '../front.ts'
 import { Inside } from '../inside.ts'
 import { startGate } from '../main.ts'
 import type { RunnerLink } from '../runner-link.ts'
 import type { Wanted } from '../sandboxes.ts'
+import { newSigner, ticketsOf } from './signer.ts'
 
 type ControlAnswer = { status: number; body: unknown }
 
@@ -67,9 +70,11 @@ const listen = async (server: Server, at: number) => {
 }
 
 export const startSides = async (bounds: FrontBounds = {}): Promise<Sides> => {
+  const signer = newSigner()
   const access = (more: Partial<Access> = {}): ControlAnswer => ({
     status: 200,
     body: {
+      ticket: signer.sign(),
       sandboxId: 'box-id',
       organizationId: 'org',
       runnerAddress: 'unix:/nowhere/runner.sock',
@@ -81,6 +86,13 @@ export const startSides = async (bounds: FrontBounds = {}): Promise<Sides> => {
       ...more,
     },
   })
+  /** For what was asked, as control signs it. */
+  const withTicket = (body: unknown, { port }: AccessQuestion): unknown => {
+    const { sandboxId, organizationId } = body as Partial<Access>
+    if (sandboxId === undefined || organizationId === undefined) return body
+    const allowed: Allowed = port === undefined || port === toolboxPort ? { kind: 'toolbox' } : { kind: 'port', port }
+    return { ...(body as object), ticket: signer.sign({ sandboxId, organizationId, allowed }) }
+  }
   const sides = {
     asked: [] as AccessQuestion[],
     askedWith: [] as string[],
@@ -114,11 +126,16 @@ export const startSides = async (bounds: FrontBounds = {}): Promise<Sides> => {
   }
 
   const control = createServer(async (request, response) => {
+    if (request.method === 'GET') {
+      const said = request.url === '/api/proxy/ticket-keys' ? { keys: [signer.key] } : {}
+      return void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(said))
+    }
     const question = JSON.parse(await bodyOf(request)) as AccessQuestion
     sides.asked.push(question)
     sides.askedWith.push(`${request.method} ${request.url} ${request.headers.authorization}`)
     const { status, body } = sides.control.answer(question)
-    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+    const answer = status === 200 ? withTicket(body, question) : body
+    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(answer))
   })
   const links = new WebSocketServer({ server: control, path: '/api/proxy/link' })
   const linked = once(links, 'connection') as Promise<[WebSocket]>
@@ -141,16 +158,18 @@ export const startSides = async (bounds: FrontBounds = {}): Promise<Sides> => {
   })
   await listen(control, 0)
   await listen(door as Server, 0)
-  const here = (id: string): SandboxHere => ({
+  /** As a runner tells of it: a sandbox of whoever the ticket says. */
+  const here = (id: string, organizationId: string): SandboxHere => ({
     id,
-    assignment: assignmentWith({ sandboxId: id }),
+    assignment: assignmentWith({ sandboxId: id, organizationId }),
     status: sides.status,
     socketPath: id,
   })
   const sandboxes = {
     find: async (wanted: Wanted) => {
       sides.wanted.push(wanted)
-      return { sandbox: here(wanted.sandboxId), link: {} as RunnerLink }
+      const organizationId = signer.read((wanted as Entering).ticket)?.organizationId ?? 'org'
+      return { sandbox: here(wanted.sandboxId, organizationId), link: {} as RunnerLink }
     },
     linkTo: () => ({}) as RunnerLink,
   }
@@ -173,7 +192,7 @@ export const startSides = async (bounds: FrontBounds = {}): Promise<Sides> => {
     { presenceMs: 60_000, ...bounds },
     {
       sandboxes,
-      inside: new Inside(sandboxes, (id) => ({ dial: (port) => dial(id, port) })),
+      inside: new Inside(createDoor(sandboxes, ticketsOf(signer)), (id) => ({ dial: (port) => dial(id, port) })),
       toolbox: {
         call: (request, response) => sides.toolbox.call(request, response),
         upgrade: async (request, socket, head) => {

@@ -1,0 +1,98 @@
+// Signs tickets (src/wire/ticket.ts). All control processes share the keys, which lie encrypted in the database and are replaced
+// every month. The former public key is told for a day longer than its successor exists, since another process may still sign with it.
+import { createPrivateKey, generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto'
+import type { Parts } from '#src/control/parts.ts'
+import type { Transaction } from '#src/control/storage/database.ts'
+import { UnreadableSecret } from '#src/control/storage/encryption.ts'
+import { makeTicket, type Ticket, type TicketKey, ticketLastsMs } from '#src/wire/ticket.ts'
+
+type TicketParts = Pick<Parts, 'database' | 'clock' | 'encryption' | 'log'>
+
+type Row = { id: string; public_key: string; private_key: string; created_at: Date }
+
+type Signing = { id: string; privateKey: KeyObject }
+
+const hour = 60 * 60 * 1000
+const day = 24 * hour
+const replacedAfterMs = 30 * day
+const toldForMs = day
+const lock = 7_305_525
+
+const purposeOf = (id: string) => `ticket-key:${id}`
+
+export class Tickets {
+  readonly #parts: TicketParts
+  #signing: Signing
+  #readAt: number
+
+  private constructor(parts: TicketParts, signing: Signing) {
+    this.#parts = parts
+    this.#signing = signing
+    this.#readAt = parts.clock.now().getTime()
+  }
+
+  static async open(parts: TicketParts): Promise<Tickets> {
+    return new Tickets(parts, await ensureKey(parts))
+  }
+
+  sign(ticket: Omit<Ticket, 'expiresAt'>): string {
+    const expiresAt = this.#parts.clock.now().getTime() + ticketLastsMs
+    return makeTicket({ ...ticket, expiresAt }, this.#signing)
+  }
+
+  /** The keys whose tickets count now. From the database: another process may have made one since. */
+  async listKeys(): Promise<TicketKey[]> {
+    const rows = await this.#parts.database.sql<Row[]>`select * from ticket_keys order by created_at desc, id`
+    return rows.map(({ id, public_key: publicKey }) => ({ id, publicKey }))
+  }
+
+  /** Replaces the key where it is time. Called every few seconds, and looks once an hour. */
+  async renew(): Promise<void> {
+    const now = this.#parts.clock.now().getTime()
+    if (now - this.#readAt < hour) return
+    this.#signing = await ensureKey(this.#parts)
+    this.#readAt = now
+  }
+}
+
+/** The newest key that this server can read. Several processes may ask at once, and get the same one. */
+const ensureKey = async (parts: TicketParts): Promise<Signing> =>
+  await parts.database.transaction(async (transaction) => {
+    await transaction`select pg_advisory_xact_lock(${lock})`
+    const rows = await transaction<Row[]>`select * from ticket_keys order by created_at desc, id`
+    const now = parts.clock.now()
+    const ageOf = ({ created_at }: Row) => now.getTime() - created_at.getTime()
+    const over = rows.filter((_, index) => index > 0 && ageOf(rows[index - 1]!) >= toldForMs)
+    for (const { id } of over) await transaction`delete from ticket_keys where id = ${id}`
+    for (const row of rows) {
+      const text = ageOf(row) < replacedAfterMs ? findPrivateKey(parts, row) : undefined
+      if (text !== undefined) return { id: row.id, privateKey: keyFrom(text) }
+    }
+    return await makeKey(transaction, parts, now)
+  })
+
+/** Undefined: it was encrypted under another key. Nothing is lost by a new one. */
+const findPrivateKey = ({ encryption, log }: TicketParts, { id, private_key }: Row): string | undefined => {
+  try {
+    return encryption.decrypt(purposeOf(id), private_key)
+  } catch (error) {
+    if (!(error instanceof UnreadableSecret)) throw error
+    log.warn({ cause: error.message }, 'a key for tickets cannot be read, and another one is used')
+    return undefined
+  }
+}
+
+const makeKey = async (transaction: Transaction, { encryption }: TicketParts, now: Date): Promise<Signing> => {
+  const id = randomUUID()
+  const pair = generateKeyPairSync('ed25519', {
+    publicKeyEncoding: { type: 'spki', format: 'der' },
+    privateKeyEncoding: { type: 'pkcs8', format: 'der' },
+  })
+  const text = pair.privateKey.toString('base64')
+  await transaction`
+    insert into ticket_keys (id, public_key, private_key, created_at)
+    values (${id}, ${pair.publicKey.toString('base64')}, ${encryption.encrypt(purposeOf(id), text)}, ${now})`
+  return { id, privateKey: keyFrom(text) }
+}
+
+const keyFrom = (text: string) => createPrivateKey({ key: Buffer.from(text, 'base64'), type: 'pkcs8', format: 'der' })

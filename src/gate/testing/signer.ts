@@ -1,0 +1,36 @@
+// What control does with tickets, for tests of the gate: a key of its own, and tickets signed with it.
+import { generateKeyPairSync } from 'node:crypto'
+import { silentLog } from '#src/kit/log.ts'
+import { makeTicket, readTicket, type Ticket, type TicketKey, ticketLastsMs } from '#src/wire/ticket.ts'
+import { Tickets } from '../tickets.ts'
+
+export type Signer = {
+  key: TicketKey
+  /** Default: the whole toolbox of `box-id` of `org`, as of now. */
+  sign: (more?: Partial<Ticket>) => string
+  /** What such a ticket says. */
+  read: (text: string) => Ticket | undefined
+}
+
+export const newSigner = (id = 'key-1'): Signer => {
+  const { privateKey, publicKey } = generateKeyPairSync('ed25519')
+  return {
+    read: (text) => readTicket(text, publicKey),
+    key: { id, publicKey: publicKey.export({ type: 'spki', format: 'der' }).toString('base64') },
+    sign: (more = {}) => {
+      const expiresAt = Date.now() + ticketLastsMs
+      const ticket: Ticket = {
+        sandboxId: 'box-id',
+        organizationId: 'org',
+        allowed: { kind: 'toolbox' },
+        expiresAt,
+        ...more,
+      }
+      return makeTicket(ticket, { id, privateKey })
+    },
+  }
+}
+
+/** A gate's, which knows these keys. */
+export const ticketsOf = (...signers: readonly Signer[]): Tickets =>
+  new Tickets({ listKeys: async () => signers.map(({ key }) => key), log: silentLog() })

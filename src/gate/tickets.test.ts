@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { silentLog } from '#src/kit/log.ts'
+import { Problem } from '#src/problems.ts'
+import type { TicketKey } from '#src/wire/ticket.ts'
+import { newSigner } from './testing/signer.ts'
+import { Tickets } from './tickets.ts'
+
+const need = { sandboxId: 'box-id', method: 'GET', path: '/work-dir' }
+
+/** A gate's tickets, and a control that names `keys`. */
+const startSides = (...keys: TicketKey[]) => {
+  const control = { keys, asked: 0, answers: true }
+  const tickets = new Tickets({
+    listKeys: async () => {
+      control.asked += 1
+      if (!control.answers) throw new Problem('unavailable')
+      return control.keys
+    },
+    log: silentLog(),
+  })
+  return { control, tickets }
+}
+
+/** Lets that many milliseconds pass for the bound of questions to control. */
+const clockOf = (t: { mock: typeof test.mock }) => {
+  let now = performance.now()
+  t.mock.method(performance, 'now', () => now)
+  return {
+    pass: (ms: number) => {
+      now += ms
+    },
+  }
+}
+
+suite('gate: tickets and the keys of control', () => {
+  test('a ticket is good for many calls, and control is asked for its keys once', async () => {
+    const signer = newSigner()
+    const { control, tickets } = startSides(signer.key)
+    const text = signer.sign()
+    const checked = await Promise.all(Array.from({ length: 50 }, () => tickets.check(text, need)))
+    assert.deepEqual(new Set(checked.map(({ sandboxId }) => sandboxId)), new Set(['box-id']))
+    await tickets.check(signer.sign(), need)
+    assert.equal(control.asked, 1)
+  })
+
+  test('a ticket that was good for one sandbox stays refused for another', async () => {
+    const signer = newSigner()
+    const { tickets } = startSides(signer.key)
+    const text = signer.sign()
+    await tickets.check(text, need)
+    await assert.rejects(tickets.check(text, { ...need, sandboxId: 'other' }), { status: 401 })
+    await assert.rejects(tickets.check(text, { sandboxId: 'box-id', port: 3000 }), { status: 403 })
+  })
+
+  test('a ticket that was good is refused when it has expired', async (t) => {
+    const signer = newSigner()
+    const { tickets } = startSides(signer.key)
+    const text = signer.sign()
+    await tickets.check(text, need)
+    const later = Date.now() + 60_000
+    t.mock.method(Date, 'now', () => later)
+    await assert.rejects(tickets.check(text, need), { status: 401 })
+  })
+
+  test('a new key of control is taken at its first ticket, and a ticket of a dropped key counts no more', async (t) => {
+    const clock = clockOf(t)
+    const [former, next] = [newSigner('former'), newSigner('next')]
+    const { control, tickets } = startSides(former.key)
+    const text = former.sign()
+    await tickets.check(text, need)
+    control.keys = [next.key, former.key]
+    clock.pass(1001)
+    await tickets.check(next.sign(), need)
+    await tickets.check(text, need)
+    control.keys = [next.key]
+    clock.pass(1001)
+    await tickets.renewKeys()
+    await assert.rejects(tickets.check(text, need), { status: 401 })
+    await tickets.check(next.sign(), need)
+  })
+
+  test('tickets of unknown keys make a gate ask control once a second at most', async (t) => {
+    const clock = clockOf(t)
+    const signer = newSigner()
+    const { control, tickets } = startSides(signer.key)
+    for (let n = 0; n < 20; n++) await assert.rejects(tickets.check(newSigner(`k${n}`).sign(), need), { status: 401 })
+    assert.equal(control.asked, 1)
+    clock.pass(1001)
+    await assert.rejects(tickets.check(newSigner('more').sign(), need), { status: 401 })
+    assert.equal(control.asked, 2)
+  })
+
+  test('503 where control does not tell its keys; the next call asks again, and known keys go on to count', async () => {
+    const signer = newSigner()
+    const { control, tickets } = startSides(signer.key)
+    control.answers = false
+    await assert.rejects(tickets.check(signer.sign(), need), { status: 503 })
+    control.answers = true
+    await tickets.check(signer.sign(), need)
+    control.answers = false
+    await assert.rejects(tickets.renewKeys(), { status: 503 })
+    await tickets.check(signer.sign(), need)
+  })
+
+  test('503 where control tells something that is no key', async () => {
+    const { tickets } = startSides({ id: 'key-1', publicKey: 'AAAA' })
+    await assert.rejects(tickets.check(newSigner().sign(), need), { status: 503 })
+  })
+})

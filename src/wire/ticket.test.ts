@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict'
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
+import { suite, test } from 'node:test'
+import fc from 'fast-check'
+import { keyIdOf, makeTicket, readTicket, type Ticket } from './ticket.ts'
+
+const { privateKey, publicKey } = generateKeyPairSync('ed25519')
+const key = { id: 'key-1', privateKey }
+
+/** Objects as JSON makes them. */
+const plain = { noNullPrototype: true }
+
+const tickets: fc.Arbitrary<Ticket> = fc.record(
+  {
+    sandboxId: fc.string({ minLength: 1, maxLength: 64 }),
+    organizationId: fc.string({ minLength: 1, maxLength: 64 }),
+    allowed: fc.oneof(
+      fc.constant({ kind: 'toolbox' } as const),
+      fc.record({ kind: fc.constant('call' as const), digest: fc.stringMatching(/^[\w-]{43}$/) }, plain),
+      fc.record({ kind: fc.constant('port' as const), port: fc.integer({ min: 1, max: 65_535 }) }, plain),
+    ),
+    expiresAt: fc.nat(),
+  },
+  plain,
+)
+
+/** What the holder of the key signs, whatever it is. */
+const signed = (payload: string, by: KeyObject = privateKey): string => {
+  const text = `v1.key-1.${Buffer.from(payload).toString('base64url')}`
+  return `${text}.${sign(null, Buffer.from(text), by).toString('base64url')}`
+}
+
+suite('a ticket', () => {
+  test('is read as it was made, with the id of its key', () => {
+    fc.assert(
+      fc.property(tickets, (ticket) => {
+        const text = makeTicket(ticket, key)
+        assert.equal(keyIdOf(text), 'key-1')
+        assert.deepEqual(readTicket(text, publicKey), ticket)
+      }),
+    )
+  })
+
+  test('is refused when one letter of it is another, when any part is missing, and when anything follows', () => {
+    const letter = fc.stringMatching(/^[\w.\- =+/]$/)
+    fc.assert(
+      fc.property(tickets, fc.nat(), letter, (ticket, at, other) => {
+        const text = makeTicket(ticket, key)
+        const place = at % text.length
+        fc.pre(text[place] !== other)
+        assert.equal(readTicket(text.slice(0, place) + other + text.slice(place + 1), publicKey), undefined)
+        assert.equal(readTicket(text.slice(0, place), publicKey), undefined)
+        assert.equal(readTicket(text + other, publicKey), undefined)
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  test('is refused when another key signed it, and when its parts are of two good tickets', () => {
+    const text = makeTicket(ticketOf({}), key)
+    assert.equal(readTicket(text, generateKeyPairSync('ed25519').publicKey), undefined)
+    const [one, other] = [text.split('.'), makeTicket(ticketOf({ sandboxId: 'other' }), key).split('.')]
+    assert.equal(readTicket([...one.slice(0, 2), other[2], one[3]].join('.'), publicKey), undefined)
+    assert.equal(readTicket(text.replace('key-1', 'key-2'), publicKey), undefined)
+  })
+
+  test('is nothing else that has a good signature: only its own shape, and each field within its bounds', () => {
+    const good = ticketOf({})
+    assert.deepEqual(readTicket(signed(JSON.stringify(good)), publicKey), good)
+    for (const payload of [
+      '',
+      '{',
+      'null',
+      '[]',
+      JSON.stringify({ ...good, more: 1 }),
+      JSON.stringify({ ...good, sandboxId: '' }),
+      JSON.stringify({ ...good, organizationId: 'x'.repeat(65) }),
+      JSON.stringify({ ...good, expiresAt: '1' }),
+      JSON.stringify({ ...good, expiresAt: -1 }),
+      JSON.stringify({ ...good, allowed: { kind: 'all' } }),
+      JSON.stringify({ ...good, allowed: { kind: 'port', port: 0 } }),
+      JSON.stringify({ ...good, allowed: { kind: 'toolbox', port: 80 } }),
+    ]) {
+      assert.equal(readTicket(signed(payload), publicKey), undefined, payload)
+    }
+  })
+
+  test('any text and any bytes are refused without an exception, however long', () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.string(), fc.string({ unit: 'binary' })), (text) => {
+        assert.equal(readTicket(text, publicKey), undefined)
+        keyIdOf(text)
+      }),
+    )
+    assert.equal(readTicket(`v1.key-1.${'A'.repeat(1_000_000)}.${'A'.repeat(86)}`, publicKey), undefined)
+    assert.equal(keyIdOf(`v1.key-1.${'A'.repeat(1_000_000)}.${'A'.repeat(86)}`), undefined)
+  })
+
+  test('a key of another kind signs none', () => {
+    const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
+    const text = makeTicket(ticketOf({}), key)
+    assert.equal(readTicket(text, rsa.publicKey), undefined)
+    // Whoever holds the public key can read tickets, and make none.
+    const der = publicKey.export({ type: 'spki', format: 'der' })
+    assert.throws(() => createPrivateKey({ key: der, type: 'pkcs8', format: 'der' }))
+    assert.equal(createPublicKey({ key: der, type: 'spki', format: 'der' }).asymmetricKeyType, 'ed25519')
+  })
+})
+
+const ticketOf = (more: Partial<Ticket>): Ticket => ({
+  sandboxId: 'box',
+  organizationId: 'org',
+  allowed: { kind: 'toolbox' },
+  expiresAt: 1,
+  ...more,
+})
