@@ -20,12 +20,12 @@ import { type ImageBuilder, isStageName } from './image-builder.ts'
 /** What is said of an image that is here. */
 export type Known = Pick<ImageReport, 'digest' | 'sizeBytes' | 'leastDiskBytes' | 'config'>
 
-/** As much of the image store as is needed here. */
+/** The part of the image store that is needed here. */
 export type BroughtImages = {
   list(): string[]
   rootfsOf(image: string): string | undefined
   configOf(image: string): ImageConfig | undefined
-  /** Of its files, in bytes; undefined where that is not known. */
+  /** Bytes of the image's files; undefined where that is not known. */
   sizeOf(image: string): number | undefined
   /** Undefined for one that was not brought but built in. */
   find(image: string): Known | undefined
@@ -133,7 +133,7 @@ export class AllImages {
     return this.find(image) ?? {}
   }
 
-  /** Also what was made and could not be said to be. False: something here needs it, and it stays. */
+  /** Removes an image, also one that was made and never reported. False: something here needs it, and it stays. */
   async remove(image: string): Promise<boolean> {
     const template = await this.#look(image)
     if (template === undefined && this.#brought.rootfsOf(image) === undefined) return true

@@ -35,7 +35,7 @@ export type BaseSource =
   | { kind: 'image'; image: string }
 
 export type BuildRequest = {
-  /** Its name, also that of the image below it. */
+  /** Name of the image that is built, and of the image below it. */
   image: string
   plan: Plan
   /** The files that its COPY lines mean. */
@@ -119,7 +119,7 @@ export class ImageBuilder {
 
 const keyOf = (origin: Origin): string => ('stage' in origin ? `stage ${origin.stage}` : origin.image)
 
-/** One definition on its way. */
+/** A definition while it is built. */
 class Build {
   readonly #request: BuildRequest
   readonly #host: BuildHost

@@ -31,7 +31,7 @@ type Entry = {
 const standardLanes = {
   /** Brought or built at the same time; the others wait. */
   long: 3,
-  /** Of one organization. */
+  /** Images that take long, at one time, of one organization. */
   longOfOne: 2,
   /** What takes a moment: disks that become images, removals, and saying of an image that it is here. */
   short: 4,
@@ -54,7 +54,7 @@ export class ImageKeeper implements Disposable {
     this.#short = new Lanes(short)
   }
 
-  /** One image should be this. */
+  /** Control says what one image should be. */
   take(assignment: ImageAssignment): void {
     const entry = this.#entryFor(assignment)
     if (entry.settled?.state === 'error') delete entry.settled

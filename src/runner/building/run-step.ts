@@ -1,4 +1,4 @@
-// One RUN line, carried out in the sandbox of its stage.
+// Carries out a RUN line in the sandbox of its stage.
 import { StringDecoder } from 'node:string_decoder'
 import { StartFailed } from '#src/toolbox/agent/agent.ts'
 import { ownDirectory } from '../copying/sandbox-source.ts'
@@ -6,7 +6,7 @@ import type { RunStep } from '../images/definition/plan.ts'
 import { ImageFailed } from '../images/image-failed.ts'
 import type { BuildAgent, Workplace } from './workplace.ts'
 
-/** Of the output of a step that failed; what came before is not for a sentence. */
+/** Longest end of a failed step's output that an error sentence quotes. */
 const longestTail = 1200
 
 type Running = { signal: AbortSignal; onText: (text: string) => void }

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 
 type Distribution = { id: string; codename: string }
 
-/** One archive: lines of the one-line style, complete and with the components that the image needs. */
+/** Lines for one Debian archive in the one-line style, with the components that the image needs. */
 export type AptSources = { suite: string; lines: readonly string[] }
 
 const keyrings = /^\/usr\/share\/keyrings\/(debian|ubuntu)-archive-keyring\.(gpg|asc|pgp)$/

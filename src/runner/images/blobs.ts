@@ -84,7 +84,7 @@ export class BlobsOfOrigin {
     const found = (await realpath(path).catch(() => undefined)) === path ? await lstat(path) : undefined
     if (!found?.isFile() || found.nlink !== 1)
       throw new ImageFailed('corrupted', `The image is damaged: a part of it is missing (${digest}).`)
-    // Of this taking alone: another image may bring the same part at this moment.
+    // The name belongs to this call alone: another image may bring the same part at this moment.
     const unchecked = `${kept}.${randomUUID()}.new`
     await rename(path, unchecked)
     try {

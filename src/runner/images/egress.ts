@@ -10,7 +10,7 @@ export type PublicNetwork = AsyncDisposable & { netnsPath: string; resolvers: re
 
 export type Egress = AsyncDisposable & { of: Job['network']; views: readonly View[] }
 
-/** As much of `/etc` as finding and trusting a server takes. */
+/** The files of `/etc` that are needed to find and trust a server. */
 const networkViews = (names: readonly string[]): View[] =>
   [...names, 'hosts', 'nsswitch.conf', 'ssl', 'pki', 'containers']
     .map((name) => `/etc/${name}`)

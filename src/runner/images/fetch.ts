@@ -13,9 +13,9 @@ import type { Skopeo } from './skopeo.ts'
 
 /** An image of a registry: what its name stands for now, and what it is. */
 type Resolved = {
-  /** Of what the name stands for, which may be an index. */
+  /** Digest of what the name stands for, which may be an index. */
   digest: string
-  /** Of the image for this platform. */
+  /** The image for this platform. */
   image: Reference
   manifest: Manifest
   described: Described
@@ -169,7 +169,7 @@ const newBytesIn = async (directory: string): Promise<number> => {
 const adopt = async (blobs: BlobsOfOrigin, { directory }: Work, { mostBytes }: Fetching): Promise<Fetched> => {
   const real = await realpath(directory)
   const small = (path: string) => readSmall(join(real, path), largestDescriptionBytes)
-  // Of a part that is kept already, `take` does not look at what lies here; what is read of it has to be the same.
+  // `take` ignores the file here if the part is kept already, so its content is compared with the digest again.
   const textOf = async (digest: string) => {
     const bytes = await small(`blobs/sha256/${digest.slice('sha256:'.length)}`)
     if (digestOf(bytes) !== digest)

@@ -19,7 +19,7 @@ import { TestRegistry } from './testing/registry.ts'
 const isThere = (command: string) => existsSync(`/usr/bin/${command}`)
 const cannotRun = needsRoot || (['skopeo', 'umoci', 'crun'].every(isThere) ? false : 'needs skopeo, umoci, crun')
 
-/** One file, called what it says. */
+/** A layer with one file whose name is its content. */
 const layer = (name: string) => tarOf([{ path: name, content: name }])
 
 /** A registry, and a library that has brought nothing yet. */
@@ -60,7 +60,7 @@ suite('what is kept of images', { skip: cannotRun }, () => {
     await bring('theirs', put('theirs:1', theirs))
     registry.onRequest = (path, answer) =>
       path === `/v2/others/blobs/${theirs.layers[0]}` ? { ...answer, status: 404, body: Buffer.from('{}') } : answer
-    // As it is, its files are here; beside a layer of one's own, the layer is.
+    // Named alone, its files are here; named beside a layer of one's own, the layer is.
     const same = put('others:same', theirs)
     const more = put('others:more', makeImage({ layers: [layer('secret'), layer('own')] }))
     await assert.rejects(bring('same', same), ImageFailed)

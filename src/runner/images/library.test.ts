@@ -229,7 +229,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     const known = await bring(library, 'one', from(room.registry.put('x:1', image)))
     assert.equal(known.digest, image.digest)
     assert.deepEqual([read(library, 'one', 'a'), read(library, 'one', 'b')], ['a', 'b'])
-    // The same repository has them by gzip too: the files are the same.
+    // Their repository has the layers by gzip too: the files are the same.
     await bring(library, 'two', from(room.registry.put('x:2', makeImage({ layers }))))
     assert.equal(rootfs(library, 'one'), rootfs(library, 'two'))
     const lying = makeImage({
@@ -311,7 +311,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     await bring(library, 'one', from(reference))
     await library.remove('one')
     leavesNothing()
-    // As a runner leaves it that is killed meanwhile.
+    // What a killed runner leaves behind.
     for (const place of ['image-trees/.old', 'image-work'])
       execFileSync('sh', [
         '-c',

@@ -26,7 +26,7 @@ import { fetchWebFile, type WebFile } from './web-file.ts'
 
 export type Brought = {
   image: string
-  /** Of what was pulled, where it was pulled; the name it had may stand for something else tomorrow. */
+  /** Digest of a pulled image: the name may stand for something else tomorrow. */
   digest?: string
   /** Unpacked. Images of one origin with the same layers share this. */
   sizeBytes: number
@@ -45,7 +45,7 @@ export type BringRequest = {
   image: string
   source: LibrarySource
   maxGiB: number
-  /** Its images may take only a part of the disk together. */
+  /** Organization whose images may take only a part of the disk together. */
   organizationId?: string | undefined
   signal?: AbortSignal | undefined
   onProgress?: (progress: Progress) => void
@@ -221,7 +221,7 @@ export class Library {
             tellingEvenly(cancelled, () =>
               this.#lanes.run(() => this.#makeAndHold(source, { maxBytes, say, signal: cancelled })),
             ),
-          // One after the other, so that each sees what those before it have taken.
+          // Recorded one after the other, so that each sees what those before it have taken.
           use: (made) => this.#recording.run(() => record(made)),
           release: (made) => this.#trees.release(made.tree),
         },
@@ -379,7 +379,7 @@ export class Library {
     let tree = this.#trees.find(name)
     if (tree === undefined) {
       const { manifest, parts } = await fetch()
-      // Those as they are kept here: a layer that nobody here can unpack was packed anew on its way.
+      // The layers as they are kept here: one that nobody here can unpack was repacked on its way.
       layers = parts.slice(1).map(({ digest }) => digest)
       tree = await this.#unpacking.run(async () => {
         signal.throwIfAborted()
@@ -452,7 +452,7 @@ export class Library {
       await mkdir(unfinished, { mode: 0o700 })
       await writeFile(join(unfinished, recordName), JSON.stringify(record, null, 2), { flush: true })
       await rename(unfinished, join(this.#records, image)).catch((error: unknown) => {
-        // The same name was asked for twice at the same time.
+        // Two calls asked for this name at the same time.
         if (this.#read(image) === undefined) throw error
       })
     } finally {

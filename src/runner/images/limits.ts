@@ -6,15 +6,15 @@ export type ImageLimits = {
   mostFiles: number
   /** For each GiB that the image may have. A file without contents takes room, too. */
   filesPerGiB: number
-  /** Of the file system that images lie on, for all images of one organization. */
+  /** Share of the images' file system that all images of one organization may take. */
   shareOfOrganization: number
-  /** Of a download, and of unpacking. */
+  /** Limit of one download, and of unpacking one image, in milliseconds. */
   timeoutMs: number
-  /** Of asking a registry something small. A registry that cannot be reached is told after as long, whatever the reason. */
+  /** Limit of a small question to a registry, in milliseconds. A registry that cannot be reached is reported after this time, whatever the reason. */
   answerTimeoutMs: number
   /** What the disk of the images must have left for the host. */
   keepFreeBytes: number
-  /** Of downloaded layers that are kept for the next image. */
+  /** Bytes of downloaded layers that are kept for the next image. */
   keptLayersBytes: number
   /** Brought at the same time; the others wait. */
   atOnce: number

@@ -12,12 +12,12 @@ type Platform = { os: string; architecture: string }
 
 type IndexEntry = Descriptor & { platform: Platform | undefined }
 
-/** As much as a definition that builds on an image has to know of it. */
+/** What a definition has to know of the image that it builds on. */
 export type ContainerConfig = {
   entrypoint: string[]
   cmd: string[]
   env: Record<string, string>
-  /** As it was written: a name or number, perhaps with a group behind a colon. */
+  /** The user as it was written: a name or number, perhaps with a group behind a colon. */
   user: string
   workdir: string
   /** What runs the commands of a definition that are no lists. Absent: `/bin/sh -c`. */
@@ -90,7 +90,7 @@ const checkKind = (mediaType: unknown) => {
   throw new ImageFailed('unsupported', sentence)
 }
 
-/** One image, or the images of several platforms under one name. */
+/** Reads the manifest of an image, or an index of images for several platforms. */
 export const parseManifest = (text: string): { manifest: Manifest } | { index: IndexEntry[] } => {
   const fields = fieldsOf(text, 'its manifest')
   if (Array.isArray(fields['manifests'])) {
@@ -195,7 +195,7 @@ export const checkConfig = (config: ContainerConfig): void => {
   if (total > characters) refuse('its command and environment together are longer than 256 KiB')
 }
 
-/** As sandboxes have it: one user, perhaps with a group behind a colon, a directory that is always told, one command line. */
+/** The configuration as sandboxes need it: a user, perhaps with a group behind a colon, a directory, one command line. */
 export const imageConfigOf = ({ entrypoint, cmd, env, user, workdir }: ContainerConfig): ImageConfig => ({
   entrypoint: [...entrypoint, ...cmd],
   env,

@@ -165,7 +165,7 @@ suite('what is refused in a sentence and leaves nothing:', { skip: cannotRun }, 
     const [first, second, third] = sources as [ImageSource, ImageSource, ImageSource]
     const ours = { organizationId: 'ours' }
     await bring(library, 'one', first, ours)
-    // The same files count once.
+    // Files that images share count once.
     await bring(library, 'one-again', first, ours)
     await assert.rejects(bring(library, 'two', second, ours), (error: unknown) => {
       assert.ok(error instanceof ImageFailed)

@@ -1,4 +1,4 @@
-// The same work asked for by several at the same time is done once, for all of them. Who no longer wants it leaves; when
+// Does work that several callers ask for at the same time once, for all of them. A caller may leave; when
 // all have left it is cancelled.
 
 type Wanted<Said> = { onSaid: (said: Said) => void; signal?: AbortSignal | undefined }

@@ -18,9 +18,9 @@ export type RegistrySettings = {
   plainRegistries: readonly string[]
   /** A file in the form of containers-auth.json(5) with credentials. */
   authFile: string | undefined
-  /** Those that images may come from; absent: any. */
+  /** Registries that images may come from; absent: any. */
   registries?: readonly string[] | undefined
-  /** Those that are reached through the network of the host, so that they may be anywhere. */
+  /** Registries that are reached through the network of the host, so that they may be anywhere. */
   privateRegistries?: readonly string[] | undefined
   publicNetwork: () => Promise<PublicNetwork>
 }
@@ -35,7 +35,7 @@ export type Asking = {
 
 const credentialsAt = '/run/credentials.json'
 
-/** Those that the operator trusts to send us nowhere else. */
+/** True for registries that the operator trusts to send us nowhere else. */
 export const isOfOperator = (
   { registry }: Pick<Reference, 'registry'>,
   { plainRegistries, privateRegistries = [] }: RegistrySettings,
@@ -82,7 +82,7 @@ export class Skopeo {
     await this.#copy(sourceOf(reference), options, directory, [], { ...asking, reference })
   }
 
-  /** The same from a file or directory of this host. */
+  /** Reads an image from a file or directory of this host. */
   async read(transport: string, path: string, directory: string, asking: Asking): Promise<void> {
     const views = [{ from: path, at: '/source' }]
     await this.#copy(`${transport}:/source`, [], directory, views, asking)

@@ -22,16 +22,16 @@ import type { RegistrySettings } from './skopeo.ts'
 export type ImageStore = {
   /** The names of the images that are whole. */
   list(): string[]
-  /** Its root directory, ids shifted; undefined if there is no such image. */
+  /** Root directory of the image, ids shifted; undefined if there is no such image. */
   rootfsOf(image: string): string | undefined
   describe(image: string): ImageDescription | undefined
   /** Makes the built-in image unless it is there: from the machine's cache, or by building it. */
   ensureDefault(): Promise<void>
-  /** One that was brought; undefined for any other. */
+  /** The image if it was brought; undefined for any other. */
   find(image: string): Brought | undefined
   /** What an image says of the sandboxes made from it; undefined if there is no such image. */
   configOf(image: string): ImageConfig | undefined
-  /** Of its files, in bytes; undefined where that is not known. */
+  /** Bytes of the image's files; undefined where that is not known. */
   sizeOf(image: string): number | undefined
   /** Throws `ImageFailed`, whose message is for whoever asked. Asking twice is fine, also at the same time. */
   bring(request: BringRequest): Promise<Brought>
@@ -57,9 +57,9 @@ export type ImageStoreOptions = {
   plainRegistries?: readonly string[]
   /** With credentials for registries, in the form of containers-auth.json(5). */
   registryAuthFile?: string | undefined
-  /** Those that images may come from; absent: any. */
+  /** Registries that images may come from; absent: any. */
   registries?: readonly string[] | undefined
-  /** Those that may be elsewhere than on the public Internet. */
+  /** Registries that may be elsewhere than on the public Internet. */
   privateRegistries?: readonly string[]
   publicNetwork: RegistrySettings['publicNetwork']
   limits?: ImageLimits

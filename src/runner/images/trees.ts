@@ -19,7 +19,7 @@ type Tree = { sizeBytes: number }
 
 export class Trees {
   readonly #directory: string
-  /** Those that somebody is about to use, and how many. */
+  /** Trees that somebody is about to use, with the number of users. */
   readonly #held = new Map<string, number>()
 
   constructor(directory: string) {

@@ -15,7 +15,7 @@ import { bytesWrittenBelow, runJob, TookTooLong } from './workshop.ts'
 
 export type Unpacking = {
   scratch: string
-  /** Of the manifest, with everything that it names in `blobs`. */
+  /** Descriptor of the manifest; everything that it names lies in `blobs`. */
   manifest: Descriptor
   parts: readonly Descriptor[]
   mostBytes: number

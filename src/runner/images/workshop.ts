@@ -17,7 +17,7 @@ export type Job = {
   argv: readonly string[]
   /** What it sees besides the programs of this host: existing directories and files. */
   views: readonly View[]
-  /** Its ids from 0 on are these of the host. */
+  /** Ids of the host that stand for the workshop's ids from 0 on. */
   ids: { base: number; count: number }
   capabilities?: readonly string[]
   /** The network of this host, one of its network namespaces, or none. */

@@ -37,7 +37,7 @@ suite('the room that a sparse pool has on its host', { skip: needsRoot }, () => 
     execFileSync('truncate', ['--size', '512M', image()])
     execFileSync('mkfs.btrfs', ['--quiet', '--data', 'single', '--metadata', 'single', image()])
     execFileSync('mount', ['-o', 'loop,noatime', image(), place])
-    // As in any pool that is used, names and small files have room of their own.
+    // Names and small files have room of their own, as in any pool that is used.
     for (let made = 0; made < 6000; made += 1) writeFileSync(join(place, `small-${made}`), 'x'.repeat(2000))
     execFileSync('sync', ['--file-system', place])
     ballast = new Ballast({ image: image(), place, log: silentLog(), keepFreeBytes: 64 * MiB })

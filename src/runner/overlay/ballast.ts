@@ -94,7 +94,7 @@ export class Ballast {
     else if (enough < held) await this.#give(enough)
   }
 
-  /** As much as the file system lets it have, which may be less than it says is free. */
+  /** Takes what the file system gives, which may be less than it says is free. */
   async #claim(held: number, more: number, hostFree: number) {
     const text = `the host has ${asSize(hostFree)} free: sandboxes can write less than their disks promise`
     if (held === 0) this.#parts.log.warn({ file: this.#parts.image, bytes: more }, text)

@@ -12,7 +12,7 @@ export const stepsToShow = (base: number, mounts: readonly (readonly [from: stri
 type Trial = {
   launcher: string
   log: Logger
-  /** Of which one stands for all files on its file system. */
+  /** Directories, of which each stands for all files on its file system. */
   directories: readonly string[]
   mountPoints: { image: string; own: string }
 }

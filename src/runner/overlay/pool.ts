@@ -16,7 +16,7 @@ import { Ballast, readOnlySince } from './ballast.ts'
 import { isName, Volumes } from './volumes.ts'
 
 export type Disk = {
-  /** Of all of the following. */
+  /** Directory that holds all of the following. */
   directory: string
   upper: string
   work: string
@@ -60,7 +60,7 @@ export interface StoragePool {
   /** What they hold, image below not counted; undefined where that is not known. */
   sizeOfTemplate(template: string): Promise<number | undefined>
   sizeOfDisk(sandboxId: string): Promise<number | undefined>
-  /** Of all disks at once; empty where that is not known. */
+  /** Bytes of every disk, by sandbox; empty where that is not known. */
   sizesOfDisks(): Promise<ReadonlyMap<string, number>>
   listTemplates(): Promise<string[]>
   /** It looks after the host's room no longer. The disks stay. */
@@ -73,7 +73,7 @@ export type PoolParts = {
   log: Logger
   /** Only with `false` does the pool not try btrfs; for hosts where an image file is not wanted, and for tests. */
   useBtrfs?: boolean
-  /** Of a new image; absent: four fifths of what the host has free. It takes up what is written, not this. */
+  /** Size of a new pool file; absent: four fifths of what the host has free. It takes up what is written, not this. */
   imageBytes?: number
 }
 
@@ -81,11 +81,11 @@ const shareOfFree = 0.8
 const smallestImage = 1 * GiB
 /** Above the limit of a disk, for what a start writes on one that is full. Bytes. */
 export const roomForStart = 8 * 1024 * 1024
-/** The same files, written anew by a restore, have been seen to take up to 2.7 % more: their tree is another one. */
+/** Files that a restore writes anew have been seen to take up to 2.7 % more: their tree is another one. */
 const roomForRestore = 0.04
 /** The least limit, in bytes, of a disk that begins as a template of this size: half of the room is what a start needs itself. */
 export const leastDiskFor = (templateBytes: number): number => Math.max(0, templateBytes - roomForStart / 2)
-/** Of a template, which only ever gets smaller than the disk it was copied from. */
+/** Limit of a template, which never grows. */
 const unlimited = 2 ** 53 - 1
 const imageIn = (directory: string) => join(directory, 'pool.img')
 const mountIn = (directory: string) => join(directory, 'pool')
@@ -182,7 +182,7 @@ type Opened = Pick<StoragePool, 'hardDiskLimit' | 'sizeGiB' | 'directory'> & {
   launcher: string
   disks: Volumes
   templates: Volumes
-  /** Of a pool that is a sparse file. */
+  /** Set for a pool that is a sparse file. */
   ballast: Ballast | undefined
 }
 
@@ -274,7 +274,7 @@ class Pool implements StoragePool {
   }
 
   async makeTemplate(template: string, sandboxId: string, base: string) {
-    // One that has lost what is below it is none, and in the way.
+    // A template without its base image is unusable and blocks the name: remove it first.
     await this.#templates.remove(template)
     await this.#templates.copy(this.#disks.pathOf(sandboxId), template, (path) => [
       ...this.#templates.stepsToLimit(path, unlimited),

@@ -4,7 +4,7 @@ import type { StoragePool } from './pool.ts'
 /** The image below it, and how much it adds, where that is known. */
 export type Template = { base: string; sizeBytes?: number }
 
-/** As it is on the disk; undefined where there is none. */
+/** Reads a template from the disk; undefined where there is none. */
 export const findTemplate = async (pool: StoragePool, image: string): Promise<Template | undefined> => {
   const base = await pool.baseOf({ template: image })
   if (base === undefined) return undefined

@@ -101,7 +101,7 @@ export class Volumes {
     return referenced === undefined ? undefined : Number(referenced)
   }
 
-  /** Of all there are, by one process; empty where the kernel does not count them, or does not say whose they are. */
+  /** Bytes of all volumes, by one process; empty where the kernel does not count them, or does not say whose they are. */
   async sizes(): Promise<ReadonlyMap<string, number>> {
     if (!this.#areSubvolumes) return new Map()
     const table = await runCommand(['btrfs', 'qgroup', 'show', '--raw', this.#directory]).catch(() => '')

@@ -5,7 +5,7 @@ import type { Origin } from './origins.ts'
 
 export type CopyStep = {
   line: number
-  /** As a person reads it. */
+  /** The instruction as a person reads it. */
   text: string
   copy: {
     /** Absent: the files that came with the definition. */
@@ -15,7 +15,7 @@ export type CopyStep = {
     documents: { name: string; content: string }[]
     /** Files of the web; `name` is empty where the address has none. */
     urls: { url: string; name: string }[]
-    /** Of the only one of them. */
+    /** Digest of the source; only allowed with a single one. */
     checksum?: string
     /** Absolute; with a slash at its end it is a directory. */
     destination: string

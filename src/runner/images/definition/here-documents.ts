@@ -3,9 +3,9 @@
 export type HereDocument = {
   name: string
   content: string
-  /** Its delimiter is quoted: `$` stands for itself. */
+  /** The delimiter is quoted, so `$` stands for itself. */
   isQuoted: boolean
-  /** As it is written, with its end: what a shell reads. */
+  /** The document as it is written, with its last line: what a shell reads. */
   raw: string
 }
 

@@ -13,7 +13,7 @@ export type Instruction = {
 
 const largestText = 256 * 1024
 const mostInstructions = 1000
-/** Of one instruction; each is read with all variables that there are. */
+/** Most flags of one instruction; each flag is read with all variables that there are. */
 const mostFlags = 30
 
 export const refuse = (line: number, why: string): never => {

@@ -11,7 +11,7 @@ export type { Origin } from './origins.ts'
 export type { BuildStep, DirectoryStep, RunStep } from './stage.ts'
 
 export type Stage = {
-  /** Its place in the definition, counted from 0. */
+  /** Place of the stage in the definition, counted from 0. */
   index: number
   line: number
   from: Origin | 'scratch'

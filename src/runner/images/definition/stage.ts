@@ -1,4 +1,4 @@
-// One stage of a definition: what its instructions do to an image that says this of itself.
+// A stage of a definition: what its instructions do to the configuration of the image below.
 import { posix } from 'node:path'
 import { imageConfigBounds } from '#src/wire/runner-link.ts'
 import { type ContainerConfig, checkConfig } from '../manifest.ts'
@@ -9,7 +9,7 @@ import { type Mount, mountOf } from './mounts.ts'
 import { type Origin, refuseVariable } from './origins.ts'
 import { linesWith, type Reading, type Variables, wordsOf } from './words.ts'
 
-/** One RUN, with what is true when it runs. */
+/** A RUN line, with user, directory and variables as they are at that line. */
 export type RunStep = {
   line: number
   argv: string[]
@@ -42,7 +42,7 @@ type State = Surroundings & {
   config: ContainerConfig
   args: Record<string, string>
   steps: BuildStep[]
-  /** Of the variables of its steps, so far. */
+  /** Characters in the variables of all steps so far. */
   stepCharacters: number
   /** CMD is forgotten with a new ENTRYPOINT, but not one of the same definition. */
   hasOwnCmd: boolean
@@ -50,9 +50,9 @@ type State = Surroundings & {
 
 /** More than a command could be given; what a variable is made of counts each time it is put in. */
 export const mostExpanded = 1024 * 1024
-/** Of arguments and environment together: each step has a copy. */
+/** Most variables, arguments and environment together: each step has a copy. */
 const mostVariables = 1000
-/** Of the variables of all steps together: they are written down until the steps are done. */
+/** Most characters in the variables of all steps together: they are stored until the steps are done. */
 const mostStepCharacters = 4 * 1024 * 1024
 const mostTriggers = 100
 
@@ -110,7 +110,7 @@ const variablesIn = ({ config, args }: State, line: number): Record<string, stri
     : { ...args, ...config.env }
 }
 
-/** Of one more step, which has a copy. */
+/** The variables of one more step, which gets a copy of them. */
 const stepVariablesIn = (state: State, line: number): Record<string, string> => {
   const variables = variablesIn(state, line)
   for (const text of Object.entries(variables).flat()) state.stepCharacters += text.length

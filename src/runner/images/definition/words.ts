@@ -65,7 +65,7 @@ class Reader {
     return words
   }
 
-  /** As the lines of a here-document are read: quotes mean nothing. */
+  /** Reads the lines of a here-document, in which quotes mean nothing. */
   lines(): string {
     let result = ''
     while (this.#at < this.#text.length) {

@@ -6,7 +6,7 @@ import { gzipSync, zstdCompressSync } from 'node:zlib'
 
 export type TarEntry = {
   path: string
-  /** As tar numbers them: 0 file, 1 hard link, 2 symbolic link, 3 and 4 devices, 5 directory. */
+  /** Type by the numbers of tar: 0 file, 1 hard link, 2 symbolic link, 3 and 4 devices, 5 directory. */
   type?: '0' | '1' | '2' | '3' | '4' | '5'
   content?: Buffer | string
   target?: string
@@ -49,7 +49,7 @@ export const tarOf = (entries: readonly TarEntry[]): Buffer => {
     const content = Buffer.from(entry.content ?? '')
     const own = [header(entry, entry.size ?? content.length), content, padding(content)]
     if (entry.path.length <= 100) return own
-    // As GNU tar writes a long name: before the entry, as the content of one.
+    // GNU tar writes a long name as the content of an entry before.
     const name = Buffer.from(`${entry.path}\0`)
     const before = header({ path: '././@LongLink' }, name.length)
     before.write('L', 156)
