@@ -12,7 +12,7 @@ export type Manifest = {
   archiveId: string
   /** ISO 8601. */
   createdAt: string
-  /** Of the whole tar stream. */
+  /** Length and hash of the whole tar stream. The hash is for people with `zstd` and `sha256sum`: the chunks' hashes prove more. */
   bytes: number
   sha256: string
   /** In the order of the stream; the same chunk may come again. */
