@@ -57,6 +57,27 @@ export class Client {
     return answer?.status === 200 ? (answer.body as { exitCode: number; result: string }) : undefined
   }
 
+  /** One call to the toolbox of a sandbox, asked once. */
+  async toolbox(
+    { id, toolboxProxyUrl }: Record_,
+    method: string,
+    path: string,
+    body?: unknown,
+  ): Promise<Answer | undefined> {
+    return await this.#call(`${toolboxProxyUrl}/${id}${path}`, method, body, {})
+  }
+
+  /** What stands at an address; `undefined` where there was no whole answer. */
+  async page(url: string, headers: Record<string, string> = {}): Promise<{ status: number; text: string } | undefined> {
+    try {
+      const authorization = `Bearer ${this.#platform.key}`
+      const reply = await fetch(url, { headers: { authorization, ...headers }, signal: AbortSignal.timeout(60_000) })
+      return { status: reply.status, text: await reply.text() }
+    } catch {
+      return undefined
+    }
+  }
+
   async #call(
     url: string,
     method: string,

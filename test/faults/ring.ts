@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Platform, type Program, platform } from '../sandboxes/harness.ts'
 import { Client } from './client.ts'
 import { type Random, randomFrom } from './random.ts'
+import { Steady } from './steady.ts'
 import { type Tally, Worker } from './worker.ts'
 
 export type Victim = Program | 'everything' | 'a sandbox'
@@ -35,10 +36,13 @@ const goneWithinMs = 60_000
 export const runRing = async ({
   seed,
   count,
+  only = victims.map(([, victim]) => victim),
   say,
 }: {
   seed: number
   count: number
+  /** What is killed; everything unless told. */
+  only?: readonly Victim[]
   say: (line: string) => void
 }): Promise<Outcome> => {
   const began = performance.now()
@@ -59,26 +63,31 @@ export const runRing = async ({
       }),
   )
   let isOver = false
+  const steady = await Steady.begin(client)
   const pool = (await client.sure('POST', '/warm-pools', { snapshot: 'default', pool: 2 })).body as { id: string }
-  const load = Promise.all(crowd.map((worker) => worker.run(() => isOver)))
+  const load = Promise.all([steady, ...crowd].map((worker) => worker.run(() => isOver)))
   const complaints: string[] = []
   try {
     for (let done = 0; done < count; done++) {
       await sleep(100 + random.below(2400))
-      const victim = random.pick(victims)
+      const victim = random.pick(victims.filter(([, one]) => only.includes(one)))
       kills.set(victim, (kills.get(victim) ?? 0) + 1)
-      await strike(alcove, victim, random).catch((error) => complaints.push(`killing ${victim}: ${error}`))
+      const kill = () =>
+        strike(alcove, victim, random, steady).catch((error) => complaints.push(`killing ${victim}: ${error}`))
+      // No call to a sandbox that lives needs the runner, or any other sandbox.
+      await (victim === 'runner' || victim === 'a sandbox' ? kill() : steady.during(kill))
       if ((done + 1) % 25 === 0) say(`${done + 1} of ${count} killed`)
     }
   } finally {
     isOver = true
   }
   await load
-  for (const worker of crowd) await worker.settle()
+  for (const worker of [steady, ...crowd]) await worker.settle()
   await client.sure('DELETE', `/warm-pools/${pool.id}`)
   complaints.push(...(await findDoubles(client)))
   complaints.push(...(await removeAll(alcove, client)))
-  complaints.push(...crowd.flatMap((worker) => worker.complaints), ...client.wrong)
+  complaints.push(...[steady, ...crowd].flatMap((worker) => worker.complaints), ...client.wrong)
+  verbs.set('work that goes on', steady.answered)
   if (complaints.length > 0) complaints.push(...linesOf(alcove, /"level":(50|"error")/))
   return { seed, kills, verbs, complaints, seconds: Math.round((performance.now() - began) / 1000) }
 }
@@ -93,7 +102,7 @@ const linesOf = ({ data }: Platform, what: RegExp): string[] =>
       .map((line) => `${name}: ${line}`),
   )
 
-const strike = async (alcove: Platform, victim: Victim, random: Random) => {
+const strike = async (alcove: Platform, victim: Victim, random: Random, steady: Pick<Steady, 'id'>) => {
   switch (victim) {
     case 'everything':
       await alcove.killAll()
@@ -102,7 +111,7 @@ const strike = async (alcove: Platform, victim: Victim, random: Random) => {
       await alcove.kill('up')
       return await alcove.start()
     case 'a sandbox':
-      return await killSandbox(alcove, random)
+      return await killSandbox(alcove, random, steady.id)
     default:
       // One that is being restarted just now has no process to kill.
       await alcove.kill(victim).catch(async () => {
@@ -113,8 +122,9 @@ const strike = async (alcove: Platform, victim: Victim, random: Random) => {
 }
 
 /** The first process of a sandbox, from outside, where nothing inside can listen to the signal. */
-const killSandbox = async (alcove: Platform, random: Random) => {
+const killSandbox = async (alcove: Platform, random: Random, except: string) => {
   const pids = (await alcove.leftovers())
+    .filter((line) => !line.includes(except))
     .map((line) => /^process (\d+) \(.*alcove-agent/.exec(line)?.[1])
     .filter((pid) => pid !== undefined)
     .filter(isFirst)
@@ -207,7 +217,7 @@ export const describe = ({ seed, kills, verbs, complaints, seconds }: Outcome): 
       .map(([word, count]) => `  ${String(count).padStart(6)}  ${word}`)
       .join('\n')
   const total = [...kills.values()].reduce((sum, count) => sum + count, 0)
-  const broken = ['LOST', 'DOUBLED', 'ORPHANED', 'STUCK'].map(
+  const broken = ['LOST', 'DOUBLED', 'ORPHANED', 'STUCK', 'FELT'].map(
     (word) => `${complaints.filter((line) => line.startsWith(word)).length} ${word.toLowerCase()}`,
   )
   return [

@@ -7,3 +7,9 @@ test('whatever is killed at random, nothing is lost, doubled, orphaned or stuck'
   const outcome = await runRing({ seed: 20_261_122, count: 15, say: () => {} })
   assert.deepEqual(outcome.complaints, [], describe(outcome))
 })
+
+test('no command and no preview of a sandbox fails because runners die', { timeout: 280_000 }, async () => {
+  const outcome = await runRing({ seed: 20_261_126, count: 8, only: ['runner'], say: () => {} })
+  assert.deepEqual(outcome.complaints, [], describe(outcome))
+  assert.ok((outcome.verbs.get('work that goes on') ?? 0) > 20, describe(outcome))
+})
