@@ -2,7 +2,7 @@
 // carries one request: a message of JSON, for some a body in pieces with an empty one at its end, then the answer
 // (kit/length-frames.ts). Only `watch` has no end: the runner says what is here, and everything that changes.
 import { type Static, Type } from 'typebox'
-import { contextHash } from './contexts.ts'
+import { contextHash, mostParts } from './contexts.ts'
 import type { Assignment } from './runner-link.ts'
 
 /** All that a gate knows of a sandbox. */
@@ -34,11 +34,12 @@ export type MemoryKillsHere = { count: number; spans: readonly { after: number; 
 /** What the compiler said, when it has ended. */
 export type Compiled = { code: number | null; javascript: string; errors: string }
 
-const Id = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$' })
-const Organization = Type.String({ minLength: 1, maxLength: 64 })
-const Hash = Type.String({ pattern: contextHash.source })
-const UploadId = Type.String({ pattern: '^[0-9a-f]{32}$' })
-const context = { organizationId: Organization, hash: Hash }
+const Id = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$', maxLength: 64 })
+const Hash = Type.String({ pattern: contextHash.source, maxLength: 64 })
+const UploadId = Type.String({ pattern: '^[0-9a-f]{32}$', maxLength: 32 })
+const PartNumber = Type.Integer({ minimum: 1, maximum: mostParts })
+/** Each becomes a part of a key of the store. */
+const context = { organizationId: Id, hash: Hash }
 const exactly = { additionalProperties: false }
 
 export const GateRequest = Type.Union([
@@ -55,21 +56,25 @@ export const GateRequest = Type.Union([
   ),
   Type.Object({ ask: Type.Literal('type-remover') }, exactly),
   Type.Object(
-    { ask: Type.Literal('list-contexts'), organizationId: Organization, beginning: Type.String({ maxLength: 64 }) },
+    {
+      ask: Type.Literal('list-contexts'),
+      organizationId: Id,
+      beginning: Type.String({ pattern: '^[0-9a-f]{0,64}$', maxLength: 64 }),
+    },
     exactly,
   ),
   /** The body is a tar. */
   Type.Object({ ask: Type.Literal('put-context'), ...context }, exactly),
   Type.Object({ ask: Type.Literal('begin-upload'), ...context }, exactly),
   /** The body is a part of a tar. */
-  Type.Object({ ask: Type.Literal('put-part'), ...context, uploadId: UploadId, part: Type.Integer() }, exactly),
+  Type.Object({ ask: Type.Literal('put-part'), ...context, uploadId: UploadId, part: PartNumber }, exactly),
   Type.Object(
     {
       ask: Type.Literal('complete-upload'),
       ...context,
       uploadId: UploadId,
-      parts: Type.Array(Type.Object({ number: Type.Integer(), etag: Type.String({ maxLength: 128 }) }, exactly), {
-        maxItems: 10_000,
+      parts: Type.Array(Type.Object({ number: PartNumber, etag: Type.String({ maxLength: 128 }) }, exactly), {
+        maxItems: mostParts,
       }),
     },
     exactly,
@@ -81,7 +86,7 @@ export type GateRequest = Static<typeof GateRequest>
 /** `refused`: a problem by its code, with a sentence for the caller. */
 export type GateAnswer = { value: unknown } | { refused: { code: string; message: string } }
 
-/** How long a request, and each piece of a body, may be. */
-export const requestBytes = 2 * 1024 * 1024
+/** How long a request, and each piece of a body, may be: a runner holds one for each connection of its gates. */
+export const requestBytes = 256 * 1024
 /** How long an answer may be. What a compiler has written is the longest. */
 export const answerBytes = 160 * 1024 * 1024

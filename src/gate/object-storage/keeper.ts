@@ -15,7 +15,8 @@ const checkUpload = (uploadId: string) => {
 
 /** What a caller gave that no runner can take is refused before one is asked. */
 const mostParts = 10_000
-const longestHash = 64
+/** Nothing that is here begins otherwise. */
+const beginningOfHash = /^[0-9a-f]{0,64}$/
 
 export class Keeper {
   readonly #link: Link
@@ -25,7 +26,7 @@ export class Keeper {
   }
 
   async list(organizationId: string, beginning: string): Promise<StoredContext[]> {
-    if (beginning.length > longestHash) return []
+    if (!beginningOfHash.test(beginning)) return []
     return await this.#ask({ ask: 'list-contexts', organizationId, beginning })
   }
 

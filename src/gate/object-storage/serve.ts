@@ -6,7 +6,7 @@ import { RateLimiterMemory } from 'rate-limiter-flexible'
 import { findBadHead } from '#src/http/head.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { readWhole } from '#src/kit/read-whole.ts'
-import type { UploadAccess, UploadQuestion } from '#src/wire/contexts.ts'
+import { mostParts, type UploadAccess, type UploadQuestion } from '#src/wire/contexts.ts'
 import type { Sandboxes } from '../sandboxes.ts'
 import { bodyOf } from './body.ts'
 import { Keeper, type Key } from './keeper.ts'
@@ -72,7 +72,8 @@ const put = async (asked: Asked): Promise<Answer> => {
   const { query, keeper, body } = asked
   const [uploadId, number] = [query.get('uploadId'), Number(query.get('partNumber'))]
   if (uploadId === undefined) return { headers: { ETag: `"${(await keeper.put(key, body)).etag}"` } }
-  if (!(Number.isSafeInteger(number) && number > 0)) throw new S3Refusal('InvalidRequest', 'A part needs a number.')
+  if (!(Number.isSafeInteger(number) && number > 0 && number <= mostParts))
+    throw new S3Refusal('InvalidRequest', `A part has a number from 1 to ${mostParts}.`)
   return { headers: { ETag: `"${(await keeper.putPart(key, uploadId, number, body)).etag}"` } }
 }
 

@@ -1,6 +1,6 @@
 // The few documents that S3 clients send and want.
 import { escaped } from '#src/kit/escape.ts'
-import { contextBucket, type StoredContext } from '#src/wire/contexts.ts'
+import { contextBucket, mostParts, type StoredContext } from '#src/wire/contexts.ts'
 import { S3Refusal } from './refusal.ts'
 
 const head = '<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -41,6 +41,11 @@ export const partsIn = (xml: string): { number: number; etag: string }[] => {
     number: Number(/<PartNumber>\s*(\d{1,6})\s*<\/PartNumber>/.exec(part)?.[1] ?? Number.NaN),
     etag: /<ETag>\s*(?:"|&quot;|&#34;)?([0-9a-f]{32})(?:"|&quot;|&#34;)?\s*<\/ETag>/.exec(part)?.[1] ?? '',
   }))
+  if (parts.length > mostParts || parts.some(({ number }) => number < 1 || number > mostParts))
+    throw new S3Refusal(
+      'InvalidRequest',
+      `An upload has at most ${mostParts} parts, with numbers from 1 to ${mostParts}.`,
+    )
   if (parts.length === 0 || parts.some(({ number, etag }) => Number.isNaN(number) || etag === ''))
     throw new S3Refusal('MalformedXML', 'The parts of the upload are not named as they have to be.')
   return parts

@@ -36,6 +36,8 @@ const findIn = (shape: Shape, path: string): string[] => {
   return isUnbounded ? [path, ...inside] : inside
 }
 
+export const findUnboundedIn = (shape: TSchema): string[] => findIn(shape as Shape, '')
+
 /** `METHOD /path part.field` for each. */
 export const findUnbounded = (
   routes: readonly Pick<Route, 'method' | 'path' | 'params' | 'query' | 'body'>[],

@@ -1,4 +1,5 @@
 // What bounds the files that come with definitions. Tests make them small.
+import { mostParts } from '#src/wire/contexts.ts'
 
 export type ContextLimits = {
   /** Of one context, as it is sent. */
@@ -30,7 +31,7 @@ export const standardLimits: ContextLimits = {
   largestBytes: 1 * GiB,
   bytesOfOrganization: 10 * GiB,
   contextsOfOrganization: 1000,
-  partsOfUpload: 1000,
+  partsOfUpload: mostParts,
   uploadsOfOrganization: 50,
   uploads: 5000,
   atOnce: 16,

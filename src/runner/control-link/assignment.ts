@@ -2,51 +2,56 @@
 // offers.
 import Type from 'typebox'
 import { Compile } from 'typebox/compile'
+import type { TracePlace } from '#src/kit/telemetry/telemetry.ts'
 import { type ContextsInUse, contextHash } from '#src/wire/contexts.ts'
 import { type Assignment, type ImageAssignment, imageConfigBounds } from '#src/wire/runner-link.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
 
-const { words, wordCharacters, nameCharacters } = imageConfigBounds
+const { words, wordCharacters, nameCharacters, pathCharacters } = imageConfigBounds
 
 const name = Type.String({ maxLength: nameCharacters })
 const amount = Type.Number({ exclusiveMinimum: 0, maximum: 1_000_000 })
 
 /** Becomes a part of a path. */
-const id = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$' })
+const id = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$', maxLength: 64 })
 
-const AssignmentShape = Compile(
-  Type.Object({
-    sandboxId: id,
-    organizationId: name,
-    regionId: name,
-    name,
-    generation: Type.Integer({ minimum: 0 }),
-    target: Type.Enum(['started', 'stopped', 'paused', 'archived', 'destroyed']),
-    signal: Type.Enum(['SIGTERM', 'SIGKILL']),
-    image: name,
-    snapshot: name,
-    user: name,
-    env: Type.Record(Type.String(), Type.String()),
-    entrypoint: Type.Optional(Type.Array(Type.String({ maxLength: wordCharacters }), { maxItems: words })),
-    language: name,
-    cpu: amount,
-    memoryGiB: amount,
-    diskGiB: amount,
-    network: Type.Object({
-      blockAll: Type.Boolean(),
-      allowList: Type.Union([Type.Null(), Type.Array(Type.String({ maxLength: 64 }), { maxItems: 1024 })]),
-      domains: Type.Optional(
-        Type.Union([Type.Null(), Type.Array(Type.String({ maxLength: 255 }), { maxItems: 1024 })]),
-      ),
-    }),
-    otelEndpoint: Type.Optional(Type.String({ maxLength: 2048 })),
-    isNew: Type.Optional(Type.Boolean()),
-    isRunning: Type.Optional(Type.Boolean()),
-    isWarm: Type.Optional(Type.Boolean()),
-    forkOf: Type.Optional(id),
-    archive: Type.Optional(Type.Object({ id, sha256: Type.Optional(Type.String({ pattern: '^[0-9a-f]{64}$' })) })),
+/** More than control has ever taken in one body; sandboxes that were made then are still here. */
+const mostValues = 100_000
+const value = Type.String({ maxLength: 1024 * 1024 })
+
+const Assigned = Type.Object({
+  sandboxId: id,
+  organizationId: name,
+  regionId: name,
+  name,
+  generation: Type.Integer({ minimum: 0 }),
+  target: Type.Enum(['started', 'stopped', 'paused', 'archived', 'destroyed']),
+  signal: Type.Enum(['SIGTERM', 'SIGKILL']),
+  image: name,
+  snapshot: name,
+  user: name,
+  env: Type.Record(Type.String(), value, { maxProperties: mostValues, propertyNames: { maxLength: 1024 * 1024 } }),
+  entrypoint: Type.Optional(Type.Array(Type.String({ maxLength: wordCharacters }), { maxItems: words })),
+  language: name,
+  cpu: amount,
+  memoryGiB: amount,
+  diskGiB: amount,
+  network: Type.Object({
+    blockAll: Type.Boolean(),
+    allowList: Type.Union([Type.Null(), Type.Array(Type.String({ maxLength: 64 }), { maxItems: 1024 })]),
+    domains: Type.Optional(Type.Union([Type.Null(), Type.Array(Type.String({ maxLength: 255 }), { maxItems: 1024 })])),
   }),
-)
+  otelEndpoint: Type.Optional(Type.String({ maxLength: 2048 })),
+  isNew: Type.Optional(Type.Boolean()),
+  isRunning: Type.Optional(Type.Boolean()),
+  isWarm: Type.Optional(Type.Boolean()),
+  forkOf: Type.Optional(id),
+  archive: Type.Optional(
+    Type.Object({ id, sha256: Type.Optional(Type.String({ pattern: '^[0-9a-f]{64}$', maxLength: 64 })) }),
+  ),
+})
+
+const AssignmentShape = Compile(Assigned)
 
 export const isAssignment = (value: unknown): value is Assignment => AssignmentShape.Check(value)
 
@@ -54,35 +59,43 @@ const kind = <const Kind extends string>(value: Kind) => Type.Literal(value)
 
 const ImageSourceShape = Type.Union([
   Type.Object({ kind: kind('registry'), reference: name }),
-  Type.Object({ kind: kind('file'), path: Type.String({ maxLength: 4096 }) }),
+  Type.Object({ kind: kind('file'), path: Type.String({ maxLength: pathCharacters }) }),
   Type.Object({
     kind: kind('definition'),
     dockerfile: Type.String({ maxLength: 1024 * 1024 }),
     contexts: Type.Optional(
-      Type.Object({ organizationId: id, hashes: Type.Array(Type.String({ pattern: contextHash.source })) }),
+      Type.Object({
+        organizationId: id,
+        hashes: Type.Array(Type.String({ pattern: contextHash.source, maxLength: 64 }), { maxItems: mostValues }),
+      }),
+    ),
+    snapshots: Type.Optional(
+      Type.Record(Type.String(), name, { maxProperties: mostValues, propertyNames: { maxLength: nameCharacters } }),
     ),
   }),
   Type.Object({ kind: kind('sandbox'), sandboxId: id, isMade: Type.Optional(Type.Boolean()) }),
 ])
 
-const ImageAssignmentShape = Compile(
-  Type.Object({
-    image: Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$' }),
-    target: Type.Enum(['present', 'absent']),
-    source: Type.Optional(ImageSourceShape),
-    maxGiB: amount,
-    organizationId: Type.Optional(id),
-  }),
-)
+const AssignedImage = Type.Object({
+  image: Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$', maxLength: 128 }),
+  target: Type.Enum(['present', 'absent']),
+  source: Type.Optional(ImageSourceShape),
+  maxGiB: amount,
+  organizationId: Type.Optional(id),
+})
+
+const ImageAssignmentShape = Compile(AssignedImage)
 
 export const isImageAssignment = (value: unknown): value is ImageAssignment => ImageAssignmentShape.Check(value)
 
-const ContextsInUseShape = Compile(
-  Type.Object({
-    organizationId: Type.Optional(id),
-    inUse: Type.Array(Type.Object({ organizationId: Type.String(), hashes: Type.Array(Type.String()) })),
+const UsedContexts = Type.Object({
+  organizationId: Type.Optional(id),
+  inUse: Type.Array(Type.Object({ organizationId: name, hashes: Type.Array(name, { maxItems: 10 * mostValues }) }), {
+    maxItems: 10 * mostValues,
   }),
-)
+})
+
+const ContextsInUseShape = Compile(UsedContexts)
 
 export const isContextsInUse = (value: unknown): value is ContextsInUse => ContextsInUseShape.Check(value)
 
@@ -93,12 +106,38 @@ export type Listed = { assignment: Assignment; state: SandboxState }
 export type Unread = { sandboxId: string }
 
 const IdShape = Compile(id)
+const StateShape = Compile(name)
+
+const Welcome = Type.Object({
+  type: kind('welcome'),
+  runnerId: name,
+  heartbeatSeconds: Type.Number({ minimum: 0, maximum: 86_400 }),
+  databaseId: Type.Optional(name),
+})
+const Traced = Type.Object({
+  traceparent: Type.Optional(Type.String({ maxLength: 4096 })),
+  tracestate: Type.Optional(Type.String({ maxLength: 4096 })),
+})
+
+const WelcomeShape = Compile(Welcome)
+const TracedShape = Compile(Traced)
+
+export const isWelcome = (message: unknown): boolean => WelcomeShape.Check(message)
+
+/** Where control was in a trace; nothing where that cannot be read. */
+export const placeIn = (message: TracePlace): TracePlace => {
+  const { traceparent, tracestate } = message
+  return TracedShape.Check(message) ? { traceparent, tracestate } : {}
+}
+
+/** All that control may say. */
+export const heard = [Assigned, AssignedImage, UsedContexts, Welcome, Traced]
 
 /** Of a record of control's list; undefined where it does not even name a sandbox. */
 export const readListed = (value: unknown): Listed | Unread | undefined => {
   const record = (value ?? {}) as { id?: unknown } & Partial<Listed>
   const { assignment, state } = record
-  if (typeof state === 'string' && isAssignment(assignment)) return { assignment, state }
+  if (StateShape.Check(state) && isAssignment(assignment)) return { assignment, state: state as SandboxState }
   return IdShape.Check(record.id) ? { sandboxId: record.id } : undefined
 }
 

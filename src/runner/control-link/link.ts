@@ -3,7 +3,7 @@ import { LastingSocket, type LastingSocketParts } from '#src/kit/lasting-socket.
 import type { Logger } from '#src/kit/log.ts'
 import { belowPlace } from '#src/kit/telemetry/telemetry.ts'
 import type { Assignment, FromRunner, ImageAssignment, ToRunner } from '#src/wire/runner-link.ts'
-import { isAssignment, isImageAssignment } from './assignment.ts'
+import { isAssignment, isImageAssignment, isWelcome, placeIn } from './assignment.ts'
 
 type LinkParts = {
   controlUrl: URL
@@ -61,8 +61,9 @@ export class Link implements Disposable {
     const message = parsed(text)
     switch (message?.type) {
       case 'welcome':
+        if (!isWelcome(message)) this.#parts.log.error('control sent a welcome that the runner cannot read')
         // What follows may lie in the same piece of the network as this, and would be done by a runner that is about to end.
-        if (message.databaseId !== undefined && this.#parts.onDatabase?.(message.databaseId) === false)
+        else if (message.databaseId !== undefined && this.#parts.onDatabase?.(message.databaseId) === false)
           this.#isOver = true
         else if (message.heartbeatSeconds > 0) this.#socket.beat(Math.min(message.heartbeatSeconds, 60))
         return
@@ -70,7 +71,8 @@ export class Link implements Disposable {
         this.#parts.onList()
         return
       case 'assign':
-        if (isAssignment(message.assignment)) belowPlace(message, () => this.#parts.onAssign(message.assignment))
+        if (isAssignment(message.assignment))
+          belowPlace(placeIn(message), () => this.#parts.onAssign(message.assignment))
         else this.#parts.log.error('control sent an assignment that the runner cannot read')
         return
       case 'image':

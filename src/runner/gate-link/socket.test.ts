@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,6 +12,9 @@ import { needsRoot } from '#test/needs-root.ts'
 import type { ContextStore } from '../contexts/store.ts'
 import { assigned, SimulatedHost } from '../testing/simulated-host.ts'
 import { serveGates } from './socket.ts'
+
+const childrenOf = (pid: number): number =>
+  readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).length
 
 const startGates = async () => {
   const directory = mkdtempSync(join(tmpdir(), 'alcove-gates-'))
@@ -39,6 +42,8 @@ const startGates = async () => {
     },
   }
 }
+
+const upload = { organizationId: 'o', hash: 'a'.repeat(32), uploadId: 'b'.repeat(32) }
 
 suite('the socket that gates ask on', { skip: needsRoot }, () => {
   test('can be opened by one group only, also where a former runner left its socket', async () => {
@@ -89,6 +94,13 @@ suite('the socket that gates ask on', { skip: needsRoot }, () => {
       '{"ask":"measure","sandboxId":"../box"}',
       '{"ask":"measure","sandboxId":"box","more":1}',
       '{"ask":"put-part","organizationId":"o","hash":"../../x","uploadId":"y","part":1}',
+      ...['../../x', '', '.', 'x'.repeat(65)].map((organizationId) =>
+        JSON.stringify({ ask: 'put-context', organizationId, hash: 'a'.repeat(32) }),
+      ),
+      '{"ask":"list-contexts","organizationId":"o","beginning":"../"}',
+      ...[0, -1, 1.5, 1001, 1e300].map((part) => JSON.stringify({ ...upload, ask: 'put-part', part })),
+      JSON.stringify({ ...upload, ask: 'complete-upload', parts: Array(1001).fill({ number: 1, etag: 'e' }) }),
+      '{"ask":"compile","format":"ts"}',
     ]
     for (const text of bad) {
       const { next } = runner.connect(frameOf(Buffer.from(text)))
@@ -102,5 +114,51 @@ suite('the socket that gates ask on', { skip: needsRoot }, () => {
     }
     const { next } = runner.connect(jsonFrameOf({ ask: 'memory-kills', sandboxId: 'box' }))
     assert.deepEqual(await next(), { value: { count: 0, spans: [] } })
+  })
+
+  test('what stops in the middle is hung up on, and what goes away in the middle leaves nothing', async (t) => {
+    await using runner = await startGates()
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    const half = frameOf(Buffer.from('{"ask":"measure","sandboxId":"box"}')).subarray(0, 9)
+    const program = Buffer.concat([jsonFrameOf({ ask: 'compile', format: 'cjs' }), frameOf(Buffer.from('let a = '))])
+    for (const bytes of [Buffer.alloc(0), half, program, program.subarray(0, -3)]) {
+      const { socket } = runner.connect(bytes)
+      const ended = once(socket.resume(), 'end')
+      // Until the runner has read what there is.
+      for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
+      t.mock.timers.tick(5000)
+      for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate)
+      t.mock.timers.tick(10_000)
+      await ended
+    }
+    t.mock.timers.reset()
+    for (const bytes of [half, program, program.subarray(0, -3)]) {
+      const { socket, next } = runner.connect()
+      socket.end(bytes)
+      assert.ok('refused' in ((await next()) ?? { refused: 'nothing was said' }))
+    }
+    const { next } = runner.connect(jsonFrameOf({ ask: 'memory-kills', sandboxId: 'box' }))
+    assert.deepEqual(await next(), { value: { count: 0, spans: [] } })
+  })
+
+  test('a gate that asks for very many programs at once waits for itself, and others are answered', async () => {
+    await using runner = await startGates()
+    const program = [frameOf(Buffer.from('export const a: number = 1')), frameOf(Buffer.alloc(0))]
+    const asked = Array.from({ length: 30 }, () => {
+      const { next } = runner.connect(Buffer.concat([jsonFrameOf({ ask: 'compile', format: 'cjs' }), ...program]))
+      return next()
+    })
+    let most = 0
+    let isOver = false
+    const all = Promise.all(asked).finally(() => {
+      isOver = true
+    })
+    while (!isOver) {
+      most = Math.max(most, childrenOf(process.pid))
+      const { next } = runner.connect(jsonFrameOf({ ask: 'memory-kills', sandboxId: 'box' }))
+      assert.ok('value' in (await next()))
+    }
+    for (const { value } of await all) assert.match(value.javascript, /a = 1|a: \(\) => a/)
+    assert.ok(most > 0 && most <= 8, `${most} compilers at once`)
   })
 })

@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { chmod, chown, rm } from 'node:fs/promises'
 import { createServer, type Socket } from 'node:net'
 import { Compile } from 'typebox/compile'
+import { Lanes } from '#src/kit/lanes.ts'
 import { BrokenStream, Frames, jsonFrameOf, sendFrame } from '#src/kit/length-frames.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { Problem } from '#src/problems.ts'
@@ -24,9 +25,12 @@ type GateParts = WatchParts & {
 
 /** More than one gate has under way: its calls wait for each other. */
 const mostConnections = 1024
-/** A request comes at once. */
+/** A gate has all of a request when it asks, and all of a program when it wants that compiled. */
 const requestMs = 5000
+const sourceMs = 10_000
 const sourceBytes = 1024 * 1024
+/** Compilers at a time: each may take half a GiB. A gate uses two, and several gates may ask. */
+const compilers = new Lanes(8)
 
 const isRequest = Compile(GateRequest)
 
@@ -72,6 +76,12 @@ const textOf = async (body: AsyncIterable<Buffer>): Promise<string> => {
   return Buffer.concat(pieces).toString()
 }
 
+/** Hangs up where it does not come in time. */
+const inTime = <T>(socket: Socket, coming: Promise<T>, ms: number): Promise<T> => {
+  const late = setTimeout(() => socket.destroy(), ms)
+  return coming.finally(() => clearTimeout(late))
+}
+
 const answerTo = async (
   { host, contexts }: GateParts,
   request: GateRequest,
@@ -88,7 +98,8 @@ const answerTo = async (
     case 'compile': {
       const gone = new AbortController()
       socket.once('close', () => gone.abort())
-      return await compile(await textOf(bodyIn(frames)), request.format, gone)
+      const source = await inTime(socket, textOf(bodyIn(frames)), sourceMs)
+      return await compilers.run(() => compile(source, request.format, gone), gone)
     }
     default:
       return await askContexts(contexts, request, bodyIn(frames))
@@ -97,9 +108,8 @@ const answerTo = async (
 
 const serve = async (parts: GateParts, socket: Socket): Promise<void> => {
   const frames = new Frames(socket, requestBytes)
-  const late = setTimeout(() => socket.destroy(), requestMs)
   try {
-    const request = readRequest(await frames.next().finally(() => clearTimeout(late)))
+    const request = readRequest(await inTime(socket, frames.next(), requestMs))
     if (request.ask === 'watch') return await tellGate(parts, socket)
     const value = await answerTo(parts, request, frames, socket)
     socket.end(jsonFrameOf({ value: value ?? null }))
