@@ -13,7 +13,7 @@ export type ToolboxSandbox = {
   agent: Agent
   /** Absent where nobody can know. */
   memoryKills?: () => Promise<MemoryKillsHere>
-  /** Of its image, absolute; undefined: things begin in the user's home. */
+  /** Working directory of the image, absolute; undefined: the user's home. */
   workDirectory?: string | undefined
 }
 
@@ -24,7 +24,7 @@ export type ToolboxContext = {
   compiler: Compiler
   /** Limit in seconds of an execute that names none and comes from no SDK; 0: none. */
   executeTimeoutSeconds: number
-  /** Of a call with a body: it is not needed any more (held-bodies.ts). */
+  /** For a call with a body: releases it, once it is not needed any more (held-bodies.ts). */
   letGo?: () => void
 }
 

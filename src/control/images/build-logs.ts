@@ -11,7 +11,7 @@ const mostBytes = 1024 * 1024
 const keptDays = 7
 const lookEveryMs = 500
 const longestFollowMs = 60 * 60_000
-/** So much is read from the database at a time. */
+/** Pieces of a log that one query reads. */
 const piecesAtOnce = 100
 
 /** Only of an image that there is, and that this runner may speak of. */
@@ -35,14 +35,14 @@ export const forgetBuildLog = async (sql: Sql, image: string): Promise<void> => 
   await sql`delete from build_logs where image = ${image}`
 }
 
-/** Those of images that nobody can ask about any more, and those that are old. */
+/** Deletes logs of images that nobody can ask about any more, and old logs. */
 export const dropOldBuildLogs = async (sql: Sql, now: Date): Promise<void> => {
   await sql`
     delete from build_logs where at < ${new Date(now.getTime() - keptDays * 86_400_000)}
       and not exists (select from images where images.name = build_logs.image and images.wanted)`
 }
 
-/** Those who follow one, of an organization and of all. */
+/** Followers of build logs: each organization, all, and the share each always gets. */
 const followers = new Bound({ each: 50, all: 200, sure: 4 })
 
 const pieces = async function* (

@@ -11,9 +11,9 @@ import { insertImage, writeWanted } from './image-store.ts'
 /** What no image of a snapshot is called. */
 const prefix = 'build-'
 const keptHours = 24
-/** Of one organization, the ones it asked for last; those that sandboxes are made of stay besides. */
+/** Most builds that an organization keeps, those it asked for last; builds that sandboxes are made of stay besides. */
 const mostKept = 500
-/** Of one organization, those that runners are still to remove too. */
+/** Most builds of an organization, counting those that runners have still to remove. */
 const mostBuilds = 1000
 /** Whatever the size of the sandbox that asks first: others with the same definition have the same image. */
 const mostGiB = 30
@@ -48,7 +48,7 @@ export const wantBuild = async (transaction: Transaction, build: Build, now: Dat
   return name
 }
 
-/** As large as a snapshot, or the disk of a sandbox, of this organization may be. */
+/** The larger of what a snapshot and what a sandbox's disk of this organization may have, in GiB. */
 const largestOf = async (transaction: Transaction, organizationId: string): Promise<number> => {
   const [row] = await transaction<{ most: number }[]>`
     select greatest(1, least(${mostGiB}::integer, max_snapshot_size, max_disk_per_sandbox)) as most
@@ -66,7 +66,7 @@ const checkCount = async (transaction: Transaction, organizationId: string): Pro
   )
 }
 
-/** Those that no sandbox has been made from for a while, or that are too many. Answers their names, for the runners to be told. */
+/** Drops builds that no sandbox was made from for a while, and those above the limit. Answers their names, to tell the runners. */
 export const dropUnusedBuilds = async (sql: Sql, now: Date): Promise<string[]> => {
   const rows = await sql<{ name: string }[]>`
     with ranked as (

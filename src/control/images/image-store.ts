@@ -112,7 +112,7 @@ const mostUnsettled = 100
 
 /** What each image that concerns a runner should be there; those that it has, or is to remove, by their names alone. */
 export const listImagesFor = async (sql: Sql, runner: Runner, most = mostUnsettled): Promise<ImageAssignment[]> => {
-  // Of those that are to be made, one of each organization and then the next of each.
+  // Images to be made go round: the first of each organization, then the second of each.
   const rows = await sql<Listed[]>`
     with concerned as (
       select name, max_gib, created_at, ${isNeeded(sql)} as needed, ${organizationOf(sql)} as organization_id,

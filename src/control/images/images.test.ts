@@ -114,7 +114,7 @@ suite('POST /snapshots', () => {
     await tell(app, { image, state: 'present' })
     assert.equal((await get(app)).state, 'active')
 
-    // One that takes no more sandboxes is not waited for.
+    // Nobody waits for a runner that takes no more sandboxes.
     await make(app, 'other', { imageName: 'ghcr.io/team/other:1' })
     await app.as('admin').patch('/runners/second', { isDrained: true })
     await tell(app, failed(await imageOf(app, 'other')))

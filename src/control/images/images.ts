@@ -36,7 +36,7 @@ export const dropImage = async (transaction: Transaction, name: string, now: Dat
   if (!other) await writeWanted(transaction, name, false, now)
 }
 
-/** Those of all snapshots of an organization that is being deleted. Answers their names, for the runners to be told. */
+/** Drops the images of all snapshots of an organization that is being deleted. Answers their names, to tell the runners. */
 export const dropImagesOf = async (transaction: Transaction, organizationId: string, now: Date): Promise<string[]> => {
   const rows = await transaction<{ name: string }[]>`
     update images set wanted = false, updated_at = ${now}
@@ -47,7 +47,7 @@ export const dropImagesOf = async (transaction: Transaction, organizationId: str
   return rows.map(({ name }) => name)
 }
 
-/** Those that were built for its sandboxes, and for nobody else. */
+/** Drops the images that were built for the organization's sandboxes, and for nobody else. */
 export const dropBuildsOf = async (transaction: Transaction, organizationId: string, now: Date): Promise<string[]> => {
   const rows = await transaction<{ name: string }[]>`
     update images set wanted = false, updated_at = ${now}

@@ -25,7 +25,7 @@ const getOwn = async ({ database }: SandboxParts, { organization }: Actor, idOrN
   throw new Problem('forbidden', 'This snapshot belongs to the server; only its operator changes it.')
 }
 
-/** Its name is free at once. Sandboxes made from it live on, and runners keep its files for as long as they do. */
+/** Deletes a snapshot; its name is free at once. Sandboxes made from it live on, and runners keep its files as long as they do. */
 export const deleteSnapshot = async (parts: SandboxParts, actor: Actor, idOrName: string): Promise<void> => {
   const { database, clock } = parts
   const { id, image } = await getOwn(parts, actor, idOrName)

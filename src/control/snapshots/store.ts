@@ -29,9 +29,9 @@ export type Snapshot = {
   lastUsedAt: Date | null
   sourceSandboxId: string | null
   dockerfile: string | null
-  /** Of the files that came with the definition. */
+  /** Hashes of the files that came with the definition. */
   contextHashes: string[] | null
-  /** Of its image, where a runner keeps one for it. */
+  /** Digest of the image, where a runner keeps one for it. */
   digest: string | null
   progress: Progress | null
   /** Where its image is; the built-in one is everywhere. */
@@ -118,7 +118,7 @@ export const findSnapshotByIdOrName = async (
   return row && readSnapshot(row)
 }
 
-/** Its id, or the image of its disk, within a question that is asked together with the one for the snapshot itself. */
+/** A subquery for the snapshot's id, or the image of its disk, to join with a query for the snapshot itself. */
 export const snapshotColumn = (sql: Sql, column: 'id' | 'image', organizationId: string, idOrName: string): Piece =>
   sql`(select ${sql(column)} from snapshots ${named(sql, organizationId, idOrName)})`
 

@@ -26,7 +26,7 @@ export const findApplication = async (sql: Sql, organizationId: string): Promise
   return row
 }
 
-/** As it is now; no endpoint is added or taken away until the transaction ends. */
+/** Locks an application: no endpoint is added or taken away until the transaction ends. */
 export const lockApplication = async (transaction: Transaction, organizationId: string): Promise<void> => {
   await transaction`select 1 from webhook_applications where organization_id = ${organizationId} for no key update`
 }
@@ -63,7 +63,7 @@ export const writeInitialization = async (
   return row as Application
 }
 
-/** Those whose initialization failed and is due again. */
+/** Lists applications whose initialization failed and is due again. */
 export const listToRetry = (
   sql: Sql,
   provider: ProviderKind,
@@ -98,7 +98,7 @@ export const writeLastError = async (sql: Sql, organizationId: string, error: st
     update webhook_applications set last_error = ${error}, updated_at = ${now} where organization_id = ${organizationId}`
 }
 
-/** Of the embedded sender: after its endpoints have changed, in the same transaction. */
+/** Notes for the embedded sender which events are listened to. Call it in the transaction that changed the endpoints. */
 export const writeListening = async (transaction: Transaction, organizationId: string): Promise<void> => {
   await transaction`
     update webhook_applications set is_listening = exists (

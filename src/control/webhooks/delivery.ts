@@ -1,4 +1,4 @@
-// One message on its way to one endpoint.
+// A message on its way to an endpoint.
 import type { Message } from './event.ts'
 
 export type Delivery = {

@@ -38,7 +38,7 @@ export type Message = {
   labels: Record<string, string> | null
 }
 
-/** The same for the same message, byte by byte, in every attempt. */
+/** The payload of a message: equal byte by byte in every attempt. */
 export const payloadOf = (message: Message): Record<string, unknown> => {
   const at = message.at.toISOString()
   return {

@@ -18,6 +18,6 @@ export type WebhookProvider = {
   ) => Promise<PortalAccess>
   /** Whether there is anybody to send to, as the provider knows it now. */
   hasEndpoints: (applicationId: string, organizationId: string) => Promise<boolean>
-  /** One attempt. Never throws for what the other side does. */
+  /** Makes an attempt. Never throws for what the other side does. */
   attempt: (delivery: Delivery) => Promise<Outcome>
 }

@@ -10,7 +10,7 @@ const provider: ProviderKind = 'embedded'
 /** A little more than a claim lasts. */
 const leasePassed = { seconds: 21 }
 
-/** One message that waits for one endpoint. The application's own sender is closed, so that only the test claims it. */
+/** A message waits for an endpoint. The application's own sender is closed, so that only the test claims it. */
 const startWithMessage = async () => {
   const app = await startControl()
   await app.app.webhooks.close()

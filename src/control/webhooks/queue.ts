@@ -29,7 +29,7 @@ export const lockQueue = async (transaction: Transaction): Promise<void> => {
 export const dispatch = async (transaction: Transaction, provider: ProviderKind, now: Date): Promise<number> => {
   const [found] = await transaction`select 1 from webhook_messages where not is_dispatched limit 1`
   if (found === undefined) return 0
-  // One process at a time, and in the order of ids: lanes are filled in the order of what happened.
+  // A lock lets processes work one at a time, in the order of ids: lanes are filled in the order of events.
   await lockQueue(transaction)
   const rows = await transaction`
     with batch as (
@@ -57,7 +57,7 @@ export const dispatch = async (transaction: Transaction, provider: ProviderKind,
   return rows.length
 }
 
-/** Its `id` is the delivery's. */
+/** A claimed delivery; `id` is the delivery's. */
 type ClaimedRow = Message & { endpointId: string; attempts: number; messageId: number }
 
 export type Claim = {

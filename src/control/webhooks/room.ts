@@ -33,7 +33,7 @@ export const openWebhookRoom = async (
   given: Parts,
   { sweepSeconds }: { sweepSeconds: number },
 ): Promise<WebhookRoom> => {
-  // Of their own: whatever hangs elsewhere, a delivery that was begun can be sent.
+  // Deliveries have connections of their own: whatever hangs elsewhere, they can be sent.
   const outbound = createOutbound({ allowed: given.settings.privateTargets, mostAtOnce })
   const provider = providerOf(given.settings.webhooks, { ...given, outbound })
   const parts: WebhookParts = { ...given, outbound, provider }

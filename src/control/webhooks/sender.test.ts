@@ -115,7 +115,7 @@ suite('sending', () => {
     }
     assert.equal(receiver.received.length, 11)
     assert.ok((hours.at(-1) ?? 0) > 24 && (hours.at(-1) ?? 0) < 48, String(hours))
-    // The same message under the same id each time, each attempt with a signature of its own time.
+    // Every attempt sends the message under the same id, with a signature of its own time.
     assert.deepEqual(statesOf(receiver, 'one'), Array(11).fill('pending'))
     assert.equal(new Set(receiver.received.map((one) => one.id)).size, 1)
     const { disabledReason } = await endpointOf(app, id)
@@ -221,7 +221,7 @@ suite('sending', () => {
     await app.app.webhooks.close()
     await happen(app, 'one', 'pending')
     const { sql } = app.database
-    // As it stands when somebody has claimed it and will never be heard of again.
+    // The row of a delivery whose sender claimed it and then died.
     await sql`
       insert into webhook_deliveries (message_id, organization_id, endpoint_id, lane, state, attempts, due_at)
       select id, organization_id, ${id}, subject_id, 'waiting', 1, ${new Date(app.clock.now().getTime() + 30_000)}

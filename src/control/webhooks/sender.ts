@@ -8,9 +8,9 @@ import { claim, dispatch, finish } from './queue.ts'
 
 /** Deliveries under way in one control process. */
 export const mostAtOnce = 96
-/** Of one endpoint, unless a claim of a few more was under way: one that is slow does not hold up the others. */
+/** Deliveries under way from which an endpoint counts as busy, so that a slow one does not hold up the others. */
 const busyFrom = 5
-/** Of the room that is free: what a claim takes of one organization at most, and with how much under way it takes nothing of it. */
+/** Share of the free room that a claim takes for one organization at most; with as much under way it takes nothing. */
 const shareOfRoom = 1 / 8
 /** How long a stop waits for what is under way; what takes longer is sent again by whoever comes next. */
 const stopMilliseconds = 2000
@@ -48,7 +48,7 @@ export const startSender = (parts: WebhookParts, provider: WebhookProvider): Sen
 
   const begin = (delivery: Delivery) => {
     const work = send(delivery)
-      // Its lease passes, and it is attempted again.
+      // The lease of the delivery passes, and it is attempted again.
       .catch((error) => log.error({ err: error, deliveryId: delivery.id }, 'a webhook delivery broke off'))
       .finally(() => {
         underWay.delete(delivery)

@@ -4,10 +4,10 @@ import { Webhook } from 'standardwebhooks'
 
 const secretBytes = 32
 
-/** Of the form that the libraries take: `whsec_` and base64. */
+/** A new secret in the form that receivers' libraries take: `whsec_` and base64. */
 export const newSecret = (): string => `whsec_${randomBytes(secretBytes).toString('base64')}`
 
-/** One signature for each secret, the newest first; a receiver needs to know one of them. */
+/** Headers with a signature for each secret, the newest first; a receiver needs to know one secret. */
 export const signedHeaders = (
   secrets: readonly string[],
   { id, at, body }: { id: string; at: Date; body: string },

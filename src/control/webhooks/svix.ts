@@ -28,7 +28,7 @@ export const createSvix = (parts: SvixParts, { url, token }: SvixAccess): Webhoo
     return data.length > 0
   }
 
-  /** Its answer may be a minute old. Where it cannot be asked, there may be somebody. */
+  /** Whether somebody listens. The answer may be a minute old; true where Svix cannot be asked. */
   const isHeard = async (applicationId: string, organizationId: string): Promise<boolean> => {
     const { database, clock } = parts
     const known = await findApplication(database.sql, organizationId)

@@ -34,7 +34,7 @@ export const keepChunk = async (
   return { ...chunk, storedBytes: stored.length }
 }
 
-/** One that is there but larger than any chunk is written anew. */
+/** Undefined for a chunk that is damaged, so that it is written anew. */
 const unlessDamaged = (error: unknown): undefined => {
   if (!(error instanceof ArchiveFailed) || error.why !== 'damaged') throw error
 }

@@ -6,7 +6,7 @@ import { blockBytes, cutIntoChunks, maxChunkBytes } from './cut.ts'
 
 const MiB = 1024 * 1024
 
-/** The same each time, and as good as random. */
+/** Bytes that look random and are equal in every run. */
 const noise = (bytes: number, seed = 1): Buffer => {
   const words = new Uint32Array(Math.ceil(bytes / 4))
   let state = seed

@@ -5,7 +5,7 @@
 export const blockBytes = 512
 const minBytes = 2 * 1024 * 1024
 export const maxChunkBytes = 8 * 1024 * 1024
-/** Of 4096 blocks one ends a chunk, by chance: 2 MiB after the least. */
+/** A block in 4096 ends a chunk, by chance: 2 MiB after the least size. */
 const endingMask = 0xfff00000
 
 const wordsPerBlock = blockBytes / 4

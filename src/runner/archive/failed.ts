@@ -12,7 +12,7 @@ export type Why =
   /** The sandbox's disk cannot be read, or has no room for what the archive holds. */
   | 'disk'
 
-/** Its message may be shown to whoever owns the sandbox: no key, no secret, nothing of other sandboxes. */
+/** An archive that failed. The owner of the sandbox may read the message: it holds no key, no secret, nothing of other sandboxes. */
 export class ArchiveFailed extends Error {
   override readonly name = 'ArchiveFailed'
   readonly why: Why

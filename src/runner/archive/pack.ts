@@ -87,7 +87,7 @@ const describe = (content: Buffer, manifest: Manifest): Archive => ({
   storedBytes: storedBytesOf(manifest),
 })
 
-/** One that an earlier try wrote of the same stream stays as it is, since its hash may be known to others already. */
+/** Writes the manifest, unless an earlier try wrote one of the same stream: its hash may be known to others already. */
 const keepManifest = async (store: ObjectStore, manifest: Manifest, signal: AbortSignal | undefined) => {
   const key = manifestKey(manifest.sandboxId, manifest.archiveId)
   const there = await store.get(key, maxManifestBytes, signal)

@@ -16,7 +16,7 @@ type Question = {
   key?: string
   query?: Record<string, string>
   body?: Uint8Array
-  /** Of what the server may answer. */
+  /** Most bytes that the server may answer. */
   limit: number
   signal?: AbortSignal | undefined
 }

@@ -1,4 +1,4 @@
-// The same promises from a directory and from a real S3 server that checks signatures; and what is said when a store is unwell.
+// A directory and a real S3 server that checks signatures keep equal promises; and the errors of a store that is unwell.
 import assert from 'node:assert/strict'
 import { readdirSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'

@@ -18,7 +18,7 @@ const layouts = (): CgroupLayout[] => {
   return unified === undefined ? [own] : [own, { version: 2, root: unified }]
 }
 
-/** As the runtime would: the cgroup in every hierarchy, and one process in it. */
+/** A cgroup as the runtime makes it: in every hierarchy, with a process in it. */
 class Occupied {
   readonly path = `/alcove-test-${randomBytes(3).toString('hex')}`
   readonly process: ChildProcess

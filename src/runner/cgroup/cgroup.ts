@@ -1,4 +1,4 @@
-// One sandbox's cgroup, the same on every kind of host. The runtime makes it and sets its first limits; everything after
+// The cgroup of a sandbox, on every kind of host. The runtime makes it and sets its first limits; everything after
 // that is a write to one of its files, because a write costs microseconds and a process costs milliseconds.
 import { existsSync } from 'node:fs'
 import { readdir, rmdir } from 'node:fs/promises'

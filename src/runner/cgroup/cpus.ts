@@ -23,7 +23,7 @@ export const writeCpuList = (cpus: readonly number[]): string => {
   return ranges.map(([first, last]) => (first === last ? `${first}` : `${first}-${last}`)).join(',')
 }
 
-/** Those that this process may use itself. */
+/** Processors that this process may use itself. */
 export const hostCpus = (): number[] => {
   const status = readFileSync('/proc/self/status', 'utf8')
   return parseCpuList(/^Cpus_allowed_list:\s*(.+)$/m.exec(status)?.[1] ?? '0')
@@ -75,7 +75,7 @@ export class CpuSpread {
   #add({ cpus, each }: Held, sign: 1 | -1) {
     for (const cpu of cpus) {
       const promised = this.#promised.get(cpu)
-      // One that the host has taken away meanwhile is nobody's.
+      // A processor that the host has taken away meanwhile is nobody's.
       if (promised !== undefined) this.#promised.set(cpu, promised + sign * each)
     }
   }

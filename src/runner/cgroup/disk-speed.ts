@@ -8,7 +8,7 @@ import { runCommand } from '#src/kit/run-command.ts'
 import { write } from './files.ts'
 import type { CgroupLayout } from './layout.ts'
 
-/** As the kernel names block devices: `major:minor`. */
+/** The kernel's name of a block device: `major:minor`. */
 export type Device = { major: number; minor: number }
 export type DiskSpeed = Device & { bytesPerSecond: number }
 

@@ -12,7 +12,7 @@ export type CgroupLayout =
       version: 1
       /** Where each controller's hierarchy is mounted. */
       roots: Readonly<Record<V1Controller, string>>
-      /** Of the controller that says which processors may be used, where it is mounted. */
+      /** Mount point of the cpuset controller, where it is mounted. */
       cpuset: string | undefined
       /** Every v1 hierarchy, named ones too: the runtime makes a directory in each. */
       allRoots: readonly string[]

@@ -2,7 +2,7 @@
 export type MemoryUse = {
   used: number
   anonymous: number
-  /** Of files and of shared memory. */
+  /** Bytes in the cache of files. */
   cached: number
   shared: number
   mapped: number

@@ -109,7 +109,7 @@ suite('uploads that are open', () => {
     assert.deepEqual([...ids].sort(), [going, fresh].sort())
     await assert.rejects(putPart(named('1'), left), { code: 'not_found' })
     await contexts.complete(named('1'), going, [{ number: 1, etag }])
-    // Of an image that is kept for long, with an upload that nothing will ever come of.
+    // The context of an image that is kept for long, with an upload that never ends.
     await contexts.beginUpload(named('1'))
     time.now += 30 * hour
     assert.equal(await sweep(), 1)

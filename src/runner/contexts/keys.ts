@@ -37,7 +37,7 @@ export const uploadKey = (name: ContextName, id: string) => `${uploadOf(name, id
 export const partsOf = uploadOf
 export const partKey = (name: ContextName, id: string, part: number) => `${uploadOf(name, id)}${part}.json`
 
-/** Of which upload an object is a part, from its key. */
+/** The upload that an object is a part of, from its key. */
 export const uploadIn = (key: string): string | undefined =>
   /^contexts\/[^/]+\/[^/]+\/uploads\/([0-9a-f]{32})\//.exec(key)?.[1]
 

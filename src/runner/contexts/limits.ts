@@ -2,22 +2,22 @@
 import { mostParts } from '#src/wire/contexts.ts'
 
 export type ContextLimits = {
-  /** Of one context, as it is sent. */
+  /** Largest context, as it is sent. */
   largestBytes: number
-  /** Of all contexts of an organization, as they are stored. */
+  /** Bytes of all contexts of an organization, as they are stored. */
   bytesOfOrganization: number
   contextsOfOrganization: number
   partsOfUpload: number
   /** That have been begun and not ended, each with as many parts. */
   uploadsOfOrganization: number
-  /** Of all organizations together. */
+  /** Open uploads of all organizations together. */
   uploads: number
   /** Bodies that are taken at the same time; each holds some 16 MiB of memory. */
   atOnce: number
   atOnceOfOrganization: number
   /** Without a byte. */
   silentMs: number
-  /** Of one body, however steadily it trickles. */
+  /** Longest time of one body, however steadily it trickles. */
   longestMs: number
   /** What is not in use goes when nobody has asked for it, or written to it, for so long. */
   keptMs: number

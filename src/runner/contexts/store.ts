@@ -58,7 +58,7 @@ export class ContextStore {
     return readTable(await this.store.get(tableKey(name), largestTable))
   }
 
-  /** Those that are whole, of which the hash begins so. Who asks for one means to use it: it is kept for another while. */
+  /** Lists whole contexts whose hash begins so. A caller who asks means to use them: they are kept for another while. */
   async list(organizationId: string, beginning: string): Promise<StoredContext[]> {
     const found: StoredContext[] = []
     for (const hash of await this.#hashesOf(organizationId, beginning)) {
@@ -197,7 +197,7 @@ export class ContextStore {
     await this.store.put(begunKey(name), written({ at: this.now() }))
   }
 
-  /** Of one that is known nothing is kept. */
+  /** Stores the pieces of a part. A part that is known already is not stored again. */
   async #keep(name: ContextName, pieces: Body, known?: Table): Promise<Part> {
     const hash = createHash('sha256')
     const chunks: Chunk[] = []

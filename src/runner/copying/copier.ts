@@ -15,7 +15,7 @@ export type Copying = {
   files: Files
   /** What addresses led to, in their order. */
   fetched?: readonly Fetched[]
-  /** Of what ADD unpacks. */
+  /** Most bytes that ADD unpacks. */
   mostBytes: number
   signal: AbortSignal
 }
@@ -137,7 +137,7 @@ async function* archiveRecords(
   }
 }
 
-/** As much as says what it is, wherever its pieces are cut. */
+/** The first bytes of a stream, enough to tell its format, wherever its pieces are cut. */
 const headOf = async (pieces: AsyncIterator<Buffer>): Promise<Buffer> => {
   let head: Buffer = Buffer.alloc(0)
   while (head.length < headBytes) {

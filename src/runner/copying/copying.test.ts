@@ -54,7 +54,7 @@ const extension = (flag: string, content = ''): Buffer => {
   blocks.write(`${sum(blocks.subarray(0, 512)).toString(8).padStart(6, '0')}\0 `, 148)
   return blocks
 }
-/** One line of a pax header, of 10 to 99 characters. */
+/** A line of a pax header, of 10 to 99 characters. */
 const pax = (text: string): string => `${text.length + 4} ${text}\n`
 const failing = (failure: string) => ({ name: 'ImageFailed', failure })
 
@@ -337,7 +337,7 @@ suite('what ADD unpacks', () => {
     assert.deepEqual(await added('app/packed.tar', 'app'), both)
     const copied = { sources: ['app/packed.tar'], destination: '/to/', unpacks: false }
     assert.deepEqual(await recordsOf([tar], copied), ['file /to/packed.tar'])
-    // Its first block may come in two.
+    // The first block of an archive may come in two pieces.
     const early = { ...packed, path: 'p.tar' }
     assert.deepEqual(
       await recordsOf([tarOf([early])], { sources: ['p.tar'], destination: '/to/', unpacks: true }, 700),

@@ -120,7 +120,7 @@ export const select = async (
   const to = asBytes(destination).replace(/\/+$/, '') || '/'
   const below = (directory: string, name: string) => (directory === '/' ? `/${name}` : `${directory}/${name}`)
 
-  /** The same files may be meant again and again. */
+  /** Patterns may mean a file again and again, so what they mean has a bound. */
   const checkCount = (count = made.length + links.length + fileCount) => {
     if (count > 2 * mostEntries) throw new ImageFailed('too-many-files', 'it means too many files')
   }

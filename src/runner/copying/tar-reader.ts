@@ -20,7 +20,7 @@ export type TarEntry = {
 type Unpacking = { entry: TarEntry; contents: AsyncIterable<Buffer> }
 
 const blockBytes = 512
-/** Of all headers before one entry, themselves and what they say: it takes time to read even those that say nothing. */
+/** Most bytes of all headers before one entry, with their content: even an empty header takes time to read. */
 const largestExtension = 1024 * 1024
 
 export const damagedTar = (why: string) => new ImageFailed('corrupted', `The files cannot be unpacked: ${why}.`)

@@ -78,7 +78,7 @@ export class Tree {
     }
   }
 
-  /** Also what is not named by itself but by what is below it. */
+  /** Counts an entry, also a directory that only a path below it names. */
   #count() {
     this.#entries += 1
     if (this.#entries > mostEntries)

@@ -7,7 +7,7 @@ export class Ledger {
 
   /** `secondsOf` answers the time that the kernel has worked for each sandbox since it began. */
   note(grownBytes: number, secondsOf: ReadonlyMap<string, number>) {
-    // One that is not known yet has started since, so all of its time is new.
+    // A sandbox that is not known yet has started since, so all of its time is new.
     const worked = [...secondsOf].map(([id, seconds]) => [id, seconds - (this.#seconds.get(id) ?? 0)] as const)
     const all = worked.reduce((sum, [, seconds]) => sum + seconds, 0)
     for (const [id, seconds] of worked)

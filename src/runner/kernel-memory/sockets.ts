@@ -7,7 +7,7 @@ export type FullSockets = 'netlink sockets' | 'unaccepted connections' | 'unsent
 /** A program may well have some; none has this much. */
 export const mostSocketBytes = 64 * 1024 ** 2
 
-/** Of one connection that waits to be accepted: the socket and its request, which the kernel makes on behalf of nobody. */
+/** Bytes of a connection that waits to be accepted: the socket and its request, which the kernel charges to nobody. */
 const connectionBytes = 3 * 1024
 
 /**

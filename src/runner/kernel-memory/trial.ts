@@ -15,7 +15,7 @@ export type TrialParts = ExperimentParts & {
 
 /** What is freed late, and what the kernel counts late, is counted by then. */
 const settleMs = 150
-/** So many are held at once; of more, others each time. */
+/** Most suspects that are held at once; if there are more, each bout holds others. */
 const mostHeld = 64
 /** What a measurement may be wrong by, even where a few of them agree. */
 const leastError = 32 * 1024
@@ -92,7 +92,7 @@ export class Trial {
     this.#alone.delete(sandboxId)
   }
 
-  /** One bout with those who may have done it. `bytesPerSecond`: how fast memory has grown since the first. */
+  /** A bout with the suspects. `bytesPerSecond`: how fast memory has grown since the first bout. */
   async bout(suspects: readonly string[], bytesPerSecond: number): Promise<void> {
     this.#expected = (bytesPerSecond * this.#parts.runMs) / 1000
     const chosen = this.#shuffled(suspects).slice(0, mostHeld)

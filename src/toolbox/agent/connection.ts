@@ -38,7 +38,7 @@ export class AgentRefused extends Error {
   }
 }
 
-/** Of what is asked of a job or a session. */
+/** Whether the agent refused a request to a job or a session with this errno. */
 export const isRefused = (error: unknown, errno: string): boolean =>
   error instanceof AgentRefused && error.stage === 'job' && error.errno === errno
 
@@ -61,11 +61,11 @@ export const readRefusal = (payload: Buffer): AgentRefused => {
 /** The first answer is bounded: a frozen or broken sandbox accepts connections and says nothing. */
 export const answerTimeoutMs = 60_000
 
-/** As many connections as an agent serves, and a few that it is about to refuse; whatever is in its place gets no more of us. */
+/** Most connections to one agent: those it serves, and a few that it is about to refuse. A hostile program in its place gets no more. */
 const mostOpen = 1100
 const openTo = new Map<string, number>()
 
-/** One more of the connections to an agent, until it is closed. */
+/** Counts a connection to an agent until it is closed. */
 const counted = <T extends Socket>(socketPath: string, open: () => T): T => {
   const count = openTo.get(socketPath) ?? 0
   if (count >= mostOpen) throw new AgentRefused('busy', 'EAGAIN')
@@ -112,7 +112,7 @@ const fillSoon = (socketPath: string) => {
   }
 }
 
-/** The same where much may come, as it is. */
+/** Opens a connection on which much may come, read as it is. */
 export const openInflow = (socketPath: string): Inflow =>
   counted(socketPath, () => heedless(Inflow.to({ path: socketPath, allowHalfOpen: true })))
 
@@ -236,7 +236,7 @@ export class Connection {
     if (this.#socket.writable) this.#socket.write(encodeFrame(kind, payload))
   }
 
-  /** The same without a copy. Settles when the kernel has all of it, or the socket is gone. */
+  /** Sends without a copy. Settles when the kernel has all of it, or the socket is gone. */
   sendWhole(kind: number, payload: Uint8Array): Promise<void> {
     return new Promise((resolve) => {
       if (!this.#socket.writable) return resolve()

@@ -6,12 +6,12 @@ import { keptOutputBytes } from './kept-output.ts'
 import { plainWord } from './plain.ts'
 
 export const entrypointJob = 'entrypoint'
-/** As much as the agent remembers of a job, and no less than lists show of any command. */
+/** Bytes of a command line that are shown: what the agent remembers of a job, and what lists show of any command. */
 const shownBytes = 4096
 
 type Starting = EnvironmentSource & { agent: Pick<Agent, 'jobs'> }
 
-/** As it would be typed. */
+/** The command line as a person would type it. */
 const lineOf = (argv: readonly string[]): string =>
   argv.map((word) => (plainWord.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)).join(' ')
 

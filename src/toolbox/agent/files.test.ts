@@ -163,7 +163,7 @@ suite('files: reading', () => {
 
   test('a file that does not know its size comes whole up to 1 MiB, and is refused beyond', sizeless, async () => {
     await using box = await startWithFiles()
-    // Of more than is read before anything is said.
+    // The file is larger than what is read before the answer begins.
     const maps = await box.files.read(`/proc/${process.pid}/smaps`)
     assert.ok(maps.size > 64 * 1024 && maps.length === maps.size, String(maps.size))
     assert.match(await content(maps), /VmFlags: [^\n]*\n$/)

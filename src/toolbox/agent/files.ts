@@ -72,13 +72,13 @@ export type WriteOptions = { mode?: number; makeParents?: boolean }
 export type UnpackRecord = {
   type: 'file' | 'directory' | 'link' | 'hard link'
   path: Uint8Array
-  /** Of a link; of a hard link the path of the other name. */
+  /** Target of a symbolic link; for a hard link the path of the other name. */
   target?: Uint8Array
   mode?: number
   uid?: number
   gid?: number
   modifiedSeconds?: number
-  /** As many bytes follow the record of a file. */
+  /** Bytes that follow the record of a file. */
   size?: number
 }
 

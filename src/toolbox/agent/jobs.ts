@@ -14,7 +14,7 @@ export type JobSpec = Pick<CommandSpec, 'argv' | 'env' | 'cwd' | 'user'> & {
   terminal?: { cols: number; rows: number }
   /** Input stays open for `input`; without, it is at its end. A terminal's is always open. */
   keepInput?: boolean
-  /** One that could not be started is there all the same: ended with 127, with the reason on its `stderr`. */
+  /** Keeps a job that could not be started: it has ended with 127, with the reason on its `stderr`. */
   keepFailed?: boolean
   /** Whether the first bytes of the output are kept too, in a sixteenth of the ring. */
   keepBeginning?: boolean
@@ -60,7 +60,7 @@ export interface Jobs {
   /** Throws `StartFailed` like `exec`; `AgentRefused` (job, EEXIST) when the id is taken. */
   spawn(spec: JobSpec): Promise<{ pid: number }>
   attach(id: string, offset: number, options?: AttachOptions): AsyncGenerator<JobEvent, void, void>
-  /** The same from the beginning, as `Sessions` pours what a command wrote. */
+  /** Pours the output from the beginning, as `Sessions` pours what a command wrote. */
   pour(id: string, take: TakePiece, options: { follow: boolean; signal: AbortSignal }): Promise<void>
   /** Settles when the job's pipe or terminal has taken every byte. Calls for one job keep their order. */
   input(id: string, data: Uint8Array): Promise<void>
@@ -124,7 +124,7 @@ const connectBy = async (socketPath: string, kind: number, request: FieldWriter)
   return connection
 }
 
-/** The same for any request that is answered by output, the first byte of which is at `offset`. */
+/** Follows any request that is answered by output, whose first byte is at `offset`. */
 export async function* followRequest<End extends { type: 'exit' }>(
   socketPath: string,
   kind: number,

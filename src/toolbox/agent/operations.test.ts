@@ -124,7 +124,7 @@ suite('info and shutdown', () => {
     assert.equal((await outputs.next()).value?.data.toString(), 'ready\n')
     await native.agent.shutdown(200)
     assert.equal((await polite.exit).signal, 15)
-    // Its last words may or may not make it out before the agent is gone.
+    // The last frame may or may not arrive before the agent is gone.
     const [end] = await Promise.allSettled([deaf.exit])
     if (end.status === 'fulfilled') assert.equal(end.value.signal, 9)
     else assert.ok(end.reason instanceof AgentGone)

@@ -28,7 +28,7 @@ const heard = (said: [who: string, bytes: Uint8Array][]): [string, string][] =>
     return all
   }, [])
 
-/** As it comes from a connection: with room before it. */
+/** A chunk as a connection gives it: with room before it. */
 const chunkOf = (bytes: Uint8Array): Buffer => Buffer.concat([Buffer.alloc(headerBytes), bytes]).subarray(headerBytes)
 
 /** What comes out, for a taker that uses up each piece and the room before it. */

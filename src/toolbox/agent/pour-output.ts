@@ -56,7 +56,7 @@ const pieceOf = (chunk: Buffer, { stream, from, to }: Stretch): Piece => ({
 export class PartFinder {
   readonly #header = Buffer.alloc(headerBytes)
   #headerSize = 0
-  /** Of the payload, what is still to come. */
+  /** Bytes of the payload that are still to come. */
   #left = 0
   #other: Buffer[] = []
 

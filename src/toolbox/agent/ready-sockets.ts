@@ -3,7 +3,7 @@
 import type { Socket } from 'node:net'
 
 type Bounds = {
-  /** Of one agent. */
+  /** Most ready sockets to one agent. */
   each?: number
   /** Beyond it the oldest are given back. */
   all?: number

@@ -20,7 +20,7 @@ export type SessionCommandSpec = {
   id: string
   /** At most 1 MiB, without a NUL. */
   text: string
-  /** Its standard input stays open for `input`; without, it is at its end. */
+  /** The standard input stays open for `input`; without, it is at its end. */
   keepInput: boolean
   /** What is given to `input` is also kept as if the command had written it. */
   echoInput: boolean
@@ -67,7 +67,7 @@ export interface Sessions {
   remove(id: string): Promise<void>
   /** Queues a command behind those before it. */
   exec(sessionId: string, spec: SessionCommandSpec): Promise<void>
-  /** The same, and follows it from its first byte; whoever stops following leaves it running. */
+  /** Runs a command and follows it from its first byte; it goes on when the caller stops following. */
   execAndFollow(
     sessionId: string,
     spec: SessionCommandSpec,
@@ -147,10 +147,10 @@ const readCommand = (payload: Buffer, most = textInList): { command: SessionComm
   }
 }
 
-/** As many as the agent keeps, and more than it keeps of each. */
+/** Most sessions that the agent keeps; below, more commands than it keeps of each. */
 const sessionsMax = 1024
 const commandsMax = 16_384
-/** Of a frame that tells of one. */
+/** Most bytes of a frame that describes a session or a command. */
 const frameBytes = 8 * 1024
 const textInList = 4096
 const commandTextBytes = 1024 * 1024

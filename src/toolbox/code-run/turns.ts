@@ -7,7 +7,7 @@ type Waiting = { owner: string; begin: () => void }
 
 export class Turns {
   readonly #atOnce: number
-  /** Of those who wait. */
+  /** Places of those who wait. */
   readonly #places: Bound
   readonly #waiting: Waiting[] = []
   /** The owner of each that has its turn. */

@@ -31,7 +31,7 @@ const tooLong = async (): Promise<Answer> => {
   throw new Problem('conflict', 'This command has run. Its answer was too long to be kept.')
 }
 
-/** Of one sandbox. */
+/** Answers that one sandbox's commands gave to idempotency keys. */
 export class Answers {
   readonly #known = new Map<string, Known>()
 
@@ -90,7 +90,7 @@ export class Answers {
 
 const bySandbox = new Map<string, Answers>()
 
-/** Those of a sandbox that has none are made, and others that have become empty are let go. */
+/** Finds or makes the answers of a sandbox, and drops those of others that have become empty. */
 export const answersOf = (sandboxId: string): Answers => {
   const found = bySandbox.get(sandboxId)
   if (found !== undefined) return found

@@ -101,6 +101,6 @@ export const executeGiven = async (
   return { exitCode, result: `${output.text()}${line}`, oom: shortage.oom }
 }
 
-/** The same where nobody counts what is held. */
+/** Executes a command for a caller whose body nobody counts. */
 export const execute = (sandbox: ToolboxSandbox, body: ExecuteRequest, deadline: Deadline): Promise<ExecuteResponse> =>
   executeGiven(sandbox, { body }, deadline)

@@ -14,10 +14,10 @@ const extended = (text: string): string =>
 const filenames = (filename: string, simple: string): string =>
   plain.test(filename) ? `filename=${quoted(filename)}` : `filename=${quoted(simple)}; filename*=${extended(filename)}`
 
-/** Of an answer: HTTP's headers are Latin-1 at best, so the simple form is ASCII. */
+/** `Content-Disposition` of an answer: HTTP's headers are Latin-1 at best, so the simple form is ASCII. */
 export const attachment = (filename: string): string =>
   `attachment; ${filenames(filename, filename.replace(/[^\x20-\x7e]/g, '_'))}`
 
-/** Of a part of a form, whose headers are UTF-8. */
+/** `Content-Disposition` of a part of a form, whose headers are UTF-8. */
 export const formData = (name: string, filename: string): string =>
   `form-data; name=${quoted(name)}; ${filenames(filename, filename)}`

@@ -39,7 +39,7 @@ const openings: Partial<Record<ProblemCode, readonly [words: string, sentence: s
   file_access_denied: ['permission denied', problems.file_access_denied[2]],
 }
 
-/** Of a path in a sentence. */
+/** Longest path in a sentence. */
 const mostLetters = 1024
 
 const shown = (path: string) => (path.length > mostLetters ? `${path.slice(0, mostLetters)}…` : path)

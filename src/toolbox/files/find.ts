@@ -10,7 +10,7 @@ import type { Match } from './schemas.ts'
 
 /** More matches are left out, and said to be. */
 export const findLength = 10_000
-/** Of the name of a file, and of one line. */
+/** Longest name of a file, and longest line, in bytes. */
 const recordBytes = 16 * 1024
 
 /** `--no-messages`: what may not be read is passed over. A fifo, a device or a binary file is passed over too. */
@@ -20,7 +20,7 @@ const options = ['-F', '-n', '-H', '-I', '--null', '--no-messages', '--devices=s
 const isKnownBy = ['grep', ...options, '-e', 'x', '--', '/dev/null']
 
 /**
- * The same, one file after the other, where `grep` is BusyBox's: its answer would not tell where the name of a file ends, and
+ * Searches one file after the other, where `grep` is BusyBox's: its answer would not tell where the name of a file ends, and
  * it does not know binary files. After the text come the files, and the first `grep` asks whether it is in any of them.
  */
 const slowly = `p=$1
@@ -75,7 +75,7 @@ export const find = async (
   const where = isDirectory ? ['-r', '--', '.'] : ['--', operand(path)]
   const argv = ['grep', ...options, '-e', pattern, ...where]
   let exitCode = await runTool(sandbox, deadline, { ...cwd, argv, take })
-  // Also where something could not be read.
+  // grep says 2 also where a file could not be read.
   const mayBeOther = exitCode !== undefined && exitCode > 1 && matches.length === 0
   if (mayBeOther && (await runTool(sandbox, deadline, { argv: isKnownBy })) !== 1) {
     const script = ['sh', '-c', slowly, 'sh', pattern]

@@ -7,7 +7,7 @@ import type { FileInfo } from './schemas.ts'
 
 /** Longer listings are cut, and said to be. */
 export const listingLength = 20_000
-/** As deep as the agent goes. */
+/** Deepest directory that the agent lists. */
 const deepest = 64
 
 /** Follows links: it describes what a download would bring. */

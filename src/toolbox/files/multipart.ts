@@ -8,7 +8,7 @@ const noBytes = Buffer.alloc(0)
 const carriageReturn = 13
 
 export type Part = {
-  /** Of the form's field. */
+  /** Name of the form's field. */
   name: string
   /** To be taken before the next part is asked for; what is not taken is passed over. */
   contents: AsyncIterable<Buffer>

@@ -92,7 +92,7 @@ const replaceIn = async (files: Files, file: string, from: Buffer, to: Buffer, d
   }
 }
 
-/** One result per file, in order; a file without the text is a success and stays as it is. */
+/** Answers a result per file, in order; a file without the text is a success and stays as it is. */
 export const replaceInFiles = async (
   files: Files,
   { files: paths, pattern, newValue }: ReplaceRequest,

@@ -31,9 +31,9 @@ import {
 import { search, searchLength } from './search.ts'
 import { bulkUpload, upload } from './upload.ts'
 
-/** Of looking through many files. */
+/** Limit of a search through many files. */
 const lookSeconds = 2 * 60
-/** Of changing many files, or large ones. */
+/** Limit of a change to many files, or large ones. */
 const changeSeconds = 30 * 60
 
 /** With the rights of the sandbox's user, and of nobody else. */

@@ -9,15 +9,15 @@ import type { ToolboxSandbox } from '../sandbox.ts'
 
 type Tool = {
   argv: readonly string[]
-  /** As paths of files are: a relative one is below the work directory. */
+  /** Working directory; a relative path begins at the work directory. */
   cwd?: string
   /** Sees the standard output piece by piece; `false` means that this is enough. */
   take?: (data: Buffer) => boolean
-  /** The same of what it complains about. */
+  /** Sees the standard error piece by piece. */
   complain?: (data: Buffer) => void
 }
 
-/** Its exit code; `undefined` when enough had been heard. Throws what `runToEnd` throws. */
+/** Runs a tool and answers its exit code; `undefined` when enough had been heard. Throws what `runToEnd` throws. */
 export const runTool = async (
   sandbox: ToolboxSandbox,
   deadline: Deadline,

@@ -32,7 +32,7 @@ export const createBranch = async (git: Git, name: string): Promise<void> => {
   await git.run(['branch', '--no-track', '--', name])
 }
 
-/** Also one that is merged nowhere: the caller has named it. Never the one that is checked out. */
+/** Deletes a branch, also an unmerged one: the caller has named it. Never the one that is checked out. */
 export const deleteBranch = async (git: Git, name: string): Promise<void> => {
   await git.run(['branch', '--quiet', '-D', '--', name])
 }

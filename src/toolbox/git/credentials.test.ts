@@ -141,7 +141,7 @@ suite('POST /git/credentials', () => {
     await room.done('/credentials', { username, password, host, protocol: 'http' })
     await room.done('/clone', { url, path: join(room.home, 'work') })
     assert.equal(statSync(join(room.home, '.git-credentials')).mode & 0o777, 0o600)
-    // Those of one call come before, and do not replace what is kept.
+    // Credentials of a call come first, and do not replace what is kept.
     const other = await room.post('/clone', { url, path: join(room.home, 'b'), username: 'x', password: 'y' })
     assert.deepEqual(refusal(other), [401, 'GIT_AUTH_FAILED'])
     await room.done('/clone', { url, path: join(room.home, 'c') })

@@ -41,7 +41,7 @@ export const optionsFor = (credentials: Credentials | undefined, urls: readonly 
   }
 }
 
-/** Those of the request; a token alone is enough for most hosts, and then any name will do. */
+/** The credentials of a request; for most hosts a token alone is enough, with any name. */
 export const credentialsOf = (account: Account): Credentials | undefined => {
   const username = given(account.username)
   const password = given(account.password)

@@ -44,7 +44,7 @@ const meanings = [
 ] as const satisfies readonly (readonly [ProblemCode, RegExp])[]
 
 const sentenceLength = 1000
-/** Of a line that is looked at: a pattern may take the square of it, and a hook prints what it likes. */
+/** Longest line that is matched: a pattern may take the square of it, and a hook prints what it likes. */
 const lineLength = 1024
 
 /** Git's own words without its advice, its progress and whatever a remote could paint on a terminal. */

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { suite, test } from 'node:test'
 import { GitRoom, refusal } from './testing/git-room.ts'
 
-/** As many records as there can be within the bytes that are read. */
+/** A script that prints as many records as fit in the bytes that are read. */
 const prints = (record: string) =>
   `#!/bin/sh\nyes '${record}' | head -c ${15 * 1024 * 1024} | tr '\\n' '${record === '' ? '\\n' : '\\0'}'\n`
 

@@ -6,7 +6,7 @@ import type { AddRemoteRequest, RemoteList } from './schemas.ts'
 
 const remoteKey = /^remote\.(.+)\.url$/s
 
-/** As they were configured. Of several URLs of one remote, the first. */
+/** Lists remotes as they were configured, with the first URL of each. */
 export const listRemotes = async (git: Git): Promise<RemoteList> => {
   const answer = await git.ask(['config', '--local', '-z', '--get-regexp', '^remote\\..*\\.url$'])
   // 1: there is none.

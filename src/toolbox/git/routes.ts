@@ -35,9 +35,9 @@ import {
 import { getStatus } from './status.ts'
 import { pull, push } from './sync.ts'
 
-/** Of calls that stay in the sandbox, hooks included. */
+/** Limit of calls that stay in the sandbox, hooks included. */
 const localSeconds = 5 * 60
-/** Of calls that reach a remote. */
+/** Limit of calls that reach a remote. */
 const remoteSeconds = 30 * 60
 
 type Place = { sandbox: ToolboxSandbox; reply: FastifyReply }

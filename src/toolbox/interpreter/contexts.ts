@@ -15,7 +15,7 @@ import type { CreateContextRequest, InterpreterContext } from './schemas.ts'
 export const defaultContext = 'default'
 
 const contextsMax = 64
-/** Of messages, on the sandbox's disk, and only as much as was written. A reader that is further behind loses some. */
+/** Most messages that are kept, in bytes on the sandbox's disk. A reader that is further behind loses some. */
 const ringBytes = 16 * 1024 * 1024
 const prefix = 'python.'
 /** Behind the name of a job: of two, under which a context is started by turns, so that it is there also where that fails. */
@@ -46,7 +46,7 @@ const viewOf = ({ id, cwd, createdAt, job }: Context): InterpreterContext => {
   return { id, cwd, createdAt, active: job.state === 'running', language: 'python' }
 }
 
-/** One that is started anew is among them twice until that is over, or since it was cut short. */
+/** Lists the jobs of contexts. A context is listed twice while it is restarted, or after a restart that was cut short. */
 const listJobs = async ({ agent }: ToolboxSandbox): Promise<Context[]> => {
   const jobs = await agent.jobs.list().catch((error) => {
     throw asTold(error)
@@ -91,7 +91,7 @@ const startNew = async (sandbox: ToolboxSandbox, id: string, cwd: string): Promi
   return await startWorker(sandbox, known, prefix + id)
 }
 
-/** Of one that has ended. What is left of it goes when its Python runs, and not before. */
+/** Restarts a context that has ended. Its old job goes when the new Python runs, and not before. */
 const startAnew = async (sandbox: ToolboxSandbox, ended: Context): Promise<Context> => {
   const first = prefix + ended.id
   const jobId = ended.job.id === first ? first + second : first

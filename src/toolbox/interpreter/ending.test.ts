@@ -41,7 +41,7 @@ suite('the timeout', () => {
     await using box = await startToolbox()
     const contextId = await newContext(box)
     const { jobs } = box.native.agent
-    // As a runner that was killed 4.9 seconds after the deadline would have left it.
+    // The state that a gate leaves if it is killed 4.9 seconds after the deadline.
     const request = { id: 'of a runner', code: 'sum(range(10 ** 15))', envs: {}, deadline: Date.now() - 4900 }
     await jobs.input(`python.${contextId}`, Buffer.from(`${JSON.stringify(request)}\n`))
     const isEnded = async () => (await jobs.list()).every(({ state }) => state === 'ended')

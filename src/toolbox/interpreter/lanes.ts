@@ -1,4 +1,4 @@
-// One execution at a time in each context, in the order in which they came. A lane is there while somebody is in it; what
+// Each context runs one execution at a time, in the order in which they came. A lane is there while somebody is in it; what
 // it holds are callers on open sockets, and nothing that would be missed after a restart.
 import type { ToolboxSandbox } from '../sandbox.ts'
 

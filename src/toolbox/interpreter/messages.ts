@@ -20,7 +20,7 @@ export type WorkerMessage = About &
 export const lineBytes = 1024 * 1024
 const newline = 10
 
-/** Of the shortest message, and what each begins with: to find out by parsing that a line is none takes a hundred times longer. */
+/** Length of the shortest message, and the beginning of each: a parser needs a hundred times longer to find that a line is none. */
 const leastBytes = 24
 const opening = Buffer.from('{"id"')
 
@@ -54,7 +54,7 @@ const readMessage = (line: Buffer): WorkerMessage | undefined => {
 /** After so many that only look like one, it is not known what was said last. */
 const mostTries = 64
 
-/** Of the whole lines in there, the last that is a message. */
+/** The last whole line that is a message. */
 export const lastMessage = (tail: Buffer): WorkerMessage | undefined => {
   let tries = 0
   for (let end = tail.lastIndexOf(newline); end > 0; ) {

@@ -1,4 +1,4 @@
-// One run in one worker, from the request to its end. The worker does one after the other, so a run that an earlier
+// A run in a worker, from the request to its end. The worker does one after the other, so a run that an earlier
 // gate began is waited for first; its deadline is told by the worker.
 import { randomUUID } from 'node:crypto'
 import { constants } from 'node:os'

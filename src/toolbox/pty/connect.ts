@@ -1,4 +1,4 @@
-// One client of one terminal. Every client follows the job by itself: the agent keeps the output, so a slow client slows
+// A client of a terminal. Every client follows the job by itself: the agent keeps the output, so a slow client slows
 // nobody, a new one sees what was there before, and none of them holds anything that a restart of the gate could lose.
 import { constants } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -21,9 +21,9 @@ import { Typing } from './typing.ts'
 const scrollbackBytes = 64 * 1024
 /** Between two attempts to wake a lazy shell, which may not have stopped yet when the first one comes. */
 const wakeMs = 20
-/** Of one terminal: each follows it by itself, and may type ahead. */
+/** Most clients of one terminal: each follows it by itself, and may type ahead. */
 const clientsMax = 32
-/** So long the kernel may take to end a process that it has killed for its memory. */
+/** Longest time that the kernel needs to end a process that it has killed for its memory. */
 const dyingMs = 2_000
 const clients = new Bound({ each: clientsMax, all: Infinity })
 
@@ -97,7 +97,7 @@ class Client {
     closeWith(this.#socket, closeCode, closeReason)
   }
 
-  /** Of the shell itself; of what it has started, it tells by itself. */
+  /** Says whether the shell itself was killed for memory; a shell reports its children by itself. */
   async #findShortage({ signal }: JobEvent & { type: 'exit' }) {
     const endedAt = new Date()
     const createdAt = new Date(endedAt.getTime() - dyingMs)

@@ -48,7 +48,7 @@ export const PtyInfo = Type.Object({
   cwd: Type.String(),
   cols: Type.Integer(),
   rows: Type.Integer(),
-  /** As many of the given variables as the agent has room to remember. */
+  /** The given variables that the agent has room to remember. */
   envs: Type.Record(Type.String(), Type.String()),
 })
 export type PtyInfo = Type.Static<typeof PtyInfo>

@@ -14,7 +14,7 @@ const typed = new Bound({ each: 16 * 1024 * 1024, all: 256 * 1024 * 1024, sure: 
 const tooMuch = 'More is typed than terminals have taken.'
 const lost = 'Some of what was typed is lost: the terminal has not taken it.'
 
-/** Its client hears so elsewhere. */
+/** Whether the terminal has ended; its client hears so elsewhere. */
 const hasEnded = (error: unknown): boolean => ['ENOENT', 'ESRCH', 'EPIPE'].some((errno) => isRefused(error, errno))
 
 export class Typing {
@@ -66,7 +66,7 @@ export class Typing {
       const data = Buffer.concat(this.#waiting)
       this.#waiting = []
       await this.#send(data).catch((error) => {
-        // Of a piece that a program has not read for a minute nobody knows how much it has.
+        // Nobody knows how much of a piece arrived that a program has not read for a minute.
         if (!hasEnded(error)) this.#lose()
       })
       this.#forget(data.length + frames * frameBytes)

@@ -11,7 +11,7 @@ import { follow, refusalOf } from './testing/follow.ts'
 const session = '/process/session/entrypoint'
 const command = `${session}/command/entrypoint_command`
 
-/** As the runner does when the sandbox starts; in the directory of the test, where it looks for what the test leaves. */
+/** Starts the entrypoint as the runner does, in the directory of the test. */
 const startWith = (box: Toolbox, argv: string[], cwd = box.directory) =>
   startEntrypoint({ assignment: box.assignment, agent: box.native.agent }, argv, cwd)
 

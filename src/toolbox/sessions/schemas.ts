@@ -34,7 +34,7 @@ export const SessionList = Type.Array(Session)
 export const ExecRequest = Type.Object({
   command: LongText,
   runAsync: optional(Type.Boolean()),
-  /** The same by its older name. */
+  /** Older name of `runAsync`. */
   async: optional(Type.Boolean()),
   suppressInputEcho: optional(Type.Boolean()),
 })

@@ -205,7 +205,7 @@ export const readLogs = async (
   return found === undefined ? logs : withShortage(logs, found.shortage, { ...found, isMarked })
 }
 
-/** Of a command that is there. */
+/** Pours the log of a command; the caller has checked that it is there. */
 export const pourLogs = (
   sandbox: ToolboxSandbox,
   { sessionId, commandId }: CommandParams,

@@ -26,7 +26,7 @@ export type Toolbox = AsyncDisposable & {
   get: (path: string, headers?: OutgoingHttpHeaders) => Promise<Reply>
   post: (path: string, body: unknown, headers?: OutgoingHttpHeaders) => Promise<Reply>
   delete: (path: string) => Promise<Reply>
-  /** Of a path that begins at the root. */
+  /** URL of a path that begins at the root. */
   url: (path: string) => string
   /** Opens a WebSocket at once; the test follows how it goes on. */
   socket: (path: string, subprotocols?: string[]) => WebSocket

@@ -41,7 +41,7 @@ const fieldsOf = (form: URLSearchParams): { url: string; description: string; ev
   return { url: text('url'), description: text('description'), events: form.getAll('events').filter(isWebhookEvent) }
 }
 
-/** Of the path; what is none of ours is not there. */
+/** The ids in the path; an id that is malformed is 404. */
 const readIds = (request: FastifyRequest): { id: string; messageId: string } => {
   const { id = '', messageId = '' } = request.params as { id?: string; messageId?: string }
   if (!/^(?:ep_[0-9a-f]{24})?$/.test(id) || !/^(?:msg_[0-9a-f]{32})?$/.test(messageId)) {

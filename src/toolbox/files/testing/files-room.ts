@@ -56,7 +56,7 @@ export class FilesRoom {
     this.#stop = stop
   }
 
-  /** As root the sandbox's user is `nobody` where a test is about rights. */
+  /** Starts a room. A test about rights that runs as root gives `nobody` as the user. */
   static async start({ user = userInfo().username, env = {} }: { user?: string; env?: Record<string, string> } = {}) {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-files-'))
     chmodSync(directory, 0o755)
@@ -76,7 +76,7 @@ export class FilesRoom {
     })
   }
 
-  /** Of an endpoint, for what no other method here can write. */
+  /** URL of an endpoint, for calls that no other method here can make. */
   url(path: string): string {
     return `http://127.0.0.1:${this.#port}/toolbox/box-1/files${path}`
   }

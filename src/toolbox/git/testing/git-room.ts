@@ -25,7 +25,7 @@ export class GitRoom {
   readonly home: string
   /** A bare repository with one commit on `main`: `readme` says `one`. */
   readonly upstream: string
-  /** The same one, and its neighbours, by HTTP. */
+  /** This repository and its neighbours, served over HTTP. */
   readonly http: GitServer
   readonly native: NativeAgent
   readonly #stop: () => Promise<void>
