@@ -92,12 +92,12 @@ export class AccessDesk implements AsyncDisposable {
   }
 
   /** Takes what control says of its own accord. What is too old, or no answer, is passed over: then we ask. */
-  hear(text: string): void {
+  hear(text: string): Access | undefined {
     const said = parsed(text) as Partial<AccessAhead> | null
-    if (!isAhead(said)) return
+    if (!isAhead(said)) return undefined
     const age = Date.now() - said.at
-    if (age < -clockSkewMs || age >= accessKeptMs) return
-    this.#keep(said.question, said.access, performance.now() + accessKeptMs - Math.max(age, 0))
+    if (age < -clockSkewMs || age >= accessKeptMs) return undefined
+    return this.#keep(said.question, said.access, performance.now() + accessKeptMs - Math.max(age, 0))
   }
 
   /** Past everything that is kept: for a connection that has been open for a while. */

@@ -36,7 +36,10 @@ export const startGate = async (
     log,
     // Ahead of the first call, which asks itself where this fails.
     onOpen: () => void tickets.renewKeys().catch(() => {}),
-    onText: (text) => access.hear(text),
+    onText: (text) => {
+      const heard = access.hear(text)
+      if (heard !== undefined) tickets.readAhead(heard.ticket)
+    },
   })
   const sandboxes = new Sandboxes(log)
   if (runnerSocket !== undefined) sandboxes.linkTo(`unix:${runnerSocket}`)

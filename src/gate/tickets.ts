@@ -63,6 +63,11 @@ export class Tickets {
     }
   }
 
+  /** Checks a signature before the call comes, which then need not wait for that. */
+  readAhead(text: string): void {
+    if (!this.#read.has(text)) this.#readAnew(text).catch(() => {})
+  }
+
   /** Asks control for its keys. Joins a question that is open. */
   renewKeys(): Promise<void> {
     this.#askedAt = performance.now()

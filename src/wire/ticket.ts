@@ -36,8 +36,8 @@ export type TicketKey = { id: string; publicKey: string }
 /** The answer of `GET /proxy/ticket-keys`: the keys whose tickets count now. A gate drops all others. */
 export type TicketKeys = { keys: TicketKey[] }
 
-/** A ticket outlives the second for which an answer is kept, and not much more. Milliseconds. */
-export const ticketLastsMs = 10_000
+/** How long a ticket is good. Milliseconds. */
+export const ticketLastsMs = 30_000
 
 /** How far the clocks of control and of a gate may be apart. Milliseconds. */
 export const ticketSkewMs = 5000

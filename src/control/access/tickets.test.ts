@@ -41,7 +41,7 @@ suite('the ticket of an answer to a gate', () => {
     return readBy(body.ticket, await keysOf(app))
   }
 
-  test('is for the sandbox that was found, for its organization, and for ten seconds', () =>
+  test('is for the sandbox that was found, for its organization, and for half a minute', () =>
     withBox(async (app, id) => {
       const whose = { sandboxId: id, organizationId: organizations.ours }
       const expiresAt = app.clock.now().getTime() + ticketLastsMs
@@ -81,6 +81,27 @@ suite('the ticket of an answer to a gate', () => {
       assert.equal((await app.as('owner').get('/proxy/ticket-keys')).status, 403)
       assert.equal((await app.as('runner').get('/proxy/ticket-keys')).status, 401)
     }))
+})
+
+suite('a ticket that is signed', () => {
+  test('is given again for half of its time, for the same only; then another one is', async () => {
+    await using app = await startControl()
+    const tickets = await Tickets.open(app.parts)
+    const first = tickets.sign(box)
+    assert.equal(tickets.sign({ ...box }), first)
+    const others = [
+      { ...box, sandboxId: 'other' },
+      { ...box, organizationId: 'other' },
+      { ...box, allowed: { kind: 'port', port: 80 } as const },
+    ]
+    assert.equal(new Set([first, ...others.map((each) => tickets.sign(each))]).size, 4)
+    app.clock.advance({ milliseconds: ticketLastsMs / 2 })
+    const next = readBy(tickets.sign(box), await tickets.listKeys())
+    assert.equal(next?.expiresAt, app.clock.now().getTime() + ticketLastsMs)
+    app.clock.advance({ hours: -1 })
+    const afterStep = readBy(tickets.sign(box), await tickets.listKeys())
+    assert.equal(afterStep?.expiresAt, app.clock.now().getTime() + ticketLastsMs)
+  })
 })
 
 suite('the keys of tickets', () => {
