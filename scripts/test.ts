@@ -1,16 +1,17 @@
-// `./alcove test`: everything that has to hold, in order of cost. The last line is `N passed, N failed`.
-//   1 format, lint, types
-//   2 in lanes beside each other: tests beside the code (real PostgreSQL, real C programs under sanitizers) and tests with
-//     real sandboxes. Files that share a server run one after the other; the rest start what they need.
-//   3 alone, one after the other: tests that measure the whole machine
+// `./alcove test`: everything that has to hold. The last line is `N passed, N failed`.
+//   1 beside each other: format, lint and types; tests beside the code (real PostgreSQL, real C programs under sanitizers) and
+//     tests with real sandboxes. Files that share a server run one after the other; the rest start what they need.
+//   2 alone, one after the other: tests that measure the whole machine
 // A file that fails is run a second time, alone, and both are told: the machine is shared, and a race should be seen
 // without stopping everything.
-// With parts of paths, step 1 is left out, and only what the files need is looked for, built and started: see test-needs.ts.
-import { spawnSync } from 'node:child_process'
+// With paths, format, lint and types are left out, and only what the files need is looked for, built and started: see test-needs.ts.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { enableCompileCache } from 'node:module'
-import { availableParallelism, tmpdir } from 'node:os'
+import { availableParallelism, cpus, tmpdir } from 'node:os'
 import { join, relative, resolve } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { parseArgs } from 'node:util'
 import { type FileOutcome, runTestFile } from './test-file.ts'
 import { type Queue, runInLanes } from './test-lanes.ts'
@@ -42,17 +43,26 @@ const tell = (outcome: FileOutcome) => {
 }
 
 /** A command counts as one test. */
-const runCheck = (file: string, command: string, args: string[]) => {
+const runCheck = async (file: string, command: string, args: string[]) => {
   const began = performance.now()
-  const { status, stdout, stderr, error } = spawnSync(join(root, 'node_modules/.bin', command), args, {
-    encoding: 'utf8',
-    env: { ...process.env, PATH: `${join(process.execPath, '..')}:${process.env['PATH']}` },
-  })
-  const output = `${stdout ?? ''}${stderr ?? ''}${error?.message ?? ''}`
+  const path = `${join(process.execPath, '..')}:${process.env['PATH']}`
+  const child = spawn(join(root, 'node_modules/.bin', command), args, { env: { ...process.env, PATH: path } })
+  const [output, detail] = await Promise.all([
+    Promise.all([text(child.stdout), text(child.stderr)]).then((streams) => streams.join('')),
+    once(child, 'exit').then(
+      ([code, signal]) => (code === 0 ? undefined : `ended with ${signal ?? `exit code ${code}`}`),
+      (error: Error) => error.message,
+    ),
+  ])
   const results: TestResult[] = [
-    status === 0 ? { name: file, outcome: 'passed' } : { name: file, outcome: 'failed', detail: `exit code ${status}` },
+    detail === undefined ? { name: file, outcome: 'passed' } : { name: file, outcome: 'failed', detail },
   ]
   tell({ file, results, output, seconds: (performance.now() - began) / 1000, again: './alcove test --check' })
+}
+
+const runChecks = async () => {
+  await runCheck('format and lint', 'biome', ['ci', '--colors=off'])
+  await runCheck('types', 'tsc', ['--noEmit', '-p', root])
 }
 
 const testFiles = '{src,agent,native,bin,scripts,bench,test}/**/*.test.ts'
@@ -150,7 +160,7 @@ const runTests = async (files: readonly string[], scratch: string) => {
   try {
     // One more than there are processors, because all of them also wait.
     const lanes = Array.from({ length: availableParallelism() }, (_, lane) => (lane === 0 ? [own, code] : [code, own]))
-    await runEach([[shared, own, code], ...lanes], run)
+    await Promise.all([isWhole ? runChecks() : undefined, runEach([[shared, own, code], ...lanes], run)])
     await runEach([[alone]], run)
   } finally {
     await server?.then(({ stop }) => stop()).catch(() => {})
@@ -217,26 +227,31 @@ const prepareSystem = async () => {
     import('#src/up/native-programs.ts'),
   ])
   if (isRoot) packages.ensurePackages(console.log, packages.hostNeeding([...requiredPackages, ...testPackages]))
-  if (values.check) return
   config.readUpConfig(process.env)
   native.buildNativePrograms(console.log)
 }
+
+/** Seconds in which processors had nothing to do, summed over all of them. Lanes that wait for each other show as idle time. */
+const idleSeconds = () => cpus().reduce((sum, { times }) => sum + times.idle, 0) / 1000
 
 const files = findFiles()
 // Every file adds to it; a whole run begins anew, so that what is gone from the code does not stay there.
 if (isWhole) rmSync(compiled, { recursive: true, force: true })
 enableCompileCache(compiled)
-if (isWhole || files.some((file) => needsOf(file).has('programs'))) await prepareSystem()
-if (isWhole) {
-  runCheck('format and lint', 'biome', ['ci', '--colors=off'])
-  runCheck('types', 'tsc', ['--noEmit', '-p', root])
-}
-if (!values.check) {
+if (!values.check && (isWhole || files.some((file) => needsOf(file).has('programs')))) await prepareSystem()
+const began = { at: performance.now(), idle: idleSeconds() }
+if (values.check) await runChecks()
+else {
   const scratch = mkdtempSync(join(tmpdir(), 'alcove-test-'))
   try {
     await runTests(files, scratch)
   } finally {
     rmSync(scratch, { recursive: true, force: true })
   }
+}
+if (isWhole) {
+  const seconds = (performance.now() - began.at) / 1000
+  const idle = (idleSeconds() - began.idle) / (seconds * cpus().length)
+  console.log(`\n${seconds.toFixed(0)} s, in which the processors were idle for ${(idle * 100).toFixed(0)} %`)
 }
 process.exit(summarize() === 0 ? 0 : 1)
