@@ -12,6 +12,7 @@ import {
   requestBytes,
   type SandboxHere,
 } from '#src/wire/gate-link.ts'
+import { MemoryKills } from './memory-kills.ts'
 
 /** From one try to reach the runner to the next. */
 const againMs = { first: 20, longest: 1000 }
@@ -26,6 +27,7 @@ export class RunnerAway extends Error {
 type Body = AsyncIterable<Uint8Array>
 
 export class RunnerLink implements Disposable {
+  readonly memoryKills = new MemoryKills(this)
   readonly #path: string
   readonly #log: Logger
   readonly #known = new Map<string, SandboxHere>()

@@ -22,9 +22,6 @@ const ofSdks = new Set([sdkVersionHeader, sdkSourceHeader])
 const isForToolbox = (name: string) =>
   !notForToolboxes.has(name) && (!name.startsWith('x-daytona-') || ofSdks.has(name)) && !name.startsWith('x-service-')
 
-/** No answer about a command waits longer for this: a runner may be there and not answer. */
-const memoryKillsMs = 1000
-
 const letIn = new WeakMap<IncomingMessage, { access: Access; path: string }>()
 
 /** From here on the call is the toolbox's, and nobody reads who has called. */
@@ -49,7 +46,7 @@ const calledIn = (link: RunnerLink, sandbox: Called['sandbox']): Called => {
   return {
     sandbox,
     measure: async () => (await ask<MeterReading | null>({ ask: 'measure', sandboxId })) ?? undefined,
-    memoryKills: () => ask({ ask: 'memory-kills', sandboxId }, undefined, AbortSignal.timeout(memoryKillsMs)),
+    memoryKills: () => link.memoryKills.find(sandboxId),
     compiler: {
       compile: (source, format, { signal }) => ask<Compiled>({ ask: 'compile', format }, oneOf(source), signal),
       typeRemover: () => ask<string>({ ask: 'type-remover' }),

@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import type { MemoryKillsHere } from '#src/wire/gate-link.ts'
+import { MemoryKills } from './memory-kills.ts'
+
+const killsOf = (count: number): MemoryKillsHere => ({ count, spans: [] })
+
+/** A runner that answers when the test says so, and as late as its asker lets it. */
+const startRunner = () => {
+  const questions: { sandboxId: string; answer: (kills: MemoryKillsHere) => void }[] = []
+  const ask = (request: unknown, _body: unknown, signal?: AbortSignal) =>
+    new Promise((resolve, reject) => {
+      questions.push({ sandboxId: (request as { sandboxId: string }).sandboxId, answer: resolve })
+      signal?.addEventListener('abort', () => reject(signal.reason))
+    })
+  return { questions, link: { ask } as unknown as ConstructorParameters<typeof MemoryKills>[0] }
+}
+
+suite('gate: kills for want of memory', () => {
+  test('those who ask while a question is under way share the next, and hear nothing older than their own', async () => {
+    const { questions, link } = startRunner()
+    const kills = new MemoryKills(link)
+    const first = kills.find('box')
+    const later = [kills.find('box'), kills.find('box'), kills.find('box')]
+    assert.equal(questions.length, 1)
+    questions[0]!.answer(killsOf(1))
+    assert.deepEqual(await first, killsOf(1))
+    assert.equal(questions.length, 2)
+    const last = kills.find('box')
+    questions[1]!.answer(killsOf(2))
+    assert.deepEqual(await Promise.all(later), [killsOf(2), killsOf(2), killsOf(2)])
+    assert.equal(questions.length, 3)
+    questions[2]!.answer(killsOf(3))
+    assert.deepEqual(await last, killsOf(3))
+  })
+
+  test('one sandbox waits for no other', () => {
+    const { questions, link } = startRunner()
+    const kills = new MemoryKills(link)
+    void kills.find('one')
+    void kills.find('other')
+    assert.deepEqual(
+      questions.map(({ sandboxId }) => sandboxId),
+      ['one', 'other'],
+    )
+  })
+
+  test('a runner that does not answer holds nobody up for longer than one question may take, and is asked again', async () => {
+    const { questions, link } = startRunner()
+    const kills = new MemoryKills(link, 20)
+    // The bound of a question keeps no process alive.
+    using _ = setInterval(() => {}, 1000)
+    const waiting = [kills.find('box'), kills.find('box')]
+    for (const { status } of await Promise.allSettled(waiting)) assert.equal(status, 'rejected')
+    const again = kills.find('box')
+    questions.at(-1)!.answer(killsOf(4))
+    assert.deepEqual(await again, killsOf(4))
+  })
+})
