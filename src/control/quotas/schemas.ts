@@ -1,6 +1,6 @@
 // The shapes of quotas and usage (contract/control-plane.md §6.3, §6.4).
 import Type, { type Static } from 'typebox'
-import { sandboxClasses } from '#src/control/sandboxes/record/schemas.ts'
+import { sandboxClasses } from '#src/control/sandboxes/record/columns.ts'
 import { optional, orNull, PathText } from '#src/http/shapes.ts'
 
 export const gpuTypes = ['H100', 'H200', 'RTX-PRO-6000', 'RTX-4090', 'RTX-5090', 'MI355X'] as const

@@ -8,7 +8,6 @@ export {
   hasLiveSandboxesIn,
   insertSandbox,
   listForRunner,
-  type NewSandbox,
   nameTaken,
   touch,
   withRunner,

@@ -1,13 +1,11 @@
 // Gives a caller a sandbox that runs already. One transaction: it is the caller's, or still anybody's.
 
+import type { Wanted } from '#src/control/sandboxes/record/columns.ts'
 import { moveFrom } from '#src/control/sandboxes/record/lifecycle.ts'
 import type { SandboxRow } from '#src/control/sandboxes/record/sandbox.ts'
-import { type By, type NewSandbox, nameTaken, writeState } from '#src/control/sandboxes/service.ts'
+import { type By, nameTaken, writeState } from '#src/control/sandboxes/service.ts'
 import { isDuplicate, type Piece, type Transaction } from '#src/control/storage/database.ts'
 import type { SandboxParts } from '../running.ts'
-
-/** What a sandbox keeps of what it was before anybody wanted it: where it is, and what it was made from. */
-type Wanted = Omit<NewSandbox, 'id' | 'name' | 'state' | 'desired_state' | 'version' | 'generation' | 'runner_id'>
 
 type WantedWarm = { organizationId: string; regionId: string; snapshotId: string | Piece }
 
@@ -45,12 +43,9 @@ export const claimWarm = async (
   by: By,
 ): Promise<SandboxRow> => {
   const move = moveFrom(isOfSize(warm, wanted) ? 'claim' : 'claim-resizing', warm.state)
-  const { env, labels, ...columns } = wanted
   const set = {
-    ...columns,
+    ...wanted,
     name: name ?? warm.id,
-    env: transaction.json(env) as unknown as SandboxRow['env'],
-    labels: transaction.json(labels) as unknown as SandboxRow['labels'],
     warm_pool_id: null,
     desired_state: move.to,
     generation: warm.generation + 1,

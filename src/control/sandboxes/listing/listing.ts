@@ -7,7 +7,8 @@
 
 import { readCursor, writeCursor } from '#src/control/cursor.ts'
 import type { Database, Piece, Sql, Transaction } from '#src/control/storage/database.ts'
-import { type ListedRow, listedColumns, type SandboxRow } from '../record/sandbox.ts'
+import { listedColumns } from '../record/columns.ts'
+import type { ListedRow, SandboxRow } from '../record/sandbox.ts'
 import type { ListQuery, listSorts, PageQuery, pageSorts } from '../record/schemas.ts'
 import { evictedSince } from '../verbs/evict.ts'
 import { evicted, type Labels, listConditions, pageConditions, present, readLabels, stretchesOf } from './filters.ts'

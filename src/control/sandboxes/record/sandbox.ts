@@ -1,6 +1,15 @@
 // A sandbox as control knows it, read from its row, and the three ways in which others see it.
-import type { ArchiveRef, Assignment, Progress, Target } from '#src/wire/runner-link.ts'
-import type { DesiredState, SandboxState } from '#src/wire/sandbox-state.ts'
+import type { ArchiveRef, Assignment, Target } from '#src/wire/runner-link.ts'
+import type { DesiredState } from '#src/wire/sandbox-state.ts'
+import {
+  type ColumnValues,
+  columns,
+  type ListedColumn,
+  listedColumns,
+  type RecordedColumn,
+  recordedColumns,
+  type ShownValue,
+} from './columns.ts'
 import { isRunning } from './lifecycle.ts'
 import type { SandboxListItem, SandboxRecord } from './schemas.ts'
 import type { Size } from './size.ts'
@@ -11,76 +20,9 @@ export const sizeOf = ({ cpu, memory_gib, disk_gib }: SandboxRow): Size => ({
   diskGiB: disk_gib,
 })
 
-export type SandboxRow = {
-  id: string
-  organization_id: string
-  name: string
-  region_id: string
-  sandbox_class: SandboxRecord['sandboxClass']
-  snapshot_id: string
-  snapshot: string
-  image: string
-  /** The definition that its image is built from, and the user that its caller named. */
-  build: { dockerfile: string; contextHashes?: string[]; user: string | null } | null
-  os_user: string
-  /** What runs each time it starts; null where its image says nothing. */
-  entrypoint: string[] | null
-  env: Record<string, string>
-  labels: Record<string, string>
-  public: boolean
-  network_block_all: boolean
-  network_allow_list: string[] | null
-  domain_allow_list: string[] | null
-  /** Where its creator wants its telemetry sent; and where it is, which may be where its region says. */
-  otel_endpoint_override: string | null
-  otel_endpoint: string | null
-  cpu: number
-  memory_gib: number
-  disk_gib: number
-  state: SandboxState
-  desired_state: DesiredState
-  version: number
-  generation: number
-  /** Calls into it wait until its runner has taken this one: before, it was nobody's. */
-  least_generation: number | null
-  stop_signal: 'SIGTERM' | 'SIGKILL'
-  error_reason: string | null
-  recoverable: boolean | null
-  runner_id: string | null
-  warm_pool_id: string | null
-  auto_stop_interval: number
-  auto_pause_interval: number
-  auto_archive_interval: number
-  auto_delete_interval: number
-  auto_destroy_at: Date | null
-  last_activity_at: Date
-  state_changed_at: Date
-  stopped_at: Date | null
-  stuck_at: Date | null
-  destroyed_at: Date | null
-  gone_at: Date | null
-  first_started_at: Date | null
-  spot: boolean
-  spot_evicted_at: Date | null
-  pause_kind: SandboxRecord['pauseKind'] | null
-  resize_from: Size | null
-  snapshot_image: string | null
-  progress: Progress | null
-  archive_id: string | null
-  archive_sha256: string | null
-  archive_bytes: number | null
-  archive_stored_bytes: number | null
-  archived_at: Date | null
-  archive_not_before: Date | null
-  parent_id: string | null
-  ancestor_ids: string[]
-  fork_kind: SandboxRecord['forkKind'] | null
-  preview_token: string
-  signing_key: string
-  created_by: string
-  created_at: Date
-  updated_at: Date
-  /** Of its runner, where the question joined it. */
+/** A row as questions answer it, with what some of them join to it. */
+export type SandboxRow = ColumnValues & {
+  /** Columns of its runner. */
   runner_is_silent?: boolean | null
   runner_heartbeat_at?: Date | null
   /** Where the toolboxes of its runner are; `null` before its first hello. */
@@ -92,17 +34,7 @@ export type SandboxRow = {
   previous_state_changed_at?: Date
 }
 
-/** What an item of a listing is made of: a page has up to 200 of them, and a row has much that no item shows. */
-export const listedColumns = [
-  ...(['id', 'organization_id', 'name', 'os_user', 'labels', 'public', 'network_block_all', 'region_id'] as const),
-  ...(['cpu', 'memory_gib', 'disk_gib', 'spot', 'state', 'desired_state', 'sandbox_class', 'snapshot'] as const),
-  ...(['auto_stop_interval', 'auto_pause_interval', 'auto_archive_interval', 'auto_delete_interval'] as const),
-  ...(['created_at', 'updated_at', 'last_activity_at', 'auto_destroy_at', 'spot_evicted_at'] as const),
-  ...(['network_allow_list', 'domain_allow_list', 'error_reason', 'recoverable', 'warm_pool_id', 'runner_id'] as const),
-  ...(['pause_kind', 'fork_kind', 'progress'] as const),
-] satisfies (keyof SandboxRow)[]
-
-export type ListedRow = Pick<SandboxRow, (typeof listedColumns)[number] | 'runner_is_silent' | 'runner_heartbeat_at'>
+export type ListedRow = Pick<SandboxRow, ListedColumn | 'runner_is_silent' | 'runner_heartbeat_at'>
 
 /** A runner that is silent leaves the last known state standing; the reason says that it is only that. */
 const reasonOf = (row: ListedRow): string | null => {
@@ -120,58 +52,6 @@ const defined = <T extends object>(fields: { [K in keyof T]: T[K] | null | undef
   return kept
 }
 
-/** One item of a listing (contract/control-plane.md §11.2): without what only a single read may show. */
-export const asListItem = (row: ListedRow, proxyUrl: string): SandboxListItem => ({
-  id: row.id,
-  organizationId: row.organization_id,
-  name: row.name,
-  // An image may say a group behind it.
-  user: row.os_user.replace(/:.*$/s, ''),
-  labels: row.labels,
-  public: row.public,
-  networkBlockAll: row.network_block_all,
-  target: row.region_id,
-  cpu: row.cpu,
-  gpu: 0,
-  memory: row.memory_gib,
-  disk: row.disk_gib,
-  spot: row.spot,
-  state: row.state,
-  desiredState: row.desired_state,
-  backupState: 'None',
-  autoStopInterval: row.auto_stop_interval,
-  autoPauseInterval: row.auto_pause_interval,
-  autoArchiveInterval: row.auto_archive_interval,
-  autoDeleteInterval: row.auto_delete_interval,
-  createdAt: row.created_at.toISOString(),
-  updatedAt: row.updated_at.toISOString(),
-  lastActivityAt: row.last_activity_at.toISOString(),
-  sandboxClass: row.sandbox_class,
-  toolboxProxyUrl: `${proxyUrl}/toolbox`,
-  ...defined({
-    snapshot: row.snapshot || null,
-    networkAllowList: row.network_allow_list?.join(','),
-    domainAllowList: row.domain_allow_list?.join(','),
-    errorReason: reasonOf(row),
-    recoverable: row.recoverable,
-    warmPoolId: row.warm_pool_id,
-    autoDestroyAt: row.auto_destroy_at?.toISOString(),
-    runnerId: row.runner_id,
-    spotEvictedAt: row.spot_evicted_at?.toISOString(),
-    pauseKind: row.state === 'paused' ? row.pause_kind : null,
-    forkKind: row.fork_kind,
-    progress: row.progress,
-  }),
-})
-
-/** The full record (§11.1). */
-export const asRecord = (row: SandboxRow, proxyUrl: string): SandboxRecord => ({
-  ...asListItem(row, proxyUrl),
-  env: row.env,
-  volumes: [],
-  ...defined({ buildInfo: buildInfoOf(row), otelEndpointOverride: row.otel_endpoint_override }),
-})
-
 const buildInfoOf = ({ build, image, created_at, updated_at }: SandboxRow): SandboxRecord['buildInfo'] =>
   build === null
     ? undefined
@@ -182,6 +62,70 @@ const buildInfoOf = ({ build, image, created_at, updated_at }: SandboxRow): Sand
         updatedAt: updated_at.toISOString(),
         snapshotRef: image,
       }
+
+/** Columns that are not shown as they are. Null and undefined leave the field out. */
+const listedAs = {
+  // An image may say a group behind it.
+  os_user: (row) => row.os_user.replace(/:.*$/s, ''),
+  snapshot: (row) => row.snapshot || null,
+  network_allow_list: (row) => row.network_allow_list?.join(','),
+  domain_allow_list: (row) => row.domain_allow_list?.join(','),
+  error_reason: (row) => reasonOf(row),
+  pause_kind: (row) => (row.state === 'paused' ? row.pause_kind : null),
+} as const satisfies { [N in ListedColumn]?: (row: ListedRow) => ShownValue<N> | null | undefined }
+
+const recordedAs = {
+  build: (row) => buildInfoOf(row),
+} as const satisfies { [N in RecordedColumn]?: (row: SandboxRow) => ShownValue<N> | null | undefined }
+
+type AsText<T> = T extends Date ? string : T
+type Unlike<N extends ListedColumn | RecordedColumn> = {
+  [C in N]: NonNullable<AsText<SandboxRow[C]>> extends ShownValue<C> ? never : C
+}[N]
+type Never<T extends never> = T
+/** Does not compile for a column whose field has another type, until one of the tables above says how it is shown. */
+export type ShownAsTheyAre = Never<
+  Unlike<Exclude<ListedColumn | RecordedColumn, keyof typeof listedAs | keyof typeof recordedAs>>
+>
+
+type Field<Row> = { name: string; valueIn: (row: Row) => unknown }
+
+const fieldsOf = <Row extends object>(
+  names: readonly (ListedColumn | RecordedColumn)[],
+  shownAs: Partial<Record<string, (row: Row) => unknown>>,
+): Field<Row>[] =>
+  names.map((name) => ({
+    name: columns[name].shown.name,
+    valueIn: shownAs[name] ?? ((row) => row[name as keyof Row]),
+  }))
+
+const listFields = fieldsOf<ListedRow>(listedColumns, listedAs)
+const recordFields = fieldsOf<SandboxRow>(recordedColumns, recordedAs)
+
+const show = <Row>(fields: readonly Field<Row>[], row: Row): Record<string, unknown> => {
+  const shown: Record<string, unknown> = {}
+  for (const { name, valueIn } of fields) {
+    const value = valueIn(row)
+    if (value !== null && value !== undefined) shown[name] = value instanceof Date ? value.toISOString() : value
+  }
+  return shown
+}
+
+/** One item of a listing (contract/control-plane.md §11.2): without what only a single read may show. */
+export const asListItem = (row: ListedRow, proxyUrl: string): SandboxListItem =>
+  ({
+    ...show(listFields, row),
+    gpu: 0,
+    backupState: 'None',
+    toolboxProxyUrl: `${proxyUrl}/toolbox`,
+  }) as SandboxListItem
+
+/** The full record (§11.1). */
+export const asRecord = (row: SandboxRow, proxyUrl: string): SandboxRecord => ({
+  ...asListItem(row, proxyUrl),
+  ...(show(recordFields, row) as Pick<SandboxRecord, 'env' | 'buildInfo' | 'otelEndpointOverride'>),
+  volumes: [],
+})
 
 const targetOf = (desired: DesiredState): Target => {
   if (desired === 'resized') throw new Error('no runner can be asked for resized')

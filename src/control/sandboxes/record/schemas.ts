@@ -1,16 +1,12 @@
 // The shapes of the sandbox endpoints (contract/control-plane.md §3, §11).
 import Type, { type Static } from 'typebox'
-import { BuildInfo, CreateBuildInfo } from '#src/control/build-info.ts'
-import { DateTime, optional, orNull, textMap } from '#src/http/shapes.ts'
-import { desiredStates, sandboxStates } from '#src/wire/sandbox-state.ts'
-
-const oneOf = <const T extends string>(values: readonly T[]) => Type.Enum([...values] as T[])
-
-export const sandboxClasses = ['linux-vm', 'container', 'android', 'windows'] as const
+import { CreateBuildInfo } from '#src/control/build-info.ts'
+import { DateTime, optional, orNull } from '#src/http/shapes.ts'
+import { sandboxStates } from '#src/wire/sandbox-state.ts'
+import { askedShapes, listedShapes, oneOf, recordedShapes, sandboxClasses, TextMap } from './columns.ts'
 
 const SandboxState = oneOf(sandboxStates)
 const SandboxClass = oneOf(sandboxClasses)
-const TextMap = textMap({ names: 65_536, values: 65_536, most: 1000 })
 
 export const largestInterval = 525_600_000
 
@@ -19,57 +15,17 @@ export const maxAutoArchiveInterval = 43_200
 
 const Minutes = Type.Integer({ minimum: 0, maximum: largestInterval })
 
-/** What lists show of a sandbox (§11.2). */
+/** What lists show of a sandbox (§11.2): its columns, and what is the same for all. */
 const listed = {
-  id: Type.String(),
-  organizationId: Type.String(),
-  name: Type.String(),
-  snapshot: Type.Optional(Type.String()),
-  user: Type.String(),
-  labels: TextMap,
-  public: Type.Boolean(),
-  networkBlockAll: Type.Boolean(),
-  networkAllowList: Type.Optional(Type.String()),
-  domainAllowList: Type.Optional(Type.String()),
-  target: Type.String(),
-  cpu: Type.Number(),
+  ...listedShapes,
   gpu: Type.Number(),
-  memory: Type.Number(),
-  disk: Type.Number(),
-  spot: Type.Boolean(),
-  state: SandboxState,
-  desiredState: oneOf(desiredStates),
-  errorReason: Type.Optional(Type.String()),
-  recoverable: Type.Optional(Type.Boolean()),
-  warmPoolId: Type.Optional(Type.String()),
   backupState: Type.String(),
-  autoStopInterval: Type.Number(),
-  autoPauseInterval: Type.Number(),
-  autoArchiveInterval: Type.Number(),
-  autoDeleteInterval: Type.Number(),
-  autoDestroyAt: Type.Optional(DateTime),
-  createdAt: DateTime,
-  updatedAt: DateTime,
-  lastActivityAt: DateTime,
-  sandboxClass: SandboxClass,
   daemonVersion: Type.Optional(Type.String()),
-  runnerId: Type.Optional(Type.String()),
   toolboxProxyUrl: Type.String(),
-  spotEvictedAt: Type.Optional(DateTime),
-  /** Ours: what a pause keeps, what a fork carried over, how far something long has come. */
-  pauseKind: Type.Optional(oneOf(['memory'])),
-  forkKind: Type.Optional(oneOf(['disk'])),
-  progress: Type.Optional(Type.Object({ step: Type.String(), percent: Type.Number() })),
 }
 
 export const SandboxListItem = Type.Object(listed)
-export const SandboxRecord = Type.Object({
-  ...listed,
-  env: TextMap,
-  volumes: Type.Array(Type.Unknown()),
-  buildInfo: Type.Optional(BuildInfo),
-  otelEndpointOverride: Type.Optional(Type.String()),
-})
+export const SandboxRecord = Type.Object({ ...listed, ...recordedShapes, volumes: Type.Array(Type.Unknown()) })
 
 export type SandboxListItem = Static<typeof SandboxListItem>
 export type SandboxRecord = Static<typeof SandboxRecord>
@@ -89,6 +45,7 @@ export type NetworkSettings = Static<typeof NetworkSettings>
  * where a field left out here would be dropped in silence.
  */
 export const CreateSandbox = Type.Object({
+  ...askedShapes,
   name: Type.Optional(Type.String({ maxLength: 255 })),
   snapshot: Type.Optional(Type.String({ maxLength: 255 })),
   user: Type.Optional(
@@ -100,7 +57,6 @@ export const CreateSandbox = Type.Object({
   ),
   env: Type.Optional(TextMap),
   labels: Type.Optional(TextMap),
-  public: Type.Optional(Type.Boolean()),
   networkBlockAll: Type.Optional(Type.Boolean()),
   ...networkLists,
   outboundProxyUrl: Type.Optional(Type.Unknown()),

@@ -4,6 +4,7 @@ import { isDuplicate, type Piece, type Sql, type Transaction } from '#src/contro
 import { noSandbox, Problem } from '#src/problems.ts'
 import type { Cause } from '#src/wire/runner-link.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
+import { type ColumnValues, jsonColumns, type NewSandbox } from './columns.ts'
 import { stateRows } from './lifecycle.ts'
 import { languageLabel, type SandboxRow } from './sandbox.ts'
 import type { ForRunnerQuery } from './schemas.ts'
@@ -93,6 +94,16 @@ const event = (sql: Sql, from: SandboxState | null, change: StateChange, now: Da
   )
   select * from written`
 
+/** The driver takes an object for JSON only where it is told so, and a list for a list of texts. */
+const asWritten = <T extends Partial<ColumnValues>>(sql: Sql, values: T): T => {
+  const written = { ...values }
+  for (const name of jsonColumns) {
+    const value = values[name]
+    if (value !== null && value !== undefined) (written as Record<string, unknown>)[name] = sql.json(value)
+  }
+  return written
+}
+
 /**
  * Writes the state by compare-and-set on (id, state, version), with its event, in one statement.
  * Answers `undefined`, having written nothing, when somebody else was first.
@@ -115,7 +126,7 @@ export const writeState = async (
   const { isToldAgain = false, whileDue = false } = change
   const [row] = await sql<SandboxRow[]>`
     with ${isToldAgain ? sql`hasty as (select set_config('synchronous_commit', 'off', true)),` : sql``} written as (
-      update sandboxes set ${sql(columns)} ${isToldAgain ? sql`from hasty` : sql``}
+      update sandboxes set ${sql(asWritten(sql, columns))} ${isToldAgain ? sql`from hasty` : sql``}
       where id = ${sandbox.id} and state = ${sandbox.state} and version = ${sandbox.version}
         ${whileDue ? sql`and due_at <= ${now}` : sql``}
       returning sandboxes.*
@@ -124,58 +135,11 @@ export const writeState = async (
   return row
 }
 
-/** What is known when a sandbox is made; every other column begins with its default. */
-export type NewSandbox = Pick<
-  SandboxRow,
-  | 'id'
-  | 'organization_id'
-  | 'name'
-  | 'region_id'
-  | 'sandbox_class'
-  | 'snapshot_id'
-  | 'snapshot'
-  | 'image'
-  | 'os_user'
-  | 'entrypoint'
-  | 'env'
-  | 'labels'
-  | 'public'
-  | 'network_block_all'
-  | 'network_allow_list'
-  | 'domain_allow_list'
-  | 'cpu'
-  | 'memory_gib'
-  | 'disk_gib'
-  | 'state'
-  | 'desired_state'
-  | 'version'
-  | 'generation'
-  | 'runner_id'
-  | 'auto_stop_interval'
-  | 'auto_pause_interval'
-  | 'auto_archive_interval'
-  | 'auto_delete_interval'
-  | 'auto_destroy_at'
-  | 'preview_token'
-  | 'signing_key'
-  | 'created_by'
-  | 'created_at'
-> &
-  Partial<
-    Pick<
-      SandboxRow,
-      'build' | 'otel_endpoint_override' | 'otel_endpoint' | 'parent_id' | 'ancestor_ids' | 'fork_kind' | 'warm_pool_id'
-    >
-  >
-
 /** Writes a new sandbox with its first event; a name that is taken is a 409, decided by the unique index. */
 export const insertSandbox = async (sql: Sql, sandbox: NewSandbox, by: By): Promise<SandboxRow> => {
   const now = sandbox.created_at
   const columns = {
-    ...sandbox,
-    env: sql.json(sandbox.env),
-    labels: sql.json(sandbox.labels),
-    ...(sandbox.build ? { build: sql.json(sandbox.build) } : {}),
+    ...asWritten(sql, sandbox),
     state_changed_at: now,
     updated_at: now,
     last_activity_at: now,
@@ -221,7 +185,7 @@ export const updateSandbox = async (
   set: Partial<Omit<SandboxRow, 'state' | 'version' | 'desired_state'>>,
 ): Promise<SandboxRow> => {
   const [row] = await sql<SandboxRow[]>`
-    update sandboxes set ${sql(set)} where id = ${id} and state <> 'destroyed' returning *`
+    update sandboxes set ${sql(asWritten(sql, set))} where id = ${id} and state <> 'destroyed' returning *`
   if (!row) throw noSandbox(id)
   return row
 }

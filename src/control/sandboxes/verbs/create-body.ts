@@ -6,6 +6,7 @@ import { readDefinition } from '#src/control/images/source.ts'
 import { readServiceUrl } from '#src/control/service-url.ts'
 import { Problem } from '#src/problems.ts'
 import type { Definition } from '#src/wire/runner-link.ts'
+import { askedOf } from '../record/columns.ts'
 import { type NetworkColumns, networkOfNew } from '../record/network-policy.ts'
 import type { CreateSandbox } from '../record/schemas.ts'
 import { maxAutoArchiveInterval } from '../record/schemas.ts'
@@ -20,7 +21,8 @@ export type Wish = {
   user: string | undefined
   env: Record<string, string>
   labels: Record<string, string>
-  isPublic: boolean
+  /** Fields that are stored as they are. */
+  asIs: ReturnType<typeof askedOf>
   network: NetworkColumns
   /** Null: where its region says. */
   otelEndpoint: string | null
@@ -112,7 +114,7 @@ export const checkBody = (
     user: body.user,
     env: checkEnv(body.env ?? {}),
     labels: checkMap('labels', body.labels ?? {}),
-    isPublic: body.public ?? false,
+    asIs: askedOf(body),
     network: networkOfNew(body, organization.sandboxLimitedNetworkEgress),
     otelEndpoint: body.otelEndpointOverride ? readServiceUrl('otelEndpointOverride', body.otelEndpointOverride) : null,
     cpu: body.cpu,

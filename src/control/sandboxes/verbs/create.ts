@@ -199,7 +199,7 @@ const write = async (
     disk_gib: size.diskGiB,
     env: wish.env,
     labels: wish.labels,
-    public: wish.isPublic,
+    ...wish.asIs,
     ...wish.network,
     otel_endpoint_override: wish.otelEndpoint,
     otel_endpoint: otelEndpoint,

@@ -9,11 +9,12 @@ import { checkRoom } from '#src/control/runners/placement.ts'
 import type { SandboxParts } from '#src/control/running.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
+import { copiedOf, type NewSandbox } from '../record/columns.ts'
 import { checkForkable, moveFrom } from '../record/lifecycle.ts'
 import { type SandboxRow, sizeOf } from '../record/sandbox.ts'
 import type { ForkSandbox } from '../record/schemas.ts'
 import { newSecret } from '../record/secret.ts'
-import { findSandbox, getSandbox, insertSandbox, lockSandbox, type NewSandbox } from '../record/store.ts'
+import { findSandbox, getSandbox, insertSandbox, lockSandbox } from '../record/store.ts'
 import { checkName } from './create-body.ts'
 import { findMade, holdKey, onceFor, rememberMade } from './idempotency.ts'
 import { waitWhile } from './wait.ts'
@@ -35,7 +36,7 @@ const checkParent = (parent: SandboxRow): void => {
 const earlier = (one: Date | null, other: Date | null): Date | null =>
   one === null || other === null ? (one ?? other) : one < other ? one : other
 
-/** All that its parent has and does, under a name and with secrets of its own. */
+/** A new sandbox with the columns of its parent that a fork copies, and a name and secrets of its own. */
 const childOf = (
   parent: SandboxRow,
   name: string | undefined,
@@ -46,37 +47,13 @@ const childOf = (
   const id = randomUUID()
   const move = moveFrom('fork', null)
   return {
+    ...copiedOf(parent),
     id,
-    organization_id: parent.organization_id,
     name: name ?? id,
-    region_id: parent.region_id,
-    sandbox_class: parent.sandbox_class,
-    snapshot_id: parent.snapshot_id,
-    snapshot: parent.snapshot,
-    image: parent.image,
-    build: parent.build,
-    os_user: parent.os_user,
-    entrypoint: parent.entrypoint,
-    env: parent.env,
-    labels: parent.labels,
-    public: parent.public,
-    network_block_all: parent.network_block_all,
-    network_allow_list: parent.network_allow_list,
-    domain_allow_list: parent.domain_allow_list,
-    otel_endpoint_override: parent.otel_endpoint_override,
-    otel_endpoint: parent.otel_endpoint,
-    cpu: parent.cpu,
-    memory_gib: parent.memory_gib,
-    disk_gib: parent.disk_gib,
     state: move.through,
     desired_state: move.to,
     version: 1,
     generation: 1,
-    runner_id: parent.runner_id,
-    auto_stop_interval: parent.auto_stop_interval,
-    auto_pause_interval: parent.auto_pause_interval,
-    auto_archive_interval: parent.auto_archive_interval,
-    auto_delete_interval: parent.auto_delete_interval,
     // Not anew: or a fork would outlive the time that its parent was given.
     auto_destroy_at: earlier(parent.auto_destroy_at, endOfLife(quota, now)),
     parent_id: parent.id,

@@ -1,0 +1,139 @@
+// Compares the table of columns with the database, and tries each row of it on a real sandbox.
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { create } from '#test/control/box.ts'
+import { startControl, type TestControl } from '#test/control/harness.ts'
+import { connectRunner } from '#test/control/simulated-runner.ts'
+import { type ColumnName, columns } from './columns.ts'
+
+const names = Object.keys(columns).sort() as ColumnName[]
+
+const namesWhere = (said: object) =>
+  names.filter((name) => Object.entries(said).every(([key, value]) => (columns[name] as never)[key] === value))
+
+type Stored = { name: ColumnName; type: string; isNullable: boolean }
+
+/** The columns of the database that are written. */
+const storedColumns = (app: TestControl): Promise<Stored[]> =>
+  app.database.sql<Stored[]>`
+    select column_name as name, data_type as type, is_nullable = 'YES' as "isNullable"
+    from information_schema.columns
+    where table_schema = 'public' and table_name = 'sandboxes' and is_generated = 'NEVER'
+    order by column_name collate "C"`
+
+/** A value that no column begins with, as SQL. */
+const samples: Record<string, string> = {
+  jsonb: `'{"a": "sample"}'`,
+  text: `'sample'`,
+  ARRAY: `'{sample}'`,
+  boolean: 'true',
+  integer: '7',
+  bigint: '7',
+  'double precision': '7',
+  'timestamp with time zone': `'2030-01-01'`,
+}
+
+const fill = async (app: TestControl, id: string, wanted: readonly Stored[]) => {
+  const set = wanted.map(({ name, type }) => `${name} = ${samples[type] ?? assert.fail(`no sample of ${type}`)}`)
+  await app.database.sql.unsafe(`update sandboxes set ${set.join(', ')} where id = $1`, [id])
+}
+
+const read = async (app: TestControl, id: string): Promise<Record<string, unknown>> =>
+  (await app.database.sql`select * from sandboxes where id = ${id}`)[0]!
+
+const waiting = { sandboxes: { createWaitSeconds: 20 } }
+
+const isEmpty = (value: unknown) =>
+  value === null || value === false || (typeof value === 'object' && Object.keys(value).length === 0)
+
+suite('the columns of a sandbox', () => {
+  test('are those of the database, JSON where the table says so', async () => {
+    await using app = await startControl()
+    const stored = await storedColumns(app)
+    assert.deepEqual(
+      stored.map(({ name }) => name),
+      names,
+    )
+    assert.deepEqual(
+      stored.filter(({ type }) => type === 'jsonb').map(({ name }) => name),
+      namesWhere({ isJson: true }),
+    )
+  })
+
+  test('are emptied when the sandbox is gone where the table says so, each by itself too; all others stay', async () => {
+    await using app = await startControl(waiting)
+    await using _runner = await connectRunner(app)
+    const { sql } = app.database
+    const shed = (await storedColumns(app)).filter(({ name }) => columns[name].gone === 'shed')
+    assert.ok(shed.length > 0)
+    for (const filled of [shed, ...shed.map((each) => [each])]) {
+      const id = await create(app, { name: `gone-${filled.map(({ name }) => name).join('-')}` })
+      await fill(app, id, filled)
+      const before = await read(app, id)
+      await sql`update sandboxes set gone_at = '2030-01-01' where id = ${id}`
+      const after = await read(app, id)
+      const emptied = shed.map(({ name, isNullable }) => [name, isNullable ? null : {}])
+      const expected = { ...before, ...Object.fromEntries(emptied), gone_at: after['gone_at'] }
+      // The database reckons these two from the others.
+      for (const row of [expected, after] as Record<string, unknown>[])
+        for (const name of ['due_at', 'label_signature']) delete row[name]
+      assert.deepEqual(after, expected)
+    }
+  })
+
+  test('are copied by a fork where the table says so', async () => {
+    await using app = await startControl(waiting)
+    await using _runner = await connectRunner(app)
+    const id = await create(app, { labels: { a: 'b' } })
+    const parent = await read(app, id)
+    const copied = namesWhere({ fork: 'copied' })
+    const unset = (await storedColumns(app)).filter(({ name }) => copied.includes(name) && isEmpty(parent[name]))
+    await fill(app, id, unset)
+    const reply = await app.as('owner').post(`/sandbox/${id}/fork`, { name: 'child' })
+    assert.equal(reply.status, 200, reply.text)
+    const [before, after] = [await read(app, id), await read(app, reply.body.id)]
+    for (const name of copied) {
+      // The interval of 0 minutes means never, which is a value.
+      assert.ok(!isEmpty(before[name]), `the parent has nothing in ${name}`)
+      assert.deepEqual(after[name], before[name], name)
+    }
+  })
+})
+
+suite('a field of a sandbox that is stored as it is given', () => {
+  const sampleOf = ({ type }: { type?: string }) =>
+    ({ string: 'sample', boolean: true, integer: 7, number: 7 })[type ?? ''] ?? assert.fail(`no sample of ${type}`)
+  const asked = names.flatMap((name) => {
+    const { asked: field, shown } = columns[name] as { asked?: { shape: object }; shown?: { name: string; in: string } }
+    return field === undefined
+      ? []
+      : [{ name: shown!.name, sample: sampleOf(field.shape), isListed: shown!.in === 'lists' }]
+  })
+  const body = Object.fromEntries(asked.map(({ name, sample }) => [name, sample]))
+  const shownIn = (record: Record<string, unknown>) => Object.fromEntries(asked.map(({ name }) => [name, record[name]]))
+
+  test('is answered by create, get and lists, and 400 for another type', async () => {
+    await using app = await startControl(waiting)
+    await using _runner = await connectRunner(app)
+    const made = await app.as('owner').post('/sandbox', { name: 'box', ...body })
+    assert.deepEqual([made.status, shownIn(made.body)], [200, body])
+    assert.deepEqual(shownIn((await app.as('owner').get('/sandbox/box')).body), body)
+    const [item] = (await app.as('owner').get('/sandbox')).body.items
+    const [paged] = (await app.as('owner').get('/sandbox/paginated')).body.items
+    for (const { name, sample, isListed } of asked)
+      assert.deepEqual([item[name], paged[name]], [isListed ? sample : undefined, sample], name)
+    for (const { name } of asked) assert.equal((await app.as('owner').post('/sandbox', { [name]: [[]] })).status, 400)
+  })
+
+  test('is answered by a warm sandbox that is claimed, and by its fork', async () => {
+    await using app = await startControl(waiting)
+    await using _runner = await connectRunner(app)
+    assert.equal((await app.as('owner').post('/warm-pools', { snapshot: 'default', pool: 1 })).status, 201)
+    await app.sweep()
+    const [warm] = (await app.as('owner').get('/sandbox?includeWarm=true')).body.items
+    const made = await app.as('owner').post('/sandbox', { name: 'box', ...body })
+    assert.deepEqual([made.status, made.body.id, shownIn(made.body)], [200, warm.id, body])
+    const fork = await app.as('owner').post('/sandbox/box/fork', { name: 'child' })
+    assert.deepEqual([fork.status, shownIn(fork.body)], [200, body])
+  })
+})

@@ -1,0 +1,246 @@
+// Every column of a sandbox, one row each. The row says what a sandbox shows of the column, how a new sandbox gets it, whether a fork
+// copies it, and whether it is emptied when the sandbox is gone. Types, answers, forks and claims of warm sandboxes follow from
+// this table; `columns.test.ts` compares it with the database and tries every row on a real one.
+import Type, { type Static, type TSchema } from 'typebox'
+import { BuildInfo } from '#src/control/build-info.ts'
+import { DateTime, textMap } from '#src/http/shapes.ts'
+import type { Progress } from '#src/wire/runner-link.ts'
+import { type DesiredState, desiredStates, type SandboxState, sandboxStates } from '#src/wire/sandbox-state.ts'
+import type { Size } from './size.ts'
+
+export const oneOf = <const T extends string>(values: readonly T[]) => Type.Enum([...values] as T[])
+
+export const sandboxClasses = ['linux-vm', 'container', 'android', 'windows'] as const
+
+export const TextMap = textMap({ names: 65_536, values: 65_536, most: 1000 })
+
+type Described = {
+  /** Whether whoever makes a sandbox gives a value, may give one, or leaves it to the default of the database. */
+  begins: 'given' | 'may be given' | 'default'
+  /** A fork has its parent's value, or one of its own. */
+  fork: 'copied' | 'own'
+  /** Whether the value stays when the sandbox is gone, or is emptied: null, or `{}` (trigger `shed_when_gone`). */
+  gone: 'stays' | 'shed'
+  /** A warm sandbox keeps its value when it is claimed. Absent: it gets what its caller wants, as a new sandbox does. */
+  claim?: 'kept'
+  isJson?: true
+  /** The field of an answer: in lists and single records, or in single records only. */
+  shown?: { in: 'lists' | 'records'; name: string; shape: TSchema }
+  /** The field of the same name in a request to create: stored as it is, or `otherwise` where it is absent. */
+  asked?: { shape: TSchema; otherwise: unknown }
+}
+
+/** Only the compiler sees `value`. */
+type Typed<T> = { value?: { of: T } }
+
+/** One column, with the type that its values have in a row. */
+const column =
+  <T>() =>
+  <const D extends Described>(described: D): D & Typed<T> =>
+    described
+
+/** A new sandbox is given it, and a fork has its parent's. */
+const copied = { begins: 'given', fork: 'copied', gone: 'stays' } as const
+/** A new sandbox is given its own, and so is a fork. */
+const own = { begins: 'given', fork: 'own', gone: 'stays' } as const
+/** It begins with a default and is written as the sandbox lives. */
+const later = { begins: 'default', fork: 'own', gone: 'stays' } as const
+
+const inLists = <const N extends string, S extends TSchema>(name: N, shape: S) =>
+  ({ in: 'lists', name, shape }) as const
+const inRecords = <const N extends string, S extends TSchema>(name: N, shape: S) =>
+  ({ in: 'records', name, shape }) as const
+
+const Text = Type.String()
+const Whole = Type.Number()
+const Flag = Type.Boolean()
+
+export const columns = {
+  id: column<string>()({ ...own, claim: 'kept', shown: inLists('id', Text) }),
+  organization_id: column<string>()({ ...copied, shown: inLists('organizationId', Text) }),
+  name: column<string>()({ ...own, claim: 'kept', shown: inLists('name', Text) }),
+  snapshot: column<string>()({ ...copied, shown: inLists('snapshot', Type.Optional(Text)) }),
+  os_user: column<string>()({ ...copied, shown: inLists('user', Text) }),
+  labels: column<Record<string, string>>()({
+    ...copied,
+    gone: 'shed',
+    isJson: true,
+    shown: inLists('labels', TextMap),
+  }),
+  public: column<boolean>()({ ...copied, shown: inLists('public', Flag), asked: { shape: Flag, otherwise: false } }),
+  network_block_all: column<boolean>()({ ...copied, shown: inLists('networkBlockAll', Flag) }),
+  network_allow_list: column<string[] | null>()({
+    ...copied,
+    shown: inLists('networkAllowList', Type.Optional(Text)),
+  }),
+  domain_allow_list: column<string[] | null>()({ ...copied, shown: inLists('domainAllowList', Type.Optional(Text)) }),
+  region_id: column<string>()({ ...copied, shown: inLists('target', Text) }),
+  cpu: column<number>()({ ...copied, shown: inLists('cpu', Whole) }),
+  memory_gib: column<number>()({ ...copied, shown: inLists('memory', Whole) }),
+  disk_gib: column<number>()({ ...copied, shown: inLists('disk', Whole) }),
+  spot: column<boolean>()({ ...later, shown: inLists('spot', Flag) }),
+  state: column<SandboxState>()({ ...own, claim: 'kept', shown: inLists('state', oneOf(sandboxStates)) }),
+  desired_state: column<DesiredState>()({
+    ...own,
+    claim: 'kept',
+    shown: inLists('desiredState', oneOf(desiredStates)),
+  }),
+  error_reason: column<string | null>()({ ...later, shown: inLists('errorReason', Type.Optional(Text)) }),
+  recoverable: column<boolean | null>()({ ...later, shown: inLists('recoverable', Type.Optional(Flag)) }),
+  warm_pool_id: column<string | null>()({
+    ...own,
+    begins: 'may be given',
+    shown: inLists('warmPoolId', Type.Optional(Text)),
+  }),
+  auto_stop_interval: column<number>()({ ...copied, shown: inLists('autoStopInterval', Whole) }),
+  auto_pause_interval: column<number>()({ ...copied, shown: inLists('autoPauseInterval', Whole) }),
+  auto_archive_interval: column<number>()({ ...copied, shown: inLists('autoArchiveInterval', Whole) }),
+  auto_delete_interval: column<number>()({ ...copied, shown: inLists('autoDeleteInterval', Whole) }),
+  // A fork does not begin it anew: it would outlive the time that its parent was given.
+  auto_destroy_at: column<Date | null>()({ ...own, shown: inLists('autoDestroyAt', Type.Optional(DateTime)) }),
+  created_at: column<Date>()({ ...own, shown: inLists('createdAt', DateTime) }),
+  updated_at: column<Date>()({ ...later, shown: inLists('updatedAt', DateTime) }),
+  last_activity_at: column<Date>()({ ...later, shown: inLists('lastActivityAt', DateTime) }),
+  sandbox_class: column<(typeof sandboxClasses)[number]>()({
+    ...copied,
+    shown: inLists('sandboxClass', oneOf(sandboxClasses)),
+  }),
+  runner_id: column<string | null>()({
+    ...copied,
+    claim: 'kept',
+    shown: inLists('runnerId', Type.Optional(Text)),
+  }),
+  spot_evicted_at: column<Date | null>()({ ...later, shown: inLists('spotEvictedAt', Type.Optional(DateTime)) }),
+  // Ours: what a pause keeps, what a fork carried over, how far something long has come.
+  pause_kind: column<'memory' | null>()({ ...later, shown: inLists('pauseKind', Type.Optional(oneOf(['memory']))) }),
+  fork_kind: column<'disk' | null>()({
+    ...own,
+    begins: 'may be given',
+    shown: inLists('forkKind', Type.Optional(oneOf(['disk']))),
+  }),
+  progress: column<Progress | null>()({
+    ...later,
+    isJson: true,
+    shown: inLists('progress', Type.Optional(Type.Object({ step: Text, percent: Whole }))),
+  }),
+
+  env: column<Record<string, string>>()({ ...copied, gone: 'shed', isJson: true, shown: inRecords('env', TextMap) }),
+  /** The definition that its image is built from, and the user that its caller named. */
+  build: column<{ dockerfile: string; contextHashes?: string[]; user: string | null } | null>()({
+    ...copied,
+    begins: 'may be given',
+    gone: 'shed',
+    isJson: true,
+    shown: inRecords('buildInfo', Type.Optional(BuildInfo)),
+  }),
+  /** Where its creator wants its telemetry sent. */
+  otel_endpoint_override: column<string | null>()({
+    ...copied,
+    begins: 'may be given',
+    shown: inRecords('otelEndpointOverride', Type.Optional(Text)),
+  }),
+
+  /** Where its telemetry is sent, which may be where its region says. */
+  otel_endpoint: column<string | null>()({ ...copied, begins: 'may be given' }),
+  snapshot_id: column<string>()(copied),
+  image: column<string>()(copied),
+  /** What runs each time it starts; null where its image says nothing. */
+  entrypoint: column<string[] | null>()({ ...copied, gone: 'shed' }),
+  version: column<number>()({ ...own, claim: 'kept' }),
+  generation: column<number>()({ ...own, claim: 'kept' }),
+  /** Calls into it wait until its runner has taken this generation: before, it was nobody's. */
+  least_generation: column<number | null>()(later),
+  stop_signal: column<'SIGTERM' | 'SIGKILL'>()(later),
+  state_changed_at: column<Date>()(later),
+  stopped_at: column<Date | null>()(later),
+  stuck_at: column<Date | null>()(later),
+  destroyed_at: column<Date | null>()(later),
+  gone_at: column<Date | null>()(later),
+  first_started_at: column<Date | null>()(later),
+  resize_from: column<Size | null>()({ ...later, isJson: true }),
+  snapshot_image: column<string | null>()(later),
+  archive_id: column<string | null>()(later),
+  archive_sha256: column<string | null>()(later),
+  archive_bytes: column<number | null>()(later),
+  archive_stored_bytes: column<number | null>()(later),
+  archived_at: column<Date | null>()(later),
+  archive_not_before: column<Date | null>()(later),
+  parent_id: column<string | null>()({ ...own, begins: 'may be given' }),
+  ancestor_ids: column<string[]>()({ ...own, begins: 'may be given' }),
+  preview_token: column<string>()(own),
+  signing_key: column<string>()(own),
+  created_by: column<string>()(own),
+} as const satisfies Record<string, Described>
+
+type Columns = typeof columns
+export type ColumnName = keyof Columns
+
+/** The names of the columns whose rows say this. */
+type Where<Said> = { [N in ColumnName]: Columns[N] extends Said ? N : never }[ColumnName]
+
+/** What the database has of a sandbox. */
+export type ColumnValues = { -readonly [N in ColumnName]: NonNullable<Columns[N]['value']>['of'] }
+
+/** What is known when a sandbox is made; every other column begins with its default. */
+export type NewSandbox = Pick<ColumnValues, Where<{ begins: 'given' }>> &
+  Partial<Pick<ColumnValues, Where<{ begins: 'may be given' }>>>
+
+/** What a claimed warm sandbox gets of its caller: it keeps only where it is and which it is. */
+export type Wanted = Omit<NewSandbox, Where<{ claim: 'kept' }>>
+
+export type ListedColumn = Where<{ shown: { in: 'lists' } }>
+export type RecordedColumn = Where<{ shown: { in: 'records' } }>
+type AskedColumn = Where<{ asked: object }>
+
+const entries = Object.entries(columns) as [ColumnName, Described][]
+
+const namesWhere = <N extends ColumnName>(holds: (described: Described) => boolean) =>
+  entries.filter(([, described]) => holds(described)).map(([name]) => name) as N[]
+
+/** What an item of a listing is made of: a page has up to 200 of them, and a row has much that no item shows. */
+export const listedColumns = namesWhere<ListedColumn>(({ shown }) => shown?.in === 'lists')
+export const recordedColumns = namesWhere<RecordedColumn>(({ shown }) => shown?.in === 'records')
+const copiedColumns = namesWhere<Where<{ fork: 'copied' }>>(({ fork }) => fork === 'copied')
+export const jsonColumns = namesWhere<Where<{ isJson: true }>>(({ isJson }) => isJson === true)
+const askedColumns = namesWhere<AskedColumn>(({ asked }) => asked !== undefined)
+
+type ShapesOf<N extends ColumnName> = {
+  [C in N as Columns[C] extends { shown: { name: infer F extends string } } ? F : never]: Columns[C] extends {
+    shown: { shape: infer S }
+  }
+    ? S
+    : never
+}
+
+const shapesOf = <N extends ColumnName>(names: readonly N[]): ShapesOf<N> =>
+  Object.fromEntries(
+    names.map((name) => [(columns[name] as Described).shown!.name, (columns[name] as Described).shown!.shape]),
+  ) as ShapesOf<N>
+
+/** The fields of lists, and those that single records have besides. */
+export const listedShapes = shapesOf(listedColumns)
+export const recordedShapes = shapesOf(recordedColumns)
+
+/** What a field shows of a column. */
+export type ShownValue<N extends ColumnName> = Columns[N] extends { shown: { shape: infer S extends TSchema } }
+  ? Static<S>
+  : never
+
+type AskedShapes = {
+  [C in AskedColumn as Columns[C]['shown']['name']]: ReturnType<typeof Type.Optional<Columns[C]['asked']['shape']>>
+}
+
+/** The fields of a request to create that are stored as they are. */
+export const askedShapes = Object.fromEntries(
+  askedColumns.map((name) => [columns[name].shown.name, Type.Optional(columns[name].asked.shape)]),
+) as AskedShapes
+
+/** The columns of those fields. */
+export const askedOf = (body: Partial<Record<string, unknown>>): Pick<ColumnValues, AskedColumn> =>
+  Object.fromEntries(
+    askedColumns.map((name) => [name, body[columns[name].shown.name] ?? columns[name].asked.otherwise]),
+  ) as Pick<ColumnValues, AskedColumn>
+
+/** What a fork has of its parent. */
+export const copiedOf = (parent: ColumnValues): Pick<ColumnValues, Where<{ fork: 'copied' }>> =>
+  Object.fromEntries(copiedColumns.map((name) => [name, parent[name]])) as never

@@ -1,0 +1,12 @@
+-- The trigger asks only whether the sandbox has gone, and the function names the columns. So a new column that is emptied then
+-- changes the function alone. Which columns those are: src/control/sandboxes/record/columns.ts.
+create or replace function shed_when_gone() returns trigger language plpgsql as $$
+begin
+  update sandboxes set env = '{}', labels = '{}', entrypoint = null, build = null
+  where id = new.id and (env <> '{}' or labels <> '{}' or entrypoint is not null or build is not null);
+  return null;
+end $$;
+drop trigger shed_when_gone on sandboxes;
+create trigger shed_when_gone after update of gone_at on sandboxes
+  for each row when (old.gone_at is null and new.gone_at is not null and new.spot_evicted_at is null)
+  execute function shed_when_gone();
