@@ -4,6 +4,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Connections } from '#src/http/connections.ts'
 import { createServer } from '#src/http/server.ts'
 import { Problem } from '#src/problems.ts'
+import { touchKey } from './api-keys/service.ts'
 import { createTrail } from './audit/trail.ts'
 import { createCallers } from './auth/callers.ts'
 import { createGuard, type Guard } from './auth/guard.ts'
@@ -87,6 +88,7 @@ export const createApp = async (
     ...parts,
     own: own === undefined ? [ownTokens] : [own, ownTokens],
     people: { findById: findUserById, signIn },
+    touchKey,
   })
   const sandboxes = await openSandboxRoom({ ...parts, callers }, sandboxOptions)
   const outbox = openOutbox({ ...parts, transport }, sandboxes.options)

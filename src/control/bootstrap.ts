@@ -1,12 +1,16 @@
 // What must be there before anybody can call: a region with its runner, the default snapshot and, on a server without any user, the
 // first administrator with an organization and a key. Runs at every start and changes only what is missing, or that key where it is
 // another than ever before.
+
+import { insertFirstKey, putFirstKey } from './api-keys/first-key.ts'
 import { allPermissions } from './auth/permissions.ts'
 import { hashKey, maskKey } from './auth/secret.ts'
 import { makePersonalOrganization } from './organizations/personal.ts'
 import type { Parts } from './parts.ts'
+import { ensureSharedRegion } from './regions/service.ts'
 import { ensureRunner } from './runners/service.ts'
 import type { Transaction } from './storage/database.ts'
+import { insertFirstAdministrator } from './users/service.ts'
 
 export const localRegionId = 'local'
 export const localRunnerId = 'local'
@@ -20,8 +24,7 @@ export const bootstrap = async (
 ): Promise<boolean> =>
   await database.transaction(async (transaction) => {
     await transaction`select pg_advisory_xact_lock(${lock})`
-    await transaction`
-      insert into regions (id, name, region_type) values (${localRegionId}, 'local', 'shared') on conflict do nothing`
+    await ensureSharedRegion(transaction, { id: localRegionId, name: 'local' })
     await transaction`
       insert into snapshots (general, name, state, image, cpu, memory_gib, disk_gib)
       values (true, ${settings.defaultSnapshot}, 'active', 'default', 1, 1, 3) on conflict do nothing`
@@ -39,7 +42,13 @@ export const bootstrap = async (
     return false
   })
 
-/** True: this database is started with another key than before. Of one that was there before keys were remembered none is. */
+const firstKeyColumns = (firstKey: string) => ({
+  hash: hashKey(firstKey),
+  maskedValue: maskKey(firstKey),
+  permissions: allPermissions,
+})
+
+/** True if the database was started with other keys only. False if it is older than the table of those keys. */
 const rememberFirstKey = async (transaction: Transaction, firstKey: string): Promise<boolean> => {
   const [before] = await transaction`select 1 from first_keys limit 1`
   const { count } =
@@ -48,26 +57,11 @@ const rememberFirstKey = async (transaction: Transaction, firstKey: string): Pro
 }
 
 /** Whoever may write the key into the data directory owns the server. False: there is no administrator who would hold it. */
-const replaceFirstKey = async (transaction: Transaction, firstKey: string): Promise<boolean> => {
-  const { count } = await transaction`
-    insert into api_keys (organization_id, user_id, name, hash, masked_value, permissions)
-    select organizations.id, users.id, 'first', ${hashKey(firstKey)}, ${maskKey(firstKey)}, ${allPermissions}
-    from users join organizations on organizations.created_by = users.id and personal
-      join members on members.organization_id = organizations.id and members.user_id = users.id
-    where system_role = 'admin' and not exists (select from api_keys where hash = ${hashKey(firstKey)})
-    order by email = 'admin@localhost' desc, users.created_at limit 1
-    on conflict (organization_id, user_id, name) do update set hash = excluded.hash,
-      masked_value = excluded.masked_value, permissions = excluded.permissions, expires_at = null, last_used_at = null`
-  return count === 1
-}
+const replaceFirstKey = (transaction: Transaction, firstKey: string): Promise<boolean> =>
+  putFirstKey(transaction, firstKeyColumns(firstKey))
 
 const makeFirstAdministrator = async (transaction: Transaction, firstKey: string) => {
-  const [user] = await transaction<{ id: string }[]>`
-    insert into users (name, email, email_verified, email_verified_by, system_role)
-    values ('Administrator', 'admin@localhost', true, 'admin', 'admin') returning id`
-  const userId = user!.id
+  const userId = await insertFirstAdministrator(transaction)
   const organizationId = await makePersonalOrganization(transaction, userId)
-  await transaction`
-    insert into api_keys (organization_id, user_id, name, hash, masked_value, permissions)
-    values (${organizationId}, ${userId}, 'first', ${hashKey(firstKey)}, ${maskKey(firstKey)}, ${allPermissions})`
+  await insertFirstKey(transaction, { organizationId, userId }, firstKeyColumns(firstKey))
 }

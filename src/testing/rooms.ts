@@ -32,9 +32,9 @@ export const rooms: Record<string, readonly string[]> = {
     'sandboxes/record',
     'sandboxes/service.ts',
     'running.ts',
-    'regions',
     'runners',
     'images',
+    'regions',
     // Organizations and their people.
     'organizations',
     'users',
@@ -201,26 +201,6 @@ export const writers: Record<string, string> = {
  * it, and for one in it that has stopped.
  */
 export const foreignWriters: readonly string[] = [
-  'src/control/auth/store.ts writes api_keys',
-  'src/control/bootstrap.ts writes api_keys',
-  'src/control/bootstrap.ts writes regions',
   'src/control/bootstrap.ts writes snapshots',
-  'src/control/bootstrap.ts writes users',
-  'src/control/images/builds.ts writes runners',
-  'src/control/images/image-store.ts writes runners',
-  'src/control/organizations/deleted.ts writes images',
-  'src/control/organizations/deleted.ts writes regions',
-  'src/control/organizations/personal.ts writes members',
-  'src/control/organizations/store.ts writes members',
-  'src/control/quotas/store.ts writes organizations',
-  'src/control/regions/store.ts writes images',
-  'src/control/regions/store.ts writes runners',
-  'src/control/runners/store.ts writes sandboxes',
   'src/control/runners/store.ts writes snapshots',
-  'src/control/sandboxes/record/store.ts writes idempotency_keys',
-  'src/control/sandboxes/upkeep/reports.ts writes sandboxes',
-  'src/control/sandboxes/upkeep/runner-gone.ts writes sandboxes',
-  'src/control/sandboxes/upkeep/timers.ts writes sandboxes',
-  'src/control/sandboxes/verbs/awaiting-image.ts writes sandboxes',
-  'src/control/sandboxes/verbs/network-settings.ts writes sandboxes',
 ]

@@ -24,6 +24,8 @@ import {
   type NewKey,
 } from './store.ts'
 
+export { touchKey } from './store.ts'
+
 export type ApiKeysParts = Pick<Parts, 'database' | 'clock'> & { callers: Callers }
 
 const keysPerUser = 500

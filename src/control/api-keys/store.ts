@@ -102,3 +102,10 @@ export const deleteKey = async (sql: Sql, organizationId: string, userId: string
     delete from api_keys where organization_id = ${organizationId} and user_id = ${userId} and name = ${name}`
   return count === 1
 }
+
+/** Remembers a use, unless one of the last `seconds` is remembered already. */
+export const touchKey = async (sql: Sql, hash: string, now: Date, seconds: number): Promise<void> => {
+  await sql`
+    update api_keys set last_used_at = ${now}
+    where hash = ${hash} and (last_used_at is null or last_used_at <= ${new Date(now.getTime() - seconds * 1000)})`
+}

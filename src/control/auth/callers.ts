@@ -15,7 +15,7 @@ import { allPermissions, type Permission } from './permissions.ts'
 import type { Caller } from './route.ts'
 import { hashKey, isSameHash } from './secret.ts'
 import { asPerson, findStanding, type Standing } from './standing.ts'
-import { findKey, type KnownKey, touchKey } from './store.ts'
+import { findKey, type KnownKey } from './store.ts'
 
 export { announceCredentialChange } from './announce.ts'
 
@@ -58,6 +58,8 @@ type CallersParts = {
   settings: { identity: IdentitySettings }
   own: readonly OwnIssuer[]
   people: People
+  /** Remembers a use of a key, unless one of the last `seconds` is remembered already. */
+  touchKey: (sql: Sql, hash: string, now: Date, seconds: number) => Promise<void>
 }
 
 export const createCallers = async ({
@@ -67,6 +69,7 @@ export const createCallers = async ({
   settings,
   own,
   people,
+  touchKey,
 }: CallersParts): Promise<Callers> => {
   const { sql } = database.keyed
   const { identity } = settings

@@ -64,10 +64,3 @@ export const findKey = async (sql: Sql, hash: string): Promise<KnownKey | undefi
     rolePermissions: row.role_permissions.filter(isPermission),
   }
 }
-
-/** Remembers a use, unless one of the last `seconds` is remembered already. */
-export const touchKey = async (sql: Sql, hash: string, now: Date, seconds: number): Promise<void> => {
-  await sql`
-    update api_keys set last_used_at = ${now}
-    where hash = ${hash} and (last_used_at is null or last_used_at <= ${new Date(now.getTime() - seconds * 1000)})`
-}

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto'
 import type { Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import type { Definition } from '#src/wire/runner-link.ts'
+import { takeFromAllRunners } from '../runners/images.ts'
 import type { Sql } from '../storage/database.ts'
 import { forgetBuildLog } from './build-logs.ts'
 import { insertImage, writeWanted } from './image-store.ts'
@@ -82,8 +83,7 @@ export const dropUnusedBuilds = async (sql: Sql, now: Date): Promise<string[]> =
       returning name
     ), taken as (
       -- Nothing is placed there meanwhile.
-      update runners set images = array(select unnest(images) except select name from dropped)
-      where images && array(select name from dropped)
+      ${takeFromAllRunners(sql, sql`select name from dropped`)}
     )
     select name from dropped`
   return rows.map(({ name }) => name)

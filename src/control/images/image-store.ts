@@ -1,7 +1,7 @@
 // The SQL of images: what runners keep for snapshots.
 
 import { statesAwaitingImage } from '#src/control/sandboxes/record/lifecycle.ts'
-import type { Sql, Transaction } from '#src/control/storage/database.ts'
+import type { Piece, Sql, Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import type { ContextsInUse } from '#src/wire/contexts.ts'
 import type { ImageAssignment, ImageConfig, ImageSource, Progress } from '#src/wire/runner-link.ts'
@@ -190,25 +190,15 @@ export const isOnRunner = async (sql: Sql, name: string): Promise<boolean> => {
   return row !== undefined
 }
 
-export const addToRunner = async (sql: Sql, runnerId: string, name: string): Promise<void> => {
-  await sql`
-    update runners set images = array_append(images, ${name}) where id = ${runnerId} and not ${name} = any(images)`
-}
-
-export const takeFromRunner = async (sql: Sql, runnerId: string, name: string): Promise<void> => {
-  await sql`
-    update runners set images = array_remove(images, ${name}) where id = ${runnerId} and ${name} = any(images)`
-}
-
-/** Until they say that they have it. */
-export const takeFromRunners = async (sql: Sql, name: string): Promise<void> => {
-  await sql`update runners set images = array_remove(images, ${name}) where ${name} = any(images)`
-}
-
 /** Nobody needs it, nobody may ask for it again and nobody has it: its row goes too. */
 export const forgetUnneeded = async (sql: Sql, name: string): Promise<void> => {
   await sql`
     delete from images where name = ${name} and not ${isNeeded(sql)}
       and not exists (select from snapshots where snapshots.image = images.name)
       and not exists (select from runners where images.name = any(runners.images) and state <> 'decommissioned')`
+}
+
+/** All of regions that go; `regionIds` is a question that answers their ids. */
+export const deleteImagesIn = async (transaction: Transaction, regionIds: Piece): Promise<void> => {
+  await transaction`delete from images where region_id in (${regionIds})`
 }

@@ -21,6 +21,8 @@ import {
   writeAccess,
 } from './store.ts'
 
+export { insertOwner } from './store.ts'
+
 const membersPerOrganization = 5000
 
 const getMember = async (sql: Sql, organizationId: string, userId: string): Promise<Member> => {

@@ -49,6 +49,14 @@ export const insertMember = async (
   return count === 1
 }
 
+/** The first owner of an organization that is being made. */
+export const insertOwner = async (sql: Sql, organizationId: string, userId: string, now?: Date): Promise<void> => {
+  const at = now ?? sql`now()`
+  await sql`
+    insert into members (organization_id, user_id, role, created_at, updated_at)
+    values (${organizationId}, ${userId}, 'owner', ${at}, ${at})`
+}
+
 export const writeAccess = async (
   sql: Sql,
   { organizationId, userId }: Pick<Member, 'organizationId' | 'userId'>,

@@ -1,4 +1,5 @@
 // The SQL of organizations that were deleted and are not forgotten yet.
+import { deleteRegionsOf } from '../regions/service.ts'
 import type { Sql, Transaction } from '../storage/database.ts'
 
 export type DeletedOrganization = { id: string; deletedBy: string; deletedAt: Date }
@@ -32,9 +33,7 @@ export const endOrganization = async (
   { id, deletedAt }: DeletedOrganization,
   now: Date,
 ): Promise<void> => {
-  const regions = transaction`select id from regions where organization_id = ${id}`
-  await transaction`delete from images where region_id in (${regions})`
-  await transaction`delete from regions where organization_id = ${id}`
+  await deleteRegionsOf(transaction, id)
   if (now.getTime() - deletedAt.getTime() < keptMinutes * 60_000) return
   await transaction`delete from deleted_organizations where id = ${id}`
 }

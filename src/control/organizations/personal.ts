@@ -1,4 +1,5 @@
 // The organization that everybody has for themselves.
+import { insertOwner } from '../members/service.ts'
 import type { Transaction } from '../storage/database.ts'
 
 /** Makes `Personal` with this user as its owner, in the region that everybody shares. */
@@ -9,7 +10,6 @@ export const makePersonalOrganization = async (transaction: Transaction, userId:
             (select id from regions where region_type = 'shared' order by created_at, id limit 1))
     returning id`
   const organizationId = organization!.id
-  await transaction`
-    insert into members (organization_id, user_id, role) values (${organizationId}, ${userId}, 'owner')`
+  await insertOwner(transaction, organizationId, userId)
   return organizationId
 }

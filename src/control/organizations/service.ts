@@ -4,6 +4,7 @@ import { type Organization, type OrganizationRow, readOrganization } from '#src/
 import type { Sql } from '../storage/database.ts'
 
 export { type DeletedOrganization, endOrganization, keepsAnything, lookAtDeleted } from './deleted.ts'
+export { writeOrganizationQuota } from './store.ts'
 
 export const hasPreviewWarning = async (sql: Sql, organizationId: string): Promise<boolean> => {
   const [row] = await sql<{ enabled: boolean }[]>`

@@ -1,6 +1,7 @@
 // The SQL of organizations.
 
 import { type Organization, type OrganizationRow, readOrganization } from '#src/control/people/organization.ts'
+import { insertOwner } from '../members/service.ts'
 import type { Sql, Transaction } from '../storage/database.ts'
 
 /** As it is now; nobody changes it until the transaction ends, but others may go on adding to it. */
@@ -40,9 +41,7 @@ export const insertOrganization = async (
     insert into organizations (name, created_by, default_region_id, created_at, updated_at)
     values (${name}, ${createdBy}, ${defaultRegionId}, ${now}, ${now}) returning *`
   const organization = readOrganization(row!)
-  await transaction`
-    insert into members (organization_id, user_id, role, created_at, updated_at)
-    values (${organization.id}, ${createdBy}, 'owner', ${now}, ${now})`
+  await insertOwner(transaction, organization.id, createdBy, now)
   return organization
 }
 
@@ -75,4 +74,16 @@ export const removeOrganization = async (
   await transaction`
     insert into deleted_organizations (id, deleted_by, deleted_at) values (${id}, ${deletedBy}, ${deletedAt})`
   await transaction`delete from organizations where id = ${id}`
+}
+
+/** False: there is no such organization. */
+export const writeOrganizationQuota = async (
+  sql: Sql,
+  organizationId: string,
+  given: Record<string, number | null>,
+  now: Date,
+): Promise<boolean> => {
+  const rows = await sql`
+    update organizations set ${sql({ ...given, updated_at: now })} where id = ${organizationId} returning id`
+  return rows.length > 0
 }

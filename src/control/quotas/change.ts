@@ -1,9 +1,10 @@
 // An operator changes what an organization may have. What is not given, or is null, stays as it is.
 import { announceCredentialChange, type Callers } from '#src/control/auth/callers.ts'
+import { writeOrganizationQuota } from '#src/control/organizations/service.ts'
 import type { Parts } from '#src/control/parts.ts'
 import { Problem } from '#src/problems.ts'
 import type { UpdateOrganizationQuota, UpdateOrganizationRegionQuota } from './schemas.ts'
-import { holdRegion, writeOrganizationQuota, writeRegionQuota } from './store.ts'
+import { holdRegion, writeRegionQuota } from './store.ts'
 
 type QuotaParts = Pick<Parts, 'database' | 'clock'> & { callers: Callers }
 

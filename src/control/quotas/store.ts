@@ -67,18 +67,6 @@ export const writeRegionQuota = async (
     on conflict (organization_id, region_id, sandbox_class) do update set ${sql(set)}`
 }
 
-/** False: there is no such organization. */
-export const writeOrganizationQuota = async (
-  sql: Sql,
-  organizationId: string,
-  given: Record<string, number | null>,
-  now: Date,
-): Promise<boolean> => {
-  const rows = await sql`
-    update organizations set ${sql({ ...given, updated_at: now })} where id = ${organizationId} returning id`
-  return rows.length > 0
-}
-
 export type Counts = { snapshot_quota: number; volume_quota: number; snapshots: number }
 
 /** `undefined`: the organization is no more. */

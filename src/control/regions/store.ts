@@ -1,4 +1,6 @@
 // The SQL of regions. An organization sees its own, and those that belong to nobody in particular.
+import { deleteImagesIn } from '../images/image-store.ts'
+import { deleteRunnersIn } from '../runners/service.ts'
 import type { Sql, Transaction } from '../storage/database.ts'
 
 export type Region = {
@@ -135,11 +137,21 @@ export const hasRunners = async (sql: Sql, id: string): Promise<boolean> => {
   return row !== undefined
 }
 
-/** With the images that no runner was there to keep. */
+/** With the images that no runner was there to keep, and the runners that were taken out of service. */
 export const deleteRegion = async (transaction: Transaction, id: string): Promise<void> => {
-  await transaction`delete from images where region_id = ${id}`
-  await transaction`delete from runners where region_id = ${id}`
+  await deleteImagesIn(transaction, transaction`select id from regions where id = ${id}`)
+  await deleteRunnersIn(transaction, id)
   await transaction`delete from regions where id = ${id}`
+}
+
+/** All of an organization that is no more, with the images of their runners. */
+export const deleteRegionsOf = async (transaction: Transaction, organizationId: string): Promise<void> => {
+  await deleteImagesIn(transaction, transaction`select id from regions where organization_id = ${organizationId}`)
+  await transaction`delete from regions where organization_id = ${organizationId}`
+}
+
+export const ensureSharedRegion = async (sql: Sql, { id, name }: { id: string; name: string }): Promise<void> => {
+  await sql`insert into regions (id, name, region_type) values (${id}, ${name}, 'shared') on conflict do nothing`
 }
 
 /** Which region a proxy may ask for. */

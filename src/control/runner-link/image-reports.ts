@@ -1,5 +1,6 @@
 // Takes what runners say of images, and what that means for the snapshots and the sandboxes that wait for them.
 
+import { addToRunner, takeFromRunner } from '#src/control/runners/images.ts'
 import type { SandboxRow } from '#src/control/sandboxes/record/sandbox.ts'
 import { endSnapshotting } from '#src/control/sandboxes/upkeep/snapshotting.ts'
 import { failWaiting, placeWaiting, showWaiting } from '#src/control/sandboxes/verbs/awaiting-image.ts'
@@ -7,7 +8,6 @@ import type { Transaction } from '#src/control/storage/database.ts'
 import type { ImageReport, Progress } from '#src/wire/runner-link.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import {
-  addToRunner,
   findImage,
   forgetUnneeded,
   holdImage,
@@ -16,7 +16,6 @@ import {
   isOnRunner,
   pinDigest,
   pinMade,
-  takeFromRunner,
   writeConfig,
   writeFailedOn,
   writeProgress,

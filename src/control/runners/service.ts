@@ -1,6 +1,7 @@
 // What other rooms may ask about runners. How the answers are stored is this room's own affair.
 export {
   decommission,
+  deleteRunnersIn,
   ensureRunner,
   findAnyRunner,
   findDatabaseId,

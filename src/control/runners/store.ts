@@ -1,7 +1,9 @@
 // The SQL of runners.
+
 import { statesHoldingDisk } from '#src/control/sandboxes/record/lifecycle.ts'
 import type { Database, Sql, Transaction } from '#src/control/storage/database.ts'
 import type { RunnerCapabilities } from '#src/wire/runner-link.ts'
+import { forgiveSilence } from '../sandboxes/service.ts'
 
 export type RunnerIdentity = { id: string; regionId: string }
 
@@ -38,18 +40,6 @@ type Hello = {
   version: string
 }
 
-/**
- * With a word of a runner that was not heard since `silentBefore`, what runs there has been idle for so much less: nobody could
- * reach it meanwhile, or nobody could write that they did.
- */
-const withoutSilence = (sql: Sql, runnerId: string, silentBefore: Date, now: Date) => sql`
-  with used as (
-    update sandboxes set last_activity_at = least(${now}, last_activity_at + (${now}::timestamptz - last_heartbeat_at))
-    from runners
-    where runners.id = ${runnerId} and last_heartbeat_at < ${silentBefore}
-      and sandboxes.runner_id = runners.id and sandboxes.state = 'started'
-  )`
-
 export const writeHello = async (
   sql: Sql,
   runnerId: string,
@@ -58,7 +48,7 @@ export const writeHello = async (
 ): Promise<void> => {
   const { cpu, memoryGiB, diskGiB, runtime, runtimeVersion, hardDiskLimit, pause, fork } = hello.capabilities
   await sql`
-    ${withoutSilence(sql, runnerId, silentBefore, now)}
+    with used as (${forgiveSilence(sql, { runnerId, silentBefore, now })})
     update runners set address = ${hello.address}, images = ${hello.images as string[]}, version = ${hello.version},
       cpu = ${cpu}, memory_gib = ${memoryGiB}, disk_gib = ${diskGiB}, runtime = ${runtime},
       runtime_version = ${runtimeVersion}, hard_disk_limit = ${hardDiskLimit},
@@ -71,7 +61,7 @@ export const writeHello = async (
 /** A runner that was given up is back with its first heartbeat. */
 export const writeHeartbeat = async (sql: Sql, runnerId: string, { silentBefore, now }: Heard): Promise<void> => {
   await sql`
-    ${withoutSilence(sql, runnerId, silentBefore, now)}
+    with used as (${forgiveSilence(sql, { runnerId, silentBefore, now })})
     update runners set last_heartbeat_at = ${now}, is_silent = false,
       state = case when state = 'unresponsive' then 'ready' else state end
     where id = ${runnerId}`
@@ -191,4 +181,9 @@ export const decommission = async (transaction: Transaction, id: string, now: Da
     update snapshots set state = 'error', updated_at = ${now},
       error_reason = 'The runner that kept it was taken out of service.'
     where image in (select name from images where runner_id = ${id})`
+}
+
+/** Those of a region that goes. */
+export const deleteRunnersIn = async (transaction: Transaction, regionId: string): Promise<void> => {
+  await transaction`delete from runners where region_id = ${regionId}`
 }

@@ -1,4 +1,5 @@
 // What other rooms may ask about sandboxes without doing anything to them; what is done, the verbs do.
+export { forgiveSilence } from './record/notes.ts'
 export {
   type By,
   findSandbox,

@@ -3,16 +3,10 @@
 
 import type { Actor } from '#src/control/auth/actor.ts'
 import { forgetBuildLog } from '#src/control/images/build-logs.ts'
-import {
-  findImage,
-  holdImage,
-  isImageNeeded,
-  isOnRunner,
-  takeFromRunners,
-  writeWanted,
-} from '#src/control/images/image-store.ts'
+import { findImage, holdImage, isImageNeeded, isOnRunner, writeWanted } from '#src/control/images/image-store.ts'
 import { dropImage, pushImage } from '#src/control/images/images.ts'
 import { checkNotSuspended } from '#src/control/people/organization.ts'
+import { takeFromRunners } from '#src/control/runners/images.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
 import { noSnapshot, Problem } from '#src/problems.ts'
 import type { SandboxParts } from '../running.ts'

@@ -1,2 +1,2 @@
 // What other rooms may ask about users.
-export { findUserByEmail, findUserById, freeAddress } from './store.ts'
+export { findUserByEmail, findUserById, freeAddress, insertFirstAdministrator } from './store.ts'

@@ -158,3 +158,11 @@ export const findUserByEmail = async (sql: Sql, email: string): Promise<User | u
   const [row] = await sql<UserRow[]>`select * from users where lower(email) = lower(${email})`
   return row && readUser(row)
 }
+
+/** Of a server that has no users yet. */
+export const insertFirstAdministrator = async (sql: Sql): Promise<string> => {
+  const [user] = await sql<[{ id: string }]>`
+    insert into users (name, email, email_verified, email_verified_by, system_role)
+    values ('Administrator', 'admin@localhost', true, 'admin', 'admin') returning id`
+  return user.id
+}

@@ -234,7 +234,6 @@ export const listLiveOf = (sql: Sql, organizationId: string, most: number): Prom
 export const forgetSandboxesOf = async (transaction: Transaction, organizationId: string): Promise<void> => {
   await transaction`delete from sandboxes where organization_id = ${organizationId}`
   await transaction`delete from sandbox_events where organization_id = ${organizationId}`
-  await transaction`delete from idempotency_keys where organization_id = ${organizationId}`
 }
 
 /** Also those of which a runner has not said that they are gone. */

@@ -6,6 +6,7 @@ import type { Progress, Report } from '#src/wire/runner-link.ts'
 import type { DesiredState } from '#src/wire/sandbox-state.ts'
 import { asText, cleanCause, describe } from '../record/cause.ts'
 import { afterRefusal, afterReport, stateRows, statesUnderWay } from '../record/lifecycle.ts'
+import { writeGone, writeProgress } from '../record/notes.ts'
 import type { SandboxRow } from '../record/sandbox.ts'
 import { findSandboxById, type StateChange, writeState } from '../record/store.ts'
 import { destroy } from '../verbs/destroy.ts'
@@ -185,7 +186,7 @@ export const applyReport = async (parts: SandboxParts, runnerId: string, report:
 }
 
 const confirmGone = async ({ database, clock }: SandboxParts, row: SandboxRow): Promise<void> => {
-  await database.sql`update sandboxes set gone_at = ${clock.now()} where id = ${row.id} and gone_at is null`
+  await writeGone(database.sql, row.id, clock.now())
 }
 
 /** Keeps how far something has come. As long as it comes further it is not stuck. */
@@ -199,8 +200,6 @@ export const applyProgress = async (
   const progress = { step: asText(step), percent }
   if (row.progress?.step === progress.step && row.progress.percent === percent) return
   const { stuckAfterSeconds } = stateRows[row.state]
-  await database.sql`
-    update sandboxes set progress = ${database.sql.json(progress)},
-      stuck_at = ${new Date(clock.now().getTime() + (stuckAfterSeconds ?? 0) * 1000)}
-    where id = ${sandboxId} and version = ${row.version}`
+  const stuckAt = new Date(clock.now().getTime() + (stuckAfterSeconds ?? 0) * 1000)
+  await writeProgress(database.sql, row, { progress, stuckAt })
 }

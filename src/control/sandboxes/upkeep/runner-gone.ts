@@ -2,6 +2,7 @@
 // store is not.
 
 import type { SandboxParts } from '#src/control/running.ts'
+import { leaveRunner } from '../record/notes.ts'
 import type { SandboxRow } from '../record/sandbox.ts'
 import { type StateChange, writeState } from '../record/store.ts'
 import { endWithoutRunner } from '../verbs/destroy.ts'
@@ -27,16 +28,7 @@ export const endOnRunner = async (parts: SandboxParts, runnerId: string): Promis
   const { database, clock, changes } = parts
   const { sql } = database
   const now = clock.now()
-  // What is to go and has an archive is another runner's to remove, where there is one.
-  await sql`
-    update sandboxes set runner_id = other.id
-    from runners gone cross join lateral (
-      select id from runners where region_id = gone.region_id and id <> gone.id and state <> 'decommissioned'
-      order by state = 'ready' desc, id limit 1) other
-    where gone.id = ${runnerId} and sandboxes.runner_id = gone.id and archive_id is not null
-      and (sandboxes.state = 'destroying' or (sandboxes.state = 'destroyed' and gone_at is null))`
-  await sql`update sandboxes set gone_at = ${now} where runner_id = ${runnerId} and state = 'destroyed' and gone_at is null`
-  await sql`update sandboxes set runner_id = null where runner_id = ${runnerId} and state in ('destroyed', 'archived')`
+  await leaveRunner(sql, runnerId, now)
   for (const row of await sql<SandboxRow[]>`select * from sandboxes where runner_id = ${runnerId}`) {
     if (row.desired_state === 'destroyed') {
       await endWithoutRunner(parts, row, by)

@@ -1,10 +1,12 @@
 // Everything that happens to a sandbox because time has passed. `due_at` of its row says when to look, `dueTimer` what
 // is due then. No timer in memory is ever the truth: a sweep that is missed is made up for by the next.
+
 import { isRegionAway, silentBefore } from '#src/control/runners/leases.ts'
 import type { SandboxParts } from '#src/control/running.ts'
 import type { Database, Sql } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import { stateRows } from '../record/lifecycle.ts'
+import { forgetDestroyed, writeStuckAt } from '../record/notes.ts'
 import type { SandboxRow } from '../record/sandbox.ts'
 import { type StateChange, withRunner, writeState } from '../record/store.ts'
 import { archive } from '../verbs/archive.ts'
@@ -77,7 +79,7 @@ const act = async (parts: SandboxParts, row: SandboxRow, timer: Timer): Promise<
       await archive(parts, row, occasion(`Archived ${minutes(row.auto_archive_interval)} after it stopped.`))
       return
     case 'purge':
-      await parts.database.sql`delete from sandboxes where id = ${row.id} and state = 'destroyed'`
+      await forgetDestroyed(parts.database.sql, row.id)
       return
     case 'stuck':
       await unstick(parts, row)
@@ -144,9 +146,7 @@ const unstick = async (parts: SandboxParts, row: SandboxRow): Promise<void> => {
     return
   }
   log.warn({ sandboxId: row.id, state: row.state, seconds }, 'a sandbox is stuck; its runner is asked again')
-  await database.sql`
-    update sandboxes set stuck_at = ${new Date(now.getTime() + seconds * 1000)}
-    where id = ${row.id} and version = ${row.version}`
+  await writeStuckAt(database.sql, row, new Date(now.getTime() + seconds * 1000))
 }
 
 const dueRow = async (database: Database, id: string, now: Date): Promise<SandboxRow | undefined> => {

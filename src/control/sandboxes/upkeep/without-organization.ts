@@ -11,6 +11,7 @@ import {
 import type { SandboxParts } from '#src/control/running.ts'
 import { forgetSandboxesOf, listLiveOf } from '../record/store.ts'
 import { destroy } from '../verbs/destroy.ts'
+import { forgetKeysOf } from '../verbs/idempotency.ts'
 
 const reason = 'Its organization was deleted.'
 /** Others have their sweep too. */
@@ -40,6 +41,7 @@ const forget = async (parts: SandboxParts, organization: DeletedOrganization): P
     if (await keepsAnything(transaction, organization.id)) return []
     const dropped = await dropBuildsOf(transaction, organization.id, now)
     await forgetSandboxesOf(transaction, organization.id)
+    await forgetKeysOf(transaction, organization.id)
     await endOrganization(transaction, organization, now)
     return dropped
   })

@@ -6,6 +6,7 @@ import { Problem } from '#src/problems.ts'
 import type { ImageConfig } from '#src/wire/runner-link.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import { moveFrom, stateRows, statesAwaitingImage } from '../record/lifecycle.ts'
+import { writeImageProgress } from '../record/notes.ts'
 import { type SandboxRow, sizeOf } from '../record/sandbox.ts'
 import { writeState } from '../record/store.ts'
 import { moveSandbox } from './move.ts'
@@ -147,7 +148,5 @@ export const showWaiting = async (
     if (written) changes.announce(row.state, written)
   }
   const stuckAt = new Date(now.getTime() + (stateRows.building_snapshot.stuckAfterSeconds ?? 0) * 1000)
-  await sql`
-    update sandboxes set progress = ${sql.json(progress)}, stuck_at = ${stuckAt}
-    where image = ${image} and state in ${sql(statesAwaitingImage)}`
+  await writeImageProgress(sql, image, { progress, stuckAt })
 }

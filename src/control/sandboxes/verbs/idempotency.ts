@@ -54,3 +54,8 @@ export const forgetOldKeys = async (sql: Sql, now: Date, most = mostKept): Promi
   await sql`delete from idempotency_keys where created_at < ${new Date(now.getTime() - hoursKept * 3_600_000)}`
   await deleteBeyond(sql, 'idempotency_keys', most)
 }
+
+/** Those of an organization that is no more. */
+export const forgetKeysOf = async (sql: Sql, organizationId: string): Promise<void> => {
+  await sql`delete from idempotency_keys where organization_id = ${organizationId}`
+}
