@@ -138,7 +138,7 @@ suite('a host', { skip: needsRoot }, () => {
     const { sandboxId } = assignment
     await box.host.stop({ ...assignment, target: 'stopped', generation: 2 })
     const starting = box.host.start({ ...assignment, isNew: false, generation: 3 }).catch(() => {})
-    // Its first process is there and answers nothing.
+    // The first process of the sandbox is there and answers nothing.
     const cgroup = box.cgroupOf(sandboxId)
     for (let pids: number[] = []; pids.length === 0; await new Promise(setImmediate)) {
       pids = await cgroup.pids().catch(() => [])

@@ -73,7 +73,7 @@ export interface Host {
   snapshot(sandboxId: string, image: string, otherBase?: string): Promise<void>
   /** The images that are disks of sandboxes, each with the image below it. */
   templates(): Promise<({ image: string } & Template)[]>
-  /** As it is on the disk; undefined where there is none. */
+  /** Reads a template from the disk; undefined where there is none. */
   template(image: string): Promise<Template | undefined>
   /** The images that lie below a disk or a template, but for this one. */
   basesInUse(except?: string): Promise<ReadonlySet<string>>
@@ -393,7 +393,7 @@ class MachineHost implements Host {
     })
   }
 
-  /** Of one that does not run. */
+  /** Writes the spec of a sandbox that does not run. */
   async #write(sandboxId: string, spec: Spec) {
     await this.#machine.journal.writeSpec(sandboxId, spec)
     this.#hold(sandboxId, { spec })
@@ -498,7 +498,7 @@ class MachineHost implements Host {
     return true
   }
 
-  /** Its first process has ended; whether it was asked to meanwhile is known only in line. */
+  /** The first process of a sandbox has ended. Only its queue of verbs knows whether that was asked for meanwhile. */
   async #ended(sandboxId: string) {
     const { spec, running } = this.#held.get(sandboxId) ?? {}
     if (!spec || !running || isAlive(running.init)) return

@@ -11,10 +11,10 @@ type Compression = 'gzip' | 'zstd' | 'bzip2' | 'xz'
 
 const commands = {
   gzip: ['gzip', '-dcq'],
-  // Its window is memory that the sender chooses; this is the default, and more than our own archives need.
+  // The sender chooses the window, which is memory here; this is the default, and more than our own archives need.
   zstd: ['zstd', '-dcq', '--memory=128MB'],
   bzip2: ['bzip2', '-dcq'],
-  // As with zstd; what `xz -9` packs needs 65 MiB.
+  // Bounded as zstd is; what `xz -9` packs needs 65 MiB.
   xz: ['xz', '-dcq', '--memlimit-decompress=128MiB'],
 } as const satisfies Record<Compression, readonly string[]>
 

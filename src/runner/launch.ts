@@ -11,7 +11,7 @@ export const step = {
   deleteSubvolume: (path: string): Step => ['delete-subvolume', path],
   /** A subvolume with what another one holds now; fails if the name is taken. */
   snapshot: (from: string, to: string): Step => ['snapshot', from, to],
-  /** Of what nobody else can reach. */
+  /** Removes a tree that nobody else can reach. */
   removeTree: (path: string): Step => ['remove-tree', path],
   /** Below a directory that a sandbox filled, through no link of it. */
   forgetFile: (directory: string, path: string): Step => ['forget-file', directory, path],
@@ -39,7 +39,7 @@ export const step = {
   /** By what `bindMapped` maps owners from now on, on the disk to outside: lines as in user_namespaces(7). */
   ids: (map: string): Step => ['ids', map],
   bindMapped: (from: string, to: string): Step => ['bind-mapped', from, to],
-  /** Of the sandbox whose first process this is. Comes last: what follows would be done in its mount namespace. */
+  /** Sets the size of /dev/shm of the sandbox whose first process this is. Comes last: later steps would act in its mount namespace. */
   sharedMemory: (pid: number, bytes: number): Step => ['shm', String(pid), String(bytes)],
   readOnly: (path: string): Step => ['read-only', path],
   /** The last one. */

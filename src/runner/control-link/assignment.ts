@@ -102,7 +102,7 @@ export const isContextsInUse = (value: unknown): value is ContextsInUse => Conte
 /** What control knows about one sandbox of this runner: what it should be, and what control believes that it is. */
 export type Listed = { assignment: Assignment; state: SandboxState }
 
-/** One that is there and cannot be read: nothing is done with it, and it is no stranger. */
+/** A listed sandbox whose record cannot be read: nothing is done with it, and it is no stranger. */
 export type Unread = { sandboxId: string }
 
 const IdShape = Compile(id)
@@ -133,7 +133,7 @@ export const placeIn = (message: TracePlace): TracePlace => {
 /** All that control may say. */
 export const heard = [Assigned, AssignedImage, UsedContexts, Welcome, Traced]
 
-/** Of a record of control's list; undefined where it does not even name a sandbox. */
+/** Reads a record of control's list; undefined where it does not even name a sandbox. */
 export const readListed = (value: unknown): Listed | Unread | undefined => {
   const record = (value ?? {}) as { id?: unknown } & Partial<Listed>
   const { assignment, state } = record

@@ -17,7 +17,7 @@ export type Delivery = 'taken' | 'refused'
 
 const tooLarge = () => new Error('control answered more than the runner reads')
 
-/** Of which nothing is known yet. */
+/** A record of which nothing is checked yet. */
 type Told = { id?: unknown; env?: unknown; assignment?: object }
 
 /** Control says it once; an older one, which does not know that it is asked to, twice. */
@@ -74,7 +74,7 @@ export class ControlClient implements AsyncDisposable {
     return page
   }
 
-  /** Those that cannot be read are left out: nothing follows from an image that is not listed. */
+  /** Lists the images that should be here, without records that cannot be read: nothing follows from an image that is not listed. */
   async listImages(): Promise<ImageAssignment[]> {
     const images: readonly unknown[] = await this.#read('/api/runners/images')
     const usable = images.filter(isImageAssignment)

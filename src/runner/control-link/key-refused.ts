@@ -7,7 +7,7 @@ export const refusedAfterMs = 60_000
 export class Refusal {
   readonly #onChange: (isRefused: boolean) => void
   readonly #now: () => number
-  /** Of the first 401 since anything else was heard. */
+  /** Time of the first 401 since anything else was heard. */
   #since: number | undefined
   #isRefused = false
 

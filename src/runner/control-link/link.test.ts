@@ -175,7 +175,7 @@ suite('plain calls to control', () => {
       (await client.list()).filter(isRead).map(({ assignment, state }) => [assignment.sandboxId, state]),
       [['box', 'started']],
     )
-    // Of one that is named, and no more, it is known that there is one.
+    // A record that only names its sandbox says that there is one.
     const unread = { id: 'other', state: 'started', assignment: { ...assigned('other', 1), target: 'somehow' } }
     control.answers.next = { status: 200, body: JSON.stringify([unread, record]) }
     assert.deepEqual((await client.list()).map(idOf), ['other', 'box'])

@@ -32,7 +32,7 @@ export class Reporter implements Disposable {
     clearTimeout(known?.retry)
     const waiting: Waiting = { report, saidAt: this.#parts.now(), isTelling: known?.isTelling ?? false, failures: 0 }
     this.#waiting.set(report.sandboxId, waiting)
-    // One that is being told must not be overtaken: what comes last is what counts.
+    // A report on its way must not be overtaken: the last one counts.
     if (!waiting.isTelling && !this.#parts.send(report)) this.#tell(waiting)
   }
 

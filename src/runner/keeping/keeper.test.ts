@@ -80,7 +80,7 @@ suite('keeper: what should be is made so', () => {
   test('one that is deleted while it starts for the first time is gone when that is said, and does not come after it', async () => {
     using kept = startKeeper()
     const { passed, open } = gate()
-    // As on a real host, which does one thing at a time to a sandbox and knows of a new one when it has started.
+    // A real host does one thing at a time to a sandbox, and knows a new one when it has started.
     kept.host.before = async (verb) => {
       await passed
       while (verb === 'destroy' && kept.host.get('box') === undefined) await new Promise(setImmediate)

@@ -83,7 +83,7 @@ export class Keeper implements Disposable {
     host.onExit((sandboxId, cause) => this.#onExit(sandboxId, cause))
   }
 
-  /** One sandbox should be this. Older generations than the newest known are ignored; the same one again is fine. */
+  /** Takes what one sandbox should be. Generations older than the newest known are ignored; an equal one is fine. */
   take(assignment: Assignment): void {
     const entry = this.#entryFor(assignment)
     if (entry.settled) this.#report(entry.settled)
@@ -169,8 +169,8 @@ export class Keeper implements Disposable {
   #reached({ assignment, mayBeUnborn, verb, attempts, mayHaveCopy }: Entry, known?: SandboxState): Outcome | undefined {
     const { sandboxId, target, generation } = assignment
     const held = this.#host.get(sandboxId)
-    // Its archives may lie in the store although nothing of it is here, one that is being made is not here before it is, and what
-    // could not be removed is.
+    // There may be something to destroy although the host does not list the sandbox: an archive, a copy in progress, or a
+    // failed removal.
     const mayHaveParts = assignment.archive !== undefined || verb !== undefined || attempts > 0 || mayHaveCopy
     if (target === 'destroyed') return held || mayHaveParts ? undefined : { state: 'destroyed' }
     if (!held) {

@@ -24,7 +24,7 @@ export type AtOnce = { work: number; stops: number; transfers: number }
 export const isFork = (assignment: Assignment): assignment is Assignment & { forkOf: string } =>
   assignment.target === 'started' && assignment.isNew === true && assignment.forkOf !== undefined
 
-/** Of one organization there are at most so many, that others need not wait for what takes it long. */
+/** A lane of which one organization takes at most a share, so that others need not wait for its long work. */
 const shared = (atOnce: number, share: number) => new Lanes(atOnce, Math.ceil(atOnce * share))
 
 type TurnsHost = Pick<Host, 'get' | 'copyParent' | 'stop' | 'cutShort'>
@@ -63,7 +63,7 @@ export class Turns {
     void (first === undefined ? begin() : first.then(begin))
   }
 
-  /** Of whoever no control knows. */
+  /** Removes a sandbox that control does not know. */
   async remove(work: () => Promise<void>): Promise<void> {
     await this.#work.run(work)
   }

@@ -38,7 +38,7 @@ const standardBounds = {
 /** Between the steps of an inquiry while the host is short of memory. The first step has to see some growth. */
 const shortPauseMs = 2000
 
-/** So many sandboxes at a stretch never hold up a request for long. */
+/** Sandboxes that are read in one turn of the event loop, so that requests do not wait for long. */
 const atOnce = 50
 
 export type Evidence = FullSockets | 'growth'
@@ -172,7 +172,7 @@ export class KernelMemoryWatch {
   /** Whether a sandbox was found. */
   async #find(grown: number): Promise<boolean> {
     if (await this.#findFullSockets()) return true
-    // Those that have not run in the kernel have made nothing there.
+    // Sandboxes that have not run in the kernel have made nothing there.
     const suspects = this.#ledger.suspects()
     const grower = await findGrower(
       { uncharged: () => this.#ownUncharged(), holdStill: this.#parts.holdStill, delay },

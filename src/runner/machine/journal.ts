@@ -94,7 +94,7 @@ export class Journal {
   }
 
   /**
-   * The same for what control tells anew to a runner that does not have it: nobody waits for the disk. What is written next
+   * Rewrites a spec that control told again to a runner that lacks it: nobody waits for the disk. What is written next
    * of this sandbox comes after it. `onFailed`: it is as it was.
    */
   rewriteSpecLate(sandboxId: string, spec: Spec, onFailed: (error: unknown) => void): void {
@@ -111,7 +111,7 @@ export class Journal {
     await Promise.all(this.#late.values())
   }
 
-  /** Its directory is there: it has a spec, or is about to have one. */
+  /** Writes `run.json` of a sandbox whose directory is there: it has a spec, or is about to have one. */
   async writeRun(sandboxId: string, run: Run): Promise<void> {
     await replace(join(this.directoryOf(sandboxId), runName), run, false)
   }
@@ -136,7 +136,7 @@ export class Journal {
     await syncPath(directory)
   }
 
-  /** Of those whose removal was begun. */
+  /** Whether a sandbox whose removal was begun still has archives to remove. */
   async owesArchives(sandboxId: string): Promise<boolean> {
     return (await readJson(join(this.directoryOf(`${gone}${sandboxId}`), owedName))) !== undefined
   }

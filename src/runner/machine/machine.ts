@@ -15,7 +15,7 @@ import type { ImageConfig } from '#src/wire/runner-link.ts'
 import type { Journal } from './journal.ts'
 import { cgroupPathOf, type Places } from './places.ts'
 
-/** As much of the toolbox's agent as the verbs need. */
+/** The calls of the toolbox's agent that the verbs need. */
 export type AgentLink = Pick<Agent, 'info' | 'shutdown' | 'exec' | 'jobs'>
 
 export type Images = {
@@ -46,7 +46,7 @@ export type Machine = {
   resourceLimits: readonly ResourceLimit[]
   runtime: Runtime
   filter: Filter
-  /** Of the host's /proc and /sys. */
+  /** Paths of /proc and /sys that sandboxes do not see. */
   maskedPaths: readonly string[]
   pool: StoragePool
   network: NetworkPool

@@ -48,7 +48,7 @@ export type HostParts = {
   mapsOwners?: boolean
   /** False: plain directories, without a hard disk limit. */
   useBtrfs?: boolean
-  /** Of the storage pool's image file, when one has to be made. */
+  /** Size of the pool's image file, when one has to be made. */
   poolBytes?: number
   /** How fast a sandbox may read, and write, its disk. 0: no limit, which is also the default here. */
   diskMebibytesPerSecond?: number

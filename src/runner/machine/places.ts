@@ -6,7 +6,7 @@ import { agentSocketsOf, allAgentSockets, runDirectoryOf } from '#src/kit/instan
 import { runCommand } from '#src/kit/run-command.ts'
 
 export type Places = {
-  /** One directory per sandbox, with its journal and its bundle. */
+  /** Holds a directory per sandbox, with its journal and its bundle. */
   sandboxes: string
   filters: string
   agents: string
@@ -15,7 +15,7 @@ export type Places = {
   /** Where former versions had them. */
   formerSockets: string
   runtimeState: string
-  /** One directory per sandbox that runs, with the files that it is shown of its machine. */
+  /** Holds a directory per running sandbox, with the files that it is shown of its machine. */
   shown: string
   /** Where `launch` mounts, each time in a mount namespace of its own, so one place serves all sandboxes. */
   mountPoints: { image: string; disk: string; rootfs: string; own: string; sys: string; runtime: string }
@@ -73,7 +73,7 @@ const makeSockets = async ({ sockets, formerSockets }: Pick<Places, 'sockets' | 
   await rm(formerSockets, { recursive: true, force: true })
 }
 
-/** Of statfs(2). */
+/** Type of a tmpfs, by statfs(2). */
 const tmpfsMagic = 0x01021994
 
 /** On most hosts `/run` is memory. Where it is a disk, what every start writes and every look rewrites has memory of its own. */

@@ -16,7 +16,7 @@ const wanted = {
   '/proc/sys/fs/epoll/max_user_watches': 1_000_000_000,
   '/proc/sys/fs/pipe-user-pages-soft': 16_777_216,
   '/proc/sys/net/ipv4/tcp_max_orphans': 16_777_216,
-  // One table of neighbours for the host and all its namespaces. The links of sandboxes make none (network/make-slots.ts); those of
+  // The host and all its namespaces share a table of neighbours. The links of sandboxes make none (network/make-slots.ts); those of
   // an older runner do, 1024 were the usual most, and then the host finds its own gateway no more.
   '/proc/sys/net/ipv4/neigh/default/gc_thresh1': 16_384,
   '/proc/sys/net/ipv4/neigh/default/gc_thresh2': 32_768,

@@ -10,7 +10,7 @@ type Mark = { cpuSeconds: number; at: number }
 
 /** Over which time one that is asked about alone shows what its processors do. */
 const windowMs = 250
-/** So many at a stretch never hold up a request for long. */
+/** Sandboxes that are read in one turn of the event loop, so that requests do not wait for long. */
 const atOnce = 50
 
 export class Meters {
@@ -33,7 +33,7 @@ export class Meters {
     this.#marks.delete(sandboxId)
   }
 
-  /** One that runs, or is paused, now; undefined when it has ended. Who asks meanwhile gets the same answer. */
+  /** Measures a sandbox that runs or is paused; undefined when it has ended. Callers that ask meanwhile share the answer. */
   measure(assignment: Assignment): Promise<MeterReading | undefined> {
     const { sandboxId } = assignment
     const known = this.#measuring.get(sandboxId)
@@ -43,7 +43,7 @@ export class Meters {
     return measuring
   }
 
-  /** Those that run, by their ids; their processors since the last time. */
+  /** Measures all sandboxes that run, by id; processor use since the last time. */
   async measureAll(assignments: readonly Assignment[]): Promise<Map<string, MeterReading>> {
     const disks = await this.#machine.pool.sizesOfDisks()
     const readings = new Map<string, MeterReading>()

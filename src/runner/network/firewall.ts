@@ -172,7 +172,7 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     }
   }
 
-  // One change at a time. If the table is not as remembered, it is loaded anew as it should be, and the change tried again.
+  // Changes are made one at a time. If the table is not as remembered, it is loaded anew, and the change tried again.
   let last: Promise<unknown> = Promise.resolve()
   const inTurn = <T>(run: () => Promise<T>): Promise<T> => {
     const turn = last.then(run)
@@ -206,7 +206,7 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     }
   }
 
-  // Those that come while the table is being changed are opened together; if that fails each alone, so that one whose set
+  // Addresses that come while the table is being changed are opened together; if that fails each alone, so that one whose set
   // is full is nobody else's trouble.
   const waiting: { opening: Opening; opened: PromiseWithResolvers<void> }[] = []
   const openWaiting = async () => {

@@ -36,7 +36,7 @@ export class Opened {
     return this.#byAddress.has(address)
   }
 
-  /** Those whose time is not over, with the milliseconds that are left. */
+  /** Addresses whose time is not over, with the milliseconds that are left. */
   *live(now: number): Generator<readonly [address: string, leftMs: number]> {
     for (const [address, { until }] of this.#byAddress) if (until > now) yield [address, until - now]
   }

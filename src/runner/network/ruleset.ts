@@ -50,10 +50,10 @@ const fragments = 'limit rate over 10/second burst 64 packets'
 /** Refusals that one sandbox is told; what it sends beyond that is dropped in silence. */
 const refusals = 'limit rate over 100/second burst 200 packets'
 
-/** As many as there are addresses for sandboxes. */
+/** Most addresses: those that there are for sandboxes. */
 const mostAddresses = 4_096
 
-/** As many organizations as there are slots, and some whose last connections are still remembered. */
+/** Most organizations: one for each slot, and some whose last connections are still remembered. */
 const mostOrganizations = 16_384
 
 const port53 = 'meta l4proto { tcp, udp } th dport 53'

@@ -68,7 +68,7 @@ export const openCrun = async ({ launcher, root, hiddenMounts, mountPoint }: Run
       try {
         await runSteps(launcher, [...hideMounts(hiddenMounts), ...exec('delete', '--force', sandboxId)])
       } catch (error) {
-        // Its state may be half written; the processes have ended, so what is left is this directory.
+        // The state of the runtime may be half written; the processes have ended, so only this directory is left.
         if (!(error instanceof LaunchFailed)) throw error
       }
       await rm(state, { recursive: true, force: true })

@@ -27,7 +27,7 @@ export type RefresherListeners = {
 const intervalMs = 2_000
 /** Less than this, nobody who looks at whole MiB can see. */
 const worthShowingBytes = 1024 * 1024
-/** So many at a stretch never hold up a request for long. */
+/** Sandboxes that are refreshed in one turn of the event loop, so that requests do not wait for long. */
 const atOnce = 50
 
 export class Refresher {

@@ -26,7 +26,7 @@ export const showNewSizes = async (machine: Machine, { sandboxId, cpu, memoryGiB
   rewriteShownFiles(shownOf(places, sandboxId), shown, cgroup.memoryUse() ?? noMemoryUse)
 }
 
-/** Of one that runs already. */
+/** Takes over the shown files of a sandbox that runs already. */
 export const adoptShown = async (machine: Machine, { sandboxId, cpu }: Sizes): Promise<void> => {
   const list = machine.cpus && (await cgroupOf(machine, sandboxId).cpus())
   if (list !== undefined) machine.cpus?.adopt(sandboxId, cpu, parseCpuList(list))

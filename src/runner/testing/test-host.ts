@@ -121,7 +121,7 @@ export class TestHost {
     this.#opened = opened
   }
 
-  /** As a runner that ends in order: sandboxes stay. */
+  /** Ends the runner in order: sandboxes stay. */
   async close() {
     await this.#opened?.host.close()
     await this.#opened?.network.close()
@@ -129,7 +129,7 @@ export class TestHost {
     this.#opened = undefined
   }
 
-  /** As after a power cut and the next start of the machine: nothing runs, and of the disks there is what was written by then. */
+  /** Makes the machine as after a power cut and its next start: nothing runs, and the disks hold what was written by then. */
   async cutPower() {
     await this.close()
     await cutPower(join(this.directory, 'runner'), () => this.#killSandboxes())

@@ -116,7 +116,7 @@ suite('the next runner', { skip: needsRoot }, () => {
     const { sandboxId } = assignment
     const init = identityOf(box.pidOf(sandboxId))
     await box.close()
-    // As it stands between the launch and the last note of it.
+    // The journal as it is between the launch and the last note of it.
     const path = join(box.directory, 'runner/sandboxes', sandboxId, 'run.json')
     const { pid: _, startTime: __, ...run } = JSON.parse(readFileSync(path, 'utf8'))
     writeFileSync(path, JSON.stringify(run))

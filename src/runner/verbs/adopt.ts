@@ -43,7 +43,7 @@ const adoptOne = async (machine: Machine, sandboxId: string, entry: Entry): Prom
     if (found.isAlive) return found.adopted
 
     const cause = found.cause ?? (await causeOfEnd(machine, spec.assignment.memoryGiB, run))
-    // Its network goes in the sweep, together with the others.
+    // The network goes in the sweep, together with the others.
     await clearSandbox(machine, sandboxId, undefined)
     // It is in its archive. What of it is here may be what was not yet removed, or only half brought back.
     if (spec.status === 'archived') await machine.pool.remove(sandboxId)
@@ -55,7 +55,7 @@ const adoptOne = async (machine: Machine, sandboxId: string, entry: Entry): Prom
     await machine.journal.writeSpec(sandboxId, stopped)
     return { spec: stopped }
   } catch (error) {
-    // One sandbox that cannot be understood must not keep the others from their runner.
+    // A sandbox that cannot be understood must not keep the others from their runner.
     machine.log.error({ err: error, sandboxId }, 'could not be adopted')
     return { spec: { assignment: spec.assignment, status: 'error', errorReason: reasonOf(error) } }
   }
@@ -75,7 +75,7 @@ const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Ent
   if (slot === undefined) return { isAlive: false, cause: { detail: 'The network of the sandbox was gone.' } }
 
   const started: Spec = spec.status === 'started' ? spec : { assignment: spec.assignment, status: 'started' }
-  // Also where it is in force already: the rules may have been lost while no runner looked, and the kernel knows no domains.
+  // Rules that are in force are applied again: they may have been lost while no runner looked, and the kernel knows no domains.
   const applied = machine.network.apply(slot, spec.assignment.network, spec.assignment.organizationId)
   if (!isComplete) {
     // What may be missing of the start is the policy, the entrypoint, and its own last note.

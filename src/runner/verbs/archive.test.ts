@@ -130,7 +130,7 @@ suite('archive', { skip: needsRoot }, () => {
     await said(assignment, fill)
     await box.host.archive(archived(assignment))
     const there = brought(archived(assignment))
-    // As a runner that has never heard of it: no journal.
+    // The host is like one that has never heard of the sandbox: no journal.
     await box.host.destroy(assignment.sandboxId)
     assert.equal(box.host.get(assignment.sandboxId), undefined)
     await box.host.start(there)

@@ -91,7 +91,7 @@ suite('the entrypoint', { skip: needsRoot }, () => {
     const { sandboxId } = assignment
     await doomed.does({ verb: 'start', assignment })
     await doomed.kill()
-    // As if it had been killed before its last note: the next runner cannot know how far it had come.
+    // The runner was killed before its last note: the next one cannot know how far it had come.
     const path = join(box.directory, 'runner/sandboxes', sandboxId, 'run.json')
     const { bootId, slot } = JSON.parse(readFileSync(path, 'utf8'))
     writeFileSync(path, JSON.stringify({ bootId, slot }))

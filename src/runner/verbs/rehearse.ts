@@ -7,7 +7,7 @@ import { socketOf } from '#src/runner/machine/places.ts'
 import type { Agent, RunningCommand } from '#src/toolbox/agent/agent.ts'
 import type { Assignment } from '#src/wire/runner-link.ts'
 
-/** As `process/execute` tries them. */
+/** Shells in the order in which `process/execute` tries them. */
 const shells = ['bash', 'sh'] as const
 const withinMs = 2000
 

@@ -40,7 +40,7 @@ export const causeOfTooMuch = (evidence: Evidence): Cause => ({
   detail: `${tooMuch[evidence]}, so it was ended.`,
 })
 
-/** Of processes that were killed for want of memory, in a sandbox that lives on. */
+/** Cause for processes that were killed for want of memory, in a sandbox that lives on. */
 export const causeOfKills = (kills: number, memoryGiB: number): Cause => ({
   oomKilled: true,
   signal: 'SIGKILL',

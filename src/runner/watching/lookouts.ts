@@ -16,14 +16,14 @@ import { Mishaps } from './mishaps.ts'
 import { Watch } from './watch.ts'
 
 type Listeners = {
-  /** Its first process has ended; told once. */
+  /** The first process of a sandbox has ended. Called once. */
   onEnd: (sandboxId: string) => void
-  /** It fills the kernel's memory with what no limit counts; told again while it does. */
+  /** A sandbox fills the kernel's memory with what no limit counts. Called again while it does. */
   onTooMuch: (sandboxId: string, evidence: Evidence) => void
   holdStill: ExperimentParts['holdStill']
-  /** So many processes of it were killed for want of memory; false if that could not be passed on, and it is told again. */
+  /** Processes were killed for want of memory. Answer false if that could not be passed on: it is called again. */
   onKills: (sandboxId: string, kills: number) => boolean
-  /** So many processes of it could not be started, as it had as many as it may; false as above. */
+  /** Processes could not be started, as the sandbox had as many as it may. Answer false as above. */
   onRefusals: (sandboxId: string, refusals: number) => boolean
 }
 

@@ -74,7 +74,7 @@ const headerOf = (message: Buffer, code: Code, isCut: boolean, questions: 0 | 1,
 /** For a message whose question could not be read. */
 export const writeCode = (message: Buffer, code: Code): Buffer => headerOf(message, code, false, 0, 0)
 
-// Its name is a pointer to the question's.
+// The name of the record is a pointer to the question's.
 const addressRecord = (address: string, seconds: number) => {
   const record = Buffer.from([
     0xc0,

@@ -123,7 +123,7 @@ export class Resolver {
   }
 
   #say(word: ToResolver): void {
-    // One that has just ended is told everything again when it starts.
+    // A child that has just ended is told everything again when it starts.
     if (this.#child?.connected) this.#child.send(word, () => {})
   }
 }

@@ -41,7 +41,7 @@ const askUdp = async ({ udp }: DnsServer, ...messages: Buffer[]): Promise<Buffer
   }
 }
 
-/** Also where the other side has broken it. */
+/** Settles when the socket is closed, also where the other side has broken it. */
 const closed = (socket: Socket) => new Promise((resolve) => socket.once('close', resolve))
 
 /** Everything that it answers until it, or we, close. */
@@ -122,7 +122,7 @@ suite('the resolver of sandboxes with a list of domains', () => {
       },
     })
     const many = Array.from({ length: 64 }, () => framed(question('api.example.com')))
-    // Of a connection one question at a time is taken, so these come as datagrams.
+    // A connection has one question at a time, so these come as datagrams.
     const socket = createSocket('udp4')
     for (const message of many) socket.send(message.subarray(2), server.udp, address)
     await full

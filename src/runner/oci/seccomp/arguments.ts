@@ -190,7 +190,7 @@ export const numbers: Record<string, { x64: number; arm64?: number }> = {
   socketpair: { x64: 53, arm64: 199 },
 }
 
-/** One instruction (`struct sock_filter`): what to do, how many to skip if so and if not, and a number. */
+/** An instruction (`struct sock_filter`): what to do, how many to skip if true and if false, and a number. */
 type Instruction = [code: number, yes: number, no: number, value: number]
 
 const [load, jumpIfEqual, jumpIfAbove, and, answer] = [0x20, 0x15, 0x25, 0x54, 0x06]

@@ -18,7 +18,7 @@ export type CompileParts = {
   directory: string
 }
 
-/** One instruction of a filter program (`struct sock_filter`). */
+/** Bytes of an instruction of a filter program (`struct sock_filter`). */
 const instructionBytes = 8
 
 const isFilter = (bytes: Buffer) => bytes.length > 0 && bytes.length % instructionBytes === 0
@@ -57,7 +57,7 @@ const compile = async ({ launcher, hiddenMounts, directory }: CompileParts, prof
     await rm(bundle, { recursive: true, force: true })
   }
 
-  // One that was under way when an earlier runner was killed.
+  // A compilation may have been under way when an earlier runner was killed.
   await clear()
   await mkdir(join(bundle, 'rootfs'), { recursive: true })
   try {

@@ -91,7 +91,7 @@ const seccompArchitecture = (arch: string): string => {
   throw new Error(`There is no system call filter for ${arch}.`)
 }
 
-/** One architecture only: a 32-bit program would bring a second, older table of calls with it. */
+/** The profile for a single architecture: a 32-bit program would bring a second, older table of calls with it. */
 export const makeSeccompProfile = (arch: string = process.arch): SeccompProfile => {
   const decided = new Set([...refusals.flatMap((refusal) => refusal.calls), ...conditional])
   return {
