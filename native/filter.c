@@ -159,7 +159,7 @@ void filter_system_calls(const char *sockets, const char *processes) {
   answer(error(ENOSYS));
 #endif
   for (size_t index = 0; index < sizeof forbidden / sizeof *forbidden; index++) forbid(forbidden[index], EPERM);
-  // Its flags lie in memory; libraries fall back to `clone`.
+  // The flags of clone3 lie in memory; libraries fall back to `clone`.
   forbid(call_clone3, ENOSYS);
   judge_clone(namespaces, 1);
   allow_only(SYS_personality, 0, (unsigned[]){0, 0xffffffff}, 2, EPERM);

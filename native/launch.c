@@ -39,7 +39,7 @@
 
 enum { inherited_socket = 3, backlog = 1024 };
 
-// As <linux/mount.h> has them, which not every C library lets stand beside <sys/mount.h>.
+// Values of <linux/mount.h>, which not every C library lets stand beside <sys/mount.h>.
 #ifndef CLONE_NEWTIME
 #define CLONE_NEWTIME 0x80
 #endif

@@ -92,7 +92,7 @@ static void note_error(void) {
 
 static void remove_tree(int at, const char *name, int depth);
 
-/* One pass over a directory. */
+/* Makes a pass over a directory. */
 static void remove_contents(int fd, int depth) {
   DIR *directory = fdopendir(fd);
   if (!directory) {

@@ -123,7 +123,7 @@ static void say_length(uint64_t size, uint64_t length) {
   peer_flush();
 }
 
-/* As much as there is; the peer finds out that it was less than was said. */
+/* Sends what there is; the peer finds out if it was less than announced. */
 static void send_contents(int fd, off_t offset, uint64_t length) {
   static uint8_t bytes[CHUNK];
   while (length > 0) {

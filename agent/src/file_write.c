@@ -33,7 +33,7 @@
 #define LINKS_MAX 40
 
 static struct {
-  /* Of the path, and where a file lies until it has its name: watchers of the first need not hear of that. */
+  /* The path's directory, and where a file lies until it has its name: watchers of the first need not hear of that. */
   int directory, elsewhere, fd;
   bool has_name;
   int parents_made;
@@ -115,7 +115,7 @@ static bool open_named(void) {
   return true;
 }
 
-/* Its group, or an access list: only what is made in the directory gets it. */
+/* True if the directory gives its group, or an access list: only files made in it get them. */
 static bool directory_gives_rights(const struct stat *directory) {
   char path[32];
   snprintf(path, sizeof path, "/proc/self/fd/%d", file.directory);
@@ -211,7 +211,7 @@ static void tell_watchers(void) {
   if (fd >= 0) close(fd);
 }
 
-/* Of the same disk, but mounted a second time: it is written in place. */
+/* The directory is on this disk, but mounted a second time: the file is written in place. */
 static void keep_name(void) {
   int fd = openat(file.directory, file.name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (fd < 0 && errno != EEXIST) peer_fail(STAGE_FILE, errno);

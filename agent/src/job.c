@@ -33,7 +33,7 @@ struct job *job_named(struct connection *connection, const char *id) {
 
 /* ---- output ---- */
 
-/* One read of a source into the ring. False when there is nothing now. */
+/* Reads a source once into the ring. False when there is nothing now. */
 static bool collect(struct job *job, int which, size_t at_most) {
   static uint8_t bytes[CHUNK];
   struct source *source = &job->output[which];

@@ -40,7 +40,7 @@ struct job {
 extern struct job *jobs;
 
 struct job *job_find(const char *id);
-/* The same; NULL: the connection has been told so. */
+/* Finds a job; NULL: the connection has been told that there is none. */
 struct job *job_named(struct connection *, const char *id);
 
 /* 1 to JOB_ID_MAX printable ASCII characters without space. */

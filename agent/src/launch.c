@@ -103,7 +103,7 @@ static void enter(const char *cwd, const char *home) {
   if (*cwd != 0 && chdir(cwd) < 0) report_failure(STAGE_CWD, errno);
 }
 
-/* As a shell would have said it. */
+/* Names the directory as a shell would have done. */
 static void tell_directory(void) {
   char *here = getcwd(NULL, 0);
   if (here && !getenv("PWD")) putenv(variable("PWD", here));

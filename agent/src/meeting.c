@@ -20,7 +20,7 @@ static char directory[DIRECTORY_PATH];
 static unsigned long long last_name;
 static pid_t maker;
 
-/* As PID 1 nothing outlives us; an agent in a test leaves nothing behind either. */
+/* Nothing outlives PID 1; an agent in a test leaves nothing behind either. */
 static void remove_directory(void) {
   DIR *entries = getpid() == maker ? opendir(directory) : NULL; /* a forked process leaves it alone */
   if (!entries) return;

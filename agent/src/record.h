@@ -21,13 +21,13 @@ struct record {
 
 /* The ring is opened by whoever owns the record. */
 void record_start(struct record *, void (*left)(struct record *));
-/* As ring_take, where much comes: a follower who has everything so far is sent it at once, without a copy. */
+/* Does what ring_take does, for much data: a follower who has everything so far is sent it at once, without a copy. */
 ssize_t record_take(struct record *, enum origin, int pipe, size_t at_most);
 /* There is more to read. */
 void record_wake(struct record *);
 /* Somebody who is taking what comes has no room for more just now. */
 bool record_is_pressed(const struct record *);
-/* Those who follow are told the rest, and this. */
+/* Sends followers the rest, and the exit. */
 void record_end(struct record *, const uint8_t exit[5]);
 
 /* Answers OK, and sends what was asked for on this connection as it comes. */

@@ -38,7 +38,7 @@ void ring_open(struct ring *, uint32_t capacity, bool keeps_beginning);
 /* Opens a ring in a file that others use too, from this place on, and keeps the beginning. Whoever owns the file closes it. */
 void ring_open_in(struct ring *, int *shared, uint64_t base, uint32_t capacity);
 void ring_append(struct ring *, enum origin, const uint8_t *bytes, size_t size);
-/* So many bytes came that nobody can read. */
+/* Counts bytes that came and that nobody can read. */
 void ring_lose(struct ring *, size_t size);
 /* Reads at most so many bytes from a pipe and appends them. Answers as read does. */
 ssize_t ring_take(struct ring *, enum origin, int pipe, size_t at_most);

@@ -67,7 +67,7 @@ struct session {
 extern struct session *sessions;
 
 struct session *session_find(const char *id);
-/* The same; NULL: the connection has been told so. */
+/* Finds a session; NULL: the connection has been told that there is none. */
 struct session *session_named(struct connection *, const char *id);
 bool sessions_are_full(void);
 void session_enlist(struct session *);

@@ -1,4 +1,4 @@
-// One call to a server's API, for the commands: what goes wrong is told in a sentence.
+// Calls a server's API for the commands: an error becomes a sentence.
 import { Complaint } from '#src/up/complaint.ts'
 
 const patienceMs = 30_000

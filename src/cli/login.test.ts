@@ -81,7 +81,7 @@ suite('alcove login', () => {
     const before = readSession(file)!
     writeSession(file, { ...before, accessToken: 'ended', endsAt: 0 })
     assert.match((await list()).join('\n'), /\tnotebook-/)
-    // Of several at once, one renews it for all; the second time shows that none of them ended the session.
+    // Several calls at once renew the session once for all; the second time shows that none of them ended it.
     for (const _ of ['once', 'again']) {
       writeSession(file, { ...readSession(file)!, endsAt: 0 })
       for (const lines of await Promise.all([list(), list(), list()])) assert.match(lines.join('\n'), /\tnotebook-/)

@@ -11,10 +11,10 @@ export const addRunner = async (directory: string, id: string, regionId: string 
 
 type Runner = { id: string; regionId: string; state: string; sandboxes: number; warm: number }
 
-/** As `drain` and refusals call them. */
+/** States of a runner in the words of `drain` and of refusals. */
 const words: Record<string, string> = { disabled: 'drained', unresponsive: 'silent', initializing: 'starting' }
 
-/** One line for each below a heading. Those of a warm pool are nobody's yet, but have their disk there. */
+/** A heading and a line for each runner. Sandboxes of a warm pool are nobody's yet, but have their disk there. */
 export const runnerLines = (runners: readonly Runner[]): string[] => {
   const line = (id: string, region: string, state: string, sandboxes: string) =>
     `${id.padEnd(20)} ${region.padEnd(12)} ${state.padEnd(10)} ${sandboxes}`

@@ -6,7 +6,7 @@ import { type Lock, waitForLock } from '#src/kit/lock.ts'
 import { Complaint } from '#src/up/complaint.ts'
 
 type Session = {
-  /** Of the API, ending in `/api`. */
+  /** Base URL of the API, ending in `/api`. */
   apiUrl: string
   issuer: string
   clientId: string

@@ -17,7 +17,7 @@ type Status = {
   sandboxesUnknown?: string
 }
 
-/** Of all organizations, out of what control tells those that watch it; those that nobody has claimed yet are nobody's. */
+/** Sandboxes of all organizations by state, read from control's metrics, without warm ones that nobody has claimed. */
 export const sandboxesIn = (metrics: string): Record<string, number> =>
   Object.fromEntries(
     [...metrics.matchAll(/^alcove_sandboxes\{state="(\w+)",warm="false"\} (\d+)$/gm)]

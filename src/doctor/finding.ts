@@ -1,4 +1,4 @@
-/** One thing that the host offers or lacks. `missing`: sandboxes cannot run; `warn`: they run, and something is lost. */
+/** A thing that the host offers or lacks. `missing`: sandboxes cannot run; `warn`: they run, and something is lost. */
 export type Finding = {
   name: string
   status: 'ok' | 'warn' | 'missing'

@@ -37,7 +37,7 @@ export const inspectHost = async ({ dataDir = defaultDataDir }: { dataDir?: stri
   )
 }
 
-/** As near to the data directory as there is a directory that can be written to. */
+/** Makes a directory in the nearest place to the data directory that can be written to. */
 const makeScratch = async (dataDir: string): Promise<string> => {
   for (let place = resolve(dataDir); ; place = dirname(place)) {
     const isDirectory = await stat(place).then(

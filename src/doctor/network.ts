@@ -21,7 +21,7 @@ const links = asRoot('network namespaces', async () => {
   }
 })
 
-/** One of each kind of rule that Alcove uses. */
+/** A rule of each kind that Alcove uses. */
 const ruleset = `
 table inet probe {
   map slots { type ifname . ipv4_addr : verdict; }

@@ -39,7 +39,7 @@ const isThere = (path: string, mode: number) => {
 export const findCommand = (command: string): string | undefined =>
   searched.map((directory) => join(directory, command)).find((path) => isThere(path, constants.X_OK))
 
-/** Those whose command (or file, where `command` is a path) is not there. */
+/** Packages whose command (or file, where `command` is a path) is missing. */
 export const missingCommands = (packages: readonly RequiredPackage[] = requiredPackages): RequiredPackage[] =>
   packages.filter(({ command }) =>
     command.startsWith('/') ? !isThere(command, constants.R_OK) : findCommand(command) === undefined,

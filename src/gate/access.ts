@@ -79,7 +79,7 @@ export class AccessDesk implements AsyncDisposable {
     if (open && open.until > performance.now()) return open.asking
     if (this.#questions >= openQuestions) return Promise.reject(unavailable('too many open questions'))
     this.#questions += 1
-    // Its age counts from the asking: what was revoked while the answer was on its way is known a second after, not more.
+    // The age of an answer counts from the question: a revocation while it was on its way is known a second later at most.
     const until = performance.now() + accessKeptMs
     const asking = this.askAnew(question)
       .then((access) => this.#keep(key, access, until))

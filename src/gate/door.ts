@@ -19,7 +19,7 @@ export const createDoor = (sandboxes: Pick<Sandboxes, 'find'>, tickets: Pick<Tic
       ...need,
     } satisfies Need)
     const found = await sandboxes.find(entering)
-    // One from a warm pool changes hands: whose it is, its runner says of the generation that control means.
+    // A sandbox of a warm pool changes hands: its runner says whose it is for the generation that control means.
     if (found.sandbox !== undefined && found.sandbox.assignment.organizationId !== organizationId) {
       throw new Problem('unauthorized', undefined, { cause: 'the ticket is for another organization' })
     }

@@ -91,7 +91,7 @@ export const forward = ({ request, response, destination }: Exchange): Promise<v
     }
     let isAnswered = false
     response.once('close', () => {
-      // Also when all is answered and a body still comes that nobody waits for.
+      // A body may still come after the whole answer; nobody waits for it.
       if (!response.writableFinished || !request.complete) outgoing.destroy()
       resolve()
     })

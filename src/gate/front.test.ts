@@ -280,7 +280,7 @@ suite('gate: what reaches the toolbox', () => {
 
   test('large bodies cross whole both ways, in pieces or of a known length, one call after the other', async () => {
     await using sides = await startSides()
-    // Of more than many reads, and different at every place of a read.
+    // The body takes many reads, and differs at every place of a read.
     const large = Buffer.from(Uint32Array.from({ length: 1_000_003 }, (_, index) => index).buffer)
     let received = Buffer.alloc(0)
     sides.toolbox.call = async (request, response) => {

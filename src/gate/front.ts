@@ -51,7 +51,7 @@ export type FrontParts = FrontBounds & {
   inside: Pick<Inside, 'request'>
   toolbox: Answering
   log: Logger
-  /** Of the gate itself: what is asked of it is no preview. */
+  /** The gate's own host: a call to it is no preview. */
   ownHost: string
 }
 

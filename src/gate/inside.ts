@@ -72,7 +72,7 @@ export class Inside {
     this.#open.set(id, open + 1)
     try {
       const socket = await this.#dialWithin(socketPath, port)
-      // Its end is ours: HTTP has said all that it has to say to a server that has closed.
+      // When the server closes, we close: HTTP has nothing more to say to it.
       socket.allowHalfOpen = false
       if (socket.destroyed) throw new NotStarted()
       socket.once('close', () => this.#close(id))

@@ -3,7 +3,7 @@ import { Problem } from '#src/problems.ts'
 import type { AccessQuestion } from '#src/wire/access.ts'
 import type { AccessDesk } from './access.ts'
 
-/** So that with whatever is kept of answers, and of what was written, the shortest interval (a minute) never passes meanwhile. */
+/** Short enough that the shortest interval (a minute) never passes, whatever is kept of answers and writes. */
 const presenceMs = 20_000
 /** After control could not be asked. */
 const againMs = 3_000

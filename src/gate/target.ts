@@ -11,9 +11,9 @@ export type Target = {
   rest: string
   /** The preview token that came in the query, for callers that cannot set headers. */
   queryToken: string | undefined
-  /** Of a signed file URL. */
+  /** Credential in a signed file URL. */
   signature: Credential | undefined
-  /** Its runner answers without the sandbox, which may be paused; and to be looked at is no activity. */
+  /** The runner answers without the sandbox, which may be paused; and a look is no activity. */
   onlyLooks: boolean
   /** Only at the address of a signed preview of the toolbox. */
   port?: typeof toolboxPort

@@ -41,7 +41,7 @@ export class Tickets {
   #keys: ReadonlyMap<string, KeyObject> = new Map()
   #askedAt = Number.NEGATIVE_INFINITY
   #asking: Promise<void> | undefined
-  /** Those whose signature is good. */
+  /** Tickets whose signature is good. */
   readonly #read = new Map<string, Ticket>()
 
   constructor(parts: TicketsParts) {

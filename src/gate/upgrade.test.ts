@@ -10,7 +10,7 @@ import { previewHost } from './testing/visiting.ts'
 const bearer = { authorization: 'Bearer key-1' }
 
 suite('gate: upgrades', () => {
-  /** Of a server inside a sandbox. */
+  /** An upgrade at a server inside a sandbox. */
   const upgradeInside = (port: number) => upgrade(port, '/x', { ...bearer, host: previewHost })
 
   const upgrade = (port: number, path: string, headers: Record<string, string> = bearer) => {

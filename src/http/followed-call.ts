@@ -1,4 +1,4 @@
-// One HTTP call that a program serves, told of to whoever watches it: as a span and as a duration, by the names that
+// Records each HTTP call that a program serves, as a span and as a duration, by the names that
 // OpenTelemetry's conventions have for them. Paths and queries are never told, since some hold credentials; the row of the
 // route is.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'

@@ -31,7 +31,7 @@ type Bounds = {
 type Coming = {
   connection: Socket
   owner: string
-  /** Of the connection, when this began. */
+  /** Bytes of the connection when this body began. */
   from: number
   /** Absent: of a socket. */
   body?: { raw: IncomingMessage; refuse: (problem: Problem) => void }

@@ -23,7 +23,7 @@ export type RouteRow<Context, Needs extends string, P, Q, B> = {
   needs: Needs
   /** It gives somebody a way in, or more rights, for longer than a credential that expires: such a credential is refused. */
   givesAccess?: boolean
-  /** One line for the reference page. */
+  /** A line for the reference page. */
   summary: string
   params?: P
   query?: Q
@@ -39,9 +39,9 @@ export type RouteRow<Context, Needs extends string, P, Q, B> = {
   run: (call: Call<Context, Shape<P>, Shape<Q>, BodyOf<B>>) => unknown
   /** For a GET that may be upgraded to a WebSocket: runs instead of `run`, after the same guard and validation. */
   socket?: (socket: WebSocket, call: Omit<Call<Context, Shape<P>, Shape<Q>, BodyOf<B>>, 'reply'>) => void
-  /** Of a `socket`: what only asking can tell. Runs before the upgrade; what it throws is answered as plain HTTP. */
+  /** For a `socket`: checks that need a question. Runs before the upgrade; what it throws is answered as plain HTTP. */
   admit?: (call: Omit<Call<Context, Shape<P>, Shape<Q>, BodyOf<B>>, 'reply'>) => Promise<void>
-  /** Of a `socket`: selected before others when a caller offers it. Without it the first that is offered is selected. */
+  /** For a `socket`: selected before others when a caller offers it. Without it the first that is offered is selected. */
   subprotocol?: string
 }
 

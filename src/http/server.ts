@@ -1,4 +1,4 @@
-// One HTTP server made of route rows. Guards run before a body is read; validation runs before a route does.
+// An HTTP server made of route rows. Guards run before a body is read; validation runs before a route does.
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import fastifyWebsocket from '@fastify/websocket'
@@ -58,7 +58,7 @@ const contexts = new WeakMap<FastifyRequest, object>()
 /** Largest message that a socket takes unless told. */
 const socketMessageBytes = 4 * 1024 * 1024
 
-/** Of upgrades whose sockets are told. */
+/** Bytes of the message bound of each upgrade. */
 const messageBytes = new WeakMap<IncomingMessage, number>()
 
 /** Before an upgrade: its socket is closed with 1009 as soon as a message turns out to be longer than so many bytes. */
@@ -117,7 +117,7 @@ export const createServer = async <Context extends object, Needs extends string>
       if (connections.begin(request.raw.socket, request.ws ? undefined : reply.raw)) done()
     })
   }
-  /** Of upgrades whose route prefers one. */
+  /** Subprotocols of upgrades whose route prefers one. */
   const subprotocols = new WeakMap<IncomingMessage, string>()
   await server.register(fastifyWebsocket, {
     // To whoever broke the protocol the socket itself says what was wrong, and closes; cut off, they would never hear it.
@@ -149,7 +149,7 @@ export const createServer = async <Context extends object, Needs extends string>
     websocketServer.options.maxPayload = messageBytes.get(request) ?? socketMessageBytes
   })
 
-  // Of Fastify's own, the one for plain text would make a text of JSON that is sent without a header.
+  // Fastify's own parser for plain text would make a text of JSON that is sent without a header.
   server.removeAllContentTypeParsers()
   // An empty JSON body is "no body": clients send the content type on a POST without one.
   server.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, text, done) => {

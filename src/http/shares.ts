@@ -10,7 +10,7 @@ export class Shares<Key> {
     this.#mostBytes = mostBytes
   }
 
-  /** Also when it is more, or less, than before. */
+  /** Sets what an owner holds for a key, more or less than before. */
   put(key: Key, owner: string, bytes: number): void {
     this.#total += bytes - (this.#held.get(key)?.bytes ?? 0)
     this.#held.set(key, { owner, bytes })

@@ -48,7 +48,7 @@ export const sendWhole = (socket: WebSocket, data: string | Uint8Array): Promise
     else resolve()
   })
 
-/** The same for bytes in memory that is used again: true if they were taken at once, else `done` follows. */
+/** Sends bytes from memory that is used again: true if they were taken at once, else `done` follows. */
 export const sendThrough = (socket: WebSocket, data: Uint8Array, done: () => void): boolean => {
   if (socket.readyState !== socket.OPEN) return true
   let isWaiting = false

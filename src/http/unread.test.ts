@@ -23,7 +23,7 @@ const serving = async (bounds: Omit<Parameters<typeof boundUnread>[1], 'ownerOf'
   const { port } = server.server.address() as AddressInfo
   const sockets: Socket[] = []
   return {
-    /** Its answer waits until somebody reads. */
+    /** Asks, and leaves the answer unread. */
     ask: async (path: string) => {
       const socket = connect(port, '127.0.0.1').pause()
       socket.on('error', () => {})

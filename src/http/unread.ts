@@ -25,7 +25,7 @@ type Bounds = {
   idleMs?: number
 }
 
-/** Of streams it bounds nothing: they wait for their readers themselves. */
+/** Bounds answers that wait for their readers. Streams are not bounded: they wait themselves. */
 export const boundUnread = (server: FastifyInstance, { ownerOf, mostBytes, idleMs }: Bounds): void => {
   const unread = new Shares<ServerResponse>(mostBytes)
 

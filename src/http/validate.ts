@@ -13,7 +13,7 @@ type Validator = { check: Check; exact: Check | undefined }
 
 const validators = new WeakMap<TSchema, Validator>()
 
-/** The same shape, in which no object may have a field that is not named. */
+/** The schema, in which no object may have a field that is not named. */
 const closed = (schema: unknown): unknown => {
   if (typeof schema !== 'object' || schema === null) return schema
   if (Array.isArray(schema)) return schema.map(closed)
@@ -109,7 +109,7 @@ const numeric = /^-?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i
 /** A day, or a day and a time, with an offset without a colon or with none. */
 const loose = /^(\d{4}-\d\d-\d\d)(?:[tT ](\d\d:\d\d:\d\d(?:\.\d+)?)([+-]\d{4})?)?$/
 
-/** As RFC 3339 has it: clients in other languages leave out what it wants, and mean UTC where they say nothing. */
+/** Completes a time for RFC 3339: clients in other languages leave parts out, and mean UTC without an offset. */
 const inFull = (text: string): string => {
   const [, day, time = '00:00:00', offset] = loose.exec(text) ?? []
   if (day === undefined) return text
@@ -143,7 +143,7 @@ const cleaned = (schema: TSchema, part: Part, given: unknown, exact: Check | und
 
 type Complaint = ReturnType<Check['Errors']>[number]
 
-/** As many allowed values as one sentence names. */
+/** Most allowed values that one sentence names. */
 const mostNamed = 30
 
 /** What would be allowed. Of a pattern the shape itself says it, in its `description`. */

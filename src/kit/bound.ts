@@ -3,7 +3,7 @@
 type Most = {
   each: number
   all: number
-  /** So much each has also where the others have taken all the room. None unless told. */
+  /** Share that each has also where the others have taken all the room. Default: 0. */
   sure?: number
 }
 

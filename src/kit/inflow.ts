@@ -20,7 +20,7 @@ const mostParsedBytes = 64 * 1024
 
 type Done = (error?: Error | null) => void
 
-/** Of a write, where the other side has closed. */
+/** Errors of a write where the other side has closed. */
 const refusals = ['EPIPE', 'ECONNRESET']
 
 export class Inflow extends Socket {

@@ -21,7 +21,7 @@ export type LastingSocketParts = {
 }
 
 const messageBytes = 8 * 1024 * 1024
-/** As much as may lie unsent before the other side counts as stuck. */
+/** Unsent bytes from which the other side counts as stuck. */
 const unsentBytes = 16 * 1024 * 1024
 const defaultBeatSeconds = 10
 

@@ -1,4 +1,4 @@
-// One line of JSON per event, on standard error, written without waiting for the disk.
+// A line of JSON per event, on standard error, written without waiting for the disk.
 import { format, stripVTControlCharacters } from 'node:util'
 import pino, { type Logger } from 'pino'
 import { CauseBudget, causeOf } from './cause-budget.ts'

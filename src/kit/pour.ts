@@ -32,7 +32,7 @@ const pourThrough = (from: Inflow, to: Socket): (() => void) => {
  */
 export const pour = (from: Readable, to: Writable, end = (): void => void to.end()): (() => void) => {
   if (from instanceof Inflow && to instanceof Socket) return pourThrough(from, to)
-  // Of small pieces as many may come in one turn as fit into what was read: together they are one write.
+  // Many small pieces may come in one turn, as many as fit into what was read: together they are one write.
   let small: Uint8Array[] = []
   const write = (bytes: Uint8Array) => {
     if (!to.write(bytes, () => giveBack(bytes))) from.pause()

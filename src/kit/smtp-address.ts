@@ -21,7 +21,7 @@ const decode = (text: string): string | undefined => {
   }
 }
 
-/** One address, with a name before it if it has one. No more than these characters can end up in a header. */
+/** An address, with a name before it if it has one. No more than these characters can end up in a header. */
 const sender =
   /^(?:[\p{L}\p{N} .'_-]{0,100}<[^\s<>@,;:"]{1,64}@[a-z0-9.-]{1,190}>|[^\s<>@,;:"]{1,64}@[a-z0-9.-]{1,190})$/iu
 

@@ -63,7 +63,7 @@ export const endPrevious = async (cluster: string, socketDirectory: string, log:
       if (!(await isCleared(cluster, 5))) throw new Error(`PostgreSQL processes in ${cluster} do not end.`)
     }
   }
-  // Its pid may belong to somebody else by now, and PostgreSQL would take that for a running server.
+  // The noted pid may belong to somebody else by now, and PostgreSQL would take that for a running server.
   for (const note of [join(cluster, 'postmaster.pid'), `${socketPath(socketDirectory)}.lock`]) {
     await rm(note, { force: true })
   }

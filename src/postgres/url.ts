@@ -12,7 +12,7 @@ export const connectionFrom = (databaseUrl: string): { url: string; connection: 
   return { url: url.href, connection: { host: socketDirectory, port: Number(url.port || 5432) } }
 }
 
-/** The same server, another database. */
+/** URL of another database of this server. */
 export const withDatabase = (databaseUrl: string, database: string): string => {
   const url = new URL(databaseUrl)
   url.pathname = `/${encodeURIComponent(database)}`

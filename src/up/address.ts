@@ -40,7 +40,7 @@ export const readPublicUrls = (env: NodeJS.ProcessEnv): PublicUrls | string | un
   const names = ['ALCOVE_PUBLIC_URL', 'ALCOVE_PROXY_URL'] as const
   const told = names.map((name) => env[name] || undefined)
   if (told.every((text) => text === undefined)) return undefined
-  // One alone would leave clients with a name for TLS and, beside it, an address without.
+  // A single one would leave clients with a name for TLS and, beside it, an address without.
   if (told.includes(undefined)) return `${names.join(' and ')} are set together, or neither`
   const [publicUrl, publicProxyUrl] = told.map((text) => findOrigin(text ?? ''))
   if (publicUrl !== undefined && publicProxyUrl !== undefined) return { publicUrl, publicProxyUrl }

@@ -10,7 +10,7 @@ import { Complaint } from './complaint.ts'
 export type UpConfig = {
   /** A PostgreSQL that somebody else runs; absent: ours. */
   databaseUrl: string | undefined
-  /** Of a reverse proxy; absent: clients are told where we listen. */
+  /** Public URLs of a reverse proxy; absent: clients are told where we listen. */
   publicUrls: PublicUrls | undefined
   /** What all servers of a host share: built images, compiled code. */
   cacheDirectory: string
@@ -25,7 +25,7 @@ export type UpConfig = {
   /** What OpenTelemetry's variables say, passed on to every program as they are. */
   telemetry: Readonly<Record<string, string>>
   logLevel: string
-  /** Of each snapshot, sandboxes that the server keeps started ahead at most. */
+  /** Most sandboxes that are kept started ahead for each snapshot. */
   mostWarm: number
   /** How many times the cpu, memory and disk of the machine may be promised; control reads it. */
   overcommit: string
@@ -175,7 +175,7 @@ const whatIsWrongWithAuth = (path: string): string | undefined => {
   return `must be a file as containers-auth.json(5) describes; ${path} is no JSON object`
 }
 
-/** Of ours, and for others than `readUpConfig`: a runner that joins, and the clients of the README. */
+/** Settings of ours that `readUpConfig` does not read: those of a runner that joins, and of the README's clients. */
 const readElsewhere = ['ALCOVE_RUNNER_KEY', 'ALCOVE_KEY']
 
 /** What is set and read by nobody, such as a name with a typing error. */
@@ -186,7 +186,7 @@ export const listUnknownSettings = (env: NodeJS.ProcessEnv): string[] => {
   return Object.keys(env).filter((name) => name.startsWith('ALCOVE_') && !read.has(name))
 }
 
-/** As the runner will read it: what is wrong with it is said before anything starts. */
+/** Reads the archive store as the runner will, so that mistakes are told before anything starts. */
 const readArchive = (env: NodeJS.ProcessEnv, complaints: string[]): Record<string, string> => {
   const names = ['ALCOVE_ARCHIVE_STORE', 'ALCOVE_ARCHIVE_S3_KEY', 'ALCOVE_ARCHIVE_S3_SECRET'] as const
   const [address, accessKey, secret] = names.map((name) => env[name] || undefined)

@@ -22,7 +22,7 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
     rmSync(data.runtime, { recursive: true, force: true })
   })
 
-  /** As it is once this process, which stands for the supervisor, has ended. */
+  /** The status once this process, which stands for the supervisor, has ended. */
   const statusLater = async () => {
     const left = findUpState(data.stateFile)
     assert.ok(left)

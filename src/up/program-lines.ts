@@ -6,7 +6,7 @@ import type { BoundedLog } from './bounded-log.ts'
 
 /** A longer line is cut off here; our own are far shorter. */
 const mostLine = 256 * 1024
-/** Of text that is not structured. */
+/** Longest line of text that is not structured. */
 const mostText = 8192
 
 const isStructured = (line: string): boolean => {
@@ -18,7 +18,7 @@ const isStructured = (line: string): boolean => {
   }
 }
 
-/** One for each stream of a program. */
+/** Makes log lines of a stream of a program. */
 export class ProgramLines {
   readonly #log: Pick<BoundedLog, 'write'>
   readonly #wrap: Logger

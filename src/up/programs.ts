@@ -149,7 +149,7 @@ export const gateProgram = (parts: ProgramParts): Program => {
   }
 }
 
-/** Of a runner alone, which may belong to a control elsewhere. */
+/** What a runner alone needs; it may belong to a control elsewhere. */
 type RunnerProgramParts = Pick<ProgramParts, 'data' | 'config' | 'onProgress'> & {
   addresses: Pick<Addresses, 'controlUrl'>
   secrets: Pick<Secrets, 'runnerKey'>

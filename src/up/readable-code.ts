@@ -20,7 +20,7 @@ const allIn = (directory: string): string[] => [
 
 const from = (top: string, path: string): string[] => (path === top ? [top] : [...from(top, dirname(path)), path])
 
-/** Of packages, whose files npm writes all at once, only the first layer is looked at. Throws a Complaint. */
+/** Checks that the unprivileged programs can read the code. Looks only at the first layer of npm's packages. Throws a Complaint. */
 export const checkCodeIsReadable = (code: string, node = process.execPath): void => {
   const packages = join(code, 'node_modules')
   const paths = [

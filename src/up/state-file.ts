@@ -52,5 +52,5 @@ export const findRunningUp = (path: string): UpState | undefined => {
   return state && isAlive(state) ? state : undefined
 }
 
-/** Of `alcove runner --join`: its server, with its key, is of another data directory. */
+/** Whether `alcove runner --join` wrote the state: its server, with its key, belongs to another data directory. */
 export const isJoinedRunner = ({ programs }: UpState): boolean => !programs.some(({ name }) => name === 'control')

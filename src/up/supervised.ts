@@ -1,4 +1,4 @@
-// One program that is started again whenever it ends, until it is told to stop.
+// A program that is started again whenever it ends, until it is told to stop.
 import { setTimeout as pause } from 'node:timers/promises'
 import { identityOf, type ProcessIdentity } from '#src/kit/process-identity.ts'
 import type { ProgramState } from './state-file.ts'
@@ -19,7 +19,7 @@ type Backoff = { firstMs: number; maxMs: number }
 
 export const patience: Backoff = { firstMs: 100, maxMs: 5000 }
 
-/** One that has served for so many times as long as it was waited for before is well. */
+/** A program counts as well when it has served this many times the last waiting time. */
 const isWellAfter = 10
 
 /**

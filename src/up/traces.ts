@@ -224,7 +224,7 @@ const attempt = (step: () => void): string | undefined => {
   }
 }
 
-/** One line for each thing that is there now. */
+/** A line for each thing that is there now. */
 const linesOf = (some: readonly Kind[], data: DataDirectory, failures: ReadonlyMap<string, string>): string[] =>
   some.flatMap(({ what, list, holders }) =>
     list(data).map((name) => {

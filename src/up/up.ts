@@ -115,7 +115,7 @@ type HouseParts = {
   firstKey: string
 }
 
-/** So often a program may end before it has served once; then its log says more than another try would. */
+/** Tries of a program that ends before it has served once; then its log says more than another try would. */
 const triesBeforeFirstReady = 5
 
 const startPrograms = ({ data, config, options, display, addresses, firstKey }: HouseParts): House => {

@@ -2,7 +2,7 @@
 // control tells it before it asks.
 import { hash } from 'node:crypto'
 
-/** One proof of who calls. Those that a call carries are tried in the order of the contract (contract/toolbox.md §1). */
+/** A proof of who calls. The proofs of a call are tried in the order of docs/reference/choices.md. */
 export type Credential =
   | { kind: 'bearer'; token: string; organizationId?: string }
   /** The preview token of a sandbox, by the way it came. */

@@ -8,7 +8,7 @@ export const contextRegion = 'us-east-1'
 /** What clients call a context: the MD5 of their files, in hex. To us it is a name, and proves nothing. */
 export const contextHash = /^[0-9a-f]{32,64}$/
 
-/** As many parts as an upload may have, with numbers from 1. */
+/** Most parts of an upload; their numbers begin at 1. */
 export const mostParts = 1000
 
 export type UploadQuestion = { accessKey: string; sessionToken: string }

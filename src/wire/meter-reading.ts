@@ -3,12 +3,12 @@
 /** What one sandbox uses, and what it may use, at one moment. All but the processors in bytes. */
 export type MeterReading = {
   cpuCount: number
-  /** Of what it may use: 100 is all of it. */
+  /** Share of what the sandbox may use: 100 is all of it. */
   cpuUsedPct: number
   memTotal: number
   /** What the kernel could not take back. */
   memUsed: number
-  /** Of files, which it could. */
+  /** Memory of files, which the kernel could take back. */
   memCache: number
   diskTotal: number
   /** Absent where the host does not count it. */
@@ -17,5 +17,5 @@ export type MeterReading = {
 
 export type MeterSample = MeterReading & { sandboxId: string }
 
-/** As many as go into one message. */
+/** Most samples in one message. */
 export const mostSamples = 500

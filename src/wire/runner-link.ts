@@ -38,7 +38,7 @@ export type Assignment = {
   env: Record<string, string>
   /** The command that is run each time it starts; absent or empty: none. */
   entrypoint?: readonly string[]
-  /** Of `code-run` when the call names none. */
+  /** Language of a `code-run` that names none. */
   language: string
   cpu: number
   memoryGiB: number
@@ -61,7 +61,7 @@ export type Assignment = {
 export type ArchiveRef = {
   /** Chosen by control, so that doing it twice writes the same archive. */
   id: string
-  /** Of the manifest, as lower hex, once it is written: a restore accepts no other. */
+  /** Hash of the manifest, as lower hex, once it is written: a restore accepts no other. */
   sha256?: string
 }
 
@@ -112,7 +112,7 @@ export type ImageSource =
 
 /** What one image should be on this runner; level-triggered like an assignment, listed by `GET /runners/images`. */
 export type ImageAssignment = {
-  /** Its name below the runner's pool: never given twice, so an image never changes. */
+  /** Name of the image below the runner's pool: never given twice, so an image never changes. */
   image: string
   target: 'present' | 'absent'
   /** Absent: control has heard that it is here, or wants it away. */
@@ -134,13 +134,13 @@ export type ImageConfig = {
 /** An image may say anything of itself: a runner brings none that says more than this, and neither side reads more. */
 export const imageConfigBounds = {
   words: 1000,
-  /** Of one word, and of one variable: the kernel gives a program none that is longer (MAX_ARG_STRLEN, linux/binfmts.h). */
+  /** Longest word, and longest variable: the kernel's limit (MAX_ARG_STRLEN, linux/binfmts.h). */
   wordCharacters: 128 * 1024 - 1,
-  /** Of the user, and of the name of a variable. */
+  /** Longest user, and longest name of a variable. */
   nameCharacters: 1024,
-  /** Of the directory: PATH_MAX (linux/limits.h). */
+  /** Longest directory: PATH_MAX (linux/limits.h). */
   pathCharacters: 4096,
-  /** Of the command and its environment together. */
+  /** Most characters of the command and its environment together. */
   characters: 256 * 1024,
 } as const
 

@@ -13,7 +13,7 @@ const cut = () => new S3Refusal('IncompleteBody', 'The body is shorter or longer
 
 const sha256Of = (text: Buffer | string) => createHash('sha256').update(text).digest('hex')
 
-/** Of a whole body; only those kinds are checked that are there and that we know. */
+/** Checksums of a whole body; only kinds that are given and that we know are checked. */
 class Checks {
   readonly #expected: ReadonlyMap<string, string>
   readonly #sha256 = createHash('sha256')

@@ -1,4 +1,4 @@
-// As much of an S3 server as uploading the files of a definition takes. A call is judged by its signature before its body is
+// The part of an S3 server that uploads of a definition's files need. A call is judged by its signature before its body is
 // read, sees its own organization only, and ends at the runner that keeps the files.
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'

@@ -9,11 +9,11 @@ export type SignedCall = {
   accessKey: string
   sessionToken: string
   region: string
-  /** As in `x-amz-date`. */
+  /** Time as `x-amz-date` has it. */
   datetime: string
   signedHeaders: readonly string[]
   signature: string
-  /** As in `x-amz-content-sha256`: a hash, or how the body says of itself what it is. */
+  /** Value of `x-amz-content-sha256`: a hash, or the kind of body that carries its own. */
   payload: string
 }
 

@@ -6,7 +6,7 @@ import { S3Refusal } from './refusal.ts'
 const head = '<?xml version="1.0" encoding="UTF-8"?>\n'
 const namespace = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
 
-/** Of what XML cannot hold nothing is left. */
+/** Text for XML, without the characters that XML cannot hold. */
 const text = (value: string) => escaped(value.replace(/[^\x20-\x7e]/g, ''))
 const tag = (name: string, value: string | number | boolean) => `<${name}>${text(String(value))}</${name}>`
 

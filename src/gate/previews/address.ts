@@ -8,7 +8,7 @@ import { decoded, takeFromQuery } from '../query.ts'
 import { authKey, longestName, longestUrl } from '../target.ts'
 
 export type PreviewAddress = {
-  /** As it stands in the address. */
+  /** Id, name or token as it stands in the address. */
   sandbox: string
   port: number
   /** What the caller called us, with the port; empty in a request that names no host. */
@@ -122,7 +122,7 @@ export const readPreviewAddress = (
 export const visibleUrl = ({ prefix, path, query }: PreviewAddress): string =>
   `${prefix}${path.replace(/^[/\\]*/, '/')}${query}`
 
-/** The same page where the content of this sandbox is served: at its id. */
+/** URL of the page at the sandbox's id, the only place where content is served. */
 export const urlAtId = ({ host, prefix, port, path, query, queryToken }: PreviewAddress, sandboxId: string): string => {
   const token = queryToken === undefined ? '' : `${authKey}=${encodeURIComponent(queryToken)}`
   const whole = token === '' ? query : `${query === '' ? '?' : `${query}&`}${token}`

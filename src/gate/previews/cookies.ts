@@ -78,7 +78,7 @@ export const acceptedCookie = (address: PreviewAddress, sandboxId: string, isSec
  */
 export const asVisible = (setCookie: string, prefix: string): string | undefined => {
   const [pair = '', ...attributes] = setCookie.split(';')
-  // One without a name comes back as its value alone, which may read as a name and a value (RFC 6265bis §5.8.3).
+  // A cookie without a name comes back as its value alone, which may read as a name and a value (RFC 6265bis §5.8.3).
   const [name = ''] = pair.replace(/^[\s=]+/, '').split('=', 1)
   if (isOurs(name.trim())) return undefined
   const kept = attributes.filter((attribute) => !/^\s*domain\s*(?:=|$)/i.test(attribute))

@@ -41,7 +41,7 @@ export type Sides = AsyncDisposable & {
   toolbox: {
     call: RequestListener
     upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void
-    /** Of an upgrade. */
+    /** Refusal of an upgrade. */
     refusal?: Problem
   }
   /** The server inside: every port of the sandbox is this one. */
@@ -158,7 +158,7 @@ export const startSides = async (bounds: FrontBounds = {}): Promise<Sides> => {
   })
   await listen(control, 0)
   await listen(door as Server, 0)
-  /** As a runner tells of it: a sandbox of whoever the ticket says. */
+  /** A sandbox as a runner tells of it, owned by whoever the ticket says. */
   const here = (id: string, organizationId: string): SandboxHere => ({
     id,
     assignment: assignmentWith({ sandboxId: id, organizationId }),

@@ -19,7 +19,7 @@ const watched = <S extends Sender>(sender: S, signal: Signal, log: Logger): S =>
     const isTakenNow = code === ExportResultCode.SUCCESS
     if (isTaken === isTakenNow) return
     isTaken = isTakenNow
-    // Of the error only its name: the message of another program may quote what it was sent.
+    // The line has only the error's name: the message of another program may quote what it was sent.
     if (isTaken) log.info({ signal }, 'telemetry is sent again')
     else log.warn({ signal, why: reasonOf(error) }, 'telemetry cannot be sent; it is dropped until it can')
   }

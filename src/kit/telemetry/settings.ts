@@ -2,7 +2,7 @@
 // as far as our programs read them themselves. Where telemetry is sent, with which headers, certificates, compression and
 // timeouts, is read by the exporters, from the same environment.
 //
-// As the specification asks, what cannot be used is warned of and otherwise ignored: telemetry is no reason not to start.
+// A value that cannot be used is a warning and has no effect, as the specification asks: telemetry is no reason not to start.
 
 export const signals = ['traces', 'metrics', 'logs'] as const
 export type Signal = (typeof signals)[number]

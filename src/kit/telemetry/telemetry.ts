@@ -16,7 +16,7 @@ export type Span = {
   fail: (type: string) => void
 }
 
-/** One that ends when it is told to. */
+/** A span that ends when its holder says so. */
 export type OpenSpan = Span & {
   rename: (name: string) => void
   /** Spans that begin in here are parts of it. */
@@ -31,7 +31,7 @@ export type Tracing = {
   below: <T>(place: TracePlace, work: () => T) => T
   /** Empty where no trace is under way. */
   place: () => TracePlace
-  /** Of the span under way, as log lines have them. */
+  /** Ids of the span under way, for log lines. */
   ids: () => { trace_id: string; span_id: string } | undefined
 }
 
@@ -45,7 +45,7 @@ export type Metering = {
   adopt: (source: MetricSource) => void
 }
 
-/** One metric as prom-client prints it in JSON, which is all that telemetry knows of prom-client. */
+/** A metric as prom-client prints it in JSON, which is all that telemetry knows of prom-client. */
 export type PrintedMetric = {
   name: string
   help: string
@@ -106,7 +106,7 @@ export const belowPlace = <T>(place: TracePlace, work: () => T): T =>
 /** For the headers of a call to another program, or a message to it. */
 export const placeNow = (): TracePlace => open.tracing?.place() ?? {}
 
-/** The same where headers are a plain record. */
+/** The place in the trace, as a plain record of headers. */
 export const placeHeaders = (): Record<string, string> => placeNow() as Record<string, string>
 
 /** What stands on a line of the log while a trace is under way. */

@@ -7,7 +7,7 @@ type Span = { after: number; until: number }
 
 type Entry = { kills: number; lookedAt: number; spans: Span[] }
 
-/** Of each sandbox; the oldest are forgotten. */
+/** Most spans that are remembered of each sandbox; the oldest are forgotten. */
 const mostSpans = 64
 
 export class MemoryKills {

@@ -1,4 +1,4 @@
-// One kind of mishap inside sandboxes that live on, such as processes killed for want of memory. Mishaps are counted and told
+// A kind of mishap inside sandboxes that live on, such as processes killed for want of memory. Mishaps are counted and told
 // rarely: the first at once, later ones together after a while. So a sandbox that makes mishaps in a loop fills nobody's
 // timeline. What could not be told is told later.
 const quietMs = 10 * 60_000
@@ -15,7 +15,7 @@ export class Mishaps {
     this.#tell = tell
   }
 
-  /** So many more have happened in a sandbox. */
+  /** Counts more mishaps of a sandbox. */
   add(sandboxId: string, count: number) {
     const entry = this.#entries.get(sandboxId)
     if (entry) entry.count += count

@@ -14,7 +14,7 @@ export type CommandSpec = {
   user: string
   /** Fed, then closed; absent: end of file at once. */
   stdin?: Uint8Array
-  /** One pipe for both streams, so that arrival order is kept; everything is then `stdout`. */
+  /** Uses a single pipe for both streams, so that arrival order is kept; everything is then `stdout`. */
   mergeOutput: boolean
 }
 export type Output = { stream: 'stdout' | 'stderr'; data: Buffer }
@@ -35,7 +35,7 @@ export class StartFailed extends Error {
 }
 
 /**
- * Its output, to be read by one reader; unread output stays in the sandbox and stops the command. Leaving the loop
+ * The output of a command, for one reader; unread output stays in the sandbox and stops the command. Leaving the loop
  * early, like `close`, kills the command.
  */
 export interface RunningCommand extends AsyncIterable<Output> {

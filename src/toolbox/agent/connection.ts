@@ -1,4 +1,4 @@
-// One connection to an agent: frames in and out, in order, and no faster than whoever takes them.
+// A connection to an agent: frames in and out, in order, and no faster than whoever takes them.
 import { connect, type Socket } from 'node:net'
 import { constants } from 'node:os'
 import { BrokenStream, ByteReader } from '#src/kit/byte-reader.ts'
