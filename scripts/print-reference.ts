@@ -2,19 +2,23 @@
 // that are out of date. Nobody edits those pages by hand; scripts/reference/ has a file for each.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { openDatabase, type Sql } from '#src/control/storage/database.ts'
+import { migrate } from '#src/control/storage/migrate.ts'
+import { startTestPostgres } from '#test/control/test-postgres.ts'
 import { endpointsPage } from './reference/endpoints.ts'
 import { errorsPage } from './reference/errors.ts'
 import { lifecyclePage } from './reference/lifecycle.ts'
 import { permissionsPage } from './reference/permissions.ts'
 import { policyPage } from './reference/policy.ts'
+import { schemaPage } from './reference/schema.ts'
 import { settingsPage } from './reference/settings.ts'
 import { statesPage } from './reference/states.ts'
 import { toolboxPage } from './reference/toolbox.ts'
 
 const directory = resolve(import.meta.dirname, '../docs/reference')
 
-/** File name and content of every page. */
-const printPages = (): Record<string, string> => ({
+/** File name and content of every page. `sql` asks a database that is migrated. */
+const printPages = async (sql: Sql): Promise<Record<string, string>> => ({
   'endpoints.md': endpointsPage(),
   'toolbox.md': toolboxPage(),
   'errors.md': errorsPage(),
@@ -23,6 +27,7 @@ const printPages = (): Record<string, string> => ({
   'permissions.md': permissionsPage(),
   'policy.md': policyPage(),
   'settings.md': settingsPage(),
+  'schema.sql': await schemaPage(sql),
 })
 
 const readPage = (name: string) => {
@@ -34,20 +39,34 @@ const readPage = (name: string) => {
 }
 
 /** The pages that differ from what the code says. */
-export const findStalePages = (): string[] =>
-  Object.entries(printPages())
+export const findStalePages = async (sql: Sql): Promise<string[]> =>
+  Object.entries(await printPages(sql))
     .filter(([name, text]) => readPage(name) !== text)
     .map(([name]) => name)
 
-if (import.meta.main) {
-  if (process.argv.includes('--check')) {
-    const stale = findStalePages()
-    if (stale.length > 0) {
-      console.error(`Not true any more: ${stale.join(', ')}. Run: node scripts/print-reference.ts`)
-      process.exit(1)
-    }
-  } else {
-    mkdirSync(directory, { recursive: true })
-    for (const [name, text] of Object.entries(printPages())) writeFileSync(join(directory, name), text)
+/** A database of its own, with every migration applied. */
+const withMigrated = async (work: (sql: Sql) => Promise<void>) => {
+  const { url, stop } = await startTestPostgres()
+  const database = openDatabase(url, { max: 1 })
+  try {
+    await migrate(database)
+    await work(database.sql)
+  } finally {
+    await database.close()
+    await stop()
   }
+}
+
+if (import.meta.main) {
+  await withMigrated(async (sql) => {
+    if (process.argv.includes('--check')) {
+      const stale = await findStalePages(sql)
+      if (stale.length === 0) return
+      console.error(`Not true any more: ${stale.join(', ')}. Run: node scripts/print-reference.ts`)
+      process.exitCode = 1
+      return
+    }
+    mkdirSync(directory, { recursive: true })
+    for (const [name, text] of Object.entries(await printPages(sql))) writeFileSync(join(directory, name), text)
+  })
 }
