@@ -1,0 +1,183 @@
+// Steps of a start that make what a sandbox sees: namespaces, and mounts that vanish with them.
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launch.h"
+
+// Values of <linux/mount.h>, which not every C library lets stand beside <sys/mount.h>.
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME 0x80
+#endif
+enum { open_tree_clone = 1, move_mount_from_empty_path = 4, attribute_idmap = 0x100000 };
+struct attributes {
+  uint64_t set, clear, propagation, user_namespace;
+};
+
+static int id_map = -1;
+
+// What a sandbox may have of /dev. The runtime binds these files of the /dev that it sees.
+static const struct {
+  const char *path;
+  unsigned major, minor;
+} devices[] = {
+    {"/dev/null", 1, 3},   {"/dev/zero", 1, 5},    {"/dev/full", 1, 7},
+    {"/dev/random", 1, 8}, {"/dev/urandom", 1, 9}, {"/dev/tty", 5, 0},
+};
+
+// Where this host lets nobody make devices, its own are used. crun gives the files that it is started on to the sandbox's
+// root, who would then own the host's /dev/null, so that one is read-only.
+static void keep_devices_of_host(void) {
+  if (umount2("/dev", MNT_DETACH) < 0) fail("/dev");
+  if (mount("/dev/null", "/dev/null", NULL, MS_BIND, NULL) < 0) fail("/dev/null");
+  if (mount(NULL, "/dev/null", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NOEXEC, NULL) < 0) fail("/dev/null");
+}
+
+// Devices with inodes of their own: by those of the host, sandboxes could watch each other and lock files for each other.
+// Read-only, so that nobody comes to own one.
+static void make_devices(void) {
+  const char *options = "mode=0755,size=64k,nr_inodes=16";
+  if (mount("tmpfs", "/dev", "tmpfs", MS_NOSUID | MS_NOEXEC, options) < 0) fail("/dev");
+  mode_t before = umask(0);
+  for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
+    if (mknod(devices[i].path, S_IFCHR | 0666, makedev(devices[i].major, devices[i].minor)) < 0) {
+      if (errno != EPERM) fail(devices[i].path);
+      umask(before);
+      keep_devices_of_host();
+      return;
+    }
+  umask(before);
+  if (mount(NULL, "/dev", NULL, MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NOEXEC, NULL) < 0) fail("/dev");
+}
+
+// private: mounts made from here on vanish with the sandbox and are never seen by the host.
+void enter_private_mounts(char **arg) {
+  (void)arg;
+  if (unshare(CLONE_NEWNS) < 0) fail("mount namespace");
+  if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) fail("/");
+  make_devices();
+}
+
+// sysfs NETNS PATH: mounts the /sys of a network namespace. Each has inodes of its own, and shows the network cards of that
+// namespace only.
+void mount_sysfs(char **arg) {
+  int host = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+  int network = open(arg[0], O_RDONLY | O_CLOEXEC);
+  if (host < 0 || network < 0 || setns(network, CLONE_NEWNET) < 0) fail(arg[0]);
+  if (mount("sysfs", arg[1], "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0) fail(arg[1]);
+  if (setns(host, CLONE_NEWNET) < 0) fail("network namespace");
+  close(network);
+  close(host);
+}
+
+// own-time: programs started from here on have a time namespace of their own, with the clocks of the host. Otherwise sandboxes would
+// share the file in /proc that stands for the namespace.
+void unshare_time(char **arg) {
+  (void)arg;
+  if (unshare(CLONE_NEWTIME) < 0 && errno != EINVAL) fail("time namespace");
+}
+
+// hide PATH: puts an empty directory before one mount (crun refuses a host with both cgroup versions). What crun makes
+// there is gone with it. Unmounting would do as well, but waits for every processor.
+void hide(char **arg) {
+  const char *options = "mode=0700,size=64k,nr_inodes=64";
+  if (mount("tmpfs", arg[0], "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0 && errno != ENOENT) fail(arg[0]);
+}
+
+// overlay OPTIONS PATH
+// nosuid: a program that has been given more capabilities than a sandbox may have (ping of Debian) starts without them.
+// Otherwise the kernel refuses to start it at all. Nothing is lost, as processes cannot gain privileges anyway.
+void mount_overlay(char **arg) {
+  if (mount("overlay", arg[1], "overlay", MS_NODEV | MS_NOSUID, arg[0]) < 0) fail(arg[1]);
+}
+
+// bind FROM TO
+void mount_bind(char **arg) {
+  if (mount(arg[0], arg[1], NULL, MS_BIND, NULL) < 0) fail(arg[0]);
+}
+
+static void write_to(const char *path, const char *text) {
+  int fd = open(path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text)) fail(path);
+  close(fd);
+}
+
+// ids MAP: how `bind-mapped` maps owners from now on, from those on the disk to those that are seen, in lines as of uid_map
+// (user_namespaces(7)). The kernel wants it as a user namespace, for which somebody has to be in it for a moment.
+void make_id_map(char **arg) {
+  int until[2];
+  if (pipe2(until, O_CLOEXEC) < 0) fail("pipe");
+  pid_t inside = (pid_t)syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, NULL, NULL, NULL, NULL);
+  if (inside < 0) fail("user namespace");
+  if (inside == 0) {
+    char nothing;
+    close(until[1]);
+    _exit(read(until[0], &nothing, 1) != 0);
+  }
+  char path[64];
+  for (const char *kind = "ug"; *kind; kind++) {
+    snprintf(path, sizeof path, "/proc/%d/%cid_map", inside, *kind);
+    write_to(path, arg[0]);
+  }
+  snprintf(path, sizeof path, "/proc/%d/ns/user", inside);
+  id_map = open(path, O_RDONLY | O_CLOEXEC);
+  if (id_map < 0) fail(path);
+  close(until[0]);
+  close(until[1]);
+  while (waitpid(inside, NULL, 0) < 0)
+    if (errno != EINTR) fail("user namespace");
+}
+
+// bind-mapped FROM TO: as `bind`, with owners as `ids` said (mount_setattr(2)). An owner without a place there is nobody.
+void mount_mapped(char **arg) {
+  if (id_map < 0) refuse("ids come first");
+  struct attributes mapped = {.set = attribute_idmap, .user_namespace = (uint64_t)id_map};
+  int tree = (int)syscall(SYS_open_tree, AT_FDCWD, arg[0], open_tree_clone | O_CLOEXEC);
+  if (tree < 0) fail(arg[0]);
+  if (syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH, &mapped, sizeof mapped) < 0) fail(arg[0]);
+  if (syscall(SYS_move_mount, tree, "", AT_FDCWD, arg[1], move_mount_from_empty_path) < 0) fail(arg[1]);
+  close(tree);
+}
+
+// Whether two names in /proc mean the same namespace.
+static int is_same_namespace(const char *one, const char *other) {
+  struct stat a, b;
+  if (stat(one, &a) < 0) fail(one);
+  if (stat(other, &b) < 0) fail(other);
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+// shm PID BYTES: the size of /dev/shm of a sandbox, seen as its first process sees it. Nobody inside may mount, nor move
+// what a mount lies on, so the name means there what it meant when the sandbox was started. Fails where more is in use.
+void resize_shared_memory(char **arg) {
+  const char *place = "/dev/shm";
+  char namespace[64], options[64];
+  snprintf(namespace, sizeof namespace, "/proc/%llu/ns/mnt", number(arg[0], 10));
+  snprintf(options, sizeof options, "size=%llu", number(arg[1], 10));
+  int fd = open(namespace, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) fail(namespace);
+  if (is_same_namespace(namespace, "/proc/self/ns/mnt")) refuse("this is no sandbox");
+  if (setns(fd, CLONE_NEWNS) < 0) fail(namespace);
+  close(fd);
+  struct statfs found;
+  if (statfs(place, &found) < 0) fail(place);
+  if (found.f_type != TMPFS_MAGIC) refuse("this is no memory");
+  if (mount(NULL, place, NULL, MS_REMOUNT | MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0) fail(place);
+}
+
+// read-only PATH: makes the mount there read-only.
+void make_read_only(char **arg) {
+  if (mount(NULL, arg[0], NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL) < 0) fail(arg[0]);
+}
