@@ -96,7 +96,7 @@ export const prepare = async (
   const b = (...argv: string[]) => floors.agent(served, box, rounds, ...argv)
   const files = async (work: () => Promise<unknown>): Promise<Taken> => ({
     ours: await repeat(1, work),
-    floors: [[await floors.cat(served, box, 'big', '/dev/null')]],
+    floors: [[(await floors.cat(served, box, 'big', '/dev/null')).ended]],
   })
   const verb =
     (name: 'pause' | 'resume'): Figure['take'] =>
@@ -166,11 +166,11 @@ export const prepare = async (
     },
     {
       name: `upload of ${megabytes} MiB`,
-      floor: 'cat',
+      floor: 'cat, fsync',
       take: async () => {
         const send = ['-T', floors.bigFile(megabytes), '-X', 'POST']
         const ours = await repeat(1, () => served.curl(box, '/files/upload?path=sent', ...send))
-        return { ours, floors: [[await floors.cat(served, box, 'big', 'copy')]] }
+        return { ours, floors: [[(await floors.cat(served, box, 'big', 'copy')).synced]] }
       },
     },
     {

@@ -24,7 +24,7 @@ const directClient = (port: number, rounds: number): string =>
    (async () => { for (let n = -200; n < ${rounds}; n++) { const t = performance.now(); await once();
      if (n >= 0) console.log(performance.now() - t) } process.exit() })()`
 
-/** Two `cat`s of a sandbox with a unix socket between them; prints milliseconds. */
+/** Two `cat`s of a sandbox with a unix socket between them; prints milliseconds without and with a sync of the file. */
 const cats = `
 import os, socket, subprocess, sys, time
 one, other = socket.socketpair()
@@ -34,6 +34,8 @@ giver = subprocess.Popen(["cat", sys.argv[1]], stdout=one)
 taker = subprocess.Popen(["cat"], stdin=other, stdout=into)
 one.close(); other.close()
 assert giver.wait() == 0 and taker.wait() == 0
+print((time.perf_counter() - began) * 1000)
+if into.name != "/dev/null": os.fsync(into.fileno())
 print((time.perf_counter() - began) * 1000)
 `
 
@@ -90,9 +92,10 @@ export class Floors {
     return numbers(await runCommand(['nsenter', net, process.execPath, '-e', directClient(port, rounds)]))
   }
 
-  /** A file through a unix socket by two `cat`s inside. */
-  async cat(served: Served, sandbox: Sandbox, from: string, to: string): Promise<number> {
-    return Number(await served.execute(sandbox, `python3 -c '${cats}' ${from} ${to}`))
+  /** A file through a unix socket by two `cat`s inside: until they end, and until it is on the disk. */
+  async cat(served: Served, sandbox: Sandbox, from: string, to: string): Promise<{ ended: number; synced: number }> {
+    const [ended, synced] = numbers(await served.execute(sandbox, `python3 -c '${cats}' ${from} ${to}`))
+    return { ended: ended!, synced: synced! }
   }
 
   /** A file to send, in memory so that this end is never the slow one. */
