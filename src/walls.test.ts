@@ -129,6 +129,11 @@ suite('walls', () => {
     assert.deepEqual(foreign.map(({ file, table }) => `${file} writes ${table}`).sort(), [...foreignWriters].sort())
   })
 
+  test('the gate finds a sandbox at its door only, where the ticket is checked', () => {
+    const finding = programs.filter((file) => /\bsandboxes\.find\(/i.test(textOf(file)) && isBelow(file, 'src/gate'))
+    assert.deepEqual(finding, ['src/gate/door.ts'])
+  })
+
   test('only storage and PostgreSQL’s own folder know the driver', () => {
     const knowing = programs.filter((file) => specifiersOf(file).includes('postgres'))
     assert.deepEqual(

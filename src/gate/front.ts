@@ -47,7 +47,7 @@ export type FrontBounds = {
 
 export type FrontParts = FrontBounds & {
   access: AccessDesk
-  sandboxes: Pick<Sandboxes, 'find' | 'linkTo'>
+  sandboxes: Pick<Sandboxes, 'linkTo'>
   inside: Pick<Inside, 'request'>
   toolbox: Answering
   log: Logger

@@ -1,19 +1,23 @@
 // Asks a runner whether the kernel has killed in a sandbox for want of memory. Commands that end while such a question is under
 // way share the next one: with many commands at a time, asking for each would cost more than some of them.
-import type { MemoryKillsHere } from '#src/wire/gate-link.ts'
-import type { RunnerLink } from './runner-link.ts'
+import type { GateRequest, MemoryKillsHere } from '#src/wire/gate-link.ts'
 
 /** No answer about a command waits longer for this: a runner may be there and not answer. */
 const longestMs = 1000
 
+/** Asks the runner; such as `RunnerLink`. */
+type Asking = {
+  ask: (request: GateRequest, body: undefined, signal: AbortSignal) => Promise<MemoryKillsHere>
+}
+
 type Asked = { underWay: Promise<MemoryKillsHere>; next?: Promise<MemoryKillsHere> }
 
 export class MemoryKills {
-  readonly #link: Pick<RunnerLink, 'ask'>
+  readonly #link: Asking
   readonly #longestMs: number
   readonly #bySandbox = new Map<string, Asked>()
 
-  constructor(link: Pick<RunnerLink, 'ask'>, waitMs = longestMs) {
+  constructor(link: Asking, waitMs = longestMs) {
     this.#link = link
     this.#longestMs = waitMs
   }

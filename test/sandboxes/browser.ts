@@ -37,7 +37,7 @@ const makeCertificate = () => {
   }
 }
 
-/** TLS for every name: the foreign site frames what its query names, everything else goes to the proxy. */
+/** TLS for every name: the foreign site frames what its query names, everything else goes to the gate. */
 const startTls = async (proxy: URL) => {
   const server = createServer(makeCertificate())
   const sockets = new Set<Duplex>()

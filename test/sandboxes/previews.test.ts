@@ -101,7 +101,7 @@ suite('previews', () => {
   const open = (path: string, headers: Record<string, string>, method = 'GET') =>
     request({ host: proxy.hostname, port: proxy.port, path, method, headers, agent: false })
 
-  /** `path` of the preview by its host name, or, with `host` undefined, of the proxy itself. */
+  /** `path` of the preview by its host name, or, with `host` undefined, of the gate itself. */
   const ask = async (
     path: string,
     headers: Record<string, string> = {},

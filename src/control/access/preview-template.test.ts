@@ -3,22 +3,22 @@ import { suite, test } from 'node:test'
 import { previewTemplate, previewUrl } from './preview-template.ts'
 
 suite('where a preview is seen', () => {
-  test('below the name of the proxy, with a host name of its own', () => {
+  test('below the name of the gate, with a host name of its own', () => {
     assert.equal(previewUrl('https://proxy.example', 'box', 3000), 'https://3000-box.proxy.example')
     assert.equal(previewUrl('http://proxy.example:4601', 'box', 3000), 'http://3000-box.proxy.example:4601')
   })
 
-  test('below localhost, where the proxy is reached on this machine only', () => {
+  test('below localhost, where the gate is reached on this machine only', () => {
     assert.equal(previewTemplate('http://127.0.0.1:4601'), 'http://{{PORT}}-{{sandboxId}}.localhost:4601')
     assert.equal(previewTemplate('http://localhost:4601'), 'http://{{PORT}}-{{sandboxId}}.localhost:4601')
   })
 
-  test('by its path, where the proxy is reached by an address: nothing can be below that', () => {
+  test('by its path, where the gate is reached by an address: nothing can be below that', () => {
     assert.equal(previewUrl('http://203.0.113.5:4601', 'box', 3000), 'http://203.0.113.5:4601/preview/box/3000')
     assert.equal(previewUrl('http://[2001:db8::1]:4601', 'box', 3000), 'http://[2001:db8::1]:4601/preview/box/3000')
   })
 
-  test('is a URL whatever the address of the proxy', () => {
+  test('is a URL whatever the address of the gate', () => {
     for (const host of ['127.0.0.1:1', '10.0.0.1:1', '[::1]:1', '[::1]', 'a.b', 'localhost']) {
       assert.ok(URL.canParse(previewUrl(`http://${host}`, '0b5e', 80)), host)
     }

@@ -1,5 +1,5 @@
-// Where a port of a sandbox is seen. A host name of its own below the proxy's keeps sandboxes apart in a browser; where the
-// proxy is reached by a bare address there are no names below it, and the path says which port is meant.
+// Where a port of a sandbox is seen. A host name of its own below the gate's keeps sandboxes apart in a browser; where the
+// gate is reached by a bare address there are no names below it, and the path says which port is meant.
 import { isIP } from 'node:net'
 
 export const previewTemplate = (proxyUrl: string): string => {

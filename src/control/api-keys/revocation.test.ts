@@ -1,4 +1,4 @@
-// What ends a key, or takes from it, ends it everywhere: two control processes on one database, and the proxy's desk
+// What ends a key, or takes from it, ends it everywhere: two control processes on one database, and the gate's desk
 // that asks the second of them. The process that makes the change is never the one that is asked.
 import assert from 'node:assert/strict'
 import { suite, type TestContext, test } from 'node:test'
@@ -128,7 +128,7 @@ suite('a key that ends is refused within a second', () => {
     pass: (milliseconds: number) => void
   }
 
-  test('by the proxy, which asks another process than the one that ended it', (context) =>
+  test('by the gate, which asks another process than the one that ended it', (context) =>
     setUp(context, async ({ app, second, desk, question, person, pass }) => {
       assert.equal((await desk.ask(question)).isStarted, true)
       assert.equal((await app.as('owner').delete(`${organization}/users/${person.id}`)).status, 204)

@@ -24,7 +24,7 @@ const grant = async (app: TestControl) => {
 }
 
 suite('GET /object-storage/push-access', () => {
-  test('200 says all that the SDK needs, and what the proxy asks with it is answered', () =>
+  test('200 says all that the SDK needs, and what the gate asks with it is answered', () =>
     withRunner(async (app) => {
       const { secret, accessKey, sessionToken, ...rest } = await grant(app)
       assert.deepEqual(rest, {

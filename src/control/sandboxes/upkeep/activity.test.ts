@@ -1,5 +1,5 @@
 // Which calls of the API count as activity (docs/reference/activity.md). Calls of toolboxes and previews, and whatever stays
-// open, are the proxy's to report: test/sandboxes/activity.test.ts.
+// open, are the gate's to report: test/sandboxes/activity.test.ts.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl, type TestControl } from '#test/control/harness.ts'
