@@ -82,6 +82,44 @@ suite('walls', () => {
     )
   })
 
+  test('the runner uses of the toolbox what asks agents for the life of a sandbox and for builds, and loads no more', () => {
+    const named = programs
+      .filter((file) => isBelow(file, 'src/runner') || file === 'bin/runner.ts')
+      .flatMap((file) =>
+        [...textOf(file).matchAll(/^import (type )?\{([^}]*)\} from '#src\/toolbox\/([^']+)'/gm)].flatMap(
+          ([, type, names = '', from]) =>
+            names
+              .split(',')
+              .map((name) => name.trim())
+              .filter((name) => type === undefined && name !== '' && !name.startsWith('type '))
+              .map((name) => `${file}: ${name.split(' as ')[0]} of ${from}`),
+        ),
+      )
+    assert.deepEqual(named.sort(), [
+      'src/runner/building/image-builder.ts: AgentRefused of agent/agent.ts',
+      'src/runner/building/mounts.ts: AgentRefused of agent/agent.ts',
+      'src/runner/building/run-step.ts: StartFailed of agent/agent.ts',
+      'src/runner/copying/archives.ts: unpackRecord of agent/agent.ts',
+      'src/runner/copying/copier.ts: AgentRefused of agent/agent.ts',
+      'src/runner/copying/copier.ts: unpackRecord of agent/agent.ts',
+      'src/runner/copying/sandbox-source.ts: AgentRefused of agent/agent.ts',
+      // Typed as what the verbs and builds need (machine/machine.ts, building/workplace.ts): no sessions, no terminals, no tunnels.
+      'src/runner/main.ts: agentAt of agent/agent.ts',
+      'src/runner/verbs/entrypoint.ts: startEntrypoint of agent/entrypoint.ts',
+    ])
+    const loaded = new Set(['bin/runner.ts'])
+    for (const file of loaded) {
+      for (const { file: from, target } of imports) if (from === file) loaded.add(target)
+    }
+    assert.ok(loaded.has('src/runner/main.ts'))
+    const ofCallers = [...loaded].filter(
+      (file) =>
+        ['src/http', 'src/gate', 'src/control'].some((place) => isBelow(file, place)) ||
+        (isBelow(file, 'src/toolbox') && !isBelow(file, 'src/toolbox/agent')),
+    )
+    assert.deepEqual(ofCallers, [])
+  })
+
   test('every file of a program with rooms is in one of them, and every room that is named is there', () => {
     const inRooms = programs.filter((file) => rooms[partOf(file)] !== undefined)
     assert.deepEqual(

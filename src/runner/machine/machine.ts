@@ -10,13 +10,13 @@ import type { NetworkPool } from '#src/runner/network/pool.ts'
 import type { Filter } from '#src/runner/oci/config.ts'
 import type { Runtime } from '#src/runner/oci/runtime.ts'
 import type { StoragePool } from '#src/runner/overlay/pool.ts'
-import type { Agent } from '#src/toolbox/agent/agent.ts'
+import type { Agent, Jobs } from '#src/toolbox/agent/agent.ts'
 import type { ImageConfig } from '#src/wire/runner-link.ts'
 import type { Journal } from './journal.ts'
 import { cgroupPathOf, type Places } from './places.ts'
 
-/** The calls of the toolbox's agent that the verbs need. */
-export type AgentLink = Pick<Agent, 'info' | 'shutdown' | 'exec' | 'jobs'>
+/** The life of a sandbox: it is there, it ends, its first command in a warm pool, its entrypoint. */
+export type AgentLink = Pick<Agent, 'info' | 'shutdown' | 'exec'> & { jobs: Pick<Jobs, 'spawn'> }
 
 export type Images = {
   /** The directory of an image's files, shifted to the uids of sandboxes; undefined if it is not on this host. */

@@ -1,6 +1,6 @@
 // Starts the command that the sandbox's image or snapshot names: a job, because an image need not have a shell that a session could be.
 
-import { type Agent, isRefused, StartFailed } from './agent.ts'
+import { isRefused, type Jobs, StartFailed } from './agent.ts'
 import { type EnvironmentSource, environmentOf } from './environment.ts'
 import { keptOutputBytes } from './kept-output.ts'
 import { plainWord } from './plain.ts'
@@ -9,7 +9,7 @@ export const entrypointJob = 'entrypoint'
 /** Bytes of a command line that are shown: what the agent remembers of a job, and what lists show of any command. */
 const shownBytes = 4096
 
-type Starting = EnvironmentSource & { agent: Pick<Agent, 'jobs'> }
+type Starting = EnvironmentSource & { agent: { jobs: Pick<Jobs, 'spawn'> } }
 
 /** The command line as a person would type it. */
 const lineOf = (argv: readonly string[]): string =>

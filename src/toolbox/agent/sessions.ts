@@ -1,6 +1,6 @@
 // Sessions: shells that the agent keeps, each with its queue of commands and what these wrote. Each call stands alone, so
 // a restarted gate knows everything that the last one knew.
-import { jsonBytes } from '../json-size.ts'
+import { jsonBytes } from '#src/kit/json-size.ts'
 import { asStartFailed, type CommandSpec, type Exit, readExit, writeProgram } from './command.ts'
 import { Connection } from './connection.ts'
 import { BadFrame, FieldReader, FieldWriter, type Frame, kinds } from './frames.ts'

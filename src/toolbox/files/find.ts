@@ -1,6 +1,7 @@
 // Lines that hold a text, found by the image's own `grep`. The text is literal, as it is for `replace`.
+
+import { jsonBytes } from '#src/kit/json-size.ts'
 import type { Deadline } from '#src/toolbox/running/deadline.ts'
-import { jsonBytes } from '../json-size.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'
 import { aboutPath } from './failures.ts'
 import { below } from './file-info.ts'

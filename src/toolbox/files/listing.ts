@@ -1,6 +1,7 @@
 // What is there: one file, or what a directory holds.
+
+import { jsonBytes } from '#src/kit/json-size.ts'
 import type { Files } from '../agent/agent.ts'
-import { jsonBytes } from '../json-size.ts'
 import { absolute, below, fileInfo } from './file-info.ts'
 import { answerBytes } from './records.ts'
 import type { FileInfo } from './schemas.ts'

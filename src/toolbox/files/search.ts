@@ -1,7 +1,8 @@
 // Names that fit a pattern, found by the image's own `find`.
+
+import { jsonBytes } from '#src/kit/json-size.ts'
 import { Problem } from '#src/problems.ts'
 import type { Deadline } from '#src/toolbox/running/deadline.ts'
-import { jsonBytes } from '../json-size.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'
 import { below } from './file-info.ts'
 import { answerBytes, Records } from './records.ts'

@@ -1,6 +1,7 @@
 // What a command prints: its beginning and its end are kept, so that no command can fill the gate's memory.
+
+import { brokenCharacter, endThatFitsIntoJson, fitIntoJson, wholeCharacters } from '#src/kit/json-size.ts'
 import { RingBuffer } from '#src/kit/ring-buffer.ts'
-import { brokenCharacter, endThatFitsIntoJson, fitIntoJson, wholeCharacters } from '../json-size.ts'
 
 const outputBytes = 16 * 1024 * 1024
 

@@ -1,12 +1,12 @@
 // What a command wrote, for a caller: as texts within bounds, or as frames that never wait in our memory.
 import type { WebSocket } from 'ws'
 import { closeWith, keepAlive, sendThrough, sendWhole } from '#src/http/socket.ts'
+import { brokenCharacter } from '#src/kit/json-size.ts'
 import { giveBack } from '#src/kit/pour.ts'
 import type { OutOfMemory } from '#src/toolbox/running/out-of-memory.ts'
 import { BoundedOutput } from '#src/toolbox/running/output.ts'
 import type { CommandEvent, Piece, TakePiece } from '../agent/agent.ts'
 import { keptOutputBytes } from '../agent/kept-output.ts'
-import { brokenCharacter } from '../json-size.ts'
 import { asTold } from './refusals.ts'
 import type { Logs } from './schemas.ts'
 
