@@ -103,7 +103,6 @@ export const rooms: Record<string, readonly string[]> = {
   ],
   'src/toolbox': [
     'compiler.ts',
-    'json-size.ts',
     'agent',
     'held-bodies.ts',
     'sandbox.ts',

@@ -2,6 +2,7 @@
 import type { Attack } from './attack.ts'
 import { attacksFromInside } from './inside.ts'
 import { attacksFromOutside } from './outside.ts'
+import { attacksOnSockets } from './sockets.ts'
 
 const isOfResources = ({ boundary }: Attack) => boundary === 'sandbox → resources'
 
@@ -9,5 +10,6 @@ const isOfResources = ({ boundary }: Attack) => boundary === 'sandbox → resour
 export const attacks: readonly Attack[] = [
   ...attacksFromInside.filter((attack) => !isOfResources(attack)),
   ...attacksFromOutside,
+  ...attacksOnSockets,
   ...attacksFromInside.filter(isOfResources),
 ]
