@@ -2,7 +2,7 @@
 import { enableCompileCache } from 'node:module'
 import { defaultCacheDirectory } from '#src/up/config.ts'
 
-// As in `./alcove`: what is made here is read by programs without privileges. What nobody else may read says so itself.
+// Programs without privileges read the files that are made here, as in `./alcove`. Private files set their own mode.
 process.umask(0o022)
 // Halves the time to start for root, who alone can write there; for others nothing happens.
 enableCompileCache(`${defaultCacheDirectory}/code/alcove`)

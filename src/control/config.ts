@@ -17,7 +17,7 @@ import { createEncryption, type Encryption, readEncryptionKey } from './storage/
 export type ControlConfig = {
   databaseUrl: string
   listen: { host: string; port: number }
-  /** Of the first administrator; used only while there is no user. */
+  /** Key of the first administrator; used only while there is no user. */
   firstKey: string | undefined
   mostWarm: number
   overcommit: Overcommit

@@ -16,7 +16,7 @@ const parse = (text: string): unknown => {
 
 type ValueIs = 'text' | 'number' | 'count' | 'time'
 
-/** Also what the database can hold in such a column: a caller can write any cursor. */
+/** Checks a value of a cursor, also that the database can hold it in such a column: a caller can write any cursor. */
 const isValue: Record<ValueIs, (value: unknown) => value is string | number> = {
   text: (value): value is string => typeof value === 'string' && !value.includes('\0'),
   number: (value): value is number => Number.isInteger(value) && Math.abs(value as number) < 2 ** 31,

@@ -82,7 +82,7 @@ const oddTexts = fc.oneof(
 const oddParameter = fc.oneof(
   { weight: 1, arbitrary: fc.constant('box') },
   { weight: 3, arbitrary: oddTexts.map(encodeURIComponent) },
-  // As no client would write it.
+  // Paths that no client would write.
   { weight: 1, arbitrary: fc.constantFrom('%00', '%ff', '%c0%ae', '%', '%zz', '..%2f..', ';', '%EF%BF%BE') },
 )
 

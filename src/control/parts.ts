@@ -18,11 +18,11 @@ export type Settings = {
   /** sha256 of service keys, as lower hex; the keys themselves are not kept. */
   proxyKeyHash: string
   runnerKeyHash: string
-  /** Of whoever collects telemetry for this server; absent: nobody does. */
+  /** Key hash of the collector of telemetry; absent: there is none. */
   collectorKeyHash: string | undefined
   /** Whether an organization that has a default region may choose another. */
   defaultRegionMayChange: boolean
-  /** Of Alcove itself, from package.json. */
+  /** Version of Alcove, from package.json. */
   version: string
   /** The snapshot of a sandbox that names none. */
   defaultSnapshot: string
@@ -31,7 +31,7 @@ export type Settings = {
   privateTargets: Networks
   /** Every organization that people share may have single sign-on, not only those that an operator enables it for. */
   ssoForAll: boolean
-  /** Of the whole server; an organization may have its own. */
+  /** Rate limits of the whole server; an organization may have its own. */
   rateLimits: RateLimits
   /** How many reverse proxies stand in front of control. */
   trustedProxies: number

@@ -29,7 +29,7 @@ export class RunnerLinks {
     if (this.#sockets.has(runnerId)) this.#addresses.set(runnerId, address)
   }
 
-  /** Of one that is linked to this process. */
+  /** Address of a runner that is linked to this process. */
   addressOf(runnerId: string | null): string | undefined {
     return runnerId === null ? undefined : this.#addresses.get(runnerId)
   }

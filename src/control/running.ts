@@ -18,7 +18,7 @@ export type SandboxOptions = {
   sweepSeconds: number
   /** How often a socket that watches must show that somebody is there. */
   eventPingSeconds: number
-  /** Of each snapshot in a region the server itself keeps at most this many started ahead, as they are in demand. */
+  /** Most sandboxes that the server keeps started ahead for each snapshot in a region, as they are in demand. */
   mostWarm: number
 }
 

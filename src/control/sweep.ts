@@ -39,7 +39,7 @@ export const startSweeping = (parts: SandboxParts, more: readonly Step[]): Sweep
     ...more,
   ]
 
-  /** One that fails, such as for want of time, keeps none of the others from being done. */
+  /** Sweeps once. A task that fails, for example for want of time, keeps none of the others from being done. */
   const sweepOnce = async () => {
     const failures: unknown[] = []
     for (const step of steps) await step().catch((error) => failures.push(error))

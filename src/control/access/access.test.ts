@@ -21,7 +21,7 @@ const bearer = (token: string, organizationId?: string) => ({
 const ask = (app: TestControl, sandboxIdOrName: string, credential: object, countsAsActivity = false) =>
   app.as('proxy').post('/proxy/access', { sandboxIdOrName, credentials: [credential], countsAsActivity })
 
-/** Of a preview. */
+/** Asks for access to a preview. */
 const askPort = (app: TestControl, sandboxIdOrName: string, port: number, credentials: object[] = [], more = {}) =>
   app.as('proxy').post('/proxy/access', { sandboxIdOrName, credentials, port, countsAsActivity: false, ...more })
 

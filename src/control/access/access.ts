@@ -168,7 +168,7 @@ const answerAccess = async (parts: GateParts, question: AccessQuestion, proxyReg
   const { sql } = parts.database
   const { row, openedBy, allowed } = await open(parts, question)
   if (proxyRegionId !== undefined && row.region_id !== proxyRegionId) throw noSandbox(question.sandboxIdOrName)
-  // One that waits for its image, or whose runner is gone, has none; and nobody is led there, as it does not run.
+  // A sandbox that waits for its image, or whose runner is gone, has no address; it does not run, so nobody needs one.
   const runnerAddress = row.runner_address ?? ''
   const isUp = isRunning(row.state, row.desired_state) || row.state === 'paused'
   if (isUp && runnerAddress === '') throw new Problem('bad_gateway')

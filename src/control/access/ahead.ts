@@ -24,7 +24,7 @@ export class GateLinks {
     return this.#sockets.size
   }
 
-  /** Those that keep up. */
+  /** Tells gates that keep up. */
   tell(message: AccessAhead): void {
     const text = JSON.stringify(message)
     for (const socket of this.#sockets)
@@ -36,7 +36,7 @@ export class GateLinks {
   }
 }
 
-/** As the gate makes it from a call that carries what this request does. */
+/** The question that the gate will make from a call with this request's credential. */
 const questionAfter = ({ headers }: FastifyRequest, sandboxId: string): AccessQuestion | undefined => {
   const token = readBearer(headers)
   if (token === undefined) return undefined

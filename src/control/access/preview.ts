@@ -15,7 +15,7 @@ import {
   insertSignedPreview,
 } from './signed-previews.ts'
 
-/** Of one sandbox, at one time. */
+/** Most signed URLs of a sandbox at one time. */
 const mostSignedUrls = 1000
 /** What has expired is still known for a day: a connection that it opened may last longer than it. */
 const keptMs = 86_400_000

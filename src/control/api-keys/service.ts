@@ -29,7 +29,7 @@ export { touchKey } from './store.ts'
 export type ApiKeysParts = Pick<Parts, 'database' | 'clock'> & { callers: Callers }
 
 const keysPerUser = 500
-/** So that a list of all of them is one answer. */
+/** Most keys of an organization, so that the list of all is one answer. */
 const keysPerOrganization = 10_000
 
 /** `GET /api-keys/current` means another key, and whoever writes a URL takes dots out. */

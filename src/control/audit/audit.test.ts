@@ -108,7 +108,7 @@ suite('the trail of a write', () => {
         // Which makes what opens a port, although it is asked for like something to read.
         'GET /ports/{port}/signed-preview-url',
         'POST /ports/{port}/signed-preview-url/{token}/expire',
-        // So does this for the store of uploads.
+        // This call does the same for the store of uploads.
         'GET /object-storage/push-access',
       ],
     )
@@ -319,7 +319,7 @@ suite('a row before the write', () => {
 })
 
 suite('GET /audit/organizations/{organizationId}', () => {
-  /** One write in each of five minutes. */
+  /** Makes a write in each of five minutes. */
   const writeFive = async (app: TestControl) => {
     for (let n = 1; n <= 5; n += 1) {
       await app.as('owner').post('/api-keys', { name: `key-${n}`, permissions: [] })

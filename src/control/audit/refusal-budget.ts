@@ -7,7 +7,7 @@ export const refusalsPerMinute = 100
 export class RefusalBudget {
   readonly #clock: Clock
   readonly #log: Logger
-  /** Of this minute, and of as many users as there are. */
+  /** Refusals of each user in this minute. */
   readonly #counts = new Map<string, number>()
   #minute = 0
 

@@ -28,11 +28,11 @@ export const AuditEntry = Type.Object({
   actorId: Type.String(),
   actorEmail: Type.String(),
   credential: Type.Enum(['api_key', 'jwt', 'portal', 'sso']),
-  /** Of the API key. */
+  /** Name of the API key. */
   keyName: Type.Optional(Type.String()),
   ipAddress: Type.String(),
   userAgent: Type.String(),
-  /** The same as `X-Request-Id` of the answer. */
+  /** The answer's `X-Request-Id`. */
   requestId: Type.String(),
   /** Method and template of the path: `POST /sandbox/{sandboxIdOrName}/stop`. */
   action: Type.String(),
@@ -42,7 +42,7 @@ export const AuditEntry = Type.Object({
   targets: Type.Array(Type.String()),
   /** Absent: it is still running, or the server was killed while it was. */
   statusCode: Type.Optional(Type.Integer()),
-  /** Of the refusal. */
+  /** Code of the refusal. */
   code: Type.Optional(Type.String()),
 })
 export type AuditEntry = Static<typeof AuditEntry>

@@ -7,7 +7,7 @@ export type Subject = { action: string; params: Record<string, string>; targets:
 /** Longest text that is kept of what a caller sent. */
 const longest = 255
 
-/** As the database can hold it. */
+/** The text as the database can hold it. */
 export const keepable = (text: string): string => text.slice(0, longest).replaceAll('\0', '\uFFFD').toWellFormed()
 
 /** Where a call came from. */

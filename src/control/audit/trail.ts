@@ -125,7 +125,7 @@ export const createTrail = ({ database, clock, log }: Pick<Parts, 'database' | '
         )
         .finally(() => onTheirWay.delete(completing))
       onTheirWay.add(completing)
-      // Of what never ran, or was rolled back, the row is written only now; rows stand in the order in which things happened.
+      // A call that never ran, or was rolled back, gets its row only now; rows stand in the order of events.
       const hasRow = found.id !== undefined && !(status >= 400 && tellThemselves.has(nameOf(found.route)))
       return !hasRow || onTheirWay.size > mostOnTheirWay ? completing : undefined
     },
@@ -173,7 +173,7 @@ const organizationOf = (call: object): string | null => {
   return id === undefined ? null : keepable(id)
 }
 
-/** Of what never ran: the caller's own organization. What they tried in another one is for the operator to read. */
+/** Organization of a call that never ran: the caller's own. The operator reads what they tried in another one. */
 const refusedIn = ({ needs }: ControlRoute, request: FastifyRequest, caller: Caller): string | null => {
   const own = caller.organization.id
   const inPath = (request.params as { organizationId?: string } | undefined)?.organizationId
@@ -181,7 +181,7 @@ const refusedIn = ({ needs }: ControlRoute, request: FastifyRequest, caller: Cal
   return needs === 'user' || needs === 'admin' ? null : own
 }
 
-/** Of a write that is its user's own until its answer says where it happened: an invitation that was accepted. */
+/** Organization that an answer names, for a write that is its user's own until then: an invitation that was accepted. */
 const organizationInAnswer = ({ path }: ControlRoute, answer: unknown): string | null => {
   const { id, organizationId } = (answer ?? {}) as { id?: string; organizationId?: string }
   return organizationId ?? (path === '/organizations' ? (id ?? null) : null)

@@ -25,7 +25,7 @@ const touchSeconds = 10
 export type Holder = {
   user: User
   /**
-   * As what they call in this organization; without an id in the key's own, or else in their personal one. `undefined`: they
+   * The caller as they stand in this organization; without an id in the key's own, or else in their personal one. `undefined`: they
    * have no business there, or there is no such organization.
    */
   in: (organizationId: string | undefined) => Promise<Caller | undefined>

@@ -39,7 +39,7 @@ export const changeMembership = async <T>(
   }
 }
 
-/** The same for what only an owner may do. */
+/** Makes a change that only an owner may make. */
 export const changeAsOwner = async <T>(
   parts: Pick<ChangeParts, 'database' | 'callers'>,
   { caller, organizationId }: { caller: Caller; organizationId: string },

@@ -19,7 +19,7 @@ type GuardParts = {
   callers: Callers
   proxyKeyHash: string
   collectorKeyHash: string | undefined
-  /** Of the region whose proxy has this key. */
+  /** Id of the region whose gate has this key. */
   findProxyRegionId: (keyHash: string) => Promise<string | undefined>
   findRunner: (keyHash: string) => Promise<{ id: string; regionId: string } | undefined>
 }
@@ -44,7 +44,7 @@ export const createGuard = ({
     return holder
   }
 
-  /** As what they call in the organization that is meant, if they have any business there; remembered either way. */
+  /** Finds the caller in the organization that is meant, if they belong there; either answer is remembered. */
   const findCaller = async (request: FastifyRequest, holder: Holder, organizationId: string | undefined) => {
     const caller = await holder.in(organizationId)
     const remembered = caller ?? (await holder.in(undefined))

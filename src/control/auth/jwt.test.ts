@@ -217,7 +217,7 @@ suite('503 to a JWT, and never anything else, while its issuer', () => {
       issuer.misbehave(troubles[trouble])
       const reply = await app.with(await issuer.token(ada)).get('/users/me')
       assert.deepEqual([reply.status, reply.body.code], [503, 'SERVICE_UNAVAILABLE'])
-      // Those who have a key do not notice.
+      // Callers with a key do not notice.
       assert.equal((await app.as('owner').get('/users/me')).status, 200)
     })
   }

@@ -23,7 +23,7 @@ const signedIn = new Map<GridCaller, Headers>()
 
 const bearer = (token: string): Headers => ({ authorization: `Bearer ${token}` })
 
-/** The same row, without what would say no after the guard. */
+/** The row, without what would say no after the guard. */
 const asMarker = ({ method, path, needs, summary }: ControlRoute): ControlRoute => ({
   method,
   path,
@@ -64,7 +64,7 @@ const signIn = async (caller: GridCaller, subject: string, organizationId?: stri
 /** Every endpoint by each of these, and where the server and the grid do not say the same. */
 const differences = async (by: ReadonlyMap<GridCaller, Headers>): Promise<string[]> => {
   const wrong: string[] = []
-  // One caller after the other: what is known of a credential is kept for a second.
+  // Callers come one after the other: what is known of a credential is kept for a second.
   for (const [caller, headers] of by) {
     for (const route of app.app.routes) {
       const [answer, expected] = [await ask(route, headers), answerTo(route, caller)]

@@ -61,7 +61,7 @@ type ContextOf<N extends Needs> = N extends 'public' | 'collector'
 /** A row of control, whatever it needs. */
 export type ControlRoute = Route<object, Needs>
 
-/** One endpoint. What `run` is given follows from `needs`; the guard keeps that promise. */
+/** An endpoint. What `run` is given follows from `needs`; the guard keeps that promise. */
 export const route = <
   N extends Needs,
   P extends TObject | undefined = undefined,

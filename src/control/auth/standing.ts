@@ -38,7 +38,7 @@ export const findStanding = async (
   }
 }
 
-/** As themselves, and not by a key: with everything that they hold there. */
+/** The caller as a person, not by a key: with everything that they hold there. */
 export const asPerson = (user: User, { organization, memberRole, rolePermissions }: Standing): Caller => ({
   user,
   organization,

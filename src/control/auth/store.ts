@@ -7,14 +7,14 @@ import { isPermission, type Permission } from './permissions.ts'
 export type KnownKey = {
   name: string
   hash: string
-  /** As given when it was made. */
+  /** Permissions that were given when the key was made. */
   permissions: Permission[]
   expiresAt: Date | null
   lastUsedAt: Date | null
   user: User
   organization: Organization
   memberRole: 'owner' | 'member'
-  /** Of the roles assigned to its user; an owner holds everything without. */
+  /** Permissions of the roles assigned to the user; an owner needs none. */
   rolePermissions: Permission[]
 }
 

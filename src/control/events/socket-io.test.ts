@@ -129,7 +129,7 @@ suite('GET {prefix}/socket.io/', () => {
         ['sandbox.state.updated', id, to, from, to],
       )
     }
-    // Its own sandbox is the first thing that a stranger hears of.
+    // The first thing that a stranger hears of is their own sandbox.
     await app.as('stranger').post('/sandbox', { name: 'theirs' })
     const [, theirs] = eventOf(await stranger.next()) as unknown as [string, { name: string }]
     assert.equal(theirs.name, 'theirs')
@@ -174,7 +174,7 @@ suite('GET {prefix}/socket.io/', () => {
   test('answers no pings of whoever takes no answers: they would fill its memory', async ({ mock }) => {
     await using app = await startControl()
     using client = await signedIn(await app.listen(), keys.member)
-    // As long as something is unsent.
+    // The socket has something unsent.
     mock.getter(WebSocket.prototype, 'bufferedAmount', () => 1)
     client.socket.send('2')
     client.socket.send('41')

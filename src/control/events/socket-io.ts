@@ -87,7 +87,7 @@ const serveSocket = (
   const tick = async () => {
     // Who has not signed in yet has until the deadline; who has not answered yet, until the pong's.
     if (watcher === undefined || !hasAnswered) return
-    // Of a credential that has run out nobody tells.
+    // Nobody tells of a credential that has run out.
     if (!(await watcher.isAllowed())) return watcher.putOut()
     hasAnswered = false
     socket.send(packet.ping)

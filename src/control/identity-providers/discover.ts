@@ -44,7 +44,7 @@ const readEndpoint = (document: Record<string, unknown>, name: string): string =
   return value
 }
 
-/** Of a directory that many tenants share, only the issuer of one tenant names itself as it was asked for. */
+/** Checks that the document names the issuer that was asked for; the common issuer of a shared directory does not. */
 const checkIssuer = (document: Record<string, unknown>, issuerUrl: string): string => {
   const { issuer } = document
   if (typeof issuer !== 'string') throw new DiscoveryFailed('The discovery document has no issuer.')
@@ -59,7 +59,7 @@ const readDocument = (body: Buffer): Record<string, unknown> => {
     const document: unknown = JSON.parse(body.toString())
     if (typeof document === 'object' && document !== null && !Array.isArray(document)) return { ...document }
   } catch {
-    // As below.
+    // The refusal is the one below.
   }
   throw new DiscoveryFailed('The discovery document is not a JSON object.')
 }

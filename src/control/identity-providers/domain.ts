@@ -22,5 +22,5 @@ export const readDomains = (given: readonly string[]): string[] => {
   return [...new Set(domains)].sort()
 }
 
-/** Of an e-mail address; `undefined` when it has none that could be claimed. */
+/** Domain of an e-mail address; `undefined` when it could not be claimed. */
 export const domainOf = (email: string): string | undefined => asDomain(email.slice(email.lastIndexOf('@') + 1))

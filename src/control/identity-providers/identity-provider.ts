@@ -24,7 +24,7 @@ export type IdentityProvider = {
   name: string
   issuerUrl: string
   clientId: string
-  /** As it lies in the database: encrypted. */
+  /** The client secret, encrypted. */
   sealedSecret: string
   scope: string
   emailDomains: string[]

@@ -55,7 +55,7 @@ const writeLists = async (sql: Sql, { id, emailDomains, defaultAssignedRoleIds }
   await sql`
     delete from identity_provider_domains where identity_provider_id = ${id} and domain <> all(${emailDomains}::text[])`
   await sql`delete from identity_provider_roles where identity_provider_id = ${id}`
-  // One after the other: a list in one statement would lock its rows in an order of its own.
+  // Domains are claimed one after the other: a list in one statement would lock its rows in an order of its own.
   for (const domain of emailDomains) await claimDomain(sql, id, domain)
   await sql`
     insert into identity_provider_roles (identity_provider_id, role_id)

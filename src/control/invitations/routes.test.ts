@@ -21,7 +21,7 @@ const invite = async (app: TestControl, body: object) => {
 const addGuest = async (app: TestControl, options: PersonOptions = {}): Promise<AddedPerson> =>
   await addPerson(app, { organizationId: organizations.theirs, ...options })
 
-/** As what they belong to `ours`: once at most. */
+/** Role of a user in `ours`: one at most. */
 const rolesHere = async (app: TestControl, id: string): Promise<string[]> => {
   const rows = await app.database.sql<{ role: string }[]>`
     select role from members where user_id = ${id} and organization_id = ${organizations.ours}`

@@ -90,7 +90,7 @@ export const createInvitation = async (parts: InvitationParts, as: AsOwnerOf, in
   return asInvitationView(invitation)
 }
 
-/** Those that can still be accepted. */
+/** Lists invitations that can still be accepted. */
 export const listInvitations = async ({ database, clock }: InvitationParts, organizationId: string) =>
   (await listOfOrganization(database.sql, organizationId, clock.now())).map(asInvitationView)
 
@@ -120,7 +120,7 @@ export const cancelInvitation = async (parts: InvitationParts, as: AsOwnerOf, id
   })
 }
 
-/** Of an organization that ends: its invitations go with it, and nobody is told of them any more. */
+/** Takes back the mail of an ending organization's invitations, which go with it. */
 export const takeBackLettersOf = async (transaction: Transaction, organizationId: string): Promise<void> => {
   for (const id of await listPendingIds(transaction, organizationId)) await takeBackMail(transaction, id)
 }

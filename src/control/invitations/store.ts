@@ -20,7 +20,7 @@ export const findForAddress = async (sql: Sql, email: string, id: string): Promi
   return readAll(rows)[0]
 }
 
-/** Those that can still be accepted, newest first. Bounded by how many an organization may have. */
+/** Lists invitations that can still be accepted, newest first. Bounded by how many an organization may have. */
 export const listOfOrganization = async (sql: Sql, organizationId: string, now: Date): Promise<Invitation[]> => {
   const rows = await sql<InvitationRow[]>`
     ${select(sql)} where i.organization_id = ${organizationId} and i.status = 'pending' and i.expires_at > ${now}
@@ -106,7 +106,7 @@ export const settleInvitation = async (
   await sql`update invitations set status = ${status}, updated_at = ${now} where id = ${id} and status = 'pending'`
 }
 
-/** Of this address: what nobody accepted in time makes room for another. */
+/** Cancels expired invitations to this address, so that there is room for another. */
 export const cancelExpired = async (sql: Sql, organizationId: string, email: string, now: Date): Promise<void> => {
   await sql`
     update invitations set status = 'cancelled', updated_at = ${now}

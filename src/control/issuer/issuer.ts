@@ -29,9 +29,9 @@ export type EmbeddedIssuer = {
 const begunElsewhere = 'This step of signing in has ended, or was begun elsewhere. Begin again where you came from.'
 
 const sweepMilliseconds = 60 * 1000
-/** Of an address and of a body: far more than any client sends, and what is kept of each of them. */
+/** Longest address and longest body: far more than any client sends, and stored with each attempt. */
 const longest = 4096
-/** Of one address, with all that leaves a record: signing in takes two to five. */
+/** Most calls of an address that leave a record: a sign-in takes two to five. */
 const mostBegunPerMinute = 300
 const leavesNothing = /^\/oidc\/(?:token|jwks|\.well-known|interaction)(?:[/?]|$)/
 const reloadMilliseconds = 1000

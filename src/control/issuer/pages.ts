@@ -37,7 +37,7 @@ export const codePage = (form: string, complaint: string): string =>
   page(
     'Sign in a device',
     `${complaint === '' ? '<p>Enter the code that your device shows.</p>' : `<p class="wrong">${escaped(complaint)}</p>`}` +
-      // Its input field brings a script, which would not run here.
+      // The form's input field brings a script, which would not run here.
       `${form.replaceAll(/ onfocus="[^"]*"/g, '')}<button type="submit" form="op.deviceInputForm">Continue</button>`,
   )
 

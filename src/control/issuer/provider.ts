@@ -18,7 +18,7 @@ const sessionCookie = 'alcove_session'
 
 const minute = 60
 const day = 24 * 60 * minute
-/** One time for all that is nobody's yet: what ends first was then begun first (records.ts). */
+/** Lifetime of all records that are nobody's yet: equal, so that what ends first was begun first (records.ts). */
 const begun = 15 * minute
 
 /** What tokens are for is not told by a scope here: who holds one is the user. */

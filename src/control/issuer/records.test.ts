@@ -20,7 +20,7 @@ suite('what the embedded issuer remembers', () => {
     assert.deepEqual(await found(), [true, true, true, false])
     await records.upsert('third', {}, 90)
     assert.deepEqual(await found(), [true, false, true, true])
-    // One that was begun becomes somebody's.
+    // A sign-in that was begun becomes somebody's.
     await records.upsert('second', { accountId: 'bob' }, 60)
     await records.upsert('first', {}, 120)
     assert.deepEqual(await found(), [true, true, true, true])

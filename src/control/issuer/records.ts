@@ -13,10 +13,10 @@ const hashed = (text: string | undefined): string | null => (text === undefined 
 /** What lives on nothing but this: nobody waits longer than a session. */
 const longestSeconds = 30 * 24 * 60 * 60
 
-/** Of nobody's yet: signing in that was begun. Whoever begins them needs no credential. */
+/** Most records of sign-ins that were begun. A caller needs no credential to begin one. */
 const mostAnonymous = 20_000
 
-/** Of one of those: four times what a client may ask with. */
+/** Largest of those records: four times what a client may ask with. */
 const mostAnonymousBytes = 16 * 1024
 
 const source = new AsyncLocalStorage<string>()
@@ -91,7 +91,7 @@ export const recordsIn = (
     findByUid: (uid) => findBy(model, 'uid_hash', uid),
     findByUserCode: (userCode) => findBy(model, 'user_code_hash', userCode),
     consume: async (id) => {
-      // Of two who come with the same code at once, one is refused.
+      // If two come with a code at once, one is refused.
       const consumed = await sql`
         update issuer_records set consumed_at = now()
         where model = ${model} and id_hash = ${hashKey(id)} and consumed_at is null`

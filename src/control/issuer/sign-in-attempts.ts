@@ -42,7 +42,7 @@ type From = { address: string; name: string; browser: string | undefined }
 export type SignInAttempts = (from: From) => Promise<() => Promise<void>>
 
 const nameSlots = 65_536
-/** So many that no two pairs meet. There are few at a time: only tries that cost a password hash make one. */
+/** Enough slots that no two pairs meet. Few are in use: only tries that cost a password hash take one. */
 const pairSlots = 2 ** 32
 
 export const createSignInAttempts = (): SignInAttempts => {

@@ -9,7 +9,7 @@ const address =
 
 const isHost = (host: string) => host.split('.').every((label) => !label.startsWith('-') && !label.endsWith('-'))
 
-/** Of A to Z only: other letters that turn into these in lower case (such as the Kelvin sign) are somebody else's. */
+/** Lower case for A to Z only: an address with other letters that turn into these (such as the Kelvin sign) is somebody else's. */
 export const foldAddress = (given: string): string => given.replace(/[A-Z]/g, (letter) => letter.toLowerCase())
 
 /** Answers the address in lower case, or says that it is none. */

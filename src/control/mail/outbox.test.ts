@@ -150,7 +150,7 @@ suite('mail by SMTP', () => {
     const dying: MailTransport = {
       send: async ({ id }) => {
         asked.push(id)
-        // As a process that is killed: the database hears nothing more of it.
+        // The process is like a killed one: the database hears nothing more of it.
         await new Promise(() => {})
       },
     }

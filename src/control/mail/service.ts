@@ -23,7 +23,7 @@ export const queueMail = async (transaction: Transaction, mail: NewMail, now: Da
   await insertMail(transaction, mail, now)
 }
 
-/** Of what is no more nobody is told, unless they have been already. */
+/** Takes back unsent mail about something that is gone. */
 export const takeBackMail = async (transaction: Transaction, about: string): Promise<void> => {
   await deleteMailAbout(transaction, about)
 }

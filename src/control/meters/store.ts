@@ -7,7 +7,7 @@ const leastSeconds = 5
 
 const ago = (now: Date, seconds: number) => new Date(now.getTime() - seconds * 1000)
 
-/** Of sandboxes that this runner has, and of no others. */
+/** Stores samples of sandboxes that this runner has, and of no others. */
 export const insertSamples = async (
   sql: Sql,
   runnerId: string,

@@ -85,7 +85,7 @@ export const registerGauges = (registry: Registry): ((sql: Sql, now: Date) => Pr
     }
   }
   const showRunners = (rows: readonly RunnerRow[]) => {
-    // Those that are gone are not shown any more.
+    // Runners that are gone are not shown any more.
     for (const each of [capacity, promised, ready, silent]) each.reset()
     for (const row of rows) {
       const { id: runner } = row

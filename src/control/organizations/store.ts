@@ -4,7 +4,7 @@ import { type Organization, type OrganizationRow, readOrganization } from '#src/
 import { insertOwner } from '../members/service.ts'
 import type { Sql, Transaction } from '../storage/database.ts'
 
-/** As it is now; nobody changes it until the transaction ends, but others may go on adding to it. */
+/** Locks an organization: nobody changes it until the transaction ends, but others may go on adding to it. */
 export const lockOrganization = async (transaction: Transaction, id: string): Promise<Organization | undefined> => {
   const [row] = await transaction<OrganizationRow[]>`select * from organizations where id = ${id} for no key update`
   return row && readOrganization(row)

@@ -16,9 +16,9 @@ export type OutboundRequest = {
   body?: string | Uint8Array
   /** Refuses `http:`, but for what the operator has named; false unless told. */
   requireTls?: boolean
-  /** Of everything together, the name included. */
+  /** Limit of the whole call, the look-up of the name included. */
   timeoutMilliseconds?: number
-  /** Of the answer's body; what is larger is an error. */
+  /** Most bytes of the answer's body; a larger one is an error. */
   mostBytes?: number
   /** Who has named the server: a quarter of all calls may be theirs. */
   organizationId?: string
@@ -101,7 +101,7 @@ const exchange = async (target: Target, request: OutboundRequest, signal: AbortS
   }
 }
 
-/** The same, for servers that this organization has named. */
+/** Outbound calls to servers that this organization has named. */
 export const outboundOf = ({ send }: Outbound, organizationId: string): Outbound => ({
   send: (request) => send({ ...request, organizationId }),
 })

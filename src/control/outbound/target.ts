@@ -41,13 +41,13 @@ const listAddresses = async (url: URL, resolve: Resolve): Promise<LookupAddress[
   return addresses
 }
 
-/** One error for a name that does not exist and one that leads to a closed address: a stranger learns no internal name. */
+/** The error for a name that does not exist, and for a closed address: a stranger learns no internal name. */
 const notPublic = (host: string, cause?: unknown) =>
   new OutboundError('not_public', `The host ${host} is not on the public Internet.`, { cause })
 
 type TargetRules = { allowed: Networks; own: Networks; resolve: Resolve; requireTls: boolean }
 
-/** One address that may not be called refuses the whole name: which of them is used is not ours to choose. */
+/** Resolves a target. A closed address refuses the whole name: which of them is used is not ours to choose. */
 export const resolveTarget = async (given: string, rules: TargetRules): Promise<Target> => {
   const { allowed, own, resolve, requireTls } = rules
   const url = readTargetUrl(given)

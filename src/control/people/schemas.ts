@@ -1,5 +1,5 @@
 import Type from 'typebox'
 import { PathText } from '#src/http/shapes.ts'
 
-/** Of the paths that name an organization. */
+/** Parameters of paths that name an organization. */
 export const OrganizationId = Type.Object({ organizationId: PathText })

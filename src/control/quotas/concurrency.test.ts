@@ -131,7 +131,7 @@ suite('quotas under concurrency', () => {
     runner.behave(({ sandboxId, target }) => {
       const isResize = target === 'started' && runner.has.get(sandboxId) === 'started'
       if (isResize && random.next() < 0.3) return { type: 'refuse', reason: 'In use.', state: 'started' }
-      // Of what should start some fails, which holds its part until it is recovered or deleted.
+      // Some starts fail; such a sandbox holds its part until it is recovered or deleted.
       return target === 'started' && random.next() < 0.1 ? { type: 'fail', reason: 'No luck.' } : { type: 'do' }
     })
     const seen = new Map<number, number>()

@@ -82,7 +82,7 @@ const kinds = [
   ['diskGiB', 'total_disk_quota', 'disk', ' GiB'],
 ] as const satisfies readonly (readonly [keyof Held, keyof RegionQuotaRow, string, string])[]
 
-/** One after the other until they have committed: what the next one counts is there by then. */
+/** Holds a place, one transaction after the other: what the next one counts is committed by then. */
 const holdPlace = (transaction: Transaction, { organizationId, regionId, sandboxClass }: Place) =>
   transaction`
     select pg_advisory_xact_lock(hashtextextended(${`quota ${organizationId} ${regionId} ${sandboxClass}`}, 0))`

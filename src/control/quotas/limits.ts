@@ -18,7 +18,7 @@ export type Quota = {
   row: RegionQuotaRow | null
 }
 
-/** Of each class in a region: for whoever asks while the class is still being found out. */
+/** Quotas of each class in a region, for a caller that does not know the class yet. */
 export const getQuotas = async (
   sql: Sql,
   organization: Organization,

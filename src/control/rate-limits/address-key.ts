@@ -2,7 +2,7 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { networkGroups, networkOf } from '#src/kit/network-of.ts'
 
-/** As many counters as there may be for strangers, however many addresses they come from. */
+/** Most counters for strangers, however many addresses they come from. */
 const slots = 65_536
 
 /** A /48: what one subscriber or tenant is often given. */

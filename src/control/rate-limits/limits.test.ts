@@ -39,7 +39,7 @@ suite('rate limits', () => {
     const replies = [
       await app.as('member').get('/sandbox'),
       await app.as('owner').get('/sandbox/none'),
-      // Also who may not has asked.
+      // A refused call counts too.
       await app.as('viewer').post('/api-keys', { name: 'x', permissions: [] }),
       await app.as('member').get('/sandbox'),
     ]

@@ -116,7 +116,7 @@ export const createLimits = (standard: RateLimits): Limits => {
         if (error instanceof Problem && error.status === 401) await countFailure(request)
         throw error
       } finally {
-        // Also one who may not do it has asked.
+        // A caller who may not do it is counted too.
         await countCaller(request, route)
       }
     },

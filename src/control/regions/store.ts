@@ -45,7 +45,7 @@ const readRegion = (row: Row): Region => ({
   updatedAt: row.updated_at,
 })
 
-/** Of those that belong to nobody: the shared ones, and others where the organization was given a quota. */
+/** Regions that an organization may use: its own, the shared ones, and others where it was given a quota. */
 const own = (sql: Sql, organizationId: string) => sql`
   (organization_id = ${organizationId} or (organization_id is null and (region_type = 'shared' or exists (
     select from region_quotas where region_id = regions.id and region_quotas.organization_id = ${organizationId}))))`

@@ -21,7 +21,7 @@ import {
   replaceRole,
 } from './store.ts'
 
-/** Of those who are given nothing else. */
+/** Role of members who are given no other. */
 export const developerRoleId = '00000000-0000-0000-0000-000000000001'
 
 const rolesPerOrganization = 200
@@ -70,7 +70,7 @@ export const createRole = async (parts: ChangeParts, as: AsOwner, input: RoleTex
 export const listRoles = async ({ database }: ChangeParts, organizationId: string) =>
   (await listRows(database.sql, organizationId)).map(asRoleView)
 
-/** Those who have the role hold from now on what it says, no more and no less. */
+/** Changes a role. Its members hold from now on what it says, no more and no less. */
 export const updateRole = async (parts: ChangeParts, as: AsOwner, roleId: string, input: RoleText) => {
   const values = readValues(input)
   const role = await changeAsOwner(parts, as, async (sql) => {

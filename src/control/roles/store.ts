@@ -31,7 +31,7 @@ export const findRole = async (sql: Sql, organizationId: string, id: string): Pr
   return row && readRole(row)
 }
 
-/** Those of the ids that the organization knows. */
+/** Finds the roles that the organization knows, by id. */
 export const findRoles = async (sql: Sql, organizationId: string, ids: readonly string[]): Promise<Role[]> => {
   const rows = await sql<RoleRow[]>`
     select * from roles where id = any (${[...ids]}) and (organization_id = ${organizationId} or organization_id is null)`

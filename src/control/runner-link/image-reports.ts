@@ -98,7 +98,7 @@ const sizeOf = ({ sizeBytes }: ImageReport): number | null => {
   return size === null ? null : Math.round(size * 1000) / 1000
 }
 
-/** Its snapshots may be used, unless what is known of it only now forbids that. */
+/** Makes the snapshots of an image usable, unless what is known only now forbids that. */
 const activate = async (transaction: Transaction, image: Image, report: ImageReport, now: Date) => {
   const { config } = report
   const sizeGiB = sizeOf(report)

@@ -1,4 +1,4 @@
-// One runner's link: says hello, hears reports, is told what to do. Everything it says is checked before it counts.
+// The link of a runner: says hello, hears reports, sends assignments. All that the runner says is checked before it counts.
 
 import Type from 'typebox'
 import { Compile } from 'typebox/compile'
@@ -28,7 +28,7 @@ import { applyImageReport, keepProgress } from './image-reports.ts'
 const amount = Type.Number({ minimum: 0, maximum: 1e9 })
 const text = Type.String({ maxLength: 4096 })
 
-/** Of one runner: their names, of some 40 characters, are less than a message of 4 MiB together. */
+/** Most images of a runner: their names, of some 40 characters, fit into a message of 4 MiB. */
 const mostImages = 80_000
 
 const word = Type.String({ maxLength: imageConfigBounds.wordCharacters })
@@ -102,7 +102,7 @@ const FromRunnerShape = Type.Union([
 
 const shape = Compile(FromRunnerShape)
 
-/** As many messages as may wait for the database before the runner is asked to begin anew. */
+/** Most messages that wait for the database before the runner is asked to begin anew. */
 const mostWaiting = 10_000
 
 const readMessage = (data: RawData): FromRunner | undefined => {
@@ -124,7 +124,7 @@ export const serveRunnerLink = (parts: SandboxParts, runner: RunnerIdentity, soc
     const message: ToRunner = { type: 'welcome', runnerId, heartbeatSeconds: options.heartbeatSeconds, databaseId }
     socket.send(JSON.stringify(message))
   }
-  // One after the other: what a runner says about a sandbox counts in the order in which it says it.
+  // Messages are handled one after the other: a runner's words count in the order in which it says them.
   let last = welcome().catch((error) => {
     log.error({ err: error, runnerId }, 'a runner could not be welcomed; its link is closed')
     socket.close(1011)

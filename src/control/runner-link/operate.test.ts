@@ -149,7 +149,7 @@ suite('DELETE /runners/{runnerId}', () => {
     assert.equal((await app.as('owner').post(`/sandbox/${restoring}/start`)).status, 503)
     for (const id of [running, archived]) assert.equal((await app.as('owner').delete(`/sandbox/${id}`)).status, 200)
     await untilState(app, running, 'destroyed')
-    // Its archive is for whoever is back to remove; until then it is there for nobody.
+    // The runner removes the archive when it is back; until then nobody else does.
     app.clock.advance({ minutes: 2 })
     await app.sweep()
     assert.equal((await app.as('owner').get(`/sandbox/${archived}`)).status, 404)

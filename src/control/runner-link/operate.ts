@@ -54,7 +54,7 @@ const countOn = async (transaction: Transaction, id: string): Promise<number> =>
 }
 
 /**
- * Its token opens nothing any more, and its name is not given again. What is archived is brought back by others; what has
+ * Removes a runner. Its token opens nothing any more, and its name is not given again. What is archived is brought back by others; what has
  * its disk there is lost, which needs `force`. The server's own is never removed: nothing would bring it back.
  */
 export const removeRunner = async (parts: SandboxParts, id: string, isForced: boolean): Promise<void> => {

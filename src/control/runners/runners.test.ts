@@ -96,12 +96,12 @@ suite('PUT /sandbox/:sandboxId/state', () => {
     const id = await create(app)
     const { sql } = app.database
     const state = async () => (await app.as('member').get('/sandbox/box')).body.state
-    // As another process does whose timer says that it is stuck.
+    // Another process marks it as stuck.
     await sql`update sandboxes set state = 'error', error_reason = 'late', version = version + 1 where id = ${id}`
     assert.equal((await report(app, id, { state: 'started', generation: 1 })).status, 200)
     assert.equal(await state(), 'started')
     await app.as('member').post('/sandbox/box/stop')
-    // As another process that is asked to start it.
+    // Another process is asked to start it.
     await sql`
       update sandboxes set state = 'starting', desired_state = 'started', generation = 3, version = version + 1
       where id = ${id}`

@@ -91,7 +91,7 @@ export const reconcileSnapshots = async ({ sql }: Database, now: Date): Promise<
       and not exists (select from runners where image = any(images) and state <> 'decommissioned')`
 }
 
-/** One that the server's own proxy reaches, in this region if it can be. */
+/** Address of a shared runner that the server's own gate reaches, in this region if there is one. */
 export const findSharedRunnerAddress = async (sql: Sql, regionId: string | null): Promise<string | undefined> => {
   const [row] = await sql<{ address: string }[]>`
     select address from runners join regions on regions.id = runners.region_id
@@ -183,7 +183,7 @@ export const decommission = async (transaction: Transaction, id: string, now: Da
     where image in (select name from images where runner_id = ${id})`
 }
 
-/** Those of a region that goes. */
+/** Deletes the runners of a region that goes. */
 export const deleteRunnersIn = async (transaction: Transaction, regionId: string): Promise<void> => {
   await transaction`delete from runners where region_id = ${regionId}`
 }

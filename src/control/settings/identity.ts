@@ -13,7 +13,7 @@ export type IdentitySettings = {
   issuers: readonly string[]
   /** What a token must be made for. */
   audience: string
-  /** Of programs that sign in people: the dashboard, the command line. */
+  /** Client id of programs that sign in people: the dashboard, the command line. */
   clientId: string
   /** By how much the clocks of an issuer and of ours may differ. */
   clockSkewSeconds: number

@@ -58,7 +58,7 @@ const takeBack = async (sql: Transaction, provider: IdentityProvider, { email }:
   return await findUserById(sql, userId)
 }
 
-/** Of an account that nobody is linked to: a user of that address, or `undefined` and a link that waits. */
+/** Admits an account that nobody is linked to: answers a user of that address, or `undefined` and a link that waits. */
 const admit = async (
   sql: Transaction,
   provider: IdentityProvider,
@@ -78,7 +78,7 @@ const admit = async (
   return user
 }
 
-/** One at a time in an organization: that is how the first two sign-ins of somebody make one user. */
+/** Finds or admits an account, one at a time in an organization, so that two first sign-ins of a person make one user. */
 export const findOrAdmit = async (
   parts: AccountParts,
   { id, organizationId }: IdentityProvider,
@@ -87,7 +87,7 @@ export const findOrAdmit = async (
 ): Promise<User> => {
   const user = await changeMembership(parts, organizationId, async (sql) => {
     const now = parts.clock.now()
-    // As it is now that nobody changes its roles.
+    // Read again, now that nobody can change its roles.
     const provider = requireEnabled(await findProviderOf(sql, organizationId, id))
     const linkedId = await findLinkedUserId(sql, { provider, subject: person.subject })
     const found = linkedId === undefined ? await admit(sql, provider, person, now) : await findUserById(sql, linkedId)

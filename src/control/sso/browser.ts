@@ -22,7 +22,7 @@ export const findBrowserSecret = (request: FastifyRequest, publicUrl: string): s
   return only !== undefined && more.length === 0 && secretPattern.test(only) ? only : undefined
 }
 
-/** One secret serves all that a browser has begun, so that two tabs do not disturb each other. */
+/** Keeps a secret in the browser. It serves all sign-ins that the browser has begun, so two tabs do not disturb each other. */
 export const keepBrowserSecret = (request: FastifyRequest, reply: FastifyReply, publicUrl: string): string => {
   const secret = findBrowserSecret(request, publicUrl) ?? newSecret()
   const secure = publicUrl.startsWith('https:') ? '; Secure' : ''

@@ -251,7 +251,7 @@ suite('what a link is bound to', () => {
     await sso.app.as('member').post(`${pending}/${await begin(sso)}/confirm`)
     await sso.change({ oidcConfig: { issuerUrl: `${provider.issuer}/` } })
     assert.equal(await codeOf(sso, 'member'), 200)
-    // As one that was made when it was written as typed.
+    // A link from the time when the issuer was stored as typed.
     await sso.app.database.sql`update sso_links set issuer_url = issuer_url || '/'`
     await sso.change({ oidcConfig: { issuerUrl: provider.issuer } })
     assert.equal(await codeOf(sso, 'member'), 200)

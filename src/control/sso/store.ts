@@ -66,7 +66,7 @@ type Account = { provider: Pick<IdentityProvider, 'id' | 'issuerUrl'>; subject: 
 const issuerOf = ({ issuerUrl }: Account['provider']): string => issuerUrl.replace(/\/+$/, '')
 const spellingsOf = (provider: Account['provider']): string[] => [issuerOf(provider), `${issuerOf(provider)}/`]
 
-/** Of the user whom the owner of the account has been linked to; a pending or rejected link leads to nobody. */
+/** Id of the user that the account is linked to; a pending or rejected link leads to nobody. */
 export const findLinkedUserId = async (sql: Sql, { provider, subject }: Account): Promise<string | undefined> => {
   const [row] = await sql<{ user_id: string }[]>`
     select user_id from sso_links

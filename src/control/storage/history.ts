@@ -24,7 +24,7 @@ export const deleteOld = async (sql: Sql, history: History, before: Date): Promi
       order by ${sql(timeColumns[history])} limit ${rowsAtOnce}))`
 }
 
-/** As PostgreSQL guesses it, without counting. */
+/** PostgreSQL's estimate of the rows, without counting. */
 const guessCount = async (sql: Sql, history: History): Promise<number> => {
   const [row] = await sql<[{ count: number }]>`
     select reltuples::bigint as count from pg_class where oid = ${history}::text::regclass`

@@ -69,7 +69,7 @@ suite('the other control processes', () => {
     const said = await listenIn(opened.database)
     now += 60_000
     alone.peers.tell({ n: 1 })
-    // Its sign of life goes by the same connection, behind what would have been told.
+    // The process's sign of life uses the same connection, behind what would have been told.
     t.mock.timers.tick(10_000)
     for (const end = Date.now() + 20_000; said.length === 0 && Date.now() < end; )
       await new Promise((resolve) => setImmediate(resolve))

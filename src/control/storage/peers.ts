@@ -15,7 +15,7 @@ const Said = Type.Object({ from: Type.String(), news: Type.Array(Type.Unknown())
 const helloEvery = 10_000
 const thereFor = 35_000
 
-/** As many may wait to be told; of more nobody is told. */
+/** Most news that wait to be sent; more is dropped. */
 const mostUntold = 10_000
 /** PostgreSQL takes less than 8000 bytes in one NOTIFY. */
 const mostBytes = 7_500
@@ -95,7 +95,7 @@ export class Peers<News extends object> {
     if (said === undefined || said.from === this.#self) return
     const isNew = !this.#heardAt.has(said.from)
     this.#heardAt.set(said.from, performance.now())
-    // So that it knows of us at once, too.
+    // A new process is to know of us at once, too.
     if (isNew) void this.#send([[]])
     for (const news of said.news) this.#parts.onNews(news as News)
   }

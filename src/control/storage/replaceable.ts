@@ -1,4 +1,4 @@
-// One pool of connections after another behind one name. A connection of the driver that was lost in the middle of a write
+// Puts one pool of connections after another behind one name. A connection of the driver that was lost in the middle of a write
 // never writes again (postgres 3.4.9, `closed()` in connection.js keeps its write timer), and every call handed to it waits
 // for ever. So a pool that has lost a connection takes no more calls: those it has may end, for a while, and the next go to
 // a new pool.

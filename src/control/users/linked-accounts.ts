@@ -10,7 +10,7 @@ import { countSignIns, linkIdentity, listLinked, unlinkIdentity } from './store.
 
 export type UserParts = Pick<Parts, 'database' | 'settings'> & { callers: Callers }
 
-/** One word for a path: `https://id.example.com/realms/a` is `id.example.com~realms~a`. */
+/** A name for a path: `https://id.example.com/realms/a` is `id.example.com~realms~a`. */
 export const providerName = (issuer: string): string =>
   issuer
     .replace(/^https?:\/\//, '')

@@ -46,7 +46,7 @@ const takeIn = async (transaction: Transaction, claims: Claims, now: Date): Prom
   return user
 }
 
-/** One at a time for each identity, however many requests a new person's client begins with. */
+/** Lets sign-ins of an identity run one at a time, however many requests a new person's client begins with. */
 const lock = async (sql: Sql, { issuer, subject }: Claims) => {
   await sql`select pg_advisory_xact_lock(hashtextextended(${`${issuer} ${subject}`}, 7305522))`
 }
@@ -57,7 +57,7 @@ const takeNote = async (database: Database, claims: Claims, now: Date): Promise<
     const known = await findIdentity(transaction, claims)
     if (known !== undefined && known.user !== undefined && !isNews(claims, known)) return known.user
     await announceCredentialChange(transaction)
-    // One that waits for its link may find by now that the address has become free.
+    // An identity that waits for its link may find by now that the address has become free.
     if (known?.user === undefined) return await takeIn(transaction, claims, now)
     await updateIdentity(transaction, claims)
     if (!known.isSource) return known.user

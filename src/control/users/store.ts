@@ -69,7 +69,7 @@ export const insertUser = async (sql: Sql, user: NewUser): Promise<User | undefi
 }
 
 /**
- * Of somebody else, where only an organization's identity provider says that it is theirs: who has proven an address otherwise is
+ * Takes an address from a user for whom only an organization's identity provider vouches: a person who has proven it otherwise is
  * not kept out by that. They keep their account, and how they sign in, with an address that nobody can have (RFC 2606 §2).
  */
 export const freeAddress = async (sql: Sql, email: string, ownerId: string | undefined): Promise<void> => {
@@ -117,7 +117,7 @@ export const listLinked = async (sql: Sql, userId: string): Promise<string[]> =>
 type Key = Pick<Claims, 'issuer' | 'subject'>
 
 /**
- * Of one that waits, and of the user's own address that both have verified. Where only an organization's identity provider
+ * Links an identity that waits, if both sides have verified the user's own address. Where only an organization's identity provider
  * has, the account may be somebody else's, made ahead to have the owner of the address sign in to it.
  */
 export const linkIdentity = async (sql: Sql, { issuer, subject }: Key, userId: string): Promise<boolean> => {
@@ -159,7 +159,7 @@ export const findUserByEmail = async (sql: Sql, email: string): Promise<User | u
   return row && readUser(row)
 }
 
-/** Of a server that has no users yet. */
+/** Inserts the first administrator of a server that has no users yet. */
 export const insertFirstAdministrator = async (sql: Sql): Promise<string> => {
   const [user] = await sql<[{ id: string }]>`
     insert into users (name, email, email_verified, email_verified_by, system_role)

@@ -9,7 +9,7 @@ import type { SandboxParts } from '../running.ts'
 
 type WantedWarm = { organizationId: string; regionId: string; snapshotId: string | Piece }
 
-/** One that is ready, held for this transaction. Of the caller's own pools first; one that somebody else is taking is passed over. */
+/** Holds a ready warm sandbox for this transaction. The caller's own pools come first; a sandbox that somebody else is taking is skipped. */
 export const holdWarm = async (
   transaction: Transaction,
   { organizationId, regionId, snapshotId }: WantedWarm,

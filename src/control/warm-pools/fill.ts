@@ -14,7 +14,7 @@ import { Problem } from '#src/problems.ts'
 import type { SandboxParts } from '../running.ts'
 import { fadedDemand } from './demand.ts'
 
-/** As many as are started ahead at one time, and as many callers as may be waiting meanwhile. */
+/** Most sandboxes that are started ahead at one time, and most callers that may wait meanwhile. */
 const atOnce = 2
 const poolsPerSweep = 100
 const againAfterSeconds = 60
@@ -105,7 +105,7 @@ const asRefusal = (error: unknown): Problem => {
   throw error
 }
 
-/** One step of one pool; another control process that is at it is left alone. */
+/** Makes a step of a pool, unless another control process is at it. */
 const step = async (parts: SandboxParts, poolId: string): Promise<Next> =>
   await parts.database.transaction(async (transaction): Promise<Next> => {
     const { mostWarm } = parts.options

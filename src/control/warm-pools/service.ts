@@ -72,7 +72,7 @@ export const resizeWarmPool = async (parts: SandboxParts, actor: Actor, id: stri
   return asView(await getPool(parts, actor, id))
 }
 
-/** Its sandboxes that nobody has claimed are deleted by the next sweep. */
+/** Deletes a pool; the next sweep deletes its sandboxes that nobody has claimed. */
 export const deleteWarmPool = async (parts: SandboxParts, actor: Actor, id: string): Promise<void> => {
   await getPool(parts, actor, id)
   await removePool(parts.database.sql, id)

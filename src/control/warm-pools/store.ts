@@ -11,7 +11,7 @@ export type WarmPool = {
   snapshot: string
   regionId: string
   size: number
-  /** Of its sandboxes, those that could be claimed now. */
+  /** Sandboxes of the pool that could be claimed now. */
   currentSize: number
   cpu: number
   memoryGiB: number
@@ -43,7 +43,7 @@ export const findPool = async (sql: Sql, organizationId: string, id: string): Pr
 
 type NewPool = { organizationId: string; snapshotId: string; regionId: string; size: number }
 
-/** One for each snapshot and region: a second is a 409. */
+/** Inserts a pool. Each snapshot and region has one: a second is a 409. */
 export const insertPool = async (sql: Sql, pool: NewPool, now: Date): Promise<string> => {
   const id = randomUUID()
   try {

@@ -67,7 +67,7 @@ suite('a warm pool', () => {
       [made.name, made.state, made.env, made.labels, made.cpu, made.autoStopInterval, made.warmPoolId],
       ['mine', 'started', { A: '1' }, { b: '2' }, 2, 7, undefined],
     )
-    // Its runner had taken all of that before the caller heard of it, as its network had to be closed.
+    // The runner had taken all of that before the caller heard of it, as the network had to be closed.
     const [told] = runner.asked.slice(before).filter(({ sandboxId }) => sandboxId === made.id)
     assert.deepEqual([told?.env, told?.network.blockAll, told?.cpu, told?.isNew ?? false], [{ A: '1' }, true, 2, false])
     assert.deepEqual(await idsOf(app), [made.id])
@@ -211,7 +211,7 @@ suite('a warm pool', () => {
       await app.as('owner').delete(`/sandbox/${id}`)
       await untilState(app, id, 'destroyed')
     }
-    // As after a minute.
+    // A minute has passed.
     await app.database.sql`update warm_pools set not_before = null`
     assert.equal(await fill(app), 2)
     assert.equal(await reason(), null)
@@ -381,7 +381,7 @@ suite('POST /warm-pools', () => {
     assert.equal(await status({ snapshot: 'default', pool: 1 }), 409)
     assert.equal(await status({ snapshot: 'none', pool: 1 }), 400)
     assert.equal(await status({ snapshot: 'default', pool: 1, target: 'none' }), 404)
-    // As a create there would be.
+    // A pool is refused as a create there would be.
     await app.database.sql`update regions set enforces_quota = true where id = 'local'`
     assert.equal(await status({ snapshot: 'default', pool: 1 }), 403)
     const now = app.clock.now()

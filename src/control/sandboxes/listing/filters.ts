@@ -113,11 +113,11 @@ const between = (column: string, from: number | Date | null, to: number | Date |
   sql`
   ${from === null ? sql`` : sql`and ${sql(column)} >= ${from}`} ${to === null ? sql`` : sql`and ${sql(column)} <= ${to}`}`
 
-/** Of more states than these, one listing in the order of all is quicker than one of each. */
+/** Most states for which a listing of each is quicker than one listing in the order of all. */
 const fewStates = 4
 
 /**
- * Of the conditions, which stretches they leave of an index in the order of the sort, each once. Without what is not given, so
+ * The stretches that the conditions leave of an index in the order of the sort, each once. Without what is not given, so
  * that also a plan for any value begins and ends there.
  */
 export const stretchesOf = (query: ListQuery): ((sql: Sql) => Piece)[] => {

@@ -75,7 +75,7 @@ type Question = {
   organizationId: string
   /** Where the page begins. */
   beginning: (sql: Sql) => Piece
-  /** Of the conditions, which parts of an index in the sort's order they leave. */
+  /** Parts that the conditions leave of an index in the sort's order. */
   stretches: readonly ((sql: Sql) => Piece)[]
   conditions: (sql: Sql) => Piece
   labels: Labels | undefined
@@ -84,7 +84,7 @@ type Question = {
   limit: number
 }
 
-/** Of the sort's index: what conditions ask about. */
+/** Columns in the sort's index that conditions ask about. */
 const indexed = [
   ...['id', 'name', 'state', 'desired_state', 'snapshot', 'region_id', 'sandbox_class', 'organization_id', 'public'],
   ...['recoverable', 'warm_pool_id', 'cpu', 'memory_gib', 'disk_gib', 'created_at', 'last_activity_at'],
@@ -174,7 +174,7 @@ const costOf = async (sql: Sql, question: Piece): Promise<number> => {
 /** What it reckons for a sandbox that is looked at in an index of a sort. */
 const costOfLook = 0.07
 
-/** As many are looked at in hope before it is asked what else would cost, which takes as long. */
+/** Rows that are read in hope before other plans are estimated, which takes as long. */
 const hopefulLook = 6000
 
 /** More than so many are not looked at in hope: in vain, that costs half as much as looking at all of them. */
@@ -220,7 +220,7 @@ const pickEvicted = (sql: Sql, question: Question) => {
     ) ${rowsOf(sql, listed(sql), orderOf(sql, question))}`
 }
 
-/** As PostgreSQL compares, by code points. */
+/** Compares as PostgreSQL does, by code points. */
 const compareKeys = (one: string | number, other: string | number): number =>
   typeof one === 'number' ? one - Number(other) : Buffer.compare(Buffer.from(one), Buffer.from(String(other)))
 

@@ -123,7 +123,7 @@ suite('GET /sandbox among thousands', () => {
       const stays = await sql<{ id: string }[]>`
         select id from sandboxes where state <> 'destroyed' and warm_pool_id is null and hashtext(id) % 3 = 0`
       const found = await walk(app, `sort=${sort}`, async (page) => {
-        // Of those that do not stay: some jump to the front, some fall behind, some go, and new ones come everywhere.
+        // The others do not stay: some jump to the front, some fall behind, some go, and new ones come everywhere.
         await sql`
           update sandboxes set ${column} = ${now}::timestamptz - (page.n - 50) * interval '1 day', version = version + 1
           from (select ${page * 7}::int as n) page

@@ -20,7 +20,7 @@ export type Change = {
   row?: SandboxRow
 }
 
-/** Its runner is to know anew what is wanted of a sandbox, whose state is the same. */
+/** A sandbox whose state is the same, and whose runner must hear again what is wanted. */
 type Renewal = Pick<Change, 'sandboxId' | 'row'> & { runnerId: string }
 
 /** Something that happened to a sandbox and left its state as it was; `eventId` is its event in the timeline. */
@@ -149,7 +149,7 @@ export class ChangeFeed {
   }
 
   #tell(change: Change): void {
-    // One listener's failure must not keep the others from hearing.
+    // A listener's failure must not keep the others from hearing.
     for (const listener of this.#emitter.listeners('change')) {
       try {
         listener(change)

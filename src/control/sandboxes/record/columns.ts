@@ -33,7 +33,7 @@ type Described = {
 /** Only the compiler sees `value`. */
 type Typed<T> = { value?: { of: T } }
 
-/** One column, with the type that its values have in a row. */
+/** A column, with the type that its values have in a row. */
 const column =
   <T>() =>
   <const D extends Described>(described: D): D & Typed<T> =>

@@ -53,7 +53,7 @@ export const moves = [
   ['start', 'stopped', 'starting', 'started'],
   ['start', 'paused', 'resuming', 'started'],
   ['start', 'archived', 'restoring', 'started'],
-  // Its runner breaks the archive off and starts from the disk, or restores it where the disk has gone already.
+  // The runner breaks the archive off and starts from the disk, or restores it where the disk has gone already.
   ['start', 'archiving', 'starting', 'started'],
   ['stop', 'started', 'stopping', 'stopped'],
   ['stop', 'paused', 'stopping', 'stopped'],
@@ -271,7 +271,7 @@ export const settlements: Record<SandboxState, Settlement> = {
   pulling_snapshot: { started: 'started', stopped: 'stopped', ...lost },
   starting: { started: 'started', stopped: 'stopped', ...lost },
   restoring: { started: 'started', stopped: 'stopped', ...lost },
-  // Its memory may be gone: the host was restarted.
+  // The memory may be gone: the host was restarted.
   resuming: { started: 'started', stopped: 'stopped', ...lost },
   pausing: { paused: 'paused', stopped: 'stopped', ...lost },
   stopping: { stopped: 'stopped', ...lost },

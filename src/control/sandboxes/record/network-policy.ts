@@ -20,7 +20,7 @@ type Given = {
 
 const mostItems = 10
 
-/** Of commas alone it would be no list, which opens the Internet to a caller who meant to close it. */
+/** Reads the items of a list. Commas alone are refused: no list opens the Internet to a caller who meant to close it. */
 const itemsOf = (field: string, given: string | null | undefined): string[] => {
   const items = (given ?? '')
     .split(',')
@@ -83,7 +83,7 @@ export const checkDomainList = (given: string | null | undefined): string[] | nu
     }),
   )
 
-/** Of a new sandbox. Where its organization limits what goes out by default, it reaches only what a list of its own allows. */
+/** Network of a new sandbox. Where its organization limits what goes out by default, it reaches only what a list of its own allows. */
 export const networkOfNew = (given: Given, isLimited: boolean): NetworkColumns => {
   const lists = {
     network_allow_list: checkAllowList(given.networkAllowList),

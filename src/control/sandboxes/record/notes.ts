@@ -28,7 +28,7 @@ export const writeStuckAt = async (sql: Sql, { id, version }: Known, stuckAt: Da
   await sql`update sandboxes set stuck_at = ${stuckAt} where id = ${id} and version = ${version}`
 }
 
-/** Its runner has said that nothing of it is left there. */
+/** Notes that the runner has nothing of a sandbox left. */
 export const writeGone = async (sql: Sql, id: string, now: Date): Promise<void> => {
   await sql`update sandboxes set gone_at = ${now} where id = ${id} and gone_at is null`
 }

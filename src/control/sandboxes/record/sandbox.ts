@@ -111,7 +111,7 @@ const show = <Row>(fields: readonly Field<Row>[], row: Row): Record<string, unkn
   return shown
 }
 
-/** One item of a listing (contract/control-plane.md §11.2): without what only a single read may show. */
+/** An item of a listing: without what only a single read may show. */
 export const asListItem = (row: ListedRow, proxyUrl: string): SandboxListItem =>
   ({
     ...show(listFields, row),

@@ -71,7 +71,7 @@ export const findSandboxById = async (sql: Sql, id: string): Promise<SandboxRow 
   return row
 }
 
-/** As it is now, and nobody writes it until the transaction ends. */
+/** Reads and locks a sandbox: nobody writes it until the transaction ends. */
 export const lockSandbox = async (transaction: Transaction, id: string): Promise<SandboxRow> => {
   const [row] = await transaction<SandboxRow[]>`
     select * from sandboxes where id = ${id} and state <> 'destroyed' for no key update`
@@ -223,7 +223,7 @@ export const touch = async (sql: Sql, sandbox: SandboxRow, now: Date, atMostEver
     where id = ${sandbox.id} and not (last_activity_at > ${before} and last_activity_at <= ${now})`
 }
 
-/** Of an organization that is no more: what is still to be destroyed. */
+/** Lists sandboxes of a deleted organization that are still to be destroyed. */
 export const listLiveOf = (sql: Sql, organizationId: string, most: number): Promise<SandboxRow[]> =>
   sql<SandboxRow[]>`
     ${withRunner(sql)}
@@ -236,7 +236,7 @@ export const forgetSandboxesOf = async (transaction: Transaction, organizationId
   await transaction`delete from sandbox_events where organization_id = ${organizationId}`
 }
 
-/** Also those of which a runner has not said that they are gone. */
+/** Whether a region has sandboxes, also those that a runner has not reported as gone. */
 export const hasLiveSandboxesIn = async (sql: Sql, regionId: string): Promise<boolean> => {
   const [row] = await sql`select 1 from sandboxes where region_id = ${regionId} and gone_at is null limit 1`
   return row !== undefined

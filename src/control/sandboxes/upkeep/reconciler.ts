@@ -11,7 +11,7 @@ import { findSandboxById, listUnderWay } from '../record/store.ts'
 const askAgainSeconds = 5
 
 /**
- * Its runner has something to do, or must know whose it is now or, where a sandbox came to be as nobody asked, that it shall
+ * Whether the runner has something to do, or must know whose the sandbox is now or, where it came to be as nobody asked, that it shall
  * stay so. Not after an error: that waits for a person, or for the sweep, or a runner that cannot would be asked without a pause.
  */
 const isForRunner = (from: SandboxState | null, row: SandboxRow): boolean =>

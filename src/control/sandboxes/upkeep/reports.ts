@@ -18,7 +18,7 @@ type GivenReport = Omit<Report, 'generation'> & { generation?: number }
 
 const wellAgain = { error_reason: null, recoverable: null, resize_from: null } as const
 
-/** Its disk is on a runner, whatever archive there is of what it was. */
+/** Columns of a sandbox whose disk is on a runner, whatever archive there is of it. */
 const onRunner = { archived_at: null, archive_not_before: null } as const
 
 const archivedAs = (row: SandboxRow, { archive }: GivenReport, now: Date): Partial<SandboxRow> => ({
@@ -115,7 +115,7 @@ const changeAfter = (row: SandboxRow, report: GivenReport, now: Date): StateChan
   if (report.state === 'archived' && !report.archive && row.archive_sha256 === null) {
     throw new Problem('bad_request', 'A sandbox that is archived needs to say where.')
   }
-  // One from a warm pool that cannot be made what its caller asked for is of no use to them.
+  // A warm sandbox that cannot be made what its caller asked for is of no use to them.
   if (report.refused !== undefined && row.state === 'creating') {
     return changeFor(row, 'error', { ...report, state: 'error', errorReason: report.refused }, now)
   }
@@ -128,7 +128,7 @@ const changeAfter = (row: SandboxRow, report: GivenReport, now: Date): StateChan
   return to && changeFor(row, to, report, now)
 }
 
-/** As it was written here, where that is what the report speaks of: a question fewer, and the write finds out if it is stale. */
+/** The row as this process wrote it, if the report speaks of that: saves a query, and the write finds out if it is stale. */
 const findWrittenHere = ({ changes }: SandboxParts, runnerId: string, { sandboxId, generation }: GivenReport) => {
   const row = changes.findUnderWay(sandboxId)
   return row?.runner_id === runnerId && row.generation === generation ? row : undefined
@@ -145,7 +145,7 @@ const getReported = async (
   throw new Problem('conflict', `This speaks of generation ${generation}; the sandbox is at ${row.generation}.`)
 }
 
-/** Its runner says so again for as long as control's list shows that it was not heard, and nothing newer is asked for. */
+/** Safe to lose: the runner repeats this report until control's list shows it. */
 const isToldAgain = ({ to, set }: StateChange) => (to === 'started' || to === 'paused') && set?.generation === undefined
 
 /** Takes a report; one that is stale, or about a sandbox of another runner, is refused and changes nothing. */

@@ -3,7 +3,7 @@ import type { SandboxRow } from '../record/sandbox.ts'
 import { findSandboxById, writeState } from '../record/store.ts'
 
 /**
- * Its disk was copied, or could not be: the sandbox goes back to what it was. Answers it, for the caller to announce once
+ * Ends a snapshot whose disk was copied, or could not be: the sandbox goes back to what it was. Answers it, for the caller to announce once
  * the transaction is over; `undefined` where it is doing something else by now, another snapshot too.
  */
 export const endSnapshotting = async (

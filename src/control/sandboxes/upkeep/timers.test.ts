@@ -14,7 +14,7 @@ const stateOf = async ({ database }: TestControl, id: string): Promise<string | 
   return row?.state
 }
 
-/** Its runner's word that nothing is left of it has been kept; that is no change of its state. */
+/** Waits until the runner's word that nothing is left is kept; that is no change of state. */
 const untilGone = async ({ database }: TestControl, id: string): Promise<void> => {
   for (;;) {
     const [row] = await database.sql`select gone_at from sandboxes where id = ${id} and gone_at is null`
@@ -57,7 +57,7 @@ suite('time', () => {
     await app.pass({ minutes: 1, seconds: 59 })
     await app.sweep()
     assert.deepEqual([await stateOf(app, id), await stateOf(app, pauses)], ['started', 'started'])
-    // As a machine that slept says it.
+    // The clock jumps as on a machine that slept.
     app.clock.advance({ hours: 8 })
     await app.sweep()
     runner.say({ type: 'alive' })

@@ -86,7 +86,7 @@ const act = async (parts: SandboxParts, row: SandboxRow, timer: Timer): Promise<
   }
 }
 
-/** One whose runner cannot is stopped: it asked for no resources to be held while it is idle. */
+/** Pauses an idle sandbox, or stops it if its runner cannot: it asked for no resources to be held while it is idle. */
 const autoPause = async (
   parts: SandboxParts,
   row: SandboxRow,
@@ -128,7 +128,7 @@ const unstick = async (parts: SandboxParts, row: SandboxRow): Promise<void> => {
       const reason = `It was still ${row.state} after ${seconds} s; its runner did not say that it had finished.`
       return { to: 'error', by, reason, set: { error_reason: reason, recoverable: true } }
     }
-    // Its files go when the runner is back: the row stays in that runner's list until it says that they are gone.
+    // The files go when the runner is back: the row stays in that runner's list until it says that they are gone.
     if ((row.runner_heartbeat_at?.getTime() ?? 0) < silentBefore(parts).getTime()) {
       return {
         to: 'destroyed',

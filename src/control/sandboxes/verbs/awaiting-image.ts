@@ -14,9 +14,9 @@ import { moveSandbox } from './move.ts'
 /** Looked at, and tried, at a time. */
 const mostLookedAt = 5000
 const mostTried = 500
-/** Of one organization find no room, before it has to wait for the next time. */
+/** Most sandboxes of an organization that find no room, before it has to wait for the next sweep. */
 const mostRefused = 50
-/** Of one organization, with those whose image could not be made: they hold room of no runner that would bound them. */
+/** Most waiting sandboxes of an organization, with those whose image failed: no runner's room bounds them. */
 const mostWaiting = 1000
 
 /** Whether one more may wait; two that ask at the same time may both. */
@@ -32,7 +32,7 @@ export const checkMayWait = async (transaction: Transaction, organizationId: str
   )
 }
 
-/** As little of it as says whether it is worth trying: the rest may be 400 KiB. */
+/** The columns that say whether a try is worthwhile: the rest may be 400 KiB. */
 type Waiting = Pick<SandboxRow, 'id' | 'organization_id' | 'image' | 'cpu' | 'memory_gib' | 'disk_gib'>
 
 /**
@@ -93,7 +93,7 @@ const place = async (parts: SandboxParts, id: string): Promise<void> => {
   })
 }
 
-/** Those that have no room, or would be above their quota: where one found no room another of its size finds none either. */
+/** Sandboxes that have no room, or are above their quota: another of that size finds none either. */
 class Refused {
   readonly #ofOne = new Map<string, Waiting[]>()
 

@@ -213,7 +213,7 @@ suite('POST /sandbox with buildInfo', () => {
     const made = await create(app)
     const image = (await app.as('owner').post('/snapshots', { name: 'n', imageName: 'alpine:3.20' })).body
     const states = async () => [(await get(app, made.id)).state, (await app.as('owner').get('/snapshots/n')).body.state]
-    // As a machine sleeps: its link is there, and nothing comes.
+    // The runner's machine sleeps: its link is there, and nothing comes.
     app.clock.advance({ hours: 2 })
     await app.sweep()
     assert.deepEqual(await states(), ['pending_build', image.state])

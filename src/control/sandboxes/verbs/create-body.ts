@@ -68,7 +68,7 @@ export const checkName = (given: string): string => {
   return name
 }
 
-/** Of all names and values together: every sandbox of a runner stands in its one list with them. */
+/** Most bytes of all names and values together: the list of a runner holds them for all of its sandboxes. */
 const mapBytes = 64 * 1024
 
 export const checkMap = (field: 'env' | 'labels', map: Record<string, string>): Record<string, string> => {

@@ -234,7 +234,7 @@ const write = async (
   return { row: await insertSandbox(transaction, row, by), from: null }
 }
 
-/** Its network has rules to be set, which may fail. Whatever else is new about one that was claimed, its runner only notes. */
+/** Whether the network needs rules, which may fail. The runner only notes what else is new about a claimed sandbox. */
 const isClosed = (row: SandboxRow) =>
   row.network_block_all || row.network_allow_list !== null || row.domain_allow_list !== null
 
@@ -246,7 +246,7 @@ const beginBuild = async (parts: SandboxParts, row: SandboxRow): Promise<Sandbox
   return await waitWhile(parts, placed, 'creating', parts.options.createWaitSeconds * 1000)
 }
 
-/** The same key with the same body answers the same sandbox; with another body it is a mistake of the caller (422). */
+/** Creates a sandbox. A repeated key with the same body answers that sandbox; with another body it is a mistake of the caller (422). */
 export const createSandbox = async (
   parts: SandboxParts,
   actor: Actor,

@@ -11,7 +11,7 @@ const hoursShown = 24
 /** What was evicted after this is shown still. */
 export const evictedSince = (now: Date): Date => new Date(now.getTime() - hoursShown * 3_600_000)
 
-/** Of any organization, and only by its id: names mean nothing here. */
+/** Evicts a sandbox of any organization, only by its id: names mean nothing here. */
 export const evictSandbox = async (parts: SandboxParts, userId: string, sandboxId: string): Promise<SandboxRow> => {
   const { database, clock } = parts
   const sandbox = await findSandboxById(database.sql, sandboxId)
@@ -24,7 +24,7 @@ export const evictSandbox = async (parts: SandboxParts, userId: string, sandboxI
   })
 }
 
-/** As `getSandbox`, and by its id also one that was evicted less than a day ago, or that waits in a warm pool. */
+/** Finds what `getSandbox` finds, and by id also a sandbox that was evicted less than a day ago, or that is warm. */
 export const getEvenEvicted = async (
   { database, clock }: SandboxParts,
   organizationId: string,

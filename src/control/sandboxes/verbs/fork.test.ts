@@ -153,7 +153,7 @@ suite('the tree of forks', () => {
     await untilState(app, chain[2]!, 'destroyed')
     assert.equal((await app.as('viewer').get('/sandbox/n3/parent')).status, 404)
     assert.deepEqual(await idsOf(app, 'n3/ancestors'), chain.slice(0, 2))
-    // Also when nothing is known of it any more.
+    // The answer is right also when nothing is known of it any more.
     await app.database.sql`delete from sandboxes where id = ${chain[2]!}`
     assert.deepEqual(await idsOf(app, 'n3/ancestors'), chain.slice(0, 2))
     assert.equal((await app.as('stranger').get('/sandbox/n3/ancestors')).status, 404)

@@ -79,7 +79,7 @@ const write = async (
   const quota = await getQuota(transaction, organization, found.region_id, found.sandbox_class)
   checkLimits(size, quota)
   checkKept(size.diskGiB, found.auto_delete_interval, quota)
-  // Its runner first and then the sandbox, as every verb does, or two would wait for each other.
+  // Every verb locks the runner first and then the sandbox, or two would wait for each other.
   await checkRoom(transaction, found.runner_id, null, size, options.overcommit)
   const parent = await lockSandbox(transaction, found.id)
   checkParent(parent)
@@ -155,7 +155,7 @@ export const getParent = async (
   return parent
 }
 
-/** Those that there still are, the root first and the parent last. */
+/** Lists the ancestors that still exist, the root first and the parent last. */
 export const listAncestors = async (
   { database }: SandboxParts,
   { organization }: Pick<Actor, 'organization'>,

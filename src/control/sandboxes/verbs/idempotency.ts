@@ -11,7 +11,7 @@ const hoursKept = 24
 /** All keys of the server. Beyond it the organization with most of them loses its oldest. */
 const mostKept = 1_000_000
 
-/** One request that may come more than once. */
+/** A request that may come more than once. */
 type Once = { organizationId: string; key: string; requestHash: string }
 
 export const onceFor = (organizationId: string, key: string, body: unknown): Once => ({
@@ -55,7 +55,7 @@ export const forgetOldKeys = async (sql: Sql, now: Date, most = mostKept): Promi
   await deleteBeyond(sql, 'idempotency_keys', most)
 }
 
-/** Those of an organization that is no more. */
+/** Forgets the keys of an organization that is no more. */
 export const forgetKeysOf = async (sql: Sql, organizationId: string): Promise<void> => {
   await sql`delete from idempotency_keys where organization_id = ${organizationId}`
 }

@@ -13,7 +13,7 @@ const mostAttempts = 10
 export type Occasion = {
   by: By
   reason?: string
-  /** Of a timer: only where it is due when it is written. What puts it off leaves `version` as it is. */
+  /** For a timer: writes only if it is still due. A change that postpones it leaves `version` as it is. */
   whileDue?: boolean
 }
 

@@ -5,7 +5,7 @@ import { startControl } from '#test/control/harness.ts'
 import { connectRunner, eventsOf, untilState } from '#test/control/simulated-runner.ts'
 import { stateRows } from '../record/lifecycle.ts'
 
-/** The same numbers from the same seed, so that what fails can be seen again. */
+/** Numbers from a seed, so that a failure can be repeated. */
 const randomFrom = (seed: number) => () => {
   seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31
   return seed / 2 ** 31

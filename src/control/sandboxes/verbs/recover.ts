@@ -24,7 +24,7 @@ export const recoverSandbox = async (
   }
   return await moveSandbox(parts, sandbox, skipStart ? 'recover-stopped' : 'recover', {
     by: { kind: 'user', id: actor.user.id },
-    // Of a resize that was given up: its runner may still refuse that size.
+    // The size before a resize that was given up: the runner may still refuse the new one.
     set: ({ resize_from }) => ({ resize_from }),
     // It failed on its way out of its archive, perhaps because of the runner that it was on.
     check: async (transaction, found) => ({

@@ -64,7 +64,7 @@ const checkIdle = (sandbox: SandboxRow, column: IdleColumn, minutes: number): vo
   }
 }
 
-/** Of what happens to an idle sandbox at most one may be set; 0 takes it away, and always may. */
+/** Sets what happens to an idle sandbox. At most one interval may be set; 0 removes one, always. */
 const setIdleInterval = async (
   { database, clock }: SandboxParts,
   { organization }: Actor,

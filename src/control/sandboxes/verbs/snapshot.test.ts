@@ -45,7 +45,7 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     }
     const made = await app.as('member').post('/sandbox', { snapshot: 'made-started' })
     assert.deepEqual([made.status, made.body.state], [200, 'started'])
-    // Of whom the sandbox was, whatever the image below says.
+    // The user is the sandbox's, whatever the image below says.
     assert.equal(made.body.user, (await get(app, id)).user)
     assert.match(runner.asked.at(-1)?.image ?? '', /^snap-/)
   })
@@ -66,7 +66,7 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     )
     assert.equal((await get(app, id)).state, 'started')
     assert.equal((await again('other')).status, 422)
-    // Also when the sandbox is on its way out: what was asked for is done.
+    // A sandbox that is being deleted still gets the snapshot that was asked for.
     runner.behave(() => ({ type: 'silent' }))
     assert.equal((await app.as('owner').delete(`/sandbox/${id}`)).status, 200)
     const late = await again('made')

@@ -43,7 +43,7 @@ export const snapshotSandbox = async (
       },
     })
   } catch (error) {
-    // The same request was at it in this very moment.
+    // A repeated request was at it in this very moment.
     const made = await findDone()
     if (made) return made
     throw error

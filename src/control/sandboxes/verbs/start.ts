@@ -41,7 +41,7 @@ export const startSandbox = async (parts: SandboxParts, actor: Actor, idOrName: 
     // Whoever was given the old one saw what ran before. What was paused runs on.
     set: ({ state }) => (state === 'paused' ? {} : { preview_token: newSecret() }),
     check: findRoom(parts),
-    // One that is paused has kept its room.
+    // A paused sandbox has kept its room.
     checksWhen: ({ state }) => state !== 'paused',
   })
   return await waitWhile(parts, moved, 'resuming', parts.options.momentMilliseconds)
