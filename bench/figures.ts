@@ -72,6 +72,7 @@ export const prepare = async (
   }
   const box = await make()
   const paused = await make()
+  const restarted = await make()
   const session = (sessionId: string) => served.toolbox('POST', box, '/process/session', { sessionId })
   const inSession = async (sessionId: string, command: string, runAsync = false) => {
     const answer = await served.toolbox('POST', box, `/process/session/${sessionId}/exec`, { command, runAsync })
@@ -98,17 +99,31 @@ export const prepare = async (
     ours: await repeat(1, work),
     floors: [[(await floors.cat(served, box, 'big', '/dev/null')).ended]],
   })
-  const verb =
-    (name: 'pause' | 'resume'): Figure['take'] =>
+  /** There and back again, as one turn of both; `index` says which of the two is the figure. */
+  const verbs =
+    (box: Sandbox, [verb, state]: [string, string], index: 0 | 1): Figure['take'] =>
     async () => {
       const ours: Samples = []
       for (let round = 0; round < few; round++) {
-        const pausing = await timed(() => become(paused, 'pause', 'paused'))
-        const resuming = await timed(() => become(paused, 'start', 'started'))
-        ours.push(name === 'pause' ? pausing : resuming)
+        const there = await timed(() => become(box, verb, state))
+        const back = await timed(() => become(box, 'start', 'started'))
+        ours.push([there, back][index]!)
       }
       return { ours, floors: [await a(), await floors.row(rounds)] }
     }
+  const toPaused: [string, string] = ['pause', 'paused']
+  const toStopped: [string, string] = ['stop', 'stopped']
+  const toFirstExec = async (make: () => Promise<Sandbox>): Promise<Taken> => {
+    const began = performance.now()
+    const made = await make()
+    await served.execute(made, 'true')
+    const ours = [performance.now() - began]
+    await served.api('DELETE', `/sandbox/${made.id}`)
+    const http = await a()
+    return { ours, floors: [http, http, await b('true'), await floors.row(rounds)] }
+  }
+  /** Until the network of the next sandbox is ready, which nobody waits for. */
+  const restMs = 300
 
   const figures: Figure[] = [
     {
@@ -197,17 +212,21 @@ export const prepare = async (
       floor: '2a + b + c',
       take: async () => {
         while (!(await isPoolFull())) await new Promise((resolve) => setTimeout(resolve, 100))
-        const began = performance.now()
-        const made = await served.api('POST', '/sandbox', {})
-        await served.execute(made, 'true')
-        const ours = [performance.now() - began]
-        await served.api('DELETE', `/sandbox/${made.id}`)
-        const http = await a()
-        return { ours, floors: [http, http, await b('true'), await floors.row(rounds)] }
+        return await toFirstExec(() => served.api('POST', '/sandbox', {}))
       },
     },
-    { name: 'pause', floor: 'a + c', take: verb('pause') },
-    { name: 'resume', floor: 'a + c', take: verb('resume') },
+    {
+      name: 'fork to first exec',
+      floor: '2a + b + c',
+      take: async () => {
+        await new Promise((resolve) => setTimeout(resolve, restMs))
+        return await toFirstExec(() => served.api('POST', `/sandbox/${restarted.id}/fork`, {}))
+      },
+    },
+    { name: 'pause', floor: 'a + c', take: verbs(paused, toPaused, 0) },
+    { name: 'resume', floor: 'a + c', take: verbs(paused, toPaused, 1) },
+    { name: 'stop', floor: 'a + c', take: verbs(restarted, toStopped, 0) },
+    { name: 'start', floor: 'a + c', take: verbs(restarted, toStopped, 1) },
   ]
   return { box, figures }
 }
