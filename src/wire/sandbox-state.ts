@@ -1,5 +1,5 @@
 // The states of a sandbox as they stand on the wire (contract/control-plane.md §3). What may follow what is said in
-// control/sandboxes/lifecycle.ts, and nowhere else.
+// control/sandboxes/record/lifecycle.ts, and nowhere else.
 
 export const sandboxStates = [
   'creating',

@@ -32,7 +32,7 @@ const isNeeded = (sql: Sql) => sql`
     or exists (select from sandboxes where sandboxes.image = images.name
       and state not in ('destroyed', 'build_failed')))`
 
-/** Each runner of a region may have them all, and says the names of those that it has in one message (`runners/link.ts`). */
+/** Each runner of a region may have them all, and says the names of those that it has in one message (`runner-link/link.ts`). */
 const mostOfRegion = 50_000
 
 const checkRoomFor = async (sql: Sql, regionId: string): Promise<void> => {

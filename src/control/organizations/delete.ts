@@ -1,6 +1,6 @@
 // The end of an organization. One transaction takes everything that anybody could use: keys, members, roles, invitations,
 // settings, snapshots, pools. What it has on runners cannot end in a transaction: its id is kept until that is gone, and
-// sandboxes/without-organization.ts sees to it, whatever is killed meanwhile.
+// sandboxes/upkeep/without-organization.ts sees to it, whatever is killed meanwhile.
 
 import { dropImagesOf, pushImage } from '#src/control/images/images.ts'
 import { Problem } from '#src/problems.ts'

@@ -66,7 +66,7 @@ export type Organization = {
   sandboxLifecycleRateLimit: number | null
   sandboxLifecycleRateLimitTtlSeconds: number | null
   experimentalConfig: Record<string, unknown> | null
-  /** Encrypted; `otel-config.ts` reads it. */
+  /** Encrypted; `organizations/otel-config.ts` reads it. */
   otelConfig: string | null
   createdAt: Date
   updatedAt: Date

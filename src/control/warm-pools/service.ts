@@ -1,4 +1,4 @@
-// Sandboxes that an organization wants started ahead. This room keeps what is wanted; sandboxes/warm-fill.ts makes it so.
+// Sandboxes that an organization wants started ahead. This file keeps what is wanted; fill.ts makes it so.
 
 import type { Actor } from '#src/control/auth/actor.ts'
 import { checkNotSuspended } from '#src/control/people/organization.ts'

@@ -79,7 +79,7 @@ class CollectedLogs implements Disposable {
 }
 
 /**
- * `owner`: whose memory it counts for (exec/output.ts). `isMarked`: the text of both streams has marks (marked-logs.ts). `exit`: how
+ * `owner`: whose memory it counts for (running/output.ts). `isMarked`: the text of both streams has marks (marked-logs.ts). `exit`: how
  * it ended, if it has.
  */
 export const collectLogs = async <Exit extends { type: 'exit' }>(

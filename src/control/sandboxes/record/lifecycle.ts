@@ -277,7 +277,7 @@ export const settlements: Record<SandboxState, Settlement> = {
   stopping: { stopped: 'stopped', ...lost },
   archiving: { archived: 'archived', ...lost },
   resizing: { started: 'started', stopped: 'stopped', paused: 'paused', ...lost },
-  // Ends with its image (snapshots/images.ts), unless the sandbox ends first.
+  // Ends with its image (runner-link/image-reports.ts), unless the sandbox ends first.
   snapshotting: { stopped: 'stopped', ...lost },
   destroying: { destroyed: 'destroyed', error: 'error' },
   // It ended by itself: its first process died, or its host was restarted.
@@ -285,7 +285,7 @@ export const settlements: Record<SandboxState, Settlement> = {
   paused: { stopped: 'stopped', ...lost },
   stopped: lost,
   unknown: { started: 'started', stopped: 'stopped', paused: 'paused', archived: 'archived', ...lost },
-  // Nothing of it is on a runner. One that waits for its image goes on with that (snapshots/images.ts).
+  // Nothing of it is on a runner. One that waits for its image goes on with that (runner-link/image-reports.ts).
   pending_build: {},
   building_snapshot: {},
   archived: {},

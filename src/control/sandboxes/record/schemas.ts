@@ -41,7 +41,7 @@ export const NetworkSettings = Type.Object({ networkBlockAll: Type.Optional(Type
 export type NetworkSettings = Static<typeof NetworkSettings>
 
 /**
- * Every field of the contract is named, also those that are not built yet: `create.ts` refuses these with a sentence,
+ * Every field of the contract is named, also those that are not built yet: `verbs/create.ts` refuses these with a sentence,
  * where a field left out here would be dropped in silence.
  */
 export const CreateSandbox = Type.Object({

@@ -18,7 +18,7 @@ import { pause } from '../verbs/pause.ts'
 type Timer = 'ttl' | 'stuck' | 'auto-stop' | 'auto-pause' | 'auto-archive' | 'auto-delete' | 'purge'
 
 const rowsPerSweep = 500
-/** On one runner by themselves, which does no more at a time (runner/keeper.ts). */
+/** On one runner by themselves, which does no more at a time (src/runner/keeping/keeper.ts). */
 const mostArchiving = 4
 const hoursKeptWhenDestroyed = 24
 
