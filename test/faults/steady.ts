@@ -9,9 +9,10 @@ type Work = { what: string; fails: () => Promise<string | undefined> }
 const port = 3100
 const session = 'steady'
 const count = 'cd /tmp; n=0; while [ ! -e stop ]; do n=$((n+1)); echo $n; sleep 0.2; done; echo end'
-/** Every process that has a terminal, with the time when it began. */
+/** The shell of each terminal, with the time when it began: it leads its session, and what it starts does not. */
 const terminals =
-  'for p in /proc/[0-9]*; do case $(readlink $p/fd/0) in /dev/pts/*) echo $p $(cut -d" " -f22 $p/stat);; esac; done'
+  'for p in /proc/[0-9]*; do case $(readlink $p/fd/0) in /dev/pts/*) set -- $(cat $p/stat 2>/dev/null); ' +
+  '[ "/proc/$6" = "$p" ] && shift 21 && echo $p $1;; esac; done 2>/dev/null; true'
 
 const seen = (answer: Answer | undefined): string =>
   answer === undefined ? 'no answer' : `${answer.status} ${JSON.stringify(answer.body).slice(0, 300)}`
