@@ -4,7 +4,7 @@ import type { Platform } from '#test/sandboxes/harness.ts'
 
 export type Made = { id: string; state: string; toolboxProxyUrl: string; exitCode: number }
 
-/** Of a sandbox, what its record says. */
+/** The fields of a sandbox's record that say where it is. */
 type Where = Pick<Made, 'id' | 'toolboxProxyUrl'>
 
 export const openClient = (alcove: Platform) => {

@@ -68,7 +68,7 @@ const measureWarm = async () => {
   const warm: Samples = []
   const warmShell: Samples = []
   const cold: Samples = []
-  // As little as two calls can take of which one runs a command.
+  // The least that two calls can take of which one runs a command.
   const floor: Samples = []
   // The first ten, as long as the server still compiles its claims, are not counted.
   for (let round = -10; round < rounds; round++) {
@@ -100,7 +100,7 @@ const measureWarm = async () => {
   facts['create'] = { warm, warmShell, cold, floor }
 }
 
-/** As many, one right after the other, as there are warm ones: nothing has cooled down since the last, and nothing is refilled. */
+/** Claims all warm sandboxes in a row: nothing has cooled down since the last, and nothing is refilled. */
 const measureRow = async () => {
   const size = 24
   const pool = await openWarmPool(size)

@@ -145,7 +145,7 @@ try {
     return text
   }
 
-  /** Of the database and of control, whose client we are ourselves, in milliseconds; says what load by others cannot hide. */
+  /** Processor time of the database and of control, in milliseconds; load by others cannot hide it. */
   const processorTime = () => {
     const { user, system } = process.cpuUsage()
     return (user + system) / 1000 + childrenOf(postgres.pid).reduce((sum, pid) => sum + processorTimeOf(pid), 0)

@@ -1,7 +1,7 @@
 // What processes cost in memory, asked of the kernel.
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** Its own pages, and its share of those it has in common with others. */
+/** Memory of a process: its own pages, and its share of common ones. */
 export const proportionalBytes = (pid: number) =>
   Number(/^Pss:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1] ?? 0) * 1024
 

@@ -14,7 +14,7 @@ const name = 'alcove-bench'
 
 /** `undefined` where podman is absent or cannot run a container here. */
 export const openPodman = async (rootfs: string, command: readonly string[]): Promise<Podman | undefined> => {
-  // Its defaults ask for more files and processes than some machines allow.
+  // Podman's defaults ask for more files and processes than some machines allow.
   const common = ['--runtime', 'crun', '--cgroup-manager', 'cgroupfs']
   const flags = [
     '--network',

@@ -19,7 +19,7 @@ type Config = {
 export type RawCrun = {
   /** Disk, mount, `crun run -d` and the first `crun exec` of the command. */
   createAndExec: (id: string) => Promise<void>
-  /** One `crun exec` of the command in a container that runs. */
+  /** Runs a `crun exec` of the command in a container that runs. */
   exec: (id: string) => Promise<void>
   remove: (id: string) => Promise<void>
   [Symbol.asyncDispose]: () => Promise<void>
@@ -72,7 +72,7 @@ export const openRawCrun = async (
       own.process.args = ['sleep', '1000']
       own.root.path = rootfs
       own.linux.cgroupsPath = `/alcove-bench/${id}`
-      // Its files are not mapped, so it is of the range that they are of.
+      // The files are not mapped, so the container uses the range of their owners.
       own.linux.uidMappings = own.linux.gidMappings = [{ containerID: 0, hostID: uidBase, size: uidCount }]
       for (const namespace of own.linux.namespaces) {
         if (namespace.type === 'network') namespace.path = `/run/netns/${netns}`

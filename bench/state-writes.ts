@@ -74,7 +74,7 @@ try {
   }
 
   await whenAsked()
-  // As after any checkpoint: the first write of each page is logged whole.
+  // After a checkpoint the first write of each page is logged whole.
   await other.sql`checkpoint`
   const before = { ...(await logged()), processor: processorMs() }
   const samples = await cycleAll(sql, rows.slice(25))

@@ -51,7 +51,7 @@ try {
     await hear('ready')
     const samples: Samples = []
     for (let index = 0; index < keystrokes; index++) {
-      // One line is never longer than the terminal is wide, where the shell would redraw it.
+      // No line is longer than the terminal is wide: the shell would redraw it.
       const key = index % 40 === 39 ? '\x15' : 'x'
       heard = ''
       const echo = key === 'x' ? 'x' : '\x1b'

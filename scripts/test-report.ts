@@ -56,5 +56,5 @@ const reasonOf = (detail: string): string => {
   return reason.length > reasonLength ? `${reason.slice(0, reasonLength)} …` : reason
 }
 
-/** One line that can be pasted into a shell. */
+/** A line that can be pasted into a shell. */
 export const redLine = ({ again, detail }: Red): string => `${again}  # ${reasonOf(detail)}`

@@ -1,4 +1,4 @@
-// One whole platform for the tests with real sandboxes.
+// A whole platform for the tests with real sandboxes.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readdirSync, rmSync } from 'node:fs'

@@ -158,7 +158,7 @@ const runTests = async (files: readonly string[], scratch: string) => {
     return await runTestFile(file, { ...common, env: { ...env, ...places }, timeoutSeconds: 450 })
   }
   try {
-    // One more than there are processors, because all of them also wait.
+    // There is a lane more than processors, because all lanes also wait.
     const lanes = Array.from({ length: availableParallelism() }, (_, lane) => (lane === 0 ? [own, code] : [code, own]))
     await Promise.all([isWhole ? runChecks() : undefined, runEach([[shared, own, code], ...lanes], run)])
     await runEach([[alone]], run)

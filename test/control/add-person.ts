@@ -1,4 +1,4 @@
-// One more person in a test's database, with a membership and a key for it.
+// Adds a person to a test's database, with a membership and a key for it.
 import { randomUUID } from 'node:crypto'
 import { allPermissions, type Permission } from '#src/control/auth/permissions.ts'
 import { hashKey, maskKey, newKey } from '#src/control/auth/secret.ts'
@@ -11,7 +11,7 @@ export type PersonOptions = {
   organizationId?: string
   role?: 'owner' | 'member'
   roleIds?: readonly string[]
-  /** Of the key; what an owner holds unless told. */
+  /** Permissions of the key. Default: what an owner holds. */
   permissions?: readonly Permission[]
   email?: string
   emailVerified?: boolean

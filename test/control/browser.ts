@@ -1,4 +1,4 @@
-// As much of a browser as signing in needs: cookies, redirects one at a time, forms. Where control says it is (its public URL)
+// The parts of a browser that a sign-in needs: cookies, redirects one at a time, forms. Where control says it is (its public URL)
 // stands for where the test serves it.
 import { Agent, fetch } from 'undici'
 import { testSettings } from './test-settings.ts'

@@ -23,7 +23,7 @@ const freePort = async (): Promise<number> => {
 export type ControlProcess = AsyncDisposable & {
   /** `http://127.0.0.1:port/api`. */
   base: string
-  /** As `kill -9` does. */
+  /** Kills it with SIGKILL. */
   kill: () => Promise<void>
 }
 

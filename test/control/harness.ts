@@ -46,7 +46,7 @@ export type TestControl = AsyncDisposable & {
   app: App
   parts: Parts
   database: Database
-  /** Of its database, for what needs a connection of its own. */
+  /** URL of the database, for what needs a connection of its own. */
   url: string
   clock: TestClock
   /** Calls as somebody of people.ts, below `/api`. */

@@ -7,14 +7,14 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose'
 
-/** Of any kind, since tests forge. */
+/** Claims of any kind, since tests forge. */
 export type Claims = Record<string, unknown>
 
 export type TokenOptions = {
   algorithm?: 'RS256' | 'PS256' | 'ES256' | 'EdDSA'
   /** Laid over what the header would be. */
   header?: Record<string, unknown>
-  /** Of the moment that the token is issued and its hour begins; now, unless told. */
+  /** The moment that the token is issued and its hour begins. Default: now. */
   now?: Date
 }
 

@@ -71,7 +71,7 @@ const capabilities = {
 /** What the simulated archive of a sandbox is. */
 export const archiveReport = (id: string) => ({ id, sha256: 'a'.repeat(64), bytes: 4096, storedBytes: 1024 })
 
-/** Of what its images are made of. */
+/** Configuration of the simulated runner's images. */
 const imageConfig = { entrypoint: [], env: {}, user: 'of-image', workdir: '/' }
 
 /** `token`: of a runner that was added; the server's own unless told. */

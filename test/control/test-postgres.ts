@@ -64,7 +64,7 @@ const keepCluster = (data: string): void => {
 }
 
 export type TestPostgres = {
-  /** As a superuser. */
+  /** URL of a superuser. */
   url: string
   pid: number
   stop: () => Promise<void>

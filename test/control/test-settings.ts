@@ -28,7 +28,7 @@ export const testSettings: Settings = {
 
 const encryptionKey = Buffer.alloc(32, 'test')
 
-/** Of every control on a test's database, so that each reads what another has written. */
+/** Encryption of every control on a test's database, so that each reads what another has written. */
 export const testEncryption = createEncryption([encryptionKey])
 export const testEncryptionKey = encryptionKey.toString('base64')
 

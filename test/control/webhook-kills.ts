@@ -13,9 +13,9 @@ export type Kills = {
   kills: number
   /** Kills after which something that was committed just before had not arrived. */
   betweenCommitAndSend: number
-  /** Of these, kills at which none of what had been committed since the kill before was sent, or could have been. */
+  /** Kills among these at which nothing that was committed since the kill before was sent, or could have been. */
   strictlyBetween: number
-  /** Of these, kills in the middle of sending: it was claimed already. */
+  /** Kills among these in the middle of sending: the message was claimed already. */
   whileSending: number
   committed: number
   received: number
@@ -42,14 +42,14 @@ const callAsOwner = async ({ base }: ControlProcess, method: string, path: strin
   return { status: reply.status, body: text === '' ? undefined : JSON.parse(text) }
 }
 
-/** One kill at each of the moments, one after the other. */
+/** Kills at each of the moments, one after the other. */
 export const runKills = async (moments: readonly Moment[], say: (line: string) => void = () => {}): Promise<Kills> => {
   await using opened = await openTestDatabase()
   await using receiver = await startReceiver()
   const { sql } = opened.database
   const settings = {
     ALCOVE_ALLOW_PRIVATE_TARGETS: '127.0.0.0/8',
-    // The same in each process: secrets of endpoints lie encrypted.
+    // Equal in each process: secrets of endpoints lie encrypted.
     ALCOVE_ENCRYPTION_KEY: newEncryptionKey(),
     ALCOVE_LOG_LEVEL: 'error',
   }
@@ -105,7 +105,7 @@ export const runKills = async (moments: readonly Moment[], say: (line: string) =
         callAsOwner(control, method, path, body).catch(() => undefined)
       const calls = [
         call('POST', '/sandbox', { name: `box-${round}`, buildInfo }),
-        // One of the two is rolled back.
+        // Only one of the two is committed.
         call('POST', '/sandbox', { name: `box-${round}`, buildInfo }),
         ...(round === 0 ? [] : [call('DELETE', `/sandbox/box-${round - 1}`)]),
       ]
@@ -147,7 +147,7 @@ export const runKills = async (moments: readonly Moment[], say: (line: string) =
     const distinct = [...new Set(arrived)]
     // At least once, and nothing that did not happen.
     assert.deepEqual(distinct.toSorted(), committed.toSorted())
-    // Of each sandbox in order, repetitions aside.
+    // The messages of each sandbox come in order, repetitions aside.
     const idOf = (text: string) => text.split(' ')[0]
     for (const id of new Set(committed.map(idOf))) {
       const of = (list: string[]) => list.filter((text) => idOf(text) === id)

@@ -7,7 +7,7 @@ import { Webhook } from 'standardwebhooks'
 export type Received = {
   path: string
   headers: IncomingHttpHeaders
-  /** As it came, for whoever checks signatures. */
+  /** The body as it came, for tests that check signatures. */
   text: string
   id: string
   // biome-ignore lint/suspicious/noExplicitAny: a test asserts on what it expects to be there

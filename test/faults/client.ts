@@ -13,7 +13,7 @@ export type Record_ = {
 
 export type Answer = { status: number; body: unknown }
 
-/** Of a platform that is on its way down or up; `undefined`: the connection ended without an answer. */
+/** Whether the platform is on its way down or up; `undefined`: the connection ended without an answer. */
 const isAway = (answer: Answer | undefined): boolean => answer === undefined || [502, 503, 504].includes(answer.status)
 
 export class Away extends Error {}
@@ -27,7 +27,7 @@ export class Client {
     this.#platform = platform
   }
 
-  /** One call, asked once. */
+  /** Makes a call once. */
   async once(
     method: string,
     path: string,
@@ -57,7 +57,7 @@ export class Client {
     return answer?.status === 200 ? (answer.body as { exitCode: number; result: string }) : undefined
   }
 
-  /** One call to the toolbox of a sandbox, asked once. */
+  /** Makes a call to the toolbox of a sandbox once. */
   async toolbox(
     { id, toolboxProxyUrl }: Record_,
     method: string,

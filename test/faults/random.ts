@@ -4,7 +4,7 @@ export type Random = {
   next: () => number
   /** A whole number from 0 to `below` - 1. */
   below: (below: number) => number
-  /** One of them, those with a larger weight more often. */
+  /** Picks a choice, those with a larger weight more often. */
   pick: <T>(choices: readonly (readonly [weight: number, choice: T])[]) => T
 }
 

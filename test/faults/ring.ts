@@ -113,7 +113,7 @@ const strike = async (alcove: Platform, victim: Victim, random: Random, steady: 
     case 'a sandbox':
       return await killSandbox(alcove, random, steady.id)
     default:
-      // One that is being restarted just now has no process to kill.
+      // A program that is being restarted just now has no process to kill.
       await alcove.kill(victim).catch(async () => {
         await sleep(500)
         await alcove.kill(victim).catch(() => {})
@@ -169,7 +169,7 @@ const findDoubles = async (client: Client): Promise<string[]> => {
   return complaints
 }
 
-/** Also those that a worker was never told of, because the answer did not come. */
+/** Lists all snapshots, also those that a worker was never told of, because the answer did not come. */
 const listSnapshots = async (client: Client) => {
   const { items } = (await client.sure('GET', '/snapshots?limit=200')).body as {
     items: { id: string; general: boolean }[]

@@ -125,7 +125,7 @@ export class Worker {
     await this.#rest(known)
   }
 
-  /** Also one that was started ahead runs nothing of ours before it has what we asked for. */
+  /** Checks that a sandbox, also one that was started ahead, has what we asked for before it runs anything of ours. */
   async #checkIsOurs({ record }: Known) {
     const { result } = (await this.#client.execute(record, 'echo "$WHOSE"')) ?? {}
     if (result !== undefined && result.trim() !== record.name)
@@ -134,7 +134,7 @@ export class Worker {
     if (JSON.stringify(events?.body ?? '').includes('Claimed from a warm pool.')) this.#count('claimed warm')
   }
 
-  /** The same key makes one sandbox, however often it has to be said. */
+  /** Creates a sandbox by a key: one sandbox, however often the call has to be repeated. */
   async #sureOf(name: string, path: string, body: object): Promise<Record_ | undefined> {
     const { status, body: reply } = await this.#client.sure('POST', path, body, { 'idempotency-key': randomUUID() })
     if (status === 200) return reply as Record_

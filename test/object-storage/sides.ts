@@ -70,7 +70,7 @@ export const startUploads = async (
     port: gate.port,
     contexts,
     time,
-    /** As the SDK makes its own. */
+    /** A client like the SDK's own. */
     client: (accessKey = 'ALCVOURS', more: { secret?: string; token?: string } = {}) =>
       new S3Client({
         region: contextRegion,

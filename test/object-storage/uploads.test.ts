@@ -163,7 +163,7 @@ suite('uploading the files of a definition', () => {
     assert.deepEqual([lied.status, /<Code>(\w+)</.exec(lied.text)?.[1]], [400, 'BadDigest'])
     assert.equal(await uploads.contexts.find(ours), undefined)
     await raw(uploads, { path, body: 'first' })
-    // The same call once more, and one that signs nothing of its body.
+    // The call is repeated, and then made without a signature of its body.
     assert.equal((await raw(uploads, { path, body: 'second' })).status, 200)
     assert.equal((await raw(uploads, { path, body: 'third', payload: 'UNSIGNED-PAYLOAD' })).status, 200)
     assert.equal((await readBack(uploads)).toString(), 'first')
@@ -355,7 +355,7 @@ const send = async ({ port }: Uploads, asked: Raw, signed: Record<string, string
 
 type Harm = 'checksum' | 'length' | 'cut' | 'chunk' | 'trailer'
 
-/** As the documentation of Signature Version 4 has it ("sigv4-streaming"), by its own arithmetic. */
+/** A chunked upload by the documentation of Signature Version 4 ("sigv4-streaming"), with arithmetic of its own. */
 const chunked = async (
   uploads: Uploads,
   path: string,

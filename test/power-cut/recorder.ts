@@ -76,7 +76,7 @@ export class Recorder {
   }
 }
 
-/** One call per line: a call that others came between is joined again, where it ended. */
+/** Splits a trace into a call per line: a call that others came between is joined again, where it ended. */
 const wholeCalls = (trace: string): string[] => {
   const begun = new Map<string, string>()
   const whole: string[] = []

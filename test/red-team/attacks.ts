@@ -6,7 +6,7 @@ import { attacksOnSockets } from './sockets.ts'
 
 const isOfResources = ({ boundary }: Attack) => boundary === 'sandbox → resources'
 
-/** Those of resources come last: for a moment they leave a sandbox without room for the others. */
+/** All attacks. Attacks on resources come last: for a moment they leave a sandbox without room for the others. */
 export const attacks: readonly Attack[] = [
   ...attacksFromInside.filter((attack) => !isOfResources(attack)),
   ...attacksFromOutside,

@@ -4,7 +4,7 @@ import { networkInterfaces } from 'node:os'
 import type { Box } from '../sandboxes/box.ts'
 import { type Attack, held, notHeld, unless } from './attack.ts'
 
-/** As a command: the program's text is not in its arguments, where errors would repeat it. */
+/** A command that runs a program. The program's text is not in its arguments, where errors would repeat it. */
 const python = (program: string) => `echo ${Buffer.from(program).toString('base64')} | base64 -d | python3 - 2>&1`
 
 /** The commands that ended well, although none may. */

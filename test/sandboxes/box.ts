@@ -25,7 +25,7 @@ export const createBox = async (platform: Platform, body: Record<string, unknown
   return boxOf(platform, record)
 }
 
-/** The same view of a sandbox that exists already. */
+/** A view of a sandbox that exists already. */
 export const boxOf = (platform: Platform, record: Record<string, unknown>): Box => {
   const id = String(record['id'])
   const toolbox: Box['toolbox'] = async (method, path, body) => {

@@ -17,7 +17,7 @@ const states = sandboxStates.filter((state) => state !== 'destroyed')
 
 const goneWithinSeconds = 10
 
-/** Those that a sandbox can rest in are reached as a caller reaches them. */
+/** States that a sandbox can rest in are reached as a caller reaches them. */
 const ways: Record<string, string> = { stopped: 'stop', paused: 'pause', archived: 'archive' }
 
 const reach = async (alcove: Platform, box: Box, state: string) => {

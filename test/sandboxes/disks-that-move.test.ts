@@ -30,7 +30,7 @@ let joining: Promise<JoinedRunner> | undefined
 before(async () => {
   place = mkdtempSync(join(tmpdir(), 'alcove-store-'))
   store = join(place, 'store')
-  // Of a pool this small, room is promised more often than is usual.
+  // The pool is small, so its room is promised more often than is usual.
   const env = { ...storeIn(store), ALCOVE_OVERCOMMIT: '64,8,10000' }
   alcove = await platform({ own: true, env, prepare: prepareSmallPool })
   joining = joinRunner(alcove, 'second', storeIn(store))

@@ -70,7 +70,7 @@ suite('rule 4: the entrypoint session', { skip: noBusybox }, () => {
     assert.deepEqual(await commandOf(sandbox), { id, command })
     assert.deepEqual(await sandbox.process.listSessions(), [])
 
-    // Its end is not the sandbox's; its log is kept.
+    // The end of the entrypoint is not the sandbox's; its log is kept.
     await sandbox.process.executeCommand('kill -TERM $(cat /pid)')
     await until('its end', async () => (await commandOf(sandbox)).exitCode !== undefined)
     await following

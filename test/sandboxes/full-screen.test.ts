@@ -67,7 +67,7 @@ suite('programs that draw on the whole screen', () => {
     return { pty, shows, resize }
   }
 
-  /** Of what is typed while a program on the whole screen ends, it may throw away what it has not read. */
+  /** A full-screen program that ends may throw away typed text that it has not read. */
   const isPrompt = (lines: string[]) => lines.some((line) => line.endsWith(':~$'))
 
   const endsWith0 = async (pty: PtyHandle) => {

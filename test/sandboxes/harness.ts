@@ -21,7 +21,7 @@ export type Platform = {
   key: string
   /** The data directory. */
   data: string
-  /** One API call; `path` is below `/api`. */
+  /** Makes an API call; `path` is below `/api`. */
   api: (method: string, path: string, body?: unknown) => Promise<{ status: number; body: Record<string, unknown> }>
   /** SIGKILL to one program, by its own pid. */
   kill: (program: Program) => Promise<void>
@@ -36,7 +36,7 @@ export type Platform = {
   /** A host process in one of this instance's sandbox cgroups whose command line contains this. */
   hostPid: (commandLine: string) => Promise<number | undefined>
   /**
-   * One line for each thing of this instance's sandboxes that is on the host: processes and cgroups, mounts besides the
+   * A line for each thing of this instance's sandboxes that is on the host: processes and cgroups, mounts besides the
    * pool's, directories and subvolumes, network namespaces in use (spare ones of the pool do not count).
    */
   leftovers: () => Promise<string[]>

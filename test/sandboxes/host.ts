@@ -67,7 +67,7 @@ const processNamespaces = (instance: string) => {
     .map((name) => ({ name, id: inodes.get(join(directory, name)) ?? '' }))
 }
 
-/** One line for each thing; a line about a sandbox holds its id. */
+/** A line for each thing; a line about a sandbox holds its id. */
 export const listSandboxTraces = (data: DataDirectory): string[] => [
   ...sandboxCgroups(data).flatMap((path) => [
     `cgroup ${path}`,

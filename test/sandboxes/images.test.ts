@@ -19,7 +19,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
   let registry: TestRegistry
   let daytona: Daytona
   let reference: string
-  /** Of the machine of whoever calls. */
+  /** Directory on the caller's machine. */
   const files = mkdtempSync(join(tmpdir(), 'alcove-files-'))
   before(async () => {
     registry = await TestRegistry.start()

@@ -1,4 +1,4 @@
-// One more runner on this machine for the server of a test: `./alcove runner --join`, on a data directory of its own.
+// Another runner on this machine for the server of a test: `./alcove runner --join`, on a data directory of its own.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -14,7 +14,7 @@ const launcher = resolve(import.meta.dirname, '../../alcove')
 const joinSeconds = 270
 
 export type JoinedRunner = AsyncDisposable & {
-  /** As those of a platform, of this runner's sandboxes. */
+  /** Leftovers of this runner's sandboxes, as a platform has them. */
   leftovers: () => string[]
   /** In order; sandboxes run on. */
   stop: () => Promise<void>

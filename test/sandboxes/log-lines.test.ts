@@ -50,7 +50,7 @@ suite('the logs of the programs', () => {
     const wrong: string[] = []
     let from = sizes()
     const faults = faultsOf(alcove, box)
-    /** Those of one fault may come a moment later, and then count for the next. */
+    /** Looks at new lines. A fault's lines may come a moment later, and then count for the next fault. */
     const look = (what: string, most = 5) => {
       for (const [index, program] of programs.entries()) {
         const lines = linesFrom(program, from[index]!)

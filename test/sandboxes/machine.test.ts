@@ -51,7 +51,7 @@ suite('the machine of a sandbox', () => {
   test('a program with capabilities that no sandbox has runs without them, for root and for the user', async () => {
     await using box = await createBox(alcove)
     await using asRoot = await createBox(alcove, { user: 'root' })
-    // As Debian's ping has it: CAP_NET_RAW, permitted and effective (version 2 of the attribute: capabilities(7)).
+    // The attribute of Debian's ping: CAP_NET_RAW, permitted and effective (version 2 of the attribute: capabilities(7)).
     const give = "os.setxattr('p', 'security.capability', struct.pack('<5I', 0x02000001, 1 << 13, 0, 0, 0))"
     const prepare = `cp /bin/echo p && python3 -c "import os, struct; ${give}"`
     const use = 'cd /tmp && ./p ran'

@@ -100,7 +100,7 @@ suite('the programs of a running server', () => {
     assert.deepEqual(seen('control'), [join(postgresSocket, '.s.PGSQL.5432')])
     assert.deepEqual(seen('postgres'), [join(postgresSocket, '.s.PGSQL.5432')])
     assert.deepEqual(seen('resolver'), [])
-    // Those of other servers' runners on this host lie beside it.
+    // The sockets of other servers' runners on this host lie beside it.
     const ofRunners = seen('gate')
     assert.ok(ofRunners.includes(runnerSocket), ofRunners.join(' '))
     const places = [dirname(runnerSocket), dirname(agentSockets)]

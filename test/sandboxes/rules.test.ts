@@ -13,7 +13,7 @@ import { connectTo } from './sdk-client.ts'
 let alcove: Platform
 let daytona: Daytona
 let sandbox: Sandbox
-/** The same sandbox, by plain HTTP. */
+/** This sandbox, by plain HTTP. */
 let box: Box
 
 before(async () => {

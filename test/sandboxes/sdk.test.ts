@@ -9,7 +9,7 @@ import { Daytona as LegacySdk } from '@daytonaio/sdk'
 import { until } from './box.ts'
 import { type Platform, platform } from './harness.ts'
 
-/** As a browser would, to which every name below `localhost` is this machine. */
+/** Opens a URL as a browser does, to which every name below `localhost` is this machine. */
 const open = async (url: string, headers: OutgoingHttpHeaders = {}): Promise<[status: number, text: string]> => {
   const { host, port, pathname, search } = new URL(url)
   const asking = request({ host: '127.0.0.1', port, path: pathname + search, headers: { ...headers, host } }).end()

@@ -66,7 +66,7 @@ suite('readers that are slower than what they follow', () => {
     for (const session of sessions) sockets.push(await follow(session, await execute(session, busy, true)))
     const most = [...before]
     let takenBytes = 0
-    // One half takes a little at a time, the other half nothing.
+    // Half of the readers take a little at a time, the others nothing.
     for (const end = Date.now() + (secondsBusy + 2) * 1000; Date.now() < end; await pause(100)) {
       for (const socket of sockets.slice(readers / 2)) {
         takenBytes += (socket.read(Math.min(socket.readableLength, 8192)) as Buffer | null)?.length ?? 0

@@ -47,7 +47,7 @@ suite('a warm sandbox', () => {
     assert.equal(await box.run('echo $COLOUR'), 'blue')
     const code = await box.toolbox('POST', '/process/code-run', { code: 'console.log(typeof process)' })
     assert.equal(String(code.body['result']).trim(), 'object')
-    // As much as was asked for, and no more: not what it was started with.
+    // The sandbox has the memory that was asked for, not what it was started with.
     const inMemory = (mebibytes: number) => `python3 -c 'len(bytearray(${mebibytes} << 20))'`
     assert.equal((await box.try(inMemory(1500))).exitCode, 0)
     assert.notEqual((await box.try(inMemory(2500))).exitCode, 0)
