@@ -82,7 +82,7 @@ suite('walls', () => {
     )
   })
 
-  test('the runner uses of the toolbox what asks agents for the life of a sandbox and for builds, and loads no more', () => {
+  test('the runner loads of the toolbox only what asks agents for lifecycles and builds', () => {
     const named = programs
       .filter((file) => isBelow(file, 'src/runner') || file === 'bin/runner.ts')
       .flatMap((file) =>

@@ -28,7 +28,7 @@ suite('the command line', () => {
       assert.deepEqual(said(...words, '--data', '/nowhere'), [1, 'alcove: no server runs in /nowhere'])
   })
 
-  test('--data before a subcommand counts for it as behind it, where a later one wins: another server is never meant', () => {
+  test('--data before a subcommand counts for it; a later one wins, so no other server is ever meant', () => {
     for (const words of [
       ['--data', '/nowhere', 'list'],
       ['--data', '/nowhere', 'remove', '--force', 'second'],

@@ -44,7 +44,7 @@ suite('the first start', () => {
     assert.equal(await bootstrap(partsOf(opened), newKey()), true)
   })
 
-  test('a new first key replaces the old one; one that was deleted stays so, however often it is started with', async () => {
+  test('a new first key replaces the old one; a deleted one stays deleted, however often it is given', async () => {
     await using opened = await openTestDatabase('empty')
     await migrate(opened.database)
     const parts = partsOf(opened)

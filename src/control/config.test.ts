@@ -84,7 +84,7 @@ suite('the settings of control', () => {
     for (const wrong of ['0', '-1', '1.5', 'ever', '1000']) assert.throws(() => hoursOf(wrong), /ALCOVE_METER_HOURS/)
   })
 
-  test('mail goes to the log unless a server and a sender are named; half of it is a complaint without the password', () => {
+  test('mail goes to the log unless server and sender are named; half is a complaint without the password', () => {
     const { smtp } = loadConfig({ ...good, ALCOVE_SMTP_URL: 'smtps://me:x@mail.test', ALCOVE_MAIL_FROM: 'a@b.c' })
     assert.deepEqual([smtp?.host, smtp?.port, smtp?.from], ['mail.test', 465, 'a@b.c'])
     assert.equal(loadConfig(good).smtp, undefined)

@@ -29,7 +29,7 @@ suite('names that read like ids or tokens', () => {
     }
   })
 
-  test('letters that only look like those of an id make a name that is refused, and that is still found where it exists', () => {
+  test('letters that only look like an id’s make a name that is refused, and found where it exists', () => {
     const id = '01230123-abcd-4ef6-8abc-deadbeef0001'
     for (const [from, to] of [
       ['a', '\u0430'],

@@ -87,7 +87,7 @@ suite('gate: connections', () => {
     }
   })
 
-  test('a visitor of a public preview gives way after the silent ones, and only to others of the same address', async () => {
+  test('a visitor of a public preview is evicted after silent ones, and only for others of the address', async () => {
     await using sides = await startSides({ connections: { mostUnknownOfOne: 4 } })
     openedBy(sides, 'public')
     sides.inside.call = (_request, response) => void response.write('begun')

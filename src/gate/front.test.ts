@@ -360,7 +360,7 @@ suite('gate: what reaches the toolbox', () => {
     })
   }
 
-  test('a reader that takes nothing is cut off, and the runner hears of it; what takes its time is waited for', async () => {
+  test('a reader that takes nothing is cut off, and the runner hears of it; a slow reader is waited for', async () => {
     // Long enough that a reader at work on a busy machine takes something in it.
     const idleMs = 1500
     await using sides = await startSides({ idleMs })

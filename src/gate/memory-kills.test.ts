@@ -45,7 +45,7 @@ suite('gate: kills for want of memory', () => {
     )
   })
 
-  test('a runner that does not answer holds nobody up for longer than one question may take, and is asked again', async () => {
+  test('a silent runner delays nobody for longer than one question may take, and is asked again', async () => {
     const { questions, link } = startRunner()
     const kills = new MemoryKills(link, 20)
     // The bound of a question keeps no process alive.

@@ -116,7 +116,7 @@ suite('gate: sockets that are refused', () => {
     }
   })
 
-  test('refusals are plain HTTP for followed logs, for clients that can read them, and for what is no WebSocket', async () => {
+  test('refusals are plain HTTP for followed logs, for clients that read them, and without a WebSocket', async () => {
     await using sides = await startSides()
     const statusOf = async (path: string, headers: Record<string, string>) => {
       const client = new WebSocket(`ws://127.0.0.1:${sides.port}${path}`, { headers })

@@ -269,7 +269,7 @@ suite('connections', () => {
     assert.equal((await call(server, '/mine')).status, 200)
   })
 
-  test('a caller who fills the server gives way to others, the longest served first, and not to more of their own', async () => {
+  test('a caller who fills the server loses the longest served to others, and not to more of their own', async () => {
     await using server = await start({ most: 16, mostHeld: 4 })
     const hold = async (owner: string) => {
       const begun = server.nextHeld()

@@ -96,7 +96,7 @@ const isCutOff = async (socket: Socket): Promise<true> => {
 }
 
 suite('bodies and frames that are not whole yet', () => {
-  test('408 for a body of which nothing comes, or a byte now and then; one that comes slowly is read, and a socket may be silent', async () => {
+  test('408 for a body that stops or trickles; a slow one is read, and a socket may be silent', async () => {
     await using server = await serving({ slow: { spanMs: 300 } })
     const silent = await server.body('a', MiB)
     silent.write(Buffer.alloc(1000))
@@ -120,7 +120,7 @@ suite('bodies and frames that are not whole yet', () => {
     assert.match((await answerTo(socket, 1000)) ?? '', /1000 bytes/)
   })
 
-  test('a body that is read by others is cut off as well; one that is read as it comes has the bounds of its route', async () => {
+  test('a body that others read is cut off as well; one read as it comes has the bounds of its route', async () => {
     await using server = await serving({ slow: { spanMs: 300 } })
     const streamed = await server.body('a', 1000, 'stream')
     const silent = await server.body('a', 1000, 'own-reader')
@@ -137,7 +137,7 @@ suite('bodies and frames that are not whole yet', () => {
     assert.match((await answerTo(socket, 1)) ?? '', /^HTTP\/1.1 408 /)
   })
 
-  test('where all together are too large, who has most there gives way, with what has been coming for longest; 503 for a body', async () => {
+  test('when all together are too large, the owner of most loses the oldest; 503 for a body', async () => {
     await using server = await serving({ mostBytes: 9 * MiB })
     const frugal = await server.body('a', 3 * MiB)
     frugal.write(Buffer.alloc(2 * MiB))

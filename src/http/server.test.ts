@@ -114,7 +114,7 @@ suite('a body that does not come to its end', () => {
 })
 
 suite('a body that is not JSON', () => {
-  test('400 leaves the connection open once all of it is read: who closes it for the caller may lose the answer', async () => {
+  test('400 leaves the connection open once the body is read: closing it could lose the answer', async () => {
     await using started = await start()
     const { server } = started
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })

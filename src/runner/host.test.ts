@@ -106,7 +106,7 @@ suite('a host', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('nor does what has no end there: who stands in the first 4 MiB is found, and nothing is killed for its memory', async () => {
+  test('nor does a file without end: names in its first 4 MiB are found, and memory kills nothing', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     await box.run(sandboxId, 'echo text > /etc/file')

@@ -240,7 +240,7 @@ suite('commands that the server starts', () => {
 })
 
 suite('a start that is expected', () => {
-  test('has its helper at work in the cgroup before anything is asked for, and what is asked then is answered', async () => {
+  test('has its helper at work in the cgroup before the first request, which is answered', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-launch-'))
     const procs = join(directory, 'procs')
     writeFileSync(procs, '')

@@ -83,7 +83,7 @@ export const rooms: Record<string, readonly string[]> = {
     'images',
     'archive',
     'overlay',
-    // One sandbox.
+    // A sandbox.
     'machine',
     'kernel-memory',
     'shown',

@@ -28,7 +28,7 @@ suite('the toolbox', () => {
     )
   })
 
-  test('GET /system/metrics: 200 tells what a sandbox uses, paused or not; 409 for one that has stopped, and 404 for none', async () => {
+  test('GET /system/metrics: 200 tells what a sandbox uses, paused or not; 409 if stopped, 404 for none', async () => {
     const reading = { cpuCount: 1, cpuUsedPct: 25, memTotal: 8, memUsed: 4, memCache: 2, diskTotal: 100, diskUsed: 30 }
     let status: SandboxHere['status'] = 'started'
     let measured: typeof reading | undefined = reading

@@ -41,7 +41,7 @@ suite('settings of up', () => {
     assert.throws(() => readUpConfig({ ALCOVE_WEBHOOK_PROVIDER: 'other' }), /embedded, svix, none/)
   })
 
-  test('how often use is written down, and the credentials for registries, are looked at before anything starts', () => {
+  test('the metering interval and registry credentials are checked before anything starts', () => {
     for (const meter of ['0', '60', '3600']) {
       const set = { ALCOVE_METER_SECONDS: meter }
       assert.deepEqual(readUpConfig(set).runnerSettings, set)

@@ -153,7 +153,7 @@ suite('the data directory', { skip: needsRoot }, () => {
     assert.throws(() => prepareDataDirectory(within), complains(/within\/runner belongs to user 65534/))
   })
 
-  test('one below a directory in which others can rename it is refused, and is not made; a sticky one is none', () => {
+  test('a data directory that others can rename is refused and not made; below a sticky one it may be', () => {
     for (const [mode, gid] of [
       [0o777, 0],
       [0o775, 65534],

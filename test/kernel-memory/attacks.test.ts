@@ -16,7 +16,7 @@ suite('attacks on the kernel’s memory', () => {
     assert.deepEqual(known.toSorted(), names.toSorted())
   })
 
-  test('a measurement holds when nothing was made of what is refused, and little of what is charged to nobody', () => {
+  test('a measurement holds when refused objects were not made, and few that nobody is charged for', () => {
     const base = { name: 'x', object: 'x', bound: 'x' }
     const measured = { made: 1, unchargedMiB: noiseMiB + 10, chargedMiB: 0 }
     assert.equal(holds({ ...base, verdict: 'refused' }, measured), false)

@@ -49,7 +49,7 @@ const noise = (bytes: number): Buffer =>
   createCipheriv('aes-128-ctr', Buffer.alloc(16), Buffer.alloc(16)).update(Buffer.alloc(bytes))
 
 suite('uploading the files of a definition', () => {
-  test('small ones in one call, large ones in parts: what was sent is there, and listed in its organization only', async () => {
+  test('small uploads in one call, large ones in parts: they are there, listed in their organization only', async () => {
     await using uploads = await startUploads()
     const [client, stranger] = [uploads.client(), uploads.client('ALCVTHEIRS')]
     for (const [name, bytes] of [
@@ -127,7 +127,7 @@ suite('uploading the files of a definition', () => {
     assert.deepEqual(await uploads.objects(), [])
   })
 
-  test('only who has the secret may call: unknown, expired, wrong, unsigned, old and postdated calls say what is wrong', async () => {
+  test('only who has the secret may call: unknown, expired, wrong, unsigned, old, postdated are refused', async () => {
     await using uploads = await startUploads()
     const put = (client: S3Client) => codeOf(client.send(new PutObjectCommand({ ...keyIn('ours'), Body: 'x' })))
     assert.equal(await put(uploads.client('ALCVNOBODY')), 'InvalidAccessKeyId')
@@ -204,7 +204,7 @@ suite('uploading the files of a definition', () => {
     assert.ok(content.equals(await readBack(uploads)))
   })
 
-  test('too large, too many, and more than an organization may have are refused, and leave nothing that counts', async () => {
+  test('too large, too many, and above an organization’s bound are refused, and leave nothing that counts', async () => {
     const limits = { largestBytes: 6 * MiB, bytesOfOrganization: 9 * MiB, contextsOfOrganization: 3, partsOfUpload: 2 }
     await using uploads = await startUploads({ limits })
     const client = uploads.client()

@@ -90,7 +90,7 @@ suite('bad use of sockets', () => {
         assert.equal((await endOf(path, Buffer.alloc(tooLarge, 'x').toString())).code, 1009, path)
   })
 
-  test('frames in the wrong order: a run that begins with bytes is 1002, what follows the request is not heeded', async () => {
+  test('frames in the wrong order: bytes first is 1002, what follows the request is ignored', async () => {
     assert.equal((await endOf(execute, Buffer.from('{"code":"print(1)"}'))).code, 1002)
     const { code, heard } = await endOf(execute, '{"code":"print(1)"}', '{"code":"print(2)"}', Buffer.of(1, 2, 3))
     assert.equal(code, 1000)

@@ -176,7 +176,7 @@ suite('a storage pool that is full', () => {
   const templates = () => readdirSync(join(alcove.data, 'runner/pool/templates'))
   const disks = () => readdirSync(join(alcove.data, 'runner/pool/disks'))
 
-  test('fork and snapshot say so and leave nothing half-made; what runs goes on; both work when there is room', async () => {
+  test('fork and snapshot say so, leave nothing half-made, disturb nobody, and work when there is room', async () => {
     const parent = await createWithFile()
     fillPool(alcove.data)
     const forked = await alcove.api('POST', `/sandbox/${parent.id}/fork`, {})
@@ -278,7 +278,7 @@ suite('two runners', () => {
     assert.ok(isEmptyStore(), 'nothing is left in the store')
   })
 
-  test('a snapshot of a sandbox stays where it was made: 503 says so while that runner is drained; an archived sandbox made from it moves all the same', async () => {
+  test('a sandbox’s snapshot stays on its runner: 503 while that is drained; archived sandboxes of it move', async () => {
     const source = await createOn('local')
     await source.run('echo kept > file')
     const snapshot = `two-runners-${source.id}`
@@ -299,7 +299,7 @@ suite('two runners', () => {
     await alcove.api('DELETE', `/snapshots/${snapshot}`)
   })
 
-  test('a runner that is gone for good: what it had archived is started elsewhere, what was on its disk is lost and says so', async () => {
+  test('a lost runner: its archived sandboxes start elsewhere, those on its disk are lost and say so', async () => {
     const archived = await createOn('second')
     await archived.run('echo safe > file')
     await ask(archived, 'archive', 'archived')

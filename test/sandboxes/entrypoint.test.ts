@@ -36,7 +36,7 @@ suite('rule 4: the entrypoint session', { skip: noBusybox }, () => {
   const linesOf = async ({ process }: Sandbox) =>
     ((await process.getEntrypointLogs()).stdout ?? '').split('\n').filter(Boolean)
 
-  test('rule 4: the configured entrypoint runs in its session, with directory and environment, and can be followed; it outlives kill -9 of runner and control', async () => {
+  test('rule 4: the entrypoint runs in its session, can be followed, and outlives kill -9 of our programs', async () => {
     await daytona.snapshot.create({ name: 'server', image: reference })
     const sandbox = await daytona.create({ snapshot: 'server', envVars: { OWN: 'mine' } })
     const { id, command, exitCode } = await commandOf(sandbox)

@@ -109,7 +109,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     await sandbox.delete()
   })
 
-  test('sandboxes begin in the working directory of their image, those of a snapshot that is deleted by now too', async () => {
+  test('sandboxes begin in the working directory of their image, also when its snapshot is deleted', async () => {
     const image = Image.base(reference).env({ COLOR: 'red' }).workdir('/srv/app')
     const first = await daytona.create({ image })
     assert.equal((await first.process.executeCommand('pwd')).result, '/srv/app\n')
@@ -177,7 +177,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     await sandbox.delete()
   })
 
-  test('files that nobody has uploaded fail the build and say so; uploaded before a crash they are there after it', async () => {
+  test('missing files fail the build and say so; files uploaded before a crash are there after it', async () => {
     const hash = 'c'.repeat(32)
     const wanted = async (name: string) => {
       const buildInfo = { dockerfileContent: `FROM ${reference}\nCOPY hello /hello\n`, contextHashes: [hash] }

@@ -180,7 +180,7 @@ suite('inside a sandbox', () => {
     assert.equal(await box.run('echo alive'), 'alive')
   })
 
-  test('2,500 threads run in a sandbox of 1 GiB, it sees how many it may have, and its timeline says when it met that', async () => {
+  test('2,500 threads run in 1 GiB; a sandbox sees its limit, and its timeline says when it met it', async () => {
     await using small = await createBox(alcove, { memory: 1 })
     const threads = `
 import threading, resource
@@ -231,7 +231,7 @@ print(sent >> 20)`
     assert.ok(mebibytes > 10 && mebibytes < 200, `${mebibytes} MiB`)
   })
 
-  test('one that sends to every address of its link holds none of the neighbours that the whole host may know', async () => {
+  test('a sandbox that sends to every address of its link holds none of the host’s neighbour entries', async () => {
     const send = `
 import socket
 for n in range(3000):

@@ -37,7 +37,7 @@ suite('a PATH of the sandbox’s own', () => {
     assert.match(result, /^\/own:\/opt\/venv\/bin:/)
   })
 
-  test('comes first after `su -` and in sessions with a PATH of the system, and in shells without any environment', async () => {
+  test('comes first after `su -`, in sessions with a PATH of the system, and without any environment', async () => {
     const root = await daytona.create({ user: 'root', envVars: { PATH: path } })
     try {
       const first = async (command: string) =>

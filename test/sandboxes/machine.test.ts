@@ -113,7 +113,7 @@ except PermissionError: print("held", open("/tmp/f").read())
     assert.equal(await box.run('echo alive'), 'alive')
   })
 
-  test('the timeline of one whose first process was killed says by whom, and not that it ran out of memory before', async () => {
+  test('the timeline says who killed the first process, and not that memory ran out before', async () => {
     await using box = await createBox(alcove, { memory: 1 })
     assert.equal((await box.try('tail /dev/zero')).exitCode, 137)
     // Only a host can: inside, the kernel lets no signal through to it.

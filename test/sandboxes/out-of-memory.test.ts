@@ -61,7 +61,7 @@ suite('a process that is killed for want of memory', () => {
     return reply.text()
   }
 
-  test('session, without waiting: the command and its list have the mark, and its logs end with the line, also for older SDKs', async () => {
+  test('session, without waiting: command and list have the mark, and logs end with the line, for all SDKs', async () => {
     const { body } = await box.toolbox('POST', '/process/session/s/exec', { command, runAsync: true })
     const id = String(body['cmdId'])
     const shown = async () => (await box.toolbox('GET', `/process/session/s/command/${id}`)).body
@@ -102,7 +102,7 @@ suite('a process that is killed for want of memory', () => {
     assert.equal(JSON.parse(await logsOf(before!)).oom, undefined)
   })
 
-  test('a child of a command that goes on and ends well: the mark alone, as a program may read what it printed', async () => {
+  test('a child of a command that goes on and ends well: the mark alone, since programs read the output', async () => {
     const lived = `python3 -c '${fill}' 2>/dev/null; echo lived`
     const { body } = await box.toolbox('POST', '/process/execute', { command: lived, timeout: 60 })
     assert.deepEqual([body['exitCode'], body['oom']], [0, true])

@@ -117,7 +117,7 @@ suite('kill -9 of gate, runner and control', () => {
     assert.equal((await again!.wait()).exitCode, 137)
   })
 
-  test('the interpreter: contexts are still there with what they know; a run in flight goes on, and the next one waits for it', async () => {
+  test('the interpreter: contexts keep what they know; a run in flight goes on, and the next waits for it', async () => {
     const interpreter = sandbox.codeInterpreter
     const context = await interpreter.createContext('/tmp')
     const begin = 'import os, time\nstate = [os.getpid()]\nprint(state[0])'
@@ -140,7 +140,7 @@ suite('kill -9 of gate, runner and control', () => {
     )
   })
 
-  test('the runner alone: commands, terminals, interpreters and previews in flight go on, and new ones begin meanwhile', async () => {
+  test('the runner alone: commands, terminals, interpreters and previews go on, and new ones begin', async () => {
     const { process: inside, codeInterpreter } = sandbox
     const port = 3123
     await inside.createSession('server')

@@ -140,7 +140,7 @@ suite('rule 4: sessions', () => {
   })
 
   // The entrypoint that is configured runs in it: entrypoint.test.ts, with images that have one.
-  test('rule 4: each sandbox has an entrypoint session; it is not listed, and empty where nothing is configured', async () => {
+  test('rule 4: each sandbox has an entrypoint session, not listed, and empty where nothing is configured', async () => {
     assert.deepEqual(await sandbox.process.getEntrypointSession(), { sessionId: 'entrypoint', commands: [] })
     assert.deepEqual(await sandbox.process.listSessions(), [])
   })

@@ -94,7 +94,7 @@ suite('files of two sandboxes', () => {
     for (const each of locked.split(' ')) await other.run(`flock --exclusive --nonblock ${each} true`)
   })
 
-  test('are not written where they tell of the host: the directory of cgroups is empty but for its own, and read-only', async () => {
+  test('are not written where they tell of the host: the cgroup directory is read-only and has its own only', async () => {
     assert.match((await one.try('touch /sys/fs/cgroup/file')).result, /Read-only file system/)
     const names = await one.run('find /sys/fs/cgroup -mindepth 1 -type d -name "*alcove*" -o -name "*sandbox*" -type d')
     assert.equal(names, '')

@@ -171,7 +171,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     assert.equal(refused?.isFailure, false)
   })
 
-  test('what /metrics says is sent, with how long calls took in the programs that serve them and verbs in the runner', async () => {
+  test('what /metrics says is sent, with durations of calls in each program and of verbs in the runner', async () => {
     const reply = await fetch(`${server.url}/api/metrics`, { headers: { authorization: `Bearer ${server.key}` } })
     const printed = [...(await reply.text()).matchAll(/^# TYPE (\S+) (\w+)$/gm)].map(([, name]) => name!)
     assert.ok(printed.includes('alcove_sandboxes'))

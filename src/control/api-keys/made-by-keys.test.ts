@@ -282,7 +282,7 @@ suite('a key that expires gives nobody access that outlives it', () => {
     'POST /organizations/invitations/:invitationId/decline',
   ]
 
-  test('every change of runners, regions, providers, invitations, members, roles and accounts says which it is', async () => {
+  test('every change of runners, regions, providers, invitations, members, roles, accounts has its row', async () => {
     await using app = await startControl()
     const isOfAccess = ({ path, needs }: { path: string; needs: string }) =>
       needs !== 'runner' &&

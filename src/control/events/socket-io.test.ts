@@ -90,7 +90,7 @@ suite('GET {prefix}/socket.io/', () => {
     assert.equal(refusal.statusCode, 400)
   })
 
-  test('tells the whole record of one that failed before its state, since the SDK takes the reason from there', async () => {
+  test('sends the record of a failed sandbox before its state, since the SDK takes the reason from there', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body

@@ -23,7 +23,7 @@ suite('changes that wait to be told', () => {
     letGo()
   })
 
-  test('many organizations that fill what they may leave room for one more, and all of them stay below the bound', async () => {
+  test('many organizations with full shares leave room for another, and all stay below the bound', async () => {
     const take = createTurns(1000)
     const { work, letGo } = held()
     let taken = 0
@@ -33,7 +33,7 @@ suite('changes that wait to be told', () => {
     letGo()
   })
 
-  test('an organization waits for its own only, in order; a place is free again when its work is done or has failed', async () => {
+  test('an organization waits for its own only, in order; finished or failed work frees a place', async () => {
     const take = createTurns(10)
     const { work, letGo } = held()
     assert.equal(take('slow', work), true)

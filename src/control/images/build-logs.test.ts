@@ -59,7 +59,7 @@ suite('GET /snapshots/{idOrName}/build-logs-url, GET /snapshots/{idOrName}/build
     assert.equal((await app.as('owner').get('/sandbox/again/build-logs')).text, '')
   })
 
-  test('404 for strangers, for what is not there and for what was not built; 400 for another follow; 401 without a key', async () => {
+  test('404 for strangers, unknown ones and what was not built; 400 for another follow; 401 without a key', async () => {
     await using app = await startControl()
     await using _runner: SimulatedRunner = await connectRunner(app)
     const { id } = await build(app)

@@ -238,7 +238,7 @@ suite('POST /snapshots/{idOrName}/deactivate, POST /snapshots/{idOrName}/activat
     assert.deepEqual([again.target, again.source.reference], ['present', `ghcr.io/team/tool@${digest}`])
   })
 
-  test('200 pending while its image may be on its way out, until the runner has it; active where it is needed', async () => {
+  test('200 pending while its image may be leaving, until the runner has it; active where it is needed', async () => {
     await using app = await startControl()
     await using linked = await connectRunner(app)
     await make(app)

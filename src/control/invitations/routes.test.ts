@@ -110,7 +110,7 @@ suite('POST /organizations/{organizationId}/invitations', () => {
     assert.equal(sent.length, 1)
   })
 
-  test('403 to members, to a key of an owner that does not list every permission, and from a personal organization', async () => {
+  test('403 to members, to an owner’s key without every permission, and in a personal organization', async () => {
     await using app = await startControl()
     assert.equal((await app.as('member').post(invitations, { email: 'a@example.com' })).status, 403)
     const narrow = await narrowKey(app, ['write:sandboxes'])
@@ -337,7 +337,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     )
   })
 
-  test('200 for somebody who signs in for the first time, by an address in odd case; 403 while it is not verified', async () => {
+  test('200 for a first sign-in, by an address in odd case; 403 while it is not verified', async () => {
     await using app = await startControl()
     const { id } = await invite(app, { email: 'new@example.com', role: 'owner' })
     const claims = { sub: 'new', name: 'New', email: 'NEW@Example.com' }

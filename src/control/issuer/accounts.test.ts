@@ -47,7 +47,7 @@ suite('POST /admin/users', () => {
     assert.equal((await app.as('owner').post('/admin/users/password', { email: 'owner@example.com' })).status, 403)
   })
 
-  test('201 for an address that only single sign-on vouches for: it is no longer that account’s, which gets no password', async () => {
+  test('201 for an address that only SSO vouches for: that account loses it, and gets no password', async () => {
     await using app = await start()
     const squatter = await addPerson(app, { email: 'ada@example.com', emailVerifiedBy: 'sso' })
     const wish = { email: 'ADA@example.com' }

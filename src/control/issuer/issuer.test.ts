@@ -389,7 +389,7 @@ suite('the embedded issuer', () => {
     assert.equal(strange.at(-1), 429, 'a browser is known for one account only')
   })
 
-  test('words, statuses and headers are the same for an account, one without a password, and none, however often', async () => {
+  test('words, statuses and headers are equal with an account, without a password, and without an account', async () => {
     await using fresh = await startControl({ settings: { identity: testSettings.identity } })
     const at = await fresh.listen()
     await setPassword(fresh.database.sql, userId('owner'), password, fresh.clock.now())

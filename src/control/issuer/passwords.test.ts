@@ -28,7 +28,7 @@ suite('signing in by a password', () => {
     syncBuiltinESMExports()
   })
 
-  test('hashes the password once at the same cost, with an account, without its password and without an account', async () => {
+  test('hashes the password once, at equal cost, with an account, without its password and without one', async () => {
     await using app = await startControl()
     const { sql } = app.database
     await setPassword(sql, userId('owner'), 'twelve letters at least', app.clock.now())

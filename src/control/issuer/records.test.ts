@@ -5,7 +5,7 @@ import { testSettings } from '#test/control/test-settings.ts'
 import { beginFrom, recordsIn } from './records.ts'
 
 suite('what the embedded issuer remembers', () => {
-  test('has a bound for what is nobody’s yet: what was begun first gives way, and what is somebody’s never does', async () => {
+  test('bounds records that are nobody’s yet: the oldest goes, and what is somebody’s never does', async () => {
     await using app = await startControl()
     const { database, encryption } = app.parts
     const records = recordsIn(database, encryption, 2)('Session')

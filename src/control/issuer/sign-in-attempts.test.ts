@@ -40,7 +40,7 @@ suite('createSignInAttempts', () => {
     assert.equal(await fail({ address: '192.0.2.1', name: 'bob@example.com' }), true)
   })
 
-  test('an IPv6 /48 has 100 wrong tries, however many networks are in it, and a refused source uses none of them', async () => {
+  test('an IPv6 /48 has 100 wrong tries for all of its networks, and a refused source uses none of them', async () => {
     const { failTimes, fail } = startAttempts()
     const name = (n: number) => `${n}@example.com`
     assert.equal(await failTimes(200, (n) => ({ address: '2001:db8:1:1::1', name: name(n) })), 20)
@@ -48,7 +48,7 @@ suite('createSignInAttempts', () => {
     assert.equal(await fail({ address: '2001:db8:2:1::1' }), true)
   })
 
-  test('a known browser is not counted by where it is, and goes on as a new one when its own tries are used up', async () => {
+  test('a known browser is not counted by its address, and is a new one when its own tries are used up', async () => {
     const { failTimes } = startAttempts()
     const address = '192.0.2.1'
     await failTimes(40, (n) => ({ address, name: `${n}@example.com` }))

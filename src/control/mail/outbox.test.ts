@@ -144,7 +144,7 @@ suite('mail by SMTP', () => {
     assert.equal(server.received.length, 1)
   })
 
-  test('of who died while sending is due again two minutes later, for whoever is there, by the same Message-ID', async () => {
+  test('of a sender that died is due again two minutes later, for any process, under its Message-ID', async () => {
     await using server = await startMailServer()
     const asked: string[] = []
     const dying: MailTransport = {

@@ -40,7 +40,7 @@ suite('GET /object-storage/push-access', () => {
       assert.notEqual(again.secret, secret)
     }))
 
-  test('401 without a credential, 403 for who may make nothing of a definition, and while the organization is suspended', async () => {
+  test('401 without a credential, 403 for callers who may build nothing, and while suspended', async () => {
     await using app = await startControl()
     const get = async (who: Parameters<typeof app.as>[0]) =>
       (await app.as(who).get('/object-storage/push-access')).status

@@ -31,7 +31,7 @@ const untilForgotten = async (app: TestControl) => {
 }
 
 suite('DELETE /organizations/{organizationId}', () => {
-  test('204 takes every credential at once, destroys the sandboxes on their runner, and then forgets all of it', async () => {
+  test('204 ends every credential at once, destroys the sandboxes on their runner, then forgets them', async () => {
     await using app = await startControl(patient)
     await using runner = await connectRunner(app)
     const { sql } = app.database

@@ -123,7 +123,7 @@ suite('POST /organizations/{organizationId}/suspend', () => {
     assert.deepEqual([create.status, create.body.message], [403, 'This organization is suspended.'])
   })
 
-  test('204 with a reason, an end and a grace; it lifts itself; once more moves the end and not the beginning', async () => {
+  test('204 with a reason, an end and a grace; it lifts itself; a second one moves only the end', async () => {
     await using app = await startControl()
     const begin = app.clock.now()
     const inSeconds = (seconds: number) => new Date(begin.getTime() + seconds * 1000).toISOString()

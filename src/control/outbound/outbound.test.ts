@@ -57,7 +57,7 @@ suite('what is called', () => {
     assert.deepEqual(JSON.parse(reply.body.toString()), ['POST', '/a?b=c', '1', 'body'])
   })
 
-  test('loopback, private, link-local, metadata and IPv6 forms of them are refused before anybody is connected to', async () => {
+  test('loopback, private, link-local, metadata, and IPv6 forms of them are refused before a connection', async () => {
     await using server = await serve((_request, response) => response.end())
     const { send } = createOutbound({ allowed: noNetworks, resolve: unused })
     const hosts = [

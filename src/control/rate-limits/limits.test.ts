@@ -34,7 +34,7 @@ suite('rate limits', () => {
     )
   })
 
-  test('429 when an organization has called too often, with how much is left on the way and when to come again', async () => {
+  test('429 when an organization calls too often; answers say how much is left and when to come again', async () => {
     await using app = await startLimited({ authenticated: minute(3) })
     const replies = [
       await app.as('member').get('/sandbox'),

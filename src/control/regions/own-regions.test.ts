@@ -208,7 +208,7 @@ suite('POST /regions/{id}/regenerate-proxy-api-key, POST /regions/{id}/regenerat
     }
   })
 
-  test('the key of a proxy opens what is in its region, nothing elsewhere, and nothing at all once it is replaced', async () => {
+  test('the key of a proxy opens its region, nothing elsewhere, and nothing once it is replaced', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     const made = await make(app)

@@ -105,7 +105,7 @@ suite('PATCH /runners/{runnerId} of one that is not heard', () => {
 })
 
 suite('DELETE /runners/{runnerId}', () => {
-  test('409 while sandboxes are on it; by force they are lost, those archived are not, and its token opens nothing', async () => {
+  test('409 while sandboxes are on it; by force they are lost, archived ones are not, its token is void', async () => {
     await using app = await startControl(waiting)
     const added = await app.as('admin').post('/runners', { id: 'second' })
     const token = added.body.token as string
@@ -175,7 +175,7 @@ suite('DELETE /runners/{runnerId}', () => {
     assert.equal(runner.asked.length, 1)
   })
 
-  test('204 by force; what is deleted of it afterwards leaves no archive in the store, be it one that it had been back from', async () => {
+  test('204 with force; deleting a sandbox of the removed runner also deletes its old archive', async () => {
     await using app = await startControl(waiting)
     await using local = await connectRunner(app)
     const { body } = await app.as('admin').post('/runners', { id: 'second' })

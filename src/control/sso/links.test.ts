@@ -82,7 +82,7 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
     assert.equal((await app.as('member').delete(`${pending}/${id}`)).status, 404)
   })
 
-  test('204 makes somebody of elsewhere a member with the default roles when they next sign in, and not before', async () => {
+  test('204 makes an outsider a member with the default roles at their next sign-in, and not before', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     const outsider = await addPerson(app, {

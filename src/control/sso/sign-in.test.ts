@@ -35,7 +35,7 @@ const refused = async (sso: SsoControl, login: string, code: string, status = 40
 }
 
 suite('GET /auth/sso/org/{organizationId}', () => {
-  test('302 sends the browser to the provider by code grant, with state, nonce and PKCE, and the callback as registered', async () => {
+  test('302 sends the browser to the provider, with code grant, state, nonce, PKCE and our callback', async () => {
     await using sso = await startSso(provider)
     const { status, location, headers } = await new Browser(sso.app).go(sso.startUrl)
     assert.equal(status, 302)
@@ -53,7 +53,7 @@ suite('GET /auth/sso/org/{organizationId}', () => {
     assert.deepEqual([headers['cache-control'], headers['referrer-policy']], ['no-store', 'no-referrer'])
   })
 
-  test('the cookie is host-only, HttpOnly and SameSite=Lax; over https Secure and by a name that only this host can set', async () => {
+  test('the cookie is host-only, HttpOnly and SameSite=Lax; over https Secure, with a __Host- name', async () => {
     const cookieOf = async (publicUrl: string) => {
       await using sso = await startSso(provider, {}, { settings: { publicUrl } })
       return String((await new Browser(sso.app).go(sso.startUrl)).headers['set-cookie'])
@@ -247,7 +247,7 @@ suite('the error table', () => {
     assert.deepEqual(errorOf(await browser.go(sso.startUrl)), [502, 'provider_unavailable'])
   })
 
-  test('a provider in a private network that the operator has not named: provider_unavailable, and nobody calls it', async () => {
+  test('a provider in a private network that nobody allowed: provider_unavailable, and no call', async () => {
     await using sso = await startSso(provider, {}, { settings: { privateTargets: { check: () => false } } })
     const page = await new Browser(sso.app).go(sso.startUrl)
     assert.deepEqual(errorOf(page), [502, 'provider_unavailable'])
@@ -373,7 +373,7 @@ suite('GET /auth/sso/callback', () => {
     assert.deepEqual(await tampered(sso, change), [400, 'invalid_response'])
   })
 
-  test('mixed-up issuers: an answer that names another issuer, or none, is invalid_response, and its code is sent nowhere', async () => {
+  test('mixed-up issuers: an answer of another issuer, or none, is invalid_response; its code goes nowhere', async () => {
     await using other = await startProvider()
     await other.setAccounts({ ada })
     await using sso = await startSso(provider)

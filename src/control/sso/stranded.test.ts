@@ -75,7 +75,7 @@ suite('who was made by single sign-on', () => {
     assert.equal(await end(sso), id)
   })
 
-  test('link_refused where they hold more than a newcomer is given, so that no provider signs in anybody as that', async () => {
+  test('link_refused where they hold more than a newcomer gets, so no provider signs in others as them', async () => {
     await using sso = await startSso(provider)
     const id = await end(sso)
     await makeAnew(sso)

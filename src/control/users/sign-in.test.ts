@@ -79,7 +79,7 @@ suite('whoever is seen for the first time', () => {
     assert.equal((await meOf(app, { sub: 'c', email: 'c@example.com', name: '\u0000 ' })).name, 'c@example.com')
   })
 
-  test('403 when somebody has the address already, in whatever case: no account is taken over, and none is made', async () => {
+  test('403 when somebody has the address, in any case: no account is taken over, and none is made', async () => {
     await using app = await startControl()
     for (const email of ['owner@example.com', 'OWNER@Example.com']) {
       const reply = await app.asNewcomer({ sub: email, email, email_verified: true }).get('/users/me')

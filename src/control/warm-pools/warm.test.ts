@@ -74,7 +74,7 @@ suite('a warm pool', () => {
     assert.equal(await fill(app), 2)
   })
 
-  test('gives one that is started all the time; a call into it names the generation that its runner must have', async () => {
+  test('gives a sandbox that is started all the time; a call into it names the runner’s generation', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using runner = await connectRunner(app)
     await pool(app, 1)

@@ -6,7 +6,7 @@ import { openedBy, previewHost, visit } from '../testing/visiting.ts'
 suite('previews: a server that wants to be called localhost', () => {
   const origin = `http://${previewHost}`
 
-  test('is: its Host, and the origin of its own pages, are localhost and its port; the true name stands beside', async () => {
+  test('is: Host and the origin of its own pages are localhost with its port; the true name is beside them', async () => {
     await using sides = await startSides()
     openedBy(sides, 'public', { hostInside: 'localhost' })
     await visit(sides, { headers: { origin, referer: `${origin}/a?b` } })

@@ -103,7 +103,7 @@ suite('previews: our cookies', () => {
     ])
   })
 
-  test('the one that no other host could have set is offered first, and none of them reaches the server inside', async () => {
+  test('the cookie that no other host can set is tried first, and none reaches the server inside', async () => {
     await using sides = await startSides()
     const forged = Array.from({ length: 9 }, (_, at) => `daytona-sandbox-auth-box-id=forged${at}`).join('; ')
     const cookie = `${forged}; __Host-daytona-sandbox-auth-box-id=true-one; __HOST-alcove-preview-accepted-x=1; theirs=1`
@@ -138,7 +138,7 @@ suite('previews: our cookies', () => {
     assert.equal(await see('__Host-alcove-preview-accepted-box-id=true'), false)
   })
 
-  test('the warning may be framed by another site over TLS, where accepting counts there only; by no neighbour', async () => {
+  test('another site may frame the warning over TLS, and accepting counts only there; no neighbour may', async () => {
     await using sides = await startSides()
     openedBy(sides, 'public', { warnsVisitors: true })
     const policy = async (more: Record<string, string>) =>
@@ -178,7 +178,7 @@ suite('previews: what a cookie is good for', () => {
     assert.equal(await isOffered(sides, { origin: 'http://8080-box-id.proxy.test' }), true)
   })
 
-  test('not in a frame of a neighbour, which could lay something over it; yes in one of its own pages or a dashboard', async () => {
+  test('not in a frame of a neighbour, which could cover it; yes in its own pages or a dashboard', async () => {
     await using sides = await startSides()
     const frame = { ...browser, 'sec-fetch-dest': 'iframe', 'sec-fetch-site': 'same-site' }
     assert.equal(await isOffered(sides, { ...frame, referer: 'http://3000-other.proxy.test:4601/' }), false)

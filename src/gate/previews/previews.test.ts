@@ -363,7 +363,7 @@ suite('previews: what the server inside answers', () => {
     assert.deepEqual(headers['set-cookie'], ['a=1; Path=/x; Secure', 'b=2'])
   })
 
-  test('where previews share a host, nothing it says is for the whole of it, and its paths stay below its own', async () => {
+  test('where previews share a host, no header counts for the whole host, and paths stay below its own', async () => {
     await using sides = await startSides()
     const answer = { headers: {} as Record<string, string | string[]> }
     sides.inside.call = (_request, response) => {

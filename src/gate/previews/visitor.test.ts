@@ -11,7 +11,7 @@ const offeredTokens = async (sides: Sides, call: Parameters<typeof visit>[1] = {
 }
 
 suite('previews: a cookie', () => {
-  test('speaks for its visitor where they follow a link, and where the sandbox’s own pages call, whatever their port', async () => {
+  test('speaks for its visitor who follows a link, and where the sandbox’s own pages call, on any port', async () => {
     await using sides = await startSides()
     for (const headers of [
       {},

@@ -338,7 +338,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     assert.deepEqual(listDisk(directory), withoutSockets(listDisk(scratch.at('disk'))))
   })
 
-  test('tar may have 1 GiB of address space and no more, both ways: a disk of many names takes no other memory', async () => {
+  test('tar has at most 1 GiB of address space, both ways: a disk of many names takes no other memory', async () => {
     const bounds = await lookAtBoth('bounded', (pid) =>
       /^Max address space +(\S+) +(\S+) +bytes/m.exec(textOf(pid, 'limits'))?.slice(1).map(Number),
     )
@@ -348,7 +348,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     ])
   })
 
-  test('tar sees its disk and programs only, can neither gain rights nor mount, and reads a disk without writing to it', async () => {
+  test('tar sees its disk and programs only, cannot gain rights or mount, and does not write to the disk', async () => {
     // Bits of capabilities(7): chown, dac_override, dac_read_search, fowner, fsetid, sys_admin, mknod, setfcap.
     const allowed = [0, 1, 2, 3, 4, 21, 27, 31].reduce((bits, bit) => bits + 2 ** bit, 0)
     const seen = await lookAtBoth('confined', (pid) => {
@@ -416,7 +416,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     assert.deepEqual(working(), [])
   })
 
-  test('what only the host’s root could have made does not come back: attributes, capabilities, devices, set-id', async () => {
+  test('things only the host’s root can make do not come back: attributes, capabilities, devices, set-id', async () => {
     const store = storeAt('armed')
     python(armed, scratch.make('armed-disk'), String(uidBase))
     const packed = diskIn(scratch.at('armed-disk'))

@@ -119,7 +119,7 @@ suite('limits that are written live', {
 })
 
 suite('memory on cgroup v2', () => {
-  test('a limit below what is in use is never written: it would kill; what was asked of the kernel is taken back', async () => {
+  test('a limit below the use is never written, as it would kill; other changes are taken back', async () => {
     // The kernel that runs the tests may have no memory controller there: its files stand in for it.
     const root = mkdtempSync(join(tmpdir(), 'alcove-cgroup-'))
     try {

@@ -195,7 +195,7 @@ suite('plain calls to control', () => {
     )
   })
 
-  test('an assignment has the variables of its record, where control says them once, and its own where it says them twice', async () => {
+  test('env comes from the record if the assignment carries none', async () => {
     await using control = await startControl()
     await using client = new ControlClient({ controlUrl: control.url, runnerKey: 'k', log: silentLog() })
     const env = { HELLO: 'world' }

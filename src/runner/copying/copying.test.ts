@@ -116,7 +116,7 @@ suite('a tar that is read', () => {
 suite('the headers of pax', () => {
   const entries = (...blocks: Buffer[]) => readAll(Buffer.concat([...blocks, tarOf([file('short', 'content')])]))
 
-  test('say of the entry behind them what a tar cannot say otherwise; what is no business of ours is passed over', async () => {
+  test('describe the entry behind them as a tar cannot otherwise; what we do not use is skipped', async () => {
     const first = extension('x', pax('path=a name') + pax('mtime=12.5') + pax('comment=none') + pax('path=another'))
     const [entry] = await entries(extension('g', pax('path=of all')), first, extension('x', pax('uid=70000')))
     assert.deepEqual([entry?.path, entry?.modifiedSeconds, entry?.uid], ['another', 12, 70_000])
@@ -317,7 +317,7 @@ suite('what ADD unpacks', () => {
     await assert.rejects(unpack(greedy), failing('corrupted'))
   })
 
-  test('is what a source means itself, by name or by pattern; in a directory an archive is a file like any other', async () => {
+  test('is what a source names, by name or by pattern; in a directory an archive is an ordinary file', async () => {
     const inner = tarOf([file('inside')])
     const packed = { path: 'app/packed.tar', content: inner }
     const tar = tarOf([file('app/x'), packed, { path: 'empty', content: '' }])

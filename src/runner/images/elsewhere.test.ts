@@ -101,7 +101,7 @@ if (!isPrivateHost) {
       assert.ok(await reaches('public'))
     })
 
-    test('a name that leads nowhere, to the private network, to the metadata service or to the host: one sentence, one time', async () => {
+    test('names that lead nowhere, to private networks, metadata or the host: equal sentence, equal time', async () => {
       const told = await Promise.all(
         ['nowhere', 'lan', 'metadata', 'host'].map(async (place) => {
           const begun = performance.now()

@@ -77,7 +77,7 @@ suite('keeper: what should be is made so', () => {
     assert.deepEqual(kept.host.asked, ['destroy box with archives'])
   })
 
-  test('one that is deleted while it starts for the first time is gone when that is said, and does not come after it', async () => {
+  test('a sandbox deleted during its first start is gone when that is said, and does not come back', async () => {
     using kept = startKeeper()
     const { passed, open } = gate()
     // A real host does one thing at a time to a sandbox, and knows a new one when it has started.
@@ -195,7 +195,7 @@ suite('keeper: what should be is made so', () => {
     assert.deepEqual([kept.said(), kept.host.asked], [['box 7 destroyed'], []])
   })
 
-  test('a sandbox that shall be stopped and is not here is reported lost; one that never began to start is stopped', async () => {
+  test('a sandbox to be stopped that is not here is reported lost; one that never began is stopped', async () => {
     using kept = startKeeper({ atOnce: { work: 1, stops: 1, transfers: 1 } })
     kept.keeper.take(assigned('lost', 2, { target: 'stopped' }))
     assert.deepEqual(kept.said(), ['lost 2 destroyed'])
@@ -361,7 +361,7 @@ suite('keeper: sandboxes that end by themselves', () => {
     assert.deepEqual([kept.host.asked, kept.said()], [[], ['box 4 stopped']])
   })
 
-  test('before control had heard that they run are reported stopped as well; a start that was cut short is begun again', async () => {
+  test('before control had heard that they run are reported stopped; a start that was cut short begins again', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('ended', 2), 'stopped', { detail: 'Its first process was ended from outside the sandbox.' })
     kept.host.hold(assigned('cut', 2), 'stopped')

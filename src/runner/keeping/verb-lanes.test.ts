@@ -6,7 +6,7 @@ import { assigned } from '#src/runner/testing/simulated-host.ts'
 const oneLane = { atOnce: { work: 1, stops: 1, transfers: 1 } }
 
 suite('turns', () => {
-  test('a delete waits neither for a start nor for an archive; what still waits for its turn is not done any more', async () => {
+  test('a delete waits neither for a start nor for an archive; verbs that still wait are dropped', async () => {
     for (const first of [{}, { target: 'archived', archive: { id: 'a' } }] as const) {
       using kept = startKeeper({ atOnce: { work: 2, stops: 1, transfers: 1 } })
       kept.host.hold(assigned('other', 1), 'stopped')
@@ -87,7 +87,7 @@ suite('turns', () => {
     await kept.reported(2)
   })
 
-  test('what control has given to another runner while it was in line, or came back, is neither begun nor told of', async () => {
+  test('a sandbox given to another runner while it waited here is neither begun nor reported', async () => {
     using kept = startKeeper(oneLane)
     const { passed, open } = gate()
     kept.host.before = () => passed

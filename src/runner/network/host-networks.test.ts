@@ -19,7 +19,7 @@ suite('the networks of the host', () => {
     assert.deepEqual(networksOfHost([{ dst: 'default', nexthops: hops }], []), ['8.1.0.1/32', '8.2.0.1/32'])
   })
 
-  test('not the whole Internet: neither a default route without a gateway, its halves, nor routes of the way out', () => {
+  test('not the whole Internet: no default route without a gateway, no halves of it, no way out', () => {
     const halves = ['0.0.0.0/1', '128.0.0.0/1'].map((dst) => ({ dst, dev: 'tun0' }))
     const viaWayOut = { dst: '9.0.0.0/8', gateway: '8.1.0.1', dev: 'eth0' }
     assert.deepEqual(networksOfHost([wayOut, viaWayOut, { dst: 'default', dev: 'ppp0' }, ...halves], []), [

@@ -87,7 +87,7 @@ if (!isPrivateHost) {
       await removeNetwork(instance)
     })
 
-    test('is refused by TCP and UDP alike: private, special-purpose, metadata, the host’s network and its gateway', async () => {
+    test('is refused by TCP and UDP: private, special-purpose, metadata, the host’s network and gateway', async () => {
       const slot = await slotWith(everything)
       for (const to of [lan, documentation, relay, metadata, gateway, wayOut]) await isRefused(slot, to)
       assert.equal(await tcp(slot, web.listed), 'open')
@@ -128,7 +128,7 @@ if (!isPrivateHost) {
       assert.notEqual(await tcp(slot, web.listed, 53), 'silence')
     })
 
-    test('networks and gateways that the host joins later are closed from then on, and open again when it leaves', async () => {
+    test('networks and gateways that the host joins later are closed, and open again when it leaves', async () => {
       const slot = await slotWith(everything)
       for (const to of Object.values(later)) assert.equal(await tcp(slot, to), 'open', to)
       const soon = async (to: string, word: string) => {

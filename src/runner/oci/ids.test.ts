@@ -4,7 +4,7 @@ import { addressOf, slotLimit } from '../network/names.ts'
 import { lastBase, mapToOwn, ownBase, uidBase, uidCount } from './ids.ts'
 
 suite('ids of sandboxes on the host', () => {
-  test('all that one runner can have have ranges of their own, wherever its addresses are, and none has that of disks', () => {
+  test('all sandboxes of a runner have ranges of their own, and none has that of disks', () => {
     for (const base of ['10.0.0.0', '10.127.240.0', '10.255.240.0'].map((dotted) =>
       Buffer.from(dotted.split('.').map(Number)).readUInt32BE(),
     )) {

@@ -76,7 +76,7 @@ suite('the room that a sparse pool has on its host', { skip: needsRoot }, () => 
     writeFileSync(join(place, 'small'), 'x', { flush: true })
   })
 
-  test('where the host has less than the pool keeps for itself, that is given up too, and the pool stays writable', async () => {
+  test('on a host with less than the pool’s reserve the reserve is given up, and the pool stays writable', async () => {
     execFileSync('fallocate', ['--length', String((await freeBytes(directory)) - 24 * MiB), join(directory, 'other')])
     await ballast.look()
     assert.ok(fill(join(place, 'much')) > 0)

@@ -100,7 +100,7 @@ for (const useBtrfs of [true, false])
       for (const id of ['sly', 'slyer']) await pool.remove(id)
     })
 
-    test('a template outlives the disk it was made of, and opening again; what was half made of one is gone then', async () => {
+    test('a template outlives its disk and a reopening; a half-made one is gone then', async () => {
       await pool.makeTemplate('tool', 'b', 'base')
       await pool.remove('b')
       const half = join(pool.diskOf('a').upper, '../../../templates/.coming-half')

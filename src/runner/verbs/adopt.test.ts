@@ -87,7 +87,7 @@ suite('the next runner', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('gives a sandbox ids of its own on the host at its next start, if one that had none to give started it', async (t) => {
+  test('gives a sandbox host ids of its own at its next start, if an older runner started it without', async (t) => {
     if (!(await box.mapsOwners())) return t.skip(cannotMapOwners)
     await box.close()
     box.use(await openTestHostIn(box.instance, box.directory, { mapsOwners: false }))

@@ -60,7 +60,7 @@ suite('resize', { skip: needsRoot }, () => {
     assert.equal(await memoryLimit(sandboxId), 0.125)
   })
 
-  test('/dev/shm is half of the memory, also of one that is paused, and is not made smaller than what lies in it', async () => {
+  test('/dev/shm is half of the memory, also while paused, and never smaller than what lies in it', async () => {
     const assignment = await box.started({ memoryGiB: 0.5 })
     const { sandboxId } = assignment
     const size = async () => {

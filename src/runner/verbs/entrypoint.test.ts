@@ -38,7 +38,7 @@ suite('the entrypoint', { skip: needsRoot }, () => {
     return runs.map((run) => run.trim())
   }
 
-  test('runs as the user of the sandbox with its environment, and again each time it starts, not when it is resumed', async () => {
+  test('runs as the sandbox’s user with its environment, at each start and not at a resume', async () => {
     const assignment = await box.started({ user: 'root', entrypoint: noting, env: { OWN: 'mine' } })
     const { sandboxId } = assignment
     const run = 'root /root mine'

@@ -158,7 +158,7 @@ suite('an image made of a sandbox', { skip: needsRoot }, () => {
   })
   const said = async ({ sandboxId }: Assignment, line: string) => (await box.run(sandboxId, line)).output
 
-  test('starts any number of sandboxes as it was then, over the same image below, also when its sandbox has gone', async () => {
+  test('starts any number of sandboxes as it was then, over its base image, also when its sandbox is gone', async () => {
     const original = await box.started()
     await said(original, 'echo then > /root/file')
     await box.host.snapshot(original.sandboxId, 'tool')

@@ -83,7 +83,7 @@ suite('exec', () => {
     )
   })
 
-  test('a command has descriptors 0 to 2, its own session, default signals and no capability to see the agent', async () => {
+  test('a command has descriptors 0 to 2, its own session, default signals, and cannot see the agent', async () => {
     await using native = await NativeAgent.start()
     const script = 'ls /proc/self/fd; grep -E "^Sig(Blk|Ign)" /proc/self/status; ps -o sid= -p $$; echo $$'
     const { stdout } = await read(await native.agent.exec(shell(script)))

@@ -321,7 +321,7 @@ suite('jobs', () => {
     await until(async () => text(await collect(jobs.attach('parent', 0))) === 'now\nlater\n', 'the child’s word')
   })
 
-  test('remove kills the group, other groups of its session and descendants, tells followers, frees everything', async () => {
+  test('remove kills the group, its session and descendants, tells followers, and frees everything', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const before = native.openDescriptors

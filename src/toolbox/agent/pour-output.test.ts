@@ -103,7 +103,7 @@ suite('parts of a stream of frames', () => {
     assert.throws(() => [...new PartFinder().parts(encodeFrame(kinds.stdout))], BadFrame)
   })
 
-  test('a frame that announces too much is refused before its payload comes, and sooner where it is no output', () => {
+  test('a frame that announces too much is refused before its payload, and sooner where it is no output', () => {
     for (const [kind, most] of [[kinds.stdout, maxPayloadBytes] as const, [kinds.exit, 4096] as const]) {
       const header = Buffer.alloc(5)
       header.writeUInt32LE(most + 1)

@@ -93,7 +93,7 @@ suite('the agent as PID 1', { skip: needsRoot }, () => {
     await box.run(id, 'rm /root/fill')
   })
 
-  test('a disk that fills up under the log of a session’s command loses output and says so; what came before is intact', async () => {
+  test('a disk that fills up under a command’s log loses output and says so; earlier output is intact', async () => {
     const { sessions } = agent
     const ringBytes = 16 * MiB
     await sessions.open({ id: 'disk', env: { PATH: '/bin' }, user: 'root', shell: 'sh', ringBytes })

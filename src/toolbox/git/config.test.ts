@@ -35,7 +35,7 @@ suite('GET /git/config, POST /git/config, POST /git/config/user', () => {
     assert.equal(readFileSync(join(room.home, '.gitconfig'), 'utf8'), '[a "x.Y"]\n\tb = 3\n')
   })
 
-  test('400 without a path for local, for a key that is none, and for an unknown scope; 404 for no repository', async () => {
+  test('400 without a path for local, for a bad key, and for an unknown scope; 404 for no repository', async () => {
     await using room = await GitRoom.start()
     const set = (more: object) => room.post('/config', { key: 'a.b', value: '1', ...more })
     for (const wrong of [

@@ -26,7 +26,7 @@ suite('POST /process/interpreter/context, GET /process/interpreter/context, DELE
     assert.equal((await start(box, 'pass', { contextId: id }).outcome).code, 1008)
   })
 
-  test('400 for another language, a directory that cannot be entered, or deleting the default; nothing is made', async () => {
+  test('400 for another language, a closed directory, or deleting the default; nothing is made', async () => {
     await using box = await startToolbox()
     for (const body of [{ language: 'r' }, { cwd: '/nowhere' }, { cwd: 'nowhere' }, { cwd: 7 }, { cwd: 'a\0' }, []]) {
       assert.equal((await box.post(contextPath, body)).status, 400, JSON.stringify(body))

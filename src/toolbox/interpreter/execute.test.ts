@@ -269,7 +269,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal(await printed(box, comment), 'long\n')
   })
 
-  test('1013 when the code of other sandboxes takes up the runner; the first 64 KiB of a sandbox are run all the same', async (t) => {
+  test('1013 when other sandboxes’ code takes all room; the first 64 KiB of a sandbox run all the same', async (t) => {
     await using box = await startToolbox()
     const most = 16 * 1024 * 1024
     for (let other = 0; other < 16; other++) {

@@ -21,9 +21,7 @@ suite('what comes from a worker', () => {
     assert.deepEqual(lastMessage(Buffer.concat([all, lines('', '{}')])), { id: null, type: 'done' })
   })
 
-  test('is not parsed where it cannot be a message, as hostile code may write there too, a million lines at a time', ({
-    mock,
-  }) => {
+  test('is not parsed where it cannot be a message: hostile code may write a million lines there', ({ mock }) => {
     const { mock: parsing } = mock.method(JSON, 'parse')
     const hostile = lines('', '{', '{}', '[{"id": null, "type": "done"}]', 'x'.repeat(100), '')
     assert.deepEqual(new MessageReader().push(hostile), [])

@@ -23,7 +23,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     assert.equal((await box.get(`${pty}/create-connect?id=a`)).status, 400)
   })
 
-  test('one of the offered subprotocols is selected, the exit control before others; none when none was offered', async () => {
+  test('an offered subprotocol is selected, the exit control before others; none when none was offered', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     for (const [offered, selected] of [

@@ -69,7 +69,7 @@ suite('typing into a terminal that takes nothing', () => {
     }
   })
 
-  test('1013 where a sandbox, or all of them, have typed too much; nothing typed before is lost, and nothing comes after the gap', async () => {
+  test('1013 when a sandbox, or all together, typed too much; nothing before the gap is lost', async () => {
     const bound = new Bound({ each: 10_000, all: 15_000, sure: 2000 })
     const [one, two, three] = [start(bound, 'a'), start(bound, 'a'), start(bound, 'b')]
     for (const { find } of [one, two, three]) find()

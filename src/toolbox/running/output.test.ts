@@ -45,7 +45,7 @@ suite('bounded output', () => {
     assert.equal(text.droppedBytes, 0)
   })
 
-  test('all outputs together have a bound; of one owner they leave as much to others, and give back what they had', () => {
+  test('all outputs together have a bound; one owner leaves as much to others, and gives back what it had', () => {
     const piece = Buffer.alloc(16 * 1024 * 1024, 'x')
     const keptBy = (owner: string) => {
       const many = Array.from({ length: 40 }, () => new BoundedOutput(owner))

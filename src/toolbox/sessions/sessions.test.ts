@@ -53,7 +53,7 @@ suite('sessions', () => {
       assert.equal((await box.delete(`/process/session/${id}`)).status, 404)
     })
 
-    test('400 for an id that is empty, blank, too long, with a slash, reserved, or missing; 409 for one that is there', async () => {
+    test('400 for an id that is empty, blank, too long, with a slash, reserved, or missing; 409 if it exists', async () => {
       for (const sessionId of ['', '  ', 'x'.repeat(256), 'a/b', '..', 'entrypoint', 'a\nb', 7, undefined]) {
         assert.equal((await box.post('/process/session', { sessionId })).status, 400, String(sessionId))
       }

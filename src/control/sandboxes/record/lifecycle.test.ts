@@ -138,7 +138,7 @@ suite('the life of a sandbox', () => {
     }
   })
 
-  test('a claim passes through nothing: what is claimed runs, and only a claim leads from nobody to somebody that way', () => {
+  test('a claim passes through nothing: the claimed sandbox runs, and only a claim gives it an owner', () => {
     assert.deepEqual(findMove('claim', 'started'), { on: 'claim', from: 'started', through: 'started', to: 'started' })
     const led = moves.filter(([, from, through]) => isClaim(from, through)).map(([on]) => on)
     assert.deepEqual(led, ['claim', 'claim-resizing'])
@@ -175,7 +175,7 @@ suite('the life of a sandbox', () => {
 const words = ['started', 'stopped', 'paused', 'archived', 'destroyed', 'error'] as const
 
 suite('what a runner says', () => {
-  test('a start of which is heard only that it has ended is over: a runner speaks of the generation that is wanted', () => {
+  test('a start whose end alone is reported is over: the runner reports the generation that is wanted', () => {
     for (const state of ['creating', 'forking', 'starting', 'restoring', 'resuming'] as const) {
       assert.equal(afterReport(state, 'started', 'stopped'), 'stopped')
     }

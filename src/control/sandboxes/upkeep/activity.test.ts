@@ -79,7 +79,7 @@ suite('activity', () => {
       }
     }))
 
-  test('not counted anew by reading, by lists, by settings that say nothing of idleness, or by what happens inside', () =>
+  test('not renewed by reads, lists, settings that do not concern idleness, or what happens inside', () =>
     withBox(async (life, lastActivity) => {
       const before = await lastActivity()
       for (const [title, use] of Object.entries(countsNot)) {

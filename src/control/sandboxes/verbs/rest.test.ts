@@ -172,7 +172,7 @@ suite('POST /sandbox/:sandboxIdOrName/resize', () => {
     assert.deepEqual({ ...row }, { memory_gib: 1, error_reason: 'It would not.' })
   })
 
-  test('400 for nothing, no change, a smaller disk and what is no whole number; 403 above the limits; 503 without room', async () => {
+  test('400 for nothing, no change, a smaller disk or a fraction; 403 above limits; 503 without room', async () => {
     await using app = await startControl({
       sandboxes: { createWaitSeconds: 20, overcommit: { cpu: 1, memory: 1, disk: 1 } },
     })

@@ -148,7 +148,7 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     assert.equal((await snapshotOf(app)).state, 'error')
   })
 
-  test('409 for a name that is taken, 400 for no name, 422 with memory, 403 above the quota: and nothing happens', async () => {
+  test('409 for a taken name, 400 for no name, 422 with memory, 403 above the quota; nothing happens', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     runner.behaveWithImages(() => 'do')

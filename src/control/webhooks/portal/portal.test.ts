@@ -76,7 +76,7 @@ suite('the portal page', () => {
     assert.equal(headers['content-type'], 'text/html; charset=utf-8')
   })
 
-  test('a user has 100 links and sessions at most in an organization: the oldest gives way, others keep theirs', async () => {
+  test('a user has at most 100 links and sessions in an organization: the oldest goes, others keep theirs', async () => {
     await using app = await startControl()
     const other = await openLink(app, 'stranger', theirs)
     const first = await openLink(app)

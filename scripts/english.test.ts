@@ -1,0 +1,65 @@
+// The countable part of STYLE's plain English: how comments begin, how long titles, settings and commit subjects are.
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { globSync, readFileSync } from 'node:fs'
+import { suite, test } from 'node:test'
+import { meanings } from './reference/setting-meanings.ts'
+import { telemetryMeanings } from './reference/telemetry-meanings.ts'
+
+const sources = globSync(['{bin,src,scripts,bench,test}/**/*.ts', '{agent,native}/**/*.{c,h}'], {
+  exclude: ['**/build/**'],
+})
+
+/** First lines of comments that hide their subject, with their place. */
+const hiddenSubjects = (file: string): string[] => {
+  const lines = readFileSync(file, 'utf8').split('\n')
+  return lines.flatMap((line, index) => {
+    const [, mark, words] = /^\s*(\/\*\*?|\/\/|\*(?!\/)) ?(.*)/.exec(line) ?? []
+    const before = lines[index - 1] ?? ''
+    const isFirst =
+      mark?.startsWith('/*') || !/^\s*(?:\/\*|\/\/|\*)/.test(before) || /^\s*(?:\/\*\*|\/\/|\*)\s*$/.test(before)
+    const isHidden = isFirst && /^(?:Of|The same|Also|As|Those|One|Its|So)\b/.test(words ?? '')
+    return isHidden ? [`${file}:${index + 1} ${words}`] : []
+  })
+}
+
+const wordsIn = (text: string) => text.split(/\s+/).filter((word) => /\w/.test(word)).length
+
+suite('plain English', () => {
+  test('no comment begins with Of, The same, Also, As, Those, One, Its or So: its subject stands in it', () => {
+    assert.ok(sources.length > 1000)
+    assert.deepEqual(sources.flatMap(hiddenSubjects), [])
+  })
+
+  test('no title of a test has more than 100 characters beside the endpoints that it names', () => {
+    const long = sources
+      .filter((file) => file.endsWith('.test.ts'))
+      .flatMap((file) =>
+        [...readFileSync(file, 'utf8').matchAll(/\b(?:test|suite)\(\s*'((?:[^'\\\n]|\\.)*)'/g)]
+          .map(([, title]) => title ?? '')
+          .filter((title) => title.replaceAll(/[A-Z]+ \/\S*,?/g, '').length > 100)
+          .map((title) => `${file} ${title}`),
+      )
+    assert.deepEqual(long, [])
+  })
+
+  test('no sentence about a setting has more than 25 words', () => {
+    const sentences = Object.entries({ ...meanings, ...telemetryMeanings }).flatMap(([name, meaning]) =>
+      meaning.split(/(?<=[.:]) (?=[A-Z0-9`])/).map((sentence) => [name, sentence] as const),
+    )
+    assert.ok(sentences.length > 100)
+    assert.deepEqual(
+      sentences.filter(([, sentence]) => wordsIn(sentence) > 25),
+      [],
+    )
+  })
+
+  test('no subject of a commit since this rule has more than 72 characters', () => {
+    const log = execFileSync('git', ['log', '--format=%cI %s', '--since=2026-11-26T00:00:00Z'], { encoding: 'utf8' })
+    const subjects = log.split('\n').map((line) => line.slice(line.indexOf(' ') + 1))
+    assert.deepEqual(
+      subjects.filter((subject) => subject.length > 72),
+      [],
+    )
+  })
+})
