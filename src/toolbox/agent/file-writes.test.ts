@@ -148,7 +148,7 @@ suite('files: writing where no file can take the place of another', { skip: need
     assert.deepEqual(readdirSync(box.at('deep')).sort(), box.before)
   })
 
-  test('what the user may not write stays as it is: by its mode, by a mode to be given, in a sticky directory', async () => {
+  test('what the user may not write stays: by its mode, by a mode to be given, in a sticky directory', async () => {
     await using box = await withClosed()
     const one = [Buffer.from('x')]
     await assert.rejects(box.nobody.write(box.path, one, { mode: 0o777 }), refused('EPERM'))
