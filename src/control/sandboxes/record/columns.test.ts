@@ -64,10 +64,16 @@ suite('the columns of a sandbox', () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const { sql } = app.database
-    const shed = (await storedColumns(app)).filter(({ name }) => columns[name].gone === 'shed')
+    const isShed = ({ name }: Stored) => columns[name].gone === 'shed'
+    const stored = await storedColumns(app)
+    const shed = stored.filter(isShed)
     assert.ok(shed.length > 0)
-    for (const filled of [shed, ...shed.map((each) => [each])]) {
-      const id = await create(app, { name: `gone-${filled.map(({ name }) => name).join('-')}` })
+    // What a fork copies is what people chose, so it is there to be emptied by mistake. The runner is a reference.
+    const chosen = stored.filter(
+      ({ name, isNullable }) => isNullable && columns[name].fork === 'copied' && name !== 'runner_id',
+    )
+    for (const filled of [[...new Set([...shed, ...chosen])], ...shed.map((each) => [each])]) {
+      const id = await create(app, { name: `gone-${filled.length}-${filled[0]!.name}` })
       await fill(app, id, filled)
       const before = await read(app, id)
       await sql`update sandboxes set gone_at = '2030-01-01' where id = ${id}`
@@ -79,6 +85,14 @@ suite('the columns of a sandbox', () => {
         for (const name of ['due_at', 'label_signature']) delete row[name]
       assert.deepEqual(after, expected)
     }
+  })
+
+  test('a text that is stored as its creator wrote it goes with the sandbox', () => {
+    const written = names.filter((name) => {
+      const { asked } = columns[name] as { asked?: { shape: { type?: string } } }
+      return asked?.shape.type === 'string' && columns[name].gone !== 'shed'
+    })
+    assert.deepEqual(written, [])
   })
 
   test('are copied by a fork where the table says so', async () => {
