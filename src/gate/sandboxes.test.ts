@@ -98,6 +98,23 @@ suite('the sandboxes of this host', () => {
     assert.deepEqual([found?.assignment.generation, looks, now], [2, 100, 9801])
   })
 
+  test('news of a sandbox wakes whoever waits for it, whatever the news is', { timeout: 60_000 }, async () => {
+    await using sides = await startSides({ hasRunner: false })
+    const hour = 3_600_000
+    const waiting = sides.link.untilChanged('box', hour)
+    await sides.startRunner()
+    await waiting
+    for (const happen of [
+      () => sides.host.hold(assigned('box', 1), 'started'),
+      () => sides.host.hold(assigned('box', 2), 'paused'),
+      () => sides.host.forget('box'),
+    ]) {
+      const woken = sides.link.untilChanged('box', hour)
+      happen()
+      await woken
+    }
+  })
+
   test('503 when a call has waited for ten seconds', async (t) => {
     await using sides = await startSides()
     sides.host.hold(assigned('box', 1), 'started')
