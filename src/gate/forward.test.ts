@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createServer, request as httpRequest, type IncomingMessage } from 'node:http'
+import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import { suite, test } from 'node:test'
@@ -74,6 +74,32 @@ suite('gate: a long answer whose length does not go out', () => {
       const reply = await fetch(proxy.url)
       assert.equal((await reply.text()).length, body.length)
     } finally {
+      server.close()
+    }
+  })
+})
+
+suite('gate: an answer without a length', () => {
+  test('has its head passed on before its first piece comes', { timeout: 60_000 }, async () => {
+    const answering = Promise.withResolvers<ServerResponse>()
+    const server = createServer((_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
+      answering.resolve(response)
+    })
+    await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
+    const { port } = server.address() as AddressInfo
+    using proxy = await startForwarding(() => ({
+      send: ({ method, path, headers }) => httpRequest({ host: '127.0.0.1', port, method, path, headers }),
+      inward: () => ['Host', 'there'],
+      outward: () => ['Content-Type', 'text/event-stream'],
+    }))
+    try {
+      const reply = await fetch(proxy.url)
+      assert.equal(reply.headers.get('content-type'), 'text/event-stream')
+      ;(await answering.promise).end('data: 1\n\n')
+      assert.equal(await reply.text(), 'data: 1\n\n')
+    } finally {
+      server.closeAllConnections()
       server.close()
     }
   })

@@ -29,6 +29,32 @@ suite('gate: who may pass', () => {
     assert.deepEqual(sides.askedWith, ['POST /api/proxy/access Bearer the-proxy-key'])
   })
 
+  test('100 to a caller who waits for it only once the call is let in, and the body after it arrives', async () => {
+    await using sides = await startSides()
+    const upload = async (headers: Record<string, string>) => {
+      const call = httpRequest(`${sides.url}/toolbox/box/files/upload`, {
+        method: 'POST',
+        headers: { ...headers, expect: '100-continue', 'content-length': '4' },
+      })
+      let isContinued = false
+      call.on('continue', () => {
+        isContinued = true
+        call.end('body')
+      })
+      call.flushHeaders()
+      const [reply] = (await once(call, 'response')) as [IncomingMessage]
+      reply.resume()
+      call.destroy()
+      return [reply.statusCode, isContinued]
+    }
+    assert.deepEqual(await upload({}), [401, false])
+    assert.deepEqual(await upload(bearer), [200, true])
+    assert.deepEqual(
+      sides.seen.map(({ body }) => body),
+      ['body'],
+    )
+  })
+
   test('a bearer comes before a preview token, a preview token before the query', async () => {
     await using sides = await startSides()
     const query = '?DAYTONA_SANDBOX_AUTH_KEY=q'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
-import type { Duplex } from 'node:stream'
+import { type Duplex, PassThrough } from 'node:stream'
 import { suite, test } from 'node:test'
 import { Inflow } from '#src/kit/inflow.ts'
 import { NativeAgent } from '#src/toolbox/agent/testing/native-agent.ts'
@@ -160,6 +160,22 @@ suite('a connection to a port inside a sandbox', () => {
     for (const socket of open) socket.destroy()
     await Promise.all(closed)
     ;(await sides.dial()).destroy()
+  })
+
+  test('409 for connections that are over before they are used, and they count no longer', async () => {
+    const held: SandboxHere = { id: 'box', assignment: assignmentWith({}), status: 'started', socketPath: '/agent' }
+    const find = async () => ({ sandbox: held, link: {} as RunnerLink })
+    const over = new PassThrough()
+    over.destroy()
+    await once(over, 'close')
+    let dialled: Duplex = over
+    const inner = new Inside(createDoor({ find }, ticketsOf(signer)), () => ({ dial: async () => dialled }))
+    const allowed = { kind: 'port', port: 80 } as const
+    const ticket = signer.sign({ sandboxId: 'box', organizationId: 'org-1', allowed })
+    for (let n = 0; n < 600; n += 1)
+      await assert.rejects(inner.dial({ ...wanted, ticket }, 80), { code: 'not_started' })
+    dialled = new PassThrough()
+    assert.equal(await inner.dial({ ...wanted, ticket }, 80), dialled)
   })
 
   test('a server inside that answers and closes in the middle of a body is heard', async () => {

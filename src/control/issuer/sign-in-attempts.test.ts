@@ -56,6 +56,25 @@ suite('createSignInAttempts', () => {
     assert.equal(await failTimes(1, () => ({ address: '192.0.2.2', browser: 'b' })), 1)
   })
 
+  test('a known browser gets its tries back after an hour, and a source after a quarter of one', async ({ mock }) => {
+    mock.timers.enable({ apis: ['Date', 'setTimeout'] })
+    const minutes = (count: number) => mock.timers.tick(count * 60_000)
+    const { failTimes } = startAttempts()
+    const from = { address: '192.0.2.1', browser: 'b' }
+    await failTimes(allowed.browser + 100, () => from)
+    const source = (n: number) => ({ address: '192.0.2.2', name: `${n}@example.com` })
+    assert.equal(await failTimes(30, source), 20)
+    minutes(14)
+    assert.equal(await failTimes(1, source), 0)
+    minutes(16)
+    assert.equal(await failTimes(30, source), 20)
+    minutes(29)
+    await failTimes(30, source)
+    assert.equal(await failTimes(1, () => ({ ...from, address: '192.0.2.2' })), 0, 'still counted, in its 59th minute')
+    minutes(2)
+    assert.equal(await failTimes(allowed.browser, () => from), allowed.browser)
+  })
+
   test('a right password gives its try back', async () => {
     const { attempts, failTimes } = startAttempts()
     const from = { address: '192.0.2.1', name: 'ada@example.com', browser: undefined }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import { lastMessage, MessageReader } from './messages.ts'
+import { lastMessage, lineBytes, MessageReader } from './messages.ts'
 
 const lines = (...texts: string[]) => Buffer.from(texts.map((text) => `${text}\n`).join(''))
 const done = '{"id": null, "type": "done"}'
@@ -19,6 +19,16 @@ suite('what comes from a worker', () => {
       assert.deepEqual(messages, expected)
     }
     assert.deepEqual(lastMessage(Buffer.concat([all, lines('', '{}')])), { id: null, type: 'done' })
+  })
+
+  test('is no message where a part of its line is missing, or its line is too long; the next line is read again', () => {
+    const torn = new MessageReader()
+    assert.deepEqual(torn.push(Buffer.from('{"id": 7, ')), [])
+    torn.skip()
+    assert.deepEqual(torn.push(lines(done, done)), [{ id: null, type: 'done' }])
+    const endless = new MessageReader()
+    assert.deepEqual(endless.push(Buffer.alloc(lineBytes + 1, 'x')), [])
+    assert.deepEqual(endless.push(lines(done, done)), [{ id: null, type: 'done' }])
   })
 
   test('is not parsed where it cannot be a message: hostile code may write a million lines there', ({ mock }) => {

@@ -41,6 +41,11 @@ suite('a question', () => {
     ['nothing', Buffer.alloc(0), undefined],
     ['half a header', header().subarray(0, 11), undefined],
     ['an answer', Buffer.concat([header({ flags: 0x8180 }), question('a.b').subarray(12)]), undefined],
+    [
+      'a bare answer, of a server that does not recurse',
+      Buffer.concat([header({ flags: 0x8000 }), question('a.b').subarray(12)]),
+      undefined,
+    ],
     ['more than a question may have', Buffer.concat([question('a.b'), Buffer.alloc(mostQuestionBytes)]), undefined],
     ['a header alone', header(), codes.formatError],
     ['no question', Buffer.concat([header({ questions: 0 }), question('a.b').subarray(12)]), codes.formatError],

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { existsSync, readFileSync } from 'node:fs'
 import { suite, test } from 'node:test'
 import { type Forbidden, makeArgumentFilter, numbers, reasons } from './arguments.ts'
 import { systemCalls } from './syscalls.ts'
@@ -118,6 +119,18 @@ suite('the filter of arguments', () => {
       [],
     )
   })
+
+  for (const [arch, header] of [
+    ['x64', '/usr/include/x86_64-linux-gnu/asm/unistd_64.h'],
+    ['arm64', '/usr/include/asm-generic/unistd.h'],
+  ] as const)
+    test(`every number is the one of the kernel’s own header: ${arch}`, {
+      skip: !existsSync(header) && `needs ${header}`,
+    }, () => {
+      const lines = readFileSync(header, 'utf8').matchAll(/^#define __NR(?:3264)?_(\w+)\s+(\d+)/gm)
+      const known = new Map([...lines].map(([, name = '', number]) => [name, Number(number)]))
+      for (const [name, { [arch]: number }] of Object.entries(numbers)) assert.equal(number, known.get(name), name)
+    })
 
   test('an architecture without a table is refused aloud', () => {
     assert.throws(() => makeArgumentFilter('mips'), /no system call filter for mips/)
