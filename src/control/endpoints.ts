@@ -1,7 +1,7 @@
 // Every endpoint of control, gathered from the rooms. The server, the reference page and the coverage test read this.
 
 import { accessRoutes } from './access/access.ts'
-import type { GateParts } from './access/ahead.ts'
+import type { GateParts } from './access/gate-links.ts'
 import { previewRoutes } from './access/preview-routes.ts'
 import { sandboxTelemetryRoutes } from './access/telemetry.ts'
 import { apiKeyRoutes } from './api-keys/routes.ts'

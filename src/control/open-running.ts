@@ -1,7 +1,8 @@
-// Sets the sandboxes room going: what it hears, and in which order it stops.
+// Sets a server going: what it hears, what it does from time to time, and in which order it stops.
+
 import type { Callers } from '#src/control/auth/callers.ts'
 import { reconcileSnapshots } from '#src/control/runners/service.ts'
-import { GateLinks, type GateParts } from './access/ahead.ts'
+import { GateLinks, type GateParts } from './access/gate-links.ts'
 import { Tickets } from './access/tickets.ts'
 import type { Parts } from './parts.ts'
 import { RunnerLinks } from './runner-links.ts'

@@ -1,5 +1,4 @@
-// What the sandboxes room is built from.
-
+// What every room of a running server is built from: the parts that are made once, and what links its processes and runners.
 import type { Callers } from '#src/control/auth/callers.ts'
 import type { Parts } from './parts.ts'
 import type { RunnerLinks } from './runner-links.ts'

@@ -1,4 +1,5 @@
 // What the gate asks before it forwards anything: may this caller reach this sandbox, and where is it?
+
 import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import { hashKey } from '#src/control/auth/secret.ts'
@@ -18,8 +19,8 @@ import {
 } from '#src/wire/access.ts'
 import { type Allowed, digestOfCall } from '#src/wire/ticket.ts'
 import type { SandboxParts } from '../running.ts'
-import type { GateParts } from './ahead.ts'
 import { isSignedBy } from './file-signature.ts'
+import type { GateParts } from './gate-links.ts'
 import { findByPreviewToken } from './preview-tokens.ts'
 import { findSigned } from './signed-previews.ts'
 

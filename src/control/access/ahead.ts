@@ -1,40 +1,12 @@
 // Answers gates before they ask: whoever has just been given a sandbox calls into it next, and that call then need not wait
 // for our answer. It is what the gate would be told, for the same second; a gate that does not hear it asks.
 import type { FastifyRequest } from 'fastify'
-import type { WebSocket } from 'ws'
 import { readBearer, readOrganizationHeader } from '#src/control/auth/bearer.ts'
 import { isRunning } from '#src/control/sandboxes/record/lifecycle.ts'
 import type { SandboxRow } from '#src/control/sandboxes/record/sandbox.ts'
-import { type AccessAhead, type AccessQuestion, keyOfQuestion } from '#src/wire/access.ts'
-import type { SandboxParts } from '../running.ts'
+import { type AccessQuestion, keyOfQuestion } from '#src/wire/access.ts'
 import { accessOf } from './access.ts'
-import type { Tickets } from './tickets.ts'
-
-/** The open links of this server's own gates to this process. */
-export class GateLinks {
-  readonly #sockets = new Set<WebSocket>()
-
-  add(socket: WebSocket): void {
-    this.#sockets.add(socket)
-    socket.on('close', () => this.#sockets.delete(socket))
-    socket.on('error', () => socket.terminate())
-  }
-
-  get size(): number {
-    return this.#sockets.size
-  }
-
-  /** Tells gates that keep up. */
-  tell(message: AccessAhead): void {
-    const text = JSON.stringify(message)
-    for (const socket of this.#sockets)
-      if (socket.readyState === socket.OPEN && socket.bufferedAmount === 0) socket.send(text)
-  }
-
-  closeAll(): void {
-    for (const socket of this.#sockets) socket.close(1001, 'control is stopping')
-  }
-}
+import type { GateParts } from './gate-links.ts'
 
 /** The question that the gate will make from a call with this request's credential. */
 const questionAfter = ({ headers }: FastifyRequest, sandboxId: string): AccessQuestion | undefined => {
@@ -45,9 +17,7 @@ const questionAfter = ({ headers }: FastifyRequest, sandboxId: string): AccessQu
   return { sandboxIdOrName: sandboxId, credentials: [credential], countsAsActivity: true }
 }
 
-export type GateParts = SandboxParts & { gates: GateLinks; tickets: Tickets }
-
-/** Tells them, before the answer goes out, that whoever sent this request at `at` may enter the sandbox it is answered with. */
+/** Tells the gates, before the answer goes out, that whoever sent this request at `at` may enter the sandbox it is answered with. */
 export const answerAhead = (
   { gates, links, tickets }: Pick<GateParts, 'gates' | 'links' | 'tickets'>,
   request: FastifyRequest,

@@ -14,3 +14,6 @@ export const isSameHash = (one: string, other: string): boolean => {
 
 /** The form in which a key is shown after its creation (contract/control-plane.md §2). */
 export const maskKey = (key: string): string => `${key.slice(0, 3)}${'*'.repeat(20)}${key.slice(-3)}`
+
+/** 192 random bits, as text that needs no escaping in a URL. */
+export const newSecret = (): string => randomBytes(24).toString('base64url')

@@ -1,7 +1,9 @@
 // The sandbox endpoints (contract/control-plane.md §12). `/sandbox/for-runner` and `/state` are in runner-link/.
+
 import type { FastifyRequest } from 'fastify'
 import Type from 'typebox'
-import { answerAhead, type GateParts } from '#src/control/access/ahead.ts'
+import { answerAhead } from '#src/control/access/ahead.ts'
+import type { GateParts } from '#src/control/access/gate-links.ts'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import { readIdempotencyKey } from '#src/http/idempotency-key.ts'
 import { PathText } from '#src/http/shapes.ts'

@@ -2,12 +2,13 @@
 //
 // It has the lowest priority: it stands back while callers wait for sandboxes of their own, and what it makes counts
 // nowhere when a place for one of those is looked for.
+
 import { randomUUID } from 'node:crypto'
+import { newSecret } from '#src/control/auth/secret.ts'
 import { reserveRunner } from '#src/control/runners/placement.ts'
 import { isClaim, moveFrom } from '#src/control/sandboxes/record/lifecycle.ts'
 import type { SandboxRow } from '#src/control/sandboxes/record/sandbox.ts'
 import { maxAutoArchiveInterval } from '#src/control/sandboxes/record/schemas.ts'
-import { newSecret } from '#src/control/sandboxes/record/secret.ts'
 import { type By, insertSandbox } from '#src/control/sandboxes/service.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'

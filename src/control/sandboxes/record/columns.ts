@@ -1,12 +1,13 @@
 // Every column of a sandbox, one row each. The row says what a sandbox shows of the column, how a new sandbox gets it, whether a fork
 // copies it, and whether it is emptied when the sandbox is gone. Types, answers, forks and claims of warm sandboxes follow from
 // this table; `columns.test.ts` compares it with the database and tries every row on a real one.
+
 import Type, { type Static, type TSchema } from 'typebox'
 import { BuildInfo } from '#src/control/build-info.ts'
 import { DateTime, textMap } from '#src/http/shapes.ts'
 import type { Progress } from '#src/wire/runner-link.ts'
 import { type DesiredState, desiredStates, type SandboxState, sandboxStates } from '#src/wire/sandbox-state.ts'
-import type { Size } from './size.ts'
+import type { Size } from './sandbox.ts'
 
 export const oneOf = <const T extends string>(values: readonly T[]) => Type.Enum([...values] as T[])
 

@@ -1,12 +1,12 @@
 // What a caller may change of a sandbox without its state changing.
 
 import type { Actor } from '#src/control/auth/actor.ts'
+import { newSecret } from '#src/control/auth/secret.ts'
 import { checkKept, getQuota, readTtl } from '#src/control/quotas/service.ts'
 import type { SandboxParts } from '#src/control/running.ts'
 import { Problem } from '#src/problems.ts'
 import type { SandboxRow } from '../record/sandbox.ts'
 import { largestInterval, maxAutoArchiveInterval } from '../record/schemas.ts'
-import { newSecret } from '../record/secret.ts'
 import { getSandbox, lockSandbox, updateSandbox, writeLabels } from '../record/store.ts'
 import { checkMap } from './create-body.ts'
 

@@ -1,0 +1,33 @@
+import type { WebSocket } from 'ws'
+import type { AccessAhead } from '#src/wire/access.ts'
+import type { SandboxParts } from '../running.ts'
+import type { Tickets } from './tickets.ts'
+
+/** The open links of this server's own gates to this process. */
+export class GateLinks {
+  readonly #sockets = new Set<WebSocket>()
+
+  add(socket: WebSocket): void {
+    this.#sockets.add(socket)
+    socket.on('close', () => this.#sockets.delete(socket))
+    socket.on('error', () => socket.terminate())
+  }
+
+  get size(): number {
+    return this.#sockets.size
+  }
+
+  /** Tells gates that keep up. */
+  tell(message: AccessAhead): void {
+    const text = JSON.stringify(message)
+    for (const socket of this.#sockets)
+      if (socket.readyState === socket.OPEN && socket.bufferedAmount === 0) socket.send(text)
+  }
+
+  closeAll(): void {
+    for (const socket of this.#sockets) socket.close(1001, 'control is stopping')
+  }
+}
+
+/** What rooms have that answer gates. */
+export type GateParts = SandboxParts & { gates: GateLinks; tickets: Tickets }
