@@ -7,6 +7,7 @@ import { after, before, suite, test } from 'node:test'
 import { WebSocket } from 'ws'
 import { type Box, createBox } from './box.ts'
 import { type Platform, platform } from './harness.ts'
+import { connectTo } from './sdk-client.ts'
 
 /** Tells what it sees, counts what it is sent, answers slowly, and echoes WebSocket frames. */
 const server = `
@@ -181,6 +182,29 @@ suite('previews', () => {
     })
     await once(socket, 'close')
     assert.match(said, /42/)
+  })
+
+  test('the links that the SDK gets by a key with an expiry open preview and toolbox, and end with the key', async () => {
+    const expiresAt = new Date(Date.now() + 3_600_000).toISOString()
+    const made = await alcove.api('POST', '/api-keys', { name: 'for-an-hour', permissions: [], expiresAt })
+    await using daytona = connectTo({ url: alcove.url, key: String(made.body['value']) })
+    const sandbox = await daytona.get(box.id)
+    const link = await sandbox.getPreviewLink(3000)
+    const signed = await sandbox.getSignedPreviewUrl(3000, 3600)
+    const given = { 'x-daytona-preview-token': link.token }
+    const toolbox = `/toolbox/${box.id}/work-dir?DAYTONA_SANDBOX_AUTH_KEY=${link.token}`
+    const statuses = async () => [
+      (await ask('/a', given, { host: new URL(link.url).host })).status,
+      (await ask('/a', {}, { host: new URL(signed.url).host })).status,
+      (await ask(toolbox, asProxy(), asProxy())).status,
+      (await ask('/a', withToken())).status,
+    ]
+    assert.deepEqual(await statuses(), [200, 200, 200, 200])
+    await alcove.api('DELETE', '/api-keys/for-an-hour')
+    // What was said of a caller may be a second old.
+    for (let tries = 0; tries < 50 && (await statuses()).slice(0, 3).some((status) => status === 200); tries++)
+      await new Promise((resolve) => setTimeout(resolve, 100))
+    assert.deepEqual(await statuses(), [401, 401, 401, 200])
   })
 
   test('a signed preview of port 2280 is the toolbox without any other credential, until it is ended', async () => {
