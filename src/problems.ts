@@ -1,5 +1,5 @@
 // Every error that Alcove tells a caller: its code, its status and its sentence.
-// A code never changes its meaning; clients decide by it (contract/control-plane.md §1.1, contract/toolbox.md §1).
+// A code never changes its meaning; clients decide by it.
 
 export const problems = {
   bad_request: [400, 'BAD_REQUEST', 'The request is not valid.'],

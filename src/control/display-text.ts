@@ -1,4 +1,4 @@
-// Names and descriptions that people give to things and others then read in a page or a mail (contract/control-plane.md §15).
+// Names and descriptions that people give to things and others then read in a page or a mail.
 import { Problem } from '#src/problems.ts'
 
 const longest = 255

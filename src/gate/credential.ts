@@ -1,4 +1,4 @@
-// Reads who calls from a request, in the contract's order (contract/toolbox.md §1). Control tries one after the other.
+// Reads who calls from a request, in the order of docs/reference/choices.md, Previews. Control tries one after the other.
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Credential } from '#src/wire/access.ts'
 

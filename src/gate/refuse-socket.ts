@@ -12,8 +12,8 @@ const closeMs = 5000
 type Wording = (message: string) => { last: object; reason: string }
 
 /**
- * contract/toolbox.md §5.1 and §6. Followed logs are missing here: SDKs take every close for the end of the logs, and only an
- * answer before the upgrade is an error to them (§4).
+ * Followed logs are missing here: SDKs take every close for the end of the logs, and only an
+ * answer before the upgrade is an error to them.
  */
 const wordings: readonly (readonly [path: RegExp, wording: Wording])[] = [
   [

@@ -24,7 +24,7 @@ export const longestUrl = 16 * 1024
 export const longestName = 255
 /** A path that a server behind us might resolve to another sandbox's. */
 const climbs = /(?:^|[/\\])(?:\.|%2e){1,2}(?:[/\\]|$)/i
-/** What a signed URL may do (contract/control-plane.md §12). */
+/** What a signed URL may do. */
 const signable: readonly string[] = ['GET /files/download', 'POST /files/upload-v2']
 const looks: readonly string[] = ['GET /system/metrics']
 const signedFields = ['path', 'expires', 'signature']

@@ -18,13 +18,13 @@ export const asProblem = (error: unknown): Problem => {
   return new Problem('internal', undefined, { cause: error })
 }
 
-/** A toolbox is spoken of by its own paths (contract/toolbox.md §1), whatever stands before them on the way to it. */
+/** A toolbox is spoken of by its own paths, whatever stands before them on the way to it. */
 const pathOf = (url: string, source: string): string => {
   const [path = ''] = url.split('?')
   return (source === 'DAYTONA_DAEMON' ? path.replace(/^\/toolbox\/[^/]+/, '') : path) || '/'
 }
 
-/** Contract/control-plane.md §1.1; `source` and the toolbox's own fields let the public SDK pick its error class. */
+/** The body of every refusal; `source` and the toolbox's own fields let the public SDK pick its error class. */
 export const renderProblem = (problem: Problem, request: Pick<FastifyRequest, 'url' | 'method'>, source: string) => ({
   path: pathOf(request.url, source),
   timestamp: new Date().toISOString(),

@@ -31,7 +31,7 @@ type ServerParts<Context extends object, Needs extends string> = {
   routes: readonly Route<Context, Needs>[]
   /** Every path is served below each of these, such as `['/api', '']`. */
   prefixes: readonly string[]
-  /** Names the emitter in error bodies, such as `DAYTONA_API` (contract). */
+  /** Names the emitter in error bodies, such as `DAYTONA_API`, which clients know. */
   source: string
   /** Finds out who calls and whether they may; throws a Problem if not. Runs before the body is read. */
   guard: (request: FastifyRequest, route: Route<Context, Needs>) => Promise<Context> | Context

@@ -93,7 +93,7 @@ const findTooLong = (schema: Bounded, value: unknown, path: string): string | un
 
 type Properties = Record<string, TSchema & { type?: string; format?: string }>
 
-/** Query arrays come as repeated keys, as one comma list or as a single value (contract/control-plane.md §1). */
+/** Query arrays come as repeated keys, as one comma list or as a single value. */
 const spreadLists = (schema: TSchema, value: Record<string, unknown>) => {
   const properties = (schema as { properties?: Properties }).properties ?? {}
   for (const [name, property] of Object.entries(properties)) {

@@ -64,7 +64,7 @@ suite('every endpoint of the toolbox', () => {
     )
   })
 
-  /** contract/toolbox.md §1; it names the path as the toolbox knows it, without whose it is. */
+  /** A refusal of the toolbox; it names the path as the toolbox knows it, without whose it is. */
   const isWhole = ({ method }: Route, path: string, { status, body }: Reply) => {
     const { statusCode, code, source, message, timestamp, error, ...rest } = body
     assert.deepEqual(

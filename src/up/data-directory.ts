@@ -197,7 +197,7 @@ export const readOlderEncryptionKeys = (data: DataDirectory): string => {
   return existsSync(path) ? readFileSync(path, 'utf8').split(/\s+/).filter(Boolean).join(',') : ''
 }
 
-/** The form of an API key (contract/control-plane.md §2). */
+/** The form of an API key. */
 export const newApiKey = () => `dtn_${randomBytes(32).toString('hex')}`
 
 /** The admin's key, kept for the CLI; absent before the first `up`. Throws a Complaint if only root may read it. */

@@ -7,7 +7,7 @@ export type Credential =
   | { kind: 'bearer'; token: string; organizationId?: string }
   /** The preview token of a sandbox, by the way it came. */
   | { kind: 'preview-header' | 'preview-query' | 'preview-cookie'; token: string }
-  /** A file URL signed with the sandbox's signing key (contract/control-plane.md §12). */
+  /** A file URL signed with the sandbox's signing key. */
   | { kind: 'file-signature'; method: string; path: string; expires: string; signature: string }
 
 export type AccessQuestion = {
@@ -75,10 +75,10 @@ export const sdkVersionHeader = 'x-daytona-sdk-version'
 /** SDKs name themselves in it. One that names no version is older than all that do. */
 export const sdkSourceHeader = 'x-daytona-source'
 
-/** The preview of this port is the toolbox, as some SDKs expect (contract/toolbox.md §1). */
+/** The preview of this port is the toolbox, as some SDKs expect. */
 export const toolboxPort = 2280
 
-/** Ports inside a sandbox that are never previewed (contract/toolbox.md §1). */
+/** Ports inside a sandbox that are never previewed. */
 export const reservedPorts: readonly number[] = [toolboxPort, 22_222, 33_333]
 
 /** The token of a signed preview, which stands where otherwise the sandbox does. */

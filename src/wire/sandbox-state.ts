@@ -1,4 +1,4 @@
-// The states of a sandbox as they stand on the wire (contract/control-plane.md §3). What may follow what is said in
+// The states of a sandbox as they stand on the wire. What may follow what is said in
 // control/sandboxes/record/lifecycle.ts, and nowhere else.
 
 export const sandboxStates = [

@@ -92,7 +92,7 @@ const tryCredential = async (
   const { sandboxIdOrName, port } = question
   switch (credential.kind) {
     case 'bearer': {
-      // Any key of the organization opens its sandboxes; a stranger's key sees nothing there (contract/toolbox.md §1).
+      // Any key of the organization opens its sandboxes; a stranger's key sees nothing there.
       const holder = await parts.callers.find(credential.token)
       if (holder === undefined) return undefined
       const caller = await holder.in(credential.organizationId)

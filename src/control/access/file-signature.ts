@@ -1,5 +1,4 @@
-// Signed file URLs: whoever holds the sandbox's signing key makes them without asking anybody
-// (contract/control-plane.md §12, the last paragraph).
+// Signed file URLs: whoever holds the sandbox's signing key makes them without asking anybody.
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { Credential } from '#src/wire/access.ts'
 

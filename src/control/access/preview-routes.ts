@@ -1,4 +1,4 @@
-// The endpoints of previews (contract/sdk-extra.md §2).
+// The endpoints of previews.
 import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import { ByIdOrName } from '#src/control/sandboxes/record/schemas.ts'

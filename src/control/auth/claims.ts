@@ -44,7 +44,7 @@ const dateOf = (seconds: number | undefined): Date | undefined => {
 
 /** `undefined`: a token without a usable subject or end. */
 export const readClaims = (issuer: string, payload: JWTPayload): Claims | undefined => {
-  // Some issuers put the client into `cid`, the user's id into `uid` and the address into `sub` (contract/control-plane.md §2).
+  // Some issuers put the client into `cid`, the user's id into `uid` and the address into `sub`.
   const isByUid = payload['cid'] !== undefined && payload['uid'] !== undefined
   const subject = readSubject(isByUid ? payload['uid'] : payload.sub)
   const expiresAt = dateOf(payload.exp)

@@ -1,4 +1,4 @@
-// `/config`: what a client must know before it can sign in (contract/control-plane.md §4).
+// `/config`: what a client must know before it can sign in.
 import Type from 'typebox'
 import { previewTemplate } from '#src/control/access/preview-template.ts'
 import { type ControlRoute, route } from '../auth/route.ts'

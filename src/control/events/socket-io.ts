@@ -1,4 +1,4 @@
-// State changes as they happen, in the small part of Socket.IO 4 that the public SDK speaks (contract/sdk-extra.md §3):
+// State changes as they happen, in the small part of Socket.IO 4 that the public SDK speaks:
 // Engine.IO 4 over a WebSocket and nothing else, one namespace, events from the server only. Losing one costs latency:
 // clients poll beside it.
 import { randomBytes } from 'node:crypto'

@@ -1,4 +1,4 @@
-// An identity provider of an organization as control knows it, and as it is shown (contract/control-plane.md §9).
+// An identity provider of an organization as control knows it, and as it is shown.
 export const standardScope = 'openid email profile'
 
 export type IdentityProviderRow = {

@@ -1,4 +1,4 @@
-// The shapes of identity providers (contract/control-plane.md §9).
+// The shapes of identity providers.
 import Type, { type Static } from 'typebox'
 import { DateTime, PathText } from '#src/http/shapes.ts'
 

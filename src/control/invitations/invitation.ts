@@ -1,4 +1,4 @@
-// An invitation as control knows it, and as it is shown (contract/control-plane.md §7).
+// An invitation as control knows it, and as it is shown.
 import { asRoleView, type Role, type RoleRow, readRole } from '../roles/role.ts'
 
 export type InvitationStatus = 'pending' | 'accepted' | 'declined' | 'cancelled'

@@ -1,4 +1,4 @@
-// A member as control knows them, and as they are shown (contract/control-plane.md §7).
+// A member as control knows them, and as they are shown.
 import { asRoleView, type Role, type RoleRow, readRole } from '../roles/role.ts'
 
 export type MemberRow = {

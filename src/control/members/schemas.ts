@@ -1,4 +1,4 @@
-// The shapes of members (contract/control-plane.md §7).
+// The shapes of members.
 import Type, { type Static } from 'typebox'
 import { DateTime, PathText } from '#src/http/shapes.ts'
 import { Role } from '../roles/schemas.ts'

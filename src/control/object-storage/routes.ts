@@ -1,4 +1,4 @@
-// Where the SDK uploads the files of a definition to, and with what (contract/sdk-extra.md §8).
+// Where the SDK uploads the files of a definition to, and with what.
 import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import { Problem } from '#src/problems.ts'

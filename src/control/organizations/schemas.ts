@@ -1,4 +1,4 @@
-// The shapes of `/organizations` (contract/control-plane.md §6).
+// The shapes of `/organizations`.
 import Type from 'typebox'
 import { DateTime, optional, orNull, PathText, textMap } from '#src/http/shapes.ts'
 

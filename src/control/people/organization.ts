@@ -1,4 +1,4 @@
-// An organization as control knows it, and as it is shown (contract/control-plane.md §6.1).
+// An organization as control knows it, and as it is shown.
 import type { Clock } from '#src/kit/clock.ts'
 import { Problem } from '#src/problems.ts'
 
@@ -110,7 +110,7 @@ export const isSuspended = (
   now: Date,
 ): boolean => suspended && (suspendedUntil === null || suspendedUntil > now)
 
-/** A suspended organization reads, stops and deletes, and sets nothing going (contract/gaps.md C32). */
+/** A suspended organization reads, stops and deletes, and sets nothing going. */
 export const checkNotSuspended = (
   { clock }: { clock: Clock },
   { organization }: { organization: Organization },

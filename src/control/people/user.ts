@@ -36,7 +36,7 @@ export const readUser = (row: UserRow): User => ({
   createdAt: row.created_at,
 })
 
-/** Contract/control-plane.md §10. The system role is not the user's to see. */
+/** A user as clients see them. The system role is not the user's to see. */
 export const asUserView = ({ id, name, email, emailVerified, publicKeys, createdAt }: User) => ({
   id,
   name,

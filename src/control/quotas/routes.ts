@@ -1,4 +1,4 @@
-// What organizations may have: read by their members, changed by operators (contract/control-plane.md §6.2).
+// What organizations may have: read by their members, changed by operators.
 
 import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'

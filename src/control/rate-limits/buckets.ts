@@ -1,4 +1,4 @@
-// Which route is counted in which bucket (contract/control-plane.md §1.2).
+// Which route is counted in which bucket.
 
 import type { Organization } from '#src/control/people/organization.ts'
 import type { Rate } from '#src/kit/rate.ts'

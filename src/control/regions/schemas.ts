@@ -1,4 +1,4 @@
-// The shapes of `/regions` (contract/control-plane.md §8).
+// The shapes of `/regions`.
 import Type from 'typebox'
 import { DateTime, optional, orNull, PathText } from '#src/http/shapes.ts'
 

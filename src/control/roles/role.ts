@@ -1,4 +1,4 @@
-// A role as control knows it, and as it is shown (contract/control-plane.md §7).
+// A role as control knows it, and as it is shown.
 import { isPermission, type Permission } from '../auth/permissions.ts'
 
 /** Dates are text where the row came inside another as JSON. */

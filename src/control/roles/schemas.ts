@@ -1,4 +1,4 @@
-// The shapes of roles (contract/control-plane.md §7).
+// The shapes of roles.
 import Type, { type Static } from 'typebox'
 import { DateTime, PathText } from '#src/http/shapes.ts'
 import { allPermissions } from '../auth/permissions.ts'

@@ -109,7 +109,7 @@ const said: Record<string, string> = { disabled: 'drained', unresponsive: 'silen
 
 /**
  * A snapshot of a sandbox stays on the runner where it was made, and may have to wait for it. One of another region would be
- * waited for in vain (contract/control-plane.md §11.3).
+ * waited for in vain.
  */
 const nobodyHas = async (transaction: Transaction, { regionId, image }: { regionId: string; image: string }) => {
   const [elsewhere] = await transaction<{ region: string }[]>`

@@ -1,4 +1,4 @@
-// The build logs of snapshots and of sandboxes that were made of a definition (contract/sdk-extra.md §2, §8). Clients ask for
+// The build logs of snapshots and of sandboxes that were made of a definition. Clients ask for
 // the address first, and add `follow` to it.
 
 import type { FastifyReply } from 'fastify'

@@ -1,5 +1,4 @@
-// The sandbox endpoints (contract/control-plane.md §12). `/sandbox/for-runner` and `/state` are in runner-link/.
-
+// The sandbox endpoints. `/sandbox/for-runner` and `/state` are in runner-link/.
 import type { FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { answerAhead } from '#src/control/access/ahead.ts'

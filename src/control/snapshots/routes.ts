@@ -1,4 +1,4 @@
-// `/snapshots` (contract/sdk-extra.md §8).
+// `/snapshots`.
 import { type ControlRoute, route } from '../auth/route.ts'
 import type { SandboxParts } from '../running.ts'
 import { activateSnapshot, deactivateSnapshot, deleteSnapshot } from './change.ts'

@@ -1,4 +1,4 @@
-// The shapes of signing in (contract/control-plane.md §9, §10).
+// The shapes of signing in.
 import Type from 'typebox'
 import { DateTime, orNull, PathText } from '#src/http/shapes.ts'
 

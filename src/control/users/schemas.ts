@@ -1,4 +1,4 @@
-// The shapes of `/users` (contract/control-plane.md §10).
+// The shapes of `/users`.
 import Type from 'typebox'
 import { DateTime, PathText } from '#src/http/shapes.ts'
 

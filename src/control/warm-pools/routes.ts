@@ -1,4 +1,4 @@
-// `/warm-pools` (contract/sdk-extra.md §9).
+// `/warm-pools`.
 import Type from 'typebox'
 import { type ControlRoute, route } from '../auth/route.ts'
 import type { SandboxParts } from '../running.ts'

@@ -1,4 +1,4 @@
-// The shapes of `/warm-pools` (contract/sdk-extra.md §9, the public client's types).
+// The shapes of `/warm-pools` (those of the public client's types).
 import Type, { type Static } from 'typebox'
 import { DateTime, orNull, PathText } from '#src/http/shapes.ts'
 

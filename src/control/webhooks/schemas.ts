@@ -1,4 +1,4 @@
-// The shapes of `/webhooks` (contract/control-plane.md §13; endpoints and attempts are ours).
+// The shapes of `/webhooks` (endpoints and attempts are ours).
 import Type, { type Static } from 'typebox'
 import { DateTime, orNull, PathText } from '#src/http/shapes.ts'
 import { webhookEvents } from './event.ts'

@@ -1,4 +1,4 @@
-// The four things that the interface says about webhooks (contract/control-plane.md §13).
+// The four things that the interface says about webhooks.
 import type { Caller } from '#src/control/auth/route.ts'
 import { Problem } from '#src/problems.ts'
 import {

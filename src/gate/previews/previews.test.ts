@@ -95,7 +95,7 @@ suite('previews: addresses', () => {
 })
 
 suite('previews: who may pass', () => {
-  test('credentials are offered in the contract’s order, cookies last', async () => {
+  test('credentials are offered in their order, cookies last', async () => {
     await using sides = await startSides()
     const headers = {
       ...key,

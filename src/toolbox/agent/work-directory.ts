@@ -1,5 +1,5 @@
-// Whatever names no directory begins in the working directory of the sandbox's image, and relative paths of files are below it
-// (contract/toolbox.md §2, contract/sdk-extra.md). The agent knows homes only; so this stands before it.
+// Whatever names no directory begins in the working directory of the sandbox's image, and relative paths of files are below it.
+// The agent knows homes only; so this stands before it.
 import type { Agent, Files } from './agent.ts'
 import { type CommandSpec, StartFailed } from './command.ts'
 import type { Path } from './files.ts'

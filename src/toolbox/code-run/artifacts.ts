@@ -1,4 +1,4 @@
-// Takes the chart lines out of what a program prints (contract/toolbox.md §3). A chart line is a whole line that starts
+// Takes the chart lines out of what a program prints. A chart line is a whole line that starts
 // with the mark; all other output passes through in order, byte for byte, also where a piece ends in mid-line.
 import { BoundedOutput } from '#src/toolbox/running/output.ts'
 

@@ -1,4 +1,4 @@
-// `process/code-run`: a program in one of three languages, in a fresh process (contract/toolbox.md §3).
+// `process/code-run`: a program in one of three languages, in a fresh process.
 
 import { Problem } from '#src/problems.ts'
 import type { Deadline } from '#src/toolbox/running/deadline.ts'

@@ -1,4 +1,4 @@
-// `process/execute`: one shell command, its whole output in arrival order, and its exit code (contract/toolbox.md §2).
+// `process/execute`: one shell command, its whole output in arrival order, and its exit code.
 import { Problem } from '#src/problems.ts'
 import { plainWordsOf } from '#src/toolbox/agent/plain.ts'
 import type { Deadline } from '#src/toolbox/running/deadline.ts'

@@ -1,4 +1,4 @@
-// What the file endpoints take and answer (contract/sdk-extra.md §4).
+// What the file endpoints take and answer.
 import Type from 'typebox'
 import { LongText, longestText } from '#src/http/shapes.ts'
 

@@ -1,4 +1,4 @@
-// What the git endpoints take and answer (contract/sdk-extra.md §5). No value that becomes an argument of git may begin
+// What the git endpoints take and answer. No value that becomes an argument of git may begin
 // with `-`: it could be read as an option.
 import Type from 'typebox'
 import { optional, orNull } from '#src/http/shapes.ts'

@@ -1,4 +1,4 @@
-// `git status` as the contract words it, read from git's format for programs (git-status(1), porcelain v2 with -z).
+// `git status` as the interface words it, read from git's format for programs (git-status(1), porcelain v2 with -z).
 import { type Git, recordsOf } from './run-git.ts'
 import type { FileStatus, Status, StatusWord } from './schemas.ts'
 

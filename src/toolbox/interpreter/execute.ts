@@ -1,4 +1,4 @@
-// The socket of one execution: a request comes, output goes, and how it is closed tells the end (contract/toolbox.md §6).
+// The socket of one execution: a request comes, output goes, and how it is closed tells the end.
 import type { WebSocket } from 'ws'
 import { closeWith, keepAlive, sendWhole } from '#src/http/socket.ts'
 import { readPart } from '#src/http/validate.ts'

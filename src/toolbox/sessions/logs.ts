@@ -10,7 +10,7 @@ import { keptOutputBytes } from '../agent/kept-output.ts'
 import { asTold } from './refusals.ts'
 import type { Logs } from './schemas.ts'
 
-/** contract/toolbox.md §4: what follows a marker belongs to that stream, until the next marker. */
+/** What follows a marker belongs to that stream, until the next marker. */
 export const markers = { stdout: Buffer.of(1, 1, 1), stderr: Buffer.of(2, 2, 2) } as const
 
 type OutputEvent = Exclude<CommandEvent, { type: 'exit' }>

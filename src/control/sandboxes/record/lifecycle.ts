@@ -160,7 +160,7 @@ export const stateRows: Record<SandboxState, StateRow> = {
   build_failed: settled(false, false),
   // Until its image is there, and a runner that has room for it.
   pending_build: awaiting,
-  // A runner has begun with its image: clients begin to read its build log now (contract/sdk-extra.md §10).
+  // A runner has begun with its image: clients begin to read its build log now.
   building_snapshot: awaiting,
   unknown: passing(300),
   pulling_snapshot: passing(1800),

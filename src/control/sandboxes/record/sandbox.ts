@@ -122,7 +122,7 @@ export const asListItem = (row: ListedRow, proxyUrl: string): SandboxListItem =>
     toolboxProxyUrl: `${proxyUrl}/toolbox`,
   }) as SandboxListItem
 
-/** The full record (§11.1). */
+/** The full record. */
 export const asRecord = (row: SandboxRow, proxyUrl: string): SandboxRecord => ({
   ...asListItem(row, proxyUrl),
   ...(show(recordFields, row) as Pick<SandboxRecord, 'env' | 'buildInfo' | 'otelEndpointOverride'>),

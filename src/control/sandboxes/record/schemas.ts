@@ -1,4 +1,4 @@
-// The shapes of the sandbox endpoints (contract/control-plane.md §3, §11).
+// The shapes of the sandbox endpoints.
 import Type, { type Static } from 'typebox'
 import { CreateBuildInfo } from '#src/control/build-info.ts'
 import { DateTime, optional, orNull } from '#src/http/shapes.ts'
@@ -15,7 +15,7 @@ export const maxAutoArchiveInterval = 43_200
 
 const Minutes = Type.Integer({ minimum: 0, maximum: largestInterval })
 
-/** What lists show of a sandbox (§11.2): its columns, and what is the same for all. */
+/** What lists show of a sandbox: its columns, and what is the same for all. */
 const listed = {
   ...listedShapes,
   gpu: Type.Number(),
@@ -41,7 +41,7 @@ export const NetworkSettings = Type.Object({ networkBlockAll: Type.Optional(Type
 export type NetworkSettings = Static<typeof NetworkSettings>
 
 /**
- * Every field of the contract is named, also those that are not built yet: `verbs/create.ts` refuses these with a sentence,
+ * Every field of the interface is named, also those that are not built yet: `verbs/create.ts` refuses these with a sentence,
  * where a field left out here would be dropped in silence.
  */
 export const CreateSandbox = Type.Object({
@@ -209,7 +209,7 @@ export const Cause = Type.Object({
   detail: Type.Optional(Reason),
 })
 
-/** Ours, and not in the contract: the timeline of a sandbox. */
+/** Ours, and not in the interface: the timeline of a sandbox. */
 export const TimelineQuery = Type.Object({
   cursor: Type.Optional(Type.String({ maxLength: 2048 })),
   limit,
@@ -248,7 +248,7 @@ export const ArchiveReport = Type.Object({
 /** What a runner can say that a sandbox is. */
 export const reportable = ['started', 'stopped', 'paused', 'archived', 'destroyed', 'error'] as const
 
-/** The contract's fields, and what our own runner adds: which assignment it speaks of, and why (wire/runner-link.ts). */
+/** The interface's fields, and what our own runner adds: which assignment it speaks of, and why (wire/runner-link.ts). */
 export const UpdateSandboxState = Type.Object({
   state: SandboxState,
   errorReason: Type.Optional(Reason),

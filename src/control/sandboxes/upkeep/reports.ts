@@ -164,7 +164,7 @@ export const applyReport = async (parts: SandboxParts, runnerId: string, report:
     }
     const now = clock.now()
     const change = changeAfter(row, report, now)
-    // Over its link a runner says what is, and again; here somebody wants it to be so (contract/gaps.md C18).
+    // Over its link a runner says what is, and again; here somebody wants it to be so.
     const isTold = report.generation === undefined && report.state !== row.state && report.state !== row.desired_state
     if (change === undefined && isTold) {
       throw new Problem('bad_request', `A sandbox that is ${row.state} cannot be ${report.state} by a report.`)

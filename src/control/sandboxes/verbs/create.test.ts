@@ -7,7 +7,7 @@ import { connectRunner, eventsOf, untilState } from '#test/control/simulated-run
 const waiting = { sandboxes: { createWaitSeconds: 20 } }
 
 suite('POST /sandbox', () => {
-  test('200 answers the started sandbox with every default of the contract', async () => {
+  test('200 answers the started sandbox with every default of the interface', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const { status, body } = await app.as('member').post('/sandbox', {})

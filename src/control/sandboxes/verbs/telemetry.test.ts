@@ -1,4 +1,4 @@
-// Where a sandbox is told to send its telemetry (contract/toolbox.md §2, DAYTONA_OTEL_ENDPOINT).
+// Where a sandbox is told to send its telemetry (`DAYTONA_OTEL_ENDPOINT`).
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl, type TestControl } from '#test/control/harness.ts'
