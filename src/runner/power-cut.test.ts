@@ -1,9 +1,12 @@
 // What outlives a power cut right after it was told. Needs root; elsewhere it is skipped and says so.
 import assert from 'node:assert/strict'
-import { readFileSync, truncateSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { needsRoot } from '#test/needs-root.ts'
+import { Recorder } from '#test/power-cut/recorder.ts'
+import { cutsOf, layOut } from '#test/power-cut/remains.ts'
+import { Journal } from './machine/journal.ts'
 import { TestHost } from './testing/test-host.ts'
 
 suite('after a power cut', { skip: needsRoot }, () => {
@@ -46,6 +49,29 @@ suite('after a power cut', { skip: needsRoot }, () => {
       assert.equal(await kept(child.sandboxId), 'kept')
     }
     await box.host.removeTemplate('source')
+  })
+
+  test('a sandbox that was told to be started, or to be stopped, is in the journal so, on the host’s own disk too', async () => {
+    const sandboxes = join(box.directory, 'runner/sandboxes')
+    await using recorder = await Recorder.attach()
+    const assignment = await box.started()
+    recorder.mark()
+    await box.host.stop({ ...assignment, generation: 2, target: 'stopped', signal: 'SIGKILL' })
+    recorder.mark()
+    const operations = await recorder.stop()
+    const expected = [undefined, 'started', 'stopped']
+    const left = join(box.directory, 'left')
+    let last = 0
+    for (const { told, remains, after } of cutsOf(operations, sandboxes)) {
+      mkdirSync(left)
+      layOut(remains, left)
+      const status = (await new Journal(left).read(assignment.sandboxId))?.spec.status
+      // What is being done may be written down before it is told.
+      assert.ok(status === expected[told] || status === expected[told + 1], `${status} ${after}`)
+      rmSync(left, { recursive: true })
+      last = told
+    }
+    assert.equal(last, 2, 'every mark was recorded')
   })
 
   test('files of its own that lost what was in them have it again from the next start on', async () => {
