@@ -16,13 +16,13 @@ import { type EmbeddedIssuer, openIssuer } from './issuer/issuer.ts'
 import { type Outbox, openOutbox } from './mail/outbox.ts'
 import { logTransport, type MailTransport } from './mail/transport.ts'
 import { createMetrics, type Metrics } from './metrics/metrics.ts'
-import { openSandboxRoom, type SandboxRoom } from './open-running.ts'
+import { openRunning, type RunningServer } from './open-running.ts'
 import { createOutbound } from './outbound/outbound.ts'
 import type { Parts } from './parts.ts'
 import { createLimits, limitHeaders } from './rate-limits/limits.ts'
 import { findRegionIdByProxyKey } from './regions/service.ts'
 import { findRunnerByKey } from './runners/service.ts'
-import type { SandboxOptions } from './running.ts'
+import type { RunningOptions } from './running.ts'
 import { isDangling, isDeadlock, isOverdue, isUnreachable } from './storage/database.ts'
 import { findUserById } from './users/service.ts'
 import { signIn } from './users/sign-in.ts'
@@ -34,7 +34,7 @@ export type App = {
   routes: readonly ControlRoute[]
   /** What stands before every route. */
   guard: Guard
-  sandboxes: SandboxRoom
+  sandboxes: RunningServer
   /** Ours, unless the operator names another. */
   issuer: EmbeddedIssuer | undefined
   outbox: Outbox
@@ -78,7 +78,7 @@ const corsFor = ({ headers }: FastifyRequest) => (headers.origin ? corsForPages 
 /** The database must have been migrated. */
 export const createApp = async (
   parts: Parts,
-  sandboxOptions: Partial<SandboxOptions> = {},
+  sandboxOptions: Partial<RunningOptions> = {},
   { transport = logTransport(parts.log) }: { transport?: MailTransport | undefined } = {},
 ): Promise<App> => {
   const { database, log, settings } = parts
@@ -90,7 +90,7 @@ export const createApp = async (
     people: { findById: findUserById, signIn },
     touchKey,
   })
-  const sandboxes = await openSandboxRoom({ ...parts, callers }, sandboxOptions)
+  const sandboxes = await openRunning({ ...parts, callers }, sandboxOptions)
   const outbox = openOutbox({ ...parts, transport }, sandboxes.options)
   const outbound = createOutbound({ allowed: settings.privateTargets })
   const webhooks = await openWebhookRoom(parts, sandboxes.options)

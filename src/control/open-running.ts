@@ -6,7 +6,7 @@ import { GateLinks, type GateParts } from './access/gate-links.ts'
 import { Tickets } from './access/tickets.ts'
 import type { Parts } from './parts.ts'
 import { RunnerLinks } from './runner-links.ts'
-import { type SandboxOptions, standardOptions } from './running.ts'
+import { type RunningOptions, standardOptions } from './running.ts'
 import { ChangeFeed } from './sandboxes/record/changes.ts'
 import { startPushing } from './sandboxes/upkeep/reconciler.ts'
 import { destroy } from './sandboxes/verbs/destroy.ts'
@@ -14,7 +14,7 @@ import { startSweeping } from './sweep.ts'
 import { WarmDemand } from './warm-pools/demand.ts'
 import { keepFilling } from './warm-pools/fill.ts'
 
-export type SandboxRoom = GateParts & {
+export type RunningServer = GateParts & {
   /** Does once what is done every few seconds: timers, leases, pushes that were lost. */
   sweep: () => Promise<void>
   close: () => Promise<void>
@@ -23,10 +23,7 @@ export type SandboxRoom = GateParts & {
 type RoomParts = Parts & { callers: Callers }
 
 /** `sweepSeconds: 0` leaves the sweeping to whoever calls `sweep`. */
-export const openSandboxRoom = async (
-  given: RoomParts,
-  options: Partial<SandboxOptions> = {},
-): Promise<SandboxRoom> => {
+export const openRunning = async (given: RoomParts, options: Partial<RunningOptions> = {}): Promise<RunningServer> => {
   const changes = new ChangeFeed(given.log)
   const links = new RunnerLinks()
   const gates = new GateLinks()

@@ -4,7 +4,7 @@ import type { Parts } from './parts.ts'
 import type { RunnerLinks } from './runner-links.ts'
 import type { ChangeFeed } from './sandboxes/record/changes.ts'
 
-export type SandboxOptions = {
+export type RunningOptions = {
   /** How long a create, a fork or a resize waits for its end before it answers what is there. */
   createWaitSeconds: number
   /** How long a pause or a resume does: it is nearly always done at once. */
@@ -21,7 +21,7 @@ export type SandboxOptions = {
   mostWarm: number
 }
 
-export const standardOptions: SandboxOptions = {
+export const standardOptions: RunningOptions = {
   createWaitSeconds: 30,
   momentMilliseconds: 500,
   overcommit: { cpu: 64, memory: 8, disk: 8 },
@@ -32,11 +32,11 @@ export const standardOptions: SandboxOptions = {
   mostWarm: 8,
 }
 
-export type SandboxParts = Parts & {
+export type RunningParts = Parts & {
   callers: Callers
   changes: ChangeFeed
   links: RunnerLinks
   /** Counts the creates of each snapshot (warm-pools/demand.ts). */
   demand: { count: (of: { snapshotId: string; regionId: string }) => void }
-  options: SandboxOptions
+  options: RunningOptions
 }

@@ -4,7 +4,7 @@ import { sweepAudit } from './audit/sweep.ts'
 import { sweepInvitations } from './invitations/sweep.ts'
 import { sweepMeters } from './meters/service.ts'
 import { sweepLeases } from './runner-link/leases.ts'
-import type { SandboxParts } from './running.ts'
+import type { RunningParts } from './running.ts'
 import { sweepEvents } from './sandboxes/record/timeline.ts'
 import { sweepPushes } from './sandboxes/upkeep/reconciler.ts'
 import { stopSuspended } from './sandboxes/upkeep/suspension.ts'
@@ -23,7 +23,7 @@ type Sweeping = {
 }
 
 /** `more` is what others have to do as often. `sweepSeconds: 0` leaves the sweeping to whoever calls `sweep`. */
-export const startSweeping = (parts: SandboxParts, more: readonly Step[]): Sweeping => {
+export const startSweeping = (parts: RunningParts, more: readonly Step[]): Sweeping => {
   const steps: readonly Step[] = [
     () => sweepLeases(parts),
     () => sweepTimers(parts),

@@ -16,7 +16,7 @@
 import { type App, createApp } from '#src/control/app.ts'
 import type { MailTransport } from '#src/control/mail/transport.ts'
 import type { Parts, Settings } from '#src/control/parts.ts'
-import type { SandboxOptions } from '#src/control/running.ts'
+import type { RunningOptions } from '#src/control/running.ts'
 import type { Database } from '#src/control/storage/database.ts'
 import { type Logger, silentLog } from '#src/kit/log.ts'
 import { type Claims, sharedIssuer, type TestIssuer } from './issuer.ts'
@@ -70,7 +70,7 @@ export type TestControl = AsyncDisposable & {
 export type ControlOptions = {
   clock?: TestClock
   settings?: Partial<Settings>
-  sandboxes?: Partial<SandboxOptions>
+  sandboxes?: Partial<RunningOptions>
   log?: Logger
   transport?: MailTransport
 }

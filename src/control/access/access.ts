@@ -18,7 +18,7 @@ import {
   toolboxPort,
 } from '#src/wire/access.ts'
 import { type Allowed, digestOfCall } from '#src/wire/ticket.ts'
-import type { SandboxParts } from '../running.ts'
+import type { RunningParts } from '../running.ts'
 import { isSignedBy } from './file-signature.ts'
 import type { GateParts } from './gate-links.ts'
 import { findByPreviewToken } from './preview-tokens.ts'
@@ -71,7 +71,7 @@ const isNamed = (row: SandboxRow | undefined, idOrName: string): row is SandboxR
   row !== undefined && row.state !== 'destroyed' && (row.id === idOrName || row.name === idOrName)
 
 /** When expiry is judged: no more, once a call has been let in. */
-const judgedAt = ({ clock }: SandboxParts, { wasLetIn }: AccessQuestion) => (wasLetIn ? undefined : clock.now())
+const judgedAt = ({ clock }: RunningParts, { wasLetIn }: AccessQuestion) => (wasLetIn ? undefined : clock.now())
 
 /** What a call may do that this has let in: a signed file URL its one call, anything else the whole toolbox or one port. */
 const allowedTo = ({ port }: AccessQuestion, credential?: Credential): Allowed => {
@@ -84,7 +84,7 @@ const allowedTo = ({ port }: AccessQuestion, credential?: Credential): Allowed =
 
 /** Tries one credential. `stranger`: it is somebody's, who has no such sandbox. */
 const tryCredential = async (
-  parts: SandboxParts,
+  parts: RunningParts,
   question: AccessQuestion,
   credential: Credential,
 ): Promise<SandboxRow | 'stranger' | undefined> => {
@@ -114,7 +114,7 @@ const tryCredential = async (
 }
 
 /** A port that is open without a credential: by a token in its address, or because the sandbox is public. No toolbox is public. */
-const findOpenPort = async (parts: SandboxParts, question: AccessQuestion): Promise<Opened | undefined> => {
+const findOpenPort = async (parts: RunningParts, question: AccessQuestion): Promise<Opened | undefined> => {
   const { sql } = parts.database
   const { sandboxIdOrName, port } = question
   if (port === undefined) return undefined
@@ -128,7 +128,7 @@ const findOpenPort = async (parts: SandboxParts, question: AccessQuestion): Prom
   return isOpen ? { row, openedBy: 'public', allowed: { kind: 'port', port } } : undefined
 }
 
-const open = async (parts: SandboxParts, question: AccessQuestion): Promise<Opened> => {
+const open = async (parts: RunningParts, question: AccessQuestion): Promise<Opened> => {
   let isStranger = false
   for (const credential of question.credentials) {
     const found = await tryCredential(parts, question, credential)
@@ -140,7 +140,7 @@ const open = async (parts: SandboxParts, question: AccessQuestion): Promise<Open
   throw isStranger ? noSandbox(question.sandboxIdOrName) : new Problem('unauthorized')
 }
 
-const hasOurBearer = async ({ callers }: SandboxParts, credentials: readonly Credential[]): Promise<boolean> => {
+const hasOurBearer = async ({ callers }: RunningParts, credentials: readonly Credential[]): Promise<boolean> => {
   const bearer = credentials.find(({ kind }) => kind === 'bearer')
   return bearer?.kind === 'bearer' && (await callers.find(bearer.token)) !== undefined
 }

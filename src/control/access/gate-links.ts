@@ -1,6 +1,6 @@
 import type { WebSocket } from 'ws'
 import type { AccessAhead } from '#src/wire/access.ts'
-import type { SandboxParts } from '../running.ts'
+import type { RunningParts } from '../running.ts'
 import type { Tickets } from './tickets.ts'
 
 /** The open links of this server's own gates to this process. */
@@ -30,4 +30,4 @@ export class GateLinks {
 }
 
 /** What rooms have that answer gates. */
-export type GateParts = SandboxParts & { gates: GateLinks; tickets: Tickets }
+export type GateParts = RunningParts & { gates: GateLinks; tickets: Tickets }

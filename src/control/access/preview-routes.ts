@@ -3,7 +3,7 @@ import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import { ByIdOrName } from '#src/control/sandboxes/record/schemas.ts'
 import { PathText } from '#src/http/shapes.ts'
-import type { SandboxParts } from '../running.ts'
+import type { RunningParts } from '../running.ts'
 import { expirePreviewUrl, getPreviewUrl, signPreviewUrl } from './preview.ts'
 
 const ByPort = Type.Object({ ...ByIdOrName.properties, port: PathText })
@@ -14,7 +14,7 @@ const SignQuery = Type.Object({ expiresInSeconds: Type.Integer({ minimum: 1, max
 const PreviewUrl = Type.Object({ sandboxId: Type.String(), url: Type.String(), token: Type.String() })
 const SignedPreviewUrl = Type.Object({ ...PreviewUrl.properties, port: Type.Integer() })
 
-export const previewRoutes = (parts: SandboxParts): ControlRoute[] => [
+export const previewRoutes = (parts: RunningParts): ControlRoute[] => [
   route({
     method: 'GET',
     path: '/sandbox/:sandboxIdOrName/ports/:port/preview-url',

@@ -5,7 +5,7 @@ import { hashKey } from '#src/control/auth/secret.ts'
 import { getSandbox } from '#src/control/sandboxes/service.ts'
 import { Problem } from '#src/problems.ts'
 import { reservedPorts, signedToken, toolboxPort } from '#src/wire/access.ts'
-import type { SandboxParts } from '../running.ts'
+import type { RunningParts } from '../running.ts'
 import { previewUrl } from './preview-template.ts'
 import { previewTokenFor } from './preview-tokens.ts'
 import {
@@ -33,7 +33,7 @@ const readPort = (text: string): number => {
 }
 
 export const getPreviewUrl = async (
-  { database, settings }: SandboxParts,
+  { database, settings }: RunningParts,
   { organization, keyHash }: Caller,
   idOrName: string,
   portText: string,
@@ -48,7 +48,7 @@ export const getPreviewUrl = async (
 }
 
 export const signPreviewUrl = async (
-  { database, clock, settings }: SandboxParts,
+  { database, clock, settings }: RunningParts,
   { organization, keyHash }: Caller,
   idOrName: string,
   portText: string,
@@ -75,7 +75,7 @@ export const signPreviewUrl = async (
 
 /** It opens nothing from here on, and ends what it has opened. */
 export const expirePreviewUrl = async (
-  { database }: SandboxParts,
+  { database }: RunningParts,
   organizationId: string,
   idOrName: string,
   portText: string,

@@ -9,7 +9,7 @@ import { startControlProcess } from '#test/control/control-process.ts'
 import { startControl } from '#test/control/harness.ts'
 import { keys, organizations, userId } from '#test/control/people.ts'
 import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
-import { openSandboxRoom } from '../open-running.ts'
+import { openRunning } from '../open-running.ts'
 
 /** A client that keeps what it hears, and can wait for the next of it. */
 const connect = async (base: string, query = 'EIO=4&transport=websocket') => {
@@ -139,7 +139,7 @@ suite('GET {prefix}/socket.io/', () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     using client = await signedIn(runner.base, keys.viewer)
-    const other = await openSandboxRoom(
+    const other = await openRunning(
       { ...app.parts, callers: app.app.sandboxes.callers },
       { sweepSeconds: 0, createWaitSeconds: 0 },
     )

@@ -11,7 +11,7 @@ import { boundMessages } from '#src/http/server.ts'
 import { bytesOf } from '#src/http/socket.ts'
 import { Problem } from '#src/problems.ts'
 import type { Limits } from '../rate-limits/limits.ts'
-import type { SandboxParts } from '../running.ts'
+import type { RunningParts } from '../running.ts'
 import { openWatchers, type Watcher, type Watchers } from './watchers.ts'
 
 const pongMilliseconds = 20_000
@@ -40,7 +40,7 @@ const readSignIn = (text: string): string | undefined => {
 }
 
 const serveSocket = (
-  { callers, log, options }: SandboxParts,
+  { callers, log, options }: RunningParts,
   watchers: Watchers,
   socket: WebSocket,
   namedOrganization: string | undefined,
@@ -141,7 +141,7 @@ const textOf = (value: unknown): string | undefined => (typeof value === 'string
 /** Serves `{prefix}/socket.io/`. Call before the server listens. */
 export const attachEvents = async (
   server: FastifyInstance,
-  parts: SandboxParts,
+  parts: RunningParts,
   limits: Pick<Limits, 'anonymous' | 'tryCredential'>,
   prefixes: readonly string[] = ['/api', ''],
 ): Promise<void> => {

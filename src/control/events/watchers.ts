@@ -8,7 +8,7 @@ import type { SandboxEvent } from '#src/control/sandboxes/record/schemas.ts'
 import { findChangeEvent, findEvent } from '#src/control/sandboxes/record/timeline.ts'
 import { findSandboxById } from '#src/control/sandboxes/service.ts'
 import { inParallel } from '#src/kit/in-parallel.ts'
-import type { SandboxParts } from '../running.ts'
+import type { RunningParts } from '../running.ts'
 import { createTurns } from './turns.ts'
 
 const mostPerOrganization = 1000
@@ -41,7 +41,7 @@ const whyOf = (event: SandboxEvent | undefined) =>
     ...(event.cause === undefined ? {} : { cause: event.cause }),
   }
 
-type WatchersParts = Pick<SandboxParts, 'database' | 'settings' | 'changes' | 'log'>
+type WatchersParts = Pick<RunningParts, 'database' | 'settings' | 'changes' | 'log'>
 
 export const openWatchers = async (parts: WatchersParts): Promise<Watchers> => {
   const { database, settings, changes, log } = parts

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Bound } from '#src/kit/bound.ts'
 import { Problem } from '#src/problems.ts'
-import type { SandboxParts } from '../running.ts'
+import type { RunningParts } from '../running.ts'
 import type { Sql } from '../storage/database.ts'
 
 /** A runner says no more of one image either. */
@@ -16,7 +16,7 @@ const piecesAtOnce = 100
 
 /** Only of an image that there is, and that this runner may speak of. */
 export const addBuildLog = async (
-  { database, clock }: Pick<SandboxParts, 'database' | 'clock'>,
+  { database, clock }: Pick<RunningParts, 'database' | 'clock'>,
   runner: { id: string; regionId: string },
   { image, text }: { image: string; text: string },
 ): Promise<void> => {
@@ -46,7 +46,7 @@ export const dropOldBuildLogs = async (sql: Sql, now: Date): Promise<void> => {
 const followers = new Bound({ each: 50, all: 200, sure: 4 })
 
 const pieces = async function* (
-  { database }: Pick<SandboxParts, 'database'>,
+  { database }: Pick<RunningParts, 'database'>,
   image: string,
   isBeingMade: () => Promise<boolean>,
 ): AsyncGenerator<string> {
@@ -71,7 +71,7 @@ type Reading = { follow: boolean; organizationId: string; isBeingMade: () => Pro
 
 /** Text as it comes; with `follow` until the image is made or has failed. */
 export const readBuildLog = (
-  parts: Pick<SandboxParts, 'database'>,
+  parts: Pick<RunningParts, 'database'>,
   image: string,
   { follow, organizationId, isBeingMade }: Reading,
 ): Readable => {

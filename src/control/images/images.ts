@@ -4,7 +4,7 @@
 // their link; everything may be said twice.
 
 import type { Transaction } from '#src/control/storage/database.ts'
-import type { SandboxParts } from '../running.ts'
+import type { RunningParts } from '../running.ts'
 import { findImage, findImageFor, listImagesFor, listRunnersOf, writeWanted } from './image-store.ts'
 
 type Runner = { id: string; regionId: string }
@@ -13,11 +13,11 @@ type Runner = { id: string; regionId: string }
 export const baseOf = async (transaction: Transaction, image: string): Promise<string> =>
   (await findImage(transaction, image))?.base ?? image
 
-export const listForRunner = ({ database }: Pick<SandboxParts, 'database'>, runner: Runner) =>
+export const listForRunner = ({ database }: Pick<RunningParts, 'database'>, runner: Runner) =>
   listImagesFor(database.sql, runner)
 
 /** Tells the runners that are linked here what this image should be. Those that are not find it in their list. */
-export const pushImage = async ({ database, links, log }: SandboxParts, name: string): Promise<void> => {
+export const pushImage = async ({ database, links, log }: RunningParts, name: string): Promise<void> => {
   try {
     for (const runner of await listRunnersOf(database.sql, name)) {
       if (!links.has(runner.id)) continue

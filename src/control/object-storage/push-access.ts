@@ -9,7 +9,7 @@ import { findSharedRunnerAddress } from '#src/control/runners/service.ts'
 import { UnreadableSecret } from '#src/control/storage/encryption.ts'
 import { Problem } from '#src/problems.ts'
 import { contextBucket, contextRegion, type UploadAccess, type UploadQuestion } from '#src/wire/contexts.ts'
-import type { SandboxParts } from '../running.ts'
+import type { RunningParts } from '../running.ts'
 
 const purpose = 'push-access'
 const lastsMs = 60 * 60_000
@@ -26,7 +26,7 @@ type Grant = {
 const mayPush = ({ permissions }: Caller): boolean =>
   permissions.has('write:snapshots') || permissions.has('write:sandboxes')
 
-export const grantPushAccess = (parts: SandboxParts, caller: Caller) => {
+export const grantPushAccess = (parts: RunningParts, caller: Caller) => {
   const { encryption, clock, settings } = parts
   checkNotSuspended(parts, caller)
   if (!mayPush(caller)) throw new Problem('forbidden', 'This needs the permission write:snapshots or write:sandboxes.')
@@ -50,7 +50,7 @@ export const grantPushAccess = (parts: SandboxParts, caller: Caller) => {
   }
 }
 
-const readGrant = ({ encryption }: SandboxParts, sessionToken: string): Grant | undefined => {
+const readGrant = ({ encryption }: RunningParts, sessionToken: string): Grant | undefined => {
   try {
     return JSON.parse(encryption.decrypt(purpose, sessionToken)) as Grant
   } catch (error) {
@@ -61,7 +61,7 @@ const readGrant = ({ encryption }: SandboxParts, sessionToken: string): Grant | 
 
 /** What the gate needs to judge a signature. Asked for every call, so what was revoked opens nothing a second later. */
 export const answerUpload = async (
-  parts: SandboxParts,
+  parts: RunningParts,
   { accessKey, sessionToken }: UploadQuestion,
 ): Promise<UploadAccess> => {
   const grant = readGrant(parts, sessionToken)

@@ -2,7 +2,7 @@
 import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import { Problem } from '#src/problems.ts'
-import type { SandboxParts } from '../running.ts'
+import type { RunningParts } from '../running.ts'
 import { answerUpload, grantPushAccess } from './push-access.ts'
 
 const PushAccess = Type.Object({
@@ -26,7 +26,7 @@ const Answer = Type.Object({
   runnerAddress: Type.String(),
 })
 
-export const objectStorageRoutes = (parts: SandboxParts): ControlRoute[] => [
+export const objectStorageRoutes = (parts: RunningParts): ControlRoute[] => [
   route({
     method: 'GET',
     path: '/object-storage/push-access',

@@ -3,7 +3,7 @@ import Type from 'typebox'
 import { listContextsInUse } from '#src/control/images/image-store.ts'
 import { findOwnerOfRegion } from '#src/control/runners/service.ts'
 import type { ContextsInUse } from '#src/wire/contexts.ts'
-import type { SandboxParts } from '../running.ts'
+import type { RunningParts } from '../running.ts'
 
 export const ContextsInUseShape = Type.Object({
   organizationId: Type.Optional(Type.String()),
@@ -12,7 +12,7 @@ export const ContextsInUseShape = Type.Object({
 
 /** A runner in the region of an organization hears of nothing else, and may remove nothing else. */
 export const listContexts = async (
-  { database: { sql } }: Pick<SandboxParts, 'database'>,
+  { database: { sql } }: Pick<RunningParts, 'database'>,
   regionId: string,
 ): Promise<ContextsInUse> => {
   const organizationId = await findOwnerOfRegion(sql, regionId)

@@ -8,7 +8,7 @@ import { announceCredentialChange } from '../auth/callers.ts'
 import type { Caller } from '../auth/route.ts'
 import { takeBackLettersOf } from '../invitations/service.ts'
 import { revokeRegionKeys } from '../regions/service.ts'
-import type { SandboxParts } from '../running.ts'
+import type { RunningParts } from '../running.ts'
 import { isDeadlock, type Transaction } from '../storage/database.ts'
 import { holdOrganization, isOwner, removeOrganization } from './store.ts'
 
@@ -28,7 +28,7 @@ const retryDeadlocks = async <T>(work: () => Promise<T>): Promise<T> => {
   }
 }
 
-export const deleteOrganization = async (parts: SandboxParts, { organization, user }: Caller): Promise<void> => {
+export const deleteOrganization = async (parts: RunningParts, { organization, user }: Caller): Promise<void> => {
   const { database, clock, callers } = parts
   const { id } = organization
   const now = clock.now()

@@ -5,7 +5,7 @@ import Type from 'typebox'
 import { asOrganizationView, type Organization } from '#src/control/people/organization.ts'
 import { OrganizationId } from '#src/control/people/schemas.ts'
 import { type ControlRoute, route } from '../auth/route.ts'
-import type { SandboxParts } from '../running.ts'
+import type { RunningParts } from '../running.ts'
 import { createOrganization } from './create.ts'
 import { deleteOrganization } from './delete.ts'
 import { getOtelConfig, removeOtelConfig, setOtelConfig, viewOtelConfig } from './otel-config.ts'
@@ -20,7 +20,7 @@ import {
 import { listOrganizationsOf } from './service.ts'
 import { setDefaultRegion, setExperimentalConfig } from './settings.ts'
 
-export const organizationRoutes = (parts: SandboxParts): ControlRoute[] => {
+export const organizationRoutes = (parts: RunningParts): ControlRoute[] => {
   const view = (organization: Organization) => {
     const { id, otelConfig } = organization
     return asOrganizationView(organization, parts.clock.now(), viewOtelConfig(parts, id, otelConfig))

@@ -3,7 +3,7 @@
 import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import { OrganizationId } from '#src/control/people/schemas.ts'
-import type { SandboxParts } from '../running.ts'
+import type { RunningParts } from '../running.ts'
 import { changeQuota, changeRegionQuota } from './change.ts'
 import {
   AvailableSandboxClass,
@@ -14,7 +14,7 @@ import {
 } from './schemas.ts'
 import { viewAvailableClasses, viewUsage } from './usage.ts'
 
-export const quotaRoutes = (parts: SandboxParts): ControlRoute[] => [
+export const quotaRoutes = (parts: RunningParts): ControlRoute[] => [
   route({
     method: 'GET',
     path: '/organizations/:organizationId/usage',

@@ -22,7 +22,7 @@ import {
   writeWanted,
 } from '../images/image-store.ts'
 import { dropImage, pushImage } from '../images/images.ts'
-import type { SandboxParts } from '../running.ts'
+import type { RunningParts } from '../running.ts'
 import { activateSnapshots, failSnapshots, noteProgress, refuseWhatCannotBe } from '../snapshots/of-image.ts'
 
 type Runner = { id: string; regionId: string }
@@ -43,7 +43,7 @@ const reasonOf = ({ errorReason }: ImageReport): string =>
 type Settled = { from: SandboxState; row: SandboxRow }
 
 /** Takes what a runner says of an image; what it says of one that is none of its own changes nothing. */
-export const applyImageReport = async (parts: SandboxParts, runner: Runner, report: ImageReport): Promise<void> => {
+export const applyImageReport = async (parts: RunningParts, runner: Runner, report: ImageReport): Promise<void> => {
   const { database, clock, changes } = parts
   const now = clock.now()
   const settled = await database.transaction(async (transaction): Promise<Settled[]> => {
@@ -143,7 +143,7 @@ const releaseSource = async (
 
 /** Kept only for whoever looks; nothing waits for it. */
 export const keepProgress = async (
-  parts: Pick<SandboxParts, 'database' | 'clock' | 'changes'>,
+  parts: Pick<RunningParts, 'database' | 'clock' | 'changes'>,
   runner: Runner,
   { image, step, percent }: Progress & { image: string },
 ): Promise<void> => {

@@ -3,9 +3,9 @@
 import { endOnRunner } from '#src/control/sandboxes/upkeep/runner-gone.ts'
 import { silentBefore } from '../runners/leases.ts'
 import { listGoneWithSandboxes, markUnresponsive } from '../runners/service.ts'
-import type { SandboxParts } from '../running.ts'
+import type { RunningParts } from '../running.ts'
 
-export const sweepLeases = async (parts: SandboxParts): Promise<void> => {
+export const sweepLeases = async (parts: RunningParts): Promise<void> => {
   const { database, clock, log, options } = parts
   const now = clock.now()
   for (const runnerId of await markUnresponsive(database.sql, silentBefore(parts), now)) {

@@ -22,7 +22,7 @@ import { applyProgress, applyReport } from '#src/control/sandboxes/upkeep/report
 import { belowPlace, span } from '#src/kit/telemetry/telemetry.ts'
 import { Problem } from '#src/problems.ts'
 import { type FromRunner, imageConfigBounds, type Report, type ToRunner } from '#src/wire/runner-link.ts'
-import type { SandboxParts } from '../running.ts'
+import type { RunningParts } from '../running.ts'
 import { applyImageReport, keepProgress } from './image-reports.ts'
 
 const amount = Type.Number({ minimum: 0, maximum: 1e9 })
@@ -114,7 +114,7 @@ const readMessage = (data: RawData): FromRunner | undefined => {
   }
 }
 
-export const serveRunnerLink = (parts: SandboxParts, runner: RunnerIdentity, socket: WebSocket): void => {
+export const serveRunnerLink = (parts: RunningParts, runner: RunnerIdentity, socket: WebSocket): void => {
   const runnerId = runner.id
   const { database, clock, log, links, options } = parts
   links.add(runnerId, socket)

@@ -9,12 +9,12 @@ import { statesHoldingDisk } from '#src/control/sandboxes/record/lifecycle.ts'
 import { endOnRunner } from '#src/control/sandboxes/upkeep/runner-gone.ts'
 import { isDuplicate, type Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
-import type { SandboxParts } from '../running.ts'
+import type { RunningParts } from '../running.ts'
 
 const newToken = () => `alr_${randomBytes(32).toString('hex')}`
 
 /** It is there, and gets sandboxes, once a runner has said hello with its token. */
-export const addRunner = async (parts: SandboxParts, { id, regionId = 'local' }: CreateRunner) => {
+export const addRunner = async (parts: RunningParts, { id, regionId = 'local' }: CreateRunner) => {
   const { database, clock } = parts
   if (!/^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/.test(id)) {
     throw new Problem('bad_request', 'id may only hold small letters, digits and dashes, and no dash at an end')
@@ -32,7 +32,7 @@ export const addRunner = async (parts: SandboxParts, { id, regionId = 'local' }:
   return { id, regionId, token }
 }
 
-export const viewRunners = async ({ database }: SandboxParts) =>
+export const viewRunners = async ({ database }: RunningParts) =>
   (await listRunners(database.sql)).map(({ lastHeartbeatAt, ...runner }) => ({
     ...runner,
     lastHeartbeatAt: lastHeartbeatAt?.toISOString() ?? null,
@@ -41,7 +41,7 @@ export const viewRunners = async ({ database }: SandboxParts) =>
 const noSuchRunner = () => new Problem('not_found', 'There is no such runner.')
 
 /** What it has stays and can be used. */
-export const drainRunner = async (parts: SandboxParts, id: string, isDrained: boolean): Promise<void> => {
+export const drainRunner = async (parts: RunningParts, id: string, isDrained: boolean): Promise<void> => {
   const { database, clock } = parts
   if (!(await writeDrained(database.sql, id, isDrained, clock.now()))) throw noSuchRunner()
 }
@@ -57,7 +57,7 @@ const countOn = async (transaction: Transaction, id: string): Promise<number> =>
  * Removes a runner. Its token opens nothing any more, and its name is not given again. What is archived is brought back by others; what has
  * its disk there is lost, which needs `force`. The server's own is never removed: nothing would bring it back.
  */
-export const removeRunner = async (parts: SandboxParts, id: string, isForced: boolean): Promise<void> => {
+export const removeRunner = async (parts: RunningParts, id: string, isForced: boolean): Promise<void> => {
   const { database, clock, links } = parts
   if (id === localRunnerId) {
     throw new Problem(

@@ -19,14 +19,14 @@ import { applyReport } from '#src/control/sandboxes/upkeep/reports.ts'
 import { ImageAssignmentShape } from '#src/control/snapshots/schemas.ts'
 import { PathText } from '#src/http/shapes.ts'
 import { Problem } from '#src/problems.ts'
-import type { SandboxParts } from '../running.ts'
+import type { RunningParts } from '../running.ts'
 import { serveRunnerLink } from './link.ts'
 import { addRunner, drainRunner, removeRunner, viewRunners } from './operate.ts'
 
 const isReportable = (state: string): state is (typeof reportable)[number] =>
   (reportable as readonly string[]).includes(state)
 
-export const runnerRoutes = (parts: SandboxParts): ControlRoute[] => [
+export const runnerRoutes = (parts: RunningParts): ControlRoute[] => [
   route({
     method: 'GET',
     path: '/sandbox/for-runner',

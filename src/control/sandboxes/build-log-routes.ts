@@ -9,7 +9,7 @@ import { statesInMaking } from '#src/control/images/making.ts'
 import { SnapshotIdOrName } from '#src/control/snapshots/schemas.ts'
 import { findSnapshot } from '#src/control/snapshots/service.ts'
 import { noSnapshot, Problem } from '#src/problems.ts'
-import type { SandboxParts } from '../running.ts'
+import type { RunningParts } from '../running.ts'
 import { statesAwaitingImage } from './record/lifecycle.ts'
 import { ByIdOrName } from './record/schemas.ts'
 import { findSandboxById, getSandbox } from './service.ts'
@@ -23,7 +23,7 @@ type Built = { path: string; organizationId: string; image: string; isBeingMade:
 const making: readonly string[] = statesInMaking
 const awaiting: readonly string[] = statesAwaitingImage
 
-const ofSnapshot = async (parts: SandboxParts, organizationId: string, idOrName: string): Promise<Built> => {
+const ofSnapshot = async (parts: RunningParts, organizationId: string, idOrName: string): Promise<Built> => {
   const find = () => findSnapshot(parts.database.sql, organizationId, idOrName)
   const snapshot = await find()
   if (snapshot === undefined) throw noSnapshot(idOrName)
@@ -31,14 +31,14 @@ const ofSnapshot = async (parts: SandboxParts, organizationId: string, idOrName:
   return { path: `/snapshots/${encodeURIComponent(snapshot.id)}`, organizationId, image: snapshot.image, isBeingMade }
 }
 
-const ofSandbox = async (parts: SandboxParts, organizationId: string, idOrName: string): Promise<Built> => {
+const ofSandbox = async (parts: RunningParts, organizationId: string, idOrName: string): Promise<Built> => {
   const { id, build, image } = await getSandbox(parts.database.sql, organizationId, idOrName)
   if (build === null) throw new Problem('not_found', 'This sandbox was not made of a definition; it has no build log.')
   const isBeingMade = async () => awaiting.includes((await findSandboxById(parts.database.sql, id))?.state ?? '')
   return { path: `/sandbox/${id}`, organizationId, image, isBeingMade }
 }
 
-export const buildLogRoutes = (parts: SandboxParts): ControlRoute[] => {
+export const buildLogRoutes = (parts: RunningParts): ControlRoute[] => {
   const urlOf = ({ path }: Built) => ({ url: `${parts.settings.publicUrl}/api${path}/build-logs` })
   const textOf = (reply: FastifyReply, { image, ...built }: Built, { follow }: Static<typeof FollowQuery>) => {
     reply.type('text/plain; charset=utf-8')

@@ -9,10 +9,10 @@ import { checkNotSuspended } from '#src/control/people/organization.ts'
 import { takeFromRunners } from '#src/control/runners/images.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
 import { noSnapshot, Problem } from '#src/problems.ts'
-import type { SandboxParts } from '../running.ts'
+import type { RunningParts } from '../running.ts'
 import { findSnapshotByIdOrName, removeSnapshot, type Snapshot, writeSnapshotState } from './store.ts'
 
-const getOwn = async ({ database }: SandboxParts, { organization }: Actor, idOrName: string): Promise<Snapshot> => {
+const getOwn = async ({ database }: RunningParts, { organization }: Actor, idOrName: string): Promise<Snapshot> => {
   const snapshot = await findSnapshotByIdOrName(database.sql, organization.id, idOrName)
   if (snapshot === undefined) throw noSnapshot(idOrName)
   if (snapshot.organizationId === organization.id) return snapshot
@@ -20,7 +20,7 @@ const getOwn = async ({ database }: SandboxParts, { organization }: Actor, idOrN
 }
 
 /** Deletes a snapshot; its name is free at once. Sandboxes made from it live on, and runners keep its files as long as they do. */
-export const deleteSnapshot = async (parts: SandboxParts, actor: Actor, idOrName: string): Promise<void> => {
+export const deleteSnapshot = async (parts: RunningParts, actor: Actor, idOrName: string): Promise<void> => {
   const { database, clock } = parts
   const { id, image } = await getOwn(parts, actor, idOrName)
   await database.transaction(async (transaction) => {
@@ -32,7 +32,7 @@ export const deleteSnapshot = async (parts: SandboxParts, actor: Actor, idOrName
 }
 
 /** No new sandboxes from it. An image that can be brought again gives its room back meanwhile. */
-export const deactivateSnapshot = async (parts: SandboxParts, actor: Actor, idOrName: string): Promise<void> => {
+export const deactivateSnapshot = async (parts: RunningParts, actor: Actor, idOrName: string): Promise<void> => {
   const { database, clock } = parts
   const { id, image, state } = await getOwn(parts, actor, idOrName)
   if (state === 'inactive') return
@@ -48,7 +48,7 @@ export const deactivateSnapshot = async (parts: SandboxParts, actor: Actor, idOr
   await pushImage(parts, image)
 }
 
-export const activateSnapshot = async (parts: SandboxParts, actor: Actor, idOrName: string): Promise<Snapshot> => {
+export const activateSnapshot = async (parts: RunningParts, actor: Actor, idOrName: string): Promise<Snapshot> => {
   const { database, clock } = parts
   checkNotSuspended(parts, actor)
   const { id, image, state } = await getOwn(parts, actor, idOrName)

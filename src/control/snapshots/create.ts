@@ -9,7 +9,7 @@ import { checkNotSuspended } from '#src/control/people/organization.ts'
 import { checkLimits, checkOpen, getQuota } from '#src/control/quotas/service.ts'
 import { findRegion } from '#src/control/regions/service.ts'
 import { Problem } from '#src/problems.ts'
-import type { SandboxParts } from '../running.ts'
+import type { RunningParts } from '../running.ts'
 import { withSnapshots } from './bases.ts'
 import { checkSnapshotName } from './name.ts'
 import { checkSnapshotQuota } from './quota.ts'
@@ -18,7 +18,7 @@ import { insertSnapshot, type Snapshot } from './store.ts'
 
 const smallest = { cpu: 1, memoryGiB: 1, diskGiB: 3 }
 
-export const createSnapshot = async (parts: SandboxParts, actor: Actor, body: CreateSnapshot): Promise<Snapshot> => {
+export const createSnapshot = async (parts: RunningParts, actor: Actor, body: CreateSnapshot): Promise<Snapshot> => {
   checkNotSuspended(parts, actor)
   const { database, clock } = parts
   const { organization } = actor

@@ -1,12 +1,12 @@
 // `/snapshots`.
 import { type ControlRoute, route } from '../auth/route.ts'
-import type { SandboxParts } from '../running.ts'
+import type { RunningParts } from '../running.ts'
 import { activateSnapshot, deactivateSnapshot, deleteSnapshot } from './change.ts'
 import { createSnapshot } from './create.ts'
 import { CreateSnapshot, Snapshot, SnapshotIdOrName, SnapshotPage, SnapshotsQuery } from './schemas.ts'
 import { asView, viewSnapshot, viewSnapshots } from './service.ts'
 
-export const snapshotRoutes = (parts: SandboxParts): ControlRoute[] => [
+export const snapshotRoutes = (parts: RunningParts): ControlRoute[] => [
   route({
     method: 'GET',
     path: '/snapshots',

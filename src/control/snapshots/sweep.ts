@@ -5,13 +5,13 @@ import { dropUnusedBuilds } from '#src/control/images/builds.ts'
 import { pushImage } from '#src/control/images/images.ts'
 import { statesInMaking } from '#src/control/images/making.ts'
 import { isRegionAway } from '#src/control/runners/leases.ts'
-import type { SandboxParts } from '../running.ts'
+import type { RunningParts } from '../running.ts'
 
 /** Without a word of progress. */
 const silentForSeconds = 3600
 
 /** Gives up what no runner brings, and puts out of use what nobody has used for as long as the organization says. */
-export const sweepSnapshots = async (parts: SandboxParts): Promise<void> => {
+export const sweepSnapshots = async (parts: RunningParts): Promise<void> => {
   const { database, clock } = parts
   const now = clock.now()
   const { sql } = database

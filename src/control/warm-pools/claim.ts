@@ -5,7 +5,7 @@ import { moveFrom } from '#src/control/sandboxes/record/lifecycle.ts'
 import type { SandboxRow } from '#src/control/sandboxes/record/sandbox.ts'
 import { type By, nameTaken, writeState } from '#src/control/sandboxes/service.ts'
 import { isDuplicate, type Piece, type Transaction } from '#src/control/storage/database.ts'
-import type { SandboxParts } from '../running.ts'
+import type { RunningParts } from '../running.ts'
 
 type WantedWarm = { organizationId: string; regionId: string; snapshotId: string | Piece }
 
@@ -35,7 +35,7 @@ const isOfSize = (row: SandboxRow, size: Pick<Wanted, 'cpu' | 'memory_gib' | 'di
  */
 export const claimWarm = async (
   transaction: Transaction,
-  { clock }: SandboxParts,
+  { clock }: RunningParts,
   warm: SandboxRow,
   wanted: Wanted,
   /** Absent: its id. */

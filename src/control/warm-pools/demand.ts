@@ -1,7 +1,7 @@
 // How much sandboxes of each snapshot are wanted: what the size of the server's own warm pools follows.
 import { randomUUID } from 'node:crypto'
 import type { Piece, Sql } from '#src/control/storage/database.ts'
-import type { SandboxParts } from '../running.ts'
+import type { RunningParts } from '../running.ts'
 
 /** After this long a create counts half. */
 const halfLifeSeconds = 300
@@ -31,7 +31,7 @@ export class WarmDemand {
   }
 
   /** Writes what was counted, and lets what was written before fade. */
-  async write({ database, clock, options }: SandboxParts): Promise<void> {
+  async write({ database, clock, options }: RunningParts): Promise<void> {
     const now = clock.now()
     const { sql } = database
     const faded = fadedDemand(sql, now)

@@ -12,7 +12,7 @@ import { maxAutoArchiveInterval } from '#src/control/sandboxes/record/schemas.ts
 import { type By, insertSandbox } from '#src/control/sandboxes/service.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
-import type { SandboxParts } from '../running.ts'
+import type { RunningParts } from '../running.ts'
 import { fadedDemand } from './demand.ts'
 
 /** Most sandboxes that are started ahead at one time, and most callers that may wait meanwhile. */
@@ -23,9 +23,9 @@ const againAfterSeconds = 60
 const by = { kind: 'timer', id: 'warm-pool' } as const
 
 /** The verb of the sandboxes' room: what nobody is going to claim is deleted as any sandbox is. */
-type Destroy = (parts: SandboxParts, row: SandboxRow, why: { by: By; reason: string }) => Promise<unknown>
+type Destroy = (parts: RunningParts, row: SandboxRow, why: { by: By; reason: string }) => Promise<unknown>
 
-type FillParts = SandboxParts & { destroy: Destroy }
+type FillParts = RunningParts & { destroy: Destroy }
 
 type Pool = {
   id: string
@@ -51,7 +51,7 @@ const isQuiet = async (transaction: Transaction, { region_id }: Pool): Promise<b
   return (busy?.count ?? 0) < atOnce
 }
 
-const make = async (transaction: Transaction, { options, clock }: SandboxParts, pool: Pool) => {
+const make = async (transaction: Transaction, { options, clock }: RunningParts, pool: Pool) => {
   const size = { cpu: pool.cpu, memoryGiB: pool.memory_gib, diskGiB: pool.disk_gib }
   const place = { regionId: pool.region_id, image: pool.image, ...size }
   const runnerId = await reserveRunner(transaction, place, options.overcommit, 'warm')
@@ -107,7 +107,7 @@ const asRefusal = (error: unknown): Problem => {
 }
 
 /** Makes a step of a pool, unless another control process is at it. */
-const step = async (parts: SandboxParts, poolId: string): Promise<Next> =>
+const step = async (parts: RunningParts, poolId: string): Promise<Next> =>
   await parts.database.transaction(async (transaction): Promise<Next> => {
     const { mostWarm } = parts.options
     const now = parts.clock.now()
@@ -145,7 +145,7 @@ const step = async (parts: SandboxParts, poolId: string): Promise<Next> =>
   })
 
 /** Why it cannot be filled stands with the pool; it is tried again after a while. */
-const complain = async ({ database, clock }: SandboxParts, poolId: string, error: unknown): Promise<void> => {
+const complain = async ({ database, clock }: RunningParts, poolId: string, error: unknown): Promise<void> => {
   const now = clock.now()
   const reason = error instanceof Problem ? error.message : 'It could not be filled; the log of control says why.'
   await database.sql`
@@ -198,7 +198,7 @@ type Filling = {
 }
 
 /** Fills when it is told to, and soon after one was claimed or has become ready. */
-export const keepFilling = (given: SandboxParts, destroy: Destroy): Filling => {
+export const keepFilling = (given: RunningParts, destroy: Destroy): Filling => {
   const parts = { ...given, destroy }
   const { changes, log } = parts
   let filling: Promise<void> = Promise.resolve()

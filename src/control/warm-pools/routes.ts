@@ -1,11 +1,11 @@
 // `/warm-pools`.
 import Type from 'typebox'
 import { type ControlRoute, route } from '../auth/route.ts'
-import type { SandboxParts } from '../running.ts'
+import type { RunningParts } from '../running.ts'
 import { CreateWarmPool, UpdateWarmPool, WarmPool, WarmPoolId } from './schemas.ts'
 import { createWarmPool, deleteWarmPool, resizeWarmPool, viewWarmPools } from './service.ts'
 
-export const warmPoolRoutes = (parts: SandboxParts): ControlRoute[] => [
+export const warmPoolRoutes = (parts: RunningParts): ControlRoute[] => [
   route({
     method: 'GET',
     path: '/warm-pools',

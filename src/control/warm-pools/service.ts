@@ -6,7 +6,7 @@ import { checkLimits, checkOpen, getQuota } from '#src/control/quotas/service.ts
 import { findRegion } from '#src/control/regions/service.ts'
 import { findSnapshot } from '#src/control/snapshots/service.ts'
 import { Problem } from '#src/problems.ts'
-import type { SandboxParts } from '../running.ts'
+import type { RunningParts } from '../running.ts'
 import type { CreateWarmPool } from './schemas.ts'
 import { findPool, insertPool, listPools, removePool, type WarmPool, writeSize } from './store.ts'
 
@@ -27,11 +27,11 @@ const asView = (pool: WarmPool) => ({
   updatedAt: pool.updatedAt.toISOString(),
 })
 
-export const viewWarmPools = async ({ database }: SandboxParts, { organization }: Actor) =>
+export const viewWarmPools = async ({ database }: RunningParts, { organization }: Actor) =>
   (await listPools(database.sql, organization.id)).map(asView)
 
 /** Throws where a sandbox of it could not be anybody's: what nobody may have is not started ahead. */
-const getPlace = async ({ database }: SandboxParts, { organization }: Actor, idOrName: string, regionId: string) => {
+const getPlace = async ({ database }: RunningParts, { organization }: Actor, idOrName: string, regionId: string) => {
   const { sql } = database
   const [snapshot, region] = await Promise.all([
     findSnapshot(sql, organization.id, idOrName),
@@ -45,13 +45,13 @@ const getPlace = async ({ database }: SandboxParts, { organization }: Actor, idO
   return { snapshotId: snapshot.id, regionId }
 }
 
-const getPool = async ({ database }: SandboxParts, { organization }: Actor, id: string): Promise<WarmPool> => {
+const getPool = async ({ database }: RunningParts, { organization }: Actor, id: string): Promise<WarmPool> => {
   const pool = await findPool(database.sql, organization.id, id)
   if (pool === undefined) throw new Problem('not_found', 'There is no such warm pool.')
   return pool
 }
 
-export const createWarmPool = async (parts: SandboxParts, actor: Actor, body: CreateWarmPool) => {
+export const createWarmPool = async (parts: RunningParts, actor: Actor, body: CreateWarmPool) => {
   checkNotSuspended(parts, actor)
   const { database, clock } = parts
   const { organization } = actor
@@ -64,7 +64,7 @@ export const createWarmPool = async (parts: SandboxParts, actor: Actor, body: Cr
 }
 
 /** 0 drains it. */
-export const resizeWarmPool = async (parts: SandboxParts, actor: Actor, id: string, size: number) => {
+export const resizeWarmPool = async (parts: RunningParts, actor: Actor, id: string, size: number) => {
   checkNotSuspended(parts, actor)
   const pool = await getPool(parts, actor, id)
   if (size > pool.size) await getPlace(parts, actor, pool.snapshotId, pool.regionId)
@@ -73,7 +73,7 @@ export const resizeWarmPool = async (parts: SandboxParts, actor: Actor, id: stri
 }
 
 /** Deletes a pool; the next sweep deletes its sandboxes that nobody has claimed. */
-export const deleteWarmPool = async (parts: SandboxParts, actor: Actor, id: string): Promise<void> => {
+export const deleteWarmPool = async (parts: RunningParts, actor: Actor, id: string): Promise<void> => {
   await getPool(parts, actor, id)
   await removePool(parts.database.sql, id)
 }

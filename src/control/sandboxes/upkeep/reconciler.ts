@@ -1,7 +1,7 @@
 // Brings what should be to the runners: at every change, and again by sweeping for whatever is still not done.
 // It takes no input but the rows, and may say everything twice.
 import { pushImage } from '#src/control/images/images.ts'
-import type { SandboxParts } from '#src/control/running.ts'
+import type { RunningParts } from '#src/control/running.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import type { Change } from '../record/changes.ts'
 import { isClaim, isMeant } from '../record/lifecycle.ts'
@@ -21,13 +21,13 @@ const isForRunner = (from: SandboxState | null, row: SandboxRow): boolean =>
     (from !== null && (from === 'resizing' || !isMeant(from, row.state))))
 
 /** What is asked of the runner, and of which image, where a snapshot is made. */
-const tell = (parts: SandboxParts, runnerId: string, row: SandboxRow): void => {
+const tell = (parts: RunningParts, runnerId: string, row: SandboxRow): void => {
   parts.links.push(runnerId, asAssignment(row))
   if (row.state === 'snapshotting' && row.snapshot_image !== null) void pushImage(parts, row.snapshot_image)
 }
 
 /** Pushes changed sandboxes to the runners that are linked to this process, until the answer is called. */
-export const startPushing = (parts: SandboxParts): (() => void) => {
+export const startPushing = (parts: RunningParts): (() => void) => {
   const { database, changes, links, log } = parts
   const push = (
     { sandboxId, runnerId, row }: Pick<Change, 'sandboxId' | 'runnerId' | 'row'>,
@@ -53,7 +53,7 @@ export const startPushing = (parts: SandboxParts): (() => void) => {
 }
 
 /** Says again what was said some time ago and has not been done. */
-export const sweepPushes = async (parts: SandboxParts): Promise<void> => {
+export const sweepPushes = async (parts: RunningParts): Promise<void> => {
   const { database, clock, links } = parts
   const runnerIds = links.ids()
   if (runnerIds.length === 0) return

@@ -1,6 +1,6 @@
 // What a runner says about one of its sandboxes, and what that changes.
 
-import type { SandboxParts } from '#src/control/running.ts'
+import type { RunningParts } from '#src/control/running.ts'
 import { Problem } from '#src/problems.ts'
 import type { Progress, Report } from '#src/wire/runner-link.ts'
 import type { DesiredState } from '#src/wire/sandbox-state.ts'
@@ -129,13 +129,13 @@ const changeAfter = (row: SandboxRow, report: GivenReport, now: Date): StateChan
 }
 
 /** The row as this process wrote it, if the report speaks of that: saves a query, and the write finds out if it is stale. */
-const findWrittenHere = ({ changes }: SandboxParts, runnerId: string, { sandboxId, generation }: GivenReport) => {
+const findWrittenHere = ({ changes }: RunningParts, runnerId: string, { sandboxId, generation }: GivenReport) => {
   const row = changes.findUnderWay(sandboxId)
   return row?.runner_id === runnerId && row.generation === generation ? row : undefined
 }
 
 const getReported = async (
-  { database }: SandboxParts,
+  { database }: RunningParts,
   runnerId: string,
   { sandboxId, generation }: GivenReport,
 ): Promise<SandboxRow> => {
@@ -149,7 +149,7 @@ const getReported = async (
 const isToldAgain = ({ to, set }: StateChange) => (to === 'started' || to === 'paused') && set?.generation === undefined
 
 /** Takes a report; one that is stale, or about a sandbox of another runner, is refused and changes nothing. */
-export const applyReport = async (parts: SandboxParts, runnerId: string, report: GivenReport): Promise<void> => {
+export const applyReport = async (parts: RunningParts, runnerId: string, report: GivenReport): Promise<void> => {
   const { database, clock, changes } = parts
   if (report.state === 'started' && report.refused === undefined && report.generation !== undefined) {
     // What was claimed is started already, and whatever has become of it since is of another generation.
@@ -185,13 +185,13 @@ export const applyReport = async (parts: SandboxParts, runnerId: string, report:
   throw new Problem('changing', 'The sandbox is changing too fast; report again.')
 }
 
-const confirmGone = async ({ database, clock }: SandboxParts, row: SandboxRow): Promise<void> => {
+const confirmGone = async ({ database, clock }: RunningParts, row: SandboxRow): Promise<void> => {
   await writeGone(database.sql, row.id, clock.now())
 }
 
 /** Keeps how far something has come. As long as it comes further it is not stuck. */
 export const applyProgress = async (
-  { database, clock }: SandboxParts,
+  { database, clock }: RunningParts,
   runnerId: string,
   { sandboxId, generation, step, percent }: Progress & { sandboxId: string; generation: number },
 ): Promise<void> => {

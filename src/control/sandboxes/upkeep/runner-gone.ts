@@ -1,7 +1,7 @@
 // Sandboxes of a runner that was taken out of service for good. What it had on its disks is lost; what is in the archive
 // store is not.
 
-import type { SandboxParts } from '#src/control/running.ts'
+import type { RunningParts } from '#src/control/running.ts'
 import { leaveRunner } from '../record/notes.ts'
 import type { SandboxRow } from '../record/sandbox.ts'
 import { type StateChange, writeState } from '../record/store.ts'
@@ -24,7 +24,7 @@ const changeOf = ({ archived_at, generation }: SandboxRow): StateChange =>
       }
 
 /** Others may be writing them: what is left when this resolves is left for the next call. */
-export const endOnRunner = async (parts: SandboxParts, runnerId: string): Promise<void> => {
+export const endOnRunner = async (parts: RunningParts, runnerId: string): Promise<void> => {
   const { database, clock, changes } = parts
   const { sql } = database
   const now = clock.now()

@@ -1,4 +1,4 @@
-import type { SandboxParts } from '#src/control/running.ts'
+import type { RunningParts } from '#src/control/running.ts'
 import { Problem } from '#src/problems.ts'
 import { moves } from '../record/lifecycle.ts'
 import type { SandboxRow } from '../record/sandbox.ts'
@@ -12,7 +12,7 @@ const stoppable = moves.filter(([on]) => on === 'stop').map(([, from]) => from)
  * Stops what still runs of organizations whose hours of grace have passed. Like a timer: what is missed, or is doing
  * something else just now, is found by the next sweep, and two sweeps leave each other alone.
  */
-export const stopSuspended = async (parts: SandboxParts): Promise<void> => {
+export const stopSuspended = async (parts: RunningParts): Promise<void> => {
   const { database, clock, log } = parts
   const { sql } = database
   const now = clock.now()

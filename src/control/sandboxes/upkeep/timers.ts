@@ -2,7 +2,7 @@
 // is due then. No timer in memory is ever the truth: a sweep that is missed is made up for by the next.
 
 import { isRegionAway, silentBefore } from '#src/control/runners/leases.ts'
-import type { SandboxParts } from '#src/control/running.ts'
+import type { RunningParts } from '#src/control/running.ts'
 import type { Database, Sql } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import { stateRows } from '../record/lifecycle.ts'
@@ -55,7 +55,7 @@ const dueWhenIdle = (row: SandboxRow, at: number): Timer | undefined => {
 const minutes = (count: number) => (count === 1 ? '1 minute' : `${count} minutes`)
 
 /** Does what is due. Every way through it moves `due_at` on, or the row would be looked at for ever. */
-const act = async (parts: SandboxParts, row: SandboxRow, timer: Timer): Promise<void> => {
+const act = async (parts: RunningParts, row: SandboxRow, timer: Timer): Promise<void> => {
   const occasion = (reason: string) => ({ by: { kind: 'timer', id: timer }, reason, whileDue: true }) as const
   switch (timer) {
     case 'ttl':
@@ -88,7 +88,7 @@ const act = async (parts: SandboxParts, row: SandboxRow, timer: Timer): Promise<
 
 /** Pauses an idle sandbox, or stops it if its runner cannot: it asked for no resources to be held while it is idle. */
 const autoPause = async (
-  parts: SandboxParts,
+  parts: RunningParts,
   row: SandboxRow,
   occasion: (reason: string) => Occasion,
 ): Promise<void> => {
@@ -101,13 +101,13 @@ const autoPause = async (
   }
 }
 
-const isAway = async (parts: SandboxParts, { region_id: regionId }: SandboxRow): Promise<boolean> => {
+const isAway = async (parts: RunningParts, { region_id: regionId }: SandboxRow): Promise<boolean> => {
   const { sql } = parts.database
   const [row] = await sql<[{ isAway: boolean }]>`select ${isRegionAway(sql, sql`${regionId}::text`, parts)} as "isAway"`
   return row.isAway
 }
 
-const unstick = async (parts: SandboxParts, row: SandboxRow): Promise<void> => {
+const unstick = async (parts: RunningParts, row: SandboxRow): Promise<void> => {
   const { database, clock, changes, log } = parts
   const now = clock.now()
   const by = { kind: 'timer', id: 'stuck' } as const
@@ -160,7 +160,7 @@ const dueRow = async (database: Database, id: string, now: Date): Promise<Sandbo
  * until the runner is back, which is when that time is taken off (`runners/store.ts`), and so do archives. Those wait for their
  * turn too: until then a sandbox is stopped, and can be started.
  */
-const listDue = (sql: Sql, parts: SandboxParts, now: Date): Promise<{ id: string }[]> => sql<{ id: string }[]>`
+const listDue = (sql: Sql, parts: RunningParts, now: Date): Promise<{ id: string }[]> => sql<{ id: string }[]>`
   with due as (
     select sandboxes.id, runner_id, due_at, sandboxes.state = 'started' and not is_at_end as is_idle,
       sandboxes.state = 'stopped' and not is_at_end as is_resting,
@@ -183,7 +183,7 @@ const listDue = (sql: Sql, parts: SandboxParts, now: Date): Promise<{ id: string
  * Does everything that is due, once. Several control processes may sweep at the same time: what two take is decided by
  * compare-and-set. One sandbox that fails does not keep others from theirs.
  */
-export const sweepTimers = async (parts: SandboxParts): Promise<void> => {
+export const sweepTimers = async (parts: RunningParts): Promise<void> => {
   const { database, clock, log } = parts
   const now = clock.now()
   for (const { id } of await listDue(database.sql, parts, now)) {

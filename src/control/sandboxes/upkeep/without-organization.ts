@@ -8,7 +8,7 @@ import {
   keepsAnything,
   lookAtDeleted,
 } from '#src/control/organizations/service.ts'
-import type { SandboxParts } from '#src/control/running.ts'
+import type { RunningParts } from '#src/control/running.ts'
 import { forgetSandboxesOf, listLiveOf } from '../record/store.ts'
 import { destroy } from '../verbs/destroy.ts'
 import { forgetKeysOf } from '../verbs/idempotency.ts'
@@ -18,7 +18,7 @@ const reason = 'Its organization was deleted.'
 const mostPerSweep = 200
 
 const destroySome = async (
-  parts: SandboxParts,
+  parts: RunningParts,
   { id, deletedBy }: DeletedOrganization,
   most: number,
 ): Promise<number> => {
@@ -34,7 +34,7 @@ const destroySome = async (
 }
 
 /** Forgets it all, once its runners have said that nothing is left. */
-const forget = async (parts: SandboxParts, organization: DeletedOrganization): Promise<void> => {
+const forget = async (parts: RunningParts, organization: DeletedOrganization): Promise<void> => {
   const { database, clock } = parts
   const now = clock.now()
   const builds = await database.transaction(async (transaction) => {
@@ -48,7 +48,7 @@ const forget = async (parts: SandboxParts, organization: DeletedOrganization): P
   for (const image of builds) await pushImage(parts, image)
 }
 
-export const sweepDeletedOrganizations = async (parts: SandboxParts): Promise<void> => {
+export const sweepDeletedOrganizations = async (parts: RunningParts): Promise<void> => {
   const { database, clock, log } = parts
   let left = mostPerSweep
   for (const organization of await lookAtDeleted(database.sql, clock.now())) {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Actor } from '#src/control/auth/actor.ts'
-import type { SandboxParts } from '#src/control/running.ts'
+import type { RunningParts } from '#src/control/running.ts'
 import type { SandboxRow } from '../record/sandbox.ts'
 import { getSandbox } from '../record/store.ts'
 import { moveSandbox, type Occasion } from './move.ts'
@@ -9,7 +9,7 @@ import { moveSandbox, type Occasion } from './move.ts'
  * Asks for the disk of a sandbox to be put into the object store and taken off its runner. What runs is stopped first.
  * The name of the archive is chosen here, so that a runner that begins again writes the same one.
  */
-export const archive = (parts: SandboxParts, sandbox: SandboxRow, occasion: Occasion): Promise<SandboxRow> =>
+export const archive = (parts: RunningParts, sandbox: SandboxRow, occasion: Occasion): Promise<SandboxRow> =>
   moveSandbox(parts, sandbox, 'archive', {
     ...occasion,
     set: () => ({
@@ -21,7 +21,7 @@ export const archive = (parts: SandboxParts, sandbox: SandboxRow, occasion: Occa
     }),
   })
 
-export const archiveSandbox = async (parts: SandboxParts, actor: Actor, idOrName: string): Promise<SandboxRow> => {
+export const archiveSandbox = async (parts: RunningParts, actor: Actor, idOrName: string): Promise<SandboxRow> => {
   const sandbox = await getSandbox(parts.database.sql, actor.organization.id, idOrName)
   return await archive(parts, sandbox, { by: { kind: 'user', id: actor.user.id } })
 }

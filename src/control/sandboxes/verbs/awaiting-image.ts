@@ -1,6 +1,6 @@
 // Sandboxes that wait for their image (`pending_build`, `building_snapshot`): they go on when a runner has it, or end with it.
 import { reserveRunner } from '#src/control/runners/placement.ts'
-import type { SandboxParts } from '#src/control/running.ts'
+import type { RunningParts } from '#src/control/running.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import type { ImageConfig } from '#src/wire/runner-link.ts'
@@ -41,7 +41,7 @@ type Waiting = Pick<SandboxRow, 'id' | 'organization_id' | 'image' | 'cpu' | 'me
  * never fits keeps nobody else waiting, nor what is smaller.
  */
 export const placeWaiting = async (
-  parts: SandboxParts,
+  parts: RunningParts,
   { image, sandboxId }: { image?: string; sandboxId?: string } = {},
 ): Promise<void> => {
   const { database, clock, log } = parts
@@ -74,7 +74,7 @@ export const placeWaiting = async (
   }
 }
 
-const place = async (parts: SandboxParts, id: string): Promise<void> => {
+const place = async (parts: RunningParts, id: string): Promise<void> => {
   const { database, options } = parts
   const [found] = await database.sql<(SandboxRow & { config: ImageConfig })[]>`
     select sandboxes.*, images.config from sandboxes join images on images.name = sandboxes.image
@@ -134,7 +134,7 @@ export const failWaiting = async (
 
 /** How far their image has come; as long as it comes further they are not stuck. */
 export const showWaiting = async (
-  { database, changes }: Pick<SandboxParts, 'database' | 'changes'>,
+  { database, changes }: Pick<RunningParts, 'database' | 'changes'>,
   { image, runnerId }: { image: string; runnerId: string },
   progress: NonNullable<SandboxRow['progress']>,
   now: Date,

@@ -18,7 +18,7 @@ import {
 } from '#src/control/quotas/service.ts'
 import { findRegion, type Region } from '#src/control/regions/service.ts'
 import { type HeldRunner, hasRoomOn, holdRunners, pickRunner } from '#src/control/runners/placement.ts'
-import type { SandboxParts } from '#src/control/running.ts'
+import type { RunningParts } from '#src/control/running.ts'
 import { checkMade, untilMade } from '#src/control/snapshots/awaiting.ts'
 import { withSnapshots } from '#src/control/snapshots/bases.ts'
 import { findSnapshot, markUsed, type Snapshot, snapshotColumn } from '#src/control/snapshots/service.ts'
@@ -105,7 +105,7 @@ const getOrigin = async (
 /** Everything that has to be found out; with the word that it is asked for, it is one message to the database. */
 const plan = async (
   transaction: Transaction,
-  parts: SandboxParts,
+  parts: RunningParts,
   { organization, tellIn }: Actor,
   wish: Wish,
 ): Promise<Plan> => {
@@ -178,7 +178,7 @@ const buildOf = ({ dockerfile, contexts }: Definition, { user }: Wish): SandboxR
 
 const write = async (
   transaction: Transaction,
-  parts: SandboxParts,
+  parts: RunningParts,
   actor: Actor,
   wish: Wish,
   planned: Plan,
@@ -238,7 +238,7 @@ const isClosed = (row: SandboxRow) =>
   row.network_block_all || row.network_allow_list !== null || row.domain_allow_list !== null
 
 /** Waits for nothing but the sandbox itself, where its image is there already. */
-const beginBuild = async (parts: SandboxParts, row: SandboxRow): Promise<SandboxRow> => {
+const beginBuild = async (parts: RunningParts, row: SandboxRow): Promise<SandboxRow> => {
   await pushImage(parts, row.image)
   await placeWaiting(parts, { sandboxId: row.id })
   const placed = (await findSandboxById(parts.database.sql, row.id)) ?? row
@@ -247,7 +247,7 @@ const beginBuild = async (parts: SandboxParts, row: SandboxRow): Promise<Sandbox
 
 /** Creates a sandbox. A repeated key with the same body answers that sandbox; with another body it is a mistake of the caller (422). */
 export const createSandbox = async (
-  parts: SandboxParts,
+  parts: RunningParts,
   actor: Actor,
   body: CreateSandbox,
   idempotencyKey?: string,

@@ -1,13 +1,13 @@
 import type { Actor } from '#src/control/auth/actor.ts'
 import { findAnyRunner } from '#src/control/runners/service.ts'
-import type { SandboxParts } from '#src/control/running.ts'
+import type { RunningParts } from '#src/control/running.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
 import type { SandboxRow } from '../record/sandbox.ts'
 import { type By, getSandbox, writeState } from '../record/store.ts'
 import { moveSandbox, type Occasion } from './move.ts'
 
 /** Cancels whatever is under way and asks for the end of a sandbox, from any state. Its name is free at once. */
-export const destroy = async (parts: SandboxParts, sandbox: SandboxRow, occasion: Occasion): Promise<SandboxRow> => {
+export const destroy = async (parts: RunningParts, sandbox: SandboxRow, occasion: Occasion): Promise<SandboxRow> => {
   const row = await moveSandbox(parts, sandbox, 'delete', {
     ...occasion,
     set: ({ name }) => ({
@@ -23,7 +23,7 @@ export const destroy = async (parts: SandboxParts, sandbox: SandboxRow, occasion
 
 /** It never had a runner, so there is nothing to take away. */
 export const endWithoutRunner = async (
-  { database, clock, changes }: SandboxParts,
+  { database, clock, changes }: RunningParts,
   row: SandboxRow,
   by: By,
 ): Promise<SandboxRow> => {
@@ -43,7 +43,7 @@ const whoeverThereIs = async (transaction: Transaction, sandbox: SandboxRow): Pr
   runner_id: await findAnyRunner(transaction, sandbox.region_id, sandbox.runner_id),
 })
 
-export const deleteSandbox = async (parts: SandboxParts, actor: Actor, idOrName: string): Promise<SandboxRow> => {
+export const deleteSandbox = async (parts: RunningParts, actor: Actor, idOrName: string): Promise<SandboxRow> => {
   const sandbox = await getSandbox(parts.database.sql, actor.organization.id, idOrName)
   return await destroy(parts, sandbox, { by: { kind: 'user', id: actor.user.id } })
 }

@@ -1,6 +1,6 @@
 // An operator takes a sandbox away because its room is needed. Whoever asks for it within a day is told so.
 
-import type { SandboxParts } from '#src/control/running.ts'
+import type { RunningParts } from '#src/control/running.ts'
 import { noSandbox } from '#src/problems.ts'
 import type { SandboxRow } from '../record/sandbox.ts'
 import { findSandbox, findSandboxById, updateSandbox } from '../record/store.ts'
@@ -12,7 +12,7 @@ const hoursShown = 24
 export const evictedSince = (now: Date): Date => new Date(now.getTime() - hoursShown * 3_600_000)
 
 /** Evicts a sandbox of any organization, only by its id: names mean nothing here. */
-export const evictSandbox = async (parts: SandboxParts, userId: string, sandboxId: string): Promise<SandboxRow> => {
+export const evictSandbox = async (parts: RunningParts, userId: string, sandboxId: string): Promise<SandboxRow> => {
   const { database, clock } = parts
   const sandbox = await findSandboxById(database.sql, sandboxId)
   if (!sandbox || sandbox.desired_state === 'destroyed') throw noSandbox(sandboxId)
@@ -26,7 +26,7 @@ export const evictSandbox = async (parts: SandboxParts, userId: string, sandboxI
 
 /** Finds what `getSandbox` finds, and by id also a sandbox that was evicted less than a day ago, or that is warm. */
 export const getEvenEvicted = async (
-  { database, clock }: SandboxParts,
+  { database, clock }: RunningParts,
   organizationId: string,
   idOrName: string,
 ): Promise<SandboxRow> => {

@@ -7,7 +7,7 @@ import { newSecret } from '#src/control/auth/secret.ts'
 import { checkNotSuspended } from '#src/control/people/organization.ts'
 import { checkKept, checkLimits, checkTotals, endOfLife, getQuota, type Quota } from '#src/control/quotas/service.ts'
 import { checkRoom } from '#src/control/runners/placement.ts'
-import type { SandboxParts } from '#src/control/running.ts'
+import type { RunningParts } from '#src/control/running.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import { copiedOf, type NewSandbox } from '../record/columns.ts'
@@ -68,7 +68,7 @@ const childOf = (
 
 const write = async (
   transaction: Transaction,
-  { options, clock }: SandboxParts,
+  { options, clock }: RunningParts,
   { organization, user }: Actor,
   found: SandboxRow,
   name: string | undefined,
@@ -93,7 +93,7 @@ const write = async (
 
 /** Answers the child, and waits a while for it to be started; like a create, the same key answers the same child. */
 export const forkSandbox = async (
-  parts: SandboxParts,
+  parts: RunningParts,
   actor: Actor,
   idOrName: string,
   body: ForkSandbox,
@@ -128,7 +128,7 @@ export const forkSandbox = async (
 
 /** The newest first. */
 export const listForks = async (
-  { database }: SandboxParts,
+  { database }: RunningParts,
   { organization }: Pick<Actor, 'organization'>,
   idOrName: string,
   { includeDestroyed }: { includeDestroyed: boolean },
@@ -144,7 +144,7 @@ export const listForks = async (
 
 /** 404 for what is no fork, and where the parent is gone. */
 export const getParent = async (
-  { database }: SandboxParts,
+  { database }: RunningParts,
   { organization }: Pick<Actor, 'organization'>,
   idOrName: string,
 ): Promise<SandboxRow> => {
@@ -157,7 +157,7 @@ export const getParent = async (
 
 /** Lists the ancestors that still exist, the root first and the parent last. */
 export const listAncestors = async (
-  { database }: SandboxParts,
+  { database }: RunningParts,
   { organization }: Pick<Actor, 'organization'>,
   idOrName: string,
 ): Promise<SandboxRow[]> => {

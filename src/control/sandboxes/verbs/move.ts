@@ -1,6 +1,6 @@
 // Carries out a verb: finds its move in the table, writes it, and tells who waits.
 import { checkTotals, mayGrow } from '#src/control/quotas/service.ts'
-import type { SandboxParts } from '#src/control/running.ts'
+import type { RunningParts } from '#src/control/running.ts'
 import type { Sql, Transaction } from '#src/control/storage/database.ts'
 import { noSandbox, Problem } from '#src/problems.ts'
 import { isAlreadyDone, type Move, moveFor, type Verb } from '../record/lifecycle.ts'
@@ -46,7 +46,7 @@ const intent = (sandbox: SandboxRow, move: Move): Partial<SandboxRow> => ({
  * its organization would hold more than its quota is refused here, so that no verb forgets to ask.
  */
 export const moveSandbox = async (
-  { database, clock, changes }: SandboxParts,
+  { database, clock, changes }: RunningParts,
   found: SandboxRow,
   verb: Verb,
   { by, reason, whileDue = false, set, check, checksWhen = () => true }: MoveOptions,

@@ -2,7 +2,7 @@
 // state it is in force before anything runs again.
 
 import type { Actor } from '#src/control/auth/actor.ts'
-import type { SandboxParts } from '#src/control/running.ts'
+import type { RunningParts } from '#src/control/running.ts'
 import { networkChange } from '../record/network-policy.ts'
 import { writeNetwork } from '../record/notes.ts'
 import type { SandboxRow } from '../record/sandbox.ts'
@@ -10,7 +10,7 @@ import type { NetworkSettings } from '../record/schemas.ts'
 import { getSandbox } from '../record/store.ts'
 
 export const setNetwork = async (
-  { database, clock, changes }: SandboxParts,
+  { database, clock, changes }: RunningParts,
   { organization }: Actor,
   idOrName: string,
   settings: NetworkSettings,

@@ -1,5 +1,5 @@
 import type { Actor } from '#src/control/auth/actor.ts'
-import type { SandboxParts } from '#src/control/running.ts'
+import type { RunningParts } from '#src/control/running.ts'
 import { Problem } from '#src/problems.ts'
 import { isAlreadyDone, moveFor } from '../record/lifecycle.ts'
 import type { SandboxRow } from '../record/sandbox.ts'
@@ -13,7 +13,7 @@ const howToPause = ({ runner_pause }: SandboxRow) => {
 }
 
 /** Stops the clock of everything that runs in a sandbox; nothing of it is lost. */
-export const pause = async (parts: SandboxParts, sandbox: SandboxRow, occasion: Occasion): Promise<SandboxRow> => {
+export const pause = async (parts: RunningParts, sandbox: SandboxRow, occasion: Occasion): Promise<SandboxRow> => {
   if (isAlreadyDone('pause', sandbox.state)) return sandbox
   // What is wrong with its state is said before what its runner cannot.
   moveFor('pause', sandbox)
@@ -24,7 +24,7 @@ export const pause = async (parts: SandboxParts, sandbox: SandboxRow, occasion: 
   })
 }
 
-export const pauseSandbox = async (parts: SandboxParts, actor: Actor, idOrName: string): Promise<SandboxRow> => {
+export const pauseSandbox = async (parts: RunningParts, actor: Actor, idOrName: string): Promise<SandboxRow> => {
   const sandbox = await getSandbox(parts.database.sql, actor.organization.id, idOrName)
   await actor.told
   const moved = await pause(parts, sandbox, { by: { kind: 'user', id: actor.user.id } })

@@ -1,6 +1,6 @@
 import type { Actor } from '#src/control/auth/actor.ts'
 import { checkNotSuspended } from '#src/control/people/organization.ts'
-import type { SandboxParts } from '#src/control/running.ts'
+import type { RunningParts } from '#src/control/running.ts'
 import { Problem } from '#src/problems.ts'
 import type { SandboxRow } from '../record/sandbox.ts'
 import { getSandbox } from '../record/store.ts'
@@ -9,7 +9,7 @@ import { findRunnerForArchived } from './start.ts'
 
 /** Takes a sandbox out of `error`, to `started` or, with `skipStart`, to `stopped`. */
 export const recoverSandbox = async (
-  parts: SandboxParts,
+  parts: RunningParts,
   actor: Actor,
   idOrName: string,
   { skipStart }: { skipStart: boolean },

@@ -2,7 +2,7 @@ import type { Actor } from '#src/control/auth/actor.ts'
 import { checkNotSuspended } from '#src/control/people/organization.ts'
 import { checkKept, checkLimits, getQuota } from '#src/control/quotas/service.ts'
 import { checkRoom } from '#src/control/runners/placement.ts'
-import type { SandboxParts } from '#src/control/running.ts'
+import type { RunningParts } from '#src/control/running.ts'
 import { Problem } from '#src/problems.ts'
 import type { Size } from '../record/sandbox.ts'
 import { type SandboxRow, sizeOf } from '../record/sandbox.ts'
@@ -39,7 +39,7 @@ const say = ({ cpu, memoryGiB, diskGiB }: Size) => `${cpu} CPU, ${memoryGiB} GiB
  * use fits. Where it does not, the sandbox has what it had before, and the caller is told the numbers.
  */
 export const resizeSandbox = async (
-  parts: SandboxParts,
+  parts: RunningParts,
   actor: Actor,
   idOrName: string,
   body: ResizeSandbox,

@@ -3,7 +3,7 @@
 import type { Actor } from '#src/control/auth/actor.ts'
 import { newSecret } from '#src/control/auth/secret.ts'
 import { checkKept, getQuota, readTtl } from '#src/control/quotas/service.ts'
-import type { SandboxParts } from '#src/control/running.ts'
+import type { RunningParts } from '#src/control/running.ts'
 import { Problem } from '#src/problems.ts'
 import type { SandboxRow } from '../record/sandbox.ts'
 import { largestInterval, maxAutoArchiveInterval } from '../record/schemas.ts'
@@ -13,7 +13,7 @@ import { checkMap } from './create-body.ts'
 type Set = Partial<Omit<SandboxRow, 'state' | 'version' | 'desired_state'>>
 
 const change = async (
-  { database, clock }: SandboxParts,
+  { database, clock }: RunningParts,
   { organization }: Actor,
   idOrName: string,
   set: (sandbox: SandboxRow, now: Date) => Set,
@@ -34,7 +34,7 @@ const readMinutes = (name: string, text: string, least = 0): number => {
 }
 
 export const setLabels = async (
-  { database, clock, changes }: SandboxParts,
+  { database, clock, changes }: RunningParts,
   { organization }: Actor,
   idOrName: string,
   labels: Record<string, string>,
@@ -45,7 +45,7 @@ export const setLabels = async (
   return row
 }
 
-export const setPublic = (parts: SandboxParts, actor: Actor, idOrName: string, text: string) => {
+export const setPublic = (parts: RunningParts, actor: Actor, idOrName: string, text: string) => {
   if (text !== 'true' && text !== 'false') throw new Problem('bad_request', 'params.isPublic must be true or false')
   return change(parts, actor, idOrName, () => ({ public: text === 'true' }))
 }
@@ -66,7 +66,7 @@ const checkIdle = (sandbox: SandboxRow, column: IdleColumn, minutes: number): vo
 
 /** Sets what happens to an idle sandbox. At most one interval may be set; 0 removes one, always. */
 const setIdleInterval = async (
-  { database, clock }: SandboxParts,
+  { database, clock }: RunningParts,
   { organization }: Actor,
   idOrName: string,
   column: IdleColumn,
@@ -84,24 +84,24 @@ const setIdleInterval = async (
 /** Counted anew from now: whoever sets it is using the sandbox. */
 const fromNow = (now: Date): Set => ({ last_activity_at: now })
 
-export const setAutoStop = async (parts: SandboxParts, actor: Actor, idOrName: string, text: string) =>
+export const setAutoStop = async (parts: RunningParts, actor: Actor, idOrName: string, text: string) =>
   setIdleInterval(parts, actor, idOrName, 'auto_stop_interval', readMinutes('interval', text), fromNow)
 
-export const setAutoPause = async (parts: SandboxParts, actor: Actor, idOrName: string, text: string) =>
+export const setAutoPause = async (parts: RunningParts, actor: Actor, idOrName: string, text: string) =>
   setIdleInterval(parts, actor, idOrName, 'auto_pause_interval', readMinutes('interval', text), fromNow)
 
-export const setAutoArchive = (parts: SandboxParts, actor: Actor, idOrName: string, text: string) => {
+export const setAutoArchive = (parts: RunningParts, actor: Actor, idOrName: string, text: string) => {
   const minutes = readMinutes('interval', text)
   const kept = minutes === 0 ? maxAutoArchiveInterval : Math.min(minutes, maxAutoArchiveInterval)
   return change(parts, actor, idOrName, () => ({ auto_archive_interval: kept }))
 }
 
-const withQuota = async ({ database: { sql } }: SandboxParts, { organization }: Actor, idOrName: string) => {
+const withQuota = async ({ database: { sql } }: RunningParts, { organization }: Actor, idOrName: string) => {
   const sandbox = await getSandbox(sql, organization.id, idOrName)
   return { sandbox, quota: await getQuota(sql, organization, sandbox.region_id, sandbox.sandbox_class) }
 }
 
-export const setAutoDelete = async (parts: SandboxParts, actor: Actor, idOrName: string, text: string) => {
+export const setAutoDelete = async (parts: RunningParts, actor: Actor, idOrName: string, text: string) => {
   const minutes = Math.max(readMinutes('interval', text, -largestInterval), -1)
   const { sandbox, quota } = await withQuota(parts, actor, idOrName)
   if (sandbox.auto_delete_interval === 0) checkKept(sandbox.disk_gib, minutes, quota)
@@ -109,7 +109,7 @@ export const setAutoDelete = async (parts: SandboxParts, actor: Actor, idOrName:
 }
 
 /** Counted from now, whatever it was before; 0 takes it away, where its region lets sandboxes live for ever. */
-export const setTtl = async (parts: SandboxParts, actor: Actor, idOrName: string, text: string) => {
+export const setTtl = async (parts: RunningParts, actor: Actor, idOrName: string, text: string) => {
   const { quota } = await withQuota(parts, actor, idOrName)
   const minutes = readTtl(readMinutes('ttlMinutes', text), quota)
   return await change(parts, actor, idOrName, (_, now) => ({
@@ -117,13 +117,13 @@ export const setTtl = async (parts: SandboxParts, actor: Actor, idOrName: string
   }))
 }
 
-export const refreshActivity = (parts: SandboxParts, actor: Actor, idOrName: string) =>
+export const refreshActivity = (parts: RunningParts, actor: Actor, idOrName: string) =>
   change(parts, actor, idOrName, (_, now) => ({ last_activity_at: now }))
 
-export const getSigningKey = async ({ database }: SandboxParts, actor: Actor, idOrName: string): Promise<string> =>
+export const getSigningKey = async ({ database }: RunningParts, actor: Actor, idOrName: string): Promise<string> =>
   (await getSandbox(database.sql, actor.organization.id, idOrName)).signing_key
 
-export const rotateSigningKey = async (parts: SandboxParts, actor: Actor, idOrName: string): Promise<string> => {
+export const rotateSigningKey = async (parts: RunningParts, actor: Actor, idOrName: string): Promise<string> => {
   const row = await change(parts, actor, idOrName, () => ({ signing_key: newSecret() }))
   return row.signing_key
 }

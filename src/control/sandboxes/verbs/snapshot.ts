@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Actor } from '#src/control/auth/actor.ts'
 import { checkNotSuspended } from '#src/control/people/organization.ts'
-import type { SandboxParts } from '#src/control/running.ts'
+import type { RunningParts } from '#src/control/running.ts'
 import { writeSnapshotOf } from '#src/control/snapshots/of-sandbox.ts'
 import { Problem } from '#src/problems.ts'
 import type { SandboxRow } from '../record/sandbox.ts'
@@ -17,7 +17,7 @@ import { moveSandbox } from './move.ts'
  * answers the sandbox as it is by then.
  */
 export const snapshotSandbox = async (
-  parts: SandboxParts,
+  parts: RunningParts,
   actor: Actor,
   idOrName: string,
   { name, includeMemory }: CreateSandboxSnapshot,

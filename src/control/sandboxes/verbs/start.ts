@@ -3,7 +3,7 @@ import { newSecret } from '#src/control/auth/secret.ts'
 import { baseOf } from '#src/control/images/images.ts'
 import { checkNotSuspended } from '#src/control/people/organization.ts'
 import { checkRoom, reserveRunner } from '#src/control/runners/placement.ts'
-import type { SandboxOptions, SandboxParts } from '#src/control/running.ts'
+import type { RunningOptions, RunningParts } from '#src/control/running.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
 import { type SandboxRow, sizeOf } from '../record/sandbox.ts'
 import { getSandbox } from '../record/store.ts'
@@ -14,7 +14,7 @@ import { waitWhile } from './wait.ts'
 export const findRunnerForArchived = async (
   transaction: Transaction,
   sandbox: SandboxRow,
-  { overcommit }: Pick<SandboxOptions, 'overcommit'>,
+  { overcommit }: Pick<RunningOptions, 'overcommit'>,
 ): Promise<string> => {
   const image = await baseOf(transaction, sandbox.image)
   const wanted = { regionId: sandbox.region_id, image, sandboxId: sandbox.id, ...sizeOf(sandbox) }
@@ -23,7 +23,7 @@ export const findRunnerForArchived = async (
 
 /** While it was stopped its cpu and memory may have been given to others. An archived one goes wherever there is room. */
 const findRoom =
-  ({ options }: SandboxParts) =>
+  ({ options }: RunningParts) =>
   async (transaction: Transaction, sandbox: SandboxRow): Promise<Partial<SandboxRow>> => {
     if (sandbox.archived_at !== null) return { runner_id: await findRunnerForArchived(transaction, sandbox, options) }
     const wanted = { cpu: sandbox.cpu, memoryGiB: sandbox.memory_gib }
@@ -32,7 +32,7 @@ const findRoom =
   }
 
 /** Asks a sandbox that rests to run and returns, a pause of a moment aside, at once; its runner does the starting. */
-export const startSandbox = async (parts: SandboxParts, actor: Actor, idOrName: string): Promise<SandboxRow> => {
+export const startSandbox = async (parts: RunningParts, actor: Actor, idOrName: string): Promise<SandboxRow> => {
   checkNotSuspended(parts, actor)
   const sandbox = await getSandbox(parts.database.sql, actor.organization.id, idOrName)
   await actor.told

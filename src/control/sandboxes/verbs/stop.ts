@@ -1,12 +1,12 @@
 import type { Actor } from '#src/control/auth/actor.ts'
-import type { SandboxParts } from '#src/control/running.ts'
+import type { RunningParts } from '#src/control/running.ts'
 import type { SandboxRow } from '../record/sandbox.ts'
 import { getSandbox } from '../record/store.ts'
 import { moveSandbox } from './move.ts'
 
 /** Asks a started sandbox to stop and returns at once. `force`: without the grace that SIGTERM gives. */
 export const stopSandbox = async (
-  parts: SandboxParts,
+  parts: RunningParts,
   actor: Actor,
   idOrName: string,
   { force }: { force: boolean },

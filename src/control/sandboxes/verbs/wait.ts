@@ -1,4 +1,4 @@
-import type { SandboxParts } from '#src/control/running.ts'
+import type { RunningParts } from '#src/control/running.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import type { SandboxRow } from '../record/sandbox.ts'
 import { findSandboxById } from '../record/store.ts'
@@ -11,7 +11,7 @@ const lookAgainMilliseconds = 2000
  * anything else run, so that what follows from the caller's own announcement is heard.
  */
 export const waitWhile = async (
-  { database, changes }: SandboxParts,
+  { database, changes }: RunningParts,
   sandbox: SandboxRow,
   state: SandboxState,
   timeoutMs: number,
@@ -31,7 +31,7 @@ export const waitWhile = async (
  * Waits until the runner of a sandbox that was claimed has taken it as it is now, or something else has become of it.
  * A runner that is linked to another process is not waited for: calls into the sandbox wait for it.
  */
-export const untilTaken = async (parts: SandboxParts, sandbox: SandboxRow, timeoutMs: number): Promise<SandboxRow> => {
+export const untilTaken = async (parts: RunningParts, sandbox: SandboxRow, timeoutMs: number): Promise<SandboxRow> => {
   const { changes, links } = parts
   if (sandbox.runner_id === null || !links.has(sandbox.runner_id)) return sandbox
   return (await changes.taken(sandbox, timeoutMs)) ?? sandbox
