@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync, rmSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { needsRoot } from '#test/needs-root.ts'
 import { Recorder } from '#test/power-cut/recorder.ts'
 import { cutsOf, layOut } from '#test/power-cut/remains.ts'
@@ -72,6 +73,32 @@ suite('after a power cut', { skip: needsRoot }, () => {
       last = told
     }
     assert.equal(last, 2, 'every mark was recorded')
+  })
+
+  test('a start and a stop are told only after the journal has them, however long its disk takes', async ({ mock }) => {
+    const order: string[] = []
+    let told = Promise.withResolvers<void>()
+    const { writeSpec } = Journal.prototype
+    mock.method(
+      Journal.prototype,
+      'writeSpec',
+      async function (this: Journal, ...written: Parameters<typeof writeSpec>) {
+        // Long enough for everything else to be done: whoever does not wait for the disk is told within it.
+        await Promise.race([told.promise, pause(3000)])
+        await writeSpec.apply(this, written)
+        order.push(written[1].status)
+      },
+    )
+    const then = (what: string) => () => {
+      order.push(what)
+      told.resolve()
+      told = Promise.withResolvers<void>()
+    }
+    const assignment = box.assignment()
+    await box.host.start(assignment).then(then('told of the start'))
+    const stop = { ...assignment, generation: 2, target: 'stopped', signal: 'SIGKILL' } as const
+    await box.host.stop(stop).then(then('told of the stop'))
+    assert.deepEqual(order, ['started', 'told of the start', 'stopped', 'told of the stop'])
   })
 
   test('files of its own that lost what was in them have it again from the next start on', async () => {
