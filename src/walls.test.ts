@@ -1,7 +1,7 @@
 // The house has walls. An import that goes through one fails here, with the name of both sides.
 import assert from 'node:assert/strict'
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, globSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { suite, test } from 'node:test'
 import {
   imports,
@@ -150,6 +150,17 @@ suite('walls', () => {
       return here !== undefined && target.endsWith('/store.ts') && here !== there
     })
     assert.deepEqual(through.map(say), [])
+  })
+
+  test('a file that the README of a room names by its path is there', () => {
+    const missing = globSync('src/**/README.md', { cwd: root }).flatMap((readme) => {
+      const from = [dirname(readme), partOf(readme), 'src', '.']
+      return [...textOf(readme).matchAll(/`((?:[\w.-]+\/)+[\w-]+\.ts)`/g)]
+        .map(([, path]) => path!)
+        .filter((path) => !from.some((place) => existsSync(join(root, place, path))))
+        .map((path) => `${readme} names ${path}`)
+    })
+    assert.deepEqual(missing, [])
   })
 
   test('each table is written by the one room that owns it', () => {
