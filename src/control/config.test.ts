@@ -48,7 +48,7 @@ suite('the settings of control', () => {
     }
   })
 
-  test('limits of calls are calls and seconds, none unless told, and so are reverse proxies', () => {
+  test('limits of calls are calls and seconds, none by default, and so are reverse proxies', () => {
     assert.deepEqual([loadConfig(good).settings.rateLimits, loadConfig(good).settings.trustedProxies], [{}, 0])
     const told = { ALCOVE_RATE_LIMIT_SANDBOX_CREATE: '10/60', ALCOVE_TRUSTED_PROXIES: '2' }
     const { rateLimits, trustedProxies } = loadConfig({ ...good, ...told }).settings
@@ -62,7 +62,7 @@ suite('the settings of control', () => {
     }
   })
 
-  test('private targets are networks, and none unless told', () => {
+  test('private targets are networks, and none by default', () => {
     assert.equal(isWithin(loadConfig(good).settings.privateTargets, '127.0.0.1'), false)
     const { settings } = loadConfig({ ...good, ALCOVE_ALLOW_PRIVATE_TARGETS: '127.0.0.0/8' })
     assert.equal(isWithin(settings.privateTargets, '127.0.0.1'), true)
@@ -70,14 +70,14 @@ suite('the settings of control', () => {
     assert.throws(() => loadConfig(wrong), /ALCOVE_ALLOW_PRIVATE_TARGETS is not usable/)
   })
 
-  test('the audit log is kept for 90 days unless told, and for no time that is no number of days', () => {
+  test('the audit log is kept for 90 days by default, and for no time that is no number of days', () => {
     const daysOf = (given?: string) =>
       loadConfig({ ...good, ...(given === undefined ? {} : { ALCOVE_AUDIT_DAYS: given }) }).settings.auditDays
     assert.deepEqual([daysOf(), daysOf('7')], [90, 7])
     for (const wrong of ['0', '-1', '1.5', 'ever', '99999']) assert.throws(() => daysOf(wrong), /ALCOVE_AUDIT_DAYS/)
   })
 
-  test('what sandboxes used is kept for two days unless told', () => {
+  test('what sandboxes used is kept for two days by default', () => {
     const hoursOf = (given?: string) =>
       loadConfig({ ...good, ...(given === undefined ? {} : { ALCOVE_METER_HOURS: given }) }).settings.meterHours
     assert.deepEqual([hoursOf(), hoursOf('168')], [48, 168])
@@ -94,7 +94,7 @@ suite('the settings of control', () => {
     )
   })
 
-  test('webhooks are sent by ourselves unless told, or by Svix with its token', () => {
+  test('webhooks are sent by ourselves by default, or by Svix with its token', () => {
     const choose = (more: Record<string, string>) => loadConfig({ ...good, ...more }).settings.webhooks
     assert.deepEqual(choose({}), { kind: 'embedded' })
     assert.deepEqual(choose({ ALCOVE_WEBHOOK_PROVIDER: 'none' }), { kind: 'none' })

@@ -7,7 +7,7 @@ import { type ConnectionBounds, Connections, headTimes } from '#src/http/connect
 import { findBadHead } from '#src/http/head.ts'
 import { refuseBadHttp } from '#src/http/linger.ts'
 import { SlowBodies, type SlowBodiesBounds, tooSlow } from '#src/http/slow-bodies.ts'
-import { cutOffIdle } from '#src/http/unread.ts'
+import { cutOffIdle } from '#src/http/unread-answers.ts'
 import { Bound } from '#src/kit/bound.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { logLevelOf, Problem } from '#src/problems.ts'

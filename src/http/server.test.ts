@@ -6,7 +6,7 @@ import { suite, test } from 'node:test'
 import Type from 'typebox'
 import { silentLog } from '#src/kit/log.ts'
 import { Problem } from '#src/problems.ts'
-import { boundIncoming } from './incoming.ts'
+import { boundIncoming } from './incoming-bodies.ts'
 import { type Route, routesOf } from './route.ts'
 import { createServer } from './server.ts'
 
@@ -70,7 +70,7 @@ suite('content types', () => {
       const reply = await server.inject({ method: 'POST', url, headers, payload })
       return [reply.statusCode, reply.json().message]
     }
-    // What curl says unless told, what fetch says of a text, and nothing.
+    // The default of curl, what fetch says of a text, and nothing.
     for (const headers of [form, { 'content-type': 'text/plain;charset=UTF-8' }, {}]) {
       assert.deepEqual(
         await post('/named', headers, '{"name":"x"}'),

@@ -17,14 +17,14 @@ import { answersWithin } from './answer.ts'
 import { type Connections, headTimes } from './connections.ts'
 import { followCalls, inCall } from './follow.ts'
 import { findBadHead } from './head.ts'
-import { boundIncoming } from './incoming.ts'
+import { boundIncoming } from './incoming-bodies.ts'
 import { findTooMuch } from './json-text.ts'
 import { refuseBadHttp } from './linger.ts'
 import { asProblem, renderProblem } from './render-problem.ts'
 import type { Route } from './route.ts'
 import { longestInPath } from './shapes.ts'
 import { answerPings } from './socket.ts'
-import { boundUnread } from './unread.ts'
+import { boundUnread } from './unread-answers.ts'
 import { readPart } from './validate.ts'
 
 type ServerParts<Context extends object, Needs extends string> = {
@@ -38,11 +38,11 @@ type ServerParts<Context extends object, Needs extends string> = {
   log: Logger
   /** Bounds the connections. Absent: only our own programs can connect. */
   connections?: Connections
-  /** Bytes; 1 MiB unless told. */
+  /** Largest body in bytes. Default: 1 MiB. */
   bodyLimit?: number
-  /** How many reverse proxies stand in front, each of which adds to `X-Forwarded-For`; unless told that is not read. */
+  /** Number of reverse proxies in front; each adds to `X-Forwarded-For`. Default: 0, the header is ignored. */
   trustedProxies?: number
-  /** Whom the memory of a call counts for (incoming.ts, unread.ts); unless told, and of who was refused, the caller's address. */
+  /** Whom the memory of a call counts for (incoming-bodies.ts, unread-answers.ts); by default, and for refused callers, the caller's address. */
   ownerOf?: (context: Context) => string | undefined
   /** What telemetry tells of a call besides its route: never what could be a credential. No context: it was refused. */
   tell?: (params: Readonly<Record<string, string | undefined>>, context: Context | undefined) => Attributes
@@ -55,7 +55,7 @@ export const problemOf = (request: FastifyRequest): Problem | undefined => refus
 
 const contexts = new WeakMap<FastifyRequest, object>()
 
-/** Largest message that a socket takes unless told. */
+/** Largest message that a socket takes by default. */
 const socketMessageBytes = 4 * 1024 * 1024
 
 /** Bytes of the message bound of each upgrade. */

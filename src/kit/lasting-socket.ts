@@ -64,7 +64,7 @@ export class LastingSocket implements Disposable {
     return true
   }
 
-  /** How often the other side has to show that it is there; every ten seconds unless told. */
+  /** Seconds within which the other side has to show that it is there. Default: 10. */
   beat(seconds: number): void {
     clearInterval(this.#heartbeat)
     this.#isAnswered = true

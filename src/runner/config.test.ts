@@ -32,7 +32,7 @@ suite('settings of the runner', () => {
     ALCOVE_RUNNER_SOCKET_GID: '7',
   }
 
-  test('archives lie in the data directory unless told, and S3 has its key from settings of its own', () => {
+  test('archives lie in the data directory by default, and S3 has its key from settings of its own', () => {
     assert.deepEqual(loadConfig(told).archiveStore, { kind: 'directory', path: '/nowhere/data/archive' })
     const elsewhere = loadConfig({ ...told, ALCOVE_ARCHIVE_STORE: 'file:///srv/archives' })
     assert.deepEqual(elsewhere.archiveStore, { kind: 'directory', path: '/srv/archives' })
@@ -41,7 +41,7 @@ suite('settings of the runner', () => {
     assert.deepEqual(archiveStore.kind === 's3' && [archiveStore.bucket, archiveStore.secret], ['box', 'hidden'])
   })
 
-  test('what sandboxes use is written down every minute unless told; 0: never', () => {
+  test('what sandboxes use is written down every minute by default; 0: never', () => {
     const secondsOf = (given?: string) =>
       loadConfig({ ...told, ...(given === undefined ? {} : { ALCOVE_METER_SECONDS: given }) }).meterSeconds
     assert.deepEqual([secondsOf(), secondsOf('10'), secondsOf('0')], [60, 10, 0])
@@ -63,7 +63,7 @@ suite('settings of the runner', () => {
     )
   })
 
-  test('the instance is that of the data directory, and the socket lies in it unless told', () => {
+  test('the instance is that of the data directory, and the socket lies in it by default', () => {
     const data = mkdtempSync(join(tmpdir(), 'alcove-data-'))
     try {
       const config = loadConfig({

@@ -52,7 +52,7 @@ suite('after a power cut', { skip: needsRoot }, () => {
     await box.host.removeTemplate('source')
   })
 
-  test('a sandbox that was told to be started, or to be stopped, is in the journal so, on the host’s own disk too', async () => {
+  test('a sandbox that was told to start or stop is in the journal so, on the host’s own disk too', async () => {
     const sandboxes = join(box.directory, 'runner/sandboxes')
     await using recorder = await Recorder.attach()
     const assignment = await box.started()

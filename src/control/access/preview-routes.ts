@@ -29,7 +29,7 @@ export const previewRoutes = (parts: RunningParts): ControlRoute[] => [
     method: 'GET',
     path: '/sandbox/:sandboxIdOrName/ports/:port/signed-preview-url',
     needs: 'member',
-    summary: 'Makes an address that opens a port of a sandbox by itself, for 60 s unless told.',
+    summary: 'Makes an address that opens a port of a sandbox by itself. Default: for 60 s.',
     params: ByPort,
     query: SignQuery,
     replies: { 200: SignedPreviewUrl },

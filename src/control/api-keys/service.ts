@@ -2,7 +2,7 @@
 // has made ends with it at the latest, and the key itself is seen once, in the answer that makes it.
 
 import { lockMembership } from '#src/control/auth/change-membership.ts'
-import { findHeld } from '#src/control/auth/held.ts'
+import { findHeld } from '#src/control/auth/permissions-now.ts'
 import { Problem } from '#src/problems.ts'
 import { announceCredentialChange, type Callers } from '../auth/callers.ts'
 import { checkHoldsAll } from '../auth/grant.ts'

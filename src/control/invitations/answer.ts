@@ -3,7 +3,7 @@
 // exists is not told. Those of others do not exist either.
 
 import { changeMembership } from '#src/control/auth/change-membership.ts'
-import { checkActsForUser } from '#src/control/auth/held.ts'
+import { checkActsForUser } from '#src/control/auth/permissions-now.ts'
 import type { User } from '#src/control/people/user.ts'
 import { Problem } from '#src/problems.ts'
 import type { Caller } from '../auth/route.ts'

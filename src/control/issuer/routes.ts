@@ -25,7 +25,7 @@ export const accountRoutes = (parts: AccountParts): ControlRoute[] => [
     path: '/admin/users/password',
     needs: 'admin',
     givesAccess: true,
-    summary: 'Gives a local account a password, a new one unless told, and ends its sessions.',
+    summary: 'Gives a local account a password, a random one by default, and ends its sessions.',
     body: GivePassword,
     replies: { 200: Password },
     run: ({ body }) => givePassword(parts, body),

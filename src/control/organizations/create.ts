@@ -1,4 +1,4 @@
-import { checkActsForUser } from '#src/control/auth/held.ts'
+import { checkActsForUser } from '#src/control/auth/permissions-now.ts'
 import type { Organization } from '#src/control/people/organization.ts'
 import { Problem } from '#src/problems.ts'
 import { announceCredentialChange } from '../auth/callers.ts'

@@ -14,7 +14,7 @@ export type OutboundRequest = {
   url: string
   headers?: Record<string, string>
   body?: string | Uint8Array
-  /** Refuses `http:`, but for what the operator has named; false unless told. */
+  /** Refuses `http:`, but for what the operator has named. Default: false. */
   requireTls?: boolean
   /** Limit of the whole call, the look-up of the name included. */
   timeoutMilliseconds?: number
@@ -37,7 +37,7 @@ type OutboundParts = {
   /** The networks of this host, read anew for each call. */
   readOwn?: () => Networks
   resolve?: Resolve
-  /** Calls at one time, 64 unless told; one more fails at once. */
+  /** Most calls at one time; one more fails at once. Default: 64. */
   mostAtOnce?: number
   /** A call to a name that may not be called takes a whole number of these milliseconds. Default: 2000. */
   evenMilliseconds?: number

@@ -4,9 +4,9 @@ import type { Parts } from '#src/control/parts.ts'
 import type { Organization } from '#src/control/people/organization.ts'
 import type { Overcommit } from '#src/control/runners/placement.ts'
 import { Problem } from '#src/problems.ts'
-import { type Held, listHeld, nothing } from './held.ts'
 import type { RegionUsage } from './schemas.ts'
 import { countSnapshots, listRegionQuotas, listRegionsOf, type RegionQuotaRow, type RegionRow } from './store.ts'
+import { type Held, listHeld, nothing } from './totals.ts'
 
 type UsageParts = Pick<Parts, 'database'> & { options: { overcommit: Overcommit } }
 

@@ -6,7 +6,7 @@ export const RunnerId = Type.Object({ runnerId: Type.String({ minLength: 1, maxL
 
 export const CreateRunner = Type.Object({
   id: Type.String({ minLength: 1, maxLength: 64, description: 'Its name, in small letters, digits and dashes.' }),
-  regionId: Type.Optional(Type.String({ maxLength: 255, description: 'Where it will be; `local` unless told.' })),
+  regionId: Type.Optional(Type.String({ maxLength: 255, description: 'Where it will be. Default: `local`.' })),
 })
 export type CreateRunner = Static<typeof CreateRunner>
 

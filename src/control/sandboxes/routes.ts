@@ -1,7 +1,7 @@
 // The sandbox endpoints. `/sandbox/for-runner` and `/state` are in runner-link/.
 import type { FastifyRequest } from 'fastify'
 import Type from 'typebox'
-import { answerAhead } from '#src/control/access/ahead.ts'
+import { answerAhead } from '#src/control/access/answers-ahead.ts'
 import type { GateParts } from '#src/control/access/gate-links.ts'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import { readIdempotencyKey } from '#src/http/idempotency-key.ts'

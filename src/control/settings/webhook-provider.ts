@@ -1,7 +1,7 @@
 // Which webhook provider the operator has chosen.
 export type ProviderChoice = { kind: 'embedded' } | { kind: 'svix'; url: string; token: string } | { kind: 'none' }
 
-const providerMeaning = 'embedded, svix or none; embedded unless told'
+const providerMeaning = 'embedded, svix or none; the default is embedded'
 
 const svixUrl = 'https://api.svix.com'
 

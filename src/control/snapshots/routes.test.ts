@@ -23,7 +23,7 @@ suite('GET /snapshots', () => {
     assert.deepEqual([reply.body.total, reply.body.page, reply.body.totalPages], [2, 1, 1])
   })
 
-  test('200 page by page, in the order asked for, the last used first unless told', async () => {
+  test('200 page by page, in the order asked for, the last used first by default', async () => {
     await using app = await startControl()
     await addSnapshot(app, 'old', organizations.ours, new Date('2020-01-01'))
     await addSnapshot(app, 'new', organizations.ours, new Date('2024-01-01'))

@@ -3,7 +3,7 @@
 // organization by having been made ahead on it: it is linked only where somebody else than a provider has proven the address.
 
 import { changeMembership } from '#src/control/auth/change-membership.ts'
-import { findHeld } from '#src/control/auth/held.ts'
+import { findHeld } from '#src/control/auth/permissions-now.ts'
 import type { User } from '#src/control/people/user.ts'
 import { Problem } from '#src/problems.ts'
 import { endKeysOf } from '../api-keys/cut-back.ts'

@@ -1,6 +1,6 @@
 // Links that wait for the owner of an account. Only they see them, and only they decide: a key that allows less than its owner
 // holds may not open another way in, nor refuse one.
-import { checkActsForUser } from '#src/control/auth/held.ts'
+import { checkActsForUser } from '#src/control/auth/permissions-now.ts'
 import { Problem } from '#src/problems.ts'
 import type { Caller } from '../auth/route.ts'
 import type { Parts } from '../parts.ts'

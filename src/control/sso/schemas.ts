@@ -3,7 +3,7 @@ import Type from 'typebox'
 import { DateTime, orNull, PathText } from '#src/http/shapes.ts'
 
 export const BeginQuery = Type.Object({
-  /** Where an organization has several that are enabled; the oldest unless told. */
+  /** Which of several enabled providers. Default: the oldest. */
   identityProviderId: Type.Optional(Type.String({ maxLength: 255 })),
 })
 

@@ -42,7 +42,7 @@ const findLargest = async (sql: Sql, history: History, count: number) => {
 
 /**
  * Where there are more than so many rows, the organization that has the most loses its oldest: nobody can push out another's.
- * `mayGo`: a condition that keeps some of them; none unless told.
+ * `mayGo`: a condition that keeps some of them. Default: none.
  */
 export const deleteBeyond = async (
   sql: Sql,

@@ -123,7 +123,7 @@ suite('telemetry of a program', () => {
     assert.ok(point('process.memory.usage'))
   })
 
-  test('protobuf is what is sent unless told otherwise', async () => {
+  test('protobuf is what is sent by default', async () => {
     await using receiver = await startReceiver()
     const env = { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url, OTEL_SERVICE_NAME: 'named-by-its-operator' }
     await run(env, arrivedAt(receiver, ['/v1/logs', '/v1/metrics', '/v1/traces']))

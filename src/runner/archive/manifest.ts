@@ -1,7 +1,7 @@
 // What an archive consists of: written last, so an archive with a manifest is whole; known by its own hash, so it is the one
 // that was written.
 import { createHash } from 'node:crypto'
-import { maxChunkBytes } from './cut.ts'
+import { maxChunkBytes } from './chunk-borders.ts'
 import { ArchiveFailed } from './failed.ts'
 
 /** A piece of the tar stream, named by the hash of what is in it; stored compressed. */

@@ -2,8 +2,8 @@
 // is in the store already is only read.
 import { createHash } from 'node:crypto'
 import type { ArchiveRef } from '#src/wire/runner-link.ts'
+import { cutIntoChunks } from './chunk-borders.ts'
 import { keepChunk } from './chunks.ts'
-import { cutIntoChunks } from './cut.ts'
 import { ArchiveFailed } from './failed.ts'
 import { chunksOf, manifestKey } from './keys.ts'
 import {

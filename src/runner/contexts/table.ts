@@ -1,7 +1,7 @@
 // What a context, or a part of one on its way, consists of: read back from the store as if somebody else had written it.
 import Type from 'typebox'
 import { Compile } from 'typebox/compile'
-import { maxChunkBytes } from '../archive/cut.ts'
+import { maxChunkBytes } from '../archive/chunk-borders.ts'
 import type { Chunk } from '../archive/manifest.ts'
 
 export const largestTable = 4 * 1024 * 1024

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import { gate, startKeeper } from '#src/runner/testing/kept.ts'
 import { assigned } from '#src/runner/testing/simulated-host.ts'
+import { gate, startKeeper } from '#src/runner/testing/test-keeper.ts'
 
 const oneLane = { atOnce: { work: 1, stops: 1, transfers: 1 } }
 

@@ -9,7 +9,7 @@ import { isOpenable } from './closed.ts'
 import { isListed } from './dns/domains.ts'
 import { readHostNetworks } from './host-networks.ts'
 import { addressOf, linkName, tableOf } from './names.ts'
-import { Opened } from './opened.ts'
+import { Opened } from './opened-addresses.ts'
 import {
   cidrsOf,
   domainsOf,

@@ -211,7 +211,7 @@ suite('files: changing', () => {
     await assert.rejects(box.files.mkdir(box.at('plain', 'below')), refused('ENOTDIR'))
   })
 
-  test('move does not replace unless told to', async () => {
+  test('move replaces nothing by default', async () => {
     await using box = await startWithFiles()
     await box.files.move(box.at('plain'), box.at('moved'))
     assert.ok(!existsSync(box.at('plain')))

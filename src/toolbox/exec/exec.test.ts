@@ -8,7 +8,7 @@ import { runInNewContext } from 'node:vm'
 import { Problem } from '#src/problems.ts'
 import { until } from '../agent/testing/native-agent.ts'
 import { startToolbox } from '../testing/toolbox.ts'
-import { Answers, answersOf } from './once.ts'
+import { Answers, answersOf } from './repeated-commands.ts'
 
 const execute = '/process/execute'
 

@@ -3,7 +3,7 @@ import { longestText } from '#src/http/shapes.ts'
 import { deadlineOf, type Limit } from '#src/toolbox/running/deadline.ts'
 import { sdkVersionHeader } from '#src/wire/access.ts'
 import { route, type ToolboxContext } from '../sandbox.ts'
-import { answersOf } from './once.ts'
+import { answersOf } from './repeated-commands.ts'
 import { ExecuteRequest, ExecuteResponse } from './schemas.ts'
 import { checkCommand, executeGiven } from './service.ts'
 

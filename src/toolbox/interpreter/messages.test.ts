@@ -21,7 +21,7 @@ suite('what comes from a worker', () => {
     assert.deepEqual(lastMessage(Buffer.concat([all, lines('', '{}')])), { id: null, type: 'done' })
   })
 
-  test('is no message where a part of its line is missing, or its line is too long; the next line is read again', () => {
+  test('is no message where a part of its line is missing or too long; the next line is read again', () => {
     const torn = new MessageReader()
     assert.deepEqual(torn.push(Buffer.from('{"id": 7, ')), [])
     torn.skip()

@@ -189,7 +189,7 @@ suite('GET /sandbox', () => {
     for (const item of items) for (const field of ['env', 'volumes', 'buildInfo']) assert.equal(field in item, false)
   })
 
-  test('200 newest activity first unless told, and a page at a time by every sort, ties included', async () => {
+  test('200 newest activity first by default, and a page at a time by every sort, ties included', async () => {
     await using app = await startControl()
     for (let n = 0; n < 23; n++) {
       await insert(app, {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { makeSeccompProfile } from './profile.ts'
-import { conditional, refusals } from './refused.ts'
+import { conditional, refusals } from './refused-calls.ts'
 import { systemCalls } from './syscalls.ts'
 
 const profile = makeSeccompProfile('x64')

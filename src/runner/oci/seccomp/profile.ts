@@ -2,7 +2,7 @@
 //
 // An unknown call answers ENOSYS rather than EPERM: a C library that tries a newer call and is told "not implemented"
 // falls back to the older one; told "not permitted" it gives up.
-import { conditional, refusals } from './refused.ts'
+import { conditional, refusals } from './refused-calls.ts'
 import { systemCalls } from './syscalls.ts'
 
 type Argument = {

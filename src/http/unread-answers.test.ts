@@ -4,7 +4,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net'
 import { suite, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import fastify from 'fastify'
-import { boundUnread, cutOffIdle } from './unread.ts'
+import { boundUnread, cutOffIdle } from './unread-answers.ts'
 
 // More than the kernel takes for a reader who takes nothing.
 const answerBytes = 24 * 1024 ** 2

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { suite, test } from 'node:test'
 import fc from 'fast-check'
-import { blockBytes, cutIntoChunks, maxChunkBytes } from './cut.ts'
+import { blockBytes, cutIntoChunks, maxChunkBytes } from './chunk-borders.ts'
 
 const MiB = 1024 * 1024
 

@@ -5,7 +5,7 @@ import { suite, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import fastifyWebsocket from '@fastify/websocket'
 import fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
-import { boundIncoming } from './incoming.ts'
+import { boundIncoming } from './incoming-bodies.ts'
 import { asProblem } from './render-problem.ts'
 
 const MiB = 1024 ** 2

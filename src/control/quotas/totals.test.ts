@@ -6,7 +6,7 @@ import type { Transaction } from '#src/control/storage/database.ts'
 import { startControl, type TestControl } from '#test/control/harness.ts'
 import { organizations } from '#test/control/people.ts'
 import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
-import { checkTotals } from './held.ts'
+import { checkTotals } from './totals.ts'
 
 const { ours } = organizations
 /** Columns that the database reckons. */
