@@ -88,8 +88,20 @@ const where = ({ source, mutation }: Change): string => {
 
 const copy = copyCheckout()
 const remove = () => rmSync(copy, { recursive: true, force: true })
+/** A changed test may run for ever, and is the leader of a group of its own. */
+const endTests = () => {
+  const children = readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').split(' ').filter(Boolean)
+  for (const pid of children) {
+    try {
+      process.kill(-pid, 'SIGKILL')
+    } catch {
+      // It leads no group, or is gone.
+    }
+  }
+}
 for (const signal of ['SIGINT', 'SIGTERM'] as const)
   process.once(signal, () => {
+    endTests()
     remove()
     process.exit(1)
   })
