@@ -54,6 +54,17 @@ suite('plain English', () => {
     )
   })
 
+  test('no item of docs/reference/choices.md has more than 60 words', () => {
+    const items = readFileSync('docs/reference/choices.md', 'utf8')
+      .split('\n')
+      .filter((line) => /^ *- /.test(line))
+    assert.ok(items.length > 200)
+    assert.deepEqual(
+      items.filter((item) => wordsIn(item) > 60),
+      [],
+    )
+  })
+
   test('no subject of a commit since this rule has more than 72 characters', () => {
     const log = execFileSync('git', ['log', '--format=%cI %s', '--since=2026-11-26T00:00:00Z'], { encoding: 'utf8' })
     const subjects = log.split('\n').map((line) => line.slice(line.indexOf(' ') + 1))
