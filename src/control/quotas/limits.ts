@@ -2,7 +2,7 @@
 
 import type { Organization } from '#src/control/people/organization.ts'
 import type { Region } from '#src/control/regions/service.ts'
-import type { Size } from '#src/control/sandboxes/record/sandbox.ts'
+import type { Size } from '#src/control/sandboxes/record/columns.ts'
 import type { Sql } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import { listRegionQuotasIn, type RegionQuotaRow } from './store.ts'

@@ -1,6 +1,7 @@
 // What the sandboxes of an organization hold, reckoned from their states by the table of their life, and the one rule
 // about it: a transaction by which it grows ends within the quota, or not at all.
 
+import type { Size } from '#src/control/sandboxes/record/columns.ts'
 import {
   holdsOf,
   type Move,
@@ -8,7 +9,7 @@ import {
   statesHoldingDisk,
   statesOfResize,
 } from '#src/control/sandboxes/record/lifecycle.ts'
-import type { SandboxRow, Size } from '#src/control/sandboxes/record/sandbox.ts'
+import type { SandboxRow } from '#src/control/sandboxes/record/sandbox.ts'
 import type { Piece, Sql, Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'

@@ -7,7 +7,9 @@ import { BuildInfo } from '#src/control/build-info.ts'
 import { DateTime, textMap } from '#src/http/shapes.ts'
 import type { Progress } from '#src/wire/runner-link.ts'
 import { type DesiredState, desiredStates, type SandboxState, sandboxStates } from '#src/wire/sandbox-state.ts'
-import type { Size } from './sandbox.ts'
+
+/** What a sandbox has of its host. */
+export type Size = { cpu: number; memoryGiB: number; diskGiB: number }
 
 export const oneOf = <const T extends string>(values: readonly T[]) => Type.Enum([...values] as T[])
 

@@ -9,12 +9,10 @@ import {
   type RecordedColumn,
   recordedColumns,
   type ShownValue,
+  type Size,
 } from './columns.ts'
 import { isRunning } from './lifecycle.ts'
 import type { SandboxListItem, SandboxRecord } from './schemas.ts'
-
-/** What a sandbox has of its host. */
-export type Size = { cpu: number; memoryGiB: number; diskGiB: number }
 
 export const sizeOf = ({ cpu, memory_gib, disk_gib }: SandboxRow): Size => ({
   cpu,

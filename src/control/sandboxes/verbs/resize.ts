@@ -4,7 +4,7 @@ import { checkKept, checkLimits, getQuota } from '#src/control/quotas/service.ts
 import { checkRoom } from '#src/control/runners/placement.ts'
 import type { RunningParts } from '#src/control/running.ts'
 import { Problem } from '#src/problems.ts'
-import type { Size } from '../record/sandbox.ts'
+import type { Size } from '../record/columns.ts'
 import { type SandboxRow, sizeOf } from '../record/sandbox.ts'
 import type { ResizeSandbox } from '../record/schemas.ts'
 import { getSandbox } from '../record/store.ts'
