@@ -1,6 +1,6 @@
 // The first thing to try: a sandbox, a command, some Python, and gone again.
 //
-//   npm install @daytona/sdk
+//   npm install @daytona/sdk@0
 //   DAYTONA_API_URL=http://127.0.0.1:4600/api DAYTONA_API_KEY=$(./alcove key) node examples/first-sandbox.mjs
 import { Daytona } from '@daytona/sdk'
 

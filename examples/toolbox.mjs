@@ -1,6 +1,6 @@
 // Everything an agent does inside a sandbox: files, sessions, a terminal, Python that keeps its state, git, a web server.
 //
-//   npm install @daytona/sdk
+//   npm install @daytona/sdk@0
 //   DAYTONA_API_URL=http://127.0.0.1:4600/api DAYTONA_API_KEY=$(./alcove key) node examples/toolbox.mjs
 import assert from 'node:assert/strict'
 import { Daytona } from '@daytona/sdk'

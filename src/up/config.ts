@@ -175,12 +175,10 @@ const whatIsWrongWithAuth = (path: string): string | undefined => {
   return `must be a file as containers-auth.json(5) describes; ${path} is no JSON object`
 }
 
-/** Settings of ours that `readUpConfig` does not read: those of a runner that joins, and of the README's clients. */
-const readElsewhere = ['ALCOVE_RUNNER_KEY', 'ALCOVE_KEY']
-
 /** What is set and read by nobody, such as a name with a typing error. */
 export const listUnknownSettings = (env: NodeJS.ProcessEnv): string[] => {
-  const read = new Set(readElsewhere)
+  // A runner that joins reads this one.
+  const read = new Set(['ALCOVE_RUNNER_KEY'])
   // Asked for with nothing set, every name is read, and nothing is wrong.
   readUpConfig(new Proxy({}, { get: (_, name) => void read.add(String(name)) }))
   return Object.keys(env).filter((name) => name.startsWith('ALCOVE_') && !read.has(name))

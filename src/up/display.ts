@@ -78,7 +78,7 @@ With curl:
 
   curl -X POST ${url}/api/sandbox -H "Authorization: Bearer $(${keyCommand})"
 
-With the SDK (npm install @daytona/sdk):
+With the SDK (npm install @daytona/sdk@0):
 
   import { Daytona } from '@daytona/sdk'
   const daytona = new Daytona({ apiUrl: '${url}/api', apiKey: '${keyIsNew ? key : '…'}' })
