@@ -15,7 +15,7 @@ import {
   tablesWrittenBy,
   textOf,
 } from './testing/house.ts'
-import { foreignWriters, rooms, writers } from './testing/rooms.ts'
+import { rooms, writers } from './testing/rooms.ts'
 
 /** What everybody may read: words, errors, and things that know nothing of ours. */
 const ground = ['src/wire', 'src/problems.ts', 'src/kit']
@@ -175,7 +175,19 @@ suite('walls', () => {
       ['src/control/storage/history.ts'], // which is told the table by the room that owns it
     )
     const foreign = writing.filter(({ file, table }) => table !== '${' && writers[table] !== roomOf(file))
-    assert.deepEqual(foreign.map(({ file, table }) => `${file} writes ${table}`).sort(), [...foreignWriters].sort())
+    assert.deepEqual(
+      foreign.map(({ file, table }) => `${file} writes ${table}`),
+      [],
+    )
+  })
+
+  test('the state of a snapshot is written in one file, by the table of its moves', () => {
+    const isWriting =
+      /\b(?:insert\s+into|delete\s+from)\s+snapshots\b|\bupdate\s+snapshots\s+set\b(?:(?!\bwhere\b)[^`])*\bstate\s*=/i
+    assert.deepEqual(
+      programs.filter((file) => isWriting.test(textOf(file))),
+      ['src/control/snapshots/write.ts'],
+    )
   })
 
   test('the gate finds a sandbox at its door only, where the ticket is checked', () => {

@@ -9,6 +9,7 @@ import { makePersonalOrganization } from './organizations/personal.ts'
 import type { Parts } from './parts.ts'
 import { ensureSharedRegion } from './regions/service.ts'
 import { ensureRunner } from './runners/service.ts'
+import { ensureBuiltIn } from './snapshots/write.ts'
 import type { Transaction } from './storage/database.ts'
 import { insertFirstAdministrator } from './users/service.ts'
 
@@ -25,9 +26,7 @@ export const bootstrap = async (
   await database.transaction(async (transaction) => {
     await transaction`select pg_advisory_xact_lock(${lock})`
     await ensureSharedRegion(transaction, { id: localRegionId, name: 'local' })
-    await transaction`
-      insert into snapshots (general, name, state, image, cpu, memory_gib, disk_gib)
-      values (true, ${settings.defaultSnapshot}, 'active', 'default', 1, 1, 3) on conflict do nothing`
+    await ensureBuiltIn(transaction, settings.defaultSnapshot)
     const runner = { id: localRunnerId, regionId: localRegionId, keyHash: settings.runnerKeyHash }
     await ensureRunner(transaction, runner, clock.now())
     if (firstKey === undefined) return false

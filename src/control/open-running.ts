@@ -1,7 +1,6 @@
 // Sets a server going: what it hears, what it does from time to time, and in which order it stops.
 
 import type { Callers } from '#src/control/auth/callers.ts'
-import { reconcileSnapshots } from '#src/control/runners/service.ts'
 import { GateLinks, type GateParts } from './access/gate-links.ts'
 import { Tickets } from './access/tickets.ts'
 import type { Parts } from './parts.ts'
@@ -10,6 +9,7 @@ import { type RunningOptions, standardOptions } from './running.ts'
 import { ChangeFeed } from './sandboxes/record/changes.ts'
 import { startPushing } from './sandboxes/upkeep/reconciler.ts'
 import { destroy } from './sandboxes/verbs/destroy.ts'
+import { reconcileSnapshots } from './snapshots/of-runner.ts'
 import { startSweeping } from './sweep.ts'
 import { WarmDemand } from './warm-pools/demand.ts'
 import { keepFilling } from './warm-pools/fill.ts'

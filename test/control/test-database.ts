@@ -42,7 +42,7 @@ const templateName = async () => {
   const made = createHash('sha256')
   for (const { text } of await readMigrations()) made.update(text)
   for (const path of [import.meta.filename, join(import.meta.dirname, 'people.ts')]) made.update(await readFile(path))
-  for (const path of ['bootstrap.ts', 'api-keys/first-key.ts', 'organizations/personal.ts'])
+  for (const path of ['bootstrap.ts', 'api-keys/first-key.ts', 'organizations/personal.ts', 'snapshots/write.ts'])
     made.update(await readFile(join(import.meta.dirname, '../../src/control', path)))
   return `template_${made.digest('hex').slice(0, 16)}`
 }

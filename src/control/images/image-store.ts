@@ -1,11 +1,11 @@
 // The SQL of images: what runners keep for snapshots.
 
 import { statesAwaitingImage } from '#src/control/sandboxes/record/lifecycle.ts'
+import { statesInMaking } from '#src/control/snapshots/lifecycle.ts'
 import type { Piece, Sql, Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import type { ContextsInUse } from '#src/wire/contexts.ts'
 import type { ImageAssignment, ImageConfig, ImageSource, Progress } from '#src/wire/runner-link.ts'
-import { statesInMaking } from './making.ts'
 
 type NewImage = {
   name: string

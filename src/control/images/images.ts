@@ -3,6 +3,7 @@
 // Like sandboxes: rows say what should be, runners read them (`GET /runners/images`) and are told of changes sooner over
 // their link; everything may be said twice.
 
+import { statesKeepingImage } from '#src/control/snapshots/lifecycle.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
 import type { RunningParts } from '../running.ts'
 import { findImage, findImageFor, listImagesFor, listRunnersOf, writeWanted } from './image-store.ts'
@@ -32,7 +33,7 @@ export const pushImage = async ({ database, links, log }: RunningParts, name: st
 /** No snapshot needs it any more. Sandboxes made from it keep it for as long as they live. */
 export const dropImage = async (transaction: Transaction, name: string, now: Date): Promise<void> => {
   const [other] = await transaction`
-    select 1 from snapshots where image = ${name} and state not in ('error', 'build_failed', 'removing') limit 1`
+    select 1 from snapshots where image = ${name} and state in ${transaction(statesKeepingImage)} limit 1`
   if (!other) await writeWanted(transaction, name, false, now)
 }
 

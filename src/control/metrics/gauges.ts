@@ -1,13 +1,13 @@
 // What is true of the whole server now, asked of the database. No other room has these questions, which cross all of them.
 
 import { Gauge, type Registry } from 'prom-client'
-import { statesInMaking } from '#src/control/images/making.ts'
 import {
   stateRows,
   statesAwaitingImage,
   statesHoldingCompute,
   statesHoldingDisk,
 } from '#src/control/sandboxes/record/lifecycle.ts'
+import { statesInMaking } from '#src/control/snapshots/lifecycle.ts'
 import type { Sql } from '#src/control/storage/database.ts'
 
 const mostRunners = 200

@@ -7,18 +7,13 @@ import { addBuildLog } from '#src/control/images/build-logs.ts'
 import { MeterSamples } from '#src/control/meters/schemas.ts'
 import { keepSamples } from '#src/control/meters/service.ts'
 import { silentBefore } from '#src/control/runners/leases.ts'
-import {
-  findDatabaseId,
-  type RunnerIdentity,
-  reconcileSnapshots,
-  writeHeartbeat,
-  writeHello,
-} from '#src/control/runners/service.ts'
+import { findDatabaseId, type RunnerIdentity, writeHeartbeat, writeHello } from '#src/control/runners/service.ts'
 import { asAssignment } from '#src/control/sandboxes/record/sandbox.ts'
 import { ArchiveReport, Cause, Reason, reportable } from '#src/control/sandboxes/record/schemas.ts'
 import { addMishap } from '#src/control/sandboxes/record/timeline.ts'
 import { findSandboxById } from '#src/control/sandboxes/service.ts'
 import { applyProgress, applyReport } from '#src/control/sandboxes/upkeep/reports.ts'
+import { reconcileSnapshots } from '#src/control/snapshots/of-runner.ts'
 import { belowPlace, span } from '#src/kit/telemetry/telemetry.ts'
 import { Problem } from '#src/problems.ts'
 import { type FromRunner, imageConfigBounds, type Report, type ToRunner } from '#src/wire/runner-link.ts'

@@ -7,6 +7,7 @@ import type { CreateRunner } from '#src/control/runners/schemas.ts'
 import { decommission, insertRunner, listRunners, lockRunner, writeDrained } from '#src/control/runners/service.ts'
 import { statesHoldingDisk } from '#src/control/sandboxes/record/lifecycle.ts'
 import { endOnRunner } from '#src/control/sandboxes/upkeep/runner-gone.ts'
+import { loseSnapshotsOf } from '#src/control/snapshots/of-runner.ts'
 import { isDuplicate, type Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import type { RunningParts } from '../running.ts'
@@ -74,7 +75,9 @@ export const removeRunner = async (parts: RunningParts, id: string, isForced: bo
         `There ${count === 1 ? 'is 1 sandbox' : `are ${count} sandboxes`} on this runner; archive or delete before.`,
       )
     }
-    await decommission(transaction, id, clock.now())
+    const now = clock.now()
+    await decommission(transaction, id, now)
+    await loseSnapshotsOf(transaction, id, now)
   })
   links.drop(id)
   await endOnRunner(parts, id)

@@ -14,7 +14,6 @@ export {
   lockRunner,
   markUnresponsive,
   type RunnerIdentity,
-  reconcileSnapshots,
   writeDrained,
   writeHeartbeat,
   writeHello,

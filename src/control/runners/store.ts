@@ -1,7 +1,7 @@
 // The SQL of runners.
 
 import { statesHoldingDisk } from '#src/control/sandboxes/record/lifecycle.ts'
-import type { Database, Sql, Transaction } from '#src/control/storage/database.ts'
+import type { Sql, Transaction } from '#src/control/storage/database.ts'
 import type { RunnerCapabilities } from '#src/wire/runner-link.ts'
 import { forgiveSilence } from '../sandboxes/service.ts'
 
@@ -73,22 +73,6 @@ export const markUnresponsive = async (sql: Sql, before: Date, now: Date): Promi
     update runners set is_silent = true, state = case when state = 'ready' then 'unresponsive' else state end, updated_at = ${now}
     where state in ('ready', 'disabled') and not is_silent and last_heartbeat_at < ${before} returning id`
   return rows.map(({ id }) => id)
-}
-
-/**
- * A snapshot can be used where some runner has its image; the two are brought to agree, whichever way. What an image says
- * of itself, its runner has yet to report where control was away when it was brought: then that makes the snapshot active.
- */
-export const reconcileSnapshots = async ({ sql }: Database, now: Date): Promise<void> => {
-  await sql`
-    update snapshots set state = 'active', error_reason = null, updated_at = ${now}
-    where state in ('pending', 'pulling')
-      and exists (select from runners where image = any(images) and state <> 'decommissioned')
-      and not exists (select from images where images.name = snapshots.image and config is null and base is null)`
-  await sql`
-    update snapshots set state = 'pulling', updated_at = ${now}
-    where state = 'active'
-      and not exists (select from runners where image = any(images) and state <> 'decommissioned')`
 }
 
 /** Address of a shared runner that the server's own gate reaches, in this region if there is one. */
@@ -171,16 +155,12 @@ export const listGoneWithSandboxes = async (sql: Sql): Promise<string[]> => {
   return rows.map(({ id }) => id)
 }
 
-/** The row stays, since it says what was where; snapshots that only this runner had are lost. */
+/** The row stays, since it says what was where. */
 export const decommission = async (transaction: Transaction, id: string, now: Date): Promise<void> => {
   await transaction`
     update runners set state = 'decommissioned', images = '{}', address = null, key_hash = 'gone: ' || id,
       updated_at = ${now}
     where id = ${id}`
-  await transaction`
-    update snapshots set state = 'error', updated_at = ${now},
-      error_reason = 'The runner that kept it was taken out of service.'
-    where image in (select name from images where runner_id = ${id})`
 }
 
 /** Deletes the runners of a region that goes. */

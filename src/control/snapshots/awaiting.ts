@@ -1,18 +1,17 @@
 // A create whose snapshot is still being made waits for it a while, as at the first start of a server.
 
 import { setTimeout as delay } from 'node:timers/promises'
-import { statesInMaking } from '#src/control/images/making.ts'
 import { Bound } from '#src/kit/bound.ts'
 import { Problem } from '#src/problems.ts'
 import type { Parts } from '../parts.ts'
+import { statesInMaking } from './lifecycle.ts'
 import { findSnapshotByIdOrName, type Snapshot } from './store.ts'
 
 const lookEveryMs = 250
 /** Creates that wait at one time, per organization and in total. The others are told to try again at once. */
 const waiters = new Bound({ each: 32, all: 256 })
 
-const isInMaking = ({ state }: Pick<Snapshot, 'state'>): boolean =>
-  (statesInMaking as readonly string[]).includes(state)
+const isInMaking = ({ state }: Pick<Snapshot, 'state'>): boolean => statesInMaking.includes(state)
 
 /** Throws for a snapshot that will be active by itself. */
 export const checkMade = (snapshot: Pick<Snapshot, 'name' | 'state'>): void => {

@@ -10,7 +10,8 @@ import { takeFromRunners } from '#src/control/runners/images.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
 import { noSnapshot, Problem } from '#src/problems.ts'
 import type { RunningParts } from '../running.ts'
-import { findSnapshotByIdOrName, removeSnapshot, type Snapshot, writeSnapshotState } from './store.ts'
+import { findSnapshotByIdOrName, type Snapshot } from './store.ts'
+import { moveSnapshots, removeSnapshot } from './write.ts'
 
 const getOwn = async ({ database }: RunningParts, { organization }: Actor, idOrName: string): Promise<Snapshot> => {
   const snapshot = await findSnapshotByIdOrName(database.sql, organization.id, idOrName)
@@ -38,8 +39,8 @@ export const deactivateSnapshot = async (parts: RunningParts, actor: Actor, idOr
   if (state === 'inactive') return
   await database.transaction(async (transaction) => {
     await holdImage(transaction, image)
-    if (!(await writeSnapshotState(transaction, id, ['active'], 'inactive', clock.now())))
-      throw new Problem('bad_request', `A snapshot that is ${state} cannot be deactivated.`)
+    const moved = await moveSnapshots(transaction, 'deactivate', transaction`id = ${id}`, { now: clock.now() })
+    if (moved.length === 0) throw new Problem('bad_request', `A snapshot that is ${state} cannot be deactivated.`)
     const source = (await findImage(transaction, image))?.source
     if (source?.kind !== 'registry' && source?.kind !== 'file') return
     const [other] = await transaction`select 1 from snapshots where image = ${image} and state = 'active' limit 1`
@@ -56,9 +57,9 @@ export const activateSnapshot = async (parts: RunningParts, actor: Actor, idOrNa
     await database.transaction(async (transaction) => {
       await holdImage(transaction, image)
       const isThere = await isStillThere(transaction, image)
-      const to = isThere ? 'active' : 'pending'
-      if (!(await writeSnapshotState(transaction, id, ['inactive', 'error'], to, clock.now())))
-        throw new Problem('bad_request', `A snapshot that is ${state} cannot be activated.`)
+      const on = isThere ? 'activate' : 'bring-again'
+      const moved = await moveSnapshots(transaction, on, transaction`id = ${id}`, { now: clock.now() })
+      if (moved.length === 0) throw new Problem('bad_request', `A snapshot that is ${state} cannot be activated.`)
       if (!isThere) await forgetBuildLog(transaction, image)
       await writeWanted(transaction, image, true, clock.now())
     })

@@ -14,7 +14,8 @@ import { withSnapshots } from './bases.ts'
 import { checkSnapshotName } from './name.ts'
 import { checkSnapshotQuota } from './quota.ts'
 import type { CreateSnapshot } from './schemas.ts'
-import { insertSnapshot, type Snapshot } from './store.ts'
+import type { Snapshot } from './store.ts'
+import { insertSnapshot } from './write.ts'
 
 const smallest = { cpu: 1, memoryGiB: 1, diskGiB: 3 }
 
@@ -47,10 +48,10 @@ export const createSnapshot = async (parts: RunningParts, actor: Actor, body: Cr
   const snapshot = await database.transaction(async (transaction) => {
     const made = await insertSnapshot(
       transaction,
+      source.kind === 'definition' ? 'build' : 'bring',
       {
         organizationId: organization.id,
         name,
-        state: source.kind === 'definition' ? 'building' : 'pending',
         image,
         imageName: body.imageName ?? null,
         // Until the image says whom it is made for.

@@ -1,6 +1,6 @@
 // What becomes of the snapshots of an image when a runner has said how it is with that image.
 import type { Sql, Transaction } from '#src/control/storage/database.ts'
-import { statesInMaking } from '../images/making.ts'
+import { moveSnapshots } from './write.ts'
 
 type Sizes = { sizeGiB: number | null; leastGiB: number | null }
 
@@ -14,47 +14,37 @@ export const refuseWhatCannotBe = async (
   { sizeGiB, leastGiB }: Sizes,
   now: Date,
 ): Promise<boolean> => {
-  const refused = await transaction`
-    update snapshots set state = 'error', size = coalesce(${sizeGiB}, size), updated_at = ${now},
-      error_reason = case when ${sizeGiB}::float8 > max_snapshot_size
+  const tooLarge = await transaction<{ id: string; reason: string }[]>`
+    select snapshots.id,
+      case when ${sizeGiB}::float8 > max_snapshot_size
         then 'It has ' || ${sizeGiB}::float8 || ' GiB, more than the ' || max_snapshot_size || ' GiB that a snapshot may have.'
         else 'Its sandboxes need a disk of at least ' || ceil(${leastGiB}::float8 * 1000) / 1000 || ' GiB, and it gives them '
-          || disk_gib || ' GiB.' end
-    from organizations
-    where organizations.id = organization_id and image = ${image}
-      and (${sizeGiB}::float8 > max_snapshot_size or ${leastGiB}::float8 > disk_gib)
-      and state in ${transaction(statesInMaking)}
-    returning snapshots.id`
-  return refused.length > 0
+          || disk_gib || ' GiB.' end as reason
+    from snapshots join organizations on organizations.id = organization_id
+    where image = ${image} and (${sizeGiB}::float8 > max_snapshot_size or ${leastGiB}::float8 > disk_gib)`
+  let isAnyRefused = false
+  for (const { id, reason } of tooLarge) {
+    const change = { now, reason, image: { sizeGiB } }
+    const moved = await moveSnapshots(transaction, 'refuse', transaction`id = ${id}`, change)
+    isAnyRefused ||= moved.length > 0
+  }
+  return isAnyRefused
 }
 
 /** What the image says; null where a snapshot keeps what it has. */
 type Found = { sizeGiB: number | null; user: string | null; entrypoint: string[] | null }
 
 /** They may be used from now on. What they say for themselves counts more than what the image says. */
-export const activateSnapshots = async (
-  transaction: Transaction,
-  image: string,
-  { sizeGiB, user, entrypoint }: Found,
-  now: Date,
-): Promise<void> => {
-  await transaction`
-    update snapshots set state = 'active', error_reason = null, size = coalesce(${sizeGiB}, size), updated_at = ${now},
-      os_user = coalesce(${user}, os_user), entrypoint = coalesce(entrypoint, ${entrypoint})
-    where image = ${image} and state in ${transaction(statesInMaking)}`
+export const activateSnapshots = async (transaction: Transaction, image: string, found: Found, now: Date) => {
+  await moveSnapshots(transaction, 'arrive', transaction`image = ${image}`, { now, image: found })
 }
 
 /** The image cannot be made or brought, or was lost: they are unusable until their owner activates them again. */
 export const failSnapshots = async (transaction: Transaction, image: string, reason: string, now: Date) => {
-  await transaction`
-    update snapshots set state = case when state = 'building' then 'build_failed' else 'error' end,
-      error_reason = ${reason}, updated_at = ${now}
-    where image = ${image} and state in ${transaction([...statesInMaking, 'active'])}`
+  await moveSnapshots(transaction, 'fail', transaction`image = ${image}`, { now, reason })
 }
 
 /** Their image has come further, which also shows that they are not stuck. */
 export const noteProgress = async (sql: Sql, image: string, now: Date): Promise<void> => {
-  await sql`
-    update snapshots set state = case when state = 'pending' then 'pulling' else state end, updated_at = ${now}
-    where image = ${image} and state in ${sql(statesInMaking)}`
+  await moveSnapshots(sql, 'progress', sql`image = ${image}`, { now })
 }

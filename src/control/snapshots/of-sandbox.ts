@@ -4,7 +4,7 @@ import type { SandboxRow } from '#src/control/sandboxes/record/sandbox.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
 import { checkSnapshotName } from './name.ts'
 import { checkSnapshotQuota } from './quota.ts'
-import { insertSnapshot } from './store.ts'
+import { insertSnapshot } from './write.ts'
 
 /** A snapshot of the disk of a sandbox, as large as the sandbox, on the runner where that disk is. */
 export const writeSnapshotOf = async (
@@ -18,10 +18,10 @@ export const writeSnapshotOf = async (
   const name = checkSnapshotName(givenName)
   await insertSnapshot(
     transaction,
+    'copy',
     {
       organizationId,
       name,
-      state: 'snapshotting',
       image,
       imageName: null,
       osUser: sandbox.os_user,

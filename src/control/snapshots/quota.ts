@@ -1,7 +1,7 @@
 // How many snapshots an organization may have, how many may be in the making, and how large one may be.
-import { statesInMaking } from '#src/control/images/making.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
+import { statesInMaking } from './lifecycle.ts'
 
 type Counted = { most: number; most_in_making: number; max_size: number; count: number; in_making: number }
 

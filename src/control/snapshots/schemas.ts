@@ -2,9 +2,7 @@
 import Type, { type Static } from 'typebox'
 import { DateTime, orNull, PathText } from '#src/http/shapes.ts'
 import { BuildInfo, CreateBuildInfo } from '../build-info.ts'
-import { statesInMaking } from '../images/making.ts'
-
-export const snapshotStates = [...statesInMaking, 'active', 'inactive', 'error', 'build_failed', 'removing'] as const
+import { snapshotStates } from './lifecycle.ts'
 
 export const snapshotSorts = ['name', 'state', 'lastUsedAt', 'createdAt'] as const
 

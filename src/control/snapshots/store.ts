@@ -1,16 +1,16 @@
-// The SQL of snapshots. An organization sees its own and the general ones; its own hides a general one of the same name.
+// Reads snapshots. An organization sees its own and the general ones; its own hides a general one of the same name.
 import { isIdLike } from '#src/control/id-like.ts'
-import { Problem } from '#src/problems.ts'
 import type { Progress } from '#src/wire/runner-link.ts'
-import { isDuplicate, type Piece, type Sql, type Transaction } from '../storage/database.ts'
-import type { snapshotSorts, snapshotStates } from './schemas.ts'
+import type { Piece, Sql } from '../storage/database.ts'
+import type { SnapshotState } from './lifecycle.ts'
+import type { snapshotSorts } from './schemas.ts'
 
 export type Snapshot = {
   id: string
   organizationId: string | null
   general: boolean
   name: string
-  state: (typeof snapshotStates)[number]
+  state: SnapshotState
   errorReason: string | null
   /** What a runner calls it. */
   image: string
@@ -38,12 +38,12 @@ export type Snapshot = {
   regionId: string | null
 }
 
-type Row = {
+export type SnapshotRow = {
   id: string
   organization_id: string | null
   general: boolean
   name: string
-  state: Snapshot['state']
+  state: SnapshotState
   error_reason: string | null
   image: string
   image_name: string | null
@@ -66,7 +66,7 @@ type Row = {
   region_id?: string | null
 }
 
-const readSnapshot = (row: Row): Snapshot => ({
+export const readSnapshot = (row: SnapshotRow): Snapshot => ({
   id: row.id,
   organizationId: row.organization_id,
   general: row.general,
@@ -114,7 +114,7 @@ export const findSnapshotByIdOrName = async (
   organizationId: string,
   idOrName: string,
 ): Promise<Snapshot | undefined> => {
-  const [row] = await sql<Row[]>`${withImage(sql)} ${named(sql, organizationId, idOrName)}`
+  const [row] = await sql<SnapshotRow[]>`${withImage(sql)} ${named(sql, organizationId, idOrName)}`
   return row && readSnapshot(row)
 }
 
@@ -149,52 +149,9 @@ export const listSnapshots = async (
     ${name === undefined ? sql`` : sql`and position(lower(${name}) in lower(snapshots.name)) > 0`}
     ${sourceSandboxId === undefined ? sql`` : sql`and source_sandbox_id = ${sourceSandboxId}`}`
   const direction = order === 'asc' ? sql`asc nulls first` : sql`desc nulls last`
-  const rows = await sql<Row[]>`
+  const rows = await sql<SnapshotRow[]>`
     ${withImage(sql)} where ${where}
     order by ${sql(sortColumns[sort])} ${direction}, snapshots.id limit ${limit} offset ${(page - 1) * limit}`
   const [counted] = await sql<{ count: number }[]>`select count(*) from snapshots where ${where}`
   return { snapshots: rows.map(readSnapshot), total: counted?.count ?? 0 }
-}
-
-type NewSnapshot = Pick<
-  Snapshot,
-  'name' | 'state' | 'image' | 'imageName' | 'osUser' | 'entrypoint' | 'cpu' | 'memoryGiB' | 'diskGiB'
-> & { organizationId: string; sourceSandboxId?: string; dockerfile?: string }
-
-/** A name that is taken in the organization is a 409, decided by the unique index. */
-export const insertSnapshot = async (transaction: Transaction, snapshot: NewSnapshot, now: Date): Promise<Snapshot> => {
-  const { organizationId, name, state, image, imageName, osUser, entrypoint, cpu, memoryGiB, diskGiB } = snapshot
-  try {
-    // In a part of its own: after a failure the caller's transaction could do nothing more.
-    const [row] = await transaction.savepoint(
-      (part) => part<Row[]>`
-        insert into snapshots (organization_id, name, state, image, image_name, os_user, entrypoint, cpu, memory_gib,
-          disk_gib, source_sandbox_id, dockerfile, created_at, updated_at)
-        values (${organizationId}, ${name}, ${state}, ${image}, ${imageName}, ${osUser}, ${entrypoint}, ${cpu},
-          ${memoryGiB}, ${diskGiB}, ${snapshot.sourceSandboxId ?? null}, ${snapshot.dockerfile ?? null}, ${now}, ${now})
-        returning *`,
-    )
-    return readSnapshot(row as Row)
-  } catch (error) {
-    if (!isDuplicate(error)) throw error
-    throw new Problem('already_exists', `There is a snapshot named "${name}" already.`, { cause: error })
-  }
-}
-
-export const removeSnapshot = async (transaction: Transaction, id: string): Promise<void> => {
-  await transaction`delete from snapshots where id = ${id}`
-}
-
-/** Answers `undefined` when it was in none of the states that this may be done in. */
-export const writeSnapshotState = async (
-  transaction: Transaction,
-  id: string,
-  from: readonly Snapshot['state'][],
-  to: Snapshot['state'],
-  now: Date,
-): Promise<boolean> => {
-  const rows = await transaction`
-    update snapshots set state = ${to}, error_reason = null, updated_at = ${now}
-    where id = ${id} and state in ${transaction(from as Snapshot['state'][])} returning id`
-  return rows.length > 0
 }

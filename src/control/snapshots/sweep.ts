@@ -3,9 +3,10 @@
 import { dropOldBuildLogs } from '#src/control/images/build-logs.ts'
 import { dropUnusedBuilds } from '#src/control/images/builds.ts'
 import { pushImage } from '#src/control/images/images.ts'
-import { statesInMaking } from '#src/control/images/making.ts'
 import { isRegionAway } from '#src/control/runners/leases.ts'
 import type { RunningParts } from '../running.ts'
+import { statesInMaking } from './lifecycle.ts'
+import { moveSnapshots } from './write.ts'
 
 /** Without a word of progress. */
 const silentForSeconds = 3600
@@ -21,19 +22,16 @@ export const sweepSnapshots = async (parts: RunningParts): Promise<void> => {
     update snapshots set updated_at = ${now} from images
     where images.name = snapshots.image and snapshots.state in ${sql(statesInMaking)} and snapshots.updated_at < ${silentSince}
       and ${isRegionAway(sql, sql`images.region_id`, parts)}`
-  await sql`
-    update snapshots set
-      state = case when state = 'building' then 'build_failed' else 'error' end,
-      error_reason = 'No runner has finished it within an hour of its last progress.', updated_at = ${now}
-    where state in ${sql(statesInMaking)}
-      and updated_at < ${silentSince} and organization_id is not null`
-  await sql`
-    update snapshots set state = 'inactive', updated_at = ${now}
-    from organizations
-    where organizations.id = snapshots.organization_id and snapshots.state = 'active'
-      and snapshot_deactivation_timeout_minutes > 0
-      and greatest(snapshots.last_used_at, snapshots.updated_at)
-        < ${now}::timestamptz - snapshot_deactivation_timeout_minutes * interval '1 minute'`
+  await moveSnapshots(sql, 'give-up', sql`updated_at < ${silentSince} and organization_id is not null`, {
+    now,
+    reason: 'No runner has finished it within an hour of its last progress.',
+  })
+  const isUnused = sql`
+    exists (select from organizations
+      where organizations.id = snapshots.organization_id and snapshot_deactivation_timeout_minutes > 0
+        and greatest(snapshots.last_used_at, snapshots.updated_at)
+          < ${now}::timestamptz - snapshot_deactivation_timeout_minutes * interval '1 minute')`
+  await moveSnapshots(sql, 'idle', isUnused, { now })
   await dropOldBuildLogs(sql, now)
   for (const image of await dropUnusedBuilds(sql, now)) await pushImage(parts, image)
 }
