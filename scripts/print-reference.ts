@@ -12,6 +12,7 @@ import { permissionsPage } from './reference/permissions.ts'
 import { policyPage } from './reference/policy.ts'
 import { schemaPage } from './reference/schema.ts'
 import { settingsPage } from './reference/settings.ts'
+import { snapshotsPage } from './reference/snapshots.ts'
 import { statesPage } from './reference/states.ts'
 import { toolboxPage } from './reference/toolbox.ts'
 
@@ -24,6 +25,7 @@ const printPages = async (sql: Sql): Promise<Record<string, string>> => ({
   'errors.md': errorsPage(),
   'states.md': statesPage(),
   'lifecycle.md': lifecyclePage(),
+  'snapshots.md': snapshotsPage(),
   'permissions.md': permissionsPage(),
   'policy.md': policyPage(),
   'settings.md': settingsPage(),
