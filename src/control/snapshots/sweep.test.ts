@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { startControl } from '#test/control/harness.ts'
+import { connectRunner } from '#test/control/simulated-runner.ts'
+
+suite('snapshots that nobody finishes', () => {
+  test('error, or build_failed, after an hour without a word of a runner that is there', async () => {
+    await using app = await startControl()
+    await using runner = await connectRunner(app)
+    await app.as('owner').post('/snapshots', { name: 'brought', imageName: 'ghcr.io/team/tool:1' })
+    await app.as('owner').post('/snapshots', { name: 'built', buildInfo: { dockerfileContent: 'FROM python:3.12\n' } })
+    app.clock.advance({ minutes: 61 })
+    await runner.cut()
+    await runner.link()
+    await app.sweep()
+    const reason = 'No runner has finished it within an hour of its last progress.'
+    for (const [name, ending] of [
+      ['brought', 'error'],
+      ['built', 'build_failed'],
+    ] as const) {
+      const { state, errorReason } = (await app.as('owner').get(`/snapshots/${name}`)).body
+      assert.deepEqual([state, errorReason], [ending, reason])
+    }
+  })
+})
