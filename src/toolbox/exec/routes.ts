@@ -12,7 +12,7 @@ type Call = Pick<ToolboxContext, 'executeTimeoutSeconds'> & {
   request: { headers: Record<string, string | string[] | undefined> }
 }
 
-/** SDKs promise that a command without a timeout may run for ever; all other callers get the default. */
+/** SDKs promise that a command without a timeout may run for ever; all other callers get the default, 10 s (src/gate/config.ts). */
 const limitOf = ({ body, request, executeTimeoutSeconds }: Call): Limit => {
   if (typeof body.timeout === 'number') return { seconds: body.timeout }
   return request.headers[sdkVersionHeader] ? { seconds: 0 } : { seconds: executeTimeoutSeconds, isDefault: true }
