@@ -27,7 +27,7 @@ suite('a JSON text', () => {
     assert.match(findTooMuch(`["\\\\"${',1'.repeat(mostValues + 1)}]`)!, /values/)
   })
 
-  test('that ends in the middle of a string is left to the parser', () => {
+  test('that breaks off within a string is not refused here: the parser refuses it', () => {
     for (const text of [`["${long}`, `["${long}\\`, `["${long}\\"`, `{"${long}\\\\\\"`])
       assert.equal(findTooMuch(text), undefined)
   })

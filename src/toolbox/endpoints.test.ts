@@ -108,7 +108,7 @@ suite('every endpoint of the toolbox', () => {
     return answer.statusCode
   }
 
-  test('refuses an upgrade with the same, before it', async () => {
+  test('404 for an upgrade to a sandbox of somebody else, before the socket opens', async () => {
     await walk(
       async (route) => assert.equal(await refusalOf(pathOf(route, 'box-2')), 404),
       (route) => 'socket' in route,

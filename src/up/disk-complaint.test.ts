@@ -13,7 +13,7 @@ suite('what a disk does not let be done', () => {
   const directory = mkdtempSync(join(tmpdir(), 'alcove-disk-'))
   after(() => rmSync(directory, { recursive: true, force: true }))
 
-  test('is a sentence with the place, and with what is the matter there', async () => {
+  test('is told in one sentence that names the path and the cause', async () => {
     const path = join(directory, 'up.json')
     symlinkSync('/dev/full', `${path}.new`)
     const state = { pid: 1, startTime: '1', host: '127.0.0.1', port: 1, url: '', programs: [] }

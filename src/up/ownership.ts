@@ -11,7 +11,7 @@ const parentsOf = (path: string): string[] => {
   return parent === path ? [] : [parent, ...parentsOf(parent)]
 }
 
-/** In a sticky one, such as /tmp, everybody may make something, and rename only what is theirs. */
+/** In a sticky directory, such as /tmp, others may add files but rename only their own, so nothing of ours can be replaced. */
 const mayOthersReplaceIn = (directory: string): boolean => {
   const { mode, gid } = statSync(directory)
   return (mode & 0o1000) === 0 && ((mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && gid !== 0))

@@ -53,7 +53,7 @@ suite('GET /proxy/link', () => {
     assert.ok(!JSON.stringify(proxy.told).includes(keys.owner), 'no key goes over the link')
   })
 
-  test('so it is of a fork, and of what was started again; and in the organization that the caller named', async () => {
+  test('a gate is told so of a fork and of a sandbox that was started again too, for the organization that the caller named', async () => {
     await using app = await startControl(waits)
     await using _runner = await connectRunner(app)
     const { body: made } = await app.as('owner').post('/sandbox', {})
@@ -74,7 +74,7 @@ suite('GET /proxy/link', () => {
     )
   })
 
-  test('nothing of what does not run yet', async () => {
+  test('a gate is told nothing of a sandbox that does not run yet', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     runner.behave(() => ({ type: 'silent' }))

@@ -17,7 +17,7 @@ const questionAfter = ({ headers }: FastifyRequest, sandboxId: string): AccessQu
   return { sandboxIdOrName: sandboxId, credentials: [credential], countsAsActivity: true }
 }
 
-/** Tells the gates, before the answer goes out, that whoever sent this request at `at` may enter the sandbox it is answered with. */
+/** Tells the gates, before the caller of this request has the answer, that the caller may enter the sandbox that it names. */
 export const answerAhead = (
   { gates, links, tickets }: Pick<GateParts, 'gates' | 'links' | 'tickets'>,
   request: FastifyRequest,

@@ -124,7 +124,7 @@ suite('the keys of tickets', () => {
     assert.match(row!.private_key, /^v1\.[0-9a-f]{8}\./)
   })
 
-  test('are replaced after a month; the former one is told for a day more, then its tickets count nowhere', async () => {
+  test('are replaced after a month; gates are told the old key for one more day, then refuse its tickets', async () => {
     await using sides = await setUp()
     const [tickets, other] = [await Tickets.open(sides.parts), await Tickets.open(sides.parts)]
     const former = tickets.sign(box)
@@ -145,7 +145,7 @@ suite('the keys of tickets', () => {
     assert.ok(readBy(tickets.sign(box), await other.listKeys()))
   })
 
-  test('that were encrypted under another key are left alone, and another one signs', async () => {
+  test('that were encrypted under another encryption key stay, and a new ticket key signs', async () => {
     await using sides = await setUp()
     const right = await Tickets.open(sides.parts)
     const wrong = await Tickets.open({ ...sides.parts, encryption: newEncryption() })

@@ -209,7 +209,7 @@ suite('a key that expires gives nobody access that outlives it', () => {
     }
   })
 
-  test('its user does the same by a key without an expiry', async () => {
+  test('its user cannot invite with it, and can with a key that does not expire', async () => {
     await using app = await startControl()
     const { value } = await make(app, 'lasting')
     const invitations = `/organizations/${organizations.ours}/invitations`

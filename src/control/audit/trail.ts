@@ -26,10 +26,10 @@ export type Trail = {
   settled: () => Promise<void>
 }
 
-/** These write their row in their own transaction: what is rolled back has none until it is answered. */
+/** These calls write their audit row in their own transaction. If that is rolled back, the row is written with the answer. */
 export const tellThemselves: ReadonlySet<string> = new Set(['POST /sandbox', 'POST /sandbox/:sandboxIdOrName/fork'])
 
-/** These read while their row is written, and await `told` before they write anything themselves. */
+/** These calls may read while their audit row is written. They await `told` before they write anything. */
 export const readFirst: ReadonlySet<string> = new Set([
   'POST /sandbox/:sandboxIdOrName/pause',
   'POST /sandbox/:sandboxIdOrName/start',

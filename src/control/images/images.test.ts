@@ -55,7 +55,7 @@ suite('POST /snapshots', () => {
     assert.equal((await listed(app))[0].source.reference, `ghcr.io/team/tool@${digest}`)
   })
 
-  test('200 pending also while a runner that says hello has it, until it says what the image says of itself', async () => {
+  test('200 pending although a runner has the image when it connects, until that runner has told the image’s config', async () => {
     await using app = await startControl()
     await make(app)
     const image = await imageOf(app)
@@ -290,7 +290,7 @@ suite('POST /snapshots/{idOrName}/deactivate, POST /snapshots/{idOrName}/activat
 })
 
 suite('GET /runners/images', () => {
-  test('200 what concerns the calling runner, and what others say of it changes nothing', async () => {
+  test('403 for users; a report about an image that is not the reporting runner’s changes nothing', async () => {
     await using app = await startControl()
     await make(app)
     const image = await imageOf(app)

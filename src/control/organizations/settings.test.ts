@@ -108,7 +108,7 @@ suite('PUT /organizations/{organizationId}/experimental-config', () => {
 })
 
 suite('POST /organizations/{organizationId}/suspend', () => {
-  test('204 without a body: from now on nothing is set going there, reading goes on', async () => {
+  test('204 without a body: from now on nothing can be created or started there, but everything can be read', async () => {
     await using app = await startControl()
     // What is known of a caller is dropped at once.
     assert.equal((await see(app)).suspended, false)

@@ -30,7 +30,7 @@ type Runner = { id: string; regionId: string }
 const isRunnerOf = (image: Image, runner: Runner): boolean =>
   image.runnerId === null ? image.regionId === runner.regionId : image.runnerId === runner.id
 
-/** What a registry answered may have been anybody's text; what the database keeps of it is bounded. */
+/** The reason may hold text of a stranger's registry, so the database keeps only so many characters of it. */
 const longestReason = 2000
 const reasonOf = ({ errorReason }: ImageReport): string =>
   (errorReason ?? 'Its runner gave no reason.')

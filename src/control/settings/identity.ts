@@ -17,7 +17,7 @@ export type IdentitySettings = {
   clientId: string
   /** By how much the clocks of an issuer and of ours may differ. */
   clockSkewSeconds: number
-  /** How soon after asking an issuer for its keys it may be asked again because of a key that is not among them. */
+  /** An issuer is asked for its keys again, because a token names an unknown one, only so long after it was last asked. */
   keyCooldownSeconds: number
 }
 

@@ -9,7 +9,7 @@ export type Endpoint = {
   description: string
   /** Empty: every kind. */
   events: WebhookEvent[]
-  /** Encrypted, as the one before it. */
+  /** Encrypted, as `previousSecret` is. */
   secret: string
   previousSecret: string | null
   previousSecretUntil: Date | null

@@ -11,7 +11,7 @@ const url = 'https://hooks.example.com/alcove'
 
 const add = async (app: TestControl, body: object = { url }) => await app.as('owner').post(`${base}/endpoints`, body)
 
-/** For a lock that another transaction has. */
+/** Whether a transaction waits for an advisory lock that another one holds. */
 const isSomebodyWaiting = async ({ database }: TestControl) => {
   const [waiting] = await database.sql`
     select 1 from pg_locks join pg_database on pg_database.oid = pg_locks.database

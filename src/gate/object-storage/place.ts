@@ -13,7 +13,7 @@ export const readPlace = (url: string): Place => {
   const [before = '', after = ''] = url.split(/\?(.*)/s)
   const parameters = [...new URLSearchParams(after)]
   const query = new Map(parameters)
-  // Twice the same, a signature and whoever acts by it might each mean another.
+  // If a parameter is there twice, the check of the signature and the call itself might read different values.
   if (query.size !== parameters.length) throw new S3Refusal('InvalidRequest', 'A parameter is there twice.')
   const [, rest = ''] = path.exec(before) ?? []
   if (rest === '') return { query, key: undefined }

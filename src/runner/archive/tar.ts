@@ -75,7 +75,7 @@ const outcome = async (child: ChildProcess, said: () => string): Promise<void> =
   )
 }
 
-/** The first thing that tar says of a full disk is less clear. */
+/** When a disk is full, the first line that tar prints does not say so; a line that matches this does. */
 const noRoom = /: (No space left on device|Disk quota exceeded)$/
 
 const look = (walk: string[]): Promise<string> =>

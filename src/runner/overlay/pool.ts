@@ -91,7 +91,7 @@ const imageIn = (directory: string) => join(directory, 'pool.img')
 const mountIn = (directory: string) => join(directory, 'pool')
 const disksName = 'disks'
 const templatesName = 'templates'
-/** In `etc`, so that it goes wherever the disk does. */
+/** The file that names the image below a disk. It lies in the `etc` of the disk, so it moves with the disk. */
 const baseName = 'image'
 /** A seed that two machines share is no secret; these are made anew where they are missing. */
 const seeds = ['var/lib/systemd/random-seed', 'var/lib/urandom/random-seed', 'var/lib/dbus/machine-id']
@@ -320,7 +320,10 @@ const stepsToFinish = (path: string, base: string): Step[] => {
 
 const sayBase = (path: string, base: string) => step.newFile(join(diskAt(path).etc, baseName), 0, base)
 
-/** Without what makes the sandbox that it was copied from itself. Nothing else says which image is below it, so that is waited for. */
+/**
+ * Removes from a copy what belongs to the sandbox it was copied from. The name of the image below it is synced, because nothing
+ * else says which image that is.
+ */
 const stepsToFinishCopy = (path: string, base: string): Step[] => {
   const { upper, work, etc, etcWork } = diskAt(path)
   return [

@@ -22,7 +22,7 @@ suite('the next runner', { skip: needsRoot }, () => {
     await box[Symbol.asyncDispose]()
   })
 
-  /** A first process takes all that runs in its sandbox with it before it has ended itself. */
+  /** When the first process of a sandbox is killed, the kernel ends all others there before it. */
   const end = async (init: ProcessIdentity) => {
     signalProcess(init, 'SIGKILL')
     assert.ok(await waitUntilGone(init, 10_000))

@@ -53,8 +53,8 @@ export const startSandbox = async (machine: Machine, assignment: Assignment, fro
   const { sandboxId } = assignment
   const isNew = assignment.isNew ?? (await journal.read(sandboxId))?.run?.pid === undefined
   const preparing = span('disk', {}, () => prepareDisk(machine, assignment, isNew, from))
-  // Bringing one back may take minutes, and nothing is to be held meanwhile. And whoever has lost its disk keeps the note of
-  // its last run, without which it would be new.
+  // Restoring a disk may take minutes, and no network is held meanwhile. A sandbox whose disk is lost must fail here, before the
+  // note of its last run is overwritten: without that note it would count as new.
   if (!isNew || from.archive?.sha256 !== undefined) await preparing
   const acquiring = span('network', {}, () => network.acquire())
   try {

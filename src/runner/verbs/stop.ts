@@ -9,7 +9,7 @@ import type { Assignment } from '#src/wire/runner-link.ts'
 import { clearSandbox } from './clear.ts'
 
 const graceMs = 10_000
-/** For the agent to say that it has understood, on top of the grace. */
+/** How long, after the grace, the runner waits for the agent's answer. */
 const answerMs = 2_000
 
 /** `hurry` cuts the grace short: somebody has asked for more than a polite end meanwhile. */
@@ -28,7 +28,7 @@ export const stopSandbox = async (
 }
 
 const askToEnd = async (machine: Machine, sandboxId: string, hurry: AbortSignal) => {
-  // A paused one could not hear it.
+  // A paused sandbox cannot receive the request.
   await cgroupOf(machine, sandboxId).thaw()
   const agent = machine.agentAt(socketOf(machine.places, sandboxId))
   // Whatever it answers, what is still there afterwards is killed.

@@ -8,7 +8,7 @@ import { kernelWordOf } from './kernel-log.ts'
 
 const limit = (memoryGiB: number) => `(limit ${memoryGiB} GiB)`
 
-/** Nothing inside can end the first process: the kernel lets no signal of theirs through to it, and the filter sets it no limit. */
+/** Processes inside cannot have ended the first one: the kernel drops their signals to it, and the filter lets them set it no limits. */
 export const causeOfEnd = async (machine: Machine, memoryGiB: number, run: Run | undefined): Promise<Cause> => {
   if (run === undefined || run.bootId !== machine.bootId) return { detail: 'The machine was restarted.' }
   const { pid, startTime } = run

@@ -108,7 +108,7 @@ const fillSoon = (socketPath: string) => {
   try {
     ready?.fill(socketPath, () => openFresh(socketPath))
   } catch {
-    // The agent has as many connections as it takes.
+    // The agent takes no more connections now. The next operation opens one for itself.
   }
 }
 

@@ -2,7 +2,10 @@
 
 const shells = ['bash', 'sh'] as const
 
-/** What a lazy shell says when it starts. It changes nothing that is visible, and only its being there counts. */
+/**
+ * A lazy shell prints this, which shows nothing, when its first client wakes it. In the log of the PTY it stands before all
+ * that a client is shown.
+ */
 export const startMark = '\x1b[0m'
 
 /** Stops itself, in its terminal, until the first client comes and continues it. */

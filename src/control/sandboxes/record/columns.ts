@@ -188,7 +188,7 @@ export type ColumnValues = { -readonly [N in ColumnName]: NonNullable<Columns[N]
 export type NewSandbox = Pick<ColumnValues, Where<{ begins: 'given' }>> &
   Partial<Pick<ColumnValues, Where<{ begins: 'may be given' }>>>
 
-/** What a claimed warm sandbox gets of its caller: it keeps only where it is and which it is. */
+/** What a claim writes on a warm sandbox: all that a new one is made with, except the columns that it keeps. */
 export type Wanted = Omit<NewSandbox, Where<{ claim: 'kept' }>>
 
 export type ListedColumn = Where<{ shown: { in: 'lists' } }>

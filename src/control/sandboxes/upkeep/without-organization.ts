@@ -14,7 +14,7 @@ import { destroy } from '../verbs/destroy.ts'
 import { forgetKeysOf } from '../verbs/idempotency.ts'
 
 const reason = 'Its organization was deleted.'
-/** Others have their sweep too. */
+/** One sweep destroys at most so many sandboxes, so that its other steps get their turn. */
 const mostPerSweep = 200
 
 const destroySome = async (
@@ -33,7 +33,7 @@ const destroySome = async (
   return rows.length
 }
 
-/** Forgets it all, once its runners have said that nothing is left. */
+/** Deletes the rows of an organization, once its runners have said that they have nothing of it left. */
 const forget = async (parts: RunningParts, organization: DeletedOrganization): Promise<void> => {
   const { database, clock } = parts
   const now = clock.now()

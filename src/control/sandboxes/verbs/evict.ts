@@ -16,7 +16,7 @@ export const evictSandbox = async (parts: RunningParts, userId: string, sandboxI
   const { database, clock } = parts
   const sandbox = await findSandboxById(database.sql, sandboxId)
   if (!sandbox || sandbox.desired_state === 'destroyed') throw noSandbox(sandboxId)
-  // First, so that it is told whatever becomes of the rest; a second eviction says the same.
+  // The eviction is marked first, so that it is shown even if the destroy below fails. Evicting twice is harmless.
   const marked = await updateSandbox(database.sql, sandbox.id, { spot_evicted_at: clock.now() })
   return await destroy(parts, marked, {
     by: { kind: 'user', id: userId },

@@ -44,7 +44,7 @@ suite('the seccomp profile', () => {
     assert.deepEqual(masks, [{ index: 0, value: 0x7e020080, valueTwo: 0, op: 'SCMP_CMP_MASKED_EQ' }])
   })
 
-  test('of netlink every protocol is either allowed or not there, none is forgotten', () => {
+  test('every netlink protocol has exactly one rule: it is allowed, or refused with EPROTONOSUPPORT', () => {
     const answers = (protocol: number) =>
       profile.syscalls
         .filter(({ args }) => args?.[0]?.value === 16 && args[0].op === 'SCMP_CMP_EQ')
