@@ -109,7 +109,7 @@ export const createGuard = ({
   }
 }
 
-/** What such an endpoint gives is nothing that could end with the key. */
+/** Refuses a key that expires where an endpoint gives access that would stay when the key has ended. */
 const checkDoesNotExpire = ({ keyExpiresAt }: Caller) => {
   if (!keyExpiresAt) return
   throw new Problem(

@@ -74,7 +74,7 @@ export class Peers<News extends object> {
     return this.#heardAt.size > 0
   }
 
-  /** What comes while it is at it goes with the next question, all at once and in order. */
+  /** Sends all news that waits. News that comes meanwhile is sent next, together and in order. */
   async #tellAll(): Promise<void> {
     this.#isTelling = true
     while (this.#untold.length > 0) await this.#send(inBatches(this.#untold.splice(0)))

@@ -1,11 +1,11 @@
 // Cuts a tar stream into chunks where its own content says so, so that a small change of a disk changes few of them.
 //
-// Everything in a tar begins at a multiple of 512 bytes, so only there is it looked for: a block whose hash ends in zeros ends
-// a chunk. What was put in or taken out before it does not matter.
+// Everything in a tar begins at a multiple of 512 bytes, so whole blocks are hashed: a block whose hash begins with zeros ends a
+// chunk. Whatever was put in or taken out before a block, the same block ends a chunk.
 export const blockBytes = 512
 const minBytes = 2 * 1024 * 1024
 export const maxChunkBytes = 8 * 1024 * 1024
-/** A block in 4096 ends a chunk, by chance: 2 MiB after the least size. */
+/** A hash ends a chunk when these 12 bits are zero: on average one block in 4096, which is 2 MiB after the least size. */
 const endingMask = 0xfff00000
 
 const wordsPerBlock = blockBytes / 4

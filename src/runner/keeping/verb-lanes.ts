@@ -36,9 +36,9 @@ export class Turns {
   readonly #stops: Lanes
   readonly #archives: Lanes
   readonly #restores: Lanes
-  /** Copies of disks for forks: of one parent one at a time, as each waits for what is being done to it. */
+  /** For copies of disks for forks. A parent is copied for one fork at a time: each copy waits for what is being done to the parent. */
   readonly #forks: Lanes
-  /** By their parents, under way or in line. */
+  /** The copies under way or in line, by the parent's id. */
   readonly #copies = new Map<string, Set<Promise<void>>>()
 
   constructor(host: TurnsHost, { work, stops, transfers }: AtOnce = { work: 8, stops: 64, transfers: 4 }) {
@@ -89,7 +89,7 @@ export class Turns {
     return (copied ?? Promise.resolve()).then(() => this.#stop(assignment, isWanted))
   }
 
-  /** Nothing of it runs on while it waits until others are archived. */
+  /** Stops a sandbox that is to be archived, so that nothing in it runs while it waits for a lane. */
   async #stop(assignment: Assignment, isWanted: () => boolean): Promise<void> {
     const stop = async () => {
       if (isWanted()) await this.#host.stop(assignment)
@@ -97,7 +97,7 @@ export class Turns {
     await this.#stops.run(stop, { key: assignment.organizationId }).catch(() => undefined)
   }
 
-  /** Whatever is asked of the parent from now on is done after it. */
+  /** Copies the parent's disk. Whatever is asked of the parent from now on is done after the copy. */
   #copy(assignment: Assignment & { forkOf: string }, isWanted: () => boolean): Promise<void> {
     const { forkOf } = assignment
     const copy = async () => {

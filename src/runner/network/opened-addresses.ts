@@ -2,7 +2,7 @@
 // while a conversation with it goes on. It is what a list that gets shorter is judged by.
 import { isListed } from './dns/domains.ts'
 
-/** How many addresses may be open for one slot at a time by what its names were answered with. */
+/** At most so many addresses are open for one slot at a time because a name led to them. */
 const openLimit = 1024
 
 type Opening = { name: string; until: number }
@@ -10,12 +10,12 @@ type Opening = { name: string; until: number }
 export class Opened {
   readonly #byAddress = new Map<string, Opening>()
 
-  /** Whether all of them stay open until then anyway. */
+  /** Whether all these addresses stay open until that time already. */
   has(addresses: readonly string[], until: number): boolean {
     return addresses.every((address) => (this.#byAddress.get(address)?.until ?? 0) >= until)
   }
 
-  /** Whether there is room for these too. Makes some, of those whose time is over. */
+  /** Whether there is room for these addresses too. If need be, forgets addresses whose time is over. */
   hasRoomFor(addresses: readonly string[], now: number): boolean {
     const more = addresses.filter((address) => !this.#byAddress.has(address)).length
     if (this.#byAddress.size + more <= openLimit) return true

@@ -6,13 +6,13 @@ import { startToolbox } from '../testing/toolbox.ts'
 import { plainWordsOf } from './plain.ts'
 
 suite('a command that needs no shell', () => {
-  test('is a program and words without a meaning to a shell', () => {
+  test('consists of a program and words that mean nothing special to a shell', () => {
     assert.deepEqual(plainWordsOf(' ls  -la\t/tmp ', {}), ['ls', '-la', '/tmp'])
     assert.deepEqual(plainWordsOf('./a/b --x=1,2 c@d:e+f%', {}), ['./a/b', '--x=1,2', 'c@d:e+f%'])
     for (const command of ['true', 'python3 -V', '/bin/echo a']) assert.ok(plainWordsOf(command, {}), command)
   })
 
-  test('is none with anything that a shell would read, do itself or have prepared', () => {
+  test('needs one as soon as it has anything that a shell would read, do itself or have prepared', () => {
     const meant = [
       'a;b',
       'a&',

@@ -263,7 +263,10 @@ export const listSandboxes = async (
   return { rows: items, nextCursor }
 }
 
-/** The total is exact, so this one reads what matches to its end. `now` as above. */
+/**
+ * Counts and answers one page. The total is exact, so everything that matches is read. What was evicted within a day before
+ * `now` is listed where destroyed ones are asked for.
+ */
 export const pageSandboxes = (
   database: Database,
   organizationId: string,
