@@ -53,7 +53,7 @@ suite('GET /proxy/link', () => {
     assert.ok(!JSON.stringify(proxy.told).includes(keys.owner), 'no key goes over the link')
   })
 
-  test('a gate is told so of a fork and of a sandbox that was started again too, for the organization that the caller named', async () => {
+  test('a gate is told of forks and restarted sandboxes too, for the organization that the caller named', async () => {
     await using app = await startControl(waits)
     await using _runner = await connectRunner(app)
     const { body: made } = await app.as('owner').post('/sandbox', {})

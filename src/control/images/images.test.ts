@@ -55,7 +55,7 @@ suite('POST /snapshots', () => {
     assert.equal((await listed(app))[0].source.reference, `ghcr.io/team/tool@${digest}`)
   })
 
-  test('200 pending although a runner has the image when it connects, until that runner has told the image’s config', async () => {
+  test('200 pending until a runner has told the image’s config, although it has the image when it connects', async () => {
     await using app = await startControl()
     await make(app)
     const image = await imageOf(app)
