@@ -13,7 +13,7 @@ suite('where a preview is seen', () => {
     assert.equal(previewTemplate('http://localhost:4601'), 'http://{{PORT}}-{{sandboxId}}.localhost:4601')
   })
 
-  test('by its path, where the gate is reached by an address: nothing can be below that', () => {
+  test('by its path, where the gate is reached by an IP address, which can have no names below it', () => {
     assert.equal(previewUrl('http://203.0.113.5:4601', 'box', 3000), 'http://203.0.113.5:4601/preview/box/3000')
     assert.equal(previewUrl('http://[2001:db8::1]:4601', 'box', 3000), 'http://[2001:db8::1]:4601/preview/box/3000')
   })

@@ -39,10 +39,11 @@ const checkIsNoOperator = ({ systemRole }: User): void => {
 }
 
 /**
- * Whom this organization's single sign-on has made, when its provider was made anew or pointed elsewhere: they cannot sign in to
- * confirm a link. Only by a domain that is the organization's own, and only as what any newcomer gets there: who manages
- * providers could otherwise sign in as somebody who holds more than they may give. How they came in before ends, keys too: before
- * the domain was listed, somebody else may have been taken for them.
+ * Gives an account back to a person whom this organization's single sign-on made, when its provider was made anew or pointed
+ * elsewhere: that person cannot sign in, and so cannot confirm a link. The address must be of a domain that the provider lists,
+ * and the account may hold no more than any newcomer gets here. Otherwise whoever manages providers could sign in as somebody
+ * who holds more than they may give. Former links and keys end, because somebody else may have made them with this address
+ * before the domain was listed.
  */
 const takeBack = async (sql: Transaction, provider: IdentityProvider, { email }: Person): Promise<User | undefined> => {
   const domain = domainOf(email)

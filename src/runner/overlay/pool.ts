@@ -63,7 +63,7 @@ export interface StoragePool {
   /** Bytes of every disk, by sandbox; empty where that is not known. */
   sizesOfDisks(): Promise<ReadonlyMap<string, number>>
   listTemplates(): Promise<string[]>
-  /** It looks after the host's room no longer. The disks stay. */
+  /** Stops watching how much room the host has. The disks stay. */
   close(): Promise<void>
 }
 
@@ -310,7 +310,7 @@ class Pool implements StoragePool {
 
 const bytesOf = (diskGiB: number) => Math.round(diskGiB * GiB)
 
-/** Where that leaves a disk above its limit, what is in it can be read and removed, and nothing added. */
+/** A disk that is larger than this limit can be read, and files in it removed, but nothing added. */
 const bytesWithRoom = (diskGiB: number) => Math.round(diskGiB * GiB * (1 + roomForRestore)) + roomForStart
 
 const stepsToFinish = (path: string, base: string): Step[] => {

@@ -9,21 +9,21 @@ import type { SandboxRow } from './sandbox.ts'
 type Known = Pick<SandboxRow, 'id' | 'version'>
 type Coming = { progress: NonNullable<SandboxRow['progress']>; stuckAt: Date }
 
-/** How far it has come. As long as it comes further it is not stuck. */
+/** Writes how far a sandbox's verb has come, and until when it does not count as stuck. */
 export const writeProgress = async (sql: Sql, { id, version }: Known, { progress, stuckAt }: Coming): Promise<void> => {
   await sql`
     update sandboxes set progress = ${sql.json(progress)}, stuck_at = ${stuckAt}
     where id = ${id} and version = ${version}`
 }
 
-/** How far the image has come that these sandboxes wait for. */
+/** Writes how far an image has come, on each sandbox that waits for it. */
 export const writeImageProgress = async (sql: Sql, image: string, { progress, stuckAt }: Coming): Promise<void> => {
   await sql`
     update sandboxes set progress = ${sql.json(progress)}, stuck_at = ${stuckAt}
     where image = ${image} and state in ${sql(statesAwaitingImage)}`
 }
 
-/** When it counts as stuck, if nothing comes of it until then. */
+/** Writes when a sandbox counts as stuck, if it comes no further until then. */
 export const writeStuckAt = async (sql: Sql, { id, version }: Known, stuckAt: Date): Promise<void> => {
   await sql`update sandboxes set stuck_at = ${stuckAt} where id = ${id} and version = ${version}`
 }
