@@ -1,6 +1,7 @@
 // What one runner of this host has told of its sandboxes, and what it is asked (wire/gate-link.ts). When the runner goes away the
 // gate knows what it knew: agents listen whether a runner runs or not.
 import { connect, type Socket } from 'node:net'
+import { Compile } from 'typebox/compile'
 import { Frames, frameOf, jsonFrameOf, sendFrame } from '#src/kit/length-frames.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { Problem, type ProblemCode } from '#src/problems.ts'
@@ -8,6 +9,7 @@ import {
   answerBytes,
   type GateAnswer,
   type GateNews,
+  GateNewsSchema,
   type GateRequest,
   requestBytes,
   type SandboxHere,
@@ -18,6 +20,20 @@ import { MemoryKills } from './memory-kills.ts'
 const againMs = { first: 20, longest: 1000 }
 const answerMs = 120_000
 const newsBytes = 16 * 1024 * 1024
+
+const isNews = Compile(GateNewsSchema)
+
+/** Undefined for what is no news: one bad message must not cut the gate off from all other sandboxes. */
+const readNews = (message: Buffer): GateNews | undefined => {
+  try {
+    const news: unknown = JSON.parse(message.toString())
+    if (!isNews.Check(news)) return undefined
+    const isWhose = news.type !== 'here' || news.sandbox.id === news.sandbox.assignment.sandboxId
+    return isWhose ? news : undefined
+  } catch {
+    return undefined
+  }
+}
 
 /** The runner is away, or said something that it cannot have to say. */
 export class RunnerAway extends Error {
@@ -96,8 +112,10 @@ export class RunnerLink implements Disposable {
     for (;;) {
       const message = await frames.next()
       if (message === undefined) throw new RunnerAway('the runner has closed the link')
-      const news = JSON.parse(message.toString()) as GateNews
-      if (news.type === 'whole') {
+      const news = readNews(message)
+      if (news === undefined) {
+        this.#log.warn({ bytes: message.length }, 'the runner has said something that is no news, which is left out')
+      } else if (news.type === 'whole') {
         this.#isWhole = true
         this.#failures = 0
         for (const sandboxId of gone) this.#known.delete(sandboxId)

@@ -28,6 +28,37 @@ export type GateNews =
   /** Everything that is here has been said. */
   | { type: 'whole' }
 
+const Word = Type.String({ maxLength: 4096 })
+const Words = Type.Record(Type.String(), Type.String())
+const Whole = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
+
+/** What a gate believes. It may say more than is named here: a runner can be newer than its gate. */
+export const GateNewsSchema = Type.Union([
+  Type.Object({ type: Type.Literal('whole') }),
+  Type.Object({ type: Type.Literal('gone'), sandboxId: Word }),
+  Type.Object({
+    type: Type.Literal('here'),
+    sandbox: Type.Object({
+      id: Word,
+      status: Type.Enum(['started', 'paused', 'stopped', 'archived', 'error']),
+      socketPath: Word,
+      assignment: Type.Object({
+        sandboxId: Word,
+        organizationId: Word,
+        regionId: Word,
+        generation: Whole,
+        snapshot: Word,
+        user: Word,
+        env: Words,
+        language: Word,
+        memoryGiB: Type.Number({ minimum: 0 }),
+        otelEndpoint: Type.Optional(Word),
+      }),
+      config: Type.Optional(Type.Object({ env: Words, workdir: Word })),
+    }),
+  }),
+])
+
 /** How often the kernel has killed processes of a sandbox for want of memory, and when that may have been. */
 export type MemoryKillsHere = { count: number; spans: readonly { after: number; until: number }[] }
 

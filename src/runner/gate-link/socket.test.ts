@@ -52,6 +52,24 @@ suite('the socket that gates ask on', { skip: needsRoot }, () => {
     assert.deepEqual([(mode & 0o777).toString(8), uid, gid], ['660', 0, 4242])
   })
 
+  test('watch: says the rest where one sandbox cannot be looked at, and that one when it can', {
+    timeout: 20_000,
+  }, async () => {
+    await using runner = await startGates()
+    for (const id of ['bad', 'good']) runner.host.hold(assigned(id, 1), 'started')
+    let isBroken = true
+    const imageOf = runner.host.imageOf.bind(runner.host)
+    runner.host.imageOf = async (id) => {
+      if (id === 'bad' && isBroken) throw new Error('EIO')
+      return await imageOf(id)
+    }
+    const { next } = runner.connect(jsonFrameOf({ ask: 'watch' }))
+    assert.equal((await next()).sandbox?.id, 'good')
+    assert.deepEqual(await next(), { type: 'whole' })
+    isBroken = false
+    assert.equal((await next()).sandbox.id, 'bad')
+  })
+
   test('watch: says what is here, that this is all, and then what changes', async () => {
     await using runner = await startGates()
     runner.host.hold(assigned('one', 3, { otelEndpoint: 'http://o' }), 'started')

@@ -1,6 +1,7 @@
 // Tells a gate what is here: first everything, then what changes, each sandbox as it is in the moment when it is said.
 import type { Socket } from 'node:net'
 import { jsonFrameOf, sendFrame } from '#src/kit/length-frames.ts'
+import type { Logger } from '#src/kit/log.ts'
 import type { GateNews, SandboxHere } from '#src/wire/gate-link.ts'
 import type { ImageConfig } from '#src/wire/runner-link.ts'
 import type { HeldSandbox, Host } from '../host.ts'
@@ -11,7 +12,11 @@ export type WatchParts = {
   host: WatchedHost
   /** What an image that was brought says of its sandboxes. */
   configOf: (image: string) => ImageConfig | undefined
+  log: Logger
 }
+
+/** From one try to find out about a sandbox to the next, where that fails. */
+const againMs = 1000
 
 const hereOf = async ({ host, configOf }: WatchParts, held: HeldSandbox): Promise<SandboxHere> => {
   const { id, status, socketPath, assignment } = held
@@ -33,22 +38,34 @@ const hereOf = async ({ host, configOf }: WatchParts, held: HeldSandbox): Promis
 
 /** Until the gate goes away. */
 export const tellGate = async (parts: WatchParts, socket: Socket): Promise<void> => {
-  const { host } = parts
+  const { host, log } = parts
   const changed = new Set(host.list().map(({ id }) => id))
   let wake = () => {}
-  const ignore = host.onChange((sandboxId) => {
+  const note = (sandboxId: string) => {
     changed.add(sandboxId)
     wake()
-  })
+  }
+  const ignore = host.onChange(note)
   socket.once('close', () => wake())
   let isWhole = false
   const tell = (news: GateNews) => sendFrame(socket, jsonFrameOf(news))
+  /** Nothing where it cannot be found out now. The gate hears of the other sandboxes all the same. */
+  const newsOf = async (sandboxId: string): Promise<GateNews | undefined> => {
+    const held = host.get(sandboxId)
+    try {
+      return held ? { type: 'here', sandbox: await hereOf(parts, held) } : { type: 'gone', sandboxId }
+    } catch (err) {
+      log.warn({ err, sandboxId }, 'the gate cannot be told of a sandbox now')
+      setTimeout(note, againMs, sandboxId).unref()
+      return undefined
+    }
+  }
   try {
     while (!socket.destroyed) {
       for (const sandboxId of changed) {
         changed.delete(sandboxId)
-        const held = host.get(sandboxId)
-        await tell(held ? { type: 'here', sandbox: await hereOf(parts, held) } : { type: 'gone', sandboxId })
+        const news = await newsOf(sandboxId)
+        if (news !== undefined) await tell(news)
       }
       if (!isWhole) await tell({ type: 'whole' })
       isWhole = true
