@@ -34,7 +34,12 @@ export interface Agent {
 
 const dial = async (socketPath: string, port: number): Promise<Duplex> => {
   const [socket, answer] = await requestRaw(socketPath, kinds.dial, new FieldWriter().u16(port).done())
-  answer.end()
+  try {
+    answer.end()
+  } catch (error) {
+    socket.destroy()
+    throw error
+  }
   return socket.hearOut()
 }
 
